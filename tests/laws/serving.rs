@@ -66,7 +66,8 @@ pub(crate) enum Manner {
 #[derive(Debug)]
 pub(crate) struct Server {
     manner: Manner,
-    /// The bytes written, and the bytes that a `Read` asks for.
+    /// For each stream: the written bytes that were not echoed yet, and the number of bytes that an open `Read`
+    /// requests.
     streams: BTreeMap<StreamId, (Vec<u8>, Option<usize>)>,
     accepted: u32,
 }

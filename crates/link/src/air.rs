@@ -1,4 +1,4 @@
-//! The use of a cell's channel besides the bits of its frames: beacons and contention.
+//! The use of a cell's channel by beacons and by contention, in addition to the bits of frames.
 
 use crate::channel::Sender;
 use std::collections::BTreeMap;
@@ -7,34 +7,36 @@ use wire::{Duration, Rng};
 /// How a cell uses its frequency. By default it has its own channel, no beacons and no contention.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Air {
-    /// The cell's channel; cells of one channel share the air. `None`: a channel that no other cell has.
+    /// The number of the cell's channel. Cells with equal numbers share the air. `None`: no other cell uses the
+    /// channel.
     pub channel: Option<u16>,
-    /// The beacons of the base station; `None`: it sends none.
+    /// The beacons of the base station. `None`: it sends none.
     pub beacon: Option<Beacon>,
-    /// The cost of contention between several senders; `None`: it costs nothing.
+    /// The contention between several senders. `None`: contention takes no air time.
     pub contention: Option<Contention>,
     /// The rule by which the channel is granted.
     pub access: Access,
 }
 
-/// The rule by which a channel is granted to a waiting frame. Cells of one channel use the rule of the first of them.
+/// The rule by which a channel is granted to a waiting frame. Cells with one channel use the rule of the first cell
+/// that was added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Access {
-    /// Each radio has its own queue, and the channel is granted for one frame. With contention the counters of
-    /// [`Contention`] decide. Otherwise the radio is first whose last frame is longest ago. Radios that always have a
-    /// frame to send get equal numbers of frames, as with the distributed coordination function of 802.11.
+    /// Each radio has a separate queue, and a grant is for one frame. With contention, the counters of [`Contention`]
+    /// decide. Without contention, the radio whose last grant is longest ago gets the channel. So radios that always
+    /// have a frame to send get equal numbers of grants, as with the distributed coordination function of 802.11.
     #[default]
     Fair,
     /// One queue for all radios: first come, first served. A radio with more frames waiting has a larger share.
     Fifo,
 }
 
-/// A base station's beacons. They take air time from all radios, and a radio that arrives waits for one.
+/// The beacons of a base station. They take air time from all radios, and a radio that tunes to the cell waits for one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Beacon {
     /// The beacon interval: 102.4 ms in most 802.11 networks.
     pub every: Duration,
-    /// The frame's length, in bytes.
+    /// The length of a beacon frame in bytes, headers included.
     pub bytes: usize,
 }
 
@@ -42,31 +44,31 @@ pub struct Beacon {
 /// sent, waits for a random number of slots. Radios that draw the same number collide, and draw from twice as many
 /// slots next.
 ///
-/// A radio that was interrupted continues its countdown, and the frame of another radio counts as one slot (Bianchi,
-/// "Performance analysis of the IEEE 802.11 distributed coordination function", 2000; `air_tests.rs` compares with them
-/// model). A countdown belongs to the frame at its end: a radio whose first frame is offered in the meantime waits
-/// until after that frame.
+/// If another radio sends first, a radio continues its countdown later, and the frame of the other radio counts as one
+/// slot. The model is that of Bianchi, "Performance analysis of the IEEE 802.11 distributed coordination function",
+/// 2000; `air_tests.rs` compares with it. A radio whose first frame is offered during a countdown waits for the next
+/// countdown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Contention {
-    /// The length of a slot: 20 us for 802.11b.
+    /// The length of a slot, for example 20 us for 802.11b.
     pub slot: Duration,
-    /// The number of slots of the first draw: 32.
+    /// The number of slots of the first draw, for example 32.
     pub window: u32,
-    /// The largest number of slots of a draw: 1024.
+    /// The largest number of slots of a draw, for example 1024.
     pub most: u32,
 }
 
-/// After 7 collisions a frame is lost (802.11's short retry limit).
+/// A frame is lost after this number of collisions (802.11's short retry limit).
 const ATTEMPTS: u8 = 7;
 
 /// One countdown, and the radios that sent at its end.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Round {
-    /// Slots in which no radio sent.
+    /// The number of slots in which no radio sent.
     pub(crate) idle: u32,
     /// The radios that sent: one, or those that collided.
     pub(crate) first: Vec<Sender>,
-    /// The radios whose frame has collided too often, and is lost.
+    /// The radios whose frame has collided too often and is lost.
     pub(crate) lost: Vec<Sender>,
 }
 
@@ -76,7 +78,7 @@ pub(crate) struct Counters(BTreeMap<Sender, Counter>);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Counter {
-    /// Slots to wait; `None` until it is drawn.
+    /// The number of slots to wait; `None` before it is drawn.
     slots: Option<u32>,
     collided: u8,
 }
@@ -89,7 +91,7 @@ impl Counters {
 }
 
 impl Contention {
-    /// Counts down until at least one of `senders` sends. The order of `senders` is the order in which they draw.
+    /// Counts down until at least one of `senders` sends. The senders draw in the order of `senders`.
     pub(crate) fn round(&self, senders: &[Sender], counters: &mut Counters, rng: &mut Rng) -> Round {
         let mut wait = |sender: &Sender| {
             let counter = counters.0.entry(*sender).or_default();

@@ -1,4 +1,4 @@
-//! Tests of beacons, contention, and of what a radio misses while it listens elsewhere.
+//! Tests of beacons and contention, and of the frames that a radio does not receive while it listens elsewhere.
 
 use super::*;
 use crate::fabric::tests::{flight, fly};
@@ -13,10 +13,10 @@ mod bianchi;
 
 const MS: Duration = Duration::from_millis(1);
 pub(crate) const STATION: PortId = PortId(0);
-/// 1500 bytes with the Ethernet header: 6 ms at 2 Mb/s.
+/// The length of a datagram in bytes. With the Ethernet header it takes 6 ms at 2 Mb/s.
 pub(crate) const BYTES: usize = 1486;
 
-/// A cell of 2 Mb/s without other costs.
+/// Returns the parameters of a cell with 2 Mb/s and no delay.
 pub(crate) fn cell(number: u16, air: Air) -> CellSpec {
     CellSpec {
         cell: Cell(number),
@@ -34,7 +34,8 @@ pub(crate) fn mac(port: PortId) -> Mac {
     Mac([2, 0, 0, 0, 0, port.0 as u8])
 }
 
-/// Cells 1 and 2 as given. A station is in cell 1, and `radios` more radios are in cell 1 too.
+/// Returns a fabric with cells 1 and 2, which use their air in these ways. A station and `radios` more radios are in
+/// cell 1.
 pub(crate) fn fabric(airs: [Air; 2], radios: u32, listening: Listening) -> Fabric {
     let mut fabric = Fabric::default();
     for (number, air) in (1..).zip(airs) {
@@ -55,17 +56,19 @@ fn alone(radios: u32) -> Fabric {
     fabric([Air::default(); 2], radios, Listening::default())
 }
 
-// --- contention ----------------------------------------------------------------------------------------------------------
+// --- contention ------------------------------------------------------------------------------------------------------
 
 pub(crate) const DCF: Contention = Contention { slot: Duration::from_micros(20), window: 32, most: 1024 };
 
-/// The number of frames of each sender that arrive in a minute if `senders` always have a frame to send.
+/// Returns the number of frames of each sender that arrive in one minute, if `senders` senders always have a frame to
+/// send.
 fn saturated(contention: Option<Contention>, senders: u32) -> Vec<u32> {
     let fabric = fabric([Air { contention, ..Air::default() }; 2], senders, Listening::default());
     sent_by(fabric, &(1..=senders).collect::<Vec<_>>())
 }
 
-/// The same, with these ports as senders.
+/// Returns the number of frames from each of these ports that arrive in one minute, if the ports always have a frame to
+/// send.
 fn sent_by(fabric: Fabric, ports: &[u32]) -> Vec<u32> {
     sent_within(fabric, ports, Instant::from_millis(60_000))
 }
@@ -73,21 +76,22 @@ fn sent_by(fabric: Fabric, ports: &[u32]) -> Vec<u32> {
 fn sent_within(mut fabric: Fabric, ports: &[u32], end: Instant) -> Vec<u32> {
     let mut arrived = vec![0; ports.len()];
     for port in ports.iter().chain(ports) {
-        // One frame on the air, or next on it, and one behind it.
+        // Each port offers two frames, so that one waits when the other has been sent.
         fabric.offer(Instant::ZERO, PortId(*port), BYTES).unwrap();
     }
     while let Some(now) = fabric.next_decision().filter(|now| *now < end) {
         for decision in fabric.decide(now) {
             let place = ports.iter().position(|own| PortId(*own) == decision.from).unwrap();
             arrived[place] += u32::from(decision.fate.is_ok());
-            // A sender whose frame is out, or lost, offers the next one at once.
+            // A sender whose frame was sent or lost offers the next one at once.
             fabric.offer(now, decision.from, BYTES).unwrap();
         }
     }
     arrived
 }
 
-/// The same by Bianchi's model, in frames per second.
+/// Returns the throughput of `senders` senders that always have a frame to send, in frames per second, by Bianchi's
+/// model.
 fn bianchi(senders: u32) -> f64 {
     bianchi::frames_a_second(senders, f64::from(DCF.window), DCF.slot.as_secs_f64(), 6.0e-3)
 }
@@ -110,8 +114,8 @@ fn contention_costs_what_bianchis_model_says() {
 fn who_always_sends_has_the_same_share_as_any_other() {
     let shares = saturated(None, 8);
     assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1, "in turn: {shares:?}");
-    // In one minute the random shares have a standard deviation of 3 %, and collisions add to it. So the test runs ten
-    // minutes.
+    // In one minute, the random shares have a standard deviation of 3 %, and collisions add to it. So the test
+    // simulates ten minutes.
     let fabric = fabric([Air { contention: Some(DCF), ..Air::default() }; 2], 8, Listening::default());
     let shares = sent_within(fabric, &[1, 2, 3, 4, 5, 6, 7, 8], Instant::from_millis(600_000));
     let mean = f64::from(shares.iter().sum::<u32>()) / 8.0;
@@ -128,9 +132,9 @@ fn who_finds_the_air_free_does_not_wait() {
     assert!(second.start >= Instant::from_millis(6));
 }
 
-// --- beacons -------------------------------------------------------------------------------------------------------------
+// --- beacons ---------------------------------------------------------------------------------------------------------
 
-/// 250 bytes: 1 ms of every 10.
+/// At 2 Mb/s, a beacon of 250 bytes takes 1 ms of every 10 ms.
 const BEACON: Beacon = Beacon { every: Duration::from_millis(10), bytes: 250 };
 
 fn with_beacons(listening: Listening) -> Fabric {
@@ -146,7 +150,7 @@ fn beacons_take_their_share_of_the_air() {
         now = fly(&mut fabric, now, STATION, BYTES).lands;
         frames += 1;
     }
-    // 54 of 60 seconds, 6 ms each.
+    // Beacons leave 54 of 60 s for frames of 6 ms.
     assert!((8995..=9005).contains(&frames), "{frames}");
     let idle = fly(&mut fabric, Instant::from_millis(10_000_000), STATION, BYTES);
     assert!(idle.start < Instant::from_millis(10_000_001), "those of idle times are over: {:?}", idle.start);
@@ -157,7 +161,7 @@ fn who_comes_to_a_cell_waits_for_its_beacon_and_associates() {
     let listening = Listening { association: MS * 3, ..Listening::default() };
     let mut fabric = with_beacons(listening);
     let first = fabric.leave_for(Instant::from_millis(100), PortId(1), Cell(2)).unwrap().ready;
-    // 5 ms to retune, up to 10 ms until the beacon, 1 ms of it, 3 ms to associate.
+    // The radio needs 5 ms to retune, up to 10 ms until a beacon begins, 1 ms for the beacon, and 3 ms to associate.
     let waited = first.since(Instant::from_millis(100));
     assert!((MS * 9..=MS * 19).contains(&waited), "{waited:?}");
     let later = fabric.leave_for(Instant::from_millis(1104), PortId(2), Cell(2)).unwrap().ready;
@@ -167,7 +171,7 @@ fn who_comes_to_a_cell_waits_for_its_beacon_and_associates() {
     assert_eq!(back.ready, Instant::from_millis(2008), "without beacons, no radio waits for one");
 }
 
-// --- channels ------------------------------------------------------------------------------------------------------------
+// --- channels --------------------------------------------------------------------------------------------------------
 
 fn on_channels(channels: [u16; 2], contention: Option<Contention>) -> Fabric {
     let airs = channels.map(|channel| Air { channel: Some(channel), contention, ..Air::default() });
@@ -195,7 +199,7 @@ fn cells_of_one_channel_share_the_air() {
     }
 }
 
-/// Bianchi's model has no cells: radios that hear each other contend, whatever their base station.
+/// Radios on one channel contend as in Bianchi's model, even if they have different base stations.
 #[test]
 fn a_radio_in_another_cell_on_the_same_channel_is_a_rival() {
     let frames = |channels| sent_by(on_channels(channels, Some(DCF)), &[1, 9]);
@@ -225,7 +229,7 @@ fn on_one_channel_nothing_has_to_be_tuned() {
     }
 }
 
-// --- excursions ----------------------------------------------------------------------------------------------------------
+// --- excursions ------------------------------------------------------------------------------------------------------
 
 #[test]
 fn who_is_away_keeps_its_own_frames_until_it_is_back() {
@@ -235,7 +239,7 @@ fn who_is_away_keeps_its_own_frames_until_it_is_back() {
     let kept = fabric.offer(at(1), PortId(1), BYTES).unwrap();
     assert!(matches!(kept, Offer::Waits(_)));
     flight(&mut fabric, visit).unwrap();
-    // Others do not wait for the radio that is away: the air is free, and used from 2 ms to 8 ms.
+    // Other radios do not wait for the radio that is away: the air is free, and used from 2 ms to 8 ms.
     let other = fly(&mut fabric, at(2), STATION, BYTES);
     assert_eq!(other.start, at(2));
     let second = fabric.offer(at(5), PortId(1), BYTES).unwrap();

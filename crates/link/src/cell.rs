@@ -1,4 +1,4 @@
-//! The air of a cell: a medium on which beacons are sent too.
+//! The air of a cell: a medium that also carries beacons.
 
 use crate::air::Air;
 use crate::medium::{CellSpec, Character, Medium};
@@ -6,19 +6,20 @@ use std::sync::Arc;
 use wire::Rng;
 use wire::{Duration, Instant, nanos_of};
 
-/// Not part of [`Medium`]: there are few cells, but two media for every wire.
+/// The medium of a cell, and its beacons. The beacons are not part of [`Medium`], because there are few cells, but two
+/// media for every wire.
 #[derive(Clone, Debug)]
 pub(crate) struct Airspace {
     pub(crate) medium: Medium,
     pub(crate) air: Air,
-    /// The index of its channel.
+    /// The index of the cell's channel in the fabric.
     pub(crate) channel: usize,
     next_beacon: Instant,
 }
 
 impl Airspace {
     pub(crate) fn new(spec: &CellSpec, channel: usize, rng: Rng) -> Self {
-        // The beacons of different base stations are not in step.
+        // Each base station sends its beacons at a random phase.
         let phase = |every: Duration| rng.fork("beacon").draw() % nanos_of(every).max(1);
         let next_beacon = spec.air.beacon.map_or(Instant::NEVER, |beacon| Instant(phase(beacon.every)));
         let medium = Medium::new(Arc::new(Character::air(spec)), rng);
@@ -26,11 +27,11 @@ impl Airspace {
     }
 
     /// Sends the beacons that are due before a frame can begin, on a channel that is busy until `busy`. Returns the
-    /// instant until which the channel is busy then. A beacon waits until the channel is free.
+    /// instant until which the channel is busy afterwards. A beacon waits until the channel is free.
     pub(crate) fn send_beacons(&mut self, now: Instant, mut busy: Instant) -> Instant {
         let Some(beacon) = self.air.beacon.filter(|beacon| !beacon.every.is_zero()) else { return busy };
         let (every, airtime) = (nanos_of(beacon.every), self.medium.airtime(beacon.bytes));
-        // Beacons of times without frames had no effect.
+        // Of the beacons that were due while no frame was sent, all but the last two are skipped: they have no effect.
         let missed = now.0.saturating_sub(self.next_beacon.0) / every;
         self.next_beacon.0 += missed.saturating_sub(1) * every;
         while self.next_beacon <= now.max(busy) {
@@ -40,7 +41,7 @@ impl Airspace {
         busy
     }
 
-    /// When a radio that listens from `from` on has received a beacon; `from` if there are no beacons.
+    /// Returns when a radio that listens from `from` on has received a whole beacon, or `from` if there are no beacons.
     pub(crate) fn beacon_after(&self, from: Instant) -> Instant {
         let Some(beacon) = self.air.beacon.filter(|beacon| !beacon.every.is_zero()) else { return from };
         let every = nanos_of(beacon.every);

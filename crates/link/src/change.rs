@@ -1,7 +1,7 @@
 //! Changes of a link during a run: cut, restore, loss, MTU.
 //!
-//! The caller decides when a change happens. The fabric returns the consequences for the interfaces at the link, and
-//! the caller notifies their hosts.
+//! The caller decides when a change happens. The fabric returns the consequences for the interfaces of the link, and
+//! the caller notifies the hosts.
 
 use crate::fabric::FlightPath;
 use crate::medium::Medium;
@@ -16,7 +16,8 @@ pub enum ChangedLink {
     Wire([PortId; 2]),
     /// A cell, for every radio in it: its base station is switched off or on.
     Cell(Cell),
-    /// A cell, for one radio alone: neither hears the other.
+    /// A cell, for one radio only: the radio and the others in the cell do not hear each other. A change of loss or MTU
+    /// applies to the whole cell.
     Radio(Cell, PortId),
 }
 
@@ -27,7 +28,7 @@ pub enum Change {
     Cut,
     /// The link carries frames that are offered from now on.
     Restore,
-    /// The probability that a frame is lost, from now on; with bursts, that between bursts.
+    /// A frame is lost with this probability (0 to 1) from now on. With bursts, it is the probability between bursts.
     Loss(f64),
     /// The largest datagram that the link accepts from now on, in bytes.
     Mtu(u16),
@@ -36,22 +37,22 @@ pub enum Change {
 /// A consequence of a change for an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Consequence {
-    /// The host of this port is to be notified now.
+    /// The host of this port must be notified now that the interface has this state.
     At(PortId, InterfaceState),
-    /// The radio returns to the cell that it lost. The caller passes this to [`Fabric::arrive`] when it is ready.
+    /// The radio returns to the cell that it lost. The caller passes the tuning to [`Fabric::arrive`] when it is ready.
     Returns(Tuning),
 }
 
 /// The new state of an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InterfaceState {
-    /// It carries nothing.
+    /// The interface carries no packets.
     Down,
-    /// It carries again: an end of a wire, or the radio of a base station.
+    /// The interface carries packets again. It is an end of a wire, or the radio of a base station.
     Up,
     /// The radio no longer hears its cell.
     OutOfRange,
-    /// The largest datagram of its link is now this, in bytes.
+    /// The largest datagram of the link has this number of bytes from now on.
     Mtu(u16),
 }
 
@@ -62,24 +63,25 @@ pub(crate) struct Cuts {
     wires: BTreeMap<PortId, CutWire>,
     cells: BTreeSet<Cell>,
     radios: BTreeSet<(Cell, PortId)>,
-    /// Radios that lost their cell by a cut, or arrived in it during one. They return without a request of their host.
+    /// Radios that lost their cell by a cut, or arrived in a cell that is cut, and this cell. They return without a
+    /// request of their host, unless they have a course.
     lost: BTreeMap<PortId, Cell>,
 }
 
 #[derive(Clone, Copy, Default, Debug)]
 struct CutWire {
     is_cut: bool,
-    /// The number of times it was cut.
+    /// The number of times that the wire was cut.
     times: u32,
 }
 
 impl Cuts {
-    /// Whether the wire at this port is cut.
+    /// Returns whether the wire at this port is cut.
     pub(crate) fn is_cut(&self, port: PortId) -> bool {
         !self.wires.is_empty() && self.wires.get(&port).is_some_and(|wire| wire.is_cut)
     }
 
-    /// The path of a frame from port `from` through the wire to port `to`.
+    /// Returns the path of a frame from port `from` through the wire to port `to`.
     pub(crate) fn way(&self, from: PortId, to: PortId) -> FlightPath {
         match self.wires.get(&from) {
             None => FlightPath::Wire(to),
@@ -87,12 +89,12 @@ impl Cuts {
         }
     }
 
-    /// Whether a radio neither hears a cell nor is heard in it.
+    /// Returns whether a cut separates a radio from a cell, so that neither hears the other.
     pub(crate) fn hides(&self, cell: Cell, port: PortId) -> bool {
         self.cells.contains(&cell) || self.radios.contains(&(cell, port))
     }
 
-    /// Whether the radio lost its cell by a cut.
+    /// Returns whether the radio lost its cell by a cut.
     pub(crate) fn has_lost(&self, port: PortId) -> bool {
         self.lost.contains_key(&port)
     }
@@ -109,8 +111,8 @@ impl Cuts {
 }
 
 impl Fabric {
-    /// Returns whether a flight still arrives: through a wire it does not if the wire was cut since the frame was
-    /// offered.
+    /// Returns whether a flight can still arrive. A flight through a wire cannot arrive if the wire was cut after the
+    /// frame was offered. For a flight through the air, the result is always true.
     pub fn is_whole(&self, flight: &Flight) -> bool {
         let cuts = &self.cuts.wires;
         let times = match flight.way {
@@ -121,8 +123,8 @@ impl Fabric {
         cuts.is_empty() || cuts.get(&flight.from).is_none_or(|wire| !wire.is_cut && wire.times == times)
     }
 
-    /// Changes a link, and returns the consequences. They are empty if nothing changes, as in a cut of a link that is
-    /// cut.
+    /// Changes a link, and returns the consequences. They are empty if no interface is concerned, for example if the
+    /// link is cut already.
     pub fn change(&mut self, now: Instant, place: ChangedLink, change: Change) -> Vec<Consequence> {
         match (place, change) {
             (ChangedLink::Wire(ends), Change::Cut) => self.cut_wire(now, ends),
@@ -183,7 +185,7 @@ impl Fabric {
         follows
     }
 
-    /// Takes the cell from a radio that is in it.
+    /// Removes a radio from the cell that it is in, because of a cut. Returns the consequence for the radio.
     fn lose(&mut self, now: Instant, cell: Cell, port: PortId) -> Consequence {
         self.drop_waiting(now, port);
         self.radios.lose(port);
@@ -195,8 +197,8 @@ impl Fabric {
         }
     }
 
-    /// Brings back a cell: its base station is on, and radios that lost it return to it, as a station that associates
-    /// again. A radio with a course hears the cell in its next sample instead, and its host decides.
+    /// Ends a cut of a cell. Its base station is on again, and radios that lost the cell tune to it again. A radio with
+    /// a course hears the cell in its next sample instead, and its host decides.
     fn return_to(&mut self, now: Instant, cell: Cell) -> Vec<Consequence> {
         let lost = self.cuts.lost.iter().filter(|(_, of)| **of == cell).map(|(port, _)| *port);
         let lost: Vec<PortId> = lost.filter(|port| !self.cuts.hides(cell, *port)).collect();
@@ -226,7 +228,8 @@ impl Fabric {
         }
     }
 
-    /// A mobile radio has the smallest MTU of all cells.
+    /// Returns the consequences of a new MTU. The radio of a base station has the MTU of its cell, a mobile radio the
+    /// smallest MTU of all cells.
     fn narrowed(&self, place: ChangedLink, mtu: u16) -> Vec<Consequence> {
         match place {
             ChangedLink::Wire(ends) => {

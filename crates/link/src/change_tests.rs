@@ -1,4 +1,4 @@
-//! Tests of the effect of a link's change on frames in flight, and on its interfaces.
+//! Tests of the effect of a change of a link on frames in flight, and on the interfaces of the link.
 
 use super::*;
 use crate::air::tests::cell;

@@ -1,4 +1,4 @@
-//! A channel: its waiting frames, in one queue per radio, and the choice of the next one.
+//! A channel: its queues of waiting frames, and the choice of the frame that is sent next.
 
 use crate::air::{Access, Contention, Counters};
 use crate::fabric::Ticket;
@@ -6,8 +6,8 @@ use crate::{PortId, reason};
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Cell, Instant, Reason, Rng};
 
-/// The name of a queue in front of a channel: a radio's queue in its own cell, or that of the packets it sends in
-/// another cell (`visits`).
+/// The name of a queue in front of a channel. Each radio has two queues: one in its own cell, and one for the packets
+/// that it sends in other cells (`visits`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Sender {
     pub(crate) port: PortId,
@@ -19,37 +19,38 @@ pub(crate) struct Sender {
 pub(crate) struct Waiting {
     pub(crate) ticket: Ticket,
     pub(crate) cell: Cell,
-    /// The length with the Ethernet header.
+    /// The length in bytes, with the Ethernet header.
     pub(crate) bytes: usize,
-    /// When it was offered.
+    /// When the frame was offered.
     pub(crate) since: Instant,
-    /// The earliest time at which it can be sent: a radio that visits a cell has to tune first.
+    /// The earliest time at which the frame can be sent: a radio that visits a cell has to tune first.
     pub(crate) ready: Instant,
 }
 
 /// One frequency, which carries one frame at a time.
 #[derive(Clone, Debug)]
 pub(crate) struct Channel {
-    /// The cells on it, in the order in which they were added.
+    /// The cells that use the channel, in the order in which they were added.
     pub(crate) cells: Vec<Cell>,
     pub(crate) access: Access,
     pub(crate) contention: Option<Contention>,
     /// The end of the frame on the air.
     pub(crate) busy_until: Instant,
-    /// When it is granted next; `None` while no frame waits.
+    /// When the channel is granted next; `None` while no frame waits.
     pub(crate) due: Option<Instant>,
-    /// Queues that are empty are removed.
+    /// The queues that are not empty.
     queues: BTreeMap<Sender, VecDeque<Waiting>>,
     counters: Counters,
     rng: Rng,
 }
 
-/// The decision on a grant.
+/// The result of a grant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Grant {
-    /// This queue's first frame is sent after this number of idle slots.
+    /// The first frame of this queue is sent after this number of idle slots.
     To(Sender, u32),
-    /// These queues' frames collided after this number of idle slots. The last list has those whose frame is given up.
+    /// The first frames of these queues collide after this number of idle slots. The last list has the queues whose
+    /// frame is given up.
     Collision(Vec<Sender>, u32, Vec<Sender>),
 }
 
@@ -75,11 +76,11 @@ impl Channel {
         !self.queues.is_empty()
     }
 
-    /// Appends a frame to its queue. It is refused if `most` frames wait there.
+    /// Appends a frame to the queue of `sender`. The frame is refused if `most` frames already wait there.
     ///
     /// # Panics
     ///
-    /// Its ticket is not later than those in front of it.
+    /// Panics if the ticket of the frame is not later than the last one in the queue.
     pub(crate) fn push(&mut self, sender: Sender, frame: Waiting, most: usize) -> Result<(), Reason> {
         if self.queues.get(&sender).map_or(0, VecDeque::len) >= most {
             return Err(reason::QUEUE_FULL);
@@ -107,7 +108,7 @@ impl Channel {
         self.queues.remove(&sender).unwrap_or_default()
     }
 
-    /// The first frame of each queue, in the order of the ports.
+    /// Returns the first frame of each queue, in the order of the ports.
     pub(crate) fn heads(&self) -> impl Iterator<Item = (Sender, &Waiting)> {
         self.queues.iter().filter_map(|(sender, queue)| Some((*sender, queue.front()?)))
     }
@@ -117,7 +118,7 @@ impl Channel {
     }
 
     /// Chooses which queue has the channel next. `heads` are the queues whose first frame can be sent now, each with
-    /// its rank: without contention the lowest rank wins. `None` if there are none.
+    /// its rank: without contention the lowest rank wins. Returns `None` if `heads` is empty.
     pub(crate) fn grant(&mut self, at: Instant, heads: &[(u64, Sender)]) -> Option<Grant> {
         let (_, first) = *heads.iter().min()?;
         // A radio that finds the channel idle sends at once.
@@ -130,7 +131,7 @@ impl Channel {
             return Some(Grant::To(winner, round.idle));
         }
         let mut lost = round.lost;
-        // With one queue for all, only the first frame can be given up.
+        // With one queue for all radios, only the first frame of that queue can be given up.
         lost.retain(|sender| self.access == Access::Fair || *sender == first);
         Some(Grant::Collision(round.first, round.idle, lost))
     }

@@ -1,5 +1,5 @@
-//! Draining: a radio that is tuned to another cell first sends the frames that wait at it. Until then it stays in its
-//! own cell, and accepts further frames of its host.
+//! Draining: a radio that is tuned to another cell first sends the frames that wait at it. Until then the radio stays
+//! in its own cell, and accepts further frames of its host.
 
 use crate::channel::Sender;
 use crate::radio::{Radio, Tuning};
@@ -12,7 +12,7 @@ use wire::{Cell, Duration, Instant};
 pub enum Tune {
     /// The radio has left its cell.
     Leaves(Tuning),
-    /// The radio first sends what waits at it. After a decision, [`Fabric::left`] returns the radios that have left.
+    /// The radio first sends the frames that wait at it. [`Fabric::left`] returns the radio after it has left.
     Drains,
 }
 
@@ -27,14 +27,14 @@ pub(crate) struct Drains {
 #[derive(Clone, Copy, Debug)]
 struct Leaving {
     to: Cell,
-    /// The time at which it leaves in any case.
+    /// The time at which the radio leaves in any case.
     latest: Instant,
 }
 
 impl Fabric {
-    /// Tunes a radio to a cell; `None` if the port has no radio or there is no such cell. The radio is in the cell when
-    /// it has received a beacon, if there are any, and has associated. Frames that wait at it are lost, unless it
-    /// drains first ([`crate::Listening::drain`]).
+    /// Tunes a radio to a cell. Returns `None` if the port has no radio or the cell does not exist. The radio is in the
+    /// cell when it has received a beacon, if the cell has beacons, and has associated. Frames that wait at the radio
+    /// are lost, unless it drains first ([`crate::Listening::drain`]).
     pub fn tune(&mut self, now: Instant, port: PortId, cell: Cell) -> Option<Tune> {
         let span = self.radios.get(port).map(Radio::drain).filter(|span| !span.is_zero());
         let busy = self.cells.contains_key(&cell) && self.empty_from(port).is_none_or(|empty| empty > now);
@@ -51,17 +51,17 @@ impl Fabric {
         }
     }
 
-    /// Returns the radios that have left their cells after draining, since the last call.
+    /// Returns the radios that have left their cells after draining, since the last call of this function.
     pub fn left(&mut self) -> Vec<Tuning> {
         std::mem::take(&mut self.drains.left)
     }
 
-    /// When the next radio leaves. While frames wait at a radio, its latest time counts.
+    /// Returns when the next radio leaves. While frames wait at a radio, that is the latest time of the radio.
     pub(crate) fn next_to_leave(&self) -> Option<Instant> {
         self.drains.leaving.iter().map(|(port, leaving)| self.leaves_at(*port, leaving)).min()
     }
 
-    /// Lets the radios leave that have nothing more to send, or no more time.
+    /// Lets the radios leave that have no more frames to send, or no more time.
     pub(crate) fn leave(&mut self, now: Instant) {
         while let Some((port, Leaving { to, .. })) = self.first_to_leave(now) {
             self.drains.leaving.remove(&port);
@@ -79,9 +79,8 @@ impl Fabric {
         self.empty_from(port).map_or(leaving.latest, |empty| empty.min(leaving.latest))
     }
 
-    /// The time from which on no frame of this radio waits or is on the air; `None` while a frame waits. It is one
-    /// nanosecond after the last landing, because a frame that lands at the instant at which the radio leaves would be
-    /// lost.
+    /// Returns the time from which on no frame of this radio waits or is on the air; `None` while a frame waits. It is
+    /// one nanosecond after the last landing, because a frame that lands when the radio leaves would be lost.
     fn empty_from(&self, port: PortId) -> Option<Instant> {
         let radio = self.radios.get(port)?;
         let channel = radio.cell().and_then(|own| self.cells.get(&own)).map(|own| own.channel);

@@ -1,4 +1,4 @@
-//! Tests of what a radio sends before it leaves its cell.
+//! Tests of the frames that a radio sends before it leaves its cell.
 
 use super::*;
 use crate::fabric::tests::{BYTES, M, MS, O, S, STATION, air_of, flight};
@@ -7,15 +7,15 @@ use wire::Reason;
 
 const START: Instant = Instant::from_millis(1);
 
-/// Two cells. The mobile is in the first, and has the time `drain` to send what waits at it. It offers three frames of
-/// a millisecond each at [`START`]: one is on the air, and two wait.
+/// Returns a fabric with two cells, and three offers. The mobile host is in the first cell, and has the time `drain` to
+/// send waiting frames. At [`START`] it offers three frames of 1 ms each: one is on the air, and two wait.
 fn three(drain: Duration) -> (Fabric, Vec<Offer>) {
     let mut fabric = air_of(Duration::ZERO, Listening { drain, ..Listening::default() });
     let offers = (0..3).map(|_| fabric.offer(START, M, BYTES).unwrap()).collect();
     (fabric, offers)
 }
 
-/// Decides until nothing is left to decide. Returns the result of each offer, and the radios that have left.
+/// Takes decisions until none is due. Returns the result of each offer, and the radios that have left.
 fn until_rest(fabric: &mut Fabric, offers: &[Offer]) -> (Vec<Result<Flight, Reason>>, Vec<Tuning>) {
     let mut left = Vec::new();
     let mut fates = vec![None; offers.len()];
@@ -37,11 +37,11 @@ fn until_rest(fabric: &mut Fabric, offers: &[Offer]) -> (Vec<Result<Flight, Reas
 fn what_waits_is_sent_and_then_the_radio_leaves() {
     let (mut fabric, offers) = three(MS * 50);
     assert_eq!(fabric.tune(START, M, Cell(2)), Some(Tune::Drains));
-    // The radio still accepts frames in the meantime.
+    // While it drains, the radio still accepts frames.
     let offers: Vec<_> = offers.into_iter().chain([fabric.offer(START, M, BYTES).unwrap()]).collect();
     let mut landed = Vec::new();
     let (fates, left) = until_rest(&mut fabric, &offers);
-    // The base station hears all frames; each lands before the radio leaves.
+    // Each frame lands before the radio leaves.
     let [tuning] = left[..] else { panic!("{left:?}") };
     assert_eq!((tuning.port, tuning.cell), (M, Cell(2)));
     for fate in fates {
@@ -67,7 +67,7 @@ fn what_cannot_be_sent_in_time_is_lost() {
     assert_eq!(fabric.tune(START, M, Cell(2)), Some(Tune::Drains));
     let (fates, left) = until_rest(&mut fabric, &offers);
     assert!(fates[0].is_ok() && fates[1].is_ok() && fates[2] == Err(reason::SENDER_LEFT), "{fates:?}");
-    // The second was on the air.
+    // The second frame was on the air when the radio left, so it is lost too.
     assert_eq!(fabric.land(&fates[1].unwrap(), STATION), Landing::Lost(reason::SENDER_LEFT));
     assert_eq!(left[0].ready, Instant::from_millis(7) + MS / 2);
 }

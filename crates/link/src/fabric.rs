@@ -1,4 +1,4 @@
-//! All wires and cells of a scenario.
+//! The wires, cells and radios of a scenario, and the path of a frame through them.
 
 use crate::cell::Airspace;
 use crate::change::Cuts;
@@ -13,16 +13,16 @@ use std::sync::Arc;
 use wire::Rng;
 use wire::{Cell, Duration, Instant, Mac, Reason, ethernet};
 
-/// A frame in flight: plain data, which the caller keeps with the frame.
+/// A frame that is under way on a link: plain data, which the caller keeps with the frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Flight {
-    /// The sender's port.
+    /// The port of the sender.
     pub from: PortId,
     /// When the first bit is sent.
     pub start: Instant,
-    /// When the last bit arrives; the caller then calls [`Fabric::land`].
+    /// When the last bit arrives. The caller then calls [`Fabric::land`].
     pub lands: Instant,
-    /// The number of copies that arrive.
+    /// The number of copies that arrive: 1, or 2 if the link duplicates the frame.
     pub copies: u8,
     pub(crate) way: FlightPath,
 }
@@ -38,8 +38,8 @@ pub(crate) enum FlightPath {
 }
 
 impl Flight {
-    /// Returns three numbers that name its path: the kind, the port or cell, and how often the wire was cut before. For
-    /// a comparison of runs only.
+    /// Returns three numbers that identify the path of the flight: the kind of the path, the number of the port or
+    /// cell, and how often the wire was cut before. They serve only to compare runs.
     pub const fn way(&self) -> (u8, u32, u32) {
         match self.way {
             FlightPath::Wire(to) => (0, to.0, 0),
@@ -49,8 +49,8 @@ impl Flight {
         }
     }
 
-    /// Returns where a flight through a wire ends, unless the wire is cut in the meantime ([`Fabric::is_whole`]).
-    /// `None` for a flight through the air.
+    /// Returns the port at the far end of a flight through a wire. The flight arrives there unless the wire is cut in
+    /// the meantime ([`Fabric::is_whole`]). Returns `None` for a flight through the air.
     pub const fn far_end(&self) -> Option<PortId> {
         match self.way {
             FlightPath::Wire(to) | FlightPath::Rejoined(to, _) => Some(to),
@@ -62,22 +62,22 @@ impl Flight {
 /// The receivers of a frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Landing {
-    /// These ports.
+    /// These ports receive the frame.
     At(Vec<PortId>),
-    /// No port, for this reason.
+    /// No port receives the frame, for this reason.
     Lost(Reason),
 }
 
-/// The name of a frame that waits for its channel. Tickets are numbered in the order of the offers, from 1.
+/// The number of a frame that waits for its channel. Frames are numbered in the order of their offers, from 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Ticket(pub u64);
 
 /// The state of a frame that a link has accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Offer {
-    /// It is in flight.
+    /// The frame is under way.
     Flies(Flight),
-    /// It waits in its radio's queue. [`Fabric::decide`] returns its result.
+    /// The frame waits in the queue of its radio. [`Fabric::decide`] returns the result.
     Waits(Ticket),
 }
 
@@ -88,16 +88,16 @@ pub enum Arrived {
     Here,
     /// The tuning is obsolete: the radio was tuned elsewhere in the meantime.
     Elsewhere,
-    /// The radio is in no cell: it does not hear the new one.
+    /// The radio is in no cell: it does not hear the new cell.
     OutOfRange,
 }
 
 /// What a radio with a course hears.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sample {
-    /// Cells and their strength in dBm, in the order of their numbers.
+    /// The cells that the radio hears, with their strength in dBm, in the order of their numbers.
     pub heard: Vec<(Cell, i16)>,
-    /// Whether it has just lost its own cell.
+    /// Whether the radio has lost its own cell with this sample.
     pub is_lost: bool,
 }
 
@@ -109,7 +109,7 @@ pub struct Fabric {
     wires: Vec<Option<WireEnd>>,
     pub(crate) cells: BTreeMap<Cell, Airspace>,
     pub(crate) channels: Vec<Channel>,
-    /// The channels that are to be granted, by time.
+    /// The channels that will be granted, by time.
     pub(crate) due: BTreeSet<(Instant, usize)>,
     /// Decisions that [`Fabric::decide`] has not returned yet.
     pub(crate) decided: Vec<Decision>,
@@ -122,7 +122,7 @@ pub struct Fabric {
     pub(crate) stations: BTreeMap<PortId, Cell>,
     pub(crate) cuts: Cuts,
     pub(crate) drains: Drains,
-    /// The characters that wires of one kind share: a million hosts may have wires of one kind.
+    /// The properties of wires, stored once for all wires of one kind. A million hosts may have wires of one kind.
     kinds: Vec<(WireSpec, [Arc<Character>; 2])>,
 }
 
@@ -134,11 +134,11 @@ struct WireEnd {
     queue: Queue,
 }
 
-/// The number of kinds that are stored. A wire of a further kind has its own character.
+/// The largest number of kinds of wires that are stored. Each wire of a further kind has its properties alone.
 const KINDS: usize = 64;
 
 impl Fabric {
-    /// Adds a wire between two ports.
+    /// Adds a wire between two ports. `rng` is the root of its random numbers.
     pub fn add_wire(&mut self, ends: [PortId; 2], spec: &WireSpec, rng: &Rng) {
         let [a, b] = ends;
         let [there, back] = self.characters(spec);
@@ -178,13 +178,13 @@ impl Fabric {
         self.cells.insert(spec.cell, Airspace::new(spec, channel, rng));
     }
 
-    /// Adds a radio at a port, in the cell that `spec` names. If it names none, the radio has to tune first.
+    /// Adds a radio at a port, in the cell that `spec` names. If `spec` names none, the radio must tune first.
     pub fn add_radio(&mut self, port: PortId, spec: RadioSpec) {
         self.stations.extend(spec.cell.map(|cell| (port, cell)));
         self.radios.add(port, spec);
     }
 
-    /// Adds the course of a radio's host. A radio without a course hears every cell.
+    /// Adds the signal course of a radio. A radio without a course can tune to every cell.
     pub fn add_course(&mut self, port: PortId, course: SignalCourse) {
         self.courses.insert(port, course);
     }
@@ -193,13 +193,15 @@ impl Fabric {
         self.courses.contains_key(&port)
     }
 
-    /// Returns the radios that have a course, and when [`Fabric::sample`] is due first for each; then it is due every
-    /// [`crate::SAMPLING`].
+    /// Returns the radios that have a course, each with the instant of its first [`Fabric::sample`]. Further samples
+    /// are due every [`crate::SAMPLING`].
     pub fn sampled(&self) -> impl Iterator<Item = (PortId, Instant)> {
         self.courses.iter().map(|(port, course)| (*port, course.first_sample()))
     }
 
-    /// Returns what a radio hears now. A radio that no longer hears its cell carries nothing until it is tuned again.
+    /// Takes a sample of a radio with a course. The radio hears all cells in reach if it is in no cell, if it scans
+    /// now, or if it has no [`crate::Scan`]. Otherwise it hears only its own cell. A radio that no longer hears its own
+    /// cell loses it, and must be tuned again.
     pub fn sample(&mut self, now: Instant, port: PortId) -> Sample {
         let mut heard = self.courses.get(&port).map(|course| course.heard(now)).unwrap_or_default();
         heard.retain(|(cell, _)| !self.cuts.hides(*cell, port));
@@ -215,8 +217,8 @@ impl Fabric {
         Sample { heard, is_lost }
     }
 
-    /// Offers a datagram of `bytes` bytes to the link at `port`. The error is the reason why the link does not accept
-    /// it.
+    /// Offers a datagram of `bytes` bytes to the link at `port`. The error is the reason why the link loses the
+    /// datagram at once.
     pub fn offer(&mut self, now: Instant, port: PortId, bytes: usize) -> Result<Offer, Reason> {
         let wire = self.wires.get_mut(port.0 as usize).and_then(Option::as_mut);
         let Some(WireEnd { to, medium, queue }) = wire else { return self.offer_to_air(now, port, bytes) };
@@ -238,7 +240,7 @@ impl Fabric {
         self.wires.get_mut(port.0 as usize)?.as_mut().map(|wire| &mut wire.medium)
     }
 
-    /// Drops what waits at this end of a wire.
+    /// Drops the frames that wait at this end of a wire.
     pub(crate) fn clear_wire(&mut self, now: Instant, port: PortId) {
         if let Some(wire) = self.wires.get_mut(port.0 as usize).and_then(Option::as_mut) {
             wire.medium.busy_until = now;
@@ -260,8 +262,8 @@ impl Fabric {
     }
 
     /// Sends one datagram in another cell. If this takes an excursion, the radio is away until the frame is sent, and
-    /// at least for the time of the excursion. Half of that is the time to get there. Returns the reason if the frame
-    /// is lost at once.
+    /// at least for the time of the excursion. The frame can be sent after half of that time. Returns the reason if the
+    /// frame is lost at once.
     pub fn visit(&mut self, now: Instant, port: PortId, cell: Cell, bytes: usize) -> Result<Offer, Reason> {
         let radio = self.radios.get(port).ok_or(reason::NO_CARRIER)?;
         if !self.cells.contains_key(&cell) {
@@ -279,14 +281,14 @@ impl Fabric {
             now + excursion.saturating_sub(excursion / 2),
         );
         if let Some(radio) = self.radios.get_mut(port).filter(|_| !excursion.is_zero()) {
-            // The time that the frame waits is not known yet.
+            // It is not known yet how long the frame waits for the channel.
             let back = if offer.is_ok() { Instant::NEVER } else { now + excursion };
             radio.be_away(now, back);
         }
         offer
     }
 
-    /// The length of an excursion to a cell; zero if the radio need not be retuned.
+    /// Returns the length of an excursion to a cell; zero if the radio need not be retuned.
     pub(crate) fn excursion(&self, radio: &Radio, cell: Cell) -> Duration {
         let stays = radio.cell().is_some_and(|own| self.share_air(own, cell));
         if stays { Duration::ZERO } else { radio.excursion() }
@@ -327,7 +329,7 @@ impl Fabric {
         Ok(Offer::Waits(frame.ticket))
     }
 
-    /// Whether two cells are configured on one channel.
+    /// Returns whether two cells are configured on one channel.
     pub(crate) fn share_air(&self, a: Cell, b: Cell) -> bool {
         let channel = |cell: Cell| self.cells.get(&cell).and_then(|of| of.air.channel);
         channel(a).is_some() && channel(a) == channel(b)
@@ -337,7 +339,8 @@ impl Fabric {
     ///
     /// # Panics
     ///
-    /// The fabric did not send this flight: it ends before it begins, or its sender has no link of this kind.
+    /// Panics if the flight cannot be one of this fabric: it ends before it begins, or its sender has no link of this
+    /// kind.
     pub fn land(&self, flight: &Flight, dst: Mac) -> Landing {
         assert!(self.could_send(flight), "{flight:?} lands, and was not offered");
         let (cell, visiting) = match flight.way {
@@ -370,7 +373,7 @@ impl Fabric {
         if at.is_empty() { Landing::Lost(lost) } else { Landing::At(at) }
     }
 
-    /// Whether a flight can be one that this fabric has returned.
+    /// Returns whether a flight can be one that this fabric has returned.
     fn could_send(&self, flight: &Flight) -> bool {
         let wire = self.wires.get(flight.from.0 as usize).and_then(Option::as_ref);
         let has_link = match flight.far_end() {
@@ -380,8 +383,8 @@ impl Fabric {
         has_link && flight.start <= flight.lands && flight.copies > 0
     }
 
-    /// Lets a radio leave its cell for another one; `None` if the port has no radio or there is no such cell. Frames
-    /// that wait at it are lost.
+    /// Lets a radio leave its cell for another one. Returns `None` if the port has no radio or the cell does not exist.
+    /// Frames that wait at the radio are lost.
     pub(crate) fn leave_for(&mut self, now: Instant, port: PortId, cell: Cell) -> Option<Tuning> {
         let radio = self.radios.get(port)?;
         let same_channel = radio.cell().is_some_and(|own| self.share_air(own, cell));
@@ -410,14 +413,15 @@ impl Fabric {
         Arrived::OutOfRange
     }
 
-    /// When the last bit leaves the sender's antenna.
+    /// Returns when the last bit leaves the sender's antenna.
     fn end_of_air(&self, flight: &Flight, cell: Cell) -> Instant {
         let delay = self.cells.get(&cell).map(|own| own.medium.character.delay).unwrap_or_default();
         flight.lands - delay
     }
 }
 
-/// The flight of a frame that is sent: its copies, or the reason why it is lost.
+/// Returns the flight of a frame that is sent from `start` to `out`, with a random number of copies. The error is the
+/// reason why the frame is lost.
 pub(crate) fn fly(
     medium: &mut Medium,
     from: PortId,

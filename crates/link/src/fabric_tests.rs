@@ -1,4 +1,4 @@
-//! Tests of when and where frames arrive, and why they do not.
+//! Tests of when and where frames arrive, and of the reasons for which they are lost.
 
 use super::*;
 use crate::air::tests::cell;
@@ -13,7 +13,7 @@ const MOBILE: Mac = Mac([2, 0, 0, 0, 0, 7]);
 pub(crate) const S: PortId = PortId(1);
 pub(crate) const O: PortId = PortId(2);
 pub(crate) const M: PortId = PortId(7);
-/// 236 bytes and the Ethernet header: exactly one millisecond at 2 Mb/s.
+/// The length of a datagram in bytes. With the Ethernet header it takes exactly 1 ms at 2 Mb/s.
 pub(crate) const BYTES: usize = 250 - ethernet::HEADER;
 
 fn wire(faults: Faults) -> Fabric {
@@ -23,12 +23,12 @@ fn wire(faults: Faults) -> Fabric {
     fabric
 }
 
-/// Two cells with a station each, and a mobile in the first.
+/// Returns a fabric with two cells. Each has a station, and a mobile host is in the first cell.
 fn air(excursion: Duration) -> Fabric {
     air_of(excursion, Listening::default())
 }
 
-/// The same, with radios that change cells as `listening` says.
+/// Returns a fabric like [`air`], with radios that change cells as `listening` defines.
 pub(crate) fn air_of(excursion: Duration, listening: Listening) -> Fabric {
     let mut fabric = Fabric::default();
     for number in [1, 2] {
@@ -49,13 +49,13 @@ pub(crate) fn air_of(excursion: Duration, listening: Listening) -> Fabric {
     fabric
 }
 
-/// Offers a frame and grants channels until it flies.
+/// Offers a frame and grants channels until the frame flies. Returns the flight.
 pub(crate) fn fly(fabric: &mut Fabric, now: Instant, port: PortId, bytes: usize) -> Flight {
     let offer = fabric.offer(now, port, bytes).unwrap();
     flight(fabric, offer).unwrap()
 }
 
-/// Grants channels until the frame is decided.
+/// Grants channels until the frame is decided. Returns its flight, or why it is lost.
 pub(crate) fn flight(fabric: &mut Fabric, offer: Offer) -> Result<Flight, Reason> {
     let ticket = match offer {
         Offer::Flies(flight) => return Ok(flight),
@@ -125,7 +125,8 @@ fn who_leaves_during_a_frame_has_not_heard_it() {
     assert_eq!(fabric.land(&next, MOBILE), Landing::At(vec![M]));
 }
 
-/// A frame on the air continues, but is not received. Waiting frames are lost at once, and take no air time.
+/// If a radio leaves, its frame on the air continues, but is not received. Its waiting frames are lost at once, and
+/// take no air time.
 #[test]
 fn who_leaves_loses_what_it_sends_and_what_waits_at_it() {
     let mut fabric = air(Duration::ZERO);
@@ -176,7 +177,8 @@ fn a_visit_that_takes_time_is_deaf_meanwhile() {
     assert_eq!(fabric.land(&after, MOBILE), Landing::At(vec![M]));
 }
 
-/// The visited cell's air is busy until 6 ms. The radio stays there as long, and its frames at home wait for it.
+/// The air of the visited cell is busy until 6 ms. The radio stays there until its packet is sent, and its frames for
+/// its own cell wait.
 #[test]
 fn a_visit_waits_for_the_air_that_it_visits() {
     let mut fabric = air(MS * 4);
@@ -272,7 +274,7 @@ fn a_decision_is_about_a_frame_that_was_offered() {
 }
 
 #[test]
-#[should_panic(expected = "channel 0 and the list of channels differ")]
+#[should_panic(expected = "channel 0 has another time in the list of due channels")]
 fn a_channel_is_granted_when_it_is_due() {
     let mut fabric = air(Duration::ZERO);
     fabric.due.insert((Instant(5), 0));

@@ -10,19 +10,19 @@ use wire::{Duration, Instant, Reason, Rng};
 /// The decision on a waiting frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Decision {
-    /// The frame, by the ticket of its offer.
+    /// The ticket of the frame.
     pub ticket: Ticket,
-    /// The radio at which it waited.
+    /// The port of the radio at which the frame waited.
     pub from: PortId,
-    /// When it was decided.
+    /// The instant of the decision.
     pub at: Instant,
-    /// Its flight, or why it is lost.
+    /// The flight of the frame, or the reason why it is lost.
     pub fate: Result<Flight, Reason>,
 }
 
 impl Fabric {
-    /// Returns when [`Fabric::decide`] is to be called next; `None` if nothing is to be decided. It changes with every offer,
-    /// visit, tuning, sample and decision.
+    /// Returns when [`Fabric::decide`] must be called next; `None` if no decision is due. The instant can change with
+    /// each offer, visit, tuning, sample, change and decision.
     pub fn next_decision(&self) -> Option<Instant> {
         let told = self.decided.first().map(|decision| decision.at);
         let granted = self.due.first().map(|(at, _)| *at);
@@ -30,17 +30,17 @@ impl Fabric {
     }
 
     /// Grants every channel that is free by `now` and has waiting frames, in the order of time. Returns the decisions
-    /// on frames.
+    /// on frames, also on those that a radio has dropped.
     ///
     /// # Panics
     ///
-    /// The fabric contradicts itself: a decision is about a frame that was not offered, or a channel is to be granted at two
-    /// times.
+    /// Panics if the fabric contradicts itself: a decision is about a frame that was not offered, or a channel has two
+    /// times for its next grant.
     pub fn decide(&mut self, now: Instant) -> Vec<Decision> {
         while let Some((at, place)) = self.due.first().copied().filter(|(at, _)| *at <= now) {
             self.due.remove(&(at, place));
             let due = self.channels.get_mut(place).and_then(|channel| channel.due.take());
-            assert_eq!(due, Some(at), "channel {place} and the list of channels differ");
+            assert_eq!(due, Some(at), "channel {place} has another time in the list of due channels");
             if let Some(next) = self.grant(at, place) {
                 self.arm(place, next);
             }
@@ -52,7 +52,7 @@ impl Fabric {
         std::mem::take(&mut self.decided)
     }
 
-    /// Grants a channel for a frame. Returns when it is to be granted again, if frames wait.
+    /// Grants a channel for one frame. Returns when the channel must be granted again, or `None` if no frame waits.
     fn grant(&mut self, at: Instant, place: usize) -> Option<Instant> {
         let busy = self.send_beacons(at, place);
         if busy > at {
@@ -82,7 +82,7 @@ impl Fabric {
         channel.has_waiting().then_some(channel.busy_until)
     }
 
-    /// Gives up the first frame of a queue, which has collided too often. `out` is the end of its last attempt.
+    /// Gives up the first frame of a queue, which has collided too often. `out` is the end of the frame's last attempt.
     fn give_up(&mut self, at: Instant, place: usize, sender: Sender, out: Instant) {
         let Some(frame) = self.channels.get_mut(place).and_then(|channel| channel.pop(sender)) else {
             return;
@@ -94,12 +94,13 @@ impl Fabric {
         }
     }
 
-    /// The queues whose first frame can be sent at `at`, with their ranks; and when the next of the others can be sent.
+    /// Returns the queues whose first frame can be sent at `at`, with their ranks. Also returns when the first frame of
+    /// another queue can be sent.
     ///
-    /// A frame that is offered at the instant of a grant takes part in the next one, if other frames have waited. The
-    /// reason: the simulator sends the answer to a frame at the instant at which it lands, and the answer would be
-    /// granted the channel there. On Linux it would come too late, because a host needs some 100 us for it. An 802.11
-    /// radio could not send then either: it senses the channel first.
+    /// A frame that is offered at the instant of a grant takes part in the next grant, if other frames have waited. In
+    /// the simulator, a host answers a frame at the instant at which it lands, when the channel is granted again. On
+    /// Linux, the answer would come about 100 us later. With this rule, both wait equally long. An 802.11 radio could
+    /// not send at that instant either, because it senses the channel first.
     fn heads(&self, at: Instant, place: usize) -> (Vec<(u64, Sender)>, Option<Instant>) {
         let (mut heads, mut fresh, mut later) = (Vec::new(), Vec::new(), None);
         let Some(channel) = self.channels.get(place) else { return (heads, later) };
@@ -139,11 +140,12 @@ impl Fabric {
         flight
     }
 
-    /// Sets when the radio of a visit is back in its own cell: when the frame is sent, or later if the excursion takes
-    /// longer.
+    /// Sets when a radio that visits another cell is back in its own cell: when the frame is sent, or later if the
+    /// excursion takes longer.
     fn come_back(&mut self, sender: Sender, frame: &Waiting, out: Instant) {
         let Some(radio) = self.radios.get(sender.port) else { return };
-        // The time to get there is half of the excursion. It is zero if the radio was not retuned.
+        // The time from the offer until the radio can send is half of the excursion. It is zero if the radio was not
+        // retuned.
         let way = frame.ready.since(frame.since);
         if way.is_zero() {
             return;
@@ -152,7 +154,7 @@ impl Fabric {
         if let Some(radio) = self.radios.get_mut(sender.port) {
             radio.be_away(frame.since, back);
         }
-        // The frames that waited in its own cell can be sent then.
+        // The frames that waited in the radio's own cell can be sent from then on.
         let place = own.and_then(|own| self.cells.get(&own)).map(|own| own.channel);
         let kept = Sender { port: sender.port, visits: false };
         if let Some(place) = place.filter(|place| self.head(*place, kept).is_some()) {
@@ -193,7 +195,8 @@ impl Fabric {
         channel.busy_until
     }
 
-    /// Drops the frames that wait at a radio that leaves its cell. A packet that it sends in another cell is kept.
+    /// Drops the frames that wait at a radio that leaves its cell. A packet that the radio sends in another cell is
+    /// kept.
     pub(crate) fn drop_waiting(&mut self, now: Instant, port: PortId) {
         let own = self.radios.get(port).and_then(|radio| self.cells.get(&radio.cell()?));
         let Some(channel) = own.and_then(|own| self.channels.get_mut(own.channel)) else { return };
@@ -207,7 +210,7 @@ impl Fabric {
         }));
     }
 
-    /// The index of a cell's channel. A missing channel is added.
+    /// Returns the index of a cell's channel. A missing channel is added.
     pub(crate) fn channel_of(&mut self, spec: &CellSpec, rng: &Rng) -> usize {
         let number = spec.air.channel;
         let same = |cell: &&crate::cell::Airspace| number.is_some() && cell.air.channel == number;

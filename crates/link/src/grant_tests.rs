@@ -1,4 +1,4 @@
-//! Invariants of the channel under random traffic.
+//! Tests of invariants of a channel under random traffic.
 
 use super::*;
 use crate::air::tests::{BYTES, DCF, STATION, cell, fabric, mac};
@@ -7,14 +7,15 @@ use crate::{Access, Air, Beacon, Contention, Landing, Listening, Offer};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Cell, Mac};
 
-/// A frame of [`BYTES`] at 2 Mb/s.
+/// The air time of a frame of [`BYTES`] bytes at 2 Mb/s.
 const FRAME: Duration = Duration::from_millis(6);
 
 fn air(access: Access, contention: Option<Contention>) -> Air {
     Air { access, contention, channel: Some(6), ..Air::default() }
 }
 
-/// What was seen of a run: flights in the order of their grants, the number of offers, and how frames ended.
+/// The observations of a run: flights in the order of their grants, the number of offers, and the number of frames that
+/// were lost for each reason.
 #[derive(Default)]
 struct Seen {
     flights: Vec<(Instant, Flight, usize)>,
@@ -51,7 +52,8 @@ impl Seen {
     }
 }
 
-/// Radios 0 to 5 send, visit cell 2 and change cells at random; the first is a station and stays.
+/// Runs random traffic: radios 0 to 5 send, and radios 1 to 5 also visit cell 2 and change cells. Radio 0 is a station.
+/// Returns the observations.
 fn random(seed: u64, access: Access, contention: Option<Contention>) -> Seen {
     let mut rng = Rng::new(seed);
     let beacon = Some(Beacon { every: Duration::from_millis(100), bytes: 100 });
@@ -158,8 +160,8 @@ fn the_channel_does_not_rest_while_a_frame_waits() {
     }
 }
 
-/// Jain's index of the frames that each of eight radios sends. One radio has a queue of 64, the others have a queue of
-/// one.
+/// Returns Jain's index of the numbers of frames that eight radios send. One radio has a queue of 64 frames, the others
+/// a queue of one.
 fn shares(access: Access, contention: Option<Contention>) -> f64 {
     let mut fabric = Fabric::default();
     fabric.add_cell(&cell(1, air(access, contention)), &Rng::new(1));
@@ -182,7 +184,7 @@ fn shares(access: Access, contention: Option<Contention>) -> f64 {
     jain(&sent)
 }
 
-/// Jain's index of fairness: 1 for equal shares, 1 / n if one of n has everything.
+/// Returns Jain's index of fairness: 1 for equal shares, 1/8 if one of the eight radios sends all frames.
 fn jain(shares: &[f64; 8]) -> f64 {
     let sum: f64 = shares.iter().sum();
     sum * sum / (8.0 * shares.iter().map(|share| share * share).sum::<f64>())
@@ -200,7 +202,7 @@ fn every_radio_has_the_same_share_however_long_its_queue_is() {
     }
 }
 
-/// The longest time that an uplink frame waits for its first bit while the station always has 64 frames.
+/// Returns the longest time that an uplink frame waits for its first bit, while the station always has frames to send.
 fn uplink(access: Access) -> Duration {
     let mut fabric = fabric([air(access, None); 2], 1, Listening::default());
     let (mut rng, mut now, mut worst) = (Rng::new(5), Instant::ZERO, Duration::ZERO);
@@ -234,8 +236,8 @@ fn an_acknowledgment_waits_for_one_frame_and_not_for_the_stations_queue() {
     assert!(fifo >= FRAME * 8, "in one queue for all it waits behind all of it: {fifo:?}");
 }
 
-/// In the simulator a frame lands, the channel is granted anew, and the answer is offered, all at the same instant. A
-/// host on Linux takes longer. In both cases the answer must wait for the same frame.
+/// In the simulator, a frame lands, the channel is granted again, and the answer is offered, all at one instant. On
+/// Linux, the answer comes later. In both cases, the answer must wait for the same frame.
 #[test]
 fn an_answer_at_the_instant_of_a_grant_waits_as_long_as_one_shortly_after_it() {
     let waits = |contention, late: u64| {
@@ -280,8 +282,8 @@ fn what_a_grant_says_lands_as_any_other_frame() {
     assert_eq!(fabric.land(&up, Mac::BROADCAST), Landing::At(vec![STATION]));
 }
 
-/// The number of frames of each of eight radios in a minute. The radios are alternately in cells 1 and 2, which use
-/// `channels`.
+/// Returns the number of frames of each of eight radios in one minute. The radios are alternately in cells 1 and 2,
+/// which use `channels`.
 fn sent_in_two_cells(channels: [u16; 2], contention: Option<Contention>) -> [u64; 8] {
     let mut fabric = Fabric::default();
     for (number, channel) in (1..).zip(channels) {
@@ -329,8 +331,9 @@ fn radio(port: PortId, cell: Cell, queue: u32) -> crate::RadioSpec {
     }
 }
 
-/// 30 radios change cells every 100 ms, each at its own time, and offer a frame every 20 ms: more than the two channels
-/// carry. One frame in ten is lost on the air.
+/// Runs 30 radios that change cells every 100 ms, each at another time. Each offers a frame every 20 ms, so the two
+/// channels are overloaded. One frame in ten is lost on the air. Returns the observations, and the number of accepted
+/// frames of each radio.
 fn ping_pong(access: Access, contention: Option<Contention>) -> (Seen, BTreeMap<PortId, u32>) {
     let mut fabric = Fabric::default();
     for number in [1, 2] {

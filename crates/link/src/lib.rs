@@ -2,17 +2,19 @@
 //!
 //! Both backends use this model: the simulator in virtual time, the lab's link emulator on Linux in real time. The
 //! model does not store frames. [`Fabric::offer`] returns a [`Flight`], plain data that the caller keeps with the frame
-//! until the flight lands. [`Fabric::land`] then returns the receivers. If the channel is not free, the result is a
-//! [`Ticket`] instead, under which the caller keeps the frame. The caller calls [`Fabric::decide`] when
-//! [`Fabric::next_decision`] is due. It returns the flights of tickets, or why they are lost.
+//! until the flight lands. [`Fabric::land`] then returns the receivers. If the channel is not free, [`Fabric::offer`]
+//! returns a [`Ticket`] instead, under which the caller keeps the frame. The caller calls [`Fabric::decide`] when
+//! [`Fabric::next_decision`] is due. For each decided ticket, it returns the flight, or the reason why the frame is
+//! lost.
 //!
 //! A wire is full duplex. A cell is one half-duplex medium that its radios share. Each radio, also that of the base
 //! station, has its own bounded queue, and the channel is granted for one frame at a time ([`Access`]). A radio
-//! receives a frame if it was on the cell's frequency from the frame's first bit to its last.
+//! receives a frame if the radio was on the cell's frequency from the frame's first bit to its last.
 //!
 //! A radio that is away, to listen or to send elsewhere, keeps its own frames until it is back. A radio that leaves its
-//! cell drops the frames that wait at it, unless it has time to send them first ([`Listening::drain`]). A [`SignalCourse`]
-//! gives the strength with which a radio hears each cell; where the own cell is too weak, the radio loses it.
+//! cell drops the frames that wait at it, unless it has time to send them first ([`Listening::drain`]). A
+//! [`SignalCourse`] gives the strength with which a radio hears each cell. If its own cell becomes too weak, the radio
+//! loses the cell.
 
 mod air;
 mod cell;
@@ -34,11 +36,11 @@ pub use medium::{Burst, CellSpec, Faults, WireSpec};
 pub use radio::{Listening, RadioSpec, Scan, Tuning};
 pub use signal_course::{SAMPLING, SignalCourse};
 
-/// One end of a wire, or a radio: an interface of a host. The caller numbers them.
+/// The number of a port: one end of a wire, or a radio. It is an interface of a host. The caller chooses the numbers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PortId(pub u32);
 
-/// Why a link loses a frame.
+/// The reasons for which a link loses a frame.
 pub mod reason {
     use wire::Reason;
 
@@ -46,19 +48,19 @@ pub mod reason {
     pub const QUEUE_FULL: Reason = Reason("queue_full");
     /// The frame is longer than the link's MTU.
     pub const MTU: Reason = Reason("link_mtu");
-    /// The link lost it at random.
+    /// The link lost the frame at random.
     pub const LINK_ERROR: Reason = Reason("link_error");
-    /// It was sent while the radio changed cells.
+    /// The frame was offered while the radio changed cells.
     pub const RETUNING: Reason = Reason("radio_retuning");
-    /// It was sent while the radio heard no cell.
+    /// The frame was offered while the radio had no cell in reach.
     pub const OUT_OF_RANGE: Reason = Reason("radio_out_of_range");
-    /// The radio left the cell before the frame was sent.
+    /// The radio left the cell before the last bit of the frame was sent.
     pub const SENDER_LEFT: Reason = Reason("sender_left_cell");
-    /// Its destination was not in the cell from the frame's first bit to its last.
+    /// The destination of the frame was not in the cell from the frame's first bit to its last.
     pub const RECEIVER_LEFT: Reason = Reason("receiver_left_cell");
-    /// Its destination was away, listening or sending in another cell.
+    /// The destination of the frame was listening or sending in another cell.
     pub const RECEIVER_AWAY: Reason = Reason("receiver_away");
-    /// It collided with other frames too often.
+    /// The frame collided with other frames too often.
     pub const COLLISIONS: Reason = Reason("collisions");
     /// The link was cut by an event of the scenario.
     pub const CUT: Reason = Reason("link_cut");

@@ -7,18 +7,18 @@ use std::sync::Arc;
 use wire::Rng;
 use wire::{Cell, Duration, Instant, Reason};
 
-/// A full-duplex wire between two ports.
+/// The parameters of a full-duplex wire between two ports.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WireSpec {
     /// The rate of each direction, in bits per second.
     pub rate: u64,
-    /// The propagation delay from the first end to the second, and back.
+    /// The propagation delays: index 0 from the first end to the second, index 1 from the second end to the first.
     pub delay: [Duration; 2],
-    /// The number of frames that may wait at each end.
+    /// The number of frames that may wait at each end, besides the frame that is being sent.
     pub queue: usize,
-    /// The largest datagram, in bytes.
+    /// The largest datagram that the wire accepts, in bytes.
     pub mtu: u16,
-    /// Losses, duplicates and their bursts.
+    /// The random errors of each direction.
     pub faults: Faults,
 }
 
@@ -27,31 +27,31 @@ pub struct WireSpec {
 pub struct CellSpec {
     /// The number of the cell.
     pub cell: Cell,
-    /// The rate in bits per second, shared by all its radios.
+    /// The rate in bits per second, which all radios of the cell share.
     pub rate: u64,
     /// The air time of each frame beyond its bits: preamble, acknowledgement.
     pub per_frame: Duration,
-    /// The propagation delay.
+    /// The propagation delay from any radio of the cell to any other.
     pub delay: Duration,
-    /// The number of frames that may wait at each radio, besides the frame on the air. A [`crate::RadioSpec`] can
+    /// The number of frames that may wait at each radio, besides the frame on the air. [`crate::RadioSpec::queue`] can
     /// override it.
     pub queue: usize,
-    /// The largest datagram, in bytes.
+    /// The largest datagram that the cell accepts, in bytes.
     pub mtu: u16,
-    /// Losses, duplicates and their bursts.
+    /// The random errors of all frames in the cell.
     pub faults: Faults,
     /// How the cell uses its frequency.
     pub air: Air,
 }
 
-/// Errors of a medium. Each field is a probability per frame, drawn independently.
+/// The random errors of a medium, drawn for each frame.
 #[derive(Clone, Copy, Default, Debug, PartialEq)]
 pub struct Faults {
-    /// The probability that the frame is lost; with bursts, that between bursts.
+    /// The probability (0 to 1) that a frame is lost. With bursts, it is the probability in the good state.
     pub loss: f64,
-    /// The probability that the frame arrives twice.
+    /// The probability (0 to 1) that a frame that is not lost arrives twice.
     pub duplicate: f64,
-    /// Bursts of losses; `None`: there are none.
+    /// Losses in bursts. `None`: there are no bursts.
     pub burst: Option<Burst>,
 }
 
@@ -60,11 +60,11 @@ pub struct Faults {
 /// average, and covers `enter / (enter + leave)` of all frames.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Burst {
-    /// The probability of a change from good to bad.
+    /// The probability (0 to 1), before each frame in the good state, of a change to the bad state.
     pub enter: f64,
-    /// The probability of a change from bad to good.
+    /// The probability (0 to 1), before each frame in the bad state, of a change to the good state.
     pub leave: f64,
-    /// The probability that a frame is lost in the bad state.
+    /// The probability (0 to 1) that a frame is lost in the bad state.
     pub loss: f64,
 }
 
@@ -100,7 +100,8 @@ impl Character {
         Self { rate, per_frame, delay, queue, mtu, faults }
     }
 
-    /// Whether a frame with a datagram of `bytes` bytes has room in the queue of its sender.
+    /// Checks that a frame with a datagram of `bytes` bytes has room in the queue of its sender. The error is the drop
+    /// reason.
     pub(crate) fn admits(&self, now: Instant, queue: &mut Queue, bytes: usize) -> Result<(), Reason> {
         if bytes > usize::from(self.mtu) {
             return Err(reason::MTU);
@@ -114,9 +115,9 @@ impl Character {
 #[derive(Clone, Debug)]
 pub(crate) struct Medium {
     pub(crate) character: Arc<Character>,
-    /// The end of the last frame.
+    /// When the last bit of the last frame is sent.
     pub(crate) busy_until: Instant,
-    /// Whether the state of [`Burst`] is bad.
+    /// Whether the channel of [`Burst`] is in the bad state.
     is_bad: bool,
     pub(crate) rng: Rng,
 }
@@ -133,7 +134,7 @@ impl Medium {
         (start, self.busy_until)
     }
 
-    /// Copies the character first if other media share it.
+    /// Sets the probability of a loss. If other media share the character, it is copied first.
     pub(crate) fn set_loss(&mut self, loss: f64) {
         Arc::make_mut(&mut self.character).faults.loss = loss;
     }
@@ -145,7 +146,7 @@ impl Medium {
     pub(crate) fn airtime(&self, bytes: usize) -> Duration {
         let bits = bytes as u64 * 8;
         let rate = self.character.rate.max(1);
-        // Frames up to 2 GB fit 64 bits this way. A division of 128 bits takes ten times as long.
+        // For frames of up to 2 GB, the product fits 64 bits. A division of 128-bit numbers takes ten times as long.
         let nanos = match bits.checked_mul(1_000_000_000) {
             Some(scaled) => scaled / rate,
             None => (u128::from(bits) * 1_000_000_000 / u128::from(rate)) as u64,
@@ -153,7 +154,7 @@ impl Medium {
         Duration::from_nanos(nanos) + self.character.per_frame
     }
 
-    /// Draws the number of copies that arrive; an error if the frame is lost.
+    /// Draws the number of copies of a frame that arrive. The error means that the frame is lost.
     pub(crate) fn luck(&mut self) -> Result<u8, Reason> {
         let loss = self.loss();
         if loss > 0.0 && self.toss() < loss {
@@ -163,7 +164,7 @@ impl Medium {
         Ok(1 + u8::from(duplicate > 0.0 && self.toss() < duplicate))
     }
 
-    /// The probability that this frame is lost.
+    /// Returns the probability that the next frame is lost, after a random change of the burst state.
     fn loss(&mut self) -> f64 {
         let Faults { loss: scattered, burst, .. } = self.character.faults;
         let Some(Burst { enter, leave, loss }) = burst else { return scattered };
@@ -173,16 +174,16 @@ impl Medium {
     }
 
     fn toss(&mut self) -> f64 {
-        // 53 bits, so that the fraction is exact and below one.
+        // The number has 53 random bits, so that the fraction is exact and less than one.
         (self.rng.draw() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
-/// The times at which the waiting frames of a port will be sent. One is stored inline: a host that rarely sends needs
-/// no allocation.
+/// The times at which the waiting frames of a port will have been sent. One time is stored inline, so that a host that
+/// rarely sends needs no allocation.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Queue {
-    /// The first one; in the past if the queue is empty.
+    /// The time of the first frame. It is in the past if the queue is empty.
     first: Instant,
     #[expect(
         clippy::box_collection,
@@ -192,7 +193,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// The number of frames that wait or are being sent at `now`.
+    /// Returns the number of frames that wait or are being sent at `now`.
     pub(crate) fn waiting(&mut self, now: Instant) -> usize {
         let Some(rest) = &mut self.rest else { return usize::from(self.first > now) };
         while self.first <= now {
@@ -206,7 +207,7 @@ impl Queue {
     ///
     /// # Panics
     ///
-    /// The frame is sent before the one in front of it.
+    /// Panics if the frame is sent before the one in front of it.
     pub(crate) fn push(&mut self, now: Instant, out: Instant) {
         let last = self.rest.as_ref().and_then(|rest| rest.back()).map_or(self.first, |last| *last);
         assert!(last <= out && now <= out, "a frame overtakes another one: {out} after {last}, at {now}");
@@ -222,7 +223,7 @@ impl Queue {
 mod tests {
     use super::*;
 
-    /// The share of `frames` frames that were lost, and the number of runs of losses.
+    /// Returns the share of `frames` frames that were lost, and the mean length of a run of losses in frames.
     fn lost(faults: Faults, frames: usize) -> (f64, f64) {
         let spec = WireSpec { rate: 1, delay: [Duration::ZERO; 2], queue: 1, mtu: 1500, faults };
         let character = Arc::new(Character::wire(&spec, 0));

@@ -7,31 +7,32 @@ use wire::{Cell, Duration, Instant, Mac, nanos_of};
 /// The parameters of a radio.
 #[derive(Clone, Copy, Debug)]
 pub struct RadioSpec {
-    /// Its link address.
+    /// The link address of the radio.
     pub mac: Mac,
-    /// The cell that it is in from the start, for example as a base station's radio; `None`: it has to tune first.
+    /// The cell in which the radio is from the start, as the radio of a base station. `None`: the radio must tune
+    /// first.
     pub cell: Option<Cell>,
-    /// How long it receives nothing when it changes cells.
+    /// The time in which the radio receives nothing when it changes cells.
     pub retune: Duration,
-    /// How long it receives nothing after it is switched on.
+    /// The time in which the radio receives nothing when it tunes to its first cell after it is switched on.
     pub attach: Duration,
-    /// How long it receives nothing when it visits another cell to send one packet.
+    /// The time in which the radio receives nothing when it visits another cell to send one packet.
     pub excursion: Duration,
-    /// How it enters and leaves a cell, and how it finds others.
+    /// How the radio enters and leaves a cell, and how it finds other cells.
     pub listening: Listening,
-    /// The number of frames that may wait at it; `None`: the number of its cell.
+    /// The number of frames that may wait at the radio. `None`: the number of its cell.
     pub queue: Option<u32>,
 }
 
-/// How a radio enters and leaves a cell, and how it finds other cells. By default it enters and leaves at once, and
-/// always hears all cells.
+/// How a radio enters and leaves a cell, and how it finds other cells. By default, the radio enters and leaves at once,
+/// and always hears all cells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Listening {
-    /// The time to associate after it hears the cell.
+    /// The time to associate after the radio hears the cell.
     pub association: Duration,
-    /// The excursions on which it hears other cells; `None`: it always hears them.
+    /// The excursions on which the radio hears other cells. `None`: the radio always hears them.
     pub scan: Option<Scan>,
-    /// The longest time that it stays in its cell to send waiting frames before it leaves.
+    /// The longest time for which the radio stays in its cell to send waiting frames before it leaves.
     pub drain: Duration,
 }
 
@@ -40,24 +41,25 @@ pub struct Listening {
 pub struct Scan {
     /// The time between the begins of two excursions.
     pub every: Duration,
-    /// How long the radio is away for one look at another cell.
+    /// The duration of one excursion.
     pub away: Duration,
 }
 
-/// A change of cells in progress. The caller passes it to [`crate::Fabric::arrive`] at `ready`.
+/// A change of cells in progress. The caller passes it to [`crate::Fabric::arrive`] at the instant `ready`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Tuning {
     /// The port of the radio.
     pub port: PortId,
     /// The new cell.
     pub cell: Cell,
-    /// When the radio hears the new cell.
+    /// The instant from which the radio is in the new cell: by then it has received a beacon, if there are any, and has
+    /// associated.
     pub ready: Instant,
     pub(crate) turn: u32,
 }
 
 impl Tuning {
-    /// Returns the number of the radio's changes of cells so far. For a comparison of runs only.
+    /// Returns the number of times that the radio has left a cell so far. It serves only to compare runs.
     pub const fn turn(&self) -> u32 {
         self.turn
     }
@@ -68,16 +70,17 @@ pub(crate) struct Radio {
     retune: Span,
     attach: Span,
     excursion: Span,
-    /// The cell that it is in, and since when; `None` while it changes cells, or is out of range.
+    /// The cell of the radio, and since when the radio is in it. `None` while the radio changes cells, or is out of
+    /// range.
     at: Option<(Cell, Instant)>,
-    /// Whether it has lost its cell, and was not tuned since.
+    /// Whether the radio has lost its cell, and was not tuned since then.
     deaf: bool,
     turn: u32,
-    /// The number of frames that may wait at it.
+    /// The number of frames that may wait at the radio. `None`: the number of its cell.
     pub(crate) queue: Option<u32>,
-    /// The number of its last grant.
+    /// The number of the radio's last grant.
     pub(crate) served: u64,
-    /// `None` for most radios: they never go elsewhere, and associate at once.
+    /// `None` for most radios: they never visit other cells or scan, and they associate at once.
     elsewhere: Option<Box<Elsewhere>>,
 }
 
@@ -97,22 +100,22 @@ impl From<Span> for Duration {
     }
 }
 
-/// The state of a radio that goes away and comes back, or has to associate.
+/// The state of a radio that visits other cells, scans, drains, or has to associate.
 #[derive(Clone, Default, Debug)]
 struct Elsewhere {
     listening: Listening,
     /// The last interval in which the radio was on another channel, to send or to listen.
     away: Option<(Instant, Instant)>,
-    /// When it next listens on another channel.
+    /// When the radio next listens on another channel.
     next_scan: Instant,
-    /// When the last frame that it sent lands.
+    /// When the last frame of the radio lands.
     landed: Instant,
 }
 
 /// All radios, indexed by port, by link address, and by cell.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Radios {
-    /// Sorted by port, in one vector: there may be a million.
+    /// The radios in one vector, sorted by port. There may be a million.
     by_port: Vec<(PortId, Radio)>,
     by_mac: BTreeSet<(Mac, PortId)>,
     /// The radios in each cell. A radio that changes cells is in none.
@@ -142,14 +145,14 @@ impl Radios {
         self.by_port.get(self.place(port).ok()?).map(|(_, radio)| radio)
     }
 
-    /// Not for changes of the cell: these must go through [`Self::change`].
+    /// Returns a radio, for changes of other properties than its cell. [`Self::change`] changes the cell.
     pub(crate) fn get_mut(&mut self, port: PortId) -> Option<&mut Radio> {
         let place = self.place(port).ok()?;
         self.by_port.get_mut(place).map(|(_, radio)| radio)
     }
 
-    /// Calls `each` for the radios in a cell that a frame to `dst` is for, in the order of their ports. With a unicast
-    /// address they may be in another cell.
+    /// Calls `each` for the radios that a frame to `dst` is for, in the order of their ports. With a group address,
+    /// these are all radios in `cell`. With a unicast address, they may be in another cell.
     pub(crate) fn each_in_reach(&self, cell: Cell, dst: Mac, mut each: impl FnMut(PortId, &Radio)) {
         let mut tell = |port: PortId| {
             if let Some(radio) = self.get(port) {
@@ -164,7 +167,7 @@ impl Radios {
         }
     }
 
-    /// The radios in a cell, in the order of their ports.
+    /// Returns the radios in a cell, in the order of their ports.
     pub(crate) fn in_cell(&self, cell: Cell) -> impl Iterator<Item = PortId> {
         self.present.range((cell, PortId(0))..=(cell, PortId(u32::MAX))).map(|(_, port)| *port)
     }
@@ -174,7 +177,7 @@ impl Radios {
         self.change(port, |radio| radio.leave(ready, port, cell))
     }
 
-    /// Notes that a radio no longer hears its cell. It carries nothing until it is tuned again.
+    /// Notes that a radio no longer hears its cell. The radio carries no packets until it is tuned again.
     pub(crate) fn lose(&mut self, port: PortId) {
         self.change(port, Radio::lose);
     }
@@ -184,12 +187,12 @@ impl Radios {
         self.change(port, |radio| (radio.at, radio.deaf) = (Some((cell, now)), false));
     }
 
-    /// All radios, in the order of their ports.
+    /// Returns all radios, in the order of their ports.
     pub(crate) fn ports(&self) -> impl Iterator<Item = PortId> {
         self.by_port.iter().map(|(port, _)| *port)
     }
 
-    /// Completes a tuning. Returns `false` if it is obsolete.
+    /// Completes a tuning. Returns false if the radio was tuned elsewhere or lost its cell in the meantime.
     pub(crate) fn arrive(&mut self, tuning: &Tuning) -> bool {
         self.change(tuning.port, |radio| radio.arrive(tuning)).unwrap_or(false)
     }
@@ -206,7 +209,7 @@ impl Radios {
     }
 }
 
-/// Whether a radio heard a frame.
+/// Whether a radio could hear a frame. If not, it was away on an excursion, or in another cell or none.
 pub(crate) enum Heard {
     Yes,
     Away,
@@ -227,7 +230,8 @@ impl Radio {
         self.at.map(|(cell, _)| cell)
     }
 
-    /// How long it receives nothing when it changes cells. On the same channel nothing is retuned.
+    /// Returns the time in which the radio receives nothing when it changes cells. It is zero if the channel stays the
+    /// same.
     pub(crate) fn retuning(&self, same_channel: bool) -> Duration {
         match self.at {
             None if self.turn == 0 => self.attach.into(),
@@ -236,29 +240,30 @@ impl Radio {
         }
     }
 
-    /// How long it receives nothing when it visits another cell.
+    /// Returns the time in which the radio receives nothing when it visits another cell.
     pub(crate) fn excursion(&self) -> Duration {
         self.excursion.into()
     }
 
-    /// The time to associate after it hears a cell.
+    /// Returns the time to associate after the radio hears a cell.
     pub(crate) fn association(&self) -> Duration {
         self.elsewhere.as_ref().map(|elsewhere| elsewhere.listening.association).unwrap_or_default()
     }
 
-    /// The longest time that it stays to send waiting frames.
+    /// Returns the longest time for which the radio stays in its cell to send waiting frames.
     pub(crate) fn drain(&self) -> Duration {
         self.elsewhere.as_ref().map(|elsewhere| elsewhere.listening.drain).unwrap_or_default()
     }
 
-    /// Notes that it sends a frame that lands at `lands`.
+    /// Notes that the radio sends a frame that lands at `lands`.
     pub(crate) fn sends(&mut self, lands: Instant) {
         if let Some(elsewhere) = &mut self.elsewhere {
             elsewhere.landed = lands;
         }
     }
 
-    /// When its last frame lands. Known only of a radio with [`Elsewhere`], as one that drains has.
+    /// Returns when the radio's last frame lands. It is known only of a radio with [`Elsewhere`], as each radio that
+    /// drains has.
     pub(crate) fn landed(&self) -> Instant {
         self.elsewhere.as_ref().map_or(Instant::ZERO, |elsewhere| elsewhere.landed)
     }
@@ -272,7 +277,7 @@ impl Radio {
         self.go(true);
     }
 
-    /// Takes it out of its cell.
+    /// Removes the radio from its cell.
     fn go(&mut self, deaf: bool) {
         (self.at, self.deaf) = (None, deaf);
         self.turn += 1;
@@ -290,8 +295,8 @@ impl Radio {
         current
     }
 
-    /// Starts an excursion to listen, if one is due. Returns whether it hears other cells now. A radio in no cell
-    /// always does: it has no channel to leave.
+    /// Starts an excursion to listen, if one is due. Returns whether the radio hears other cells now. A radio in no
+    /// cell, or without [`Scan`], always hears them.
     pub(crate) fn scans(&mut self, now: Instant) -> bool {
         let Some(elsewhere) = self.elsewhere.as_mut().filter(|_| self.at.is_some()) else { return true };
         let Some(Scan { every, away }) = elsewhere.listening.scan else { return true };
@@ -303,7 +308,7 @@ impl Radio {
         due
     }
 
-    /// When it can send in its own cell: `now`, or the end of an excursion.
+    /// Returns when the radio can send in its own cell: `now`, or the end of an excursion.
     pub(crate) fn back(&self, now: Instant) -> Instant {
         let away = self.elsewhere.as_ref().and_then(|elsewhere| elsewhere.away);
         away.filter(|(from, to)| *from <= now && now < *to).map_or(now, |(_, to)| to)
@@ -313,7 +318,7 @@ impl Radio {
         self.elsewhere.get_or_insert_default().away = Some((from, to));
     }
 
-    /// Whether it was in `cell` without an excursion from `start` to `end`.
+    /// Returns whether the radio was in `cell` from `start` to `end`, and not away on an excursion.
     pub(crate) fn heard(&self, cell: Cell, start: Instant, end: Instant) -> Heard {
         match self.at {
             Some((here, since)) if here == cell && since <= start => {
@@ -330,7 +335,8 @@ impl Radio {
 mod tests {
     use super::*;
 
-    /// A million hosts have a radio each. So what few of them need is behind a pointer.
+    /// The largest size of a radio in bytes. A million hosts have a radio each, so state that few of them need is
+    /// behind a pointer.
     const MOST: usize = 88;
 
     #[test]

@@ -1,4 +1,4 @@
-//! The strength with which a moving radio hears each cell.
+//! The strength with which a moving radio hears each cell over time.
 
 use std::collections::BTreeMap;
 use wire::{Cell, Duration, Instant, nanos_of};
@@ -6,8 +6,8 @@ use wire::{Cell, Duration, Instant, nanos_of};
 /// The time between two samples of a radio (drivers under nl80211 report about as often).
 pub const SAMPLING: Duration = Duration::from_millis(100);
 
-/// The strength of each cell over time at the place of a radio. It changes linearly between two points, and is constant
-/// before the first and after the last. A cell that is not listed is not heard.
+/// The strength of each cell over time at the place of a radio. The strength changes linearly between two points, and
+/// is constant before the first and after the last. A cell that is not listed is not heard.
 ///
 /// Decibels are integers, so that a run does not depend on a machine's floating-point rounding.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -26,8 +26,8 @@ impl SignalCourse {
         self
     }
 
-    /// When the first sample is due. One sample is at the course's first point. So a course that begins later is
-    /// sampled at the same places of its path.
+    /// Returns when the first sample is due. One sample is at the first point of the course. So a course that begins
+    /// later is sampled at the same places of its path.
     pub(crate) fn first_sample(&self) -> Instant {
         let first = self.cells.values().filter_map(|points| points.first()).map(|(at, _)| at.0).min();
         Instant(first.unwrap_or_default() % nanos_of(SAMPLING))
@@ -47,14 +47,14 @@ impl SignalCourse {
         (strength >= Self::SENSITIVITY).then_some(strength)
     }
 
-    /// All cells that are heard at `now`, in the order of their numbers.
+    /// Returns all cells that are heard at `now` with their strength in dBm, in the order of their numbers.
     pub(crate) fn heard(&self, now: Instant) -> Vec<(Cell, i16)> {
         let strength = |cell: &Cell| Some((*cell, self.strength(*cell, now)?));
         self.cells.keys().filter_map(strength).collect()
     }
 }
 
-/// Linear interpolation in integers, rounded towards the first point.
+/// Returns the value at `now` by linear interpolation in integers, rounded towards the first point.
 fn between((from, a): (u64, i16), (to, b): (u64, i16), now: u64) -> i16 {
     let (passed, span) = (i128::from(now - from), i128::from((to - from).max(1)));
     (i128::from(a) + (i128::from(b) - i128::from(a)) * passed / span) as i16

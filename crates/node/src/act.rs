@@ -7,11 +7,12 @@ use crate::{
 };
 use wire::{Cell, Iface, InterfaceAddress, Ipv4Addr, Mac, Packet, Reason};
 
-/// A request of a role. The node resolves all but [`Effect::Do`].
+/// A request of a role to its node. The node resolves all of them; an [`Effect::Do`] also goes to the driver.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Effect {
-    /// Sends this packet: by an interface, with the link address that it has, or (`None`) as the table decides for
-    /// this host. With [`Mac::ZERO`], on an interface that has an address, ARP finds the neighbor for its destination.
+    /// Sends this packet. With an interface, the packet leaves there, to the link address in its header. If that is
+    /// [`Mac::ZERO`] and the interface has an address, ARP finds the neighbor for the destination. With `None`, the
+    /// table decides as for a packet of this host.
     Send(Option<Iface>, Packet),
     /// Drops this packet, which arrived on this interface, for this reason.
     Discard(Iface, Packet, Reason),
@@ -19,8 +20,9 @@ pub enum Effect {
     Stream(StreamId, StreamOp),
     /// Passes this act to the driver.
     Do(Act),
-    /// Declines this packet: it goes to the next role that listens for it, or else is forwarded. A packet out of a
-    /// tunnel, or by a route or an ingress policy of this role, goes to the host only.
+    /// Declines this packet. The next role that listens for it receives it; if there is none, the node forwards it.
+    /// Some packets go to the host only: those from this host, those out of a tunnel, and those by a route or an
+    /// ingress policy of this role.
     Pass(Rx, Packet),
     /// An event of a stream that this role provides, for the stream's user. Ignored if the stream is not open, or
     /// another role provides it.
@@ -29,42 +31,45 @@ pub enum Effect {
     Notify(Notification),
 }
 
-/// What a driver executes, in this order. Drivers match it without a wildcard, so that a new variant cannot be missed.
+/// What a node requests of its driver, which executes the acts in this order. Drivers match this type without a
+/// wildcard, so that a new variant cannot be missed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Act {
-    /// Sends the packet on the link. [`Iface::HOST`]: to this host's own stack.
+    /// Sends the packet by this interface. [`Iface::HOST`] is this host's own stack.
     Transmit(Iface, Packet),
-    /// The packet was dropped, for this reason. The ledger counts these acts.
+    /// The packet, which arrived on this interface or was to leave by it, was dropped for this reason. The ledger
+    /// counts these acts.
     Drop(Iface, Packet, Reason),
     /// A role set or removed (`None`) a route, for the records. A driver that mirrors the table uses
     /// [`crate::MirrorAct`], which has every change.
     Route(RouteKey, Option<Route>),
     /// A role set or removed (`None`) the ingress policy of a port, for the records.
     IngressPolicy(Port, Option<IngressPolicy>),
-    /// Requests that the radio tunes to this cell. [`crate::Link::Up`] or [`crate::Link::Down`] answers.
+    /// Requests that the radio of this interface tunes to this cell. [`crate::Link::Up`] or [`crate::Link::Down`]
+    /// answers.
     Tune(Iface, Cell),
-    /// Tunes to this cell, sends this one packet, and tunes back, as one operation.
+    /// Tunes the radio of this interface to this cell, sends this one packet, and tunes back, as one operation.
     SendInCell(Iface, Cell, Packet),
     /// An operation on a stream whose transport the driver provides.
     Stream(StreamId, StreamOp),
     /// A measured event. No role is notified of it.
     Mark(Mark),
-    /// The answer to a command.
+    /// The answer to a command: a value, or the text of an error.
     Answer(CommandId, Result<Value, String>),
-    /// How this host treats ARP for an address on an interface was set or removed (`None`), for drivers that answer
-    /// ARP themselves.
+    /// A role set or removed (`None`) how this host treats ARP for an address on an interface. Drivers that answer ARP
+    /// themselves use it.
     Neighbor(Iface, Ipv4Addr, Option<Neighbor>),
-    /// Adds an address to an interface (`true`) or removes it. The node has done so already; the host's own stack must
-    /// follow.
+    /// Adds an address to an interface (`true`) or removes it. The node already has the change; the host's own stack
+    /// must follow.
     Address(Iface, InterfaceAddress, bool),
     /// Stores a record under this key, or removes it (`None`). Later requests of the same role in this step wait until
-    /// the driver reports that the record is durable ([`crate::Node::resume`]). They are withdrawn if it cannot be
-    /// stored ([`crate::Node::withdraw`]). Several records may be pending. The driver must decide each of them, in the
-    /// order of these acts. The key begins with the role's name here, so that keys of different roles differ.
+    /// the driver reports that the record is durable ([`crate::Node::resume`]). They are withdrawn if the record cannot
+    /// be stored ([`crate::Node::withdraw`]). Several records may be pending. The driver must decide each of them, in
+    /// the order of these acts. The key begins with the role's name here, so that keys of different roles differ.
     Store(Vec<u8>, Option<Vec<u8>>),
     /// An event of a stream that the driver requested from a role, on behalf of a program outside
-    /// ([`crate::Input::Serve`]). The number is the driver's, from [`StreamId::OUTSIDE`] on, or, of an accepted
-    /// stream, the node's.
+    /// ([`crate::Input::Serve`]). The driver numbers such a stream, from [`StreamId::OUTSIDE`] on. The node numbers an
+    /// accepted stream.
     Served(OwnedStreamEvent),
     /// An event of a stream that a role serves, for the records. No role is notified of it. Drivers record the streams
     /// that they provide themselves.
@@ -76,9 +81,9 @@ pub enum Act {
 pub enum Neighbor {
     /// The address is at this link address, whatever ARP messages say.
     At(Mac),
-    /// Requests for the address, which is another host's, are answered with the link address of this node (proxy ARP).
+    /// The address is another host's. Requests for it are answered with the link address of this node (proxy ARP).
     Proxy,
-    /// Requests for the address, which is this host's, are not answered, except those of a neighbor set with
+    /// The address is this host's. Requests for it are not answered, except those of a neighbor set with
     /// [`Neighbor::At`]. No requests are sent from the address either (RFC 5944, section 4.6).
     Mute,
 }

@@ -1,12 +1,12 @@
-//! Gratuitous ARP: notifies neighbors of an address's new link address (RFC 5227, section 2.3; RFC 5944, section 4.6). ARP
-//! has no confirmation, so an announcement is repeated.
+//! Gratuitous ARP: notifies neighbors of the new link address of an IP address (RFC 5227, section 2.3; RFC 5944,
+//! section 4.6). ARP has no confirmation, so an announcement is repeated.
 
 use crate::{Expiry, Outbox};
 use std::collections::BTreeMap;
 use wire::arp::Message;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet};
 
-/// Announces addresses for a role, each on one link.
+/// Announces IP addresses for a role, each on one link.
 #[derive(Debug)]
 pub struct Announcer {
     times: Vec<Duration>,
@@ -23,12 +23,14 @@ struct Announcement {
 }
 
 impl Announcer {
-    /// Returns an announcer. `times`: when to send each announcement, counted from the change, in ascending order.
+    /// Returns an announcer. `times` are the delays from the change of an address to each of its announcements, in
+    /// ascending order.
     pub fn new(times: Vec<Duration>) -> Self {
         Self { times, under_way: BTreeMap::new(), expiry: Expiry::default() }
     }
 
-    /// Announces on `iface` that `address` is at `mac` from now on. Replaces an earlier announcement of the address.
+    /// Announces on `iface` that `address` has the link address `mac` from now on. Replaces an earlier announcement of
+    /// `address`.
     pub fn announce(
         &mut self,
         now: Instant,
@@ -40,19 +42,19 @@ impl Announcer {
         self.send_due(now, address, out);
     }
 
-    /// Cancels the remaining announcements of `address`, which is no longer the role's to announce.
+    /// Cancels the remaining announcements of `address`.
     pub fn stop(&mut self, address: Ipv4Addr) {
         self.under_way.remove(&address);
         self.expiry.stop(address);
     }
 
-    /// Cancels the remaining announcements of all other addresses.
+    /// Cancels the remaining announcements of all addresses except these.
     pub fn keep_only(&mut self, addresses: &[Ipv4Addr]) {
         let others = self.under_way.keys().filter(|address| !addresses.contains(address)).copied();
         others.collect::<Vec<_>>().into_iter().for_each(|address| self.stop(address));
     }
 
-    /// Returns when [`Self::timeout`] is due; `None` if nothing is to be announced.
+    /// Returns when [`Self::timeout`] is due, or `None` if no announcement remains.
     pub fn due(&self) -> Option<Instant> {
         self.expiry.next()
     }
@@ -64,15 +66,15 @@ impl Announcer {
         }
     }
 
-    /// Sends the announcement if it is due, and sets the time of the next.
+    /// Sends an announcement of `address` if one is due, and sets the time of the next one.
     fn send_due(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(announcement) = self.under_way.get_mut(&address) else { return };
         let due = self.times.iter().skip(announcement.sent).take_while(|at| announcement.begun + **at <= now);
         let due = due.count();
         announcement.sent += due;
         if due > 0 {
-            // An ARP Request with the new link address as sender: every ARP implementation updates its cache from it
-            // (RFC 826). RFC 5944 allows a Request or a Reply.
+            // The announcement is an ARP Request with the new link address as sender. Every ARP implementation updates
+            // its cache from it (RFC 826). RFC 5944 allows a Request or a Reply.
             let message = Message::gratuitous(announcement.mac, address);
             out.send(announcement.iface, Packet::arp(Mac::BROADCAST, &message));
         }

@@ -1,12 +1,13 @@
-//! What a run's records contain about the streams of applications, whatever provides the transport.
+//! The events of application streams in the records of a run. They are the same for every transport and its provider.
 
 use crate::stream::{Addr, OwnedStreamEvent, StreamId, StreamOp, Transport};
 use wire::PacketId;
 
-/// One event of one stream, as the role that uses it sees it. No role is notified of it.
+/// One event of one stream, as its user sees it. No role is notified of it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct AppEvent {
-    /// The stream, by its number outside its role. A number may be used again after [`AppChange::Closed`].
+    /// The number of the stream in its node; the user has another number for it. A number may be used again after
+    /// [`AppChange::Closed`].
     pub stream: StreamId,
     /// What happened.
     pub change: AppChange,
@@ -17,36 +18,36 @@ pub struct AppEvent {
 pub enum AppChange {
     /// The application requests a connection, or listens.
     Asked {
-        /// The role that uses the stream; empty for a program outside the daemon.
+        /// The name of the role that uses the stream; empty for a program outside the daemon.
         role: &'static str,
-        /// The transport.
+        /// The requested transport.
         by: Transport,
         /// The requested local address, if any.
         local: Option<Addr>,
-        /// The peer; `None` for a listener.
+        /// The address of the peer; `None` for a listener.
         peer: Option<Addr>,
     },
-    /// It is open at this local address.
+    /// The stream is open, with this local address.
     Opened(Addr),
-    /// This listener accepted a stream.
+    /// The listening stream accepted a new stream.
     Accepted {
         /// The new stream.
         new: StreamId,
-        /// Its local address.
+        /// The local address of the new stream.
         local: Addr,
-        /// Its peer.
+        /// The address of the peer.
         peer: Addr,
     },
-    /// The application was given this number of bytes.
+    /// The application received this number of bytes.
     Read(u64),
-    /// The peer has finished, and the application was given everything.
+    /// The peer has finished, and the application received everything.
     Finished,
-    /// The stream is closed: why, unless the application requested it.
+    /// The stream is closed, for this reason; `None` if the application requested it.
     Closed(Option<String>),
 }
 
 impl AppEvent {
-    /// Returns the event for a request of an application, or `None` if the records do not keep it.
+    /// Returns the event for a request of the role `role`, or `None` if the records do not keep it.
     pub const fn of_op(role: &'static str, stream: StreamId, op: &StreamOp) -> Option<Self> {
         let change = match op {
             StreamOp::Open { by, local, peer, .. } => {
@@ -65,8 +66,8 @@ impl AppEvent {
         Some(Self { stream, change })
     }
 
-    /// Returns the event for a notification of an application, or `None` if the records do not keep it. A datagram is
-    /// recorded as a packet instead.
+    /// Returns the event for a notification of an application, or `None` if the records do not keep it. They keep a
+    /// datagram as a packet instead.
     pub fn of_event(event: &OwnedStreamEvent) -> Option<Self> {
         let (stream, change) = match event {
             OwnedStreamEvent::Opened(id, local) => (*id, AppChange::Opened(*local)),

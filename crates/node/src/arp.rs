@@ -1,11 +1,11 @@
 //! The Address Resolution Protocol (RFC 826) of hosts and routers (RFC 1122, section 2.3.2; RFC 1812, section 3.3.2):
-//! the cache of link addresses, and the packets that wait for one.
+//! the cache of link addresses, and the packets that wait for a link address.
 //!
 //! A neighbor in use is probed by unicast before its entry expires (RFC 1122, section 2.3.2.1, method 2), because a
-//! host may leave the link without notice. All entries of a link are removed when the link changes: the new link has
-//! other hosts.
+//! host may leave the link without notice. When a link changes, all entries that were learnt on it are removed: the new
+//! link has other hosts.
 //!
-//! Only interfaces that have an address use ARP. Roles announce addresses: they send the message themselves.
+//! Only interfaces that have an address use ARP. To announce an address, a role sends the message itself.
 
 use crate::Neighbor;
 use crate::node::reason;
@@ -18,14 +18,16 @@ use wire::{Cell, Duration, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Reas
 /// The number of requests for a neighbor, and the time between them.
 const TRIES: u8 = 3;
 const RETRY: Duration = Duration::from_secs(1);
-/// How long after a neighbor's last message its entry is used without a probe: `base_reachable_time` of Linux.
+/// For this time after a neighbor's last message, its entry is used without a probe, like `base_reachable_time` of
+/// Linux.
 const FRESH: Duration = Duration::from_secs(30);
-/// How long after a neighbor's last message its entry is used at all, unless it is being probed.
+/// After this time without a message of the neighbor, its entry expires. It is used for longer only while the neighbor
+/// is probed.
 const BELIEVED: Duration = Duration::from_mins(1);
 /// The most neighbors that are known at a time.
 const CAPACITY: usize = 512;
-/// The most unknown neighbors that are resolved at a time. The limit is separate: a scan of a link's addresses that is
-/// forwarded displaces no neighbor in use.
+/// The most unknown neighbors that are resolved at a time. The limit is separate, so that a forwarded scan of a link's
+/// addresses displaces no neighbor in use.
 const SOUGHT: usize = 256;
 
 /// The neighbor cache of a node.
@@ -34,9 +36,9 @@ pub(crate) struct Arp {
     known: BTreeMap<NeighborKey, Known>,
     sought: BTreeMap<NeighborKey, Sought>,
     waiting: Waiting,
-    /// What roles have set with [`Act::Neighbor`](crate::Act::Neighbor).
+    /// The settings of roles ([`Act::Neighbor`](crate::Act::Neighbor)).
     set: BTreeMap<NeighborKey, Neighbor>,
-    /// The links that are up, with the cell of a radio.
+    /// The interfaces that are up, with the cell of a radio.
     links: BTreeMap<Iface, Option<Cell>>,
 }
 
@@ -45,7 +47,7 @@ struct Known {
     mac: Mac,
     /// When the last message of the neighbor arrived.
     heard: Instant,
-    /// Whether a packet was sent to it since the entry was created.
+    /// Whether a packet was sent to the neighbor since the entry was created.
     is_used: bool,
 }
 
@@ -62,58 +64,58 @@ impl Sought {
     }
 }
 
-/// What happens to a packet whose next hop is looked up.
+/// The result of the look-up of a packet's next hop.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// It is sent. `probe`: the neighbor is to be probed now.
+    /// The packet is sent to `mac`. `probe`: the neighbor is to be probed now.
     Here { mac: Mac, packet: Packet, probe: bool },
-    /// It waits for the answer.
+    /// The packet waits for the answer to a request.
     Wait {
         /// Whether to send a request now.
         ask: bool,
-        /// Packets that make room for it. It may be one of them.
+        /// The packets that are dropped to make room. The new packet may be one of them.
         displaced: Vec<(Iface, Packet)>,
-        /// Packets of another neighbor that is given up to make room for this one.
+        /// The packets of another neighbor, whose resolution is given up to make room for this one.
         given_up: Option<(Iface, VecDeque<Packet>)>,
     },
     /// The neighbor is not known, and no request may be sent.
     Silent(Packet),
-    /// There is no room for another neighbor.
+    /// There is no room for another neighbor that is being resolved.
     Full(Packet),
 }
 
-/// What is due at a deadline.
+/// What the node must do at a deadline.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// Another request: by unicast if the link address is known.
+    /// Send another request: by unicast if the link address is known, otherwise by broadcast.
     Ask(Iface, Ipv4Addr, Option<Mac>),
-    /// No answer: the packets that waited.
+    /// Drop these packets, because the neighbor did not answer.
     Failed(Iface, VecDeque<Packet>),
 }
 
-/// The receiver of a message: this node's side of an interface.
+/// The interface on which a message arrived, as the receiver of the message.
 pub(crate) struct Ear<'a> {
     pub(crate) iface: Iface,
     pub(crate) mac: Mac,
-    /// Whether an address is one of this interface.
+    /// Returns whether an address belongs to this interface.
     pub(crate) is_own: &'a dyn Fn(Ipv4Addr) -> bool,
-    /// Whether an address is in a prefix of this link.
+    /// Returns whether an address is in a prefix of this link.
     pub(crate) on_link: &'a dyn Fn(Ipv4Addr) -> bool,
 }
 
-/// The results of a message.
+/// The results of a received message.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Heard {
-    /// The reply to send.
+    /// The reply to send, if any.
     pub(crate) answer: Option<Message>,
-    /// Packets that can be sent now, to the message's sender.
+    /// The packets that waited for the sender of the message, and can be sent now.
     pub(crate) released: VecDeque<Packet>,
     /// The drop reason of the message itself.
     pub(crate) end: Reason,
 }
 
 impl Arp {
-    /// Sets or removes what a role requests for an address.
+    /// Sets or removes (`None`) how a role requests to treat ARP for an address.
     pub(crate) fn set(&mut self, iface: Iface, address: Ipv4Addr, neighbor: Option<Neighbor>) {
         match neighbor {
             Some(neighbor) => self.set.insert((iface, address), neighbor),
@@ -121,26 +123,27 @@ impl Arp {
         };
     }
 
-    /// Whether no request may be sent from this address of the node.
+    /// Returns whether no request may be sent from this address of the node.
     pub(crate) fn is_mute(&self, iface: Iface, own: Ipv4Addr) -> bool {
         self.set.get(&(iface, own)) == Some(&Neighbor::Mute)
     }
 
-    /// Notes that an interface came up. If its link is a different one than before, all entries of its neighbors are
-    /// removed. Returns the packets that waited for them.
+    /// Notes that an interface came up. Unless it was up in the same cell before, all entries that were learnt on it
+    /// are removed. Returns the packets that waited for its neighbors.
     pub(crate) fn up(&mut self, iface: Iface, cell: Option<Cell>) -> VecDeque<Packet> {
         let is_as_before = self.links.insert(iface, cell) == Some(cell);
         if is_as_before { VecDeque::new() } else { self.forget(iface) }
     }
 
-    /// Notes that an interface went down, and removes all entries of its neighbors. Returns the packets that waited
-    /// for them.
+    /// Notes that an interface went down, and removes all entries that were learnt on it. Returns the packets that
+    /// waited for its neighbors.
     pub(crate) fn down(&mut self, iface: Iface) -> VecDeque<Packet> {
         self.links.remove(&iface);
         self.forget(iface)
     }
 
-    /// Removes what was learnt from messages about the neighbors of an interface. What roles have set stays.
+    /// Removes the entries that were learnt on an interface. Settings of roles remain. Returns the packets that waited
+    /// for neighbors.
     fn forget(&mut self, iface: Iface) -> VecDeque<Packet> {
         self.known.retain(|(other, _), _| *other != iface);
         let sought: Vec<NeighborKey> =
@@ -153,8 +156,8 @@ impl Arp {
         waited
     }
 
-    /// Finds the link address of a neighbor, or keeps the packet until it is known. `may_ask`: this node has an
-    /// address from which it may send a request.
+    /// Finds the link address of a neighbor, or keeps the packet until the link address is known. `may_ask`: this node
+    /// has an address from which it may send a request.
     pub(crate) fn find(
         &mut self,
         now: Instant,
@@ -197,7 +200,8 @@ impl Arp {
     /// Processes a received message.
     pub(crate) fn hear(&mut self, now: Instant, ear: &Ear<'_>, message: &Message) -> Heard {
         if (ear.is_own)(message.sender) && message.sender_mac != ear.mac {
-            // Another host has the same address, or an agent answers for this host although it is back: never learnt.
+            // Another host uses an address of this node, or an agent still answers for this node after its return. The
+            // message is not learnt.
             return Heard { answer: None, released: VecDeque::new(), end: reason::ARP_CONFLICT };
         }
         let is_for_us = self.speaks_for(ear, message);
@@ -213,7 +217,7 @@ impl Arp {
         self.sought.values().map(|sought| sought.next).min()
     }
 
-    /// Takes an item that is due at `now`.
+    /// Takes the next request or failure that is due at `now`.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Due> {
         let (key, sought) = self.sought.iter_mut().find(|(_, sought)| sought.next <= now)?;
         let key = *key;
@@ -223,16 +227,16 @@ impl Arp {
             return Some(Due::Ask(key.0, key.1, known));
         }
         self.sought.remove(&key);
-        self.known.remove(&key); // it did not answer the probes
+        self.known.remove(&key); // the neighbor did not answer the probes
         Some(Due::Failed(key.0, self.waiting.take(key)))
     }
 
-    /// Reports the packets that wait.
+    /// Reports the packets that wait for a neighbor.
     pub(crate) fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         self.waiting.holds(each);
     }
 
-    /// Whether this node answers requests of the message's sender for its target address.
+    /// Returns whether this node answers requests for the target address of the message.
     fn speaks_for(&self, ear: &Ear<'_>, message: &Message) -> bool {
         match self.set.get(&(ear.iface, message.target)) {
             Some(Neighbor::Proxy) => message.sender != message.target,
@@ -245,8 +249,8 @@ impl Arp {
         self.set.iter().any(|((other, _), neighbor)| *other == iface && *neighbor == Neighbor::At(mac))
     }
 
-    /// Updates a known entry, as RFC 826 requires. Creates an entry only if `makes`. Returns the packets that waited
-    /// for it.
+    /// Updates the entry of a neighbor that is known or being resolved, as RFC 826 requires. Creates the entry of
+    /// another neighbor only if `makes`. Returns the packets that waited for the neighbor.
     fn learn(&mut self, now: Instant, key: NeighborKey, mac: Mac, makes: bool) -> VecDeque<Packet> {
         let is_there = self.known.contains_key(&key) || self.sought.contains_key(&key);
         let may_make = makes && !key.1.is_unspecified();
@@ -254,7 +258,7 @@ impl Arp {
             return VecDeque::new();
         }
         let known = self.known.get(&key);
-        // A packet that waited is sent now.
+        // A waiting packet counts as use, because it is sent now.
         let is_used = known.is_some_and(|known| known.is_used) || self.waiting.highest(key).is_some();
         if known.is_none() {
             self.make_room(now);
@@ -265,8 +269,8 @@ impl Arp {
     }
 
     /// Removes an entry if the cache is full: an expired one first, then one to which no packet was sent, then any
-    /// other. Of several it removes the one that was confirmed longest ago. So a host that claims many addresses
-    /// displaces no neighbor in use.
+    /// other. Of several, it removes the one that was heard longest ago. So a host that claims many addresses displaces
+    /// no neighbor in use, while others remain.
     fn make_room(&mut self, now: Instant) {
         if self.known.len() < CAPACITY {
             return;
@@ -279,14 +283,14 @@ impl Arp {
         }
     }
 
-    /// The neighbors that are being resolved and are not known.
+    /// Returns the neighbors that are being resolved and are not known.
     fn unknown(&self) -> impl Iterator<Item = (&NeighborKey, &Sought)> {
         self.sought.iter().filter(|(key, _)| !self.known.contains_key(key))
     }
 
     /// Gives up the neighbor for which the least important packets wait; of several, the one with the most requests.
-    /// Returns `None` if those packets are more important than a packet of `origin`. So a scan that is forwarded keeps
-    /// no packet from its next hop.
+    /// Returns `None` if those packets are more important than a packet of `origin`. So a forwarded scan does not
+    /// displace more important packets.
     fn give_up_for(&mut self, origin: Origin) -> Option<(Iface, VecDeque<Packet>)> {
         let rank = |(key, sought): (&NeighborKey, &Sought)| {
             (self.waiting.highest(*key), Reverse(sought.tries), sought.next, *key)

@@ -1,4 +1,4 @@
-//! Tests of resolution, ageing and replies, and of which messages are believed.
+//! Tests of the resolution and expiry of neighbors, of replies, and of messages that must not be learnt.
 
 use super::*;
 
@@ -101,7 +101,8 @@ fn an_answer_is_not_believed_for_ever() {
     assert_eq!(find(&mut arp, START + BELIEVED, 3), waits(true), "it was not used since");
 }
 
-/// A neighbor that was learnt at [`START`], and is used when its entry is no longer fresh.
+/// Returns a cache in which one neighbor was learnt at [`START`], and the instant at which a use of its entry began a
+/// probe.
 fn probed() -> (Arp, Instant) {
     let (mut arp, used) = (Arp::default(), START + FRESH);
     find(&mut arp, START, 1);
@@ -265,7 +266,8 @@ fn the_table_is_bounded_and_the_oldest_makes_room() {
     assert_eq!(find_at(&mut arp, now, address(1), 2), here(PEER_MAC, 2));
 }
 
-/// Another host on the link sends requests to this node from many addresses, and each creates an entry.
+/// The entries of neighbors to which no packet was sent make room first. Here, another host on the link creates such
+/// entries: it sends requests to this node from many addresses.
 #[test]
 fn neighbors_that_no_packet_is_sent_to_make_room_first() {
     let mut arp = Arp::default();
@@ -284,7 +286,7 @@ fn neighbors_that_no_packet_is_sent_to_make_room_first() {
     assert_eq!(arp.known.len(), CAPACITY);
     let now = START + Duration::from_secs(2);
     assert_eq!(find(&mut arp, now, 2), here(PEER_MAC, 2), "the neighbor in use is still known");
-    // An expired entry makes room first, although it was used once.
+    // An expired entry makes room even before those, although packets were sent to its neighbor.
     let later = START + BELIEVED;
     claim(&mut arp, later, 5000);
     assert!(!arp.known.contains_key(&(ETH, PEER)));

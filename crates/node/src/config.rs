@@ -1,4 +1,4 @@
-//! How configuration is written, the same for all roles: addresses and keys as text, durations with a unit.
+//! The forms of values in configuration, the same for all roles: addresses and keys as text, durations with a unit.
 
 pub mod schema;
 
@@ -13,7 +13,7 @@ pub fn text<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(deserializer: D
     text.parse().map_err(|error| D::Error::custom(format!("`{text}`: {error}")))
 }
 
-/// Deserializes the same for an optional key, which also needs `#[serde(default)]`.
+/// Deserializes a value from its text form, for an optional key. The key also needs `#[serde(default)]`.
 pub fn some_text<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
@@ -53,26 +53,26 @@ impl serde::de::Visitor<'_> for SpanText {
     }
 }
 
-/// Deserializes the same for an optional key, which also needs `#[serde(default)]`.
+/// Deserializes a duration such as `5ms`, for an optional key. The key also needs `#[serde(default)]`.
 pub fn some_span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     span(deserializer).map(Some)
 }
 
-/// Deserializes a list of durations, for `#[serde(deserialize_with)]`.
+/// Deserializes a list of durations such as `["5ms", "1s"]`, for `#[serde(deserialize_with)]`.
 pub fn spans<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Duration>, D::Error> {
     #[derive(Deserialize)]
     struct Span(#[serde(deserialize_with = "span")] Duration);
     Ok(Vec::<Span>::deserialize(deserializer)?.into_iter().map(|Span(span)| span).collect())
 }
 
-/// Returns the duration that a text gives, or an error that says what is wrong with the text.
+/// Returns the duration in `text`, for example `5ms`. The error says what is wrong with the text and what is allowed.
 pub fn read_span(text: &str) -> Result<Duration, String> {
     parse_span(text).ok_or_else(|| bad_span(text))
 }
 
 fn bad_span(text: &str) -> String {
     if let Some(rest) = text.strip_prefix('-').filter(|rest| parse_span(rest).is_some()) {
-        return format!("`{text}` is negative; a time is zero or greater, for example {rest}");
+        return format!("`{text}` is negative; a time must be zero or greater, for example {rest}");
     }
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit() || c == b'.');
     let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -102,7 +102,8 @@ fn bad_span(text: &str) -> String {
     }
 }
 
-/// Returns the duration that a text gives. `None` if it is not a number with one of the units ns, us, ms, s and min.
+/// Returns the duration in `text`: a number and one of the units ns, us, ms, s and min. Returns `None` if the text has
+/// another form, more than 9 decimals, or more than `u64::MAX` nanoseconds.
 pub fn parse_span(text: &str) -> Option<Duration> {
     let unit_at = text.find(|c: char| c.is_ascii_alphabetic())?;
     let (number, unit) = text.split_at(unit_at);
@@ -130,9 +131,9 @@ pub fn parse_span(text: &str) -> Option<Duration> {
 /// An error in the configuration of a role.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConfigError {
-    /// The key that is wrong.
+    /// The name of the wrong key.
     pub key: &'static str,
-    /// What is wrong with it, and what is allowed.
+    /// What is wrong with the key's value, and what is allowed.
     pub problem: String,
 }
 
@@ -143,8 +144,8 @@ impl ConfigError {
     }
 }
 
-/// Checks the key `moves`: the times and destinations of a host's moves. Each destination must be in `known`, and the
-/// times must be in ascending order. `what` names a destination, for example `station`.
+/// Checks the key `moves`: the times and destinations of a host's moves. It is an error if a destination is not in
+/// `known`, or if the times are not in ascending order. `what` names a destination in the error, for example `station`.
 pub fn check_moves<'a>(
     what: &str,
     known: &[&str],
@@ -172,7 +173,8 @@ impl std::error::Error for ConfigError {}
 pub struct Interfaces<'a>(pub &'a [String]);
 
 impl Interfaces<'_> {
-    /// Returns the number of the interface `name`. The error names `key` and lists the interfaces of the host.
+    /// Returns the number of the interface `name`. If the host does not have it, the error names `key` and lists the
+    /// interfaces of the host.
     pub fn number(&self, key: &'static str, name: &str) -> Result<Iface, ConfigError> {
         let index = self.0.iter().position(|other| other == name);
         index.map(|index| Iface(index as u16 + 1)).ok_or_else(|| {

@@ -1,12 +1,12 @@
 //! A data path beside the node, with its own copy of the rules, for example in kernel maps ([`table::map`]).
 //!
-//! The driver changes the copy by the acts of the mirror, which come separately from other acts. A driver without such a
-//! data path does not begin a mirror, and nothing is kept for it. The mirror is not part of a run's records and
-//! fingerprint.
+//! The driver changes the copy by the acts of the mirror ([`MirrorAct`]), which come separately from other acts.
+//! Without such a data path, a driver begins no mirror, and the node keeps no acts for it. The mirror is not part of a
+//! run's records and fingerprint.
 //!
-//! The data path records the uses of its entries ([`table::Verdict::used`]). The driver reports them to the node: before
-//! each time-out for those that would end ([`Node::ask_uses`]), and at once for a route whose owner may wait for a use
-//! ([`Node::used`]).
+//! The data path records the uses of its entries ([`table::Verdict::used`]), and the driver reports them to the node.
+//! Before each time-out it reports the uses of routes that would end ([`Node::ask_uses`]). It reports the first use of
+//! an idle route at once, because the route's owner may wait for it ([`Node::used`]).
 
 use crate::mirror::Mirror;
 use crate::ruleset::found;
@@ -16,14 +16,14 @@ use table::{EntryId, RouteKey};
 use wire::Instant;
 
 impl Ruleset {
-    /// Reports a change, if there is a mirror.
+    /// Adds an act to the mirror, if there is one.
     pub(crate) fn report(&mut self, act: MirrorAct) {
         if let Some(mirror) = &mut self.mirror {
             mirror.acts.push_back(act);
         }
     }
 
-    /// Begins to report changes, or begins again: first all policies and routes that exist.
+    /// Begins a new mirror. Its first acts are all policies and routes that exist.
     pub(crate) fn begin_mirror(&mut self) {
         let mut mirror = Box::<Mirror>::default();
         for entry in &self.policies {
@@ -37,20 +37,21 @@ impl Ruleset {
         self.mirror = Some(mirror);
     }
 
-    /// Whether the number of reported entries is that of the entries. It looks at each, so it is for debug builds.
+    /// Returns whether the mirror has reported as many entries as there are. The function counts all entries, so it is
+    /// for debug builds.
     pub(crate) fn is_mirrored(&self) -> bool {
         let routes = || self.entries.iter().flatten().filter(|entry| !entry.is_gone()).count();
         self.mirror.as_ref().is_none_or(|mirror| mirror.len() == (routes(), self.policies.len()))
     }
 
-    /// Records that a packet used a route outside this table, at `at`. No effect if the route has expired here.
+    /// Records that the data path used a route at `at`. It has no effect if the route has expired in this table.
     pub(crate) fn used_outside(&mut self, key: RouteKey, at: Instant) {
         if let Some(id) = self.id_of(key).filter(|id| self.entry(*id).is_some_and(|entry| !entry.is_gone())) {
             self.used(id, at);
         }
     }
 
-    /// Asks for the last use, outside this table, of each route whose lifetime ends by `by` as far as is known here.
+    /// Takes the last use by the data path from `last_use`, for each route whose lifetime would end by `by`.
     pub(crate) fn ask_uses(&mut self, by: Instant, last_use: &mut dyn FnMut(&RouteKey) -> Option<Instant>) {
         let mut asked = Vec::new();
         while let Some(Reverse((at, key))) = self.due.peek().copied().filter(|Reverse((at, _))| *at <= by) {
@@ -71,10 +72,11 @@ impl Ruleset {
     }
 }
 
-/// For drivers with a data path that has its own copy of the rules.
+/// The functions for drivers with a data path that has its own copy of the rules.
 impl Node {
-    /// Begins the mirror. Its first acts are all that the rules answer now, so a driver may call it at any time, and again
-    /// for an empty copy. The driver takes the acts after each call of the node; until then they are kept.
+    /// Begins the mirror, or begins it again for an empty copy. Its first acts are all rules, addresses and MTUs of
+    /// this node, so a driver may call it at any time. The driver takes the acts after each call of the node; until
+    /// then they are kept.
     pub fn begin_mirror(&mut self) {
         self.rules.begin_mirror();
         for address in &self.addresses {
@@ -85,22 +87,22 @@ impl Node {
         }
     }
 
-    /// Takes the next act of the mirror.
+    /// Takes the next act of the mirror, or `None` if there is none.
     pub fn next_mirror_act(&mut self) -> Option<MirrorAct> {
         self.rules.mirror.as_mut()?.acts.pop_front()
     }
 
-    /// Asks for the last use, by the data path, of each route whose lifetime ends at `by` or before as far as the node
-    /// knows. A driver calls it with the present before [`crate::Input::Timeout`], which then reports and removes only
-    /// routes that the data path did not use either. With [`Instant::NEVER`] it asks for all, before a data path is loaded
+    /// Takes the last use by the data path from `last_use`, for each route whose lifetime would end at `by` or before.
+    /// A driver calls it with the current time before [`crate::Input::Timeout`]. Then the time-out ends only routes
+    /// that the data path did not use either. With [`Instant::NEVER`] it takes all uses, before a data path is loaded
     /// again. `last_use` returns `None` for a route that the data path does not have.
     pub fn ask_uses(&mut self, by: Instant, last_use: &mut dyn FnMut(&RouteKey) -> Option<Instant>) {
         self.rules.ask_uses(by, last_use);
     }
 
     /// Records that the data path used a route at `at`. A driver calls it at once for the first use after the end of a
-    /// [`table::Lifetime::ReportIdle`]: from then on, its owner is notified again of the next end. It has no effect on a
-    /// route that has expired.
+    /// [`table::Lifetime::ReportIdle`]. So the owner of the route is notified of the next end too. It has no effect on
+    /// a route that has expired.
     pub fn used(&mut self, key: RouteKey, at: Instant) {
         self.rules.used_outside(key, at);
     }

@@ -10,22 +10,23 @@ use table::{PuntReason, Rules, Verdict, decide, decide_opened};
 use wire::ipv4::{self, Header};
 use wire::{EtherType, IcmpError, Iface, Instant, Ipv4Addr, Mac, Packet, ipip};
 
-/// The most ICMP errors that one node sends per second (RFC 1812, section 4.3.2.8, does not fix the number).
+/// The largest number of ICMP errors that one node sends per second, without "fragmentation needed". RFC 1812, section
+/// 4.3.2.8, requires a limit, but no number.
 const ERRORS_PER_SECOND: u16 = 10;
-/// The most tunnels that one packet may enter and leave at one node: a binding inside a binding.
+/// The largest number of tunnels that one packet may enter and leave at one node.
 const DEPTH: u8 = 2;
 
 /// The state of a packet on its path through the node.
 #[derive(Clone, Copy)]
 struct Path {
     port: Port,
-    /// The outer source and destination of the last tunnel out of which it came.
+    /// The outer source and destination of the last tunnel out of which the packet came.
     tunnel: Option<(Ipv4Addr, Ipv4Addr)>,
     depth: u8,
     origin: Origin,
 }
 
-/// What [`decide`] asks of a node, and what a data path that mirrors the node must answer in the same way.
+/// The look-ups of [`decide`]. A data path with a copy of the rules must answer them in the same way.
 impl Rules for Node {
     fn ingress_policy(&self, port: Port) -> (RoleId, IngressPolicy) {
         self.rules.ingress_policy(port)
@@ -64,7 +65,8 @@ impl Node {
         self.send_own(now, 0, Origin::of_role(&packet), packet, out);
     }
 
-    /// Sends a packet by an interface. Without a link address, ARP finds the neighbor for its destination.
+    /// Sends a packet by an interface. If an IPv4 packet has no link address, and the interface uses ARP, ARP finds the
+    /// neighbor for its destination.
     pub(crate) fn send_by(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
         let unaddressed = packet.link.dst == Mac::ZERO && packet.link.kind == EtherType::IPV4;
         match ipv4::addresses(&packet.bytes).filter(|_| unaddressed && self.speaks_arp(iface)) {
@@ -186,8 +188,7 @@ impl Node {
     // --- errors ----------------------------------------------------------------------------------------------------
 
     /// Sends an ICMP error to a packet's sender, unless the limit of this second is reached. "Fragmentation needed" is
-    /// exempt: no further packet of this size gets through until the sender has the MTU. That error is also shorter
-    /// than the packet.
+    /// exempt from the limit: no further packet of this size arrives until the sender knows the MTU.
     pub(crate) fn tell_sender(
         &mut self,
         now: Instant,
@@ -209,7 +210,7 @@ impl Node {
         let is_limited = !matches!(error, IcmpError::FragmentationNeeded { .. });
         if !is_limited || net.errors < ERRORS_PER_SECOND {
             net.errors += u16::from(is_limited);
-            // A role sent the packet: it receives the error as it would from a router.
+            // If a role sent the packet, the role receives the error, as it would from a router.
             if let Ok((header, payload)) = Header::parse(&bytes)
                 && iface == Iface::HOST
                 && let Some(role) = self.listener(iface, &header, payload, 0)
@@ -217,14 +218,14 @@ impl Node {
                 let rx = Rx::new(iface, PuntReason::Listen, header);
                 return self.give(now, role, Input::Packet(rx, Packet::new(Mac::ZERO, bytes)), out);
             }
-            // A sender that is away from home gets it by a tunnel. This recursion ends, because no error is sent about
-            // an error.
+            // A sender that is away from home gets the error by a tunnel. The recursion ends, because no error is sent
+            // about an error.
             self.send_own(now, 0, Origin::Host, Packet::new(Mac::ZERO, bytes), out);
         }
     }
 
-    /// Notifies the sender of the inner packet when this node dropped a packet that it had put into a tunnel (RFC
-    /// 2003, section 4).
+    /// Notifies the sender of an inner packet that this node dropped the packet in a tunnel that begins here (RFC 2003,
+    /// section 4).
     fn tell_inner_sender(&mut self, now: Instant, error: IcmpError, about: &Packet, out: &mut Outbox) {
         let Ok((header, inner)) = ipip::decapsulate(&about.bytes) else { return };
         if !self.addresses.contains(&header.src) {
@@ -242,7 +243,7 @@ impl Node {
 
     // --- links -----------------------------------------------------------------------------------------------------
 
-    /// Passes a packet to the driver, with the interface's own link address as the source.
+    /// Passes a packet to the driver. The link address of the interface becomes the source of the frame.
     pub(crate) fn transmit(&self, iface: Iface, mut packet: Packet, out: &mut Outbox) {
         if let Some(own) = Interface::find(&self.ifaces, iface) {
             packet.link.src = own.mac;

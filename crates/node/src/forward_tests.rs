@@ -16,7 +16,7 @@ const FAR: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
 const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
 const VISITORS: Class = Class(200);
 
-/// A role that applies its settings at the start, holds nothing, and marks each packet that it is given.
+/// A role that sets its routes at the start, and marks each packet that it receives. It keeps no packet.
 #[derive(Debug)]
 struct Agent {
     name: &'static str,
@@ -89,7 +89,8 @@ fn to(dst: Ipv4Addr) -> RouteKey {
     RouteKey { class: None, src: wire::Prefix::ANY, dst: wire::Prefix::host(dst) }
 }
 
-/// `eth` has an address, and a default route by a router with a known link address. `air` has an address too.
+/// Returns a node with these roles, and its outbox. The interfaces `eth` and `air` have addresses. The default route is
+/// by `eth` to a router with a known link address.
 fn node(roles: Vec<Agent>) -> (Node, Outbox) {
     let roles = roles.into_iter().map(|role| Box::new(role) as Box<dyn Role>).collect();
     let mut node = Node::new(roles, Vec::new());
@@ -152,7 +153,7 @@ fn home_agent() -> (Node, Outbox) {
     node(vec![Agent { routes: vec![(to(MOBILE), tunnel)], ..agent("home") }])
 }
 
-// --- tunnels -----------------------------------------------------------------------------------------------------------
+// --- tunnels ---------------------------------------------------------------------------------------------------------
 
 #[test]
 fn a_tunnel_takes_a_packet_one_hop_older_and_keeps_its_identity() {
@@ -177,8 +178,8 @@ fn the_sender_of_what_does_not_fit_is_told_the_tunnels_width() {
     assert_eq!((quote.kind, quote.code, quote.mtu, quote.dst), (3, 4, 1480, MOBILE));
 }
 
-/// Returns what an ICMP error reports to the sender: the exit of the tunnel by which it is sent (`None`: no tunnel),
-/// its destination, and the MTU.
+/// Returns three values of an ICMP error: the exit of the tunnel by which it is sent (`None`: no tunnel), its
+/// destination, and the MTU that it reports.
 fn error_of(packet: &Packet) -> (Option<Ipv4Addr>, Ipv4Addr, u16) {
     let (exit, bytes) = match ipip::decapsulate(&packet.bytes) {
         Ok((outer, inner)) => (Some(outer.dst), inner),
@@ -190,7 +191,7 @@ fn error_of(packet: &Packet) -> (Option<Ipv4Addr>, Ipv4Addr, u16) {
     (exit, header.dst, quote.mtu)
 }
 
-/// Both hosts are away from home: the sender is itself at the end of a tunnel of this node.
+/// If both hosts are away from home, the sender gets the error by the tunnel of this node to the sender.
 #[test]
 fn a_sender_that_is_away_is_told_by_its_tunnel() {
     let tunnel = |dst| Action::Tunnel(Encap { src: OWN, dst, mtu: 1480 });
@@ -201,7 +202,7 @@ fn a_sender_that_is_away_is_told_by_its_tunnel() {
     assert_eq!((dropped(&acts), error_of(sent(&acts).1)), ("too_big", (Some(FAR), sender, 1480)));
 }
 
-/// The tunnel begins at a link whose MTU is smaller than the one that is configured for the tunnel.
+/// If the first link of a tunnel has a smaller MTU than the tunnel's configuration, the sender gets the smaller MTU.
 #[test]
 fn a_tunnel_is_no_wider_than_the_link_that_it_begins_at() {
     let (mut node, mut out) = home_agent();
@@ -212,7 +213,7 @@ fn a_tunnel_is_no_wider_than_the_link_that_it_begins_at() {
     assert_eq!((dropped(&acts), error_of(sent(&acts).1)), ("too_big", (None, FAR, 1380)));
 }
 
-/// No node fragments packets, so a sender without DF must be notified too.
+/// No node fragments packets, so the sender of a packet without DF also gets the error.
 #[test]
 fn the_sender_of_what_might_be_cut_is_told_as_well() {
     let (mut node, mut out) = home_agent();
@@ -300,7 +301,7 @@ fn tunnels_inside_each_other_have_an_end() {
     assert_eq!(dropped(&receive(&mut node, &mut out, received(deeper, MACS[0]))), "tunnel_depth");
 }
 
-// --- neighbors ---------------------------------------------------------------------------------------------------------
+// --- neighbors -------------------------------------------------------------------------------------------------------
 
 fn neighbor_message(mac: Mac, message: &Message) -> Packet {
     let mut packet = Packet::arp(MACS[0], message);
@@ -377,7 +378,7 @@ fn what_has_arrived_is_not_sent_on_by_the_default_route() {
     assert_eq!(sent(&acts).0, Iface::HOST);
 }
 
-// --- groups, errors, passing on ----------------------------------------------------------------------------------------
+// --- groups, errors, passing on --------------------------------------------------------------------------------------
 
 #[test]
 fn a_group_is_heard_by_who_listens_and_never_forwarded() {
@@ -446,8 +447,8 @@ fn an_error_finds_the_role_that_it_concerns() {
     }
 }
 
-/// A packet of a role is too large for the link by which it leaves. The role receives the error, as it would from a
-/// router; the host's own stack does not.
+/// If a packet of a role is too large for its outgoing link, the role receives the error, as it would from a router.
+/// The host's own stack receives it only if the role does not listen for it.
 #[test]
 fn a_role_is_told_what_its_own_link_takes() {
     for (listen, role) in
@@ -468,7 +469,7 @@ fn a_role_is_told_what_its_own_link_takes() {
     }
 }
 
-// --- records -----------------------------------------------------------------------------------------------------------
+// --- records ---------------------------------------------------------------------------------------------------------
 
 #[test]
 fn roles_do_not_see_each_others_records() {
@@ -510,8 +511,8 @@ fn segment(src: (Ipv4Addr, u16), dst: (Ipv4Addr, u16)) -> Vec<u8> {
     Header::new(6, src.0, dst.0).emit(&ports)
 }
 
-/// This node intercepts a connection of a visitor's address. Its segments are taken wherever they come from, also out
-/// of the tunnel; all other packets to the visitor are forwarded to it.
+/// The interceptor receives the segments of its connection from the link and out of the tunnel, although their
+/// destination is a visitor. All other packets to the visitor are forwarded.
 #[test]
 fn the_segments_of_a_connection_are_taken_and_no_others() {
     let tuple = crate::Tuple { local: SocketAddrV4::new(MOBILE, 5000), remote: SocketAddrV4::new(FAR, 80) };
@@ -532,10 +533,11 @@ fn the_segments_of_a_connection_are_taken_and_no_others() {
         };
         let ours = segment((FAR, 80), (MOBILE, 5000));
         let wrapped = |bytes: &[u8]| ipip::encapsulate(bytes, FAR, OWN).unwrap();
-        // A segment that was in no tunnel is forwarded when passed on; one out of a tunnel goes to the host only.
+        // If the role passes on a segment that was in no tunnel, the node forwards it. A segment out of a tunnel goes
+        // to the host only.
         assert_eq!(taken(ours.clone()), (true, passes));
         assert_eq!(taken(wrapped(&ours)), (true, false));
-        // The same applies to an ICMP error about a segment of the connection.
+        // An ICMP error about a segment of the connection is treated like a segment.
         let about =
             |src, dst| IcmpError::FragmentationNeeded { mtu: 1000 }.about(&segment(src, dst), OWN).unwrap();
         let sent = about((MOBILE, 5000), (FAR, 80));

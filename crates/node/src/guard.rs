@@ -7,46 +7,47 @@ use wire::{PacketId, Reason};
 
 /// The connection is frozen or guarded: it is being moved to another host, or from one.
 pub const FROZEN: Reason = Reason("frozen");
-/// The guard holds as many packets as it may.
+/// The guard already holds the largest number of packets.
 pub const GUARD_FULL: Reason = Reason("guard_full");
-/// A guard answered the packet with a reset.
+/// The guard answered the packet with a TCP reset.
 pub const GUARD_RESET: Reason = Reason("guard_reset");
 
-/// The most guards of one host.
+/// The largest number of guards of one host.
 const MOST: usize = 4096;
-/// The most packets that one guard holds, whatever its own limit is.
+/// The largest number of packets that one guard holds, even if its own limit is higher.
 const MOST_HELD: usize = 1024;
 
-/// A held packet: its identity and the datagram.
+/// A packet that a guard holds: its identity and the IPv4 datagram.
 pub type Held = (PacketId, Vec<u8>);
 
 /// What a guard does with a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Check {
-    /// Its tuple is not guarded.
+    /// The packet passes: its tuple is not guarded.
     Pass,
-    /// It is held.
+    /// The guard keeps a copy of the packet.
     Held,
-    /// It is dropped, for this reason.
+    /// The packet is dropped, for this reason. With [`GUARD_RESET`] the driver also answers with a TCP reset.
     Ends(Reason),
 }
 
-/// The guards of one host.
+/// The guards of one host, by tuple, with the packets that they hold.
 #[derive(Debug, Default)]
 pub struct Guards(BTreeMap<Tuple, (Guard, Vec<Held>)>);
 
 impl Guards {
-    /// Whether no tuple is guarded.
+    /// Returns whether no tuple is guarded.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether a tuple is guarded.
+    /// Returns whether this tuple is guarded.
     pub fn has(&self, tuple: &Tuple) -> bool {
         self.0.contains_key(tuple)
     }
 
-    /// Sets or removes a guard. Returns the packets that are no longer held, or `None` if there are too many guards.
+    /// Sets or removes (`None`) the guard of a tuple. Returns the packets that are no longer held, in the order of
+    /// arrival, or `None` if there are too many guards.
     pub fn set(&mut self, tuple: Tuple, guard: Option<Guard>) -> Option<Vec<Held>> {
         let Some(guard) = guard else {
             return Some(self.0.remove(&tuple).map_or(Vec::new(), |(_, held)| held));
@@ -62,7 +63,7 @@ impl Guards {
         Some(Vec::new())
     }
 
-    /// Checks a packet of a tuple and holds it if the guard does so.
+    /// Returns what the guard of this tuple does with a packet, and keeps a copy if the guard holds packets.
     pub fn check(&mut self, tuple: &Tuple, id: PacketId, bytes: &[u8]) -> Check {
         match self.0.get_mut(tuple) {
             None => Check::Pass,
@@ -76,7 +77,7 @@ impl Guards {
         }
     }
 
-    /// Reports the packets that are held.
+    /// Reports the packets that the guards hold.
     pub fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         self.0.values().flat_map(|(_, held)| held).for_each(|(id, _)| each(*id));
     }
@@ -100,7 +101,7 @@ mod tests {
         assert_eq!(guards.check(&tuple(1), PacketId(2), b"b"), Check::Held);
         assert_eq!(guards.check(&tuple(1), PacketId(3), b"c"), Check::Ends(GUARD_FULL));
         assert_eq!(guards.check(&tuple(2), PacketId(3), b"c"), Check::Pass);
-        // Another limit keeps them; another kind of guard returns them.
+        // A guard with another limit keeps the held packets; another kind of guard returns them.
         assert_eq!(guards.set(tuple(1), Some(Guard::Hold(3))), Some(Vec::new()));
         let held = vec![(PacketId(1), b"a".to_vec()), (PacketId(2), b"b".to_vec())];
         assert_eq!(guards.set(tuple(1), Some(Guard::Drop)), Some(held));

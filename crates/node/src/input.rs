@@ -1,4 +1,4 @@
-//! Input: everything that can happen to a role.
+//! The inputs of a role.
 
 use crate::{PuntReason, RoleId, RouteKey, StreamEvent, StreamId, StreamOp, Value};
 use wire::ipv4::{self, Header};
@@ -11,12 +11,12 @@ pub enum Input<'a> {
     Start(&'a Boot),
     /// The `deadline` of the role was reached.
     Timeout,
-    /// A packet. The role owns it, so it can keep or send it without a copy.
+    /// A packet for this role. The role owns it, so it can keep or send it without a copy.
     Packet(Rx, Packet),
-    /// An interface changed.
+    /// An event of an interface.
     Link(Iface, Link<'a>),
-    /// The lifetime of a route of this role has ended; the instant is the last use of the route. Reported once, until
-    /// the route is used or set again.
+    /// The lifetime of a route of this role has ended. The instant is the last use of the route. The end is not
+    /// reported again until the route is used or set.
     Idle(RouteKey, Instant),
     /// An event of a stream that this role uses.
     Stream(StreamId, StreamEvent<'a>),
@@ -24,21 +24,22 @@ pub enum Input<'a> {
     Command(CommandId, &'a Command),
     /// An act of this role failed.
     Failed(&'a Fault),
-    /// The wall clock was set. Its new value at [`Instant::ZERO`], as in [`Boot::wall`].
+    /// The wall clock was set. The value is the new wall-clock time of [`Instant::ZERO`], as in [`Boot::wall`].
     Wall(WallTime),
-    /// A request for a stream, to the role that provides its transport. [`Effect::Served`] answers. From a driver: a
-    /// request of a program outside, with a number from [`StreamId::OUTSIDE`] on. [`crate::Act::Served`] answers.
+    /// A request for a stream, to the role that provides its transport. [`Effect::Served`] answers. A driver can make
+    /// such a request for a program outside, with a number from [`StreamId::OUTSIDE`] on. Then [`crate::Act::Served`]
+    /// answers.
     ///
     /// [`Effect::Served`]: crate::Effect::Served
     Serve(StreamId, StreamOp),
-    /// The record of this key is durable. Each record that the role requested is answered once, by this or by
+    /// The record of this key is durable. Each record that the role requested is answered once, by this input or by
     /// [`Input::Failed`], in the order requested.
     Stored(&'a [u8]),
     /// A notification from another role of this node.
     Notification(&'a Notification),
 }
 
-/// What one protocol may learn from another on the same host. Each variant must be a notion that two protocols share,
+/// What one protocol may learn from another on the same host. Each variant must be a term that several protocols share,
 /// so that they do not depend on each other.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Notification {
@@ -46,14 +47,14 @@ pub enum Notification {
     Gateway(Ipv4Addr),
 }
 
-/// How a packet reached a role, and its header, which the node has checked: a role does not parse it again.
+/// How a packet reached a role, and its header, which the node has checked, so that a role need not parse it again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Rx {
-    /// The interface on which it arrived.
+    /// The interface on which the packet arrived.
     pub iface: Iface,
-    /// Why this role is given it.
+    /// The reason why this role receives the packet.
     pub why: PuntReason,
-    /// The outer source and destination, if this node took it out of a tunnel.
+    /// The outer source and destination of the tunnel, if this node took the packet out of one.
     pub tunnel: Option<(Ipv4Addr, Ipv4Addr)>,
     /// The header of the packet.
     pub header: Header,
@@ -65,12 +66,12 @@ impl Rx {
         Self { iface, why, tunnel: None, header }
     }
 
-    /// Returns the value for a packet that was in no tunnel. A packet with a malformed header reaches no role.
+    /// Returns the value for a packet that was in no tunnel. Fails if the header of the packet is malformed.
     pub fn parse(iface: Iface, why: PuntReason, packet: &Packet) -> Result<Self, Malformed> {
         Ok(Self::new(iface, why, Header::parse(&packet.bytes)?.0))
     }
 
-    /// Returns the payload of the packet that came with this value.
+    /// Returns the IP payload of the packet that came with this value.
     pub fn payload<'a>(&self, packet: &'a Packet) -> &'a [u8] {
         debug_assert_eq!(Header::parse(&packet.bytes), Ok((self.header, ipv4::payload(&packet.bytes))));
         ipv4::payload(&packet.bytes)
@@ -84,12 +85,12 @@ pub struct Boot {
     pub wall: WallTime,
     /// The records that the role has stored, sorted by key, with the value of the last [`crate::Act::Store`].
     pub stored: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Whether the last run ended cleanly, with everything stored, or there was none.
+    /// Whether the last run ended cleanly, with everything stored. True also if there was no earlier run.
     pub clean: bool,
 }
 
 impl Boot {
-    /// Returns the value for a first start.
+    /// Returns the value for a first start: no record is stored.
     pub const fn new(wall: WallTime) -> Self {
         Self { wall, stored: Vec::new(), clean: true }
     }
@@ -104,30 +105,30 @@ impl Default for Boot {
 /// An act that a driver could not execute, and why.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Fault {
-    /// The role that requested it.
+    /// The role that requested the act.
     pub role: RoleId,
-    /// The act.
+    /// The act that failed.
     pub act: FailedAct,
-    /// Why, for example the text of the operating system's error.
+    /// The reason, for example the text of the operating system's error.
     pub why: String,
 }
 
-/// The act that failed.
+/// An act that failed.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum FailedAct {
-    /// The record of this key is unchanged. What the role requested after it in the same step was withdrawn: no packet
-    /// was sent, and no route was set. A command was answered with the error. All records that the role has requested
-    /// since fail likewise.
+    /// The record of this key could not be stored, and is unchanged. What the role requested after it in the same step
+    /// was withdrawn: no packet was sent, no route was set, and a command was answered with the error. All records that
+    /// the role requested later fail too.
     Store(Vec<u8>),
-    /// The host's own stack has not added (`true`) or removed this address of the interface. An address that it has
-    /// not added is removed from the node as well.
+    /// The host's own stack could not add (`true`) or remove this address of the interface. An address that could not
+    /// be added is removed from the node too.
     Address(Iface, InterfaceAddress, bool),
 }
 
 /// An event of an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Link<'a> {
-    /// It carries packets now.
+    /// The interface carries packets now.
     Up {
         /// The cell that a radio is tuned to; `None` for a wire.
         cell: Option<Cell>,
@@ -135,10 +136,11 @@ pub enum Link<'a> {
         mac: Mac,
         /// The MTU in bytes.
         mtu: u16,
-        /// The name in the configuration.
+        /// The name of the interface in the configuration.
         name: &'a str,
     },
-    /// It carries no packets, and why. With [`Link::UNSUPPORTED`] its state is unchanged.
+    /// The interface carries no packets, for this reason. With [`Link::UNSUPPORTED`] the state of the interface is
+    /// unchanged.
     Down(&'a str),
     /// A sample of signal strength: a cell, and its level in dBm. The radio need not be tuned to this cell.
     Heard(Cell, i16),
@@ -147,8 +149,8 @@ pub enum Link<'a> {
 impl Link<'_> {
     /// The radio cannot tune to the requested cell; it stays tuned as it was.
     pub const UNSUPPORTED: &'static str = "unsupported";
-    /// The radio does not receive the cell to which it is tuned, or was to tune. It carries nothing until it is tuned
-    /// again.
+    /// The radio does not receive the cell to which it is tuned, or was to tune. The radio carries no packets until it
+    /// is tuned again.
     pub const OUT_OF_RANGE: &'static str = "out of range";
     /// The interface has no carrier: its wire is cut, or the radio of its base station is off.
     pub const NO_CARRIER: &'static str = "no carrier";
@@ -158,24 +160,24 @@ impl Link<'_> {
 /// roles match, the first one is given the packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Listen {
-    /// Packets to this host.
+    /// Packets of this kind to an address of this host.
     Local(Proto),
-    /// Packets to a destination in this prefix, even if it is not this host.
+    /// Packets of this kind to a destination in this prefix, even if it is not an address of this host.
     Transit(Proto, Prefix),
     /// Packets of any protocol that arrive on this interface with this group or broadcast address.
     Group(Iface, Ipv4Addr),
-    /// ICMP errors to this host about a packet of this kind, which it sent or tunneled.
+    /// ICMP errors to an address of this host, about a packet of this kind.
     IcmpAbout(Proto),
 }
 
 /// A kind of packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Proto {
-    /// ICMP of one type.
+    /// ICMP messages of this type.
     Icmp(u8),
     /// UDP to this port. In an ICMP error: a datagram to or from this port.
     Udp(u16),
-    /// IP in IP.
+    /// IP in IP (RFC 2003).
     IpIp,
     /// The protocol with this number in the IP header, for example 132 for SCTP.
     Ip(u8),
@@ -190,6 +192,6 @@ pub struct CommandId(pub u32);
 pub struct Command {
     /// The name of the command, for example `handoff`.
     pub verb: String,
-    /// Its arguments.
+    /// The arguments of the command.
     pub args: Value,
 }

@@ -1,6 +1,6 @@
-//! The core: a protocol is a set of [`Role`]s, and a [`Node`] is the roles of one host and its forwarding table.
-//! Neither does I/O: inputs go in with the time, and [`Act`]s come out, which a driver executes. The driver is the
-//! simulator or the Linux daemon; roles and nodes are the same in both.
+//! The core of the workspace. A protocol is a set of [`Role`]s, and a [`Node`] is the roles of one host and its
+//! forwarding table. Neither does I/O. A node takes inputs with their time, and returns [`Act`]s, which a driver
+//! executes. The driver is the simulator or the Linux daemon; roles and nodes are the same in both.
 //!
 //! The laws that every role keeps (`tests/laws.rs` checks them):
 //!
@@ -9,7 +9,7 @@
 //! 3. No packet causes a panic.
 //! 4. The same inputs cause the same effects.
 //! 5. Each `Command` gets exactly one `Answer`.
-//! 6. Every packet that a role is given is sent, passed on, discarded or still held: none vanishes.
+//! 6. Every packet that a role receives is sent, passed on, discarded or still held.
 //! 7. `Input` and `Act` contain only data, so that a run of a daemon can be recorded and replayed.
 //! 8. A role that provides a transport reports events only of streams that were requested, none after their `Closed`,
 //!    and no more data than a `Read` requested.

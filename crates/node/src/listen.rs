@@ -1,18 +1,18 @@
-//! The classification of packets by which roles listen.
+//! The classification of packets, to find the role that listens for them.
 
 use crate::input::{Listen, Proto};
 use crate::{Addr, Tuple};
 use wire::ipv4::{self, Header};
 use wire::{Iface, Ipv4Addr, icmp};
 
-/// The kind of a packet, as far as roles listen by it. The packet may be malformed: the role refuses it then, with a
+/// The properties of a packet by which roles listen. The packet may be malformed: then the role refuses it, with a
 /// reason.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Traffic {
     protocol: u8,
     proto: Option<Proto>,
     about: About,
-    /// The ends of a TCP segment, or of the one that an ICMP error quotes.
+    /// The ends of this TCP segment, or of the TCP segment that this ICMP error quotes.
     segment: Option<Ends>,
 }
 
@@ -21,11 +21,11 @@ pub(crate) struct Traffic {
 struct Ends {
     from: Addr,
     to: Addr,
-    /// An ICMP error about a segment to `to` comes back to `from`.
+    /// Whether an ICMP error quotes the segment. Such an error goes to the sender of the segment, `from`.
     failed: bool,
 }
 
-/// What an ICMP error is about: the protocol number, and the kind by destination port and by source port.
+/// The packet that an ICMP error quotes: its protocol number, and its kind by destination port and by source port.
 #[derive(Clone, Copy, Default, Debug)]
 struct About {
     protocol: Option<u8>,
@@ -57,7 +57,8 @@ impl Traffic {
         self.proto == Some(proto) || proto == Proto::Ip(self.protocol)
     }
 
-    /// Whether a role that listens like this is given the packet. `local`: its destination is this host.
+    /// Returns whether a role that listens in this way receives the packet. `local`: the destination is an address of
+    /// this host.
     pub(crate) fn is_wanted(self, listen: &Listen, iface: Iface, header: &Header, local: bool) -> bool {
         let dst = header.dst;
         match listen {
@@ -68,7 +69,8 @@ impl Traffic {
         }
     }
 
-    /// Returns the connection of a segment to its `local` end, or of an ICMP error about a segment from there.
+    /// Returns the connection of a TCP segment, whose `local` end is the destination. For an ICMP error about a
+    /// segment, the `local` end is the sender of that segment.
     pub(crate) fn connection(self, header: &Header) -> Option<Tuple> {
         let Ends { from, to, failed } = self.segment?;
         let (local, remote) = if failed { (from, to) } else { (to, from) };
@@ -92,7 +94,7 @@ fn ends(protocol: u8, [src, dst]: [Ipv4Addr; 2], payload: &[u8], failed: bool) -
     }
 }
 
-/// Returns the kind of a datagram by its destination port, and by its source port if it has one.
+/// Returns the kind of a packet by its ICMP type or destination port, and the kind by its source port if it is UDP.
 fn kinds(protocol: u8, offset: u16, payload: &[u8]) -> [Option<Proto>; 2] {
     match (protocol, offset, payload) {
         (ipv4::ICMP, 0, [kind, _, _, _, ..]) => [Some(Proto::Icmp(*kind)), None],

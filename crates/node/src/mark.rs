@@ -7,13 +7,13 @@ use wire::PacketId;
 /// A recorded event. Its name is a constant of the protocol that records it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Mark {
-    /// The role that recorded it.
+    /// The name of the role that recorded the event.
     pub role: &'static str,
-    /// What happened.
+    /// The name of the event, for example `handoff`.
     pub name: &'static str,
     /// The stage of a handoff that begins or ends here, if any.
     pub span: Option<Span>,
-    /// The packet that it is about, if any.
+    /// The packet that the event is about, if any.
     pub packet: Option<PacketId>,
     /// Further values, by name.
     pub fields: Vec<(&'static str, Value)>,
@@ -40,21 +40,23 @@ impl Mark {
     }
 }
 
-/// The mark at the begin of a handoff, whichever role decides it; fields `kind`, `from`, `to`.
+/// The name of the mark at the begin of a handoff, whichever role decides it. The mark has the fields `kind`, `from`
+/// and `to`.
 pub const HANDOFF: &str = "handoff";
 
-/// A scheduled handoff was not begun; fields `to`, `why`.
+/// The name of the mark of a scheduled handoff that was not begun. The mark has the fields `to` and `why`.
 pub const HANDOFF_REFUSED: &str = "handoff_refused";
-/// A handoff was abandoned for another one; fields `to`, `why`.
+/// The name of the mark of a handoff that was abandoned for another one. The mark has the fields `to` and `why`.
 pub const HANDOFF_ABORTED: &str = "handoff_aborted";
-/// The radio did not reach the new cell; fields `to`, `why`.
+/// The name of the mark of a handoff in which the radio did not reach the new cell. The mark has the fields `to` and
+/// `why`.
 pub const HANDOFF_FAILED: &str = "handoff_failed";
 
-/// The role name in marks about the state of a TCP connection, of either backend: `cwnd` in `bytes`, `srtt` in `ns`
-/// and others. Each has the ends of the connection in `local` and `peer`.
+/// The role name in marks about the state of a TCP connection, on both backends: for example `cwnd` in `bytes` or
+/// `srtt` in `ns`. Each mark has the ends of the connection in `local` and `peer`.
 pub const TCP: &str = "tcp";
 
-/// The begin or end of a stage. Each has a separate event, so that a missing one is noticed.
+/// The begin or end of a stage of a handoff. They are separate events, so that a missing one is noticed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Span {
     /// The stage begins here.
@@ -63,7 +65,7 @@ pub enum Span {
     Ends(Stage),
 }
 
-/// The owner of a part of an outage (see the glossary), in the order of a handoff.
+/// The owner of a part of an outage (docs/glossary.md), in the usual order in a handoff.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Stage {
     /// The radio is changing cells.
@@ -85,7 +87,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// Returns its name in reports.
+    /// Returns the name of the stage in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Link => "link",

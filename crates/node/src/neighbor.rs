@@ -1,5 +1,5 @@
 //! The links of a node: the addresses of its interfaces, and packets to neighbors. [`Arp`] is the neighbor cache; this
-//! module executes its results.
+//! module executes the results of its look-ups.
 
 use crate::arp::{Arp, Due, Ear, Found};
 use crate::node::{drop, reason};
@@ -20,14 +20,14 @@ pub(crate) struct Interface {
 }
 
 impl Interface {
-    /// Finds an interface in a list sorted by number. A router may have thousands, so it first tries index N - 1 for
-    /// number N, which is nearly always right.
+    /// Finds an interface in a list sorted by number. A router may have thousands of interfaces, so the function first
+    /// tries index N - 1 for number N, which is nearly always right.
     pub(crate) fn find(all: &[Self], iface: Iface) -> Option<&Self> {
         let expected = all.get(usize::from(iface.0).wrapping_sub(1)).filter(|own| own.iface == iface);
         expected.or_else(|| all.get(all.binary_search_by_key(&iface, |own| own.iface).ok()?))
     }
 
-    /// Adds an interface, or changes it.
+    /// Adds an interface to the sorted list, or changes it.
     pub(crate) fn set(all: &mut Vec<Self>, own: Self) {
         match all.binary_search_by_key(&own.iface, |other| other.iface) {
             Ok(place) => {
@@ -94,12 +94,12 @@ impl Node {
         self.notify_all(now, &Input::Link(iface, link), out);
     }
 
-    /// Whether an interface has an address, and therefore uses ARP.
+    /// Returns whether an interface has an address, and therefore uses ARP.
     pub(crate) fn speaks_arp(&self, iface: Iface) -> bool {
         self.interface_address(iface).is_some()
     }
 
-    /// Whether an IP destination is a group or broadcast address on this link.
+    /// Returns whether an IP destination is a group or broadcast address on this link.
     pub(crate) fn is_for_many(&self, iface: Iface, dst: Ipv4Addr) -> bool {
         Mac::of_group(dst).is_some() || self.link_addresses(iface).any(|own| own.is_broadcast(dst))
     }
@@ -198,8 +198,8 @@ impl Node {
         }
     }
 
-    /// Returns the link address and IP address from which a request for a neighbor is sent; `None` if there is none
-    /// that may be used. It prefers an address on the neighbor's link.
+    /// Returns the link address and IP address from which a request for a neighbor is sent; `None` if no address may be
+    /// used. The function prefers an address on the neighbor's link.
     fn asker(&self, iface: Iface, neighbor: Ipv4Addr) -> Option<(Mac, Ipv4Addr)> {
         let net = self.net.as_ref()?;
         let mac = Interface::find(&self.ifaces, iface)?.mac;
@@ -238,7 +238,7 @@ impl Node {
         }
     }
 
-    /// Repeats requests that were not answered, and gives up neighbors after the last one.
+    /// Repeats requests that were not answered, and gives up a neighbor after the last request.
     pub(crate) fn seek_neighbors(&mut self, now: Instant, out: &mut Outbox) {
         while let Some(due) = self.net.as_mut().and_then(|net| net.arp.pop_due(now)) {
             match due {

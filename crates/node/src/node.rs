@@ -1,4 +1,4 @@
-//! A node: the roles of one host and its forwarding table. Drivers call only this.
+//! A node: the roles of one host and its forwarding table. Drivers call the node, and never a role.
 
 use crate::input::{Boot, Command, CommandId, FailedAct, Fault, Input, Listen, Notification, Rx};
 use crate::listen::Traffic;
@@ -11,65 +11,65 @@ use table::{Port, PuntReason, RoleId, Route};
 use wire::ipv4::Header;
 use wire::{EtherType, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId};
 
-/// Why a node drops a packet. Malformed headers are dropped with the reasons of `wire`.
+/// The reasons for which a node drops a packet. Malformed headers are dropped with the reasons of the crate `wire`.
 pub mod reason {
     pub use table::reason::{NO_FRAGMENTATION, TOO_BIG, TTL_EXPIRED, TUNNEL_LOOP};
     use wire::Reason;
 
-    /// No route, and not addressed to this host.
+    /// There is no route for the packet, and it is not addressed to this host.
     pub const NO_ROUTE: Reason = Reason("no_route");
     /// The frame is addressed to another station of the link.
     pub const OTHER_STATION: Reason = Reason("other_station");
     /// The frame contains neither IPv4 nor, on an interface with an address, ARP.
     pub const ETHERTYPE: Reason = Reason("ethertype");
-    /// More packets failed the check of the ingress policy in this second than its owner accepts.
+    /// More packets failed the check of the ingress policy in this second than the policy allows.
     pub const PUNT_LIMIT: Reason = Reason("punt_limit");
-    /// A group or broadcast packet for which no role listens.
+    /// The packet is to a group or broadcast address, and no role listens for it.
     pub const NO_LISTENER: Reason = Reason("no_listener");
-    /// No answer to ARP for its next hop, no address from which to send a request, or the link has changed.
+    /// The next hop did not answer ARP, there was no address from which to send a request, or the link changed.
     pub const NO_NEIGHBOR: Reason = Reason("no_neighbor");
-    /// Too many bytes wait for its next hop, or for all next hops.
+    /// Too many bytes wait for the packet's next hop, or for all next hops.
     pub const NEIGHBOR_QUEUE: Reason = Reason("neighbor_queue_full");
-    /// Too many neighbors are being resolved.
+    /// Too many neighbors are being resolved by ARP.
     pub const NEIGHBOR_TABLE: Reason = Reason("neighbor_table_full");
-    /// An ARP message in which another host claims an address of this node.
+    /// In this ARP message, another host claims an address of this node.
     pub const ARP_CONFLICT: Reason = Reason("arp_conflict");
-    /// Too many tunnels inside each other.
+    /// The packet would enter or leave too many tunnels at this node.
     pub const TUNNEL_DEPTH: Reason = Reason("tunnel_depth");
     /// A record that had to be durable before the packet was sent could not be stored.
     pub const NOT_STORED: Reason = Reason("not_stored");
-    /// It was delivered to the role for which it was meant: not a loss.
+    /// The packet was delivered to the role, or to the ARP of the node, for which it was meant. It is not a loss.
     pub const CONSUMED: Reason = Reason("consumed");
 }
 
 /// One protocol role of one host: a base station, a mobile host, a workload.
 ///
-/// A role has no sockets, no clock, and no random numbers except from its [`Rng`](wire::Rng). The laws are in the
-/// crate's documentation.
+/// A role has no sockets, no clock, and no random numbers except from its [`Rng`](wire::Rng). The documentation of the
+/// crate has the laws that each role keeps.
 pub trait Role: Debug + Send {
-    /// Returns its name in records and reports.
+    /// Returns the name of the role in records and reports.
     fn name(&self) -> &'static str;
 
-    /// Returns the traffic for which it listens.
+    /// Returns the traffic for which the role listens.
     fn listens(&self) -> &[Listen] {
         &[]
     }
 
-    /// Returns the TCP connections that it intercepts: segments to the `local` end, and ICMP errors about segments from
-    /// there. `local` may be any host's address: they are taken while they pass through, or come out of a tunnel. A
-    /// segment out of a tunnel that the role passes on goes to the host only.
+    /// Returns the TCP connections that the role intercepts. It receives segments to the `local` end, and ICMP errors
+    /// about segments from there. `local` may be the address of any host: the packets are taken in transit, or when
+    /// they come out of a tunnel. A segment out of a tunnel that the role passes on goes to the host only.
     fn intercepts(&self) -> &BTreeSet<Tuple> {
         static NONE: BTreeSet<Tuple> = BTreeSet::new();
         &NONE
     }
 
-    /// Returns the commands that it executes.
+    /// Returns the names of the commands that the role executes.
     fn verbs(&self) -> &[&'static str] {
         &[]
     }
 
-    /// Returns the transports that it provides to the roles of its node, each a [`crate::Transport::Role`]. If several
-    /// roles provide the same one, the first is used.
+    /// Returns the transports that the role provides to the roles of its node, each a [`crate::Transport::Role`]. If
+    /// several roles provide the same one, the first role is used.
     fn serves(&self) -> &[Transport] {
         &[]
     }
@@ -82,13 +82,13 @@ pub trait Role: Debug + Send {
     /// Processes one input. This is the only function that changes the role's state.
     fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox);
 
-    /// Returns when [`Input::Timeout`] is due, or `None` if it is not. It changes nothing.
+    /// Returns when [`Input::Timeout`] is due, or `None` if no timer is set. The call changes nothing.
     fn deadline(&self) -> Option<Instant>;
 
-    /// Returns the state that an operator is shown. It changes nothing.
+    /// Returns the state of the role for an operator. The call changes nothing.
     fn status(&self) -> Value;
 
-    /// Reports the packets that it holds, for the ledger and for law 6.
+    /// Reports the packets that the role holds, for the ledger and for law 6.
     fn holds(&self, _each: &mut dyn FnMut(PacketId)) {}
 }
 
@@ -100,18 +100,16 @@ pub struct Node {
     pub(crate) addresses: Vec<Ipv4Addr>,
     /// The interfaces that came up, sorted by number.
     pub(crate) ifaces: Vec<Interface>,
-    /// `None` until it is needed: by interface addresses, ICMP errors, ARP settings or records. A million idle hosts
-    /// have none.
+    /// `None` until interface addresses, ICMP errors, ARP settings or records need it. A million idle hosts have none.
     pub(crate) net: Option<Box<Net>>,
     pub(crate) streams: Streams,
 }
 
-/// The most effects of one input. A node with more is in an endless loop.
+/// The largest number of effects of one input. A node with more is in an endless loop.
 const EFFECTS_PER_STEP: usize = 100_000;
 
 impl Node {
-    /// Creates a node with these roles, in the order in which they are offered packets, and with these addresses of
-    /// the host.
+    /// Returns a node with these roles and these addresses of the host. Packets are offered to the roles in this order.
     pub fn new(roles: Vec<Box<dyn Role>>, addresses: Vec<Ipv4Addr>) -> Self {
         let (rules, ifaces, streams) = (Ruleset::default(), Vec::new(), Streams::default());
         Self { roles, rules, addresses, ifaces, net: None, streams }
@@ -122,12 +120,13 @@ impl Node {
         self.rules.set_route(now, RoleId::NODE, key, Some(route));
     }
 
-    /// Whether an address is one of this host.
+    /// Returns whether an address belongs to this host.
     pub fn has_address(&self, address: Ipv4Addr) -> bool {
         self.addresses.contains(&address)
     }
 
-    /// Returns when [`Input::Timeout`] is due. It may be too early, never too late.
+    /// Returns when [`Input::Timeout`] is due, or `None` if no timer is set. The instant may be too early, never too
+    /// late.
     pub fn deadline(&self) -> Option<Instant> {
         let net = self.net.as_ref().and_then(|net| net.arp.deadline());
         let own = Instant::sooner(self.rules.next_deadline(), net);
@@ -169,7 +168,7 @@ impl Node {
         self.settle(now, out);
     }
 
-    /// Processes any other input.
+    /// Processes one input.
     pub fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
         out.begin(now);
         match input {
@@ -181,7 +180,8 @@ impl Node {
             Input::Start(boot) => self.start(now, boot, out),
             Input::Failed(fault) => self.failed(now, fault, out),
             Input::Idle(..) | Input::Wall(_) => self.notify_all(now, &input, out),
-            // A driver may use what roles serve. It reports durable records by `resume`, and only roles send notifications.
+            // A driver can request streams of roles. It reports durable records by `resume`, and only roles send
+            // notifications.
             Input::Serve(id, op) => self.operate(now, RoleId::NODE, id, op, out),
             Input::Stored(_) | Input::Notification(_) => {}
         }
@@ -224,7 +224,7 @@ impl Node {
         self.forward(now, port, header, packet, out);
     }
 
-    /// Handles a packet that a role was given and declines, unchanged.
+    /// Handles a packet that a role received and declined.
     fn pass(&mut self, now: Instant, role: RoleId, rx: Rx, packet: Packet, out: &mut Outbox) {
         let (header, payload) = (rx.header, rx.payload(&packet));
         if rx.why != PuntReason::Listen || rx.tunnel.is_some() || rx.iface == Iface::HOST {
@@ -240,8 +240,8 @@ impl Node {
         dst.is_group() || Interface::find(&self.ifaces, iface).is_some_and(|own| own.mac == dst)
     }
 
-    /// Returns the first role, from index `from` on, that listens for such a packet. On most hosts no role listens, so
-    /// the packet is classified only if one does.
+    /// Returns the first role, from index `from` on, that listens for this packet or intercepts its connection. On most
+    /// hosts no role listens, so the packet is classified only if one does.
     pub(crate) fn listener(
         &self,
         iface: Iface,
@@ -266,8 +266,8 @@ impl Node {
         Some(RoleId(index as u8))
     }
 
-    /// Returns the role that intercepts the segments of a connection to another host's address, wherever they come
-    /// from.
+    /// Returns the role that intercepts the TCP connection of a packet, from whichever interface or tunnel the packet
+    /// came.
     pub(crate) fn interceptor(&self, header: &Header, payload: &[u8]) -> Option<RoleId> {
         let is_intercepted = self.roles.iter().any(|role| !role.intercepts().is_empty());
         let connection = is_intercepted.then(|| Traffic::of(header, payload).connection(header))??;
@@ -275,7 +275,7 @@ impl Node {
         Some(RoleId(index as u8))
     }
 
-    /// Gives each role the records that it has stored.
+    /// Starts each role, with the records that the role has stored.
     fn start(&mut self, now: Instant, boot: &Boot, out: &mut Outbox) {
         for index in 0..self.roles.len() {
             let id = RoleId(index as u8);
@@ -289,7 +289,7 @@ impl Node {
     }
 
     /// Returns the prefix of the keys of a role's records: its name, and the number of earlier roles with the same
-    /// name. So its records are found again when another role is added to the host.
+    /// name. So the role finds its records again when another role is added to the host.
     pub(crate) fn scope(&self, role: RoleId) -> Vec<u8> {
         let at = usize::from(role.0);
         let name = self.roles.get(at).map_or("", |role| role.name());
@@ -312,8 +312,8 @@ impl Node {
         self.seek_neighbors(now, out);
     }
 
-    /// Removes an address that the host's own stack refused: otherwise the node would take packets that nothing
-    /// receives.
+    /// Notifies a role of a failed act. An address that the host's own stack refused is removed from the node:
+    /// otherwise the node would take packets that nothing receives.
     fn failed(&mut self, now: Instant, fault: &Fault, out: &mut Outbox) {
         if let FailedAct::Address(iface, address, true) = fault.act {
             self.remove_address(now, iface, address);
@@ -361,10 +361,11 @@ impl Node {
         if out.has_effects() {
             self.resolve_all(now, out);
         }
-        debug_assert!(self.rules.is_mirrored(), "a change of the rules was not reported");
+        debug_assert!(self.rules.is_mirrored(), "the mirror and the rules have different numbers of entries");
     }
 
-    /// Separate and not inlined: a forwarded packet has no effects, so `settle` alone is fast.
+    /// Resolves effects. The function is separate and not inlined, so that `settle` is fast for forwarded packets,
+    /// which cause no effects.
     #[inline(never)]
     fn resolve_all(&mut self, now: Instant, out: &mut Outbox) {
         for _ in 0..EFFECTS_PER_STEP {

@@ -167,7 +167,7 @@ fn a_command_is_answered_once_known_or_not() {
     }
 }
 
-/// A role that sends news when it starts.
+/// A role that sends a notification when it starts, and marks all other inputs.
 #[derive(Debug)]
 struct Teller;
 
@@ -189,7 +189,7 @@ impl Role for Teller {
     }
 }
 
-/// All other roles receive the news of a role, and no driver can send news.
+/// All other roles of the node receive a role's notification. The node ignores a notification from a driver.
 #[test]
 fn news_is_for_the_other_roles_of_the_node() {
     let roles: Vec<Box<dyn Role>> =
@@ -205,7 +205,7 @@ fn news_is_for_the_other_roles_of_the_node() {
     assert_eq!(heard(Input::Notification(&Notification::Gateway(FAR))), [0u8; 0]);
 }
 
-/// A role that answers each news with another.
+/// A role that answers each input with a notification.
 #[derive(Debug)]
 struct Echo;
 
@@ -224,8 +224,8 @@ impl Role for Echo {
     }
 }
 
-/// Two roles that answer each other without end are stopped and named. The next node that uses the outbox is not
-/// affected.
+/// If two roles answer each other without end, the node stops them and names one of them. The next node that uses the
+/// outbox is not affected.
 #[test]
 fn effects_without_end_stop_and_reach_no_other_node() {
     let mut node = Node::new(vec![Box::new(Echo), Box::new(Echo)], vec![OWN]);
@@ -241,8 +241,8 @@ fn effects_without_end_stop_and_reach_no_other_node() {
     assert_eq!(marks, 2, "each role heard its own input, and nothing of the first node");
 }
 
-/// An address that the host's own stack refused is removed from the node too: otherwise it would take packets that
-/// nothing receives.
+/// An address that the host's own stack refused is removed from the node too: otherwise the node would take packets
+/// that nothing receives.
 #[test]
 fn an_address_that_the_host_refused_is_not_the_nodes() {
     let address: InterfaceAddress = "10.5.0.7/24".parse().unwrap();

@@ -1,4 +1,4 @@
-//! The queue of effects and acts: one per driver, in the order requested.
+//! The queue of effects and acts. Each driver has one, in the order requested.
 
 use crate::stream::OwnedStreamEvent;
 use crate::{
@@ -8,17 +8,18 @@ use crate::{
 use std::collections::VecDeque;
 use wire::{Cell, Iface, Instant, InterfaceAddress, Ipv4Addr, Packet, Reason};
 
-/// The effects of a step, in the order requested. The driver owns it, so that a node needs no buffer.
+/// The effects and acts of a step, in the order requested. The driver owns the queue, so that a node needs no buffer.
 #[derive(Debug)]
 pub struct Outbox {
     acts: VecDeque<(RoleId, Act)>,
-    /// The role, and its step: one input to one role.
+    /// The effects that are not resolved yet, each with its role and the number of its step. A step is one input to one
+    /// role.
     asks: VecDeque<(RoleId, u32, Effect)>,
     /// The role whose effects are added now.
     role: RoleId,
     /// The number of the current step.
     step: u32,
-    /// The largest number of effects and acts that it has held.
+    /// The largest number of effects and acts in the queue at one time.
     peak: usize,
     /// The role whose effects exceeded the limit of one step.
     runaway: Option<RoleId>,
@@ -51,7 +52,7 @@ impl Outbox {
         self.acts.pop_front()
     }
 
-    /// Sends a packet by an interface, with the link address that it has.
+    /// Sends a packet by an interface, to the link address in its header ([`Effect::Send`]).
     pub fn send(&mut self, iface: Iface, packet: Packet) {
         self.ask(Effect::Send(Some(iface), packet));
     }
@@ -61,7 +62,7 @@ impl Outbox {
         self.ask(Effect::Send(None, packet));
     }
 
-    /// Drops a packet.
+    /// Drops a packet that arrived on `iface`, for this reason.
     pub fn discard(&mut self, iface: Iface, packet: Packet, reason: Reason) {
         self.ask(Effect::Discard(iface, packet, reason));
     }
@@ -86,27 +87,27 @@ impl Outbox {
         self.ask(Effect::Notify(notification));
     }
 
-    /// Sets or removes a route.
+    /// Sets or removes (`None`) a route.
     pub fn route(&mut self, key: RouteKey, route: impl Into<Option<Route>>) {
         self.ask(Effect::Do(Act::Route(key, route.into())));
     }
 
-    /// Sets or removes the ingress policy of a port.
+    /// Sets or removes (`None`) the ingress policy of a port.
     pub fn ingress_policy(&mut self, port: Port, policy: impl Into<Option<IngressPolicy>>) {
         self.ask(Effect::Do(Act::IngressPolicy(port, policy.into())));
     }
 
-    /// Requests that a radio tunes to a cell.
+    /// Requests that the radio of an interface tunes to a cell.
     pub fn tune(&mut self, iface: Iface, cell: Cell) {
         self.ask(Effect::Do(Act::Tune(iface, cell)));
     }
 
-    /// Sends one packet in another cell.
+    /// Sends one packet in another cell, after which the radio tunes back ([`Act::SendInCell`]).
     pub fn send_in_cell(&mut self, iface: Iface, cell: Cell, packet: Packet) {
         self.ask(Effect::Do(Act::SendInCell(iface, cell, packet)));
     }
 
-    /// Sets or removes how ARP for an address is treated.
+    /// Sets or removes (`None`) how this host treats ARP for an address on an interface.
     pub fn neighbor(&mut self, iface: Iface, address: Ipv4Addr, neighbor: impl Into<Option<Neighbor>>) {
         self.ask(Effect::Do(Act::Neighbor(iface, address, neighbor.into())));
     }
@@ -121,29 +122,29 @@ impl Outbox {
         self.ask(Effect::Do(Act::Address(iface, address, false)));
     }
 
-    /// Stores a record, or removes it (`None`). What the role requests after this in the same step waits until the
-    /// record is durable. Then the role receives [`crate::Input::Stored`]; if it cannot be stored,
-    /// [`crate::Input::Failed`].
+    /// Stores a record, or removes it (`None`). What the role requests later in the same step waits until the record is
+    /// durable. Then the role receives [`crate::Input::Stored`], or [`crate::Input::Failed`] if the record cannot be
+    /// stored.
     pub fn store(&mut self, key: Vec<u8>, value: impl Into<Option<Vec<u8>>>) {
         self.ask(Effect::Do(Act::Store(key, value.into())));
     }
 
-    /// Records a mark.
+    /// Records an event for measurements.
     pub fn mark(&mut self, mark: Mark) {
         self.ask(Effect::Do(Act::Mark(mark)));
     }
 
-    /// Answers a command.
+    /// Answers a command with a value, or with the text of an error.
     pub fn answer(&mut self, id: CommandId, answer: Result<Value, String>) {
         self.ask(Effect::Do(Act::Answer(id, answer)));
     }
 
-    /// Takes the effects that a role requested, to test a role without a node.
+    /// Takes the effects that a role requested. It serves to test a role without a node.
     pub fn drain_effects(&mut self) -> impl Iterator<Item = Effect> {
         self.asks.drain(..).map(|(_, _, effect)| effect)
     }
 
-    /// Returns the largest number of effects and acts that it has held at one time.
+    /// Returns the largest number of effects and acts in the queue at one time.
     pub const fn peak(&self) -> usize {
         self.peak
     }
@@ -154,15 +155,15 @@ impl Outbox {
         self.runaway.take()
     }
 
-    /// Ends a step that exceeds its limit. The remaining effects must be removed: the next node that uses this outbox
+    /// Ends a step that exceeds the limit. The remaining effects must be removed: the next node that uses this outbox
     /// would resolve them as effects of its own roles.
     pub(crate) fn stop_runaway(&mut self) {
         self.runaway = self.asks.front().map(|(role, ..)| *role);
         self.asks.clear();
     }
 
-    /// Begins a call of a node. Effects of an earlier call would be resolved as effects of this node's roles, and timers
-    /// are wrong if time runs backwards.
+    /// Begins a call of a node. It panics if an effect of an earlier call is left, which would be resolved as an effect
+    /// of this node's roles. In debug builds, it panics if time runs backwards, because timers would be wrong.
     pub(crate) fn begin(&mut self, now: Instant) {
         assert!(
             self.asks.is_empty(),
@@ -192,17 +193,17 @@ impl Outbox {
         self.measure();
     }
 
-    /// Whether any effect is not resolved yet.
+    /// Returns whether an effect is not resolved yet.
     pub(crate) fn has_effects(&self) -> bool {
         !self.asks.is_empty()
     }
 
-    /// Takes the next effect to resolve.
+    /// Takes the next effect to resolve, with its role and the number of its step.
     pub(crate) fn next_effect(&mut self) -> Option<(RoleId, u32, Effect)> {
         self.asks.pop_front()
     }
 
-    /// Whether the driver has not yet taken some act that stores a record.
+    /// Returns whether the driver has not taken an act that stores a record.
     pub(crate) fn has_records(&self) -> bool {
         self.acts.iter().any(|(_, act)| matches!(act, Act::Store(..)))
     }

@@ -1,4 +1,4 @@
-//! What a role refuses, counted by reason.
+//! Counters of the packets and messages that a role refuses.
 
 use crate::{Outbox, Value, reason};
 use std::collections::BTreeMap;
@@ -9,13 +9,13 @@ use wire::{Iface, Packet, Reason};
 pub struct Refusals(BTreeMap<Reason, u64>);
 
 impl Refusals {
-    /// Counts a refusal.
+    /// Counts one refusal for this reason.
     pub fn count(&mut self, reason: Reason) {
         *self.0.entry(reason).or_default() += 1;
     }
 
-    /// Discards a packet that the role has handled and that arrived on `iface`: as [`reason::CONSUMED`], or for the
-    /// reason for which it was refused. A refusal is counted.
+    /// Discards a packet that arrived on `iface` and that the role has handled. A refusal is counted, and is the drop
+    /// reason. Otherwise the drop reason is [`reason::CONSUMED`].
     pub fn end(&mut self, iface: Iface, packet: Packet, verdict: Result<(), Reason>, out: &mut Outbox) {
         if let Err(reason) = verdict {
             self.count(reason);

@@ -7,33 +7,33 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 use table::{Class, EntryId, Found, IngressPolicy, Port, RoleId, Route, RouteKey, Rules};
 use wire::{Instant, Ipv4Addr, Prefix};
 
-/// Routes and policies. A look-up needs one probe for each *shape* of key in use (source length, destination length,
-/// class given or not), however many routes there are.
+/// The routes and ingress policies of a node. A look-up needs one probe for each *shape* of key in use, however many
+/// routes there are. A shape is the source length, the destination length, and whether a class is given.
 #[derive(Debug, Default)]
 pub struct Ruleset {
     pub(crate) entries: Vec<Option<Entry>>,
-    /// Only where there are more than [`FEW`] entries. A host has one or two, which are searched one by one.
+    /// `None` up to [`FEW`] entries, which are searched one by one. A host has one or two.
     index: Option<Box<Index>>,
     /// The shapes in use, most specific first, and the number of keys of each.
     shapes: Vec<(Shape, u32)>,
     pub(crate) policies: Vec<PolicyEntry>,
-    /// When entries may expire. An entry that was used meanwhile is queued again. Only the item at the instant
+    /// When entries may expire. An entry that was used in the meantime is queued again. Only the item at the instant
     /// `Entry::queued` is valid for an entry.
     pub(crate) due: BinaryHeap<Reverse<(Instant, RouteKey)>>,
     /// The changes for a data path with its own copy, if there is one.
     pub(crate) mirror: Option<Box<Mirror>>,
 }
 
-/// Where entries are in a large table.
+/// The places of entries in a large table.
 #[derive(Debug, Default)]
 struct Index {
-    /// Entries by their keys. It is never iterated.
+    /// The entries by their keys. The map is never iterated.
     ids: HashMap<PackedKey, EntryId, BuildHasherDefault<PackedKeyHasher>>,
-    /// The places of removed entries.
+    /// The numbers of removed entries, which are used again.
     free: Vec<EntryId>,
 }
 
-/// The most entries that are searched one by one.
+/// The largest number of entries that are searched one by one.
 const FEW: usize = 4;
 
 #[derive(Debug)]
@@ -47,18 +47,19 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Returns when its lifetime ends if it is not used again.
+    /// Returns when the lifetime of the entry ends if the entry is not used again, or `None` if it does not end.
     fn end(&self) -> Option<Instant> {
         self.route.lifetime.end(self.used)
     }
 
-    /// Whether it has expired and was reported. It remains until its owner removes it, but is never found.
+    /// Returns whether the entry has expired and its owner was notified. Such an entry remains until its owner removes
+    /// it, but is never found.
     pub(crate) const fn is_gone(&self) -> bool {
         self.reported && self.route.lifetime.expires()
     }
 }
 
-/// The lengths of a key's prefixes, and whether it gives a class. The most specific is the greatest.
+/// The lengths of a key's prefixes, and whether the key has a class. The greatest shape is the most specific one.
 type Shape = (u8, u8, bool);
 
 #[derive(Debug)]
@@ -116,8 +117,8 @@ impl Ruleset {
         }
     }
 
-    /// Counts a packet of this port that failed its check. Returns whether it may go to the owner of the policy: false once
-    /// the limit of this second is reached.
+    /// Counts a packet of this port that failed its check. Returns whether the packet may go to the owner of the
+    /// policy: false once the limit of this second is reached.
     pub fn may_punt(&mut self, now: Instant, port: Port) -> bool {
         let Some(index) = self.policy_index(port) else { return true };
         let Some(entry) = self.policies.get_mut(index) else { return true };
@@ -129,8 +130,8 @@ impl Ruleset {
         entry.punted <= entry.policy.punts
     }
 
-    /// Returns when a route may expire next. It may be too early, because a use in the meantime postpones the end; the
-    /// wake-up is then a no-op.
+    /// Returns when the lifetime of a route may end next. The instant may be too early, because a use in the meantime
+    /// postpones the end. The wake-up then has no effect.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.due.peek().map(|Reverse((at, _))| *at)
     }
@@ -143,7 +144,7 @@ impl Ruleset {
             let Some(id) = self.id_of(key) else { continue };
             let Some(Some(entry)) = self.entries.get_mut(id.0 as usize) else { continue };
             if entry.queued != at {
-                continue; // the route was set again since
+                continue; // the route was set again in the meantime
             }
             entry.queued = Instant::NEVER;
             match entry.end() {
@@ -184,8 +185,8 @@ impl Ruleset {
 
     fn insert(&mut self, key: RouteKey) -> EntryId {
         let id = self.free_place().unwrap_or_else(|| {
-            // Grows by a quarter. A `Vec` would start with four entries and then double. That is too much for a
-            // million idle hosts with one route each, and for routers with a million routes.
+            // The vector grows by a quarter. By default it would start with four entries and then double. That is too
+            // much for a million idle hosts with one route each, and for routers with a million routes.
             if self.entries.len() == self.entries.capacity() {
                 self.entries.reserve_exact(1 + self.entries.len() / 4);
             }
@@ -217,7 +218,8 @@ impl Ruleset {
         }
     }
 
-    /// Returns the index. It is created when it is first needed, from the entries that exist then: no place is free.
+    /// Returns the index. It is created when it is first needed, from the entries that exist then. At that time no
+    /// place is free.
     fn index(&mut self) -> &mut Index {
         let known = self.entries.iter().zip(0..);
         let known = known.filter_map(|(entry, id)| Some((PackedKey::of(entry.as_ref()?.key), EntryId(id))));
@@ -325,8 +327,8 @@ impl Hash for PackedKey {
     }
 }
 
-/// A multiplicative hash over the words of a key. Authenticated control packets set the keys, not data, so it need not
-/// resist flooding. The map is never iterated, so the order does not matter.
+/// A multiplicative hash over the words of a key. Authenticated control packets set the keys, not data, so the hash
+/// need not resist flooding. The map is never iterated, so the order does not matter.
 #[derive(Default)]
 struct PackedKeyHasher(u64);
 

@@ -1,4 +1,4 @@
-//! Tests of the lifetimes of routes, and of which route wins.
+//! Tests of the lifetimes of routes, and of the choice of the most specific route.
 
 use super::*;
 use table::{Action, Hop, Lifetime};
@@ -194,7 +194,7 @@ fn what_has_arrived_takes_no_default_route() {
     assert_eq!(found(&rules), Some(to(2, Lifetime::Permanent).action));
 }
 
-/// A number is used again: the table does not grow with the routes that it ever had.
+/// The number of a removed route is used again, so the table grows only with the routes that exist at the same time.
 #[test]
 fn the_place_of_a_removed_route_is_used_again() {
     for count in [3, 100] {

@@ -1,9 +1,9 @@
-//! The effects that wait for records: the barrier behind [`Act::Store`].
+//! The barrier behind [`Act::Store`]: effects wait until records are durable.
 //!
 //! A record goes to the driver at once, so that records which collect while the disk is busy become durable with one
-//! sync. What its role requests after it in the same step is held here, unresolved. Otherwise a packet that then waits
-//! for ARP would be sent even if its record failed. Later steps of that role continue, but wait while earlier effects
-//! of that role wait, so each role's effects keep their order. Other roles, the table and ARP do not wait.
+//! sync. What the role requests later in the same step is held here, unresolved. Otherwise a packet that then waits for
+//! ARP would be sent even if the record failed. Later steps of the role continue, but their effects wait behind earlier
+//! effects of the role, so that the order is kept. Other roles, the table and ARP do not wait.
 
 use crate::node::reason;
 use crate::{Act, Effect, FailedAct, Fault, Input, Node, Outbox, RoleId};
@@ -13,7 +13,7 @@ use wire::{Iface, Instant, PacketId};
 /// Pending records, and the effects that wait for them.
 #[derive(Debug, Default)]
 pub(crate) struct StoreBarrier {
-    /// The roles and the keys of their records, in the order requested. Drivers decide them in this order.
+    /// The pending records: the role and the key of each, in the order requested. Drivers decide them in this order.
     under_way: VecDeque<(RoleId, Vec<u8>)>,
     /// The number of decided records. The first pending record has the next number.
     decided: u64,
@@ -27,8 +27,8 @@ struct Waiting {
     effect: Effect,
     /// The number of the record that must be decided first. It never decreases along a queue.
     until: u64,
-    /// Whether it was requested after that record in the same step, and is withdrawn with it. Otherwise it waits only
-    /// to keep the order.
+    /// Whether the effect was requested after that record in the same step, and is withdrawn with it. Otherwise the
+    /// effect waits only to keep the order.
     is_bound: bool,
 }
 
@@ -39,7 +39,7 @@ impl StoreBarrier {
         self.last = Some((step, self.decided + self.under_way.len() as u64));
     }
 
-    /// Keeps an effect that must wait, and returns one that need not.
+    /// Keeps an effect that must wait for a record. Returns an effect that need not wait.
     fn hold(&mut self, role: RoleId, step: u32, effect: Effect) -> Option<Effect> {
         let behind = self.last.filter(|(of, number)| *of == step && *number > self.decided);
         let before = self.waiting.get(&role).and_then(VecDeque::back);
@@ -73,8 +73,8 @@ impl StoreBarrier {
 }
 
 impl Node {
-    /// Reports that the first `durable` pending records are durable. For each, the effects that waited for it are
-    /// resolved, and then its role receives [`Input::Stored`]. Called by drivers, which decide records in the order of
+    /// Reports that the first `durable` pending records are durable. For each record, the effects that waited for it
+    /// are resolved, and then its role receives [`Input::Stored`]. Drivers call it, and decide records in the order of
     /// their [`Act::Store`].
     pub fn resume(&mut self, now: Instant, durable: usize, out: &mut Outbox) {
         out.begin(now);
@@ -88,24 +88,22 @@ impl Node {
         }
     }
 
-    /// Reports that no pending record could be stored, and why. What was requested after each of them in its step is
-    /// withdrawn: packets are dropped, commands are answered with the error, and all else is ignored. Then the roles
-    /// receive [`Input::Failed`], in the order requested.
+    /// Reports that no pending record could be stored, and why. What a role requested after such a record in the same
+    /// step is withdrawn: packets are dropped, commands are answered with the error, and other requests are ignored.
+    /// But a packet that the role discarded or declined still ends as requested. Then the roles receive
+    /// [`Input::Failed`], in the order requested.
     ///
-    /// A driver may call it only when no act is left to execute. So every record requested by then fails too, and a
-    /// role may rely on the records that it requested before.
+    /// A driver may call it only when it has taken all acts. So every record that was requested before the call fails
+    /// too, and a role may rely on the records that it requested before.
     pub fn withdraw(&mut self, now: Instant, why: &str, out: &mut Outbox) {
         out.begin(now);
-        debug_assert!(
-            !out.has_records(),
-            "the failure of a record unknown to the driver would not be reported"
-        );
+        debug_assert!(!out.has_records(), "the driver must take all acts before it withdraws the records");
         let records = &mut self.net().records;
         let failed = std::mem::take(&mut records.under_way);
         records.decided += failed.len() as u64;
         for (role, queue) in std::mem::take(&mut records.waiting) {
             for Waiting { effect, is_bound, .. } in queue {
-                // A packet that the role did not keep has to end, whatever failed.
+                // A packet that the role did not keep must end, even if the record failed.
                 let ends_a_packet = matches!(effect, Effect::Discard(..) | Effect::Pass(..));
                 if is_bound && !ends_a_packet {
                     take_back(role, effect, why, out);
@@ -126,8 +124,7 @@ impl Node {
         self.net.as_ref().map_or(0, |net| net.records.under_way.len())
     }
 
-    /// Passes a record to the driver. There the key begins with the role's scope, so that keys of different roles
-    /// differ.
+    /// Passes a record to the driver, with the scope of the role before the key. So keys of different roles differ.
     fn store(&mut self, role: RoleId, step: u32, key: Vec<u8>, value: Option<Vec<u8>>, out: &mut Outbox) {
         let mut scoped = self.scope(role);
         scoped.extend_from_slice(&key);
@@ -135,7 +132,7 @@ impl Node {
         out.act(role, Act::Store(scoped, value));
     }
 
-    /// Whether an effect stores a record, or may have to wait for one. Few nodes have records.
+    /// Returns whether an effect stores a record, or may have to wait for one. Few nodes have records.
     pub(crate) fn concerns_records(&self, effect: &Effect) -> bool {
         let some = self.net.as_ref().is_some_and(|net| !net.records.under_way.is_empty());
         some || matches!(effect, Effect::Do(Act::Store(..)))
@@ -157,7 +154,7 @@ impl Node {
         }
     }
 
-    /// Holds an effect that must wait for a record, and returns one that need not.
+    /// Keeps an effect that must wait for a record. Returns an effect that need not wait.
     fn hold(&mut self, role: RoleId, step: u32, effect: Effect) -> Option<Effect> {
         match &mut self.net {
             Some(net) if !net.records.under_way.is_empty() => net.records.hold(role, step, effect),

@@ -9,7 +9,7 @@ const CLERK: RoleId = RoleId(0);
 const OTHER: RoleId = RoleId(1);
 const NOW: Instant = Instant::ZERO;
 
-/// A role that marks the answers about its records.
+/// A role that records a mark for each answer about its records.
 #[derive(Debug)]
 struct Clerk(&'static str);
 
@@ -44,7 +44,8 @@ impl Stage {
         Self { node: Node::new(roles, Vec::new()), out: Outbox::default() }
     }
 
-    /// Runs one step of a role with these requests: a digit is a record, a letter a packet of that name.
+    /// Runs one step of a role with these requests: a digit is a record, a letter a packet of that name. Returns the
+    /// acts as [`Self::shown`] does.
     fn step(&mut self, role: RoleId, asks: &str) -> String {
         self.out.set_current_role(role);
         for ask in asks.bytes() {

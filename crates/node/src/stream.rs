@@ -1,30 +1,30 @@
-//! The interface between applications and transports. Data are delivered only when read, and a write needs credit:
-//! these two are the flow control.
+//! The interface between applications and transports. Flow control has two parts: data are delivered only when read,
+//! and a write needs credit.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 pub use std::net::SocketAddrV4 as Addr;
 use wire::{PacketId, Reason, TcpState};
 
-/// The number of a stream of a role. A role numbers the streams that it opens, below [`StreamId::OWN`]. The node keeps
-/// the numbers of different roles apart.
+/// The number of a stream of a role. A role numbers the streams that it opens, below [`StreamId::OWN`]. The node
+/// distinguishes equal numbers of different roles.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct StreamId(pub u32);
 
 impl StreamId {
     /// The first number that a role must not give to a stream that it opens.
     pub const OWN: u32 = 1 << 16;
-    /// The first of [`StreamId::OWN`] numbers for streams that the driver requests from roles.
+    /// The first number for streams that the driver requests from roles. There are [`StreamId::OWN`] such numbers.
     pub const OUTSIDE: u32 = 0x0100_0000;
     /// The first number for streams that a role accepted for the users of its transport. The role counts from here,
-    /// with at most [`StreamId::ACCEPTED`] at a time. The node keeps the numbers of different roles apart.
+    /// with at most [`StreamId::ACCEPTED`] at a time. The node distinguishes equal numbers of different roles.
     pub const SERVED: u32 = 0x4000_0000;
-    /// The most accepted streams of one role at a time.
+    /// The largest number of accepted streams of one role at a time.
     pub const ACCEPTED: u32 = 1 << 22;
     /// The first number for streams that the driver accepted.
     pub const DRIVER: u32 = 0x8000_0000;
 
-    /// Returns the number of the next stream that a driver accepted. `accepted` counts them.
+    /// Returns the number of the next stream that a driver accepted. `accepted` counts the accepted streams.
     pub const fn of_driver(accepted: &mut u32) -> Self {
         let number = *accepted % Self::DRIVER;
         *accepted = number + 1;
@@ -44,18 +44,18 @@ pub enum Transport {
     Role(&'static str),
 }
 
-/// Both ends of a connection, seen from one host.
+/// The two ends of a connection, seen from one host.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Tuple {
-    /// This host's end.
+    /// The address and port of this host's end.
     pub local: Addr,
-    /// The peer's end.
+    /// The address and port of the peer's end.
     pub remote: Addr,
 }
 
 impl Tuple {
-    /// Returns a number with the same order as the fields. Look-ups with it are faster, and a stack makes several for
-    /// each segment.
+    /// Returns a number with the same order as the fields. Look-ups with the number are faster, and a stack makes
+    /// several for each segment.
     fn number(&self) -> u128 {
         let end = |addr: Addr| u64::from(addr.ip().to_bits()) << 16 | u64::from(addr.port());
         u128::from(end(self.local)) << 64 | u128::from(end(self.remote))
@@ -74,16 +74,16 @@ impl PartialOrd for Tuple {
     }
 }
 
-/// What happens to segments of a connection that is being moved to another host, or from one. While a tuple is
-/// guarded, this host sends nothing else for it.
+/// What a host does with received segments of a connection that is being moved to another host, or from one. While a
+/// tuple is guarded, the host sends nothing for it except the resets of [`Guard::Reset`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Guard {
-    /// They are dropped; the peer retransmits them.
+    /// The segments are dropped; the peer retransmits them.
     Drop,
-    /// At most this number of packets is held until the guard is removed, and is then received. Further ones are
-    /// dropped.
+    /// At most this number of packets is held until the guard is removed. The host then receives them. Further packets
+    /// are dropped.
     Hold(usize),
-    /// Each is answered by a reset (RFC 9293, section 3.10.7.1).
+    /// Each segment is answered by a reset (RFC 9293, section 3.10.7.1).
     Reset,
 }
 
@@ -94,7 +94,7 @@ pub enum SocketOption {
     /// kernel counts its own overhead, so the size may differ by one or two segments.
     SendBuffer(u32),
     /// The size in bytes of the buffer for unread data: the largest window that is announced from now on. A window
-    /// announced before is not withdrawn, but a kernel may drop data beyond the new size. So it is best set before the
+    /// announced before is not withdrawn, but a kernel may drop data beyond the new size. So set it before the
     /// connection opens.
     ReceiveBuffer(u32),
     /// Whether small segments wait while data is unacknowledged (RFC 9293, section 3.7.4).
@@ -106,7 +106,7 @@ pub enum SocketOption {
 pub enum StreamOp {
     /// Connects to a peer; `Opened` or `Closed` answers.
     Open {
-        /// The transport.
+        /// The transport of the stream.
         by: Transport,
         /// The local address; `None` lets the transport choose it.
         local: Option<Addr>,
@@ -119,36 +119,38 @@ pub enum StreamOp {
     /// Waits for peers; `Opened` or `Closed` answers, then `Accepted` for each peer. With UDP, the first datagram of a
     /// peer creates its stream.
     Listen {
-        /// The transport.
+        /// The transport of the accepted streams.
         by: Transport,
-        /// The local address.
+        /// The local address at which peers are accepted.
         local: Addr,
-        /// As in `Open`; it also applies to accepted streams.
+        /// Whether `local` may be the address of another host, also for accepted streams.
         foreign: bool,
     },
-    /// Reads at most this number of bytes (one datagram) once there are any; `Data` or `Finished` answers. A byte
-    /// stream has one open read at a time, the latest. A read of [`StreamOp::ALL`] bytes stays open after each piece:
-    /// an unbounded read.
+    /// Reads at most this number of bytes (one datagram) as soon as data arrive; `Data` or `Finished` answers. A byte
+    /// stream has one open read at a time, the latest. A read of [`StreamOp::ALL`] bytes is unbounded: it stays open
+    /// after each answer.
     Read(usize),
     /// Sends these bytes, at most as many as there is credit for. A connection that writes more is aborted.
     Write(Vec<u8>),
-    /// Ends this direction: the peer is notified after the last byte, and may continue to send. When the peer has
-    /// finished too, `Closed` follows. Datagram streams and listeners are closed at once.
+    /// Ends the direction from this user to the peer. The peer is notified after the last byte, and may continue to
+    /// send. When the peer has finished too, `Closed` follows. Datagram streams and listeners are closed at once.
     Finish,
-    /// Ends at once; a TCP peer receives a reset. `Closed` answers.
+    /// Ends the stream at once; a TCP peer receives a reset. `Closed` answers.
     Abort,
-    /// Moves a TCP connection to another host, or relays between two of them.
+    /// Moves a TCP connection to another host, or relays between two TCP connections.
     Migrate(MigrateOp),
-    /// Sets an option of a TCP connection. It does not move with the connection. Before `Open` or `Import` it applies
-    /// from the first segment on, before `Listen` to accepted connections. Other transports have no options.
+    /// Sets an option of a TCP connection. The option does not move with the connection. If it is set before `Open` or
+    /// `Import`, it applies from the first segment on. If it is set before `Listen`, it applies to accepted
+    /// connections. Other transports have no options.
     Set(SocketOption),
 }
 
 impl StreamOp {
-    /// An unbounded [`StreamOp::Read`].
+    /// The number of bytes of an unbounded [`StreamOp::Read`].
     pub const ALL: usize = usize::MAX;
 
-    /// Returns what a read of `most` bytes still requests after a piece has answered it.
+    /// Returns the number of bytes that a read of `most` bytes still requests after an answer: all if it is unbounded,
+    /// otherwise 0.
     pub const fn left_to_read(most: usize) -> usize {
         if most == Self::ALL { most } else { 0 }
     }
@@ -164,25 +166,25 @@ pub enum MigrateOp {
     Freeze,
     /// Returns the state of a frozen connection; `Exported` or `Refused` answers. The connection remains frozen.
     Export,
-    /// Takes over a connection, frozen; `Imported` or `Closed` answers. Its local address may be foreign. If both ends
-    /// have finished and everything was read, `Closed` follows when everything is acknowledged. Until then it can move
-    /// again.
+    /// Takes over a connection, which stays frozen until `Thaw`; `Imported` or `Closed` answers. Its local address may
+    /// be foreign. If both ends have finished and everything was read, `Closed` follows when everything is
+    /// acknowledged. Until then the connection can move again.
     Import(Box<TcpState>),
     /// Continues a frozen connection.
     Thaw,
     /// Removes the stream without notifying the peer; `Closed` answers.
     Forget,
-    /// Sets or removes (`None`) the guard of a tuple, whether it has a socket or not. It belongs to the host, not to
-    /// the stream.
+    /// Sets or removes (`None`) the guard of a tuple, whether the tuple has a socket or not. The guard belongs to the
+    /// host, not to the stream.
     Guard(Tuple, Option<Guard>),
     /// Relays between this stream and the given one. Both must be open TCP connections of one provider; `Refused`
-    /// answers otherwise. What one receives the other sends, FIN and reset included. The staged bytes are sent first:
-    /// the first item by the given stream, the second by this one.
+    /// answers otherwise. Each connection sends what the other one receives, FIN and reset included. The staged bytes
+    /// are sent first: the first item by the given stream, the second by this one.
     ///
     /// The user neither reads nor writes meanwhile, and earlier credit is void. The buffers of both connections bound
-    /// the data that are relayed and not sent yet. When both have finished, the relay ends, and each is `Closed` when
-    /// all of it is acknowledged; until then it can move. `Freeze`, `Export` and `Forget` apply to the one stream that
-    /// they name, and a frozen one neither takes nor gives data.
+    /// the data that are relayed and not sent yet. When both connections have finished, the relay ends. Each of them is
+    /// `Closed` when all its data are acknowledged, and can move until then. `Freeze`, `Export` and `Forget` apply only
+    /// to the stream that they name. A frozen stream neither takes nor gives data.
     Join(StreamId, [Vec<u8>; 2]),
     /// Ends the relay of which this stream is one side; `Parted` or `Refused` answers. The returned bytes include
     /// those that a side has received and that cannot move with it, because it has finished. Both streams are then as
@@ -207,18 +209,19 @@ impl MigrateOp {
 /// An event of a stream, for its user.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum StreamEvent<'a> {
-    /// It is open, with this local address.
+    /// The stream is open, with this local address.
     Opened(Addr),
-    /// A peer was accepted: the new stream, its local address, the peer's address.
+    /// A peer was accepted. The values are the new stream, its local address, and the peer's address.
     Accepted(StreamId, Addr, Addr),
     /// The data that a `Read` requested.
     Data(&'a [u8]),
-    /// Credit: this number of bytes may be written in addition to earlier credit. Of datagrams: the largest size of
-    /// each.
+    /// Credit: this number of bytes may be written in addition to earlier credit. For datagrams, it is the largest
+    /// payload of each.
     Room(usize),
     /// The peer has finished, and everything was read.
     Finished,
-    /// It is closed. Why, unless the user requested it: one of [`refusal`], or the text of the operating system.
+    /// The stream is closed, for this reason: one of [`refusal`], or the text of the operating system. `None` if the
+    /// user requested it.
     Closed(Option<&'a str>),
     /// The answer to a [`MigrateOp`].
     Migrate(MigrateEvent<'a>),
@@ -229,34 +232,35 @@ pub enum StreamEvent<'a> {
 pub enum MigrateEvent<'a> {
     /// The state that an `Export` requested.
     Exported(&'a TcpState),
-    /// An `Import` is complete. The connection waits for `Thaw`, which also grants credit.
+    /// An `Import` is complete. The connection waits for `Thaw`. Credit is granted only then.
     Imported,
     /// An `Export`, `Join`, `Part` or `Guard` was refused, and why. The stream is unchanged.
     Refused(&'a str),
-    /// What a `Part` returns: bytes received on this stream and not yet sent on the other, then those received on the
-    /// other and not yet sent on this one. Given to the next `Join`, they are neither lost nor duplicated.
+    /// The bytes that a `Part` returns. First those that were received on this stream and not yet sent on the other.
+    /// Then those that were received on the other and not yet sent on this stream. If they are given to the next
+    /// `Join`, none is lost or duplicated.
     Parted([&'a [u8]; 2]),
 }
 
-/// Why a stream is closed, or a request is refused: the same texts in both backends.
+/// The reasons why a stream is closed or a request is refused. Both backends have the same texts.
 pub mod refusal {
     /// No driver or role here provides the requested transport.
     pub const NO_TRANSPORT: &str = "no such transport";
     /// The peer answered the connection request with a reset.
     pub const REFUSED: &str = "connection refused";
-    /// The peer reset it.
+    /// The peer reset the connection.
     pub const RESET: &str = "connection reset by the peer";
     /// The peer did not answer in time.
     pub const TIMED_OUT: &str = "timed out";
-    /// A router reports that the peer is unreachable (RFC 792, type 3).
+    /// A router reported that the peer is unreachable (RFC 792, type 3).
     pub const UNREACHABLE: &str = "unreachable";
     /// Another socket uses the address.
     pub const IN_USE: &str = "address in use";
-    /// This host has no address.
+    /// The host has no address.
     pub const NO_ADDRESS: &str = "this host has no address";
     /// The table of sockets is full.
     pub const FULL: &str = "too many sockets";
-    /// More was written than there was credit for.
+    /// The user wrote more bytes than it had credit for.
     pub const BEYOND_CREDIT: &str = "wrote beyond its credit";
     /// Only a frozen connection can be exported.
     pub const NOT_FROZEN: &str = "not frozen";
@@ -264,7 +268,7 @@ pub mod refusal {
     pub const NOT_ESTABLISHED: &str = "not established";
     /// Only two open TCP connections of one provider can be joined, each with one other.
     pub const NOT_JOINABLE: &str = "cannot join: not two open TCP connections";
-    /// Only joined streams can be parted.
+    /// Only streams that were joined by [`super::MigrateOp::Join`] can be parted.
     pub const NOT_JOINED: &str = "not joined";
     /// The address belongs to another host, and the request is not `foreign`.
     pub const NOT_OURS: &str = "address not available";
@@ -276,47 +280,47 @@ pub const UDP_ROOM: usize = 65_507;
 /// An event of a stream, from a driver or from a role that serves: a [`StreamEvent`] that owns its bytes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum OwnedStreamEvent {
-    /// See [`StreamEvent::Opened`].
+    /// The stream is open, with this local address ([`StreamEvent::Opened`]).
     Opened(StreamId, Addr),
-    /// See [`StreamEvent::Room`].
+    /// The stream got this number of bytes of credit ([`StreamEvent::Room`]).
     Room(StreamId, usize),
-    /// See [`StreamEvent::Accepted`].
+    /// A listening stream accepted a peer ([`StreamEvent::Accepted`]).
     Accepted {
         /// The listening stream.
         listener: StreamId,
         /// The new stream.
         new: StreamId,
-        /// The local address.
+        /// The local address of the new stream.
         local: Addr,
         /// The peer's address.
         peer: Addr,
     },
-    /// See [`StreamEvent::Data`]. The packet is the one that carried a datagram; it is [`PacketId::NEW`] for a byte
-    /// stream.
+    /// Received data of the stream ([`StreamEvent::Data`]). The identity is that of the packet that carried a datagram,
+    /// or [`PacketId::NEW`] for a byte stream.
     Data(StreamId, PacketId, Vec<u8>),
-    /// See [`StreamEvent::Closed`].
+    /// The stream is closed, for this reason ([`StreamEvent::Closed`]).
     Closed(StreamId, Option<String>),
-    /// See [`StreamEvent::Finished`].
+    /// The peer of the stream has finished ([`StreamEvent::Finished`]).
     Finished(StreamId),
-    /// See [`StreamEvent::Migrate`].
+    /// The answer to a [`MigrateOp`] of the stream ([`StreamEvent::Migrate`]).
     Migrate(StreamId, OwnedMigrateEvent),
 }
 
 /// A [`MigrateEvent`] that owns its bytes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum OwnedMigrateEvent {
-    /// See [`MigrateEvent::Exported`].
+    /// The state of the exported connection ([`MigrateEvent::Exported`]).
     Exported(Box<TcpState>),
-    /// See [`MigrateEvent::Imported`].
+    /// The import is complete ([`MigrateEvent::Imported`]).
     Imported,
-    /// See [`MigrateEvent::Refused`].
+    /// The request was refused, for this reason ([`MigrateEvent::Refused`]).
     Refused(String),
-    /// See [`MigrateEvent::Parted`].
+    /// The bytes that the relay had not sent ([`MigrateEvent::Parted`]).
     Parted([Vec<u8>; 2]),
 }
 
 impl OwnedMigrateEvent {
-    /// Returns the event.
+    /// Returns this event with borrowed bytes.
     pub fn event(&self) -> MigrateEvent<'_> {
         match self {
             Self::Exported(state) => MigrateEvent::Exported(state),
@@ -333,7 +337,7 @@ impl OwnedStreamEvent {
         Self::Migrate(stream, OwnedMigrateEvent::Refused(why.to_owned()))
     }
 
-    /// Returns the stream and the event.
+    /// Returns the stream, and its event with borrowed bytes.
     pub fn event(&self) -> (StreamId, StreamEvent<'_>) {
         match self {
             Self::Opened(id, local) => (*id, StreamEvent::Opened(*local)),
@@ -361,7 +365,7 @@ pub struct Inbox {
 type Waiting = VecDeque<(PacketId, Vec<u8>)>;
 
 impl Inbox {
-    /// The most datagrams that wait for a read. Further ones are dropped, as in a kernel.
+    /// The largest number of datagrams that wait for a read. Further ones are dropped, as in a kernel.
     pub const CAPACITY: usize = 256;
 
     /// Takes the next datagram. If there is none, the read stays open, and `None` is returned.
@@ -373,7 +377,8 @@ impl Inbox {
         Some(OwnedStreamEvent::Data(stream, packet, bytes))
     }
 
-    /// Adds a datagram, and returns it if a read is open. The error is the drop reason when the queue is full.
+    /// Adds a datagram. If a read is open, returns the event that answers it. The error is the drop reason when the
+    /// queue is full.
     pub fn push(
         &mut self,
         stream: StreamId,
@@ -397,11 +402,11 @@ impl Inbox {
         self.queue.map(|queue| *queue).unwrap_or_default().into_iter()
     }
 
-    /// Reports the packets that wait.
+    /// Reports the packets that wait for a read.
     pub fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         self.queue.iter().flat_map(|queue| queue.iter()).for_each(|(id, _)| each(*id));
     }
 }
 
-/// The application did not read in time.
+/// The drop reason of a datagram that arrives when [`Inbox::CAPACITY`] datagrams already wait for a read.
 pub const SOCKET_FULL: Reason = Reason("socket_queue_full");

@@ -2,12 +2,12 @@
 //!
 //! There are four ranges of numbers, which do not overlap:
 //!
-//! | numbered by | number in that role | number everywhere else |
+//! | streams | number in that role | number everywhere else |
 //! |---|---|---|
-//! | a user, for what it opens | below [`StreamId::OWN`] | the same, with the role's number in the bits above |
-//! | a role that serves, for what it accepts | from [`StreamId::SERVED`] on | the same, with the role's number between |
-//! | the driver, for what it accepts | | from [`StreamId::DRIVER`] on |
-//! | the driver, for what it requests from roles | | from [`StreamId::OUTSIDE`] on, above the numbers of all users |
+//! | that a role opens | below [`StreamId::OWN`] | the same, with the role's number in the bits above |
+//! | that a role accepts | from [`StreamId::SERVED`] on | the same, with the role's number in the bits between |
+//! | that the driver accepts | | from [`StreamId::DRIVER`] on |
+//! | that the driver requests from roles | | from [`StreamId::OUTSIDE`] on, above the numbers of all roles |
 
 use crate::app_event::{AppChange, AppEvent};
 use crate::node::Node;
@@ -27,7 +27,7 @@ pub(crate) struct Streams {
 #[derive(Clone, Copy, Debug)]
 struct Ends {
     user: RoleId,
-    /// `None`: the driver.
+    /// The role that provides the stream, or `None` if the driver does.
     provider: Option<RoleId>,
 }
 
@@ -40,7 +40,7 @@ impl Streams {
         StreamId(id.0 & (StreamId::OWN - 1) | (user.0 as u32 + 1) << StreamId::OWN.trailing_zeros())
     }
 
-    /// Returns the number by which its user knows a stream.
+    /// Returns the number that the user of a stream has for it.
     const fn to_user(id: StreamId) -> StreamId {
         if id.0 >= StreamId::SERVED { id } else { StreamId(id.0 & (StreamId::OWN - 1)) }
     }
@@ -48,13 +48,13 @@ impl Streams {
     /// Returns the global number of a stream that its provider numbered.
     const fn of_provider(provider: RoleId, id: StreamId) -> StreamId {
         if id.0 < StreamId::SERVED {
-            return id; // numbered by its user, and passed to the provider
+            return id; // the user numbered the stream, and the provider has the same number
         }
         let own = id.0 & (StreamId::ACCEPTED - 1);
         StreamId(StreamId::SERVED | (provider.0 as u32) << StreamId::ACCEPTED.trailing_zeros() | own)
     }
 
-    /// Returns the number by which the role that serves a stream knows it.
+    /// Returns the number that the role that serves a stream has for it.
     const fn to_provider(id: StreamId) -> StreamId {
         if id.0 < StreamId::SERVED {
             return id;
@@ -62,7 +62,7 @@ impl Streams {
         StreamId(StreamId::SERVED | id.0 & (StreamId::ACCEPTED - 1))
     }
 
-    /// Returns the user of a stream that the driver provides, or `None` if it provides no such stream.
+    /// Returns the user of a stream that the driver provides, or `None` if the driver provides no such stream.
     fn at_driver(&self, id: StreamId) -> Option<RoleId> {
         match self.by_id.get(&id) {
             Some(ends) if ends.provider.is_none() => Some(ends.user),
@@ -115,14 +115,17 @@ impl Node {
         }
         if let StreamEvent::Accepted(new, ..) = &mut event {
             *new = Streams::of_provider(provider, *new);
-            debug_assert!(new.0 >= StreamId::SERVED, "the number of an accepted stream is its user's");
+            debug_assert!(
+                new.0 >= StreamId::SERVED,
+                "a role must number accepted streams from `StreamId::SERVED` on"
+            );
             self.streams.by_id.insert(*new, Ends { user, provider: Some(provider) });
         }
         observe(provider, id, event, out);
         self.notify_user(now, user, id, event, out);
     }
 
-    /// The same for a stream of a program outside.
+    /// Passes an event of a stream that a role provides to the driver, for a program outside.
     fn notify_driver(
         &mut self,
         provider: RoleId,
@@ -160,7 +163,7 @@ impl Node {
         self.give(now, user, Input::Stream(Streams::to_user(id), event), out);
     }
 
-    /// Executes a role's request for one of its streams.
+    /// Executes a request for a stream. The user is a role, or [`RoleId::NODE`] for a program outside.
     pub(crate) fn operate(
         &mut self,
         now: Instant,
@@ -201,7 +204,7 @@ impl Node {
             }
         }
         match self.streams.by_id.get(&global) {
-            Some(ends) if ends.user != user => {} // another role's
+            Some(ends) if ends.user != user => {} // another role uses the stream
             Some(Ends { provider: Some(provider), .. }) => {
                 self.give(now, *provider, Input::Serve(Streams::to_provider(global), op), out);
             }
@@ -210,28 +213,28 @@ impl Node {
         }
     }
 
-    /// Whether both streams belong to this user and the driver provides them. Roles do not relay.
+    /// Returns whether both streams belong to this user and the driver provides them. Roles do not relay.
     fn joinable(&self, user: RoleId, one: StreamId, other: StreamId) -> bool {
         [one, other].iter().all(|id| match self.streams.by_id.get(id) {
             Some(ends) => ends.user == user && ends.provider.is_none(),
-            None => id.0 < StreamId::SERVED, // opened at the driver; its number contains the user
+            None => id.0 < StreamId::SERVED, // the driver provides it, and its number contains the user
         })
     }
 
-    /// Returns the name of the role that uses this stream of a driver, or `None` if no role does.
+    /// Returns the name of the role that uses this stream of the driver, or `None` if no role does.
     pub fn user_of(&self, id: StreamId) -> Option<&'static str> {
         let user = self.streams.at_driver(id)?;
         Some(self.roles.get(usize::from(user.0))?.name())
     }
 
-    /// Whether the user of this stream of a driver is a role that serves others. Such a role reports by
-    /// [`Act::Delivered`] what a program reads of it.
+    /// Returns whether the user of this stream of the driver is a role that serves other users. For such a role,
+    /// [`Act::Delivered`] reports what a program reads.
     pub fn relays(&self, id: StreamId) -> bool {
         let user = self.streams.at_driver(id).and_then(|user| self.roles.get(usize::from(user.0)));
         user.is_some_and(|role| !role.serves().is_empty())
     }
 
-    /// Returns the transport of this name that a role of this node provides.
+    /// Returns the transport with this name that a role of this node provides, or `None` if no role does.
     pub fn transport(&self, name: &str) -> Option<Transport> {
         let served = self.roles.iter().flat_map(|role| role.serves()).copied();
         served.into_iter().find(|by| matches!(by, Transport::Role(served) if *served == name))

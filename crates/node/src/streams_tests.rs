@@ -1,4 +1,4 @@
-//! Tests of which role is notified of which stream.
+//! Tests that the events and requests of each stream reach the right role or driver.
 
 use super::*;
 use crate::{Boot, Role, Value};
@@ -12,7 +12,7 @@ const SERVED: StreamId = StreamId(StreamId::SERVED);
 /// The inputs that the roles received, in order: the role and the input.
 type Heard = Arc<Mutex<Vec<(&'static str, String)>>>;
 
-/// A role that records its inputs, and makes a request at `Timeout`.
+/// A role that records its inputs. At `Timeout`, it stores a record and then writes to a stream.
 #[derive(Debug)]
 struct Puppet {
     name: &'static str,
@@ -29,7 +29,6 @@ impl Role for Puppet {
     }
     fn handle(&mut self, _now: Instant, input: Input<'_>, out: &mut Outbox) {
         let line = match input {
-            // Stores a record, and then writes to a stream.
             Input::Timeout => {
                 out.store(vec![1], vec![2]);
                 return out.stream(StreamId(3), StreamOp::Write(vec![2]));
@@ -168,7 +167,7 @@ fn equal_numbers_of_two_users_are_two_streams() {
         let global = StreamId((u32::from(user.0) + 1) << 16 | 3);
         assert_eq!(stage.tell(PIPER, &data(global)), said(name, "3 Data([7])"));
     }
-    // A role that invents large numbers does not reach the streams of another.
+    // A role that uses a large number does not reach the streams of another role.
     assert_eq!(
         stage.ask(BOB, StreamId(1 << 16 | 3), StreamOp::Read(1)),
         said("piper", "serve 20003 Read(1)")
@@ -191,7 +190,7 @@ fn equal_numbers_of_two_who_serve_are_two_streams() {
         stage.tell(OTHER, &accepted(StreamId(2 << 16 | 1))),
         said("bob", &format!("1 Accepted(StreamId({of_other}), 10.0.0.1:9, 10.0.0.1:8)"))
     );
-    // Each role that serves knows it by its own number, each user by the node's.
+    // Each role that serves has its own number for an accepted stream, and the user has the node's number.
     assert_eq!(
         stage.ask(ALICE, StreamId(of_piper), StreamOp::Read(1)),
         said("piper", "serve 40000000 Read(1)")
@@ -201,7 +200,7 @@ fn equal_numbers_of_two_who_serve_are_two_streams() {
         said("other", "serve 40000000 Read(1)")
     );
     assert_eq!(stage.tell(OTHER, &data(SERVED)), said("bob", &format!("{of_other:x} Data([7])")));
-    // The numbers of what the driver accepts are above all of these, even for the last role and its last number.
+    // The driver's numbers for accepted streams are above those of all roles, even of the last number of the last role.
     let last = Streams::of_provider(RoleId(254), StreamId(StreamId::SERVED + StreamId::ACCEPTED - 1));
     assert!(last.0 < StreamId::DRIVER && last != Streams::of_provider(RoleId(253), last));
 }
@@ -234,7 +233,7 @@ fn closed_is_the_last_word_and_the_number_is_free_again() {
     stage.tell(PIPER, &accepted);
     assert_eq!(stage.tell(PIPER, &OwnedStreamEvent::Closed(global, None)), said("alice", "3 Closed(None)"));
     assert_eq!(stage.tell(PIPER, &data(global)), []);
-    // An accepted stream stays open, as with a socket.
+    // An accepted stream stays open when its listener is closed, as with a socket.
     assert_eq!(stage.tell(PIPER, &data(SERVED)).len(), 1);
     assert_eq!(stage.tell(PIPER, &OwnedStreamEvent::Closed(SERVED, None)).len(), 1);
     let late = StreamId(StreamId::SERVED | 2 << 22);
@@ -274,7 +273,7 @@ fn a_driver_asks_for_streams_of_its_own_only() {
         let act = stage.out.next_act().map(|(_, act)| act);
         (stage.heard(), act)
     };
-    // Streams of a role, and streams that do not exist.
+    // A driver cannot read from a stream of a role, or from a stream that does not exist.
     stage.ask(ALICE, StreamId(3), open(PIPE));
     assert_eq!(stage.acts(), 0);
     for id in [SERVED, StreamId(1 << 16 | 3), StreamId(StreamId::DRIVER), OUTSIDE] {
@@ -285,7 +284,7 @@ fn a_driver_asks_for_streams_of_its_own_only() {
         assert_eq!(serve(&mut stage, OUTSIDE, open(by)), (vec![], Some(Act::Served(closed))));
     }
     assert_eq!((stage.node.transport("pipe"), stage.node.transport("none")), (Some(PIPE), None));
-    // The same as for any user.
+    // A role serves a stream of the driver like a stream of a role.
     let asked = format!("serve 1000003 {:?}", open(PIPE));
     let peer = match open(PIPE) {
         StreamOp::Open { peer, .. } => Some(peer),
@@ -319,7 +318,8 @@ fn what_a_role_reads_that_serves_others_is_no_programs_yet() {
     assert!(!stage.node.relays(SERVED), "a role's, and none of the driver's");
 }
 
-/// A relay joins two streams of one user that the driver provides. The request of the user has the user's numbers.
+/// A relay joins two streams of one user that the driver provides. The node translates the user's numbers into the
+/// driver's.
 #[test]
 fn who_joins_names_two_streams_of_its_own() {
     let mut stage = Stage::new();

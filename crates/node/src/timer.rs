@@ -6,13 +6,13 @@ use wire::Instant;
 
 /// The names of a role's timers: an enum without fields.
 pub trait TimerName: Copy + 'static {
-    /// Every name, in the order of its `index`. When several are due, they fire in this order.
+    /// Every name, in the order of its `index`. Timers that are set to the same instant fire in this order.
     const ALL: &'static [Self];
-    /// Returns its index in [`TimerName::ALL`].
+    /// Returns the index of this name in [`TimerName::ALL`].
     fn index(self) -> usize;
 }
 
-/// The timers of a role: eight bytes each, without allocation.
+/// The timers of a role. Each takes eight bytes, without allocation.
 #[derive(Clone, Debug)]
 pub struct Timers<K, const N: usize> {
     at: [Instant; N],
@@ -21,25 +21,25 @@ pub struct Timers<K, const N: usize> {
 
 impl<K: TimerName, const N: usize> Default for Timers<K, N> {
     fn default() -> Self {
-        const { assert!(K::ALL.len() == N, "one slot for each name") };
+        const { assert!(K::ALL.len() == N, "N must be the number of names") };
         Self { at: [Instant::NEVER; N], names: PhantomData }
     }
 }
 
 impl<K: TimerName, const N: usize> Timers<K, N> {
-    /// Sets a timer, or moves it.
+    /// Sets a timer to the instant `at`, or moves it there.
     pub fn set(&mut self, name: K, at: Instant) {
         if let Some(slot) = self.at.get_mut(name.index()) {
             *slot = at;
         }
     }
 
-    /// Stops a timer. Without effect if it is not set.
+    /// Stops a timer. It has no effect if the timer is not set.
     pub fn stop(&mut self, name: K) {
         self.set(name, Instant::NEVER);
     }
 
-    /// Returns when it is due, or `None` if it is not set.
+    /// Returns when a timer is due, or `None` if it is not set.
     pub fn due(&self, name: K) -> Option<Instant> {
         self.at.get(name.index()).copied().filter(|at| *at != Instant::NEVER)
     }
@@ -49,7 +49,7 @@ impl<K: TimerName, const N: usize> Timers<K, N> {
         self.at.iter().copied().min().filter(|at| *at != Instant::NEVER)
     }
 
-    /// Takes the earliest timer that is due at `now`. It is not set any more then, so law 2 holds by construction.
+    /// Takes the earliest timer that is due at `now`, and stops it. So a role that takes its due timers keeps law 2.
     pub fn pop(&mut self, now: Instant) -> Option<K> {
         let next = self.next().filter(|at| *at <= now)?;
         let name = K::ALL.iter().copied().find(|name| self.due(*name) == Some(next))?;
@@ -72,7 +72,7 @@ impl<K> Default for Expiry<K> {
 }
 
 impl<K: Ord + Copy> Expiry<K> {
-    /// Sets a key's deadline, or moves it.
+    /// Sets the deadline of a key to the instant `at`, or moves it there.
     pub fn set(&mut self, key: K, at: Instant) {
         match self.at.insert(key, at) {
             Some(before) if before == at => return,
@@ -82,22 +82,22 @@ impl<K: Ord + Copy> Expiry<K> {
         self.due.insert((at, key));
     }
 
-    /// Sets a key's deadline unless an earlier one is set. At the earlier one the caller checks again and sets the
-    /// next, instead of moving it at each step (lazy re-arming).
+    /// Sets the deadline of a key unless an earlier one is set. At the earlier one, the caller checks the key and sets
+    /// the next deadline. So it need not move the deadline at each step (lazy re-arming).
     pub fn set_by(&mut self, key: K, at: Instant) {
         if self.at.get(&key).is_none_or(|before| at < *before) {
             self.set(key, at);
         }
     }
 
-    /// Removes a key's deadline. Without effect if it has none.
+    /// Removes the deadline of a key. It has no effect if the key has none.
     pub fn stop(&mut self, key: K) {
         if let Some(at) = self.at.remove(&key) {
             self.due.remove(&(at, key));
         }
     }
 
-    /// Returns when the first key is due, or `None` if there is none.
+    /// Returns when the first key is due, or `None` if no deadline is set.
     pub fn next(&self) -> Option<Instant> {
         self.due.first().map(|(at, _)| *at)
     }

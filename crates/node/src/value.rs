@@ -3,21 +3,21 @@
 /// A plain value. Maps keep the order of their entries.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Value {
-    /// No value.
+    /// The absence of a value.
     #[default]
     None,
-    /// A number.
+    /// A whole number.
     Int(i64),
-    /// A text.
+    /// A text in UTF-8.
     Text(String),
-    /// A list.
+    /// A list of values, in this order.
     List(Vec<Self>),
-    /// A map by name.
+    /// Values by name, in this order.
     Map(Vec<(String, Self)>),
 }
 
 impl Value {
-    /// Returns the value of a name, or `None` if this is not a map or does not contain it.
+    /// Returns the value of `name`, or `None` if this value is not a map or does not contain the name.
     pub fn get(&self, name: &str) -> Option<&Self> {
         match self {
             Self::Map(entries) => entries.iter().find(|(key, _)| key == name).map(|(_, value)| value),
@@ -25,7 +25,7 @@ impl Value {
         }
     }
 
-    /// Returns the text, or `None` if it is not a text.
+    /// Returns the text, or `None` if this value is not a text.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -33,7 +33,7 @@ impl Value {
         }
     }
 
-    /// Returns the number, or `None` if it is not a number.
+    /// Returns the number, or `None` if this value is not a number.
     pub const fn as_int(&self) -> Option<i64> {
         match self {
             Self::Int(number) => Some(*number),

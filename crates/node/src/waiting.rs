@@ -4,28 +4,29 @@
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Iface, Ipv4Addr, Packet, PacketId};
 
-/// The most bytes that wait for one neighbor: about 90 full frames, as in Linux (`unres_qlen_bytes`, 212,992 bytes of
-/// buffers).
+/// The largest number of bytes that wait for one neighbor: 83 frames of 1500 bytes, nearly as in Linux
+/// (`unres_qlen_bytes`, 212,992 bytes of buffers).
 const EACH: usize = 128 << 10;
-/// The most bytes that wait for all neighbors.
+/// The largest number of bytes that wait for all neighbors.
 const ALL: usize = 1 << 20;
-/// Added to the length of each packet, so that the number of empty packets is limited too.
+/// The number of bytes that is added to the length of each packet, so that the number of empty packets is limited too.
 const OVERHEAD: usize = 64;
 
 /// The origin of a packet, the least important first. The packets of roles keep other hosts reachable, so a burst of
 /// data must not displace them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Origin {
-    /// Another host sent it, and this host forwards it.
+    /// Another host sent the packet, and this host forwards it.
     Forwarded,
-    /// The IP stack of this host sent it, or the node itself.
+    /// The IP stack of this host sent the packet, or the node itself.
     Host,
-    /// A role of this host made it.
+    /// A role of this host created the packet.
     Role,
 }
 
 impl Origin {
-    /// Returns the origin of a packet that a role sends. One that the role received before already has an identity.
+    /// Returns the origin of a packet that a role sends. A packet that the role received before already has an
+    /// identity.
     pub(crate) fn of_role(packet: &Packet) -> Self {
         if packet.id == PacketId::NEW { Self::Role } else { Self::Forwarded }
     }
@@ -33,7 +34,7 @@ impl Origin {
 
 pub(crate) type NeighborKey = (Iface, Ipv4Addr);
 
-/// The packets of one neighbor, by origin and arrival.
+/// The packets that wait for one neighbor, by origin and order of arrival.
 #[derive(Debug, Default)]
 struct Queue {
     packets: BTreeMap<(Origin, u64), Packet>,
@@ -44,14 +45,15 @@ struct Queue {
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     queues: BTreeMap<NeighborKey, Queue>,
-    /// The bytes of all queues.
+    /// The number of bytes in all queues.
     bytes: usize,
     /// The number of the next packet.
     next: u64,
 }
 
 impl Waiting {
-    /// Adds a packet. Returns the packets that make room for it, with the interface of each. It may be one of them.
+    /// Adds a packet. Returns the packets that are dropped to make room, with their interfaces. The new packet may be
+    /// one of them.
     pub(crate) fn add(&mut self, key: NeighborKey, origin: Origin, packet: Packet) -> Vec<(Iface, Packet)> {
         let cost = cost(&packet);
         let queue = self.queues.entry(key).or_default();
@@ -72,14 +74,17 @@ impl Waiting {
         displaced
     }
 
-    /// The numbers of bytes are the sums of what is there.
+    /// Checks that the numbers of bytes are the sums over the waiting packets.
     fn check(&self) {
         let sum = |queue: &Queue| queue.packets.values().map(cost).sum::<usize>();
-        debug_assert!(self.queues.values().all(|queue| queue.bytes == sum(queue)), "the bytes of a neighbor");
+        debug_assert!(
+            self.queues.values().all(|queue| queue.bytes == sum(queue)),
+            "the byte count of a neighbor is not the sum over its packets"
+        );
         debug_assert_eq!(
             self.bytes,
             self.queues.values().map(|queue| queue.bytes).sum::<usize>(),
-            "the bytes of all"
+            "the byte count of all neighbors is not the sum over the neighbors"
         );
     }
 
@@ -94,13 +99,13 @@ impl Waiting {
         taken
     }
 
-    /// The highest origin of the packets that wait for a neighbor; `None` if none waits.
+    /// Returns the highest origin of the packets that wait for a neighbor, or `None` if no packet waits.
     pub(crate) fn highest(&self, key: NeighborKey) -> Option<Origin> {
         let ((origin, _), _) = self.queues.get(&key)?.packets.last_key_value()?;
         Some(*origin)
     }
 
-    /// Reports the packets that wait.
+    /// Reports the packets that wait for a neighbor.
     pub(crate) fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         for packet in self.queues.values().flat_map(|queue| queue.packets.values()) {
             each(packet.id);
@@ -213,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "the bytes of all")]
+    #[should_panic(expected = "the byte count of all neighbors")]
     fn a_sum_that_is_wrong_is_noticed() {
         let mut waiting = Waiting { bytes: 1, ..Waiting::default() };
         waiting.add(PEER, Origin::Role, packet(1, 100));

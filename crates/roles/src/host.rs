@@ -15,13 +15,13 @@ use wire::{Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Prefix};
 pub struct HostConfig {
     /// The name of the host.
     pub name: String,
-    /// The addresses of the host itself, without an interface. Its sockets use the first.
+    /// The addresses of the host itself, without an interface. The host's sockets use the first address.
     #[serde(default)]
     pub addresses: Vec<Ipv4Addr>,
     /// The interfaces. They are numbered in this order, from 1.
     #[serde(default, rename = "interface")]
     pub interfaces: Vec<InterfaceConfig>,
-    /// Static routes.
+    /// The static routes of the host.
     #[serde(default, rename = "route")]
     pub routes: Vec<RouteConfig>,
     /// The roles, in the order in which they are offered packets.
@@ -32,7 +32,7 @@ pub struct HostConfig {
     /// The parameters of the host's TCP.
     #[serde(default)]
     pub tcp: crate::TcpConfig,
-    /// What only a daemon needs; the simulator ignores it.
+    /// The parameters of the host's daemon. The simulator ignores them.
     #[serde(default)]
     pub daemon: DaemonConfig,
 }
@@ -49,25 +49,25 @@ pub struct DaemonConfig {
     pub clients: Option<PathBuf>,
     /// The path of the UNIX socket of a lab's link emulator.
     pub radio: Option<PathBuf>,
-    /// The number of this host at that link emulator.
+    /// The number of this host in the lab's link emulator.
     #[serde(default)]
     pub number: u32,
     /// The path of the file to which the daemon writes its records when it ends.
     pub records: Option<PathBuf>,
-    /// Write the records while the daemon runs, for a lab that kills it.
+    /// Whether the daemon writes its records while it runs, for a lab that kills the daemon; default false.
     #[serde(default)]
     pub records_at_once: bool,
-    /// The path of the file that keeps what the roles store, from one run to the next.
+    /// The path of the file that keeps the records that the roles store, from one run to the next.
     pub store: Option<PathBuf>,
-    /// Do not wait until a stored record is on the disk. The store then survives the end of the daemon, but not a
-    /// crash of the machine.
+    /// Whether the daemon continues before a stored record is on the disk; default false. The store then survives the
+    /// end of the daemon, but not a crash of the machine.
     #[serde(default)]
     pub store_without_sync: bool,
-    /// Store nothing while the disk has no free block, even if the store has room within its file, for a lab that
-    /// fills the disk.
+    /// Whether the daemon stores nothing while the disk has no free block, even if there is room in the store's file;
+    /// default false. It serves labs that fill the disk.
     #[serde(default)]
     pub store_needs_room: bool,
-    /// Wait for a command before the roles start.
+    /// Whether the roles start only after a command of the lab; default false.
     #[serde(default)]
     pub hold: bool,
 }
@@ -83,7 +83,7 @@ pub struct InterfaceConfig {
     /// The largest datagram of the interface in bytes; default 1500.
     #[serde(default = "ethernet_mtu")]
     pub mtu: u16,
-    /// Whether it is a radio, which roles tune to cells; default false.
+    /// Whether the interface is a radio that roles tune to cells; default false.
     #[serde(default)]
     pub tunes: bool,
     /// The IP address, and the length of the link's prefix, for example `10.1.0.1/24`. An interface with an address
@@ -122,7 +122,7 @@ pub enum Via {
     Ip(Ipv4Addr),
 }
 
-/// The text of a next hop is neither an IPv4 address nor a link address.
+/// The error of a text for a next hop that is neither an IPv4 address nor a link address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("must be an IPv4 address, for example 10.1.0.254, or a link address, for example 02:00:00:00:00:01")]
 pub struct ParseViaError;
@@ -141,28 +141,28 @@ impl FromStr for Via {
 pub struct KeyError {
     /// The path of the key within the host or the role.
     pub path: String,
-    /// What is wrong, and what is allowed.
+    /// What is wrong with the key, and what is allowed.
     pub problem: String,
 }
 
 impl KeyError {
-    /// Returns the error of a key.
+    /// Returns the error `problem` of the key `path`.
     pub fn new(path: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { path: path.into(), problem: problem.into() }
     }
 }
 
-/// Why no node can be made of a configuration.
+/// The reason why no node can be made of a configuration.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum NodeError {
     /// The configuration of a role is invalid.
     #[error("role {kind}: {error}")]
     Role {
-        /// The role's kind.
+        /// The kind of the role, for example `mobile-ip/home-agent`.
         kind: &'static str,
-        /// Its index among the roles of its host, from 0.
+        /// The index of the role among the roles of its host, from 0.
         index: usize,
-        /// What is wrong.
+        /// The wrong key of the role's configuration, and what is wrong with it.
         error: ConfigError,
     },
     /// The configuration of the host itself is invalid.
@@ -176,16 +176,17 @@ impl From<ConfigError> for NodeError {
     }
 }
 
-/// What roles need to know of their host.
+/// The facts about a host that its roles need.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
     /// All addresses of the host, with their links.
     pub own: Vec<InterfaceAddress>,
-    /// The names of its interfaces to visited networks.
+    /// The names of the host's interfaces on which it is a foreign agent of Mobile IP.
     pub visited: Vec<String>,
-    /// The addresses to which its roles send without a request.
+    /// The addresses of other hosts to which the host's roles send without a request: the support routers of Indirect
+    /// TCP.
     pub partners: Vec<Ipv4Addr>,
-    /// The addresses of its home agents.
+    /// The addresses of the host's home agents of Mobile IP.
     pub home_agents: Vec<Ipv4Addr>,
 }
 
@@ -196,7 +197,8 @@ impl Surroundings {
 }
 
 impl HostConfig {
-    /// Returns the node of this host. `rng` is the random seed of the host. Fails if a role or the host is invalid.
+    /// Returns the node of this host. `rng` is the root of the host's random numbers. Fails if a role or the host is
+    /// invalid.
     pub fn node(&self, rng: &Rng) -> Result<Node, NodeError> {
         let names = self.interface_names();
         let around = self.surroundings()?;
@@ -234,7 +236,8 @@ impl HostConfig {
         Ok(node)
     }
 
-    /// Returns all its own addresses: first those without an interface, then those of the interfaces in their order.
+    /// Returns all addresses of this host: first those without an interface, then those of the interfaces in their
+    /// order. Fails if the address of an interface is not valid.
     pub fn own_addresses(&self) -> Result<Vec<Ipv4Addr>, KeyError> {
         let mut own = self.addresses.clone();
         for (_, InterfaceAddress { address, .. }) in self.interface_addresses()? {
@@ -245,13 +248,14 @@ impl HostConfig {
         Ok(own)
     }
 
-    /// The same, with their links. An address without an interface has a /32 link.
+    /// Returns all addresses of this host, each with its link. An address without an interface has a /32 link.
     fn own_links(&self) -> Result<Vec<InterfaceAddress>, KeyError> {
         let alone = self.addresses.iter().map(|address| InterfaceAddress::new(*address, 32));
         Ok(alone.chain(self.interface_addresses()?.into_iter().map(|(_, address)| address)).collect())
     }
 
-    /// Returns all addresses that it has at any time: its own, and those that a role acquires.
+    /// Returns all addresses that this host has at any time: its addresses in the configuration, and those that a role
+    /// acquires.
     pub fn all_addresses(&self) -> Vec<Ipv4Addr> {
         // The caller has made a node of this configuration before, so the addresses are valid.
         let mut all = self.own_addresses().unwrap_or_default();
@@ -263,7 +267,7 @@ impl HostConfig {
         all
     }
 
-    /// The interfaces to visited networks: those of its foreign agents.
+    /// Returns the names of the interfaces on which this host is a foreign agent.
     fn visited(&self) -> Vec<String> {
         let visited = self.roles.iter().filter_map(|role| match role {
             RoleConfig::MobileIpForeignAgent(config) => Some(config.interface.clone()),
@@ -272,7 +276,7 @@ impl HostConfig {
         visited.collect()
     }
 
-    /// The addresses to which its roles send without a request: support routers send to each other.
+    /// Returns the addresses to which the host's roles send without a request: support routers send to each other.
     fn partners(&self) -> Vec<Ipv4Addr> {
         let routers = self.roles.iter().filter_map(|role| match role {
             RoleConfig::IndirectTcpSupportRouter(config) => Some(&config.routers),
@@ -281,7 +285,7 @@ impl HostConfig {
         routers.flatten().map(|router| router.address).collect()
     }
 
-    /// What its roles need to know of it.
+    /// Returns the facts about this host that its roles need.
     fn surroundings(&self) -> Result<Surroundings, KeyError> {
         Ok(Surroundings {
             own: self.own_links()?,
@@ -291,7 +295,7 @@ impl HostConfig {
         })
     }
 
-    /// The addresses of its home agents.
+    /// Returns the addresses of the host's home agents.
     fn home_agents(&self) -> Vec<Ipv4Addr> {
         let home_agents = self.roles.iter().filter_map(|role| match role {
             RoleConfig::MobileIpHomeAgent(config) => Some(config.address.address),
@@ -336,7 +340,7 @@ impl HostConfig {
         Err(ConfigError::new("via", problem))
     }
 
-    /// Returns the link addresses of the interfaces, in their order. Fails if one is not valid.
+    /// Returns the link addresses of the interfaces, in their order. Fails if a link address is not valid.
     pub fn macs(&self) -> Result<Vec<Mac>, KeyError> {
         let mac = |(index, interface): (usize, &InterfaceConfig)| {
             interface.mac.parse().map_err(|error| {

@@ -23,14 +23,14 @@ macro_rules! kinds {
             /// The names of all kinds, as in the key `kind` of a configuration.
             pub const KINDS: [&'static str; [$($name),+].len()] = [$($name),+];
 
-            /// Returns its kind, one of [`Self::KINDS`].
+            /// Returns the kind of this role, one of [`Self::KINDS`].
             pub const fn kind(&self) -> &'static str {
                 match self {
                     $(Self::$variant(_) => $name,)+
                 }
             }
 
-            /// Reads the configuration of a kind. `None` if there is no such kind.
+            /// Reads the configuration of a role of this kind. Returns `None` if there is no such kind.
             fn read_kind(kind: &str, table: toml::Table) -> Option<Result<Self, KeyError>> {
                 match kind {
                     $($name => Some(config(table).map(Self::$variant)),)+
@@ -38,8 +38,9 @@ macro_rules! kinds {
                 }
             }
 
-            /// Returns the schema of the configuration of a kind, without the key `kind`. `None` if there is no such
-            /// kind. The schema is inlined, not referenced, because the keys of a role are in the same table as its kind.
+            /// Returns the schema of the configuration of a role of this kind, without the key `kind`. Returns `None`
+            /// if there is no such kind. The schema is inlined, not referenced, because the keys of a role are in the
+            /// same table as its kind.
             pub(crate) fn schema_of_kind(kind: &str, generator: &mut SchemaGenerator) -> Option<Schema> {
                 match kind {
                     $($name => Some(<$config>::json_schema(generator)),)+
@@ -60,58 +61,58 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Cellular IP gateway.
+    /// The gateway of a Cellular IP access network.
     "cellular-ip/gateway" CellularIpGateway(cellular_ip::config::StationConfig),
         |config, interfaces, _| cellular_ip::Gateway::new(config, interfaces);
-    /// Cellular IP base station.
+    /// A base station of a Cellular IP access network.
     "cellular-ip/station" CellularIpStation(cellular_ip::config::StationConfig),
         |config, interfaces, _| cellular_ip::Station::new(config, interfaces);
-    /// Cellular IP mobile host.
+    /// A mobile host in a Cellular IP access network.
     "cellular-ip/mobile" CellularIpMobile(cellular_ip::config::MobileConfig),
         |config, interfaces, rng| cellular_ip::Mobile::new(config, interfaces, rng.clone());
-    /// Mobile IP home agent.
+    /// A home agent of Mobile IP (RFC 5944).
     "mobile-ip/home-agent" MobileIpHomeAgent(mobile_ip::config::HomeAgentConfig),
         |config, interfaces, rng| mobile_ip::HomeAgent::new(config, interfaces, rng.clone());
-    /// Mobile IP foreign agent.
+    /// A foreign agent of Mobile IP (RFC 5944).
     "mobile-ip/foreign-agent" MobileIpForeignAgent(mobile_ip::config::ForeignAgentConfig),
         |config, interfaces, rng| mobile_ip::ForeignAgent::new(config, interfaces, rng.clone());
-    /// Mobile IP mobile node.
+    /// A mobile node of Mobile IP (RFC 5944).
     "mobile-ip/mobile-node" MobileIpMobileNode(mobile_ip::config::MobileNodeConfig),
         |config, interfaces, rng| mobile_ip::MobileNode::new(config, interfaces, rng.clone());
-    /// Indirect TCP support router.
+    /// A mobility support router of Indirect TCP.
     "indirect-tcp/support-router" IndirectTcpSupportRouter(indirect_tcp::config::SupportRouterConfig),
         |config, _, rng| indirect_tcp::SupportRouter::new(config, rng.clone());
-    /// Indirect TCP, the mobile host's side.
+    /// The part of Indirect TCP at a mobile host.
     "indirect-tcp/mobile-host" IndirectTcpMobileHost(indirect_tcp::config::MobileHostConfig),
         |config, _, _| indirect_tcp::MobileHost::new(config);
-    /// SIGMA mobile node.
+    /// A mobile node of SIGMA.
     "sigma/mobile-node" SigmaMobileNode(sigma::config::MobileNodeConfig),
         |config, interfaces, rng| sigma::MobileNode::new(config, interfaces, rng);
-    /// SIGMA correspondent.
+    /// A correspondent of mobile nodes in SIGMA.
     "sigma/correspondent" SigmaCorrespondent(sigma::config::CorrespondentConfig),
         |config, _, rng| sigma::Correspondent::new(&config, rng);
-    /// SIGMA location manager.
+    /// A location manager of SIGMA.
     "sigma/location-manager" SigmaLocationManager(sigma::config::LocationManagerConfig),
         |config, _, _| sigma::LocationManager::new(config);
-    /// Datagrams at a constant rate.
+    /// A source of datagrams at a constant rate.
     "apps/constant-rate" ConstantRate(apps::ConstantRateConfig),
         |config, _, _| apps::ConstantRate::new(config);
-    /// Receiver of datagrams.
+    /// A receiver of datagrams.
     "apps/sink" Sink(apps::SinkConfig),
         |config, _, _| Ok::<_, ConfigError>(apps::Sink::new(config));
-    /// Bulk server: sends bytes to each client that connects.
+    /// A bulk server: sends bytes to each client that connects.
     "apps/bulk-server" BulkServer(apps::BulkServerConfig),
         |config, _, _| apps::BulkServer::new(config);
-    /// Bulk client: connects, and reads them.
+    /// A bulk client: connects to a bulk server, and reads the bytes that the server sends.
     "apps/bulk-client" BulkClient(apps::BulkClientConfig),
         |config, _, _| Ok::<_, ConfigError>(apps::BulkClient::new(&config));
-    /// Request server: answers requests.
+    /// A request server: answers the requests of request clients.
     "apps/request-server" RequestServer(apps::RequestServerConfig),
         |config, _, _| Ok::<_, ConfigError>(apps::RequestServer::new(config));
-    /// Request client: connects, sends requests, and waits for each answer.
+    /// A request client: connects to a request server, sends requests, and waits for each answer.
     "apps/request-client" RequestClient(apps::RequestClientConfig),
         |config, _, _| apps::RequestClient::new(config);
-    /// Tunes the radio of its host from cell to cell.
+    /// A role that tunes the radio of its host from cell to cell.
     "apps/roam" Roam(apps::RoamConfig),
         |config, interfaces, _| apps::Roam::new(config, interfaces);
 }
@@ -128,13 +129,13 @@ impl RoleConfig {
     pub fn read(mut table: toml::Table) -> Result<Self, KeyError> {
         let known = || format!("allowed: {}", Self::KINDS.join(", "));
         let Some(toml::Value::String(kind)) = table.remove("kind") else {
-            return Err(KeyError::new("kind", format!("a role needs a kind; {}", known())));
+            return Err(KeyError::new("kind", format!("must be the kind of the role; {}", known())));
         };
         let unknown = || Err(KeyError::new("kind", format!("unknown kind `{kind}`; {}", known())));
         Self::read_kind(&kind, table).unwrap_or_else(unknown)
     }
 
-    /// Returns the same configuration, completed by what the role needs to know of its host.
+    /// Returns the same configuration, completed by the facts about the host that the role needs.
     #[must_use]
     pub fn on_host(mut self, around: &Surroundings) -> Self {
         match &mut self {
@@ -153,7 +154,7 @@ impl RoleConfig {
         self
     }
 
-    /// Builds the role for a host with these interfaces. `rng` is the random seed of the host. Fails if the
+    /// Builds the role for a host with these interfaces. `rng` is the root of the host's random numbers. Fails if the
     /// configuration is invalid.
     pub fn build(&self, interfaces: Interfaces<'_>, rng: &Rng) -> Result<Box<dyn Role>, NodeError> {
         let role = self.construct(interfaces, &rng.fork(self.kind()));

@@ -1,4 +1,4 @@
-//! From a host's configuration to its node. Only this crate knows every protocol by name.
+//! Makes the node of a host from the host's configuration. No other crate needs to know the protocols to build a node.
 //!
 //! `wayfare node` reads a [`HostConfig`] from a file, and the lab makes one from a scenario. So both backends build the
 //! same node from the same configuration.

@@ -1,11 +1,11 @@
-//! JSON Schemas of the roles' configurations, for editors. They are generated from the types that are deserialized.
+//! The JSON Schemas of the roles' configurations, for editors. They are generated from the types that are deserialized.
 
 use crate::RoleConfig;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 
 impl RoleConfig {
-    /// Returns the schema of a role of this kind, including the key `kind`; `None` if there is no such kind.
+    /// Returns the schema of a role of this kind, including the key `kind`. Returns `None` if there is no such kind.
     pub fn schema(kind: &str, generator: &mut SchemaGenerator) -> Option<Schema> {
         let mut schema = Self::schema_of_kind(kind, generator)?;
         let object = schema.ensure_object();

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use tcp::{Avoidance, Estimator, Mechanisms, Profile, Recovery, Ticks, Timing, TooBig, Wheel};
 use wire::Duration;
 
-/// The parameters of a host's TCP. A key that is not given has the value of the profile. Most keys apply to the
-/// simulator's TCP only, as their text says.
+/// The parameters of a host's TCP. A key that is not given has the value of the profile. Keys marked "Simulator" apply
+/// only to the simulator's TCP.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TcpConfig {
@@ -21,9 +21,9 @@ pub struct TcpConfig {
     /// takes precedence.
     pub newreno: Option<bool>,
     /// The loss recovery. Simulator: `tahoe`, `reno`, `newreno`, or `sack`, which also offers selective
-    /// acknowledgments. Simulator and Linux: a list of the kernel's mechanisms to use, of `rack` and `tlp` (RFC
-    /// 8985), `prr` (RFC 6937) and `frto` (RFC 5682); the profile `linux` uses all. The kernel always uses `prr`, and
-    /// Linux 6.18 always uses `rack`.
+    /// acknowledgments. Simulator and Linux: a list of the kernel's mechanisms to use. They are `rack` and `tlp` (RFC
+    /// 8985), `prr` (RFC 6937) and `frto` (RFC 5682). The profile `linux` uses all of them. The kernel always uses
+    /// `prr`, and Linux 6.18 always uses `rack`.
     pub recovery: Option<RecoveryGiven>,
     /// Simulator: whether each of the first two duplicate acknowledgments allows a new segment (RFC 3042).
     pub limited_transmit: Option<bool>,
@@ -64,8 +64,8 @@ pub struct TcpConfig {
     pub ssthresh_each_rto: Option<bool>,
     /// Simulator: what happens when a segment is too large for the path: `resend-at-once` or `await-timeout`.
     pub too_big: Option<TooBigName>,
-    /// Simulator: whether changes of the congestion window, the slow start threshold, the round-trip time, the time-
-    /// out and the state are recorded as marks; default false.
+    /// Simulator: whether changes of the congestion window, the slow start threshold, the round-trip time, the time-out
+    /// and the state are recorded as marks; default false.
     #[serde(default)]
     pub traced: bool,
     /// Simulator: K of RFC 6298, the factor of the variation in the time-out.
@@ -88,7 +88,7 @@ pub struct TcpConfig {
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub persist_min: Option<Duration>,
-    /// Simulator: the longest time between such probes.
+    /// Simulator: the longest time between two probes of a closed window.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub persist_max: Option<Duration>,
@@ -96,13 +96,14 @@ pub struct TcpConfig {
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub time_wait: Option<Duration>,
-    /// Simulator: the number of consecutive time-outs after which a connection ends.
+    /// Simulator: the number of consecutive time-outs without an answer that a connection survives. The next time-out
+    /// ends it.
     pub max_retransmissions: Option<u32>,
     /// Simulator: the largest payload of a segment, in bytes.
     pub mss: Option<u16>,
     /// Simulator: the number of duplicate acknowledgments that indicate a loss.
     pub duplicates: Option<u32>,
-    /// Simulator: the number of segments of which the last is acknowledged at once.
+    /// Simulator: N, where every N-th segment is acknowledged at once.
     pub ack_every: Option<u32>,
     /// Simulator: the number of segments at the begin of a connection that are acknowledged at once.
     pub quick_acks: Option<u32>,
@@ -133,7 +134,7 @@ pub enum ProfileName {
     Linux,
     /// The constants of Linux with RFC 6582 (`NewReno`), without selective acknowledgments and timestamps.
     LinuxLike,
-    /// The RFCs: RFC 5681 with Reno, and RFC 6298.
+    /// TCP as in RFC 5681 (Reno) and RFC 6298.
     Rfc6298Reno,
     /// 4.4BSD-Lite: clocks of 500 ms and 200 ms, and an initial window of one segment.
     Bsd44,
@@ -160,7 +161,7 @@ pub enum RecoveryName {
     expecting = "allowed: `tahoe`, `reno`, `newreno`, `sack`, or a list of `rack`, `tlp`, `prr` and `frto`"
 )]
 pub enum RecoveryGiven {
-    /// The recovery of an RFC.
+    /// The loss recovery with this name.
     Name(RecoveryName),
     /// Linux's recovery, with only these mechanisms.
     Mechanisms(Vec<MechanismName>),
@@ -170,7 +171,7 @@ pub enum RecoveryGiven {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MechanismName {
-    /// Loss detection by time (RFC 8985). Linux: `tcp_recovery`, which 6.18 ignores.
+    /// Loss detection by time (RFC 8985). Linux: `tcp_recovery`, which Linux 6.18 ignores.
     Rack,
     /// Tail loss probes (RFC 8985). Linux: `tcp_early_retrans`.
     Tlp,
@@ -184,7 +185,7 @@ pub enum MechanismName {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EstimatorName {
-    /// RFC 6298, section 2.
+    /// As in RFC 6298, section 2.
     Rfc6298,
     /// As in 4.4BSD, in whole ticks of its slow clock.
     Bsd,
@@ -203,8 +204,8 @@ pub enum TooBigName {
 }
 
 impl TcpConfig {
-    /// Returns the profile of the simulator's TCP. Fails if the simulator does not have what the configuration
-    /// requests.
+    /// Returns the profile of the simulator's TCP. Fails if the simulator does not have the congestion control of this
+    /// configuration.
     pub fn profile(&self) -> Result<Profile, ConfigError> {
         let base = match self.profile {
             ProfileName::LinuxLike => Profile::linux_like(),

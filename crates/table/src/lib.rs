@@ -1,11 +1,13 @@
-//! The forwarding table: plain data, and [`decide`], one pure function from rules, time and a packet to a [`Verdict`].
+//! The forwarding table. The rules are plain data; [`decide`] is a pure function from rules, time and a packet to a
+//! [`Verdict`].
 //!
-//! Data packets never create soft state. A [`IngressPolicy`] may *check* that the route to a packet's source leads back to the
-//! neighbor that sent the packet. The check refreshes that route and never creates one. It implements Cellular IP's
-//! rule that data only refresh a mapping (C1).
+//! Data packets never create soft state. An [`IngressPolicy`] may *check* that the route to a packet's source leads
+//! back to the neighbor that sent the packet. The check refreshes that route and never creates one. So Cellular IP's
+//! rule holds: data only refresh a mapping.
 //!
-//! No allocation and no clock, so that a data path in a kernel can do the same. [`map`] has the form of the entries in
-//! kernel maps. A packet without a route gets [`Disposition::Host`], not a drop: the host decides about it.
+//! The crate does not allocate memory and does not read a clock, so that a data path in a kernel can do the same.
+//! [`map`] has the form of the entries in kernel maps. A packet without a route gets [`Disposition::Host`], and the
+//! node decides about it.
 
 #![no_std]
 
@@ -15,45 +17,46 @@ use core::time::Duration;
 use wire::ipv4::{self, Header};
 use wire::{IcmpError, Iface, Instant, Ipv4Addr, Mac, Prefix, Reason};
 
-/// Why the table drops a packet.
+/// The reasons for which [`decide`] itself drops a packet. A route can give other reasons ([`crate::Action::Drop`]).
 pub mod reason {
     use wire::Reason;
 
     /// The time to live would become zero.
     pub const TTL_EXPIRED: Reason = Reason("ttl_expired");
-    /// It is larger than the MTU of the next link or tunnel, and DF forbids to fragment it.
+    /// The packet is larger than the MTU of the next link or tunnel, and DF forbids to fragment it.
     pub const TOO_BIG: Reason = Reason("too_big");
-    /// It is larger than the MTU of the next link or tunnel, and DF is clear. No node fragments packets in transit.
+    /// The packet is larger than the MTU of the next link or tunnel, and DF is clear. No node fragments packets in
+    /// transit.
     pub const NO_FRAGMENTATION: Reason = Reason("no_fragmentation");
-    /// Its source is the exit of the tunnel that it would enter. Or it came from the network with an address of this
-    /// host as its source (RFC 2003, section 3.2).
+    /// The packet would enter a tunnel, but its source is the exit of this tunnel. Or it came from another host with an
+    /// address of this host as its source (RFC 2003, section 3.2).
     pub const TUNNEL_LOOP: Reason = Reason("tunnel_loop");
 }
 
-/// The number of the role of a node that set an entry.
+/// The number of a role in its node. An entry of the table names the role that set it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RoleId(pub u8);
 
 impl RoleId {
-    /// The node itself.
+    /// The number of the node itself, which owns the entries that no role set.
     pub const NODE: Self = Self(u8::MAX);
 }
 
-/// The class of a packet: by where it arrived, it selects the routes that apply to it.
+/// The class of a packet. It depends on where the packet arrived, and selects the routes that apply to the packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(transparent)]
 pub struct Class(pub u8);
 
 impl Class {
-    /// Packets that this host sends itself.
+    /// The class of packets that this host sends itself.
     pub const HOST: Self = Self(0);
-    /// Packets from an interface for which no ingress policy is set.
+    /// The class of packets from an interface without an ingress policy.
     pub const WIRE: Self = Self(1);
-    /// This class and all higher ones are closed: only routes of the same class apply to their packets. So a packet
-    /// out of a tunnel to an unknown host does not leave by a route that is meant for others.
+    /// The first closed class; all higher ones are closed too. Only routes of the same class apply to a packet of a
+    /// closed class. So a packet out of a tunnel to an unknown host does not leave by a route for other packets.
     pub const CLOSED: Self = Self(128);
 
-    /// Whether only routes of this class apply to its packets.
+    /// Returns whether only routes of this class apply to packets of this class.
     pub const fn is_closed(self) -> bool {
         self.0 >= Self::CLOSED.0
     }
@@ -62,25 +65,27 @@ impl Class {
 /// Where a packet arrived: an interface, or one neighbor on it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Port {
-    /// The interface.
+    /// The interface on which packets arrive.
     pub iface: Iface,
-    /// The neighbor. `None` in a policy means every neighbor without a separate one.
+    /// The link address of the neighbor that sends them. In the key of a policy, `None` means all neighbors without a
+    /// separate policy.
     pub from: Option<Mac>,
 }
 
-/// What applies to every packet of a port before its route is looked up.
+/// How a node checks and forwards the packets that arrive at a port. A role sets the policy.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct IngressPolicy {
-    /// The class of its packets.
+    /// The class of the packets.
     pub class: Class,
-    /// The class in which the route to the packet's source must lead back to the sending neighbor; `None` for no
-    /// check. The route is refreshed, never created. A packet that fails goes to the owner of the policy.
+    /// The class in which the route to the packet's source must lead back to the sending neighbor; `None` for no check.
+    /// The route is refreshed, never created. A packet that fails the check goes to the owner of the policy.
     pub check: Option<Class>,
-    /// Whether forwarding decrements the time to live.
+    /// Whether forwarding decrements the time to live of the packets.
     pub ttl: bool,
     /// Whether ICMP errors may be sent to the sender of a dropped packet.
     pub icmp: bool,
-    /// At most this many packets per second that fail the check go to the owner. The rest are dropped.
+    /// The largest number of packets per second that fail the check and go to the owner of the policy. Further ones are
+    /// dropped.
     pub punts: u16,
 }
 
@@ -93,31 +98,31 @@ impl IngressPolicy {
     }
 }
 
-/// The packets to which a route applies. The most specific source wins, then the most specific destination, then a
-/// given class.
+/// The packets to which a route applies. Of several routes, that with the longest source prefix is used; then that with
+/// the longest destination prefix; then one with a class.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RouteKey {
-    /// The class; `None` for every class that is not closed.
+    /// The class of the packets. `None` means all classes that are not closed.
     pub class: Option<Class>,
-    /// Sources.
+    /// The prefix of the source addresses.
     pub src: Prefix,
-    /// Destinations.
+    /// The prefix of the destination addresses.
     pub dst: Prefix,
 }
 
 impl RouteKey {
-    /// Returns the key of all packets of a class.
+    /// Returns the key of all packets of `class`.
     pub const fn all(class: Class) -> Self {
         Self { class: Some(class), src: Prefix::ANY, dst: Prefix::ANY }
     }
 
-    /// Returns the key of one destination within a class.
+    /// Returns the key of the packets of `class` to `host`, from any source.
     pub const fn to(class: Class, host: Ipv4Addr) -> Self {
         Self { class: Some(class), src: Prefix::ANY, dst: Prefix::host(host) }
     }
 }
 
-/// The action for the packets of a [`RouteKey`], and its lifetime.
+/// The action for the packets of a [`RouteKey`], and how long it is valid.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Route {
     /// What happens to the packets.
@@ -126,23 +131,23 @@ pub struct Route {
     pub lifetime: Lifetime,
 }
 
-/// How long a route lives.
+/// How long a route is valid, and when its owner is notified.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Lifetime {
-    /// Until it is removed.
+    /// The route is valid until it is removed.
     Permanent,
-    /// Expires when, for this time, no packet *from* the destination of the route has passed a check. The owner is
-    /// then notified.
+    /// The route expires when, for this time, no packet *from* its destination has passed a check. The owner of the
+    /// route is then notified.
     SoftState(Duration),
-    /// Does not expire. The owner is notified when no packet has used the route for this time.
+    /// The route does not expire. Its owner is notified when no packet has used the route for this time.
     ReportIdle(Duration),
-    /// Expires at this instant, used or not. The owner is then notified.
+    /// The route expires at this instant, even if it is used. Its owner is then notified.
     Until(Instant),
 }
 
 impl Lifetime {
-    /// Returns when it ends for a route that was last used at `used`: the route expires, or its owner is notified.
-    /// `None` for [`Lifetime::Permanent`].
+    /// Returns when this lifetime ends for a route that was last used at `used`: the route expires, or its owner is
+    /// notified. Returns `None` for [`Lifetime::Permanent`].
     pub fn end(self, used: Instant) -> Option<Instant> {
         match self {
             Self::SoftState(span) | Self::ReportIdle(span) => Some(used + span),
@@ -151,83 +156,83 @@ impl Lifetime {
         }
     }
 
-    /// Whether a route expires when its lifetime ends.
+    /// Returns whether a route expires when this lifetime ends.
     pub const fn expires(self) -> bool {
         matches!(self, Self::SoftState(_) | Self::Until(_))
     }
 
-    /// Whether a route that was last used at `used` has expired.
+    /// Returns whether a route with this lifetime, last used at `used`, has expired by `now`.
     pub fn has_expired(self, used: Instant, now: Instant) -> bool {
         self.expires() && self.end(used).is_some_and(|end| end <= now)
     }
 }
 
-/// What happens to a packet.
+/// What a route does with its packets.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Action {
-    /// Forwarded.
+    /// The packet is forwarded to this next hop.
     Forward(Hop),
-    /// Handed, whole, to the role that set the route.
+    /// The whole packet goes to the role that set the route.
     Punt,
-    /// Dropped.
+    /// The packet is dropped for this reason.
     Drop(Reason),
-    /// Handed to this host's own stack, or to a role that listens for it.
+    /// The packet goes to this host's own stack. If it is not addressed to this host, the node drops it.
     Host,
-    /// Forwarded inside another datagram.
+    /// The packet is forwarded inside another datagram (RFC 2003).
     Tunnel(Encap),
-    /// Decapsulated (IP in IP) if it is addressed to this host; the inner datagram is then decided in this class. A
-    /// packet that is not IP in IP goes to the host.
+    /// The packet is decapsulated if it is IP in IP and addressed to this host. The inner datagram is then decided in
+    /// this class. All other packets go to the host.
     Open(Class),
 }
 
-/// The entry of a tunnel (RFC 2003).
+/// The two ends of a tunnel (RFC 2003), and its MTU.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Encap {
-    /// The entry: the source of the outer datagram.
+    /// The entry of the tunnel: the source of the outer datagram.
     pub src: Ipv4Addr,
-    /// The exit: the destination of the outer datagram.
+    /// The exit of the tunnel: the destination of the outer datagram.
     pub dst: Ipv4Addr,
-    /// The largest *inner* datagram in bytes: the path's MTU minus 20.
+    /// The largest *inner* datagram in bytes: the MTU of the path to the exit, minus the 20 bytes of the outer header.
     pub mtu: u16,
 }
 
-/// The next hop.
+/// The next hop of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Hop {
     /// The outgoing interface.
     pub iface: Iface,
-    /// The neighbor that receives it.
+    /// The neighbor that receives the packet.
     pub to: NextHop,
 }
 
 /// The neighbor of a [`Hop`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum NextHop {
-    /// By link address.
+    /// The neighbor has this link address.
     Mac(Mac),
-    /// By IP address; ARP finds its link address.
+    /// The neighbor is the router with this IP address. ARP finds its link address.
     Via(Ipv4Addr),
-    /// The packet's own destination is on this link; ARP finds its link address.
+    /// The neighbor is the destination of the packet itself. ARP finds the link address of the destination.
     OnLink,
 }
 
 impl Hop {
-    /// Returns the hop to a neighbor by link address.
+    /// Returns the hop to the neighbor with this link address.
     pub const fn mac(iface: Iface, mac: Mac) -> Self {
         Self { iface, to: NextHop::Mac(mac) }
     }
 
-    /// Whether it leads to the neighbor that sent a packet. False for a hop by IP address, because the table does not
-    /// know link addresses.
+    /// Returns whether this hop leads to the neighbor of `port`. It is false for a hop by IP address, because the table
+    /// does not know the link address.
     pub fn leads_to(&self, port: Port) -> bool {
         matches!(self.to, NextHop::Mac(mac) if port.from == Some(mac)) && self.iface == port.iface
     }
 }
 
-/// Why a role is given a packet.
+/// The reason why a role receives a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PuntReason {
-    /// The role listens for such packets.
+    /// The role listens for such packets, or intercepts the connection.
     Listen,
     /// The role set the route of the packet.
     Action,
@@ -237,31 +242,32 @@ pub enum PuntReason {
     ReversePath,
 }
 
-/// The number of an entry of the rules, to record its use.
+/// The number of a route in the rules, by which its use is recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(transparent)]
 pub struct EntryId(pub u32);
 
-/// A valid route in the rules.
+/// A route that a look-up found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Found {
-    /// The entry's number.
+    /// The number of the route.
     pub entry: EntryId,
-    /// The role that set it.
+    /// The role that set the route.
     pub owner: RoleId,
     /// The route.
     pub route: Route,
 }
 
-/// The look-ups that [`decide`] needs. They never return an expired route.
+/// The look-ups in the rules that [`decide`] needs. They never return an expired route.
 pub trait Rules {
     /// Returns the ingress policy of a port, and the role that set it.
     fn ingress_policy(&self, port: Port) -> (RoleId, IngressPolicy);
-    /// Returns the most specific valid route.
+    /// Returns the most specific valid route for a packet of `class` from `src` to `dst` ([`RouteKey`]).
     fn route(&self, now: Instant, class: Class, src: Ipv4Addr, dst: Ipv4Addr) -> Option<Found>;
-    /// Returns the valid route of `class` for exactly this host: its reverse path.
+    /// Returns the valid route of `class` whose destination is only `host`. It is the reverse path for packets from
+    /// `host`.
     fn reverse_path(&self, now: Instant, class: Class, host: Ipv4Addr) -> Option<Found>;
-    /// Whether the address belongs to this host.
+    /// Returns whether the address belongs to this host.
     fn is_own(&self, _address: Ipv4Addr) -> bool {
         false
     }
@@ -274,13 +280,13 @@ pub trait Rules {
 /// The fields of a datagram that a decision needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Datagram {
-    /// The source.
+    /// The source address.
     pub src: Ipv4Addr,
-    /// The destination.
+    /// The destination address.
     pub dst: Ipv4Addr,
     /// The protocol number.
     pub protocol: u8,
-    /// The time to live.
+    /// The time to live, before this node forwards the datagram.
     pub ttl: u8,
     /// DF: do not fragment.
     pub dont_fragment: bool,
@@ -289,45 +295,47 @@ pub struct Datagram {
 }
 
 impl Datagram {
-    /// Takes the fields from a header; `len` is the total length in bytes.
+    /// Returns the fields of `header`. `len` is the total length in bytes.
     pub const fn new(header: &Header, len: usize) -> Self {
         let Header { src, dst, protocol, ttl, dont_fragment, .. } = *header;
         Self { src, dst, protocol, ttl, dont_fragment, len }
     }
 }
 
-/// The decision about a packet, and the entries that it refreshed.
+/// The decision about a packet, and the routes that the packet used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Verdict {
-    /// Where the packet goes.
+    /// Where the packet goes, or why it is dropped.
     pub disposition: Disposition,
-    /// Whether forwarding decrements the time to live. It is at least 2 if the packet is forwarded.
+    /// Whether forwarding decrements the time to live. If so, the time to live of a forwarded packet is at least 2.
     pub ttl: bool,
-    /// The ICMP error to send to the sender, if any. It does not depend on `disposition`.
+    /// The ICMP error for the sender of the packet, or `None`. The caller sends it whatever the disposition is.
     pub icmp: Option<IcmpError>,
-    /// The entries that this packet refreshed: the reverse path, and the route that it used.
+    /// The routes that this packet used. Index 0: the reverse path that passed the check. Index 1: the route of the
+    /// packet, if its lifetime is [`Lifetime::ReportIdle`].
     pub used: [Option<EntryId>; 2],
 }
 
-/// The destination of a packet.
+/// What [`decide`] decided about a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Disposition {
-    /// To the host's own stack: no route applies, or the route is [`Action::Host`], or [`Action::Open`] for a packet
-    /// that is not a tunnel's.
+    /// The packet goes to the host's own stack. Either no route applies, or the route is [`Action::Host`], or the route
+    /// is [`Action::Open`] and the packet is not IP in IP to this host.
     Host,
-    /// To a neighbor.
+    /// The packet goes to a neighbor.
     Out(Hop),
-    /// To a role, and why.
+    /// The packet goes to this role, for this reason.
     Punt(RoleId, PuntReason),
-    /// Dropped.
+    /// The packet is dropped for this reason.
     Drop(Reason),
-    /// Into a tunnel. The outer datagram is decided as a packet of this host.
+    /// The packet enters this tunnel. The outer datagram is decided as a packet of this host.
     Encap(Encap),
-    /// Out of a tunnel. The inner datagram is decided by [`decide_opened`].
+    /// The packet leaves a tunnel. [`decide_opened`] decides about the inner datagram in this class.
     Open(Class),
 }
 
-/// Decides about one packet. The function is pure: the caller records the entries in [`Verdict::used`].
+/// Decides about a packet that arrived at `port`. The function changes nothing: the caller records the use of the
+/// routes in [`Verdict::used`].
 pub fn decide(rules: &impl Rules, now: Instant, port: Port, packet: &Datagram) -> Verdict {
     let (owner, policy) = rules.ingress_policy(port);
     let mut verdict =
@@ -349,16 +357,16 @@ pub fn decide(rules: &impl Rules, now: Instant, port: Port, packet: &Datagram) -
     verdict
 }
 
-/// Decides about a packet that was decapsulated. It has no port and therefore no ingress policy: its time to live is
-/// decremented, and ICMP errors go to its sender. But no error is sent when a closed class has no route (RFC 5944,
-/// section 4.2.2).
+/// Decides about a packet that was decapsulated. It has no port and therefore no ingress policy: forwarding decrements
+/// its time to live, and its sender may get ICMP errors. No error is sent if a closed class has no route for the packet
+/// (RFC 5944, section 4.2.2).
 pub fn decide_opened(rules: &impl Rules, now: Instant, class: Class, packet: &Datagram) -> Verdict {
     let mut verdict = Verdict { disposition: Disposition::Host, ttl: true, icmp: None, used: [None; 2] };
     follow(rules, now, class, true, packet, &mut verdict);
     verdict
 }
 
-/// Looks up the route and checks what prevents the packet from using it.
+/// Looks up the route of a packet, and completes its verdict. The packet is dropped if it cannot use the route.
 fn follow(
     rules: &impl Rules,
     now: Instant,
@@ -385,7 +393,7 @@ fn follow(
         verdict.disposition = Disposition::Drop(reason);
         return;
     }
-    // A refused packet does not count as use: the owner of a watched route counts packets that left by it.
+    // A packet that was refused above does not count as a use, because it does not leave by the route.
     if matches!(route.lifetime, Lifetime::ReportIdle(_)) {
         verdict.used[1] = Some(entry);
     }
@@ -401,8 +409,8 @@ fn follow(
     };
 }
 
-/// Returns why a packet cannot be forwarded over a link or tunnel of this MTU, and the error for its sender. `None` if
-/// it can.
+/// Returns why a packet cannot be forwarded over a link or tunnel of this MTU, and the error for its sender. Returns
+/// `None` if the packet can be forwarded.
 fn refusal(packet: &Datagram, costs_hop: bool, mtu: u16) -> Option<(Reason, Option<IcmpError>)> {
     if costs_hop && packet.ttl <= 1 {
         return Some((reason::TTL_EXPIRED, Some(IcmpError::TimeExceeded)));
@@ -410,8 +418,8 @@ fn refusal(packet: &Datagram, costs_hop: bool, mtu: u16) -> Option<(Reason, Opti
     if packet.len <= usize::from(mtu) {
         return None;
     }
-    // A router would fragment it (RFC 1812, section 4.2.2.7). Here no node does: its sender is notified as if DF were
-    // set, so that it sends smaller datagrams.
+    // A router fragments such a packet without DF (RFC 1812, section 4.2.2.7). No node does: the sender gets the same
+    // error as with DF, so that it sends smaller datagrams.
     let reason = if packet.dont_fragment { reason::TOO_BIG } else { reason::NO_FRAGMENTATION };
     Some((reason, Some(IcmpError::FragmentationNeeded { mtu })))
 }

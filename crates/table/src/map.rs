@@ -1,11 +1,13 @@
-//! The form of the table's entries in kernel maps: plain structs of fixed size, without padding and pointers, for a data
-//! path that is not this program.
+//! The form of the table's entries in kernel maps: plain structs of fixed size, without padding and pointers. A data
+//! path outside of this program can read them.
 //!
-//! Addresses and link addresses have the byte order of packets, numbers that of the machine. Times are nanoseconds as in
-//! [`Instant`]. Bytes that a variant does not use are zero. Tags begin at 1, so the zeroed slot of an array is no entry.
+//! IP addresses and link addresses are in network byte order, numbers in that of the machine. Times are nanoseconds as
+//! in [`Instant`]. Bytes that a variant does not use are zero. Tags begin at 1, so an element of zeros in an array map
+//! is no entry.
 //!
-//! Each conversion from an entry has an inverse, which refuses bytes that no entry has ([`NotAnEntry`]). A lifetime of
-//! more than 584 years becomes the longest one that fits. No route of either ends before [`Instant::NEVER`].
+//! `new` converts an entry, and `read` is its inverse. `read` refuses bytes that no entry has ([`NotAnEntry`]). A
+//! lifetime of more than 584 years becomes 584 years. In both forms, such a route does not end before
+//! [`Instant::NEVER`].
 
 use crate::{
     Action, Class, Encap, EntryId, Found, Hop, IngressPolicy, Lifetime, NextHop, Port, RoleId, Route,
@@ -16,40 +18,40 @@ use core::time::Duration;
 use wire::{Iface, Instant, Ipv4Addr, Mac, Prefix, Reason, nanos_of};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// The tags of [`MapRoute`].
+/// The values of [`MapRoute::action`], [`MapRoute::hop`] and [`MapRoute::lifetime`].
 pub mod tag {
-    /// [`crate::Action::Forward`].
+    /// The action is [`crate::Action::Forward`].
     pub const FORWARD: u8 = 1;
-    /// [`crate::Action::Punt`].
+    /// The action is [`crate::Action::Punt`].
     pub const PUNT: u8 = 2;
-    /// [`crate::Action::Drop`].
+    /// The action is [`crate::Action::Drop`].
     pub const DROP: u8 = 3;
-    /// [`crate::Action::Host`].
+    /// The action is [`crate::Action::Host`].
     pub const HOST: u8 = 4;
-    /// [`crate::Action::Tunnel`].
+    /// The action is [`crate::Action::Tunnel`].
     pub const TUNNEL: u8 = 5;
-    /// [`crate::Action::Open`].
+    /// The action is [`crate::Action::Open`].
     pub const OPEN: u8 = 6;
 
-    /// [`crate::NextHop::Mac`].
+    /// The next hop is [`crate::NextHop::Mac`].
     pub const MAC: u8 = 1;
-    /// [`crate::NextHop::Via`].
+    /// The next hop is [`crate::NextHop::Via`].
     pub const VIA: u8 = 2;
-    /// [`crate::NextHop::OnLink`].
+    /// The next hop is [`crate::NextHop::OnLink`].
     pub const ON_LINK: u8 = 3;
 
-    /// [`crate::Lifetime::Permanent`].
+    /// The lifetime is [`crate::Lifetime::Permanent`].
     pub const PERMANENT: u8 = 1;
-    /// [`crate::Lifetime::SoftState`].
+    /// The lifetime is [`crate::Lifetime::SoftState`].
     pub const SOFT_STATE: u8 = 2;
-    /// [`crate::Lifetime::ReportIdle`].
+    /// The lifetime is [`crate::Lifetime::ReportIdle`].
     pub const REPORT_IDLE: u8 = 3;
-    /// [`crate::Lifetime::Until`].
+    /// The lifetime is [`crate::Lifetime::Until`].
     pub const UNTIL: u8 = 4;
 }
 
-/// The bytes are not those of an entry: an unknown tag or reason, a prefix with set bits after its length, or a byte that
-/// must be zero. It names the struct.
+/// The error of bytes that are not those of an entry. They have an unknown tag or reason, a prefix with set bits after
+/// its length, or a nonzero byte that must be zero. The field is the kind of the entry, for example `route`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NotAnEntry(pub &'static str);
 
@@ -65,92 +67,93 @@ impl fmt::Display for NotAnEntry {
 
 impl core::error::Error for NotAnEntry {}
 
-/// A [`Port`]: the key of a policy.
+/// A [`Port`], as the key of a [`MapPolicy`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct MapPort {
-    /// The interface.
+    /// The number of the interface.
     pub iface: u16,
-    /// The neighbor; zero for none.
+    /// The link address of the neighbor, or zero if none is given.
     pub from: [u8; 6],
-    /// 1 if there is a neighbor.
+    /// 1 if a neighbor is given, otherwise 0.
     pub has_from: u8,
-    /// Zero.
+    /// Not used; always zero.
     pub rest: u8,
 }
 
-/// An [`IngressPolicy`] and its owner. The key is a [`MapPort`].
+/// An [`IngressPolicy`] and its owner. Its key in the map is a [`MapPort`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct MapPolicy {
-    /// The role that set it.
+    /// The number of the role that set the policy.
     pub owner: u8,
     /// The class of the packets.
     pub class: u8,
-    /// 1 if there is a check.
+    /// 1 if the policy has a check, otherwise 0.
     pub has_check: u8,
-    /// The class of the check.
+    /// The class of the check, or 0 without a check.
     pub check: u8,
-    /// 1 if forwarding decrements the time to live.
+    /// 1 if forwarding decrements the time to live, otherwise 0.
     pub ttl: u8,
-    /// 1 if ICMP errors may be sent.
+    /// 1 if ICMP errors may be sent to the sender of a dropped packet, otherwise 0.
     pub icmp: u8,
-    /// At most this many packets per second that fail the check go to the owner.
+    /// The largest number of packets per second that fail the check and go to the owner.
     pub punts: u16,
 }
 
-/// A [`RouteKey`].
+/// A [`RouteKey`], as the key of a [`MapRoute`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct MapKey {
-    /// The first address of the sources.
+    /// The first address of the source prefix.
     pub src: [u8; 4],
-    /// The first address of the destinations.
+    /// The first address of the destination prefix.
     pub dst: [u8; 4],
-    /// The prefix length of the sources in bits.
+    /// The length of the source prefix in bits.
     pub src_len: u8,
-    /// The prefix length of the destinations in bits.
+    /// The length of the destination prefix in bits.
     pub dst_len: u8,
-    /// 1 if a class is given.
+    /// 1 if a class is given, otherwise 0.
     pub has_class: u8,
-    /// The class.
+    /// The class, or 0 if none is given.
     pub class: u8,
 }
 
-/// A [`Route`], its number, its owner and its last use. The key is a [`MapKey`].
+/// A [`Route`], its number, its owner and its last use. Its key in the map is a [`MapKey`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct MapRoute {
-    /// The role that set it.
+    /// The number of the role that set the route.
     pub owner: u8,
-    /// The tag of the [`Action`].
+    /// The tag of the [`Action`], for example [`tag::FORWARD`].
     pub action: u8,
-    /// The tag of the [`NextHop`].
+    /// The tag of the [`NextHop`], for example [`tag::VIA`], or 0 if the action is not [`tag::FORWARD`].
     pub hop: u8,
-    /// The tag of the [`Lifetime`].
+    /// The tag of the [`Lifetime`], for example [`tag::UNTIL`].
     pub lifetime: u8,
-    /// The number of the entry.
+    /// The number of the route ([`EntryId`]).
     pub entry: u32,
-    /// The interface of the hop.
+    /// The number of the outgoing interface ([`tag::FORWARD`]).
     pub iface: u16,
-    /// The link address of the hop.
+    /// The link address of the next hop ([`tag::MAC`]).
     pub mac: [u8; 6],
-    /// The router of the hop, or the entry of the tunnel.
+    /// The address of the router ([`tag::VIA`]), or of the tunnel's entry ([`tag::TUNNEL`]).
     pub src: [u8; 4],
-    /// The exit of the tunnel.
+    /// The address of the tunnel's exit ([`tag::TUNNEL`]).
     pub dst: [u8; 4],
-    /// The reason of a drop ([`Reason::code`]).
+    /// The number of the drop reason ([`tag::DROP`], [`Reason::code`]).
     pub reason: u32,
-    /// The largest inner datagram of the tunnel in bytes.
+    /// The largest inner datagram of the tunnel in bytes ([`tag::TUNNEL`]).
     pub mtu: u16,
-    /// The class of packets out of a tunnel.
+    /// The class of packets out of a tunnel ([`tag::OPEN`]).
     pub class: u8,
-    /// Zero.
+    /// Not used; always zero.
     pub rest: u8,
     /// Nanoseconds: the span of [`Lifetime::SoftState`] and [`Lifetime::ReportIdle`], the instant of
     /// [`Lifetime::Until`].
     pub span: u64,
-    /// When a packet last used or refreshed it, or when it was set. A data path changes only this field.
+    /// The instant, in nanoseconds, at which a packet last used or refreshed the route, or the route was set. A data
+    /// path changes only this field.
     pub used: u64,
 }
 
@@ -162,19 +165,19 @@ const _: () = {
     assert!(align_of::<MapRoute>() == 8 && core::mem::offset_of!(MapRoute, used) == 40);
 };
 
-/// The bytes of a struct, and the struct of bytes.
+/// Converts structs to their bytes and back.
 macro_rules! bytes_of {
     ($($type:ident $size:literal),*) => {
         $(impl $type {
-            /// Its size in bytes.
+            /// The size of this struct in bytes.
             pub const SIZE: usize = $size;
 
-            /// Returns its bytes.
+            /// Returns the bytes of this struct.
             pub const fn to_bytes(self) -> [u8; $size] {
                 zerocopy::transmute!(self)
             }
 
-            /// Returns the struct of these bytes, which need not be an entry.
+            /// Returns the struct with these bytes. They need not be an entry: `read` checks that.
             pub const fn from_bytes(bytes: [u8; $size]) -> Self {
                 zerocopy::transmute!(bytes)
             }
@@ -185,7 +188,7 @@ macro_rules! bytes_of {
 bytes_of!(MapPort 10, MapPolicy 8, MapKey 12, MapRoute 48);
 
 impl MapPort {
-    /// Converts a port.
+    /// Returns the form of `port` in a kernel map.
     pub const fn new(port: Port) -> Self {
         let from = match port.from {
             Some(mac) => mac.0,
@@ -194,7 +197,7 @@ impl MapPort {
         Self { iface: port.iface.0, from, has_from: port.from.is_some() as u8, rest: 0 }
     }
 
-    /// Returns the port.
+    /// Returns the port. Fails if the bytes are not those of a port.
     pub fn read(&self) -> Result<Port, NotAnEntry> {
         let from = (self.has_from != 0).then_some(Mac(self.from));
         let port = Port { iface: Iface(self.iface), from };
@@ -203,7 +206,7 @@ impl MapPort {
 }
 
 impl MapPolicy {
-    /// Converts a policy.
+    /// Returns the form of `policy` in a kernel map, with its owner.
     pub fn new(owner: RoleId, policy: &IngressPolicy) -> Self {
         let IngressPolicy { class, check, ttl, icmp, punts } = *policy;
         Self {
@@ -217,7 +220,7 @@ impl MapPolicy {
         }
     }
 
-    /// Returns the policy and its owner.
+    /// Returns the policy and its owner. Fails if the bytes are not those of a policy.
     pub fn read(&self) -> Result<(RoleId, IngressPolicy), NotAnEntry> {
         let policy = IngressPolicy {
             class: Class(self.class),
@@ -232,7 +235,7 @@ impl MapPolicy {
 }
 
 impl MapKey {
-    /// Converts a key.
+    /// Returns the form of `key` in a kernel map.
     pub fn new(key: &RouteKey) -> Self {
         Self {
             src: key.src.address().octets(),
@@ -244,7 +247,7 @@ impl MapKey {
         }
     }
 
-    /// Returns the key.
+    /// Returns the key. Fails if the bytes are not those of a key.
     pub fn read(&self) -> Result<RouteKey, NotAnEntry> {
         let key = RouteKey {
             class: (self.has_class != 0).then_some(Class(self.class)),
@@ -274,7 +277,7 @@ impl MapRoute {
         used: 0,
     };
 
-    /// Converts a route that was last used at `used`.
+    /// Returns the form, in a kernel map, of a route that was last used at `used`.
     pub fn new(found: &Found, used: Instant) -> Self {
         let Found { entry, owner, route } = *found;
         let (lifetime, span) = match route.lifetime {
@@ -305,8 +308,8 @@ impl MapRoute {
         }
     }
 
-    /// Returns the route and its last use. `reasons` returns the reason with a number ([`Reason::code`]); a number
-    /// without a reason is refused.
+    /// Returns the route and its last use. `reasons` returns the reason that has a number ([`Reason::code`]). Fails if
+    /// the bytes are not those of a route, or if the number has no reason.
     pub fn read(&self, reasons: impl FnOnce(u32) -> Option<Reason>) -> Result<(Found, Instant), NotAnEntry> {
         let action = match self.action {
             tag::FORWARD => self.next_hop().map(Action::Forward),

@@ -91,8 +91,7 @@ fn every_entry_survives_the_conversion() {
     }
 }
 
-/// Bytes that are read are those that would be written: each changed byte is another entry, or refused. So a value that
-/// one data path accepts has one meaning only.
+/// Each entry has only one form in bytes: if a byte is changed, the bytes are those of another entry, or are refused.
 #[test]
 fn no_entry_has_two_forms() {
     let (mut refused, mut others) = (0, 0);
@@ -146,7 +145,7 @@ fn a_flag_is_zero_or_one_and_what_is_not_used_is_zero() {
     }
 }
 
-/// An array map is zeroed at first. None of its routes may be taken for an entry.
+/// An array map contains zeros at first. A route of zeros must be refused.
 #[test]
 fn a_zeroed_route_is_no_entry_and_a_drop_for_an_unknown_reason_is_refused() {
     assert_eq!(MapRoute::from_bytes([0; MapRoute::SIZE]).read(reason_of), Err(NotAnEntry("route")));

@@ -11,7 +11,8 @@ const UPLINK: Mac = Mac([2, 0, 0, 0, 0, 9]);
 const AIR: Iface = Iface(1);
 const WIRE: Iface = Iface(2);
 
-/// One mapping to `MOBILE`, an uplink for everything else, and a policy that checks packets from the radio.
+/// The rules of a base station: at most one mapping (of `MOBILE`); an uplink for packets from the radio; a policy that
+/// checks these packets.
 struct Station {
     mapping: Option<Route>,
 }
@@ -116,7 +117,7 @@ fn a_miss_is_the_hosts() {
     assert_eq!(decide_opened(&rules, Instant::ZERO, Class(200), &data(FAR, MOBILE)).icmp, None);
 }
 
-/// No rules; the host has one address.
+/// A host with one address and without rules.
 struct Nothing;
 
 impl Rules for Nothing {
@@ -134,16 +135,15 @@ impl Rules for Nothing {
     }
 }
 
-// --- tunnels, and packets that are too large
-// --------------------------------------------------------------------------
+// --- tunnels, and packets that are too large ------------------------------------------------------------------------
 
 const OWN: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 1);
 const CARE_OF: Ipv4Addr = Ipv4Addr::new(10, 4, 0, 1);
 const VISITORS: Class = Class(200);
 const ENCAP: Encap = Encap { src: OWN, dst: CARE_OF, mtu: 1480 };
 
-/// An agent: tunnels to `MOBILE`, decapsulates packets to itself, and sends everything else over a link with a small
-/// MTU.
+/// The rules of an agent: it tunnels packets to `MOBILE` and decapsulates packets to itself. It sends packets to `FAR`
+/// to the host, and all others over a link with a small MTU.
 struct Agent {
     icmp: bool,
 }

@@ -1,20 +1,20 @@
-//! Identifiers of locations: interfaces, cells, link addresses, prefixes.
+//! Types that identify interfaces, radio cells, link addresses and IPv4 prefixes.
 
 use core::fmt;
 use core::net::Ipv4Addr;
 use core::str::FromStr;
 
-/// An interface of a node, by number. [`Iface::HOST`] is the host's own IP stack.
+/// The number of an interface of a node. 0 ([`Iface::HOST`]) is the host's own IP stack.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(transparent)]
 pub struct Iface(pub u16);
 
 impl Iface {
-    /// The host's own stack: a veth pair or a TUN device on Linux, the simulator's UDP host in virtual time.
+    /// The interface to the host's own IP stack: on Linux a veth pair, in the simulator the crate `stack`.
     pub const HOST: Self = Self(0);
 }
 
-/// A radio cell, as the configuration numbers it.
+/// The number of a radio cell in the configuration.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(transparent)]
 pub struct Cell(pub u16);
@@ -25,18 +25,18 @@ pub struct Cell(pub u16);
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {
-    /// All zero: not known yet, or none needed.
+    /// Six zero bytes: the link address is not known yet, or the link needs none.
     pub const ZERO: Self = Self([0; 6]);
-    /// All ones: every station on the link.
+    /// The broadcast address, 48 one bits: all stations on the link.
     pub const BROADCAST: Self = Self([0xff; 6]);
 
-    /// Whether frames to it are for more than one station: the broadcast address and all group addresses.
+    /// Returns whether this is a group address: frames to it, such as broadcasts, are for more than one station.
     pub const fn is_group(self) -> bool {
         self.0[0] & 1 != 0
     }
 
-    /// Returns the link address of an IP destination that is not a single neighbor: of a multicast group (RFC 1112,
-    /// section 6.4), or [`Mac::BROADCAST`]. `None` for a unicast address.
+    /// Returns the link address for IP packets to `group`. A multicast group has the address of RFC 1112, section 6.4,
+    /// and 255.255.255.255 has [`Mac::BROADCAST`]. Returns `None` for all other destinations.
     pub const fn of_group(group: Ipv4Addr) -> Option<Self> {
         let [_, b, c, d] = group.octets();
         if group.is_broadcast() {
@@ -62,7 +62,7 @@ impl fmt::Debug for Mac {
     }
 }
 
-/// The text is not six two-digit hexadecimal numbers with colons between them.
+/// The error of a text that is not six two-digit hexadecimal numbers with colons between them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ParseMacError;
 
@@ -87,7 +87,7 @@ impl FromStr for Mac {
     }
 }
 
-/// An IPv4 prefix. All bits after its length are zero.
+/// An IPv4 prefix. All address bits after the prefix length are zero.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Prefix {
     address: Ipv4Addr,
@@ -95,10 +95,10 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// The prefix of every address, 0.0.0.0/0.
+    /// The prefix 0.0.0.0/0, which contains every address.
     pub const ANY: Self = Self { address: Ipv4Addr::UNSPECIFIED, len: 0 };
 
-    /// Returns the prefix of `len` bits (at most 32) that contains `address`.
+    /// Returns the prefix of `len` bits that contains `address`. A `len` above 32 counts as 32.
     pub fn new(address: Ipv4Addr, len: u8) -> Self {
         let len = len.min(32);
         Self { address: Ipv4Addr::from_bits(address.to_bits() & Self::mask(len)), len }
@@ -109,18 +109,18 @@ impl Prefix {
         Self { address, len: 32 }
     }
 
-    /// Returns its first address.
+    /// Returns the first address of this prefix.
     pub const fn address(self) -> Ipv4Addr {
         self.address
     }
 
-    /// Returns its length in bits (at most 32).
+    /// Returns the length of this prefix in bits (0 to 32).
     #[expect(clippy::len_without_is_empty, reason = "a prefix is never empty; `len` is the field's own term")]
     pub const fn len(self) -> u8 {
         self.len
     }
 
-    /// Returns whether `address` has this prefix.
+    /// Returns whether `address` is in this prefix.
     pub fn contains(self, address: Ipv4Addr) -> bool {
         address.to_bits() & Self::mask(self.len) == self.address.to_bits()
     }
@@ -142,7 +142,7 @@ impl fmt::Debug for Prefix {
     }
 }
 
-/// The text is not an IPv4 prefix, or has bits set after the prefix length.
+/// The error of a text that is not an IPv4 prefix, or has bits set after the prefix length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ParsePrefixError;
 
@@ -170,17 +170,18 @@ impl FromStr for Prefix {
 pub struct InterfaceAddress {
     /// The address of the host on this interface.
     pub address: Ipv4Addr,
-    /// The prefix that is reached without a router.
+    /// The prefix of the hosts on this link, which are reached without a router.
     pub link: Prefix,
 }
 
 impl InterfaceAddress {
-    /// Returns `address` on a link whose prefix has `len` bits (at most 32).
+    /// Returns `address` on a link whose prefix has `len` bits. A `len` above 32 counts as 32.
     pub fn new(address: Ipv4Addr, len: u8) -> Self {
         Self { address, link: Prefix::new(address, len) }
     }
 
-    /// Whether `to` is the directed broadcast address of this link. Links of one or two hosts have none (RFC 3021).
+    /// Returns whether `to` is the directed broadcast address of this link. A prefix of 31 bits (RFC 3021) or 32 bits
+    /// has no such address.
     pub fn is_broadcast(self, to: Ipv4Addr) -> bool {
         self.link.len() < 31 && to.to_bits() == self.link.address().to_bits() | !Prefix::mask(self.link.len())
     }
@@ -198,7 +199,7 @@ impl fmt::Debug for InterfaceAddress {
     }
 }
 
-/// The text is not an IPv4 address with a prefix length.
+/// The error of a text that is not an IPv4 address with a prefix length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ParseInterfaceAddressError;
 

@@ -4,10 +4,10 @@ use crate::{Mac, Malformed, Reader};
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 
-/// The length of a message in bytes.
+/// The length of an ARP message in bytes.
 pub const LEN: usize = 28;
 
-/// The operation of a message (`ar$op`).
+/// The operation of an ARP message (`ar$op` in RFC 826).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Operation {
     /// Asks for the link address of the target.
@@ -19,15 +19,15 @@ pub enum Operation {
 /// An ARP message for IPv4 over Ethernet (RFC 826).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Message {
-    /// Request or reply.
+    /// Whether the message is a request or a reply.
     pub operation: Operation,
     /// The link address of the sender.
     pub sender_mac: Mac,
     /// The IP address of the sender; unspecified in a probe (RFC 5227).
     pub sender: Ipv4Addr,
-    /// The link address of the target; without meaning in a request.
+    /// The link address of the target. It has no meaning in a request.
     pub target_mac: Mac,
-    /// The IP address of the target: the one to resolve in a request, the requester's in a reply.
+    /// The IP address of the target: in a request the address to resolve, in a reply the address of the requester.
     pub target: Ipv4Addr,
 }
 
@@ -37,7 +37,7 @@ impl Message {
         Self { operation: Operation::Request, sender_mac, sender, target_mac: Mac::ZERO, target }
     }
 
-    /// Returns the reply to this request, from the host with `mac`.
+    /// Returns the reply of the host with the link address `mac` to this request.
     #[must_use]
     pub const fn answer(&self, mac: Mac) -> Self {
         Self {
@@ -49,18 +49,20 @@ impl Message {
         }
     }
 
-    /// Returns an announcement that `address` is now at `mac`: a gratuitous request (RFC 5944, section 4.6).
+    /// Returns a gratuitous request. It announces that `address` now has the link address `mac` (RFC 5944, section
+    /// 4.6).
     pub const fn gratuitous(mac: Mac, address: Ipv4Addr) -> Self {
         Self::request(mac, address, address)
     }
 
-    /// Whether it announces an address instead of resolving another one.
+    /// Returns whether sender and target have the same IP address: the message announces this address, and resolves
+    /// none.
     pub fn is_gratuitous(&self) -> bool {
         self.sender == self.target
     }
 
-    /// Parses the message in a frame and ignores padding after it. Fails if it is truncated, is not a request or
-    /// reply for IPv4 over Ethernet, or has a group address as sender.
+    /// Parses the payload of a frame, and ignores padding after the message. Fails if the message is truncated, or is
+    /// not a request or reply for IPv4 over Ethernet. Fails if the sender has a group or broadcast address.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(bytes, Malformed("arp_truncated"));
         if r.array()? != HARDWARE_ETHERNET {
@@ -79,14 +81,14 @@ impl Message {
         };
         let (sender_mac, sender) = (Mac(r.array()?), Ipv4Addr::from(r.array::<4>()?));
         let (target_mac, target) = (Mac(r.array()?), Ipv4Addr::from(r.array::<4>()?));
-        // A group's link address belongs to no host (RFC 1812, section 3.3.2).
+        // No host has a group or broadcast address (for link addresses: RFC 1812, section 3.3.2).
         if sender_mac.is_group() || sender.is_multicast() || sender.is_broadcast() {
             return Err(Malformed("arp_sender"));
         }
         Ok(Self { operation, sender_mac, sender, target_mac, target })
     }
 
-    /// Returns its 28 bytes.
+    /// Returns the 28 bytes of this message.
     pub fn emit(&self) -> Vec<u8> {
         let operation: u16 = match self.operation {
             Operation::Request => 1,
@@ -107,7 +109,7 @@ impl Message {
 
 const HARDWARE_ETHERNET: [u8; 2] = [0, 1];
 const PROTOCOL_IPV4: [u8; 2] = [8, 0];
-/// The address lengths: of a link address and of an IP address, in bytes.
+/// The lengths of a link address and of an IP address, in bytes.
 const LENGTHS: [u8; 2] = [6, 4];
 
 #[cfg(test)]
@@ -127,13 +129,13 @@ mod tests {
         for message in [request, reply, Message::gratuitous(A, HERE)] {
             let mut bytes = message.emit();
             assert_eq!(bytes.len(), LEN);
-            bytes.extend_from_slice(&[0; 18]); // Ethernet's padding
+            bytes.extend_from_slice(&[0; 18]); // padding to the shortest Ethernet payload
             assert_eq!(Message::parse(&bytes), Ok(message));
         }
         assert!(Message::gratuitous(A, HERE).is_gratuitous() && !request.is_gratuitous());
     }
 
-    /// The layout of a request in RFC 826's packet format.
+    /// A request has the packet format of RFC 826.
     #[test]
     fn the_bytes_are_those_of_the_rfc() {
         let bytes = Message::request(A, HERE, THERE).emit();

@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-/// Why bytes are not what they should be. The text is the drop reason in counters and captures.
+/// The reason why bytes were refused, for example `ip_checksum`. It is the drop reason ([`crate::Reason`]) of a
+/// malformed packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Malformed(pub &'static str);
 
@@ -28,7 +29,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads `bytes`. `short` is the error if they end too early.
+    /// Returns a cursor at the begin of `bytes`. Each read past their end fails with `short`.
     pub const fn new(bytes: &'a [u8], short: Malformed) -> Self {
         Self { rest: bytes, short }
     }
@@ -47,7 +48,7 @@ impl<'a> Reader<'a> {
         Ok(*head)
     }
 
-    /// Returns the next byte. Fails if fewer are left.
+    /// Returns the next byte. Fails if none is left.
     pub fn u8(&mut self) -> Result<u8, Malformed> {
         self.array::<1>().map(|[b]| b)
     }
@@ -72,7 +73,7 @@ impl<'a> Reader<'a> {
         self.rest
     }
 
-    /// Whether everything was read.
+    /// Returns whether all bytes were read.
     pub const fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }

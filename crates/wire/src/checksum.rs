@@ -2,38 +2,38 @@
 
 use core::net::Ipv4Addr;
 
-/// Returns the one's complement of the one's complement sum of `bytes`. It is zero over a block that contains its own
-/// checksum.
+/// Returns the Internet checksum of `bytes`: the one's complement of the one's complement sum of their 16-bit words. It
+/// is zero if the bytes contain their own correct checksum.
 pub fn checksum(bytes: &[u8]) -> u16 {
     Checksum::default().add(bytes).finish()
 }
 
-/// The same for an IPv4 header, whose length is a multiple of four bytes.
+/// Returns the Internet checksum of an IPv4 header, whose length is a multiple of four bytes.
 pub(crate) fn of_header(header: &[u8]) -> u16 {
     let words = header.as_chunks::<4>().0.iter();
     let sum: u64 = words.map(|word| u64::from(u32::from_le_bytes(*word))).sum();
     !fold(sum).swap_bytes()
 }
 
-/// A checksum over several blocks. All blocks but the last must have an even length.
+/// An Internet checksum over several blocks of bytes. All blocks but the last must have an even length.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Checksum(u64);
 
 impl Checksum {
-    /// Starts with the pseudo header of TCP, UDP and other transports (RFC 9293, section 3.1). `len` is the length of
-    /// the transport header and payload, in bytes.
+    /// Returns a checksum that includes the pseudo header of TCP, UDP and other transports (RFC 9293, section 3.1).
+    /// `len` is the length of the transport header and payload, in bytes.
     pub const fn of_pseudo_header(src: Ipv4Addr, dst: Ipv4Addr, protocol: u8, len: u16) -> Self {
         let (src, dst) = (src.to_bits() as u64, dst.to_bits() as u64);
         Self((src >> 16) + (src & 0xffff) + (dst >> 16) + (dst & 0xffff) + protocol as u64 + len as u64)
     }
 
-    /// Adds a block.
+    /// Adds the bytes of the next block.
     #[must_use]
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "adding a block is not `+`")]
     pub fn add(self, bytes: &[u8]) -> Self {
-        // The sum does not depend on the byte order, except that its own bytes are swapped (RFC 1071, section 2 (B)).
-        // So it adds little-endian words of 64 bits (section 2 (C)) and swaps the bytes of the result.
+        // The sum of byte-swapped words is the byte-swapped sum (RFC 1071, section 2 (B)). So the words are added as
+        // little-endian numbers of 64 bits (RFC 1071, section 2 (C)), and then the bytes of the sum are swapped.
         let (blocks, rest) = bytes.as_chunks::<64>();
         let (words, rest) = rest.as_chunks::<8>();
         let (half, tail) = rest.as_chunks::<4>();
@@ -47,13 +47,13 @@ impl Checksum {
         Self(self.0 + u64::from(fold(sum).swap_bytes()))
     }
 
-    /// Returns the checksum as a header contains it.
+    /// Returns the value for the checksum field of a header.
     pub const fn finish(self) -> u16 {
         !fold(self.0)
     }
 }
 
-/// Adds two independent sums, which the CPU computes in parallel.
+/// Adds the blocks in two independent sums, which the CPU can compute in parallel.
 fn sum_of(blocks: &[[u8; 64]]) -> u128 {
     let (pairs, last) = blocks.as_chunks::<2>();
     let (mut one, mut other) = ((0, false), (0, false));
@@ -67,7 +67,8 @@ fn sum_of(blocks: &[[u8; 64]]) -> u128 {
     u128::from(one.0) + u128::from(one.1) + u128::from(other.0) + u128::from(other.1)
 }
 
-/// Adds eight words. The carry of each addition is an input of the next, so no word needs a separate test.
+/// Adds the eight 64-bit words of a block. The carry of each addition is an input of the next addition, so the code
+/// needs no branch for a carry.
 #[inline]
 fn plus((mut sum, mut carry): (u64, bool), block: &[u8; 64]) -> (u64, bool) {
     for word in block.as_chunks::<8>().0 {
@@ -76,7 +77,7 @@ fn plus((mut sum, mut carry): (u64, bool), block: &[u8; 64]) -> (u64, bool) {
     (sum, carry)
 }
 
-/// Folds a sum to 16 bits: the one's complement sum of its 16-bit words.
+/// Returns the one's complement sum of the 16-bit words of `sum`.
 const fn fold(mut sum: u64) -> u16 {
     while sum >> 16 != 0 {
         sum = (sum & 0xffff) + (sum >> 16);
@@ -88,13 +89,13 @@ const fn fold(mut sum: u64) -> u16 {
 mod tests {
     use super::*;
 
-    /// The example of RFC 1071, section 3.
+    /// The sum of the example bytes in RFC 1071, section 3, is ddf2 (hexadecimal).
     #[test]
     fn the_rfc_example() {
         assert_eq!(checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
     }
 
-    /// Word by word, as in the RFC.
+    /// Adds one 16-bit word after the other, as in RFC 1071.
     fn plainly(bytes: &[u8]) -> u16 {
         let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(pair.get(1).copied().unwrap_or(0));
         let mut sum: u32 = bytes.chunks(2).map(word).sum();

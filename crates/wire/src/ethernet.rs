@@ -1,12 +1,12 @@
-//! Ethernet II framing (IEEE 802.3, the type form).
+//! Ethernet II frames: the header has an EtherType instead of a length (IEEE 802.3).
 
 use crate::{EtherType, Frame, Mac, Malformed, Reader};
 use alloc::vec::Vec;
 
-/// The length of the header in bytes. The hardware adds the frame check sequence.
+/// The length of the header in bytes. The hardware adds the frame check sequence behind the payload.
 pub const HEADER: usize = 14;
 
-/// Parses a received frame into its header and its payload. Fails if it is shorter than a header.
+/// Parses a received frame into its header and its payload. Fails if the frame is shorter than a header.
 pub fn parse(bytes: &[u8]) -> Result<(Frame, &[u8]), Malformed> {
     let mut r = Reader::new(bytes, Malformed("ethernet_truncated"));
     let (dst, src) = (Mac(r.array()?), Mac(r.array()?));
@@ -22,7 +22,7 @@ pub fn header(frame: &Frame) -> [u8; HEADER] {
     out
 }
 
-/// Returns the frame's bytes.
+/// Returns the bytes of a frame: its header and then `payload`, without padding and frame check sequence.
 pub fn emit(frame: &Frame, payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(HEADER + payload.len());
     out.extend_from_slice(&header(frame));

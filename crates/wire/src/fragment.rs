@@ -9,14 +9,15 @@ use core::time::Duration;
 /// The reassembly time-out: between the 15 s of RFC 791, section 3.2, and the 60 s to 120 s of RFC 1122, section
 /// 3.3.2.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// At most this many incomplete datagrams, and this many bytes in all of them. The oldest is discarded for a new one.
+/// The largest number of incomplete datagrams, and of payload bytes in all of them. Beyond that, the datagram that got
+/// no fragment for the longest time is discarded.
 const DATAGRAMS: usize = 64;
 const BYTES: usize = 256 * 1024;
-/// The longest payload of a datagram.
+/// The longest payload of a datagram with a header of 20 bytes, in bytes.
 const LONGEST: usize = 65_535 - ipv4::HEADER;
 
-/// Returns the datagram with this header and payload as fragments of at most `mtu` bytes (at least 68, RFC 791). DF is
-/// clear in each.
+/// Cuts the datagram with this header and payload into fragments of at most `mtu` bytes, headers included. An `mtu`
+/// below 68 counts as 68 (RFC 791). DF is clear in each fragment.
 pub fn cut(header: &Header, payload: &[u8], mtu: u16) -> Vec<Vec<u8>> {
     let room = usize::from(mtu).max(68) - ipv4::HEADER;
     if payload.len() <= room {
@@ -32,7 +33,7 @@ pub fn cut(header: &Header, payload: &[u8], mtu: u16) -> Vec<Vec<u8>> {
     payload.chunks(units * 8).enumerate().map(piece).collect()
 }
 
-/// Source, destination, protocol and identification: the same in all fragments of one datagram.
+/// Source, destination, protocol and identification, which all fragments of one datagram share.
 type Name = (Ipv4Addr, Ipv4Addr, u8, u16);
 
 #[derive(Clone, Debug)]
@@ -41,7 +42,7 @@ struct Partial {
     until: Instant,
     /// Received fragments by the offset of their first byte.
     pieces: BTreeMap<usize, Vec<u8>>,
-    /// The length of the payload, once the last fragment has arrived.
+    /// The length of the datagram's payload in bytes, or `None` before the last fragment has arrived.
     len: Option<usize>,
 }
 
@@ -50,8 +51,9 @@ impl Partial {
         self.pieces.values().map(Vec::len).sum()
     }
 
-    /// Inserts a fragment. Returns false if it overlaps another one or reaches beyond the end: both are attacks (RFC
-    /// 5722, section 4, for IPv6; the same applies here).
+    /// Inserts a fragment, or ignores an exact copy. Returns false if the fragment is empty, overlaps another one, or
+    /// does not fit the length of the datagram. An overlap may be an attack (RFC 5722, section 4, about IPv6; the same
+    /// applies to IPv4).
     fn put(&mut self, at: usize, piece: &[u8], last: bool) -> bool {
         let end = at + piece.len();
         let before = self.pieces.range(..=at).next_back();
@@ -86,8 +88,9 @@ pub struct Reassembly {
 }
 
 impl Reassembly {
-    /// Takes a fragment. Returns the payload of its datagram once all of it has arrived, otherwise `None`. A fragment
-    /// that is not valid discards its datagram.
+    /// Takes a fragment. Returns the payload of its datagram if the datagram is now complete, otherwise `None`. An
+    /// invalid fragment discards its datagram. Other incomplete datagrams are discarded after 30 s, or when there are
+    /// too many.
     pub fn take(&mut self, now: Instant, header: &Header, payload: &[u8]) -> Option<Vec<u8>> {
         self.waiting.retain(|partial| partial.until > now);
         let name = (header.src, header.dst, header.protocol, header.id);
@@ -99,7 +102,7 @@ impl Reassembly {
             pieces: BTreeMap::new(),
             len: None,
         });
-        // Every fragment but the last has a length that is a multiple of eight bytes.
+        // The payload of each fragment but the last must have a length that is a multiple of eight bytes.
         if (!last && !payload.len().is_multiple_of(8)) || !partial.put(at, payload, last) {
             return None;
         }
@@ -113,7 +116,7 @@ impl Reassembly {
         None
     }
 
-    /// Returns the number of payload bytes of all incomplete datagrams.
+    /// Returns the number of payload bytes that all incomplete datagrams hold.
     pub fn bytes(&self) -> usize {
         self.waiting.iter().map(Partial::bytes).sum()
     }

@@ -1,4 +1,4 @@
-//! The part that all ICMP messages share (RFC 792): type, code and checksum; and the errors that routers send.
+//! The header that all ICMP messages share (type, code and checksum, RFC 792), and the errors that routers send.
 
 use crate::ipv4::{self, Header};
 use crate::{Malformed, Reader, checksum};
@@ -8,19 +8,19 @@ use core::net::Ipv4Addr;
 /// The length of the common header in bytes.
 pub const HEADER: usize = 4;
 
-/// A message with a correct checksum.
+/// An ICMP message without its checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Message<'a> {
-    /// Type.
+    /// The ICMP type, for example 3 for "destination unreachable".
     pub kind: u8,
-    /// Code.
+    /// The ICMP code. Its meaning depends on the type.
     pub code: u8,
     /// The bytes after the checksum.
     pub body: &'a [u8],
 }
 
 impl<'a> Message<'a> {
-    /// Parses the message in an IP payload. Fails if it is truncated or its checksum is wrong.
+    /// Parses the message in an IP payload. Fails if the message is truncated or its checksum is wrong.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(bytes, Malformed("icmp_truncated"));
         let (kind, code, _sum) = (r.u8()?, r.u8()?, r.u16()?);
@@ -30,7 +30,7 @@ impl<'a> Message<'a> {
         Ok(Self { kind, code, body: r.rest() })
     }
 
-    /// Returns its bytes with the checksum.
+    /// Returns the bytes of the message, with the checksum.
     pub fn emit(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEADER + self.body.len());
         out.extend_from_slice(&[self.kind, self.code, 0, 0]);
@@ -47,38 +47,40 @@ impl<'a> Message<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(C)]
 pub enum IcmpError {
-    /// No route to the destination.
+    /// There is no route to the destination (type 3, code 0).
     NetUnreachable,
-    /// The next hop does not answer on its link.
+    /// The next hop does not answer on its link (type 3, code 1). Most errors inside a tunnel become this error for the
+    /// sender of the inner packet.
     HostUnreachable,
-    /// The datagram does not fit and must not be fragmented (DF).
+    /// The datagram does not fit the next link or tunnel, and no node fragments it (type 3, code 4).
     FragmentationNeeded {
         /// The largest datagram that would fit, in bytes (RFC 1191).
         mtu: u16,
     },
-    /// The time to live reached zero.
+    /// The time to live would become zero (type 11, code 0).
     TimeExceeded,
 }
 
-/// The type of service of an error: internetwork control (RFC 1812, section 4.3.2.5).
+/// The type of service of an error: precedence 6, internetwork control (RFC 1812, section 4.3.2.5).
 const TOS: u8 = 0xc0;
-/// The largest error in bytes (RFC 1812, section 4.3.2.3).
+/// The longest error in bytes, IP header included (RFC 1812, section 4.3.2.3).
 const LONGEST: usize = 576;
 const UNREACHABLE: u8 = 3;
 const EXCEEDED: u8 = 11;
 
 impl IcmpError {
-    /// Returns the error datagram from `reporter` to the sender of `original`. `None` if no error may be sent (RFC
-    /// 1812, section 4.3.2.7): about an ICMP error, a fragment other than the first, or a packet to or from more than
-    /// one host. The caller must check that the frame was not a link-layer broadcast.
+    /// Returns the error datagram from `reporter` to the sender of `original`. Returns `None` if the header of
+    /// `original` is malformed, or if no error may be sent (RFC 1812, section 4.3.2.7). No error may be sent about an
+    /// ICMP error or a fragment other than the first. The source must be the address of one host, and the destination
+    /// must not be a group or broadcast address. The caller must check that the frame was not a link-layer broadcast.
     pub fn about(self, original: &[u8], reporter: Ipv4Addr) -> Option<Vec<u8>> {
         Header::parse(original).ok()?;
         self.about_quoted(original, reporter)
     }
 
-    /// Does the same about a datagram of which only the first bytes are known, from the quotation in another error.
-    /// Of an ICMP datagram at least one byte of payload is needed: its type. `None` if the datagram may be an ICMP
-    /// error, is a later fragment, or was not sent by one host to one host (RFC 1812, section 4.3.2.7).
+    /// Returns the error datagram from `reporter` to the sender of `original`, of which only the first bytes are known:
+    /// they are a quotation in another error. Returns `None` if the quotation is malformed, or if no error may be sent
+    /// ([`Self::about`]). Also returns `None` if the quotation of an ICMP message ends before its type.
     pub fn about_quoted(self, original: &[u8], reporter: Ipv4Addr) -> Option<Vec<u8>> {
         let Quoted { protocol, src, dst, offset, payload, .. } = Quoted::parse(original).ok()?;
         let error_itself = protocol == ipv4::ICMP && payload.first().is_none_or(|kind| is_error(*kind));
@@ -99,7 +101,7 @@ impl IcmpError {
     }
 
     /// Returns the error for the sender of a packet that was inside a tunnel when this error occurred (RFC 2003,
-    /// section 4).
+    /// section 4). The MTU becomes smaller by the outer header. The other errors become [`Self::HostUnreachable`].
     #[must_use]
     pub const fn through_tunnel(self) -> Self {
         match self {
@@ -111,7 +113,7 @@ impl IcmpError {
     }
 }
 
-/// Whether a message of this type is an error. No error may be sent about it.
+/// Returns whether ICMP messages of this type are errors. No error may be sent about them.
 pub const fn is_error(kind: u8) -> bool {
     matches!(kind, UNREACHABLE | 4 | 5 | EXCEEDED | 12)
 }
@@ -120,8 +122,8 @@ fn is_many(address: Ipv4Addr) -> bool {
     address.is_multicast() || address.is_broadcast()
 }
 
-/// Returns the largest common MTU below `len`, for a router that does not report its MTU (RFC 1191, section 7). `None`
-/// if there is none.
+/// Returns the largest MTU below `len` in the table of common MTUs (RFC 1191, section 7), in bytes. It is an estimate
+/// for a router that does not report its MTU. Returns `None` if `len` is at most 1006.
 pub fn plateau(len: u16) -> Option<u16> {
     const PLATEAUS: [u16; 7] = [32_000, 17_914, 8166, 4352, 2002, 1492, 1006];
     PLATEAUS.into_iter().find(|plateau| *plateau < len)
@@ -132,30 +134,32 @@ fn is_one_host(address: Ipv4Addr) -> bool {
     first != 0 && first < 224 && !address.is_loopback()
 }
 
-/// The quotation in an ICMP error of the datagram that caused it. Its length depends on the reporter.
+/// The content of an ICMP error: the first bytes of the datagram that caused the error. Different nodes quote different
+/// numbers of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Quote<'a> {
     /// The type of the error.
     pub kind: u8,
-    /// Its code.
+    /// The code of the error.
     pub code: u8,
-    /// The MTU of the next hop, in an error of type 3 and code 4; zero from a router older than RFC 1191.
+    /// The MTU of the next hop in bytes, in an error of type 3 and code 4. It is zero if the router is older than RFC
+    /// 1191.
     pub mtu: u16,
-    /// The total length of the datagram, header included.
+    /// The total length of the datagram in bytes, header included.
     pub len: u16,
     /// The protocol of the datagram.
     pub protocol: u8,
-    /// The datagram's source.
+    /// The source address of the datagram.
     pub src: Ipv4Addr,
-    /// The datagram's destination.
+    /// The destination address of the datagram.
     pub dst: Ipv4Addr,
-    /// The quoted bytes of its payload: at least eight if the reporter follows RFC 792.
+    /// The quoted bytes of the datagram's payload. RFC 792 requires the first eight.
     pub payload: &'a [u8],
 }
 
 impl<'a> Quote<'a> {
-    /// Parses the quotation in an ICMP message. It ignores the checksum of the quoted header, because routers change
-    /// the header on the path. Fails if the quotation is truncated, or the message is no error.
+    /// Parses the quotation in an ICMP error. The checksum of the quoted header is ignored, because routers change the
+    /// header on the path. Fails if the message is no error, or if the quotation is truncated or not an IPv4 datagram.
     pub fn of(message: &Message<'a>) -> Result<Self, Malformed> {
         if !is_error(message.kind) {
             return Err(Malformed("icmp_no_error"));
@@ -222,7 +226,8 @@ mod tests {
         Header::new(ipv4::UDP, SENDER, HOST).emit(&[7; 1200])
     }
 
-    /// RFC 1191, section 5: the sender estimates the MTU of an old router from this length.
+    /// An error of a router older than RFC 1191 has no MTU. The sender estimates it from the length of the quoted
+    /// datagram (RFC 1191, section 5).
     #[test]
     fn an_error_tells_how_long_the_datagram_was() {
         let original = original();
@@ -275,7 +280,8 @@ mod tests {
         assert!(!silent(&first.emit(&[0; 8])), "the first fragment has the ports");
     }
 
-    /// RFC 792 quotes only eight bytes after the header. They suffice to notify the sender of a tunneled packet.
+    /// A quotation with only eight bytes after the header, as in RFC 792, suffices to notify the sender of a tunneled
+    /// packet.
     #[test]
     fn an_error_about_a_quotation_tells_its_sender() {
         let quoted = &original()[..28];

@@ -1,24 +1,26 @@
-//! The identity of a packet, computed from its bytes alone: a recorder on Linux has nothing else.
+//! The identity of a packet. It is computed only from the packet's bytes, because a recorder on Linux sees nothing
+//! else.
 
 use crate::PacketId;
 use crate::ipv4::{self, Header};
 use core::net::SocketAddrV4;
 
-/// Returns the identity of a datagram: a hash over the bytes that forwarding does not change.
+/// Returns the identity of an IPv4 datagram: a hash over the bytes that forwarding does not change.
 ///
-/// It leaves out the time to live, the header checksum, DSCP and ECN, and the transport's checksum, which offloading
-/// fills in late. It also leaves out the identification of an atomic datagram of UDP or ICMP. The kernel chooses it,
-/// but a recorder must know the identity before the datagram is sent.
+/// The hash leaves out the time to live, the header checksum, DSCP and ECN. It also leaves out the checksums of UDP and
+/// ICMP, because offloading fills in a checksum late. If the datagram is atomic and neither TCP nor SCTP, the
+/// identification is left out. The kernel chooses the identification, but a recorder must know the identity before the
+/// datagram is sent.
 ///
-/// TCP and SCTP send the same bytes again, and only the identification distinguishes a retransmission from the
-/// original. So the hash includes it there. Equal datagrams share an identity; the ledger distinguishes them by
-/// counting. In a tunnel (IP in IP) the innermost datagram counts, so encapsulation does not change the identity.
+/// TCP and SCTP can send the same bytes again. Then only the identification distinguishes the retransmission from the
+/// original, so their hash includes it. Equal datagrams share an identity, and the ledger counts how many there are. In
+/// a tunnel (IP in IP) the hash is that of the innermost datagram, so encapsulation does not change the identity.
 pub fn identity(bytes: &[u8]) -> PacketId {
     let Ok((header, payload)) = Header::parse(bytes) else { return nonzero(fold(SEED, bytes)) };
     innermost(header, payload, NESTING)
 }
 
-/// The number of nested IP headers that are skipped. The inside of deeper nesting has a different identity.
+/// The largest number of outer IP headers that are skipped.
 const NESTING: u8 = 4;
 
 fn innermost(header: Header, payload: &[u8], nesting: u8) -> PacketId {
@@ -58,7 +60,8 @@ pub fn udp_identity(src: SocketAddrV4, dst: SocketAddrV4, payload: &[u8]) -> Pac
 
 const SEED: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// FNV-1a, 64 bits. Identities are compared within one run and need not resist forgery.
+/// Adds bytes to a 64-bit FNV-1a hash. The hash need not resist forgery, because identities are compared only within
+/// one run.
 fn fold(mut hash: u64, bytes: &[u8]) -> u64 {
     for byte in bytes {
         hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);

@@ -5,14 +5,14 @@ use crate::ipv4::{self, Header};
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 
-/// The number of bytes that a tunnel adds.
+/// The number of bytes that a tunnel adds to each datagram.
 pub const OVERHEAD: usize = ipv4::HEADER;
 
-/// Returns the datagram from `src` to `dst` that carries `inner` unchanged. A node that forwards `inner` must
-/// decrement its time to live first.
+/// Returns the datagram from `src` to `dst` that carries `inner` unchanged. A node that forwards `inner` must first
+/// decrement the time to live of `inner`.
 ///
-/// Type of service and DF are copied from the inner datagram (section 3.1). Errors: a malformed inner header, a time
-/// to live of zero, and a datagram that leaves no room for the outer header.
+/// Type of service and DF are copied from the inner datagram (RFC 2003, section 3.1). Fails if the inner header is
+/// malformed, if its time to live is zero, or if the result would exceed 65,535 bytes.
 pub fn encapsulate(inner: &[u8], src: Ipv4Addr, dst: Ipv4Addr) -> Result<Vec<u8>, Malformed> {
     let (header, payload) = Header::parse(inner)?;
     if header.ttl == 0 {
@@ -26,15 +26,16 @@ pub fn encapsulate(inner: &[u8], src: Ipv4Addr, dst: Ipv4Addr) -> Result<Vec<u8>
     let outer = Header {
         tos: header.tos,
         dont_fragment: header.dont_fragment,
-        // A datagram that may be fragmented needs an identification. The inner one serves.
+        // A datagram that may be fragmented needs an identification: the outer header has that of the inner header.
         id: header.id,
         ..Header::new(ipv4::IPIP, src, dst)
     };
     Ok(outer.emit(inner))
 }
 
-/// Returns the outer header and the inner datagram. The inner time to live is not changed. Errors: another protocol
-/// than IP in IP, a fragment, a malformed inner header, or an inner time to live of zero.
+/// Returns the outer header and the inner datagram. The inner time to live is not changed. Fails if one of the headers
+/// is malformed, or if the outer header is not IP in IP or belongs to a fragment. Fails if the inner time to live is
+/// zero.
 pub fn decapsulate(bytes: &[u8]) -> Result<(Header, &[u8]), Malformed> {
     let (outer, inner) = Header::parse(bytes)?;
     if outer.protocol != ipv4::IPIP {

@@ -7,7 +7,7 @@ use core::net::Ipv4Addr;
 
 const TRUNCATED: Malformed = Malformed("ip_truncated");
 
-/// Bytes of a header without options.
+/// The length of a header without options, in bytes.
 pub const HEADER: usize = 20;
 /// The protocol number of ICMP.
 pub const ICMP: u8 = 1;
@@ -19,15 +19,15 @@ pub const TCP: u8 = 6;
 pub const SCTP: u8 = 132;
 /// The protocol number of UDP.
 pub const UDP: u8 = 17;
-/// The time to live of a new datagram (RFC 1700's recommendation).
+/// The time to live of a new datagram, as RFC 1700 recommends.
 pub const DEFAULT_TTL: u8 = 64;
 
-/// The fields of a header, except its lengths and its checksum.
+/// The fields of an IPv4 header, except its lengths, its checksum and its options.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Header {
-    /// DSCP and ECN as one byte.
+    /// The type of service: DSCP and ECN as one byte.
     pub tos: u8,
-    /// Identification; meaningless for an atomic datagram (RFC 6864).
+    /// The identification. It has no meaning in an atomic datagram (RFC 6864).
     pub id: u16,
     /// DF: do not fragment.
     pub dont_fragment: bool,
@@ -35,13 +35,13 @@ pub struct Header {
     pub more_fragments: bool,
     /// The fragment offset in units of eight bytes.
     pub offset: u16,
-    /// The time to live.
+    /// The time to live: the number of hops that the datagram may still travel.
     pub ttl: u8,
     /// The protocol number of the payload.
     pub protocol: u8,
-    /// The source.
+    /// The source address.
     pub src: Ipv4Addr,
-    /// The destination.
+    /// The destination address.
     pub dst: Ipv4Addr,
 }
 
@@ -61,14 +61,15 @@ impl Header {
         }
     }
 
-    /// Whether it is a fragment of a larger datagram.
+    /// Returns whether this is the header of a fragment of a larger datagram.
     pub const fn is_fragment(&self) -> bool {
         self.more_fragments || self.offset != 0
     }
 
-    /// Parses the header of `bytes` and returns it with the payload, without padding after the datagram.
+    /// Parses the datagram at the begin of `bytes`. Returns its header and its payload, without padding after the
+    /// datagram. Fails if the datagram is truncated, or if its header is malformed or has a wrong checksum.
     pub fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), Malformed> {
-        // The first byte decides whether it is IPv4, also of a truncated packet.
+        // The version is checked first, so a truncated packet of another version has the reason `ip_version`.
         let version_length = *bytes.first().ok_or(TRUNCATED)?;
         if version_length >> 4 != 4 {
             return Err(Malformed("ip_version"));
@@ -107,19 +108,20 @@ impl Header {
 
     /// Returns a datagram with this header, without options, and with `payload`.
     ///
-    /// `payload` must not exceed 65,515 bytes, which is the limit of IPv4. Callers send much less.
+    /// `payload` must have at most 65,515 bytes, because the total length is a field of 16 bits.
     pub fn emit(&self, payload: &[u8]) -> Vec<u8> {
         let mut out = self.begin(payload.len());
         out.extend_from_slice(payload);
         out
     }
 
-    /// Returns the header of a datagram, to which the caller appends `payload` bytes.
+    /// Returns the header of a datagram, without options. The caller must append `payload` bytes.
     pub fn begin(&self, payload: usize) -> Vec<u8> {
         self.begin_in(Vec::new(), payload)
     }
 
-    /// Does the same as [`Header::begin`] in a used buffer, which is cleared first.
+    /// Returns the header of a datagram like [`Header::begin`], in the buffer `out`, which is cleared first. So the
+    /// memory of a used buffer is used again.
     pub fn begin_in(&self, mut out: Vec<u8>, payload: usize) -> Vec<u8> {
         let total = (HEADER + payload) as u16;
         let flags = u16::from(self.dont_fragment) << 14 | u16::from(self.more_fragments) << 13 | self.offset;
@@ -137,14 +139,15 @@ impl Header {
     }
 }
 
-/// Returns source and destination of a datagram whose header was checked before. `None` if the bytes are too short.
+/// Returns the source and the destination address of a datagram whose header was checked before. Returns `None` if the
+/// bytes are too short.
 pub fn addresses(bytes: &[u8]) -> Option<(Ipv4Addr, Ipv4Addr)> {
     let mut r = Reader::new(bytes.get(12..20)?, TRUNCATED);
     Some((Ipv4Addr::from(r.array::<4>().ok()?), Ipv4Addr::from(r.array::<4>().ok()?)))
 }
 
-/// Returns the payload of a datagram whose header was checked before, without padding. It is empty if the bytes are
-/// too short.
+/// Returns the payload of a datagram whose header was checked before, without padding. The payload is empty if the
+/// bytes are too short.
 pub fn payload(bytes: &[u8]) -> &[u8] {
     let header_len = bytes.first().map_or(HEADER, |first| usize::from(first & 15) * 4);
     bytes.get(header_len..total_len(bytes)).unwrap_or_default()
@@ -155,8 +158,8 @@ pub fn protocol(bytes: &[u8]) -> Option<u8> {
     bytes.get(9).copied()
 }
 
-/// Returns the total length field of a header in bytes, without the padding of a short frame. Zero if the bytes are
-/// too short for this field.
+/// Returns the total length of a datagram in bytes, from its header. The padding of a short frame does not count.
+/// Returns zero if the bytes are too short for this field.
 pub fn total_len(bytes: &[u8]) -> usize {
     match bytes {
         [_, _, high, low, ..] => usize::from(u16::from_be_bytes([*high, *low])),
@@ -164,8 +167,8 @@ pub fn total_len(bytes: &[u8]) -> usize {
     }
 }
 
-/// Decrements the time to live and updates the checksum (RFC 1624). Returns false, and changes nothing, if it is 1 or
-/// 0.
+/// Decrements the time to live and updates the checksum (RFC 1624). Returns false and changes nothing if the time to
+/// live is 0 or 1, or if the bytes are too short.
 #[must_use]
 pub fn decrement_ttl(bytes: &mut [u8]) -> bool {
     let Some([ttl, _, high, low]) = bytes.get_mut(8..12) else { return false };

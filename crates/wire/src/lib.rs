@@ -1,7 +1,8 @@
 //! The base crate of the workspace: time, addresses, packets and the headers of the Internet protocols.
 //!
-//! No dependencies, no cryptography, and no allocation except for a packet's bytes. A parsed header is well-formed:
-//! `parse` refuses all others with a [`Malformed`] that names the reason. `emit` is its inverse.
+//! The crate has no dependencies and no cryptography. It allocates memory only for the bytes of packets and for the
+//! reassembly of fragments. A parsed header is well-formed: the `parse` functions refuse all others with a
+//! [`Malformed`], which names the reason.
 
 #![no_std]
 extern crate alloc;

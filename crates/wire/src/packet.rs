@@ -4,14 +4,14 @@ use crate::Mac;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// The protocol that a frame carries (IEEE 802 numbers).
+/// The number of the protocol that a frame carries (IEEE 802).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EtherType(pub u16);
 
 impl EtherType {
-    /// IPv4.
+    /// The EtherType of IPv4.
     pub const IPV4: Self = Self(0x0800);
-    /// The Address Resolution Protocol.
+    /// The EtherType of the Address Resolution Protocol (ARP).
     pub const ARP: Self = Self(0x0806);
 }
 
@@ -26,20 +26,21 @@ impl fmt::Debug for EtherType {
 pub struct Frame {
     /// The protocol of the payload.
     pub kind: EtherType,
-    /// The station that sent it on this link.
+    /// The link address of the station that sent the frame on this link.
     pub src: Mac,
-    /// The station that receives it.
+    /// The link address of the station or group that receives the frame.
     pub dst: Mac,
 }
 
 impl Frame {
-    /// Returns an IPv4 frame to `dst`. The sending node fills in its own address.
+    /// Returns the header of an IPv4 frame to `dst`. The node that sends the frame sets the source.
     #[must_use]
     pub const fn to(dst: Mac) -> Self {
         Self { kind: EtherType::IPV4, src: Mac::ZERO, dst }
     }
 
-    /// Returns an ARP frame to `dst`; [`Mac::BROADCAST`] is the whole link.
+    /// Returns the header of an ARP frame to `dst`, or to the whole link with [`Mac::BROADCAST`]. The node that sends
+    /// the frame sets the source.
     #[must_use]
     pub const fn arp(dst: Mac) -> Self {
         Self { kind: EtherType::ARP, src: Mac::ZERO, dst }
@@ -48,28 +49,28 @@ impl Frame {
 
 /// The identity of a packet. Forwarding, copying and tunneling do not change it.
 ///
-/// The simulator numbers packets. On Linux it is [`crate::identity`] of the bytes.
+/// The simulator numbers the packets. On Linux the identity is the hash [`crate::identity`] of the packet's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PacketId(pub u64);
 
 impl PacketId {
-    /// Not assigned yet. The driver assigns it when the packet first leaves its role.
+    /// The packet has no identity yet. The driver assigns one when it first sends the packet.
     pub const NEW: Self = Self(0);
 }
 
-/// A packet in a node.
+/// A packet with its link-layer header and its identity.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Packet {
-    /// Its link-layer header.
+    /// The link-layer header.
     pub link: Frame,
-    /// Its identity.
+    /// The identity, or [`PacketId::NEW`] if the packet has none yet.
     pub id: PacketId,
-    /// The IP datagram, header first; or the ARP message.
+    /// The IPv4 datagram with its header, or the ARP message.
     pub bytes: Vec<u8>,
 }
 
 impl Packet {
-    /// Returns a new packet of a role to the neighbor `to`; with [`Mac::ZERO`], ARP finds the neighbor.
+    /// Returns a new IPv4 packet of a role to the neighbor `to`. If `to` is [`Mac::ZERO`], ARP finds the neighbor.
     pub const fn new(to: Mac, bytes: Vec<u8>) -> Self {
         Self { link: Frame::to(to), id: PacketId::NEW, bytes }
     }
@@ -92,13 +93,14 @@ impl fmt::Debug for Packet {
     }
 }
 
-/// Why a packet was dropped. There is no "other": every drop has a specific reason.
+/// The reason why a packet was dropped, for example `no_route`. There is no "other": every drop has a specific reason.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reason(pub &'static str);
 
 impl Reason {
-    /// Returns the number of this reason where a name does not fit, for example in a kernel map: the 32-bit FNV-1a hash
-    /// of its name. It is the same in every build. A test ensures that all reasons have different numbers.
+    /// Returns a number for this reason, for places without room for its name, such as a kernel map. The number is the
+    /// 32-bit FNV-1a hash of the name, so it is the same in every build. A test ensures that all reasons have different
+    /// numbers.
     pub const fn code(self) -> u32 {
         let (bytes, mut hash, mut at) = (self.0.as_bytes(), 0x811c_9dc5_u32, 0);
         while at < bytes.len() {

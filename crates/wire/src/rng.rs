@@ -1,10 +1,9 @@
-//! Random numbers, as an argument. A role is given an [`Rng`] when it is created; nothing else in a pure crate is
-//! random.
+//! Random numbers. A pure crate has no other source of randomness than an [`Rng`] that it is given.
 
-/// A random number generator that is forked by name, so that a new role does not change the numbers of another.
+/// A random number generator that is forked by name, so that a new role does not change the numbers of other roles.
 ///
-/// `SplitMix64` (Steele, Lea, Flood 2014). Its state is eight bytes, because a million idle hosts each have one. It is
-/// not for secrets.
+/// The algorithm is `SplitMix64` (Steele, Lea, Flood 2014). Its state has only eight bytes, because each of a million
+/// idle hosts has one. Do not use it for secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rng(u64);
 
@@ -14,7 +13,7 @@ impl Rng {
         Self(seed)
     }
 
-    /// Returns the generator for `name`. The same name gives the same numbers.
+    /// Returns a generator for `name`. Equal generators return equal generators for the same name.
     #[must_use]
     pub fn fork(&self, name: &str) -> Self {
         let mut child = Self(self.0 ^ 0x5bd1_e995_7b93_1c4d);
@@ -41,7 +40,7 @@ const fn mix(mut x: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The first outputs of the published generator for seed 1234567.
+    /// The first outputs for the seed 1234567 are those of the published generator.
     #[test]
     fn the_published_sequence() {
         let mut rng = Rng::new(1_234_567);

@@ -3,28 +3,30 @@
 
 use core::time::Duration;
 
-/// The most doublings. Any base reaches its maximum before.
+/// The largest number of doublings: a factor of 65,536.
 const MAX_SHIFT: u32 = 16;
 
-/// The limits of an estimator.
+/// The parameters of an [`Rto`], in which TCP and SCTP differ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RtoBounds {
-    /// The time-out before there is a sample (RFC 6298, 2.1; RFC 9260, C1).
+    /// The time-out before the first sample (RFC 6298, rule 2.1; RFC 9260, rule C1).
     pub initial: Duration,
-    /// The smallest time-out (RFC 6298, 2.4; RFC 9260, C6).
+    /// The smallest time-out after a sample (RFC 6298, rule 2.4; RFC 9260, rule C6).
     pub min: Duration,
-    /// The largest time-out, backed off or not (RFC 6298, 2.5; RFC 9260, C7). At least `min`.
+    /// The largest time-out, backed off or not (RFC 6298, rule 2.5; RFC 9260, rule C7). A value below `min` counts as
+    /// `min`.
     pub max: Duration,
-    /// K: the factor of the variance (RFC 6298, 2.2: 4).
+    /// The factor K of `RTTVAR` in the time-out. It is 4 in RFC 6298, rule 2.2.
     pub variances: u32,
-    /// G: the minimum of K times the variance (RFC 6298, 2.3).
+    /// The clock granularity G: the smallest value of K times `RTTVAR` in the time-out (RFC 6298, rule 2.3).
     pub granularity: Duration,
-    /// The minimum of the variance itself (RFC 9260, section 6.3.1, G1). RFC 6298 has none.
+    /// The smallest value of `RTTVAR` (RFC 9260, section 6.3.1, rule G1). It is zero for RFC 6298.
     pub least_variance: Duration,
 }
 
-/// The estimator. Its caller must not give it the round trip of retransmitted data (Karn's algorithm: RFC 6298,
-/// section 3; RFC 9260, C5), unless timestamps show which transmission was acknowledged.
+/// The retransmission time-out of one path, estimated from round-trip times. The caller must not give it the round trip
+/// of retransmitted data, unless timestamps show which transmission was acknowledged (Karn's algorithm: RFC 6298,
+/// section 3; RFC 9260, rule C5).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rto {
     smoothed: Option<(Duration, Duration)>,
@@ -40,21 +42,23 @@ impl Rto {
         Self { smoothed: None, base: bounds.initial.min(bounds.max), shift: 0, bounds }
     }
 
-    /// Returns an estimator with the values that another host measured (RFC 6298, 2.3).
+    /// Returns an estimator that begins with the `SRTT` and `RTTVAR` that another host measured. The time-out follows
+    /// from them (RFC 6298, rule 2.3).
     pub fn measured(bounds: RtoBounds, srtt: Duration, rttvar: Duration) -> Self {
         let mut rto = Self::new(bounds);
         rto.keep(srtt, rttvar);
         rto
     }
 
-    /// Undoes the last doubling (RFC 6069, section 4, step 7). Returns whether there was one.
+    /// Undoes the last doubling of the time-out (RFC 6069, section 4, step 7). Returns false if there is none to undo.
     pub const fn take_back(&mut self) -> bool {
         let any = self.shift > 0;
         self.shift = self.shift.saturating_sub(1);
         any
     }
 
-    /// Takes a round-trip time and ends the back-off (RFC 6298, 2.2, 2.3 and the end of section 5; RFC 9260, C2, C3).
+    /// Takes a measured round-trip time, and ends the back-off (RFC 6298, rules 2.2 and 2.3 and the end of section 5;
+    /// RFC 9260, rules C2 and C3).
     pub fn sample(&mut self, rtt: Duration) {
         self.sample_of(rtt, 1);
     }
@@ -80,36 +84,38 @@ impl Rto {
         self.base = (srtt + granularity.max(rttvar.saturating_mul(variances))).clamp(min, max);
     }
 
-    /// Takes over the state of another host: smoothed round trip and its variance, base and doublings.
+    /// Continues from the state of another estimator: `SRTT` and `RTTVAR`, the time-out without doublings, and the
+    /// number of doublings.
     pub fn restore(&mut self, smoothed: Option<(Duration, Duration)>, base: Duration, doublings: u32) {
         self.smoothed = smoothed;
         self.base = base.min(self.bounds.max);
         self.shift = doublings.min(MAX_SHIFT);
     }
 
-    /// Doubles the time-out (RFC 6298, 5.5; RFC 9260, section 6.3.3, E2).
+    /// Doubles the time-out, at most to its maximum (RFC 6298, rule 5.5; RFC 9260, section 6.3.3, rule E2).
     pub fn back_off(&mut self) {
         self.shift = (self.shift + 1).min(MAX_SHIFT);
     }
 
-    /// Raises the number of doublings to at least `doublings`, which were made elsewhere.
+    /// Raises the number of doublings to at least `doublings`, for example to keep the back-off after a change of the
+    /// route.
     pub fn back_off_to(&mut self, doublings: u32) {
         self.shift = self.shift.max(doublings.min(MAX_SHIFT));
     }
 
-    /// Raises the base to at least `base` and ends the back-off, because an expected sample is missing (RFC 6298,
-    /// 5.7).
+    /// Raises the time-out without doublings to at least `base`, and ends the back-off. TCP needs it after the time-out
+    /// of a SYN, because the handshake then gives no sample (RFC 6298, rule 5.7).
     pub fn at_least(&mut self, base: Duration) {
         self.base = self.base.max(base).min(self.bounds.max);
         self.shift = 0;
     }
 
-    /// Returns the time-out with all doublings.
+    /// Returns the time-out with all doublings, at most the maximum.
     pub fn current(&self) -> Duration {
         self.after(self.shift)
     }
 
-    /// Returns the time-out after `doublings` doublings of the base.
+    /// Returns the time-out after `doublings` doublings, at most the maximum.
     pub fn after(&self, doublings: u32) -> Duration {
         self.base.saturating_mul(1 << doublings.min(MAX_SHIFT)).min(self.bounds.max)
     }
@@ -180,7 +186,8 @@ mod tests {
         let mut floor = Rto::new(RtoBounds { min: ms(1000), ..TCP });
         floor.sample(ms(1));
         assert_eq!(floor.current(), ms(1000));
-        // RFC 6298 adds one clock tick to the round trip, RFC 9260 adds four times a variance of one tick.
+        // On a steady path, RFC 6298 adds one clock tick to the round trip. RFC 9260 adds four times an `RTTVAR` of one
+        // tick.
         for (bounds, expected) in [(TCP, 101), (SCTP, 104)] {
             let mut steady = Rto::new(bounds);
             (0..100).for_each(|_| steady.sample(ms(100)));
@@ -196,7 +203,7 @@ mod tests {
         assert_eq!(rto.current(), ms(3000));
     }
 
-    /// RFC 7323, appendix G: four samples in a round trip weigh about as much as one.
+    /// Four samples of one round trip weigh about as much as one sample (RFC 7323, appendix G).
     #[test]
     fn samples_that_share_a_round_trip_weigh_less() {
         let (mut one, mut four) = (Rto::new(TCP), Rto::new(TCP));

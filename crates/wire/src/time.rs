@@ -1,18 +1,18 @@
-//! Two kinds of time, never mixed: [`Instant`] for everything that is measured or waited for, [`WallTime`] for what
-//! peers compare over the network.
+//! Two kinds of time, never mixed: [`Instant`] for everything that is measured or waited for, and [`WallTime`] for
+//! times that peers compare over the network.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Sub};
 use core::time::Duration;
 
-/// Nanoseconds since the run began. On Linux: since the t0 of the lab on `CLOCK_BOOTTIME`.
+/// Nanoseconds since the begin of the run. On Linux, they are counted by `CLOCK_BOOTTIME`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(pub u64);
 
 impl Instant {
     /// The begin of the run.
     pub const ZERO: Self = Self(0);
-    /// Later than any event: a timer that is not set.
+    /// Later than any event, for a timer that is not set.
     pub const NEVER: Self = Self(u64::MAX);
 
     /// Returns the instant `ms` milliseconds after the begin of the run.
@@ -20,12 +20,12 @@ impl Instant {
         Self(ms * 1_000_000)
     }
 
-    /// Returns the time since `earlier`; zero if that is later than this.
+    /// Returns the time from `earlier` to this instant, or zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// Returns the earlier of two instants, where `None` is never.
+    /// Returns the earlier of two instants. `None` means never.
     pub const fn sooner(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         match (one, other) {
             (Some(a), Some(b)) => Some(if a.0 <= b.0 { a } else { b }),
@@ -59,7 +59,7 @@ impl Sub for Instant {
     }
 }
 
-/// Limited to the begin of the run.
+/// Subtracts a span. The result is never before the begin of the run.
 impl Sub<Duration> for Instant {
     type Output = Self;
     fn sub(self, span: Duration) -> Self {
@@ -98,7 +98,8 @@ impl WallTime {
         Self(self.0.saturating_add(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)))
     }
 
-    /// Returns the NTP 32.32 timestamp. The era is dropped, as on the wire (RFC 5905, section 6).
+    /// Returns the NTP timestamp: seconds in the upper 32 bits, and units of 2^-32 s in the lower 32 bits. The era is
+    /// not part of it (RFC 5905, section 6).
     pub fn to_ntp(self) -> u64 {
         let (secs, nanos) = (self.0.div_euclid(1_000_000_000), self.0.rem_euclid(1_000_000_000));
         let fraction = ((nanos.cast_unsigned()) << 32) / 1_000_000_000;

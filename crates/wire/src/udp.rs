@@ -8,7 +8,7 @@ use core::net::{Ipv4Addr, SocketAddrV4};
 /// The length of the header in bytes.
 pub const HEADER: usize = 8;
 
-/// A datagram's ports and payload.
+/// The ports and the payload of a UDP datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Datagram<'a> {
     /// The sender's port.
@@ -20,8 +20,8 @@ pub struct Datagram<'a> {
 }
 
 impl<'a> Datagram<'a> {
-    /// Parses the datagram in `bytes`, an IP payload from `src` to `dst`. Fails if it is truncated or its checksum is
-    /// wrong.
+    /// Parses the datagram in `bytes`, an IP payload from `src` to `dst`. Fails if the datagram is truncated, or if its
+    /// length or checksum is wrong.
     pub fn parse(bytes: &'a [u8], src: Ipv4Addr, dst: Ipv4Addr) -> Result<Self, Malformed> {
         let mut r = Reader::new(bytes, Malformed("udp_truncated"));
         let (src_port, dst_port) = (r.u16()?, r.u16()?);
@@ -30,7 +30,7 @@ impl<'a> Datagram<'a> {
         let payload_len = len.checked_sub(HEADER).ok_or(Malformed("udp_length"))?;
         let payload = r.take(payload_len)?;
         let covered = bytes.get(..len).unwrap_or_default();
-        // Zero: the sender did not compute a checksum.
+        // Zero means that the sender did not compute a checksum (RFC 768).
         if sum != 0 && Checksum::of_pseudo_header(src, dst, ipv4::UDP, len as u16).add(covered).finish() != 0
         {
             return Err(Malformed("udp_checksum"));
@@ -39,7 +39,7 @@ impl<'a> Datagram<'a> {
     }
 }
 
-/// Returns an IPv4 datagram that carries `payload` from one socket to another.
+/// Returns the IPv4 datagram that carries the UDP payload `payload` from `src` to `dst`.
 pub fn packet(src: SocketAddrV4, dst: SocketAddrV4, payload: &[u8]) -> Vec<u8> {
     let len = (HEADER + payload.len()) as u16;
     let mut out = Vec::with_capacity(usize::from(len));

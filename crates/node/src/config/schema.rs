@@ -1,11 +1,10 @@
 //! JSON Schemas (draft 2020-12) of values that are written as text, for editors.
 //!
-//! They are for `#[schemars(schema_with = "...")]`, and have the names of the functions in `#[serde(deserialize_with =
-//! "...")]`.
+//! The functions are for `#[schemars(schema_with = "...")]` on fields that have a `#[serde(deserialize_with = "...")]`.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-/// Returns the schema of a duration: [`super::span`].
+/// Returns the schema of a duration as [`super::span`] reads it, for example `5ms`.
 pub fn span(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "string",
@@ -14,17 +13,17 @@ pub fn span(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Returns the schema of a list of durations: [`super::spans`].
+/// Returns the schema of a list of durations as [`super::spans`] reads it.
 pub fn spans(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "array", "items": span(generator) })
 }
 
-/// Returns the schema of a value with a text form: [`super::text`].
+/// Returns the schema of any text, for values that [`super::text`] reads.
 pub fn text(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string" })
 }
 
-/// Returns the schema of a key in hexadecimal.
+/// Returns the schema of an authentication key: an even number of hexadecimal digits.
 pub fn key(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "pattern": "^([0-9a-fA-F]{2})+$" })
 }

@@ -1,4 +1,4 @@
-//! A home agent and a foreign agent on one node, both on port 434: each passes on what is for the other.
+//! A home agent and a foreign agent on one node, both on port 434: each passes on the messages for the other agent.
 
 use crate::teller::{Moment, datagram, said};
 use node::{Input, Listen, Node, Outbox, Proto, Role, Value, reason};
@@ -6,11 +6,11 @@ use wire::{Instant, Ipv4Addr};
 
 const OWN: [u8; 4] = [10, 0, 0, 1];
 
-/// A role that answers its own messages, and passes on all others.
+/// An agent that answers the messages for it, and passes on all others.
 #[derive(Debug)]
 struct Agent {
     name: &'static str,
-    /// Its messages and their answers.
+    /// The messages for this agent, each with its answer.
     takes: &'static [(&'static str, &'static str)],
 }
 

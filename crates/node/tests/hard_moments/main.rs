@@ -1,6 +1,7 @@
-//! Difficult situations of protocols that are not built yet, or not completely: can they be expressed with the types
-//! of the core? Each file here has a small role that implements only what the situation needs. Each file in
-//! `transcripts/` is a script with the output of a real node. `docs/hard-moments.md` has the results.
+//! Difficult situations of protocols that are not built yet, or not completely. The tests show that the types of the
+//! core can express them.
+//! Each file here has a small role that implements only what its situation needs. Each file in `transcripts/` is a
+//! script with the output of a real node. `docs/hard-moments.md` has the results.
 //!
 //! With `WAYFARE_BLESS=1` in the environment the output is recorded again. Commit it only if you can explain every
 //! line that changed.
@@ -33,7 +34,7 @@ transcripts! {
     a_reverse_tunnel_is_checked_by_the_table: "reverse-by-table" of reverse::by_table();
 }
 
-/// Tests the comparison itself: what is missing from a transcript is produced again.
+/// A transcript without the output lines must differ from the complete one, and the run must produce these lines again.
 #[test]
 fn a_transcript_that_tells_something_else_is_not_equal() {
     let told = fs::read_to_string(folder().join("agents-on-one-port.txt")).unwrap();

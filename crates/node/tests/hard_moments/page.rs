@@ -27,9 +27,10 @@ fn route(action: Action, lifetime: Lifetime) -> Route {
     Route { action, lifetime }
 }
 
-// --- in the network ----------------------------------------------------------------------------------------------------
+// --- in the network --------------------------------------------------------------------------------------------------
 
-/// Routes are in the table. The paging cache is a map in the role, because only packets without a route need it.
+/// A base station or router. Its routes are in the table. Its paging cache is a map in the role, because only packets
+/// without a route need it.
 #[derive(Debug)]
 struct Station {
     has_cache: bool,
@@ -49,8 +50,8 @@ impl Station {
         out.route(RouteKey::all(DOWNWARD), route(Action::Punt, Lifetime::Permanent));
     }
 
-    /// Handles an update: `route` sets both mappings, `paging` only that of the paging cache. It is forwarded to the
-    /// gateway.
+    /// Handles an update: `route` sets both mappings, `paging` only that of the paging cache. The update is forwarded
+    /// to the gateway.
     fn update(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let (host, came) = (ends(&packet).0, Hop::mac(rx.iface, packet.link.src));
         if said(&packet) == "route" {
@@ -61,14 +62,14 @@ impl Station {
         out.send(Iface(1), Packet { link: wire::Frame::to(mac(0)), ..packet });
     }
 
-    /// Pages the host: no route leads to it.
+    /// Pages the destination of a packet, because no route leads to it.
     fn page(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let to = |hop: Hop| match hop.to {
             node::NextHop::Mac(mac) => mac,
             _ => Mac::BROADCAST,
         };
         if !self.has_cache {
-            // A copy to each downlink neighbor. All copies have the identity of the received packet.
+            // Each downlink neighbor gets a copy. All copies have the identity of the received packet.
             for hop in [hop(2, 1), hop(3, 2)] {
                 out.send(hop.iface, Packet { link: wire::Frame::to(to(hop)), ..packet.clone() });
             }
@@ -97,8 +98,8 @@ impl Role for Station {
                 PuntReason::Action => self.page(now, rx, packet, out),
                 _ => out.discard(rx.iface, packet, Reason("uplink_no_mapping")),
             },
-            // Data refreshed the route. The paging mapping is now valid for its time-out after the last use of the
-            // route.
+            // The route has ended. The paging mapping is valid for its time-out after the last use of the route,
+            // because data refreshed the route.
             Input::Idle(key, used) => {
                 out.route(key, None);
                 let host = key.dst.address();
@@ -127,17 +128,17 @@ pub(crate) const fn station(has_cache: bool) -> Moment {
     Moment { interfaces: &["up", "left", "right"], parties: PARTIES, node: make }
 }
 
-// --- the host ----------------------------------------------------------------------------------------------------------
+// --- the host --------------------------------------------------------------------------------------------------------
 
 const ACTIVE: Duration = Duration::from_millis(100);
 
-/// While idle, it is given the packets that it sends and receives. While active, the table handles both, and reports
-/// when they are unused.
+/// The mobile host. While it is idle, the role receives all packets from and to the host. While it is active, the table
+/// forwards them, and the node reports when a route is unused.
 #[derive(Debug, Default)]
 struct Mobile {
-    /// Keys that were reported as unused, and since when.
+    /// The keys of the routes that were reported as unused, with their last use.
     resting: BTreeMap<RouteKey, Instant>,
-    /// When both were set.
+    /// When both routes were set.
     armed: Instant,
 }
 
@@ -153,7 +154,7 @@ impl Mobile {
         out.route(inward(), route(Action::Punt, Lifetime::Permanent));
     }
 
-    /// Sets both at once, so that they are reported at the same instant if neither is used.
+    /// Sets both routes at the same instant, so that they are reported at the same instant if neither is used.
     fn arm(&mut self, now: Instant, out: &mut Outbox) {
         self.armed = now;
         self.resting.clear();

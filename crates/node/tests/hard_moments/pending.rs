@@ -25,7 +25,8 @@ const PARTIES: &[(&str, [u8; 4])] = &[
 ];
 const UP: Iface = Iface(1);
 const AIR: Iface = Iface(2);
-/// The most packets that a visitor receives before it is registered; few, so that the script reaches the limit.
+/// The largest number of packets that a visitor receives before it is registered. It is small, so that the script
+/// reaches the limit.
 const MOST: u32 = 2;
 const PENDING: Duration = Duration::from_secs(7);
 
@@ -49,7 +50,7 @@ fn deliver(mut packet: Packet, to: Mac, out: &mut Outbox) {
     out.send(AIR, Packet { link: Frame::to(to), ..packet });
 }
 
-// --- the new agent -----------------------------------------------------------------------------------------------------
+// --- the new agent ---------------------------------------------------------------------------------------------------
 
 #[derive(Debug, Default)]
 struct NewAgent {
@@ -66,7 +67,7 @@ impl NewAgent {
                 self.pending = Some((packet.link.src, 0));
                 let lifetime = Lifetime::Until(now + PENDING);
                 out.route(visitor, Route { action: Action::Punt, lifetime });
-                // Both are sent at once: the update does not wait for the home agent.
+                // Both messages are sent at once: the update does not wait for the home agent.
                 out.send_routed(tell("update", OLD));
                 out.send_routed(tell("request", HOME));
             }
@@ -129,16 +130,17 @@ pub(crate) const fn new_agent() -> Moment {
     Moment { interfaces: &["up", "air"], parties: PARTIES, node }
 }
 
-// --- the last agent ----------------------------------------------------------------------------------------------------
+// --- the last agent --------------------------------------------------------------------------------------------------
 
-/// An agent with one visitor from the start. It is given each packet for the visitor, of which it keeps a copy.
+/// An agent with one visitor from the start. It receives each packet for the visitor, and keeps a copy of the last one.
 #[derive(Debug, Default)]
 struct LastAgent {
     kept: Option<Packet>,
 }
 
 impl LastAgent {
-    /// The visitor has left: packets to it are tunneled from now on, and the copy is sent first.
+    /// Handles the update of the new agent: the visitor has left. Packets to the visitor are tunneled from now on, and
+    /// the copy is sent first.
     fn update(&mut self, out: &mut Outbox) {
         let (src, dst) = (OLD.into(), NEW.into());
         let action = Action::Tunnel(Encap { src, dst, mtu: 1480 });
@@ -166,7 +168,7 @@ impl Role for LastAgent {
                 out.route(RouteKey::to(VISITORS, MOBILE.into()), route);
             }
             Input::Packet(rx, packet) if rx.tunnel.is_some() => {
-                // The older copy is discarded, so that the ledger sees how it ends.
+                // The older copy is discarded, so that its end is in the ledger.
                 if let Some(old) = self.kept.replace(packet.clone()) {
                     out.discard(rx.iface, old, Reason("kept_no_longer"));
                 }

@@ -1,5 +1,5 @@
-//! Reverse tunneling at the home agent (RFC 3024, section 5): a packet out of a tunnel is accepted only if the
-//! tunnel's entry is the care-of address of the packet's source.
+//! Reverse tunneling at the home agent (RFC 3024): a packet out of a tunnel is accepted only if the tunnel's entry is
+//! the care-of address of the packet's source.
 
 use crate::teller::{Moment, mac};
 use node::{Action, Class, Hop, Input, Lifetime, Node, Outbox, Role, Route, RouteKey, Value};
@@ -12,7 +12,7 @@ const NEIGHBOR: u8 = 1;
 const NOT_BOUND: Reason = Reason("not_bound");
 const ALL: Class = Class::CLOSED;
 
-/// What checks the source.
+/// The part of the node that checks the source: the role, or only the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum By {
     Role,
@@ -43,8 +43,8 @@ impl Home {
         out.route(RouteKey::all(ALL), forever(Action::Drop(NOT_BOUND)));
         match self.by {
             By::Role => out.route(of_mobile(ALL), forever(Action::Punt)),
-            // A separate class for this one tunnel. Packets of other hosts in it match only the default route of the
-            // class.
+            // The tunnel from the care-of address has a separate class. Packets of other hosts out of it match only the
+            // default route of the class, which drops them.
             By::Table => {
                 let one = Class(ALL.0 + 1);
                 out.route(RouteKey { src: care_of, ..to_us }, forever(Action::Open(one)));

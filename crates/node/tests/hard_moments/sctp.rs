@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Packet, Prefix, Reason, SocketAddrV4};
 
 const SCTP: Transport = Transport::Role("sctp");
-/// Here, SCTP in UDP (RFC 6951).
+/// The port of SCTP in UDP (RFC 6951).
 const PORT: u16 = 9899;
 const FIRST: [u8; 4] = [10, 1, 0, 7];
 const SECOND: [u8; 4] = [10, 2, 0, 7];
@@ -58,13 +58,13 @@ impl Role for Program {
     }
 }
 
-/// One association, open from the start, with room for three chunks.
+/// The transport, with one association. It is open from the start, with credit for three chunks.
 #[derive(Debug)]
 struct Sctp {
     user: Option<StreamId>,
     own: Ipv4Addr,
     outstanding: VecDeque<u8>,
-    /// Whether a change of address waits for its acknowledgment.
+    /// Whether a change of address waits for its acknowledgment (ASCONF-ACK).
     asks: bool,
     due: Option<Instant>,
 }
@@ -83,7 +83,7 @@ impl Sctp {
     fn send_all(&mut self, now: Instant, out: &mut Outbox) {
         self.due = (self.asks || !self.outstanding.is_empty()).then(|| now + T3);
         if self.asks {
-            // Nothing else may be sent from an address that is not acknowledged (RFC 5061, section 5.3).
+            // Before the new address is acknowledged, only the ASCONF may be sent from it (RFC 5061, section 5.3).
             return self.say("asconf-for-first:add,primary,delete", out);
         }
         for chunk in &self.outstanding {
@@ -103,7 +103,7 @@ impl Sctp {
                 self.due = self.due.filter(|_| !self.outstanding.is_empty() || self.asks);
             }
             Some(("heartbeat", nonce)) => {
-                // From the address that was probed, whichever is in use.
+                // The answer is sent from the address that was probed, even if another one is in use.
                 out.send_routed(datagram(&format!("heard-{nonce}"), ends(&packet).1, ends(&packet).0, PORT));
             }
             Some(("asconf", "ack")) if self.asks => {
@@ -149,7 +149,8 @@ impl Role for Sctp {
             }
             Input::Timeout if self.due.is_some_and(|due| due <= now) => self.send_all(now, out),
             Input::Packet(rx, packet) => self.packet(now, rx, packet, out),
-            // The first link is lost before the second was announced: one message changes both, from the new address.
+            // The first link is lost before the second address was announced. One message adds the second address and
+            // deletes the first; it is sent from the second.
             Input::Link(Iface(1), Link::Down(_)) => {
                 let link = "10.2.0.0/24".parse().unwrap();
                 out.add_address(Iface(2), InterfaceAddress { address: SECOND.into(), link });

@@ -2,14 +2,15 @@
 //!
 //! ```text
 //! 10ms from air mn data-1 mn > cn             a datagram arrives from a neighbor
-//! 10ms from up rt data-1 cn > mn in ha > fa   the same, in a tunnel
+//! 10ms from up rt data-1 cn > mn in ha > fa   a datagram arrives in a tunnel
 //! 10ms send data-1 mn > cn                    this host's own stack sends a datagram
 //! 10ms command VERB                           a command of the operator
 //! 10ms down air                               an interface goes down
 //! 10ms wait                                   no input; timers run
 //! ```
 //!
-//! A datagram is UDP, and its name is its payload. A port other than 9 follows the address.
+//! Each datagram is UDP, and its name is its payload. The address can be followed by a port, for example `mn:434`; the
+//! default is 9.
 
 use node::config::parse_span;
 use node::{
@@ -31,18 +32,18 @@ pub(crate) struct Moment {
     pub(crate) node: fn() -> Node,
 }
 
-/// Returns the link address of a party: its number in the list.
+/// Returns the link address of the party with this index in the list.
 pub(crate) const fn mac(number: u8) -> Mac {
     Mac([2, 0, 0, 0, 0, number])
 }
 
-/// Returns a datagram from a role: its name, source, destination, and the port of both.
+/// Returns a new datagram of a role: its name is `says`, and both ends have the same `port`.
 pub(crate) fn datagram(says: &str, src: Ipv4Addr, dst: Ipv4Addr, port: u16) -> Packet {
     let ends = [src, dst].map(|address| SocketAddrV4::new(address, port));
     Packet::new(Mac::ZERO, udp::packet(ends[0], ends[1], says.as_bytes()))
 }
 
-/// Returns the name of a datagram.
+/// Returns the name of a UDP datagram, or an empty text for another packet.
 pub(crate) fn said(packet: &Packet) -> String {
     let text = || {
         let (header, payload) = Header::parse(&packet.bytes).ok()?;
@@ -52,12 +53,12 @@ pub(crate) fn said(packet: &Packet) -> String {
     text().unwrap_or_default()
 }
 
-/// Returns the source and destination of a packet.
+/// Returns the source and destination address of a packet.
 pub(crate) fn ends(packet: &Packet) -> (Ipv4Addr, Ipv4Addr) {
     ipv4::addresses(&packet.bytes).unwrap()
 }
 
-/// Returns the script with the node's acts. Acts that the script contains already are replaced.
+/// Returns the script with the node's acts. They replace the acts that the script already contains.
 pub(crate) fn tell(script: &str, moment: &Moment) -> String {
     Teller {
         text: String::new(),
@@ -152,7 +153,7 @@ impl Teller {
         }
     }
 
-    /// Returns an address and the port after it.
+    /// Returns the address and the port of an end, for example of `mn` or `mn:434`.
     fn end(&self, text: &str) -> (Ipv4Addr, u16) {
         let (name, port) = text.split_once(':').unwrap_or((text, "9"));
         let (_, address) = self.parties.iter().find(|(party, _)| *party == name).unwrap();

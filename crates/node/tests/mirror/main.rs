@@ -1,9 +1,9 @@
 //! A node with a data path beside it decides like a node alone.
 //!
-//! Random steps go to two nodes with the same roles. The first is alone: it receives every packet. The second has a
-//! mirror, and packets go to its twin ([`twin::Twin`]): maps of bytes that only the mirror's acts and the twin's own uses
-//! change. After each step both nodes and the twin must decide alike on many packets, and the roles of both nodes must
-//! have been notified of the same ends of lifetimes.
+//! Random steps go to two nodes with the same roles. The first node is alone: it receives every packet. The second node
+//! has a mirror, and packets go to its twin ([`twin::Twin`]). The twin has maps of bytes, which change only by the
+//! mirror's acts and the uses of routes. After each step, both nodes and the twin must decide alike on many packets.
+//! The roles of both nodes must have been notified of the same ends of lifetimes.
 //!
 //! Each [`Defect`] is a mistake of a driver or a data path. The comparison must find it.
 
@@ -28,25 +28,25 @@ use wire::{
 
 const STEPS: usize = 3000;
 const SEEDS: u64 = 8;
-/// Packets on which all must decide alike, after each step.
+/// The number of random packets on which both nodes and the twin must decide alike, after each step.
 const PACKETS: usize = 12;
 
 /// A mistake of the driver or of the data path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Defect {
-    /// The end of a lifetime removes nothing.
+    /// The driver does not remove a route from the data path when its lifetime ends.
     Expiry,
-    /// Routes to links are not set.
+    /// The driver does not set the routes to the links of interfaces.
     Connected,
-    /// Routes of the operator are not set.
+    /// The driver does not set the routes of the operator.
     Operator,
-    /// Removed routes remain.
+    /// The driver does not remove a route that a role removed.
     Removal,
-    /// Removed policies remain.
+    /// The driver does not remove a policy that a role removed.
     Policy,
-    /// Addresses of the host are not known.
+    /// The driver does not pass on the addresses of the host.
     Address,
-    /// MTUs of interfaces are not known.
+    /// The driver does not pass on the MTUs of the interfaces.
     Mtu,
     /// The data path does not record uses.
     Use,
@@ -186,7 +186,7 @@ impl Side {
         self.handle(now, Input::Failed(&Fault { role: RoleId(0), act, why: "no".into() }));
     }
 
-    /// Returns the ends of lifetimes of which its roles were notified since the last call.
+    /// Returns the ends of lifetimes of which the roles were notified since the last call.
     fn ended(&self) -> Vec<(usize, RouteKey, Instant)> {
         let of = |(role, shared): (usize, &Arc<Mutex<Shared>>)| {
             let ended = std::mem::take(&mut shared.lock().unwrap().ended);
@@ -202,7 +202,7 @@ fn mac(iface: Iface) -> Mac {
     Mac([2, 0, 0, 0, 9, iface.0 as u8])
 }
 
-/// What happened in a run. A run in which little happens proves nothing.
+/// The number of events of each kind in a run. A run with few events proves nothing.
 #[derive(Clone, Copy, Default, Debug)]
 struct Counts {
     acts: usize,
@@ -249,7 +249,7 @@ impl Pair {
         self.defect == Some(defect)
     }
 
-    /// Executes random steps. Returns what differed first.
+    /// Executes random steps. Returns the counts, or the first difference as an error.
     fn run(mut self) -> Result<Counts, String> {
         self.mirror()?;
         for number in 0..STEPS {
@@ -277,7 +277,8 @@ impl Pair {
         self.compare()
     }
 
-    /// Gives time-outs that are due: always if only acts end the twin's routes, otherwise sometimes too late.
+    /// Gives both nodes the time-outs that are due. A twin that reads the clock can end routes itself, so for it a
+    /// time-out is sometimes late.
     fn time_out(&mut self) -> Result<(), String> {
         if self.reads_clock && self.choices.below(3) == 0 {
             return Ok(());
@@ -306,7 +307,7 @@ impl Pair {
         }
     }
 
-    /// Executes the acts of the mirror.
+    /// Passes the acts of the mirror to the twin, except those that the driver's defect loses.
     fn mirror(&mut self) -> Result<(), String> {
         while let Some(act) = self.beside.node.next_mirror_act() {
             self.counts.acts += 1;
@@ -317,7 +318,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Counts what an act is about. Returns whether the driver has a defect because of which it loses this act.
+    /// Counts an act by its kind. Returns whether the driver loses it because of the defect under test.
     fn loses(&mut self, act: &MirrorAct) -> bool {
         let defect = match act {
             MirrorAct::Route(_, Some((found, _))) if found.owner == RoleId::NODE => {
@@ -346,7 +347,7 @@ impl Pair {
         self.has(defect)
     }
 
-    /// Compares decisions on random packets. Some of the packets then arrive.
+    /// Compares the decisions about random packets. Each packet then arrives at the first node and at the twin.
     fn compare(&mut self) -> Result<(), String> {
         for _ in 0..PACKETS {
             self.ask();
@@ -366,8 +367,8 @@ impl Pair {
         Ok(())
     }
 
-    /// Gives a packet to the node alone, and to the twin. The twin forwards to link addresses, and drops; all other
-    /// packets it gives to its node, which has the neighbor cache, the tunnels and the roles.
+    /// Gives a packet to the first node, and to the twin. The twin forwards packets to link addresses, and drops
+    /// packets. It gives all others to its node, which has the neighbor cache, the tunnels and the roles.
     fn arrive(&mut self, arrival: Arrival, verdict: &Verdict) {
         self.counts.refreshed += usize::from(verdict.used[0].is_some());
         self.counts.watched += usize::from(verdict.used[1].is_some());
@@ -394,8 +395,8 @@ impl Pair {
     }
 }
 
-/// Compares the verdict of the twin with that of both nodes. The numbers of entries are the second node's; those of the
-/// first may differ, because lifetimes that end together may end in another order.
+/// Compares the verdict of the twin with those of both nodes. The twin has the numbers of entries of the second node.
+/// Those of the first node may differ, because lifetimes that end together may end in another order.
 fn agree(twin: &Verdict, alone: &Verdict, beside: &Verdict) -> Result<(), String> {
     let mut expected = *alone;
     for (own, other) in expected.used.iter_mut().zip(twin.used) {

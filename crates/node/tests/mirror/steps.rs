@@ -1,5 +1,5 @@
-//! Random steps: what roles and the operator request, links, and packets. All are drawn from small sets, so that routes
-//! replace each other, and packets meet them.
+//! Random steps: requests of roles and of the operator, changes of links, and packets. All are drawn from small sets,
+//! so that routes often replace each other, and packets often match a route.
 
 use node::{
     Action, Class, Encap, Hop, IngressPolicy, InterfaceAddress, Lifetime, NextHop, Port, Route, RouteKey,
@@ -15,7 +15,7 @@ pub(crate) const ROLES: u64 = 2;
 /// The class of the routes that a check looks up.
 const MAPPED: Class = Class(2);
 
-/// What a role requests.
+/// A request of a role.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Request {
     Route(RouteKey, Option<Route>),
@@ -23,7 +23,7 @@ pub(crate) enum Request {
     Address(Iface, InterfaceAddress, bool),
 }
 
-/// One step.
+/// One random step of the test.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     /// A role makes a request.
@@ -36,20 +36,20 @@ pub(crate) enum Step {
     Refused(Iface, InterfaceAddress),
     /// An interface comes up with this MTU, or goes down.
     Link(Iface, Option<u16>),
-    /// Time passes.
+    /// The clock advances by this time.
     Time(Duration),
     /// The data path is loaded again: the driver asks for all uses, and fills new maps.
     Reload,
 }
 
-/// A packet and where it arrives.
+/// A packet, and the port at which it arrives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) port: Port,
     pub(crate) packet: Datagram,
 }
 
-/// The random choices.
+/// The generator of random steps and packets.
 pub(crate) struct Choices(pub(crate) Rng);
 
 impl Choices {
@@ -131,7 +131,7 @@ impl Choices {
     fn request(&mut self, now: Instant) -> Request {
         match self.below(12) {
             0..=3 => {
-                // As a base station maps a mobile host.
+                // The route is a mapping, as a base station sets it for a mobile host.
                 let host = self.address();
                 let action = Action::Forward(Hop::mac(iface_of(host), neighbor_of(host)));
                 let lifetime = Lifetime::SoftState(Duration::from_millis(500 + self.below(3000)));
@@ -192,12 +192,12 @@ impl Choices {
     }
 }
 
-/// The interface behind which a host usually is.
+/// Returns the interface from which packets of a host usually arrive.
 fn iface_of(host: Ipv4Addr) -> Iface {
     Iface(1 + u16::from(host.octets()[2]) % IFACES)
 }
 
-/// The link address that a host usually has.
+/// Returns the link address that a host usually has.
 fn neighbor_of(host: Ipv4Addr) -> Mac {
     let [_, b, c, d] = host.octets();
     Mac([2, 0, 1, b, c, d])

@@ -1,5 +1,5 @@
-//! A data path beside the node, as a kernel would have it: it has nothing but the bytes of its maps, which only the acts of
-//! the mirror and its own uses change.
+//! A data path beside the node, as a kernel would have it. It has only the bytes of its maps, which change by the acts
+//! of the mirror and by the uses of routes.
 
 use node::MirrorAct;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,16 +7,16 @@ use table::map::{MapKey, MapPolicy, MapPort, MapRoute, tag};
 use table::{Class, Found, IngressPolicy, Port, RoleId, RouteKey, Rules, Verdict};
 use wire::{Iface, Instant, Ipv4Addr, Reason};
 
-/// Maps from bytes to bytes.
+/// The data path: its rules are maps from bytes to bytes.
 #[derive(Default)]
 pub(crate) struct Twin {
     routes: BTreeMap<[u8; MapKey::SIZE], [u8; MapRoute::SIZE]>,
     policies: BTreeMap<[u8; MapPort::SIZE], [u8; MapPolicy::SIZE]>,
     addresses: BTreeSet<[u8; 4]>,
     mtus: BTreeMap<[u8; 2], [u8; 2]>,
-    /// The reasons by number. They are the driver's: it needs them to count the drops of the data path.
+    /// The drop reasons by their number. The driver has them too, to count the drops of the data path.
     reasons: BTreeMap<u32, Reason>,
-    /// Whether it compares lifetimes with the clock. If not, only the acts end a route.
+    /// Whether the twin compares lifetimes with the clock. If not, only acts of the mirror end a route.
     reads_clock: bool,
 }
 
@@ -25,7 +25,8 @@ impl Twin {
         Self { reads_clock, ..Self::default() }
     }
 
-    /// Executes an act. Returns an error if it removes an entry that does not exist.
+    /// Applies an act. Returns an error if the act removes an entry that does not exist, or adds an address that
+    /// exists.
     pub(crate) fn apply(&mut self, act: MirrorAct) -> Result<(), String> {
         let is_known = match act {
             MirrorAct::Route(key, Some((found, used))) => {
@@ -55,8 +56,8 @@ impl Twin {
         if is_known { Ok(()) } else { Err(format!("an act without an entry: {act:?}")) }
     }
 
-    /// Records the uses of a verdict, as a program in a kernel does. Returns the routes whose use must be reported at once:
-    /// those whose owner may have been notified that they are idle.
+    /// Records the uses of a verdict, as a program in a kernel does. Returns the routes whose use must be reported at
+    /// once, because their owners may have been notified that they are idle.
     pub(crate) fn record(&mut self, now: Instant, verdict: &Verdict) -> Vec<RouteKey> {
         let mut reports = Vec::new();
         for entry in verdict.used.into_iter().flatten() {
@@ -72,7 +73,7 @@ impl Twin {
         reports
     }
 
-    /// Returns the last use of a route.
+    /// Returns the last use of the route with a key, or `None` if there is no such route.
     pub(crate) fn last_use(&self, key: &RouteKey) -> Option<Instant> {
         let bytes = self.routes.get(&MapKey::new(key).to_bytes())?;
         Some(Instant(MapRoute::from_bytes(*bytes).used))
@@ -90,7 +91,7 @@ impl Twin {
         (!has_ended).then_some(found)
     }
 
-    /// Returns the shapes of its keys, most specific first: both prefix lengths, and whether a class is given.
+    /// Returns the shapes of the keys, most specific first: both prefix lengths, and whether a class is given.
     fn shapes(&self) -> Vec<(u8, u8, bool)> {
         let of = |bytes: &[u8; MapKey::SIZE]| {
             let key = MapKey::from_bytes(*bytes);
