@@ -1,4 +1,4 @@
-//! Each assertion of the simulator can fail.
+//! Tests that each assertion of the simulator can fail.
 
 use super::*;
 use link::{Faults, WireSpec};
