@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-/// The list ends in a family that every renderer has.
+/// The font families. Every renderer has the last one.
 const FONTS: &str = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif";
 
-/// A drawing that grows downward; `finish` sets its height.
+/// A drawing of fixed width. `finish` sets its height.
 #[derive(Debug)]
 pub(crate) struct Svg {
     width: f64,
@@ -19,13 +19,13 @@ pub(crate) struct Text {
     pub(crate) colour: &'static str,
     pub(crate) anchor: Anchor,
     pub(crate) bold: bool,
-    /// A white rim, for text on top of lines.
+    /// Whether the text has a white rim, for text on top of lines.
     pub(crate) halo: bool,
-    /// Rotated, to be read from bottom to top.
+    /// Whether the text is rotated, to be read from bottom to top.
     pub(crate) upward: bool,
 }
 
-/// The end of a text that is at its position.
+/// The part of a text that is at its position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Anchor {
     Start,
@@ -64,7 +64,7 @@ impl Svg {
         Self { width, body: String::new() }
     }
 
-    /// `style` has SVG attributes. It is not escaped, because it comes from this crate only.
+    /// Draws a rectangle. `style` has SVG attributes. It is not escaped, because it comes from this crate only.
     pub(crate) fn rect(&mut self, [x, y, width, height]: [f64; 4], style: &str) {
         let [x, y, width, height] = [x, y, width, height].map(num);
         self.put(format_args!(r#"<rect x="{x}" y="{y}" width="{width}" height="{height}" {style}/>"#));
@@ -80,7 +80,7 @@ impl Svg {
         self.put(format_args!(r#"<circle cx="{x}" cy="{y}" r="{radius}" {style}/>"#));
     }
 
-    /// Draws a dot of this diameter at each place, as one element, which is smaller than one circle each.
+    /// Draws a dot of this diameter at each place. All dots are one element, which is smaller than one circle for each.
     pub(crate) fn dots(&mut self, places: &[[f64; 2]], diameter: f64, colour: &str) {
         if places.is_empty() {
             return;
@@ -133,7 +133,7 @@ impl Svg {
         self.put(format_args!("</g>"));
     }
 
-    /// Returns the file. `title` and `about` are its name and its description for screen readers.
+    /// Returns the text of the SVG file. `title` and `about` are its name and its description for screen readers.
     pub(crate) fn finish(self, height: f64, title: &str, about: &str) -> String {
         let [width, height] = [self.width, height].map(num);
         format!(
@@ -160,7 +160,7 @@ impl Svg {
     }
 }
 
-/// A coordinate with at most two decimals, the same on every machine, never `NaN` or `-0`.
+/// Formats a coordinate with at most two decimals. The text is the same on every machine, and never `NaN` or `-0`.
 pub(crate) fn num(value: f64) -> String {
     if !value.is_finite() {
         return "0".to_owned();
@@ -193,7 +193,7 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
-/// An upper estimate of the width of `text`, for the widest font of the list. It serves to keep texts apart.
+/// Returns an upper estimate of the width of regular `text`, for the widest font of the list. It keeps texts apart.
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     let em: f64 = text
         .chars()

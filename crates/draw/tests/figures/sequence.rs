@@ -5,7 +5,7 @@ use crate::figures::svg::{assert_sound, save};
 use draw::{Counts, Handoff, Mark, MarkKind, Noticed, Owner, SequenceFigure, SideBySideFigure, Step};
 use wire::{Duration, Instant};
 
-/// The panels below the overviews: each begins after a heading with a handoff's number.
+/// Returns the panels below the overviews. Each begins after a heading with a handoff's number.
 fn panels(svg: &str) -> Vec<&str> {
     let bold = |line: &str| line.contains("font-weight=\"bold\"") && line.contains(" s: ");
     let starts: Vec<usize> = svg.lines().enumerate().filter(|(_, line)| bold(line)).map(|(i, _)| i).collect();
@@ -100,7 +100,7 @@ fn marks_have_the_colour_of_their_path_and_losses_are_red() {
     let svg = figure.svg();
     assert!(svg.contains(">to 10.0.0.2<") && svg.contains("fill=\"#7a4fd0\""), "the legend has the path");
     assert_eq!(svg.matches("stroke=\"#7a4fd0\"").count(), 1, "a ring: {svg}");
-    // Two strokes, and two in the legend.
+    // A cross has two strokes. One cross is in the panel, and one in the legend.
     assert_eq!(svg.matches("stroke=\"#cc0000\"").count(), 4, "{svg}");
 }
 
@@ -251,7 +251,7 @@ fn two_runs_are_beside_each_other_with_the_same_scales() {
     let run = |length: u64| {
         let mut figure = samples::one_handoff();
         figure.handoffs = vec![handoff(1, 4000, "hard b2->b3", &[(Owner::Link, length)])];
-        // More losses than the panel shows: the number of the table is written.
+        // The handoff has more losses than the panel shows. The text must contain the number of all losses.
         figure.handoffs[0].costs[0].lost = (0..47).map(|i| ms(4000 + i)).collect();
         figure
     };
