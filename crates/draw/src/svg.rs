@@ -88,7 +88,7 @@ impl Svg {
         let mut path = String::new();
         for [x, y] in places {
             // Writing to a `String` cannot fail.
-            let _ = write!(path, "M{:.1} {:.1}h0", tame(*x), tame(*y));
+            let _ = write!(path, "M{} {}h0", tenths(*x), tenths(*y));
         }
         let style =
             format!(r#"fill="none" stroke="{colour}" stroke-width="{diameter}" stroke-linecap="round""#);
@@ -170,9 +170,10 @@ pub(crate) fn num(value: f64) -> String {
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// A finite number that is not `-0`.
-fn tame(value: f64) -> f64 {
-    if value.is_finite() { value + 0.0 } else { 0.0 }
+/// Formats a coordinate with one decimal. The text is never `NaN`, an infinity or `-0.0`.
+fn tenths(value: f64) -> String {
+    let text = format!("{:.1}", if value.is_finite() { value } else { 0.0 });
+    if text == "-0.0" { "0.0".to_owned() } else { text }
 }
 
 /// Escapes text for XML content or an attribute value. Characters that XML 1.0 does not allow become U+FFFD.
@@ -246,6 +247,14 @@ mod tests {
             assert_eq!(num(value), text);
         }
         assert_eq!(num(f64::INFINITY), "0");
+    }
+
+    #[test]
+    fn dots_have_no_negative_zero() {
+        let mut svg = Svg::new(10.0);
+        svg.dots(&[[-0.04, f64::NAN], [-0.06, 2.0]], 1.0, "#000000");
+        let text = svg.finish(10.0, "", "");
+        assert!(text.contains(r#"d="M0.0 0.0h0M-0.1 2.0h0""#), "{text}");
     }
 
     #[test]
