@@ -68,7 +68,7 @@ pub struct Seen<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// The packet's interface index is out of range.
-    #[error("packet at interface {interface}, but the capture has {known}")]
+    #[error("the interface index of a packet is {interface}, and must be less than {known}")]
     UnknownInterface {
         /// The packet's interface index.
         interface: usize,
@@ -278,7 +278,7 @@ mod tests {
     fn an_interface_that_is_not_there_is_refused() {
         let mut capture = Capture::new(&interfaces(), WallTime(0), Snap::default());
         let refused = capture.packet(&seen(2, 0, &[0; 60])).unwrap_err();
-        assert_eq!(refused.to_string(), "packet at interface 2, but the capture has 2");
+        assert_eq!(refused.to_string(), "the interface index of a packet is 2, and must be less than 2");
     }
 
     #[test]

@@ -357,7 +357,7 @@ impl PointFigure {
     fn notes(&self, nested: bool) -> String {
         let mut notes = vec![self.caption.as_str()];
         if self.has_both() {
-            notes.push("Simulator and Linux are drawn 4 pixels left and right of their x.");
+            notes.push("Points of the simulator are drawn 4 pixels left of their x, those of Linux 4 pixels right of it.");
         }
         if nested {
             notes.push("If markers overlap, each larger one belongs to another series.");

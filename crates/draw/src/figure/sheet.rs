@@ -43,7 +43,7 @@ impl SequenceFigure {
         let mut notes = vec![self.caption.clone()];
         for handoff in self.handoffs.iter().filter(|handoff| handoff.costs.is_empty()).take(8) {
             notes.push(format!(
-                "Handoff {} ({}): not measured, no flow of {}.",
+                "Handoff {} ({}) is not measured, because {} has no flow.",
                 handoff.number, handoff.label, handoff.host
             ));
         }

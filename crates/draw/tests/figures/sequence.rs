@@ -66,7 +66,9 @@ fn each_handoff_has_a_panel_for_its_host_with_its_flow_alone() {
 fn a_handoff_without_a_flow_is_not_measured() {
     let mut figure = samples::small_sequence();
     figure.handoffs[0].costs.clear();
-    assert!(figure.svg().contains(">Handoff 1 (hard b2-&gt;b3): not measured, no flow of mobile.<"));
+    assert!(
+        figure.svg().contains(">Handoff 1 (hard b2-&gt;b3) is not measured, because mobile has no flow.<")
+    );
 }
 
 #[test]
