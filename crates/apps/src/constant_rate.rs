@@ -49,11 +49,11 @@ impl ConstantRate {
     /// Returns a sender with this configuration. Fails if `rate` or `size` is out of range.
     pub fn new(config: ConstantRateConfig) -> Result<Self, ConfigError> {
         if !(1..=FASTEST).contains(&config.rate) {
-            let problem = format!("allowed: 1 to {FASTEST} datagrams a second; it is {}", config.rate);
+            let problem = format!("must be 1 to {FASTEST} datagrams per second, and is {}", config.rate);
             return Err(ConfigError::new("rate", problem));
         }
         if !(8..=1472).contains(&config.size) {
-            return Err(ConfigError::new("size", "allowed: 8 bytes (the number) to 1472 bytes (one packet)"));
+            return Err(ConfigError::new("size", "must be 8 bytes (the number) to 1472 bytes (one packet)"));
         }
         Ok(Self { config, sent: 0, open: false, failed: None })
     }

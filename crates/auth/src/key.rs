@@ -54,9 +54,11 @@ impl fmt::Display for ParseKeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a key has two hexadecimal digits for each byte, without spaces; ")?;
         match self {
-            Self::Empty => f.write_str("this one is empty"),
-            Self::OddLength { characters } => write!(f, "this one has an odd number of them, {characters}"),
-            Self::NotHex { position } => write!(f, "character {position} of this one is not such a digit"),
+            Self::Empty => f.write_str("this text is empty"),
+            Self::OddLength { characters } => write!(f, "this text has {characters} digits, an odd number"),
+            Self::NotHex { position } => {
+                write!(f, "character {position} of this text is not a hexadecimal digit")
+            }
         }
     }
 }

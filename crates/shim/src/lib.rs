@@ -3,8 +3,8 @@
 //! be opened, and then executes the original `connect` (see the crate `client` for what follows).
 //!
 //! A program may call `connect` at any point and with any locks held. So this library neither allocates nor takes a
-//! lock, and has no table of descriptors that `dup`, `fork` or `exec` could invalidate. `wayfare exec --help` lists the
-//! calls that it cannot intercept.
+//! lock, and has no table of descriptors that `dup`, `fork` or `exec` could invalidate. `wayfare exec --help` lists what
+//! it cannot intercept.
 
 use client::{Name, PATH, POLICY, Policy, SOCKET, TRANSPORT, announce};
 use libc::{c_int, sockaddr, sockaddr_in, socklen_t};

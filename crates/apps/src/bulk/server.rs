@@ -29,7 +29,7 @@ pub struct BulkServerConfig {
     pub duration: Option<Duration>,
 }
 
-/// The role of a bulk server. It sets the mark `served` or `client_lost` at the end of each client.
+/// The role of a bulk server. It sends the same pattern to each client.
 #[derive(Debug)]
 pub struct BulkServer {
     config: BulkServerConfig,

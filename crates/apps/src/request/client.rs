@@ -91,7 +91,7 @@ impl RequestClient {
         if !(HEAD..=LONGEST).contains(&config.question) {
             return Err(ConfigError::new(
                 "question",
-                format!("allowed: {HEAD} bytes (its head) to {LONGEST} bytes"),
+                format!("must be {HEAD} (the head of a question) to {LONGEST} bytes"),
             ));
         }
         if !(1..=LONGEST).contains(&config.answer) {
