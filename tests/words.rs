@@ -5,8 +5,8 @@ use std::iter::Peekable;
 use std::path::Path;
 use std::str::Chars;
 
-/// A banned phrase, and what to write instead. In a phrase, `*` ends the begin of a word, and `|` is the end of a
-/// clause.
+/// Banned phrases, each with what to write instead. In a phrase, a word that ends in `*` means all words with this
+/// begin, and `|` is the end of a clause.
 const BANNED: &[(&str, &str)] = &[
     ("longer than nothing", "greater than zero"),
     ("for who", "name the host, role or user"),
@@ -69,13 +69,14 @@ const BANNED: &[(&str, &str)] = &[
     ("new leg", "new path"),
 ];
 
-/// Meanings of a banned word that are the field's own: the whole phrase may be written.
+/// Phrases that may be written although they contain a banned word, because they are terms of the field or of the
+/// project.
 const ALLOWED: &[&str] = &[
     // A term of `compare`, which the glossary defines.
     "told apart",
-    // The user with this name.
+    // The name of a user on Linux.
     "user nobody",
-    // The format of transcripts.
+    // Texts of transcripts.
     "told when unused",
     "tell the program",
     // A verb of the scripts of transcripts.
@@ -97,7 +98,7 @@ const EXEMPT: &[(&str, &str)] = &[
     ("scenarios/compare/course.toml", "its text is part of a digest in docs/agreement.linux.json"),
 ];
 
-/// A word in lower case without punctuation around it, and its line. `ends`: a clause ends behind it.
+/// A word in lower case without punctuation around it, and its line. `ends` is whether a clause ends behind the word.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Word {
     line: usize,
@@ -105,7 +106,7 @@ struct Word {
     ends: bool,
 }
 
-/// Text of a comment, a message or a page. Words of different pieces form no phrase.
+/// The words of one comment, message or paragraph. Words of different pieces form no phrase.
 type Piece = Vec<Word>;
 
 /// Splits text into words. Code spans and placeholders of formats are no words.
@@ -205,7 +206,7 @@ fn rest_of_line(chars: &mut Peekable<Chars<'_>>) -> String {
     std::iter::from_fn(|| chars.next_if(|c| *c != '\n')).collect()
 }
 
-/// Reads until `is_end`, whose first argument is whether the character before is an escape.
+/// Reads characters until `is_end` is true. Its first argument is whether a backslash before the character escapes it.
 fn string(chars: &mut Peekable<Chars<'_>>, is_end: impl Fn(bool, char) -> bool) -> String {
     let (mut text, mut escaped) = (String::new(), false);
     for c in chars.by_ref() {
@@ -413,8 +414,8 @@ fn a_phrase_over_two_lines_is_found_and_a_name_is_none() {
 
 // --- one noun, one type ------------------------------------------------------------------------------------------------
 
-/// Nouns that name one type each, so that a reader who knows the type knows it everywhere. Each has the crate that
-/// defines it; without a crate, no type has this name, because several did.
+/// Nouns that may name only one type each. Each has the crate that defines the type. A noun without a crate may name no
+/// type, because several types had this name.
 ///
 /// `Message` is an exception: each protocol and format may have its own one.
 const NOUNS: &[(&str, Option<&str>)] = &[

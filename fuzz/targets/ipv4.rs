@@ -1,4 +1,4 @@
-//! IPv4 headers: what is read is written back and read the same, and a hop keeps it readable.
+//! IPv4 headers: a header that is read must be written and read again as the same, also after its TTL was decremented.
 
 use fuzz::set_checksum;
 use wire::ipv4::{self, Header};
@@ -6,7 +6,7 @@ use wire::ipv4::{self, Header};
 /// Runs the target on one input.
 pub(crate) fn run(bytes: &[u8]) {
     check(bytes);
-    // A fuzzer does not find correct checksums, so this sets them.
+    // A fuzzer does not find correct checksums, so they are set here.
     let mut corrected = bytes.to_vec();
     let header_len = usize::from(bytes.first().map_or(0, |first| first & 15)) * 4;
     if let Some(header) = corrected.get_mut(..header_len) {

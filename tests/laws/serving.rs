@@ -1,4 +1,4 @@
-//! Law 8: the events of streams that a role serves, and small roles that keep or violate it.
+//! Law 8: the events of streams that a role serves, and small roles that keep or violate this law.
 
 use crate::laws::player::{Post, Step, Talk, rx};
 use node::stream::OwnedStreamEvent;
@@ -52,7 +52,7 @@ impl Served {
     }
 }
 
-/// How a [`Server`] behaves.
+/// The behavior of a [`Server`]: it keeps law 8, or violates it in one way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Manner {
     Good,
@@ -66,7 +66,7 @@ pub(crate) enum Manner {
 #[derive(Debug)]
 pub(crate) struct Server {
     manner: Manner,
-    /// The bytes written, and the bytes that a `Read` asks for.
+    /// For each stream, the bytes that were written and not read, and the number of bytes that a `Read` requests.
     streams: BTreeMap<StreamId, (Vec<u8>, Option<usize>)>,
     accepted: u32,
 }

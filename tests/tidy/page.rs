@@ -1,4 +1,4 @@
-//! The crates, their sizes and their arrows, and the page that shows them.
+//! Checks the sizes of the crates, and that ARCHITECTURE.md shows the crates and their dependencies.
 
 use super::source::{is_test, product_lines};
 use super::{crates, dependencies, files, has_extension, none, read, root};

@@ -3,7 +3,7 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// Returns the product code of a file. Lines stay lines.
+/// Returns the product code of a file, line by line.
 pub(crate) fn product(text: &str) -> String {
     without_tests(&code(text))
 }
