@@ -310,13 +310,13 @@ impl Display for Doubt {
             }
             Self::Late { process, p99_us, alone_us } => write!(
                 f,
-                "timing: 1 % of frames were handled more than {p99_us:.0} us late by {process} (allowed: {}){}",
+                "timing: 1 % of frames were handled more than {p99_us:.0} us late by {process} (allowed: {} us){}",
                 LATENESS_BOUND.as_micros(),
                 alone(*alone_us, "(99 %)")
             ),
             Self::MachineLate { late, processes, p99_us, alone_us } => write!(
                 f,
-                "timing: the machine was late: {late} of {processes} processes handled 1 % of frames up to {p99_us:.0} us late (allowed: {}){}",
+                "timing: the machine was late: {late} of {processes} processes handled 1 % of frames up to {p99_us:.0} us late (allowed: {} us){}",
                 LATENESS_BOUND.as_micros(),
                 alone(Some(*alone_us), "(99 %)")
             ),
@@ -503,7 +503,7 @@ mod tests {
     #[test]
     fn a_doubt_about_time_tells_the_lateness_of_the_machine_from_that_of_a_process() {
         let late = |alone_us| Doubt::Late { process: "b1".to_owned(), p99_us: 3100.0, alone_us }.to_string();
-        let bare = "timing: 1 % of frames were handled more than 3100 us late by b1 (allowed: 2000)";
+        let bare = "timing: 1 % of frames were handled more than 3100 us late by b1 (allowed: 2000 us)";
         assert_eq!(late(None), bare);
         let machine =
             "; this machine was late by 0.2 ms (99 %) without any daemon, in the 0.2 s after the run";
