@@ -177,7 +177,7 @@ fn an_idle_host_of_a_tree_announces_itself() {
     let settings = ["tree.hosts=10", "tree.fan_out=[2, 2]", "duration=10s", "tree.host.role=[]"];
     let outcome = recorder::run::simulate(plan_of("scale/cellular-ip", &settings)).unwrap();
     trusted(&outcome);
-    // Three at the begin, and one 3, 6 and 9 s after the last of these. All hosts begin before 900 ms.
+    // Each host sends three at the start, and one 3, 6 and 9 s after the last of these. All hosts begin before 900 ms.
     assert_eq!((outcome.ledger.sent, outcome.ledger.delivered), (10 * 6, 10 * 6));
 }
 

@@ -20,7 +20,7 @@ struct Move {
     /// The delay of the wire to the correspondent, in microseconds. `wire` has further keys of that wire, as TOML.
     delay: u64,
     wire: &'static str,
-    /// The begin of the download, in milliseconds.
+    /// The start of the download, in milliseconds.
     start: u64,
     here: [Vec<(u64, u64)>; 2],
     mobile: &'static str,
@@ -123,14 +123,14 @@ struct Run {
 }
 
 impl Run {
-    /// Returns the longest time between two reads until all was read, and its begin, in milliseconds.
+    /// Returns the longest time between two reads until all was read, and its start, in milliseconds.
     fn worst(&self) -> (u64, u64) {
         let read: u64 = self.outcome.records.iter().filter_map(|record| record.what.read()).sum();
         assert_eq!(read, self.bytes, "the last was read at {:?} ms", self.reads.last());
         self.reads.windows(2).map(|two| (two[1] - two[0], two[0])).max().unwrap()
     }
 
-    /// Returns the times after `from` without a read that are longer than time-outs explain. Each has its begin, its
+    /// Returns the times after `from` without a read that are longer than time-outs explain. Each has its start, its
     /// length, and the explained time, in milliseconds. `rest` is an allowance beside time-outs, a delayed
     /// acknowledgment and a few packets.
     ///

@@ -5,8 +5,8 @@ use std::iter::Peekable;
 use std::path::Path;
 use std::str::Chars;
 
-/// Banned phrases, each with what to write instead. In a phrase, a word that ends in `*` means all words with this
-/// begin, and `|` is the end of a clause.
+/// Banned phrases, each with what to write instead. In a phrase, a word that ends in `*` means all words that start with
+/// the part before the `*`, and `|` is the end of a clause.
 const BANNED: &[(&str, &str)] = &[
     ("longer than nothing", "greater than zero"),
     ("for who", "name the host, role or user"),

@@ -10,7 +10,7 @@ use node::{FailedAct, PuntReason, StreamId, StreamOp, Transport, Value};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::{Cell, Duration, EtherType, Frame, Iface, Instant, Mac, Packet, PacketId, WallTime};
 
-/// The wall clock at the begin of a script: 2000-01-01 00:00 UTC.
+/// The wall clock at the start of a script: 2000-01-01 00:00 UTC.
 pub(crate) const WALL: WallTime = WallTime(946_684_800_000_000_000);
 
 /// The inputs that a script can give to a role.

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 use wire::{Cell, Iface, Instant, Mac, Packet, PacketId, Prefix, WallTime};
 
-/// The wall clock at the begin of a script: 2000-01-01 00:00 UTC.
+/// The wall clock at the start of a script: 2000-01-01 00:00 UTC.
 pub(crate) const WALL: WallTime = WallTime(946_684_800_000_000_000);
 
 /// What differs between protocols: the nodes, and the texts of packets and operations.

@@ -50,7 +50,7 @@ pub(crate) struct Socket {
     lingers: bool,
     /// The traced values when the socket was last served, if the profile traces connections.
     pub(crate) watch: Option<Box<Watch>>,
-    /// The bytes that a relay sends first: those staged at the begin, and then those in its pipe.
+    /// The bytes that a relay sends first: those staged at the start, and then those in its pipe.
     staged: VecDeque<u8>,
     /// The capacity of the relay's pipe to this socket, in bytes.
     pipe: usize,

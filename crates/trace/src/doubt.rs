@@ -227,7 +227,7 @@ pub enum Doubt {
         handoff: Option<usize>,
         /// The number of the flow, from 1.
         flow: usize,
-        /// The begin of the outage, in seconds of the run.
+        /// The start of the outage, in seconds of the run.
         from_s: f64,
         /// The length of the unexplained part, in milliseconds.
         part_ms: f64,
@@ -236,7 +236,7 @@ pub enum Doubt {
     },
     /// A handoff began and the radio moved, but the path was never cut.
     Uncut {
-        /// The begin of the handoff, in seconds of the run.
+        /// The start of the handoff, in seconds of the run.
         begun_s: f64,
     },
     /// A role of a simulated host did not come to rest: it caused further input to itself without end.

@@ -23,7 +23,7 @@ impl HostId {
 /// One record of a run: what happened at a host, and when.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Record {
-    /// The instant of the run, in nanoseconds since its begin.
+    /// The instant of the run, in nanoseconds since its start.
     pub at: Instant,
     /// The host at which it happened. For a change of a link, this is the host at which the scenario's plan records it.
     pub host: HostId,

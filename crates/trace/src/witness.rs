@@ -20,7 +20,7 @@ pub trait Witness {
     /// Is called when a link has duplicated a frame: `more` copies beyond the first one are on the link now.
     fn doubled(&mut self, _packet: PacketId, _more: u8) {}
 
-    /// Is called at the begin of a run and after each event, when all immediate results of the event are recorded. Each
+    /// Is called at the start of a run and after each event, when all immediate results of the event are recorded. Each
     /// copy that the event made of a packet was reported before.
     fn settled(&mut self) {}
 

@@ -72,7 +72,7 @@ fn byte_at(offset: u64) -> u8 {
     (word(offset / 8) >> (offset % 8 * 8)) as u8
 }
 
-/// Returns the number of bytes from `offset` to the begin of the next word; 0 if a word begins at `offset`.
+/// Returns the number of bytes from `offset` to the start of the next word; 0 if a word begins at `offset`.
 const fn partial(offset: u64) -> usize {
     (offset.wrapping_neg() % 8) as usize
 }

@@ -28,7 +28,7 @@ pub(super) const HOLE: &str = "#d9d9d9";
 pub struct Band {
     /// The cause of this part.
     pub owner: Owner,
-    /// The begin of this part.
+    /// The start of this part.
     pub from: Instant,
     /// The end of this part.
     pub to: Instant,
@@ -104,7 +104,7 @@ impl Handoff {
         format!("{} {} {} at {:.3} s", self.number, self.host, self.label, self.at.as_secs_f64())
     }
 
-    /// Returns the begin and the end of a handoff with its outage. It begins with the decision, or with an earlier
+    /// Returns the start and the end of a handoff with its outage. It begins with the decision, or with an earlier
     /// first band. It ends with the cut, or with a later end of the last band.
     pub(super) fn span(&self, cost: &Cost) -> (Instant, Instant) {
         let from = cost.outage.iter().map(|band| band.from).fold(self.at, Instant::min);
@@ -121,9 +121,9 @@ impl Handoff {
 /// A step of a protocol, from a message to its answer or at an instant; or an event of the scenario with its duration.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Step {
-    /// The begin of the step.
+    /// The start of the step.
     pub from: Instant,
-    /// The end of the step; equal to the begin if the step has no duration.
+    /// The end of the step; equal to the start if the step has no duration.
     pub to: Instant,
     /// The name of the host that moves. It is empty for an event of the scenario, which is drawn for all hosts.
     pub host: String,
@@ -136,7 +136,7 @@ pub struct Step {
 pub struct HoleBand {
     /// The flow, as an index into [`SequenceFigure::flows`].
     pub flow: usize,
-    /// The begin of the outage.
+    /// The start of the outage.
     pub from: Instant,
     /// The end of the outage; `None` if no new data arrived until the end of the run.
     pub to: Option<Instant>,

@@ -71,7 +71,7 @@ pub struct TimePanel {
 pub struct TimeWindow {
     /// The title above the panels of the window.
     pub title: String,
-    /// The begin of the window.
+    /// The start of the window.
     pub from: Instant,
     /// The end of the window.
     pub until: Instant,

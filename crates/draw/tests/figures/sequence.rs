@@ -129,7 +129,7 @@ fn steps_of_the_protocol_are_in_rows_below_the_panels() {
     );
     assert!(
         add.iter().zip(&update).all(|(add, update)| (*update - add - 15.0).abs() < 1e-6),
-        "by their begin: {svg}"
+        "by their start: {svg}"
     );
     assert_eq!(svg.matches(">11 ms<").count(), 2, "{svg}");
     assert!(figure.csv().contains("\nstep,,mobile,,,,,0.001000000,0.003000000,ADD\n"));
