@@ -460,10 +460,10 @@ fn whoever_was_away_while_the_other_moved_finds_it() {
     let runs = [
         ("both are away for 5 s", [gone; 2], [gone + 5 * S; 2], String::new(), 0),
         ("one is away for 15 s", [gone; 2], [gone + 15 * S, back], String::new(), 0),
-        ("the other is", [gone; 2], [back, gone + 15 * S], String::new(), 0),
+        ("the other is away for 15 s", [gone; 2], [back, gone + 15 * S], String::new(), 0),
         ("one goes while the other is away", [gone, 6 * S], [9 * S, 6 * S + 1], String::new(), 0),
-        ("the other goes", [6 * S, gone], [6 * S + 1, 9 * S], String::new(), 0),
-        // Until 8.5 s, and then until an update is repeated, which takes 4 s.
+        ("the other goes while the first is away", [6 * S, gone], [6 * S + 1, 9 * S], String::new(), 0),
+        // The location manager cannot be reached until 8.5 s. Then up to 4 s pass until an update is repeated.
         ("no registration says where they are", [gone; 2], [back; 2], cut, 4500 + 4000),
     ];
     for (what, lost, found, more, late) in runs {

@@ -6,7 +6,7 @@ use node::{Effect, Input, Outbox, PuntReason, Role, StreamEvent, StreamId, Strea
 use std::collections::BTreeMap;
 use wire::{Instant, Mac, PacketId};
 
-/// The open streams that a role serves. Each has the bytes that its last `Read` still asks for; 0 means none.
+/// The open streams that a role serves. Each has the number of bytes that its last `Read` still requests; 0 means none.
 #[derive(Debug, Default)]
 pub(crate) struct Served {
     open: BTreeMap<StreamId, usize>,

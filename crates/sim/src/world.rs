@@ -35,7 +35,7 @@ pub struct Run<W = Vec<Record>> {
 pub struct Stopped {
     /// The instant in the run.
     pub at: Instant,
-    /// The host.
+    /// The host that kept causing work for itself.
     pub host: HostId,
     /// The role that did not come to rest; `node` if it was the node itself.
     pub role: &'static str,
@@ -210,7 +210,7 @@ impl<W: Witness> World<W> {
     /// those of another host.
     pub(crate) fn happen(&mut self, event: FutureEvent) {
         let is_done = self.out.first_act().is_none() && self.output.is_empty();
-        assert!(is_done || self.stopped.is_some(), "what an earlier event caused is not done");
+        assert!(is_done || self.stopped.is_some(), "an earlier event has results that were not executed");
         match event {
             FutureEvent::Due(host) => self.due(host),
             FutureEvent::Land(flight, packet) => self.land(&flight, packet),
