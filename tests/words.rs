@@ -98,7 +98,7 @@ const EXEMPT: &[(&str, &str)] = &[
     ("scenarios/compare/course.toml", "its text is part of a digest in docs/agreement.linux.json"),
 ];
 
-/// A word in lower case without punctuation around it, and its line. `ends` is whether a clause ends behind the word.
+/// A word in lower case without punctuation around it, and its line. `ends` is whether a clause ends after the word.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Word {
     line: usize,
@@ -109,7 +109,7 @@ struct Word {
 /// The words of one comment, message or paragraph. Words of different pieces form no phrase.
 type Piece = Vec<Word>;
 
-/// Splits text into words. Code spans and placeholders of formats are no words.
+/// Splits text into words. Code spans and placeholders of formats are not words.
 fn words(text: &str, first_line: usize) -> Piece {
     let mut piece = Piece::new();
     for (line, text) in (first_line..).zip(text.lines()) {
@@ -158,7 +158,7 @@ fn prose(line: &str) -> String {
     out
 }
 
-/// Returns the comments and the messages of Rust source. A string without a space is a name and no message.
+/// Returns the comments and the messages of Rust source. A string without a space is a name, not a message.
 fn pieces_of_rust(text: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut comment: Option<(usize, String)> = None;
@@ -219,7 +219,7 @@ fn string(chars: &mut Peekable<Chars<'_>>, is_end: impl Fn(bool, char) -> bool) 
     text
 }
 
-/// Reads a raw string behind its `r`; `None` if it is a raw identifier.
+/// Reads a raw string after its `r`; `None` if it is a raw identifier.
 fn raw_string(chars: &mut Peekable<Chars<'_>>) -> Option<String> {
     let hashes = std::iter::from_fn(|| chars.next_if_eq(&'#')).count();
     chars.next_if_eq(&'"')?;
@@ -232,7 +232,7 @@ fn raw_string(chars: &mut Peekable<Chars<'_>>) -> Option<String> {
     Some(text)
 }
 
-/// Skips a character literal behind its first quote, or the quote of a lifetime.
+/// Skips the rest of a character literal after its first quote, or the quote of a lifetime.
 fn character(chars: &mut Peekable<Chars<'_>>) {
     let mut ahead = chars.clone();
     let length = match ahead.next() {

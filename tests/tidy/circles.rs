@@ -1,7 +1,7 @@
 //! Checks that no files of a crate refer to each other in a circle.
 //!
 //! A file refers to another one by a path: `crate::a::B`, `super::c()`, or `c::d` for a submodule. A path that
-//! leads through a re-export counts as a reference to the file that has the item. A re-export itself is no reference,
+//! leads through a re-export counts as a reference to the file that has the item. A re-export itself is not one,
 //! so a `mod.rs` that only declares and re-exports is in no circle.
 //!
 //! A reference from a file to a module that contains it does not count. So a folder may divide one type's methods
@@ -33,7 +33,7 @@ struct Graph {
     files: BTreeMap<Module, String>,
     /// The product code of each module.
     code: BTreeMap<Module, String>,
-    /// For each module, its re-exports: the name, and the path behind it.
+    /// For each module, its re-exports: the name, and the path to which it refers.
     exports: BTreeMap<Module, BTreeMap<String, Vec<String>>>,
 }
 
@@ -186,7 +186,7 @@ fn uses(code: &str) -> Vec<(bool, Vec<String>)> {
     found
 }
 
-/// Returns whether the word `use` at this place begins its line, behind nothing but a visibility.
+/// Returns whether the word `use` at this place begins its line, apart from a visibility before it.
 fn is_declaration(statement: &str, at: usize) -> bool {
     let line = statement[..at].rsplit('\n').next().unwrap_or_default().trim();
     line.is_empty()

@@ -460,7 +460,8 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// Whether a socket's local address is one of the host's own, or is explicitly foreign.
+    /// Returns whether an operation may use its local address: it names none, or the address is unspecified, the host's
+    /// own, or explicitly foreign.
     fn may_bind(&self, host: HostId, op: &StreamOp) -> bool {
         let (StreamOp::Open { local: Some(local), foreign: false, .. }
         | StreamOp::Listen { local, foreign: false, .. }) = op

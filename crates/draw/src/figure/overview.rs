@@ -61,8 +61,8 @@ pub(super) fn draw_all(svg: &mut Svg, figure: &SequenceFigure, top: f64) -> Draw
     drawn
 }
 
-/// Chooses the flows that have a panel: first those with handoffs, then those with most packets. The result is in the
-/// order of the figure.
+/// Chooses the flows that have a panel: first those with handoffs, then those with the most packets. The result is in
+/// the order of the figure.
 fn choose(figure: &SequenceFigure) -> Vec<usize> {
     let mut chosen: Vec<usize> = (0..figure.flows.len()).collect();
     let concerned = |flow: usize| figure.handoffs.iter().any(|handoff| handoff.cost(flow).is_some());

@@ -20,7 +20,7 @@ const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 
 const MACS: [Mac; 2] = [Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2])];
 const MIB: u64 = 1024 * 1024;
 
-/// The largest number of effects and acts that may wait at one time. At most 17 were seen: an acknowledgement that
+/// The largest number of effects and acts that may wait at one time. At most 17 were seen: an acknowledgment that
 /// frees the whole send buffer, four writes, and the segments that each write sends.
 const OUTBOX: usize = 24;
 

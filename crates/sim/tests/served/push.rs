@@ -1,5 +1,5 @@
-//! A minimal transport implemented by a role: a window, cumulative acknowledgements, credit from the receiver,
-//! retransmission after three equal acknowledgements or by timer. It exists only for these tests.
+//! A minimal transport implemented by a role: a window, cumulative acknowledgments, credit from the receiver,
+//! retransmission after three equal acknowledgments or by timer. It exists only for these tests.
 
 use node::reason;
 use node::stream::{OwnedStreamEvent, refusal};
@@ -16,7 +16,7 @@ pub(crate) const RECEIVE_BUFFER: usize = 64 * 1024;
 
 const PORT: u16 = 9899;
 const SEGMENT: usize = 1400;
-/// The largest number of segments sent at one input, so that one acknowledgement cannot fill the link's queue.
+/// The largest number of segments sent at one input, so that one acknowledgment cannot fill the link's queue.
 const BURST: usize = 4;
 const TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -68,8 +68,8 @@ struct Sender {
     limit: u64,
     window: usize,
     threshold: usize,
-    /// The number of acknowledgements in a row without news. `recover` is the end of the data that were sent when the
-    /// window was last reduced.
+    /// The number of consecutive acknowledgments that acknowledged nothing new. `recover` is the end of the data that
+    /// were sent when the window was last reduced.
     repeated: u8,
     recover: u64,
     /// Whether the first unacknowledged segment is to be sent again.
@@ -85,7 +85,7 @@ struct Sender {
 struct Receiver {
     inbox: VecDeque<u8>,
     received: u64,
-    /// Data that arrived out of order, by offset. The credit bounds them, as all data.
+    /// Data that arrived out of order, by offset. The credit bounds them, as it bounds all data.
     early: BTreeMap<u64, Vec<u8>>,
     wanted: Option<usize>,
     has_ended: bool,
@@ -143,7 +143,7 @@ impl Sender {
         self.finishes && self.acked > self.written // the end counts as one byte
     }
 
-    /// Applies an acknowledgement. Returns the number of the user's bytes that it freed.
+    /// Applies an acknowledgment. Returns the number of the user's bytes that it freed.
     fn acknowledged(&mut self, now: Instant, ack: u64, is_bare: bool) -> usize {
         let in_flight = self.next - self.acked;
         if ack > self.acked && ack <= self.written + u64::from(self.finishes) {
@@ -427,7 +427,7 @@ impl Push {
         Some(new)
     }
 
-    /// Acknowledges a repeated FIN of a flow that is closed here, because the first acknowledgement was lost.
+    /// Acknowledges a repeated FIN of a flow that is closed here, because the first acknowledgment was lost.
     fn stranger(&self, peer: Ipv4Addr, segment: &Segment<'_>, out: &mut Outbox) -> Result<(), Reason> {
         if segment.flags & FIN == 0 {
             return Err(Reason("no_flow"));
