@@ -1,5 +1,5 @@
-//! Compares the throughput of shared cells with theory: `air/walk`, with two access points and a neighbour that always
-//! sends.
+//! Compares the throughput of shared cells with Bianchi's model. The scenario is `air/walk`, with two access points and
+//! a neighbour that always sends.
 
 use recorder::run::Outcome;
 use scenario::{Scenario, Setting};
@@ -23,12 +23,13 @@ fn host(outcome: &Outcome, name: &str) -> HostId {
     HostId(outcome.plan.hosts.iter().position(|host| host.config.name == name).unwrap() as u32)
 }
 
-/// Bytes of payload in a frame, which has UDP, IP and Ethernet headers as well.
+/// The bytes of payload in a frame. The frame also has UDP, IP and Ethernet headers.
 const PAYLOAD: usize = 1400;
 const FRAME: f64 = (PAYLOAD + 8 + 20 + 14) as f64 * 8.0 / 2e6;
-/// The defaults are those of 802.11b: slots of 20 us, a first contention window of 32 slots, doubled five times.
+/// The length of a slot in seconds. The defaults are those of 802.11b: slots of 20 us, and a first contention window of
+/// 32 slots that is doubled five times.
 const SLOT: f64 = 20e-6;
-/// The share of the air of one base station's beacons: 100 bytes every 102.4 ms.
+/// The share of the time that the beacons of one base station use: 100 bytes every 102.4 ms.
 const BEACON: f64 = 100.0 * 8.0 / 2e6 / 0.1024;
 
 /// Returns the frames per second of `senders` that always have a frame, on a channel with beacons of `beacons` base
@@ -41,7 +42,7 @@ fn bianchi(senders: u32, beacons: f64) -> f64 {
 fn arrived(outcome: &Outcome, name: &str, from: u64, to: u64) -> f64 {
     let (host, span) =
         (host(outcome, name), Instant::from_millis(from * 1000)..Instant::from_millis(to * 1000));
-    // A host's only interface, or a router's second one, after its wire.
+    // The caller's radio is its only interface. A base station's radio is its second interface, after its wire.
     let air = Iface(if name == "caller" { 1 } else { 2 });
     let data = outcome.records.iter().filter(|record| match &record.what {
         What::Received(iface, packet) => {
@@ -71,8 +72,8 @@ fn near(seen: f64, model: f64) -> bool {
     (seen / model - 1.0).abs() < 0.05
 }
 
-/// The access point and the neighbour are in one cell. The caller is in the same cell, then in the other one, on the
-/// same channel and on another.
+/// Two senders on one channel must have the throughput of Bianchi's model, whether their receivers are in one cell or
+/// in two. On two channels, each sender has the throughput of a lone sender.
 #[test]
 fn who_contends_gets_what_bianchis_model_says_in_one_cell_or_two() {
     let model = bianchi(2, 2.0);
@@ -111,7 +112,7 @@ fn an_excursion_to_listen_costs_a_datagram_or_two() {
     assert!(twice > lost, "{lost}, {twice}");
 }
 
-/// The caller waits for a beacon and associates; on a new channel it tunes before that.
+/// A caller that arrives waits for a beacon and associates. On a new channel it tunes before that.
 #[test]
 fn who_arrives_waits_for_a_beacon_and_associates() {
     let waited = |settings: &[&str]| {

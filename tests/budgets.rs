@@ -1,4 +1,5 @@
-//! Budgets, as tests: bytes per host, lines of glue, time per packet, and decisions without an allocation.
+//! Limits of the product, as tests: bytes per host, lines of glue, time per packet, and decisions without an
+//! allocation.
 //!
 //! `cargo test -p house-tests --test budgets -- --nocapture` prints the measured values.
 
@@ -34,7 +35,7 @@ struct Counting;
 
 thread_local! {
     static LIVE: cell::Cell<usize> = const { cell::Cell::new(0) };
-    /// The number of its allocations.
+    /// The number of the thread's allocations.
     static ASKED: cell::Cell<usize> = const { cell::Cell::new(0) };
 }
 
@@ -61,7 +62,7 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         count(|live| live.wrapping_sub(layout.size()));
-        // SAFETY: as above, and `at` came from `alloc`, that is from `System`.
+        // SAFETY: the caller's promise about `layout` is passed on, and `at` came from `System.alloc`.
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -145,7 +146,8 @@ fn world_of(scenario: &str, hosts: u32) -> usize {
     bytes
 }
 
-/// Counts all of a host: node, workload, stack, interface, wire, ledger, and its entries at the router above.
+/// The memory of a simulated host must fit into a kibibyte: node, workload, stack, interface, wire, ledger, and the
+/// host's entries at the router above.
 #[test]
 fn a_host_in_a_world_fits_into_a_kibibyte() {
     let _alone = ALONE.lock();
@@ -209,8 +211,8 @@ fn events_grow_no_faster_than_hosts() {
 
 // --- decisions ---------------------------------------------------------------------------------------------------------
 
-/// Returns a router with this number of hosts below it. Each has two routes, one of them refreshed by the host's own
-/// packets, and a gate checks the source.
+/// Returns a router with this number of hosts below it. Each host has two routes, one of them refreshed by the host's
+/// own packets, and an ingress policy checks the source.
 fn router(hosts: u32) -> Ruleset {
     let mut rules = Ruleset::default();
     let policy =
@@ -248,7 +250,8 @@ fn decided(rules: &Ruleset, hosts: u32, number: u32) -> Verdict {
 
 const DECISIONS: u32 = 200_000;
 
-/// Prints nanoseconds as well. They depend on the machine and are not checked.
+/// A decision must not allocate memory. The test also prints the time of a decision in nanoseconds, which depends on
+/// the machine and is not checked.
 #[test]
 fn deciding_allocates_nothing_however_many_entries_there_are() {
     let _alone = ALONE.lock();
@@ -278,7 +281,7 @@ fn deciding_allocates_nothing_however_many_entries_there_are() {
 // --- glue --------------------------------------------------------------------------------------------------------------
 
 const LINES_OF_GLUE: usize = 520;
-/// Separate parts of the node with their own limit, so that the node does not grow into a kernel.
+/// Files of the node that have a separate limit, so that the node does not grow into a kernel.
 const APART: [&str; 12] = [
     "arp.rs",
     "data_path.rs",
@@ -294,8 +297,8 @@ const APART: [&str; 12] = [
     "waiting.rs",
 ];
 const LINES_APART: usize = 300;
-/// Vocabulary, not glue: the types of the interface to roles and drivers, the reading of configuration, and what roles
-/// share.
+/// Files that are not counted as glue: the types of the interface to roles and drivers, the reading of configuration,
+/// and what roles share.
 const VOCABULARY: [&str; 10] = [
     "act.rs",
     "announcer.rs",

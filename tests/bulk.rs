@@ -13,7 +13,7 @@ fn plan(settings: &[&str]) -> Plan {
     Scenario::plan(&file, &text, &settings, 7).unwrap()
 }
 
-/// The last mark of each name.
+/// The last mark of each name, and its time.
 type Marks = BTreeMap<&'static str, (Instant, Mark)>;
 
 /// Returns the client's marks, and the number of dropped packets by reason. The ledger must balance.

@@ -105,8 +105,8 @@ fn a_handoff_to_a_cell_out_of_range_costs_two_retunings() {
     }
 }
 
-/// The cell is lost: the host hears the other one and uses it at once. After a second loss there is none until the
-/// first returns.
+/// When its cell is lost, the host at once uses the other cell, which it hears. After the second loss, no cell is in
+/// reach until the first one returns.
 #[test]
 fn a_host_that_loses_its_cell_goes_to_the_strongest_that_it_hears() {
     let course = "course.1 = [[\"0s\", -50], [\"2s\", -50], [\"2s\", -120], [\"7s\", -120], [\"7s\", -60]]\n\
@@ -204,9 +204,8 @@ fn a_first_attach_out_of_range_is_made_elsewhere_and_orders_are_taken() {
 }
 
 /// Half of all frames are lost, and with them all route-updates of some handoffs. A node that refuses the host's data
-/// requests another route-update, once per second, and the host repeats it after 30 and 90 ms. With 50 frames per
-/// second in each direction, at most 9 of 16 seconds pass without a frame that arrives. Without requests the host would
-/// be cut off permanently.
+/// requests another route-update, once per second. With 50 frames per second in each direction, at most 9 of 16 seconds
+/// may pass without a frame that arrives. Without these requests the host would be cut off permanently.
 #[test]
 fn lost_route_updates_do_not_cut_a_host_off() {
     let moves = "moves = { between = [\"n1\", \"n0\"], every = \"2s\", kind = \"hard\" }";

@@ -1,8 +1,8 @@
 //! A seed gives the same run twice, in debug and in release, and on another machine. The fingerprint covers the whole
 //! run: a byte of a packet or the order of two simultaneous events changes it.
 //!
-//! The stored fingerprint changes only with the behaviour of the scenario. `WAYFARE_BLESS=1` writes it anew. A commit
-//! of that must explain what changed.
+//! The stored fingerprint changes only with the behaviour of the scenario. `WAYFARE_BLESS=1` stores it again. A commit
+//! with a new fingerprint must explain what changed.
 
 use link::{Fabric, PortId, WireSpec};
 use node::{Command, Input, Node, Outbox, Role, Value};
@@ -68,7 +68,7 @@ fn the_released_command_does_the_same_run() {
 
 // --- what the fingerprint covers --------------------------------------------------------------------------------------
 
-/// A role that sends one packet at its deadline. Two of them differ only in the packet.
+/// A role that sends one packet at its deadline. Two instances differ only in the packet.
 #[derive(Debug)]
 struct Shout {
     packet: Option<Packet>,
@@ -151,7 +151,7 @@ fn commanded(verbs: [&str; 2]) -> Fingerprint {
     world.run(plan.end()).fingerprint
 }
 
-/// Neither command changes the state, so only the order differs.
+/// Neither command changes the state, so only the order of the events differs.
 #[test]
 fn two_simultaneous_events_exchanged_change_the_number() {
     assert_eq!(commanded(["status", "dance"]), commanded(["status", "dance"]));

@@ -64,8 +64,8 @@ fn frames_to_a_crashed_host_are_lost_for_a_named_reason_and_the_outage_names_the
     assert!(within(&came, 4200, 5000) > 30, "it is served again: {came:?}");
 }
 
-/// A crash of the old cell's base station, and a handoff that ends the outage: the loss before the handoff has a cause,
-/// too.
+/// The base station of the old cell crashes, and a handoff ends the outage. The loss before the handoff must have a
+/// cause as well.
 #[test]
 fn what_a_handoff_ends_is_accounted_for_since_the_crash() {
     let outcome = run("first", &[event(2500, "crash", "host = \"b2\"")]);
@@ -209,7 +209,8 @@ fn what_is_durable_survives_a_crash_and_the_outage_names_it() {
     assert!(text.contains("crash of home .. restart of home"), "{text}");
 }
 
-/// Crashes and cuts in the middle of a run of each protocol: every packet has an end, and the run is reproducible.
+/// After crashes and cuts in the middle of a run of each protocol, every packet has an end, and the run is
+/// reproducible.
 #[test]
 fn every_protocol_takes_crashes_and_cuts() {
     for name in ["first", "mobile-ip/download", "indirect-tcp/handoff-time", "sigma/handoff"] {
@@ -261,8 +262,8 @@ fn a_clock_that_is_set_while_its_host_is_stopped_is_set_when_it_goes_on() {
     assert_eq!([2900, 3100, 3300].map(denials), [1; 3], "before it stops, meanwhile, and after");
 }
 
-/// The clock is wrong from the start: the home agent denies the first registration (code 133), and the mobile node
-/// adopts its time.
+/// If the mobile node's clock is wrong from the start, the home agent denies the first registration (code 133), and the
+/// mobile node adopts the home agent's time.
 #[test]
 fn a_mobile_node_whose_clock_is_wrong_registers_by_the_home_agents_clock() {
     for step in ["+90s", "-90s"] {
@@ -296,8 +297,8 @@ fn calls(outcome: &Outcome, name: &str) -> Vec<(u16, u32)> {
     calls
 }
 
-/// RFC 9293, section 3.4.1, and RFC 6528: a host that restarts does not use its old sequence number again. The peer's
-/// old connection does not answer instead of a new one.
+/// A host that restarts does not use its old sequence number again (RFC 9293, section 3.4.1, and RFC 6528). So the
+/// peer's old connection does not answer instead of a new one.
 #[test]
 fn a_host_that_restarts_opens_a_connection_of_its_own() {
     let host = "host = \"mobile\"";
@@ -314,7 +315,7 @@ fn a_host_that_restarts_opens_a_connection_of_its_own() {
 }
 
 /// The verification tag in SCTP's INIT also changes with a restart (RFC 9260, section 5.3.1). The association begins at
-/// 1 s.
+/// 1 s, after the restart.
 #[test]
 fn an_association_of_a_host_that_restarts_has_another_tag() {
     let tag = |events: &[String]| -> Option<Vec<u8>> {
@@ -332,7 +333,7 @@ fn an_association_of_a_host_that_restarts_has_another_tag() {
     assert!(first.is_some() && second.is_some() && first != second, "{first:?} {second:?}");
 }
 
-/// Datagrams that wait for a host that stays stopped count as never received, as segments do.
+/// Datagrams that wait for a host that stays stopped count as never received, as TCP segments do.
 #[test]
 fn a_flow_to_a_host_that_stays_stopped_never_came_back() {
     let outcome = run("first", &[event(1500, "stop", "host = \"mobile\"")]);
@@ -346,7 +347,7 @@ fn a_flow_to_a_host_that_stays_stopped_never_came_back() {
     assert_eq!(outcome.failures, Vec::<String>::new());
 }
 
-/// A host signals to a base station that has crashed: the cause of that time is the crash, not the protocol.
+/// If a host signals to a base station that has crashed, the cause of that time is the crash, not the protocol.
 #[test]
 fn what_a_host_signals_to_a_crashed_station_is_due_to_the_crash() {
     let b2 = "host = \"b2\"";

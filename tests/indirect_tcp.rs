@@ -54,9 +54,9 @@ fn segments_to_fixed(outcome: &Outcome, flag: u8) -> usize {
     at_fixed(outcome).filter(is).count()
 }
 
-/// Returns the number of resets of connections that were established at the fixed host's stack. Other resets end a
-/// handshake that the host's move interrupted: the application was not notified of it, as the mobile host opened
-/// another at its new router.
+/// Returns the number of resets of connections that were established at the fixed host's stack. Other resets are not
+/// counted. They end a handshake that a move interrupted: the application does not notice it, and the mobile host opens
+/// another connection at its new router.
 fn connections_reset_at_fixed(outcome: &Outcome) -> usize {
     let mut established = BTreeSet::new();
     let mut resets = 0;
@@ -157,8 +157,8 @@ fn sixteen_connections_are_handed_over_in_the_time_of_one_and_two_round_trips() 
     );
 }
 
-/// A host turns back before a handoff is over, again and again, while the wires between routers lose packets. Every
-/// byte arrives, and neither end is notified of an error.
+/// Runs a host that turns back before a handoff is over, ten times, while the wires between routers lose packets.
+/// Checks that every byte arrives, and that neither end is notified of an error.
 fn goes_there_and_back(every_ms: usize) {
     const FIRST_MS: usize = 2_000;
     const MOVES: usize = 10;
@@ -341,8 +341,8 @@ fn narrow() -> Plan {
     Scenario::plan("narrow", text, &[], 1).unwrap()
 }
 
-/// The host moves just after its call. Whichever router connects for it, the peer's application sees one connection and
-/// no error.
+/// The host moves just after it has requested a connection. Whichever router connects for the host, the peer's
+/// application sees one connection and no error.
 #[test]
 fn a_call_that_meets_a_move_is_answered_by_one_router() {
     for at in (0..60).step_by(2) {
@@ -371,7 +371,7 @@ fn what_never_comes_is_reported_at_both_ends() {
     assert!(marks(&outcome.records, "connection_lost").next().is_some());
 }
 
-/// The same moves over plain TCP: the connection lives by Mobile IP alone, and no support router is involved.
+/// Over plain TCP, the connection survives the same moves by Mobile IP alone, and no support router takes it.
 #[test]
 fn without_the_transport_nothing_is_handed_over() {
     let outcome = run(&[("transport = \"indirect\"", "transport = \"tcp\"")], &[], 1);

@@ -26,7 +26,7 @@ use std::collections::BTreeSet;
 use std::hash::Hash;
 use toys::{Fault, Toy};
 
-/// Scripts for each role, and steps in each.
+/// The number of scripts for each role, and of steps in each script.
 const SCRIPTS: u64 = 150;
 const STEPS: usize = 80;
 
@@ -172,8 +172,8 @@ fn a_role_that_serves_badly_breaks_law_8() {
     }
 }
 
-/// Law 7. The compiler refuses a type that is not data, such as a channel, a closure or a file: see the doc tests of
-/// this crate.
+/// Checks law 7: inputs and effects are data. The compiler refuses a type that is not data, such as a channel, a
+/// closure or a file: see the doc tests of this crate.
 #[test]
 fn inputs_and_effects_are_nothing_but_data() {
     fn plain<T: Clone + Eq + Hash + std::fmt::Debug + Send>() {}

@@ -1,5 +1,5 @@
-//! The ledger balances under every fault of a link, names the place, and notices a single missing record. The causes of
-//! an outage do as well.
+//! The ledger balances under every fault of a link, names the place of a loss, and notices a single missing record. The
+//! analysis of outages notices a missing record as well.
 
 use node::{Mark, Span, Stage};
 use recorder::handoff::{Handoff, Outage};
@@ -158,7 +158,8 @@ fn a_tree_delivers_everything_and_counts_the_same() {
     assert_eq!(counted.hops, ledger.delivered * 4 + 1 + 3, "four wires each, but for these two");
 }
 
-/// Small access networks of Cellular IP: the ledger is the same, and route-updates reach their gateways.
+/// In small access networks of Cellular IP, the ledger without records is the same, and route-updates reach their
+/// gateways.
 #[test]
 fn a_tree_of_cellular_ip_delivers_everything_and_counts_the_same() {
     let plan = plan_of("scale/cellular-ip", &["tree.hosts=300", "tree.fan_out=[4, 5, 6]", "duration=3500ms"]);
@@ -176,7 +177,7 @@ fn an_idle_host_of_a_tree_announces_itself() {
     let settings = ["tree.hosts=10", "tree.fan_out=[2, 2]", "duration=10s", "tree.host.role=[]"];
     let outcome = recorder::run::simulate(plan_of("scale/cellular-ip", &settings)).unwrap();
     trusted(&outcome);
-    // Three at the begin, and one 3, 6 and 9 s after the last of these. All hosts begin before 900 ms.
+    // Each host sends three at the start, and one 3, 6 and 9 s after the last of these. All hosts begin before 900 ms.
     assert_eq!((outcome.ledger.sent, outcome.ledger.delivered), (10 * 6, 10 * 6));
 }
 
@@ -348,8 +349,8 @@ fn addressee(plan: &Plan, records: &[Record], host: HostId, id: PacketId) -> Str
     of_mac(plan, sent.unwrap())
 }
 
-/// A packet that a role made, or a second copy of one, is first recorded when its node sends it. Without that record, a
-/// link has a packet that it was not given.
+/// Returns the places for a packet that a role made, or a second copy of one. The packet is first recorded when its
+/// node sends it. Without that record, a link has a packet that no node sent.
 fn sent_by(plan: &Plan, record: &Record) -> Option<(String, String)> {
     let What::Sent(_, packet) = &record.what else { return None };
     let sender = of_mac(plan, packet.link.src);
@@ -403,7 +404,7 @@ fn unexplained(handoffs: &[Handoff], place: usize) -> Option<&Outage> {
     handoffs.get(place)?.outage()
 }
 
-/// Retuning takes 5 ms. Later route-updates than this are repetitions.
+/// A route-update later than this after the cut is a repetition, because retuning takes 5 ms.
 const FIRST_UPDATE: Duration = Duration::from_millis(10);
 
 /// Returns the records at the edges of the stages of one outage.
@@ -414,7 +415,8 @@ fn edges(outcome: &Outcome, place: usize) -> Vec<usize> {
     let is_edge = |record: &Record| match &record.what {
         What::Up(_, Some(_)) => record.host == handoff.host,
         What::Marked(Mark { span: Some(span), .. }) => {
-            // The crossover's mark ends the registration; that of the new station is made on the way there.
+            // The mark of the crossover ends the registration. The new station's mark is made before, on the path of
+            // the route-update.
             let crossover = outcome.plan.host_names()[record.host.index()] == "b1";
             let repeat = record.at > outage.from + FIRST_UPDATE;
             (matches!(span, Span::Begins(Stage::Registration)) && !repeat) || crossover

@@ -166,7 +166,8 @@ fn without_hints_of_the_link_an_advertisement_has_to_come() {
         let away = &outcome.handoffs[0];
         let outage = away.outage().unwrap();
         let detection = outage.owners.iter().find(|owner| owner.stage == Some(Stage::Detection)).unwrap();
-        // Eager cell switching: uniformly distributed over the interval of advertisements (1 s).
+        // With eager cell switching, the time of detection is uniformly distributed over the interval of advertisements
+        // (1 s).
         assert!(detection.span() <= Duration::from_millis(1001), "seed {seed}: {detection:?}");
         assert!(outage.is_explained(), "seed {seed}: {outage:?}");
     }
@@ -353,7 +354,7 @@ fn crowd(agent: &str, faults: &str) -> Outcome {
     outcome
 }
 
-/// Returns the times at which each of the 60 was first registered away, sorted.
+/// Returns the times at which each of the 60 mobile nodes was first registered away, in ascending order.
 fn registered_away(outcome: &Outcome) -> Vec<Instant> {
     let moved = Instant::from_millis(3000);
     let mut first = std::collections::BTreeMap::new();
@@ -374,8 +375,8 @@ fn a_crowd_that_moves_at_once_is_registered_at_once() {
     assert!(all[59] < Instant::from_millis(3500), "{all:?}");
 }
 
-/// The foreign agent has places for a third of them, and the home agent is unreachable for 2 s, so the first requests
-/// are never answered. Later requests need not wait for the 7 s of the first ones.
+/// The foreign agent has room for a third of the pending requests, and the home agent is unreachable for 2 s, so the
+/// first requests are never answered. Later requests need not wait for the 7 s of the first ones.
 #[test]
 fn requests_that_wait_in_vain_keep_no_crowd_from_registering() {
     let cut =

@@ -23,21 +23,22 @@ use judge::Verdict;
 use std::io::Write;
 use wire::Duration;
 
-/// Moves in `make test`; `make moves` does `MANY`.
+/// The number of moves in `make test`. `make moves` makes `MANY` moves.
 const FEW: usize = 50;
 const MANY: usize = 1000;
 
 /// Checks the number of abandoned and completed moves. Prints the results of a long run.
 fn check(verdict: &Verdict, number: usize, on: &str) {
     assert_eq!((verdict.silent.len(), verdict.attempts), (number, 2 * number));
-    // In the simulator the next attempt does not wait, so a few come before the peer's time-out.
+    // In the simulator, the next attempt does not wait for a byte. So some moves have no first byte, because the peer's
+    // time-out is later.
     assert!(verdict.deaf.len() * 4 > number * 3, "{verdict:?}");
     // There was load in both directions, at times with bytes in every queue.
     let least = 10_000 * i64::try_from(number).unwrap();
     assert!(verdict.up.0 > least && verdict.down.0 > least, "{verdict:?}");
     assert!(verdict.full > 0, "{verdict:?}");
     if number == MANY {
-        // Not captured by the test harness.
+        // The test harness does not capture text that is written directly.
         let _ = writeln!(std::io::stderr(), "{}", verdict.text(on));
     }
 }

@@ -1,5 +1,5 @@
-//! SIGMA over links that are lost, narrow, away for some time, or bad. A mobile node downloads, and the time in which
-//! it reads nothing is limited by what time-outs explain.
+//! SIGMA over links that disappear, have a small MTU or lose packets. A mobile node downloads, and the time in which it
+//! reads nothing is limited by what time-outs explain.
 
 use recorder::run::Outcome;
 use scenario::Scenario;
@@ -17,10 +17,10 @@ struct Move {
     seconds: u64,
     loss: f64,
     mtu: u16,
-    /// The delay of the wire to the correspondent, in microseconds, and more of its configuration.
+    /// The delay of the wire to the correspondent, in microseconds. `wire` has further keys of that wire, as TOML.
     delay: u64,
     wire: &'static str,
-    /// The begin of the download, in milliseconds.
+    /// The start of the download, in milliseconds.
     start: u64,
     here: [Vec<(u64, u64)>; 2],
     mobile: &'static str,
@@ -123,14 +123,14 @@ struct Run {
 }
 
 impl Run {
-    /// Returns the longest time between two reads, until all was read, and when it began.
+    /// Returns the longest time between two reads until all was read, and its start, in milliseconds.
     fn worst(&self) -> (u64, u64) {
         let read: u64 = self.outcome.records.iter().filter_map(|record| record.what.read()).sum();
         assert_eq!(read, self.bytes, "the last was read at {:?} ms", self.reads.last());
         self.reads.windows(2).map(|two| (two[1] - two[0], two[0])).max().unwrap()
     }
 
-    /// Returns the times after `from` without a read that are longer than time-outs explain. Each has its begin, its
+    /// Returns the times after `from` without a read that are longer than time-outs explain. Each has its start, its
     /// length, and the explained time, in milliseconds. `rest` is an allowance beside time-outs, a delayed
     /// acknowledgment and a few packets.
     ///
@@ -163,14 +163,14 @@ impl Run {
         unexplained
     }
 
-    /// Returns the time at which there is an address again, after all moves.
+    /// Returns the last time at which the node got an address, in milliseconds.
     fn ready(&self) -> u64 {
         let ready = |what: &What| matches!(what, What::Marked(mark) if mark.name == "address_ready");
         let ready = self.outcome.records.iter().rfind(|record| ready(&record.what)).unwrap();
         ready.at.0 / 1_000_000
     }
 
-    /// Returns the time at which the downloading program was notified of the end.
+    /// Returns the time at which the downloading program was notified of the end, in milliseconds.
     fn ended(&self) -> u64 {
         let done = |what: &What| matches!(what, What::Marked(mark) if mark.name == "done");
         let at = self.outcome.records.iter().find(|record| done(&record.what)).map(|record| record.at.0);
@@ -182,7 +182,7 @@ impl Run {
         self.outcome.records.iter().filter(|record| is(&record.what)).count()
     }
 
-    /// Returns the time of the first read at this time or later.
+    /// Returns the time of the first read at this time or later, in milliseconds.
     fn read_from(&self, ms: u64) -> u64 {
         self.reads.iter().copied().find(|at| *at >= ms).unwrap()
     }
@@ -212,7 +212,7 @@ fn a_narrower_second_network_costs_no_time_out() {
     }
 }
 
-/// The only cell is out of reach for some time.
+/// After the only cell was out of reach, the download continues as soon as the cell returns.
 #[test]
 fn a_network_that_returns_is_used_at_once() {
     for hole in [5, 20, 60] {
@@ -225,7 +225,8 @@ fn a_network_that_returns_is_used_at_once() {
     }
 }
 
-/// The link breaks every two seconds, or the node moves every three: more than ten addresses per minute.
+/// A node that changes its address more than ten times per minute is not refused. Its link breaks every two seconds, or
+/// the node moves every three seconds.
 #[test]
 fn whoever_moves_often_is_not_refused() {
     let spans =
@@ -240,8 +241,8 @@ fn whoever_moves_often_is_not_refused() {
     }
 }
 
-/// A correspondent that refuses an address is asked again until it accepts. It refuses it because the address was not
-/// confirmed: the second cell was lost before the probe.
+/// If the correspondent refuses an address, the node requests the address again until it is accepted. The refusal has a
+/// reason: the address was not confirmed, because the second cell was lost before the probe.
 #[test]
 fn an_address_that_is_refused_is_asked_for_again() {
     let here = [vec![(0, 70 * S)], vec![(2 * S, 2 * S + 80), (4 * S, 120 * S)]];
@@ -279,7 +280,7 @@ fn an_own_link_that_is_narrow_costs_nothing() {
     }
 }
 
-/// The link breaks at each step of the handshake: the association opens from the new address.
+/// The link breaks at each step of the handshake. The association must then open from the new address.
 #[test]
 fn a_move_while_an_association_opens_delays_it_only() {
     for start in (7800..8120).step_by(8) {
@@ -329,8 +330,8 @@ struct Both {
     /// The times at which each node loses its first network, and at which its second is in reach, in milliseconds.
     lost: [u64; 2],
     found: [u64; 2],
-    /// The time that each needs for an address, in milliseconds. Signals are sampled every 100 ms, so this makes one
-    /// node move a little later than the other.
+    /// The time that each node needs for an address, in milliseconds. Signals are sampled every 100 ms, so this time
+    /// makes one node move a little later than the other.
     delay: [u64; 2],
     radios: u8,
     loss: f64,
@@ -412,9 +413,9 @@ host.g{n} = {{}}
     }
 }
 
-/// Two mobile nodes lose their networks at once, or one up to 20 ms later. Each sends its change to an address that the
-/// other has left. The location manager knows both addresses: it is updated and queried, and then the two nodes
-/// exchange a change and a probe.
+/// Two mobile nodes lose their networks at once, or one of them up to 20 ms later. Each node sends its change to an
+/// address that the other one has left. The location manager knows both addresses: it is updated and queried, and then
+/// the two nodes exchange a change and a probe.
 #[test]
 fn both_ends_move_at_once_and_meet_again() {
     for (radios, far) in [(2, 1), (2, 100), (1, 1), (1, 100)] {
@@ -445,8 +446,8 @@ fn whoever_is_called_where_it_is_not_any_more_is_looked_for() {
     }
 }
 
-/// The networks are out of reach for some seconds, or the location manager is. The node that returns last finds the
-/// other one at once.
+/// Two nodes, or the location manager, are out of reach for some seconds. The node that returns last finds the other
+/// one at once.
 #[test]
 fn whoever_was_away_while_the_other_moved_finds_it() {
     let at = |ms: u64| format!("at = \"{ms}ms\"\n");
@@ -459,10 +460,10 @@ fn whoever_was_away_while_the_other_moved_finds_it() {
     let runs = [
         ("both are away for 5 s", [gone; 2], [gone + 5 * S; 2], String::new(), 0),
         ("one is away for 15 s", [gone; 2], [gone + 15 * S, back], String::new(), 0),
-        ("the other is", [gone; 2], [back, gone + 15 * S], String::new(), 0),
+        ("the other is away for 15 s", [gone; 2], [back, gone + 15 * S], String::new(), 0),
         ("one goes while the other is away", [gone, 6 * S], [9 * S, 6 * S + 1], String::new(), 0),
-        ("the other goes", [6 * S, gone], [6 * S + 1, 9 * S], String::new(), 0),
-        // Until 8.5 s, and then until an update is repeated, which takes 4 s.
+        ("the other goes while the first is away", [6 * S, gone], [6 * S + 1, 9 * S], String::new(), 0),
+        // The location manager cannot be reached until 8.5 s. Then up to 4 s pass until an update is repeated.
         ("no registration says where they are", [gone; 2], [back; 2], cut, 4500 + 4000),
     ];
     for (what, lost, found, more, late) in runs {

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The longest file without its tests, in lines; the aim is 500.
+/// The largest length of a file without its tests, in lines. The aim is 500.
 const LINES: usize = 800;
 const LINES_OF_ARCHITECTURE: usize = 180;
 
@@ -387,7 +387,7 @@ fn architecture_fits_on_three_pages() {
     }
 }
 
-/// The documents that a repository needs.
+/// The repository must have its licenses and its main pages.
 #[test]
 fn the_house_has_its_papers() {
     let missing = |names: &[&str]| -> Vec<String> {
@@ -491,7 +491,7 @@ const REQUESTS: [(&str, &[&str]); 21] = [
     ("Act::Delivered", &[]),
 ];
 
-/// Whether a text contains `name`, and not only as a part of a longer one.
+/// Returns whether a text contains `name`, and not only as a part of a longer name.
 fn names(text: &str, name: &str) -> bool {
     let is_inside = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(name).any(|(at, _)| {
@@ -501,7 +501,7 @@ fn names(text: &str, name: &str) -> bool {
     })
 }
 
-/// The column *used by* of `docs/core.md` is true.
+/// The column *used by* of `docs/core.md` must name the crates that use each variant.
 #[test]
 fn the_users_of_each_variant_are_those_that_the_page_names() {
     let page = read(&root().join("docs/core.md"));
@@ -535,7 +535,7 @@ fn the_users_of_each_variant_are_those_that_the_page_names() {
     none("wrong users in docs/core.md", &wrong);
 }
 
-/// A new variant of these enums must not be missed: a `match` of them names each variant.
+/// A new variant of these enums must not be missed, so each `match` of them names every variant.
 #[test]
 fn the_enums_of_the_core_are_matched_without_a_wildcard() {
     let enums = [
@@ -596,7 +596,7 @@ fn every_reason_of_a_drop_is_in_the_glossary() {
     none("reasons that docs/glossary.md does not have", &missing.into_iter().collect::<Vec<_>>());
 }
 
-/// Returns the reasons that have the number of another one.
+/// Returns the reasons that have the same number as another reason.
 fn with_equal_numbers<'a>(reasons: impl Iterator<Item = &'a str>) -> Vec<String> {
     let (mut known, mut equal) = (BTreeMap::new(), Vec::new());
     for reason in reasons {
@@ -608,7 +608,7 @@ fn with_equal_numbers<'a>(reasons: impl Iterator<Item = &'a str>) -> Vec<String>
     equal
 }
 
-/// A kernel map has the number of a reason only (`wire::Reason::code`).
+/// Each reason needs a different number, because a kernel map has only the number (`wire::Reason::code`).
 #[test]
 fn each_reason_of_a_drop_has_its_own_number() {
     let all = reasons();
@@ -663,7 +663,8 @@ fn has_an_area(subject: &str) -> bool {
     !area.is_empty() && area.chars().all(is_area) && what.starts_with(|c: char| c.is_ascii_lowercase())
 }
 
-/// The subjects of the last commits name an area and what is done there. A copy without a history is not checked.
+/// The subjects of the last commits name an area and what is done there. In a copy without a history, they are not
+/// checked.
 #[test]
 fn subjects_of_commits_name_their_area() {
     let mut git = std::process::Command::new("git");

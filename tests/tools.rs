@@ -17,7 +17,7 @@ fn program(dir: &Path, name: &str, script: &str) -> PathBuf {
     path
 }
 
-/// Runs `inconclusive.sh` on these tests of 80. The script is what each further run does.
+/// Runs `inconclusive.sh` on these tests, out of 80. `second_run` is the shell script of each further run.
 fn judged(names: &[&str], second_run: &str) -> Output {
     judged_of(80, names, second_run)
 }

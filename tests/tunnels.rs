@@ -135,8 +135,8 @@ fn tunnelled(outcome: &Outcome) -> (usize, usize) {
     })
 }
 
-/// The narrow wire and its MTU: the first one of the tunnel, or a later one, about which a router notifies the home
-/// agent.
+/// The narrow wire and its MTU. The wire is the first one of the tunnel, or a later one about which a router notifies
+/// the home agent.
 const NARROW: [(&str, u16); 6] =
     [("entry", 1300), ("entry", 1492), ("entry", 576), ("exit", 1300), ("exit", 1492), ("exit", 576)];
 
@@ -160,7 +160,7 @@ fn a_download_goes_on_through_a_tunnel_that_is_narrow() {
         let (longest, count) = tunnelled(&outcome);
         assert!(count > 100 && longest <= usize::from(narrow.1), "{narrow:?}: {count} of {longest} bytes");
         let told = reported(&outcome);
-        // Until it is notified, the home agent assumes the tunnel to have Ethernet's MTU.
+        // Until the home agent is notified, it assumes Ethernet's MTU for the tunnel.
         let fits = narrow.1 - 20;
         assert!(
             told.last() == Some(&fits) && told.iter().all(|mtu| [1480, fits].contains(mtu)),

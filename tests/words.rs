@@ -5,8 +5,8 @@ use std::iter::Peekable;
 use std::path::Path;
 use std::str::Chars;
 
-/// A banned phrase, and what to write instead. In a phrase, `*` ends the begin of a word, and `|` is the end of a
-/// clause.
+/// Banned phrases, each with what to write instead. In a phrase, a word that ends in `*` means all words that start with
+/// the part before the `*`, and `|` is the end of a clause.
 const BANNED: &[(&str, &str)] = &[
     ("longer than nothing", "greater than zero"),
     ("for who", "name the host, role or user"),
@@ -69,13 +69,14 @@ const BANNED: &[(&str, &str)] = &[
     ("new leg", "new path"),
 ];
 
-/// Meanings of a banned word that are the field's own: the whole phrase may be written.
+/// Phrases that may be written although they contain a banned word, because they are terms of the field or of the
+/// project.
 const ALLOWED: &[&str] = &[
     // A term of `compare`, which the glossary defines.
     "told apart",
-    // The user with this name.
+    // The name of a user on Linux.
     "user nobody",
-    // The format of transcripts.
+    // Texts of transcripts.
     "told when unused",
     "tell the program",
     // A verb of the scripts of transcripts.
@@ -97,7 +98,7 @@ const EXEMPT: &[(&str, &str)] = &[
     ("scenarios/compare/course.toml", "its text is part of a digest in docs/agreement.linux.json"),
 ];
 
-/// A word in lower case without punctuation around it, and its line. `ends`: a clause ends behind it.
+/// A word in lower case without punctuation around it, and its line. `ends` is whether a clause ends after the word.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Word {
     line: usize,
@@ -105,10 +106,10 @@ struct Word {
     ends: bool,
 }
 
-/// Text of a comment, a message or a page. Words of different pieces form no phrase.
+/// The words of one comment, message or paragraph. Words of different pieces form no phrase.
 type Piece = Vec<Word>;
 
-/// Splits text into words. Code spans and placeholders of formats are no words.
+/// Splits text into words. Code spans and placeholders of formats are not words.
 fn words(text: &str, first_line: usize) -> Piece {
     let mut piece = Piece::new();
     for (line, text) in (first_line..).zip(text.lines()) {
@@ -157,7 +158,7 @@ fn prose(line: &str) -> String {
     out
 }
 
-/// Returns the comments and the messages of Rust source. A string without a space is a name and no message.
+/// Returns the comments and the messages of Rust source. A string without a space is a name, not a message.
 fn pieces_of_rust(text: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut comment: Option<(usize, String)> = None;
@@ -205,7 +206,7 @@ fn rest_of_line(chars: &mut Peekable<Chars<'_>>) -> String {
     std::iter::from_fn(|| chars.next_if(|c| *c != '\n')).collect()
 }
 
-/// Reads until `is_end`, whose first argument is whether the character before is an escape.
+/// Reads characters until `is_end` is true. Its first argument is whether a backslash before the character escapes it.
 fn string(chars: &mut Peekable<Chars<'_>>, is_end: impl Fn(bool, char) -> bool) -> String {
     let (mut text, mut escaped) = (String::new(), false);
     for c in chars.by_ref() {
@@ -218,7 +219,7 @@ fn string(chars: &mut Peekable<Chars<'_>>, is_end: impl Fn(bool, char) -> bool) 
     text
 }
 
-/// Reads a raw string behind its `r`; `None` if it is a raw identifier.
+/// Reads a raw string after its `r`; `None` if it is a raw identifier.
 fn raw_string(chars: &mut Peekable<Chars<'_>>) -> Option<String> {
     let hashes = std::iter::from_fn(|| chars.next_if_eq(&'#')).count();
     chars.next_if_eq(&'"')?;
@@ -231,7 +232,7 @@ fn raw_string(chars: &mut Peekable<Chars<'_>>) -> Option<String> {
     Some(text)
 }
 
-/// Skips a character literal behind its first quote, or the quote of a lifetime.
+/// Skips the rest of a character literal after its first quote, or the quote of a lifetime.
 fn character(chars: &mut Peekable<Chars<'_>>) {
     let mut ahead = chars.clone();
     let length = match ahead.next() {
@@ -413,8 +414,8 @@ fn a_phrase_over_two_lines_is_found_and_a_name_is_none() {
 
 // --- one noun, one type ------------------------------------------------------------------------------------------------
 
-/// Nouns that name one type each, so that a reader who knows the type knows it everywhere. Each has the crate that
-/// defines it; without a crate, no type has this name, because several did.
+/// Nouns that may name only one type each. Each has the crate that defines the type. A noun without a crate may name no
+/// type, because several types had this name.
 ///
 /// `Message` is an exception: each protocol and format may have its own one.
 const NOUNS: &[(&str, Option<&str>)] = &[

@@ -1,22 +1,22 @@
-//! What the targets share.
+//! Helpers of the fuzz targets: a wire with faults, and checksums.
 
 use std::collections::VecDeque;
 use wire::Checksum;
 
-/// One direction of a wire: what was sent and has not arrived.
+/// One direction of a wire: the packets that were sent and have not arrived.
 #[derive(Debug)]
 pub struct Wire<T>(VecDeque<T>);
 
 /// What happens to the first packet on a wire.
 #[derive(Clone, Copy, Debug)]
 pub enum Fate {
-    /// It arrives.
+    /// The packet arrives.
     Arrives,
-    /// It is lost.
+    /// The packet is lost.
     Lost,
-    /// A copy arrives; it stays.
+    /// A copy of the packet arrives; the packet stays on the wire.
     Copied,
-    /// It goes behind all others.
+    /// The packet moves behind all others.
     Reordered,
 }
 
@@ -27,13 +27,13 @@ impl<T> Default for Wire<T> {
 }
 
 impl<T: Clone> Wire<T> {
-    /// Adds packets. Those beyond the first `most` are lost.
+    /// Adds packets at the end of the wire. If more than `most` packets are on it, the last ones are lost.
     pub fn send(&mut self, packets: impl IntoIterator<Item = T>, most: usize) {
         self.0.extend(packets);
         self.0.truncate(most);
     }
 
-    /// Lets one thing happen to the first packet. Returns the packet that arrives, if any.
+    /// Applies `fate` to the first packet. Returns the packet that arrives, if any.
     pub fn step(&mut self, fate: Fate) -> Option<T> {
         match fate {
             Fate::Arrives => self.0.pop_front(),
@@ -51,19 +51,19 @@ impl<T: Clone> Wire<T> {
     }
 }
 
-/// Puts two bytes at `at`, if there is room.
+/// Writes two bytes at index `at`. If they do not fit, `bytes` does not change.
 pub fn patch(bytes: &mut [u8], at: usize, field: [u8; 2]) {
     if let Some(to) = bytes.get_mut(at..at + 2) {
         to.copy_from_slice(&field);
     }
 }
 
-/// Makes the Internet checksum at `at` fit the rest of `bytes`.
+/// Sets the Internet checksum (RFC 1071) of `bytes` at index `at`.
 pub fn set_checksum(bytes: &mut [u8], at: usize) {
     set_checksum_over(bytes, at, Checksum::default());
 }
 
-/// The same when the checksum covers more than `bytes`; `before` has summed that up.
+/// Sets the Internet checksum at index `at` if it covers more than `bytes`; `before` is the sum of the other bytes.
 pub fn set_checksum_over(bytes: &mut [u8], at: usize, before: Checksum) {
     patch(bytes, at, [0, 0]);
     let sum = before.add(bytes).finish();

@@ -1,4 +1,4 @@
-//! A message of DNS, as a location manager or a mobile node gets it.
+//! A DNS message as a location manager or a mobile node receives it.
 
 use auth::Key;
 use sigma::message::{Received, TsigKey};

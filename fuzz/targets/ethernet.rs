@@ -1,4 +1,4 @@
-//! Any frame that is read is written back byte for byte.
+//! Ethernet frames: a frame that is read must be written as the same bytes.
 
 use wire::ethernet;
 

@@ -1,4 +1,4 @@
-//! What routers of Indirect TCP say on the connection between them: every record of a handoff, in pieces of any size.
+//! The records that two Indirect TCP routers exchange on their connection during a handoff, in pieces of any size.
 
 use indirect_tcp::message::{Frame, Frames, LONGEST};
 
@@ -11,7 +11,7 @@ pub(crate) fn run(bytes: &[u8]) {
     assert_eq!(whole, pieces, "where it was cut does not matter");
 }
 
-/// The frames in a stream of bytes, up to where it can be none any more.
+/// Returns the frames in a stream of bytes that arrives in pieces of `size` bytes, up to the first error.
 fn cut(bytes: &[u8], size: usize) -> Vec<Vec<u8>> {
     let (mut frames, mut found) = (Frames::default(), Vec::new());
     frames.trust();

@@ -1,4 +1,4 @@
-//! Indirect TCP's datagrams and calls, as a router or a host gets them.
+//! Indirect TCP's datagrams and calls, as a router or a host receives them.
 
 use auth::Key;
 use indirect_tcp::message::{Answer, Call, Datagram, Message, Signed};
@@ -23,7 +23,8 @@ pub(crate) fn run(bytes: &[u8]) {
     }
 }
 
-/// Nothing is lost between reading and writing, or else no code would hold.
+/// Checks that a message that was read is written as the same bytes. Otherwise its authentication code would not be
+/// valid.
 fn inverse<T: Message>(said: &Signed<T>, bytes: &[u8]) {
     assert_eq!(said.emit(), bytes);
     let key = Key::new([7; 16]);

@@ -1,4 +1,4 @@
-//! IPv4 headers: what is read is written back and read the same, and a hop keeps it readable.
+//! IPv4 headers: a header that is read must be written and read again as the same, also after its TTL was decremented.
 
 use fuzz::set_checksum;
 use wire::ipv4::{self, Header};
@@ -6,7 +6,7 @@ use wire::ipv4::{self, Header};
 /// Runs the target on one input.
 pub(crate) fn run(bytes: &[u8]) {
     check(bytes);
-    // A fuzzer does not find correct checksums, so this sets them.
+    // A fuzzer does not find correct checksums, so they are set here.
     let mut corrected = bytes.to_vec();
     let header_len = usize::from(bytes.first().map_or(0, |first| first & 15)) * 4;
     if let Some(header) = corrected.get_mut(..header_len) {
@@ -20,7 +20,7 @@ fn check(bytes: &[u8]) {
     let Ok((header, payload)) = Header::parse(bytes) else { return };
     assert_eq!(ipv4::addresses(bytes), Some((header.src, header.dst)));
     let has_options = bytes.first() != Some(&0x45);
-    // Without its options a datagram is shorter; all that is kept must be the same.
+    // Options are not written, so the new header may be shorter. All other fields must be equal.
     let emitted = header.emit(payload);
     assert_eq!(Header::parse(&emitted), Ok((header, payload)));
     assert!(has_options || bytes.starts_with(&emitted) || has_negative_zero(bytes, 10));

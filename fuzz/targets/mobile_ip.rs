@@ -1,4 +1,4 @@
-//! Mobile IP: a whole datagram, as an agent or a mobile node gets it.
+//! Mobile IP: a whole datagram, as an agent or a mobile node receives it.
 
 use auth::Key;
 use fuzz::{patch, set_checksum};
@@ -10,7 +10,7 @@ use wire::ipv4::{self, Header};
 /// Runs the target on one input.
 pub(crate) fn run(bytes: &[u8]) {
     check(bytes);
-    // A fuzzer does not find correct lengths and checksums, so this sets them, the inner ones first.
+    // A fuzzer does not find correct lengths and checksums, so they are set here, the inner ones first.
     let mut corrected = bytes.to_vec();
     let header_len = usize::from(bytes.first().map_or(0, |first| first & 15)) * 4;
     if let Some(payload) = corrected.get_mut(header_len..) {
@@ -47,7 +47,7 @@ fn check(bytes: &[u8]) {
     }
 }
 
-/// Nothing is lost between reading and writing, or else no authenticator would hold.
+/// Checks that reading and writing a message lose nothing. Otherwise its authenticator would not be valid.
 fn registration(message: Registration, payload: &[u8]) {
     for algorithm in [Algorithm::HmacSha256, Algorithm::HmacMd5] {
         let association = Association { spi: 256, algorithm, key: Key::new([7; 16]) };

@@ -1,4 +1,4 @@
-//! Cellular IP route-updates and update-requests: a whole datagram, as a base station gets it from the air.
+//! Cellular IP route-updates and update-requests: a whole datagram, as a base station receives it from the air.
 
 use auth::Key;
 use cellular_ip::message::{self, RouteUpdate};
@@ -9,7 +9,7 @@ use wire::ipv4::Header;
 /// Runs the target on one input.
 pub(crate) fn run(bytes: &[u8]) {
     check(bytes);
-    // A fuzzer does not find correct lengths and checksums, so this sets them, the inner ones first.
+    // A fuzzer does not find correct lengths and checksums, so they are set here, the inner ones first.
     let mut corrected = bytes.to_vec();
     let header_len = usize::from(bytes.first().map_or(0, |first| first & 15)) * 4;
     if let Some(icmp) = corrected.get_mut(header_len..) {
@@ -37,7 +37,8 @@ fn check(bytes: &[u8]) {
     let (again, payload) = Header::parse(&emitted).expect("what is emitted is right");
     assert_eq!((again.src, again.dst), (ip.src, ip.dst));
     assert_eq!(RouteUpdate::parse(&again, payload).as_ref(), Ok(&update));
-    // Nothing is lost on the way, or else no digest would hold. Zero has two forms in a checksum (RFC 1071).
+    // Reading and writing must lose nothing, or the digest would not be valid. The checksum is not compared, because
+    // zero has two forms (RFC 1071).
     assert_eq!((payload.get(..2), payload.get(4..)), (icmp.get(..2), icmp.get(4..)));
 
     let key = message::session_key(&Key::new([7; 16]), update.auth.key_gen, update.mobile, update.auth.r_mh);

@@ -1,11 +1,11 @@
-//! SCTP packets: what can be read can be written, and read again as the same.
+//! SCTP packets: a packet that is read must be written and read again as the same.
 
 use sctp::message::{Packet, set_checksum};
 
 /// Runs the target on one input.
 pub(crate) fn run(bytes: &[u8]) {
     read(bytes);
-    // A fuzzer does not find correct checksums, so this sets them.
+    // A fuzzer does not find correct checksums, so they are set here.
     let mut corrected = bytes.to_vec();
     set_checksum(&mut corrected);
     read(&corrected);

@@ -1,4 +1,5 @@
-//! SCTP: two ends, users that do as the input says, and a wire that loses, doubles, reorders, corrupts and moves.
+//! SCTP: two ends that change their addresses, users that act as the input says, and wires that lose, duplicate,
+//! reorder and corrupt packets.
 
 use auth::Key;
 use fuzz::{Fate, Wire};
@@ -7,7 +8,7 @@ use sctp::{AssociationEvent, AssociationId, Change, Config, Endpoint, Hmac, Open
 use wire::{Duration, Instant, Ipv4Addr, Malformed, Reader, Rng};
 
 const PORT: u16 = 80;
-/// Packets at one instant that would be an answer without end.
+/// An end that sends this number of packets at one instant is in an endless loop.
 const MOST: usize = 5_000;
 const BUFFER: u32 = 20_000;
 
@@ -18,7 +19,7 @@ pub(crate) fn run(bytes: &[u8]) {
     while net.step(&mut r).is_ok() {}
 }
 
-/// Four addresses for each end.
+/// Returns one of the four addresses of an end.
 const fn address(who: usize, which: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, who as u8, which & 3, 1)
 }
@@ -26,7 +27,7 @@ const fn address(who: usize, which: u8) -> Ipv4Addr {
 struct End {
     endpoint: Endpoint,
     id: Option<AssociationId>,
-    /// Bytes written to stream 0, and read from it.
+    /// The number of bytes that were written to stream 0. `read` is the number of bytes that were read from it.
     written: usize,
     read: usize,
     credit: usize,
@@ -35,9 +36,9 @@ struct End {
 struct Network {
     now: Instant,
     ends: [End; 2],
-    /// Towards each end.
+    /// The packets on their way to each end.
     queues: [Wire<Transmit>; 2],
-    /// Only the two ends have sent, and neither restarted.
+    /// Whether only the two ends have sent packets, and neither of them restarted.
     honest: bool,
 }
 
@@ -77,7 +78,7 @@ impl Network {
         wire
     }
 
-    /// One thing happens; the lowest bit of its code says to whom.
+    /// Executes one step of the input. The lowest bit of its code selects the end.
     fn step(&mut self, r: &mut Reader<'_>) -> Result<(), Malformed> {
         let code = r.u8()?;
         let who = usize::from(code & 1);
@@ -200,7 +201,7 @@ impl Network {
         while let Some((id, event)) = end.endpoint.poll_event() {
             match event {
                 AssociationEvent::Opened if end.id != Some(id) => {
-                    // Another handshake of the same two: its streams begin again.
+                    // Another handshake of the same two ends begins its streams again.
                     self.honest &= end.id.is_none();
                     end.id = Some(id);
                     end.credit = 0;
@@ -228,7 +229,7 @@ impl Network {
     }
 }
 
-/// The byte at a place of every stream.
+/// Returns the byte at an offset of a stream. All streams have the same bytes.
 fn pattern(at: usize) -> u8 {
     let [low, high, ..] = at.to_le_bytes();
     low ^ high

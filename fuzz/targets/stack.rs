@@ -1,4 +1,4 @@
-//! The stack: two hosts, users that do as the input says, and a wire that loses, doubles, reorders and forges.
+//! The stack: two hosts, users that act as the input says, and wires that lose, duplicate, reorder and forge packets.
 
 use fuzz::{Fate, Wire};
 use node::stream::{OwnedMigrateEvent, OwnedStreamEvent};
@@ -11,7 +11,7 @@ use wire::{Duration, Instant, Ipv4Addr, Malformed, PacketId, Reader, Rng, Socket
 
 const HOSTS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];
 const PORT: u16 = 80;
-/// Packets at one instant that would be an answer without end.
+/// A host that sends this number of packets at one instant is in an endless loop.
 const MOST: usize = 20_000;
 
 /// Runs the target on one input.
@@ -23,7 +23,7 @@ pub(crate) fn run(bytes: &[u8]) {
 
 struct Host {
     stack: Stack,
-    /// Each stream that was reported to it, and its credit.
+    /// The streams that were reported to the user of this host, each with its credit in bytes.
     streams: BTreeMap<StreamId, usize>,
     exported: Option<Box<wire::TcpState>>,
     next: u32,
@@ -32,7 +32,7 @@ struct Host {
 struct Network {
     now: Instant,
     hosts: [Host; 2],
-    /// Towards each.
+    /// The datagrams on their way to each host.
     wires: [Wire<Vec<u8>>; 2],
 }
 
@@ -53,7 +53,7 @@ impl Network {
         net
     }
 
-    /// One thing happens; the lowest bit of its code says to whom.
+    /// Executes one step of the input. The lowest bit of its code selects the host.
     fn step(&mut self, r: &mut Reader<'_>) -> Result<(), Malformed> {
         let code = r.u8()?;
         let who = usize::from(code & 1);
@@ -93,7 +93,7 @@ impl Network {
         Ok(())
     }
 
-    /// The user of some stream.
+    /// Executes an operation of the user of one stream.
     fn uses(&mut self, who: usize, r: &mut Reader<'_>) -> Result<(), Malformed> {
         let (which, what) = (usize::from(r.u8()?), r.u8()?);
         let host = &mut self.hosts[who];

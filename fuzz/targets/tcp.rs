@@ -1,4 +1,4 @@
-//! TCP: the header, and two ends with a wire between them that does what the input says.
+//! TCP: the header, and two ends with wires between them that do what the input says.
 
 use fuzz::{Fate, Wire, set_checksum_over};
 use tcp::{
@@ -9,7 +9,7 @@ use wire::{Checksum, Duration, Instant, Ipv4Addr, Malformed, Reader, SocketAddrV
 
 const ADDRESSES: [SocketAddrV4; 2] =
     [SocketAddrV4::new(Ipv4Addr::new(10, 2, 0, 1), 4000), SocketAddrV4::new(Ipv4Addr::new(10, 1, 0, 7), 80)];
-/// More segments at one instant than two windows hold would be an answer without end.
+/// An end that sends this number of segments at one instant is in an endless loop: two windows hold fewer.
 const MOST: usize = 20_000;
 
 /// Runs the target on one input.
@@ -29,7 +29,7 @@ fn header(bytes: &[u8]) {
         }
     };
     read(bytes);
-    // A fuzzer does not find correct checksums, so this sets them.
+    // A fuzzer does not find correct checksums, so they are set here.
     let mut corrected = bytes.to_vec();
     let [high, low] = u16::try_from(bytes.len()).unwrap_or_default().to_be_bytes();
     let pseudo = Checksum::default().add(&src.octets()).add(&dst.octets()).add(&[0, PROTOCOL, high, low]);
@@ -41,12 +41,12 @@ struct Network {
     now: Instant,
     profile: Profile,
     ends: [Option<Connection>; 2],
-    /// Towards each end.
+    /// The segments on their way to each end.
     queues: [Wire<Segment<'static>>; 2],
-    /// Written by each end, and read by the other.
+    /// The number of bytes that each end has written. `read` has the number of bytes that each end has read.
     written: [usize; 2],
     read: [usize; 2],
-    /// Only the two ends have sent.
+    /// Whether only the two ends have sent segments.
     honest: bool,
 }
 
@@ -98,7 +98,7 @@ impl Network {
         wire
     }
 
-    /// One thing happens; the lowest bit of its code says to whom.
+    /// Executes one step of the input. The lowest bit of its code selects the end.
     fn step(&mut self, r: &mut Reader<'_>) -> Result<(), Malformed> {
         let code = r.u8()?;
         let who = usize::from(code & 1);
@@ -116,7 +116,8 @@ impl Network {
             13 => self.resumes(who),
             14 if code & 32 != 0 => self.told(who, Connection::abort),
             14 => {
-                // A stack does not believe in narrower paths; segments of single bytes would be more than one counts here.
+                // A stack does not use narrower paths. With segments of single bytes, more than `MOST` segments could
+                // be sent at one instant.
                 let mss = r.u16()?.max(48);
                 self.told(who, |tcp| tcp.path_mss(mss));
             }
@@ -129,7 +130,8 @@ impl Network {
         Ok(())
     }
 
-    /// A forged segment near the expected numbers. Otherwise none would be accepted.
+    /// Returns a forged segment with sequence numbers near the expected ones. Otherwise no forged segment would be
+    /// accepted.
     fn forged(&self, who: usize, r: &mut Reader<'_>) -> Result<Segment<'static>, Malformed> {
         let state = self.ends[who].as_ref().and_then(|tcp| tcp.export(self.now));
         let (seq, ack) = state.map_or((0, 0), |state| (state.receive_next.0, state.send_una.0));
@@ -141,7 +143,8 @@ impl Network {
         let (seq, ack) = (seq.wrapping_add(offset(r)?), ack.wrapping_add(offset(r)?));
         let window = r.u16()?;
         let mss = (size & 64 != 0).then_some(window);
-        // Blocks and echoes near what is on its way; a stamp that is not old.
+        // The SACK blocks and the echoed timestamp are near those of segments on their way, and the timestamp is not
+        // old.
         let sack = (flags & 32 != 0).then(|| (Seq(ack), Seq(ack.wrapping_add(u32::from(window)))));
         let value = self.now.0 as u32 / 1_000_000;
         let timestamps =
@@ -217,7 +220,7 @@ impl Network {
         self.flush(who);
     }
 
-    /// With all that there is, in any state: nothing changes.
+    /// Records the connection and resumes it, in any state. The result must be equal to the connection.
     fn resumes(&mut self, who: usize) {
         let Some(tcp) = &mut self.ends[who] else { return };
         let resumed = Connection::resume(tcp.record(), &self.profile);
@@ -242,7 +245,7 @@ impl Network {
     }
 }
 
-/// The byte at a place of every stream.
+/// Returns the byte at an offset of a stream. All streams have the same bytes.
 fn pattern(at: usize) -> u8 {
     let [low, high, ..] = at.to_le_bytes();
     low ^ high

@@ -1,4 +1,4 @@
-//! UDP in IPv4: what is read is written back and read the same.
+//! UDP in IPv4: a datagram that is read must be written and read again as the same.
 
 use fuzz::{patch, set_checksum_over};
 use wire::udp::{self, Datagram};
@@ -10,7 +10,7 @@ pub(crate) fn run(bytes: &[u8]) {
     let (Ok(src), Ok(dst)) = (r.array::<4>(), r.array::<4>()) else { return };
     let (src, dst) = (Ipv4Addr::from(src), Ipv4Addr::from(dst));
     check(r.rest(), src, dst);
-    // A fuzzer does not find correct checksums, so this sets them.
+    // A fuzzer does not find correct checksums, so they are set here.
     let mut corrected = r.rest().to_vec();
     let claimed = corrected.get(4..6).map_or([0, 0], |len| [len[0], len[1]]);
     if let Some(covered) = corrected
@@ -34,7 +34,7 @@ pub(crate) fn run(bytes: &[u8]) {
 fn check(bytes: &[u8], src: Ipv4Addr, dst: Ipv4Addr) {
     let Ok(datagram) = Datagram::parse(bytes, src, dst) else { return };
     let (from, to) = (SocketAddrV4::new(src, datagram.src_port), SocketAddrV4::new(dst, datagram.dst_port));
-    // One IPv4 header less fits than a UDP length can say.
+    // The payload of an IPv4 datagram is shorter than the largest UDP length, by the length of the IPv4 header.
     if ipv4::HEADER + udp::HEADER + datagram.payload.len() > usize::from(u16::MAX) {
         return;
     }

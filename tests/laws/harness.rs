@@ -1,4 +1,4 @@
-//! The laws, checked step by step.
+//! Plays scripts to roles and nodes, and checks the laws after each step.
 
 use crate::laws::player::{Arrival, Script, Step, Talk};
 use crate::laws::serving::Served;
@@ -11,7 +11,7 @@ use table::map::{MapKey, MapPolicy, MapPort, MapRoute};
 use wire::ipv4::Header;
 use wire::{Instant, Ipv4Addr, Packet, PacketId};
 
-/// Effects of one input of a script, at most: one input of a script is small.
+/// The largest number of effects of one input, because each input of a script is small.
 const MOST_EFFECTS: usize = 1_000;
 
 /// A violation: the number of the law, and a description.
@@ -26,15 +26,16 @@ pub(crate) trait Subject {
     fn give(&mut self, now: Instant, input: Input<'_>) -> Vec<Effect>;
     fn deadline(&self) -> Option<Instant>;
     fn holds(&self, each: &mut dyn FnMut(PacketId));
-    /// Returns its whole state as text.
+    /// Returns the whole state of the subject as text.
     fn show(&self) -> String;
-    /// Returns a driver's number of a stream that the role numbered itself.
+    /// Returns the number by which a driver knows a stream; `id` is the number that the role gave it.
     fn stream(&self, id: StreamId) -> StreamId;
-    /// Returns whether its effects in the last step caused further effects without end.
+    /// Returns whether the effects of the last step caused further effects without end.
     fn ran_away(&self) -> bool {
         false
     }
-    /// Returns whether the script notifies it of idle routes and asks it to serve, which a node does itself.
+    /// Returns whether the subject is a role without a node. Then the script does what a node does itself: it reports
+    /// idle routes, and requests streams.
     fn is_alone(&self) -> bool;
 }
 
@@ -78,14 +79,15 @@ pub(crate) struct Within {
 }
 
 impl Within {
-    /// Begins the mirror, so that the node checks after each step that it has reported each change of its rules.
+    /// Returns a node with a mirror, so that the node checks after each step that it has reported each change of its
+    /// rules.
     pub(crate) fn new(mut node: Node) -> Self {
         node.begin_mirror();
         Self { node, out: Outbox::default(), ran_away: false }
     }
 }
 
-/// Whether an entry of the rules survives the conversion to its form in a kernel map.
+/// Returns whether an entry of the rules survives the conversion to its form in a kernel map.
 fn fits_a_map(act: &MirrorAct) -> bool {
     match *act {
         MirrorAct::Route(key, Some((found, used))) => {
@@ -212,7 +214,7 @@ impl<S: Subject> Bench<S, 2> {
         Ok(effects)
     }
 
-    /// Law 6: each copy of a packet that was held or received is still held, or has left.
+    /// Checks law 6: each copy of a packet that was held or received is still held, or has left.
     fn accounted(&self, step: &Step, mut owed: Copies, effects: &[Effect]) -> Result<(), Broken> {
         if let Step::Packet(_, packet) = step {
             *owed.entry(packet.id).or_default() += 1;
@@ -260,7 +262,8 @@ fn give(subject: &mut impl Subject, now: Instant, step: &Step) -> Vec<Effect> {
     }
 }
 
-/// A role that is alone gets no packet with a malformed header: the node drops it.
+/// Gives a packet to the subject. A role without a node gets no packet with a malformed header, because a node would
+/// drop the packet.
 fn receive(subject: &mut impl Subject, now: Instant, arrival: Arrival, packet: Packet) -> Vec<Effect> {
     let Arrival { iface, why } = arrival;
     match Rx::parse(iface, why, &packet) {
@@ -294,7 +297,8 @@ fn gone(effect: &Effect) -> Option<PacketId> {
     }
 }
 
-/// Law 10: a failure has a consequence, which is not the same request again. A driver would fail that again.
+/// Checks law 10: a failure must have a consequence, which is not the same request again. A driver would fail that
+/// request again.
 fn heeds_failure(step: &Step, is_noted: bool, effects: &[Effect]) -> Result<(), Broken> {
     let Step::Failed(fault) = step else { return Ok(()) };
     if !is_noted {
@@ -310,7 +314,7 @@ fn heeds_failure(step: &Step, is_noted: bool, effects: &[Effect]) -> Result<(), 
     if effects.iter().any(is_asked_again) { broken(10, step, "asked for again at once") } else { Ok(()) }
 }
 
-/// Law 5: each command gets one answer, and nothing else gets any.
+/// Checks law 5: each command gets one answer, and no other input gets one.
 fn answered(step: &Step, effects: &[Effect]) -> Result<(), Broken> {
     let answers: Vec<CommandId> = effects
         .iter()

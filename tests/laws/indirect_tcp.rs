@@ -14,7 +14,7 @@ use wire::{Instant, Ipv4Addr, Mac, Packet, SocketAddrV4, udp};
 pub(super) const LEFT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
 const RIGHT: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 1);
 
-/// A short patience, so that it ends within a script.
+/// The time limits are short, so that they end within a script.
 pub(super) const SUPPORT_ROUTER: &str = r#"
     address = "10.1.0.1"
     patience = "500ms"
@@ -48,7 +48,7 @@ fn entry(host: Ipv4Addr, number: u32) -> Entry {
     Entry { id: id(number), host, router, peer, closing: false, calling: false, unanswered: false }
 }
 
-/// The sequences are near each other, so that some come too late.
+/// Returns a greeting. The sequence numbers of greetings are near each other, so that some greetings come too late.
 fn greeting(rng: &mut Rng, now: Instant, router: Ipv4Addr) -> Signed<Greeting> {
     let host = HOSTS[(rng.draw() % 6).saturating_sub(3) as usize];
     let late = rng.draw() % 3_000_000_000;
@@ -81,7 +81,7 @@ pub(super) fn to_support_router(rng: &mut Rng, now: Instant) -> Post {
             RIGHT,
             Signed::new(Lost { host: HOSTS[0], router: RIGHT, connections: vec![id(1)] }, &key(rng)).emit(),
         ),
-        // A segment that it intercepts.
+        // A TCP segment that the router intercepts.
         _ => {
             let header = Header::new(6, FAR, HOSTS[0]);
             let bytes = header.emit(&[0, 80, 0xc0, 0, 0, 0, 0, 0]);

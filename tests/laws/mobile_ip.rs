@@ -13,7 +13,7 @@ use wire::{Instant, Ipv4Addr, Mac, Packet, SocketAddrV4};
 pub(super) const AGENT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
 pub(super) const VISITED: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 1);
 
-/// Short lifetimes, so that they end within a script.
+/// The lifetimes are short, so that they end within a script.
 pub(super) const HOME_AGENT: &str = r#"
     address = "10.1.0.2/16"
     interface = "home"

@@ -10,30 +10,31 @@ use node::{FailedAct, PuntReason, StreamId, StreamOp, Transport, Value};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::{Cell, Duration, EtherType, Frame, Iface, Instant, Mac, Packet, PacketId, WallTime};
 
-/// The wall clock at the begin of a script: 2000-01-01 00:00 UTC.
+/// The wall clock at the start of a script: 2000-01-01 00:00 UTC.
 pub(crate) const WALL: WallTime = WallTime(946_684_800_000_000_000);
 
 /// The inputs that a script can give to a role.
 pub(crate) struct Talk {
-    /// Its interfaces, by number from 1.
+    /// The names of the role's interfaces, in the order of their numbers from 1.
     pub(crate) interfaces: Vec<String>,
     /// Whether interface 1 is a radio that tunes.
     pub(crate) tunes: bool,
-    /// Whether its radios report the signals of cells.
+    /// Whether the role's radios report the signals of cells.
     pub(crate) hears: bool,
-    /// Commands that it knows, with valid and invalid arguments.
+    /// Commands that the role knows, with valid and invalid arguments.
     pub(crate) commands: Vec<Command>,
-    /// Returns a packet that it may receive at this time.
+    /// Returns a packet that the role may receive at this time.
     pub(crate) packet: fn(&mut Rng, Instant) -> Post,
-    /// Whether it receives packets at all.
+    /// Whether the role receives packets at all.
     pub(crate) takes_packets: bool,
-    /// Returns a message that a peer may send to it, on a stream of datagrams that it accepts.
+    /// Returns a message that a peer may send to the role on an accepted stream of datagrams. `None` if the role has no
+    /// such streams.
     pub(crate) datagram: Option<fn(&mut Rng, Instant) -> Vec<u8>>,
-    /// A transport that it serves.
+    /// A transport that the role serves; `None` if it serves none.
     pub(crate) serves: Option<Transport>,
-    /// Returns a peer's answer to the packet that it sent last, if there is one.
+    /// Returns a peer's answer to the packet that the role sent last, if there is one.
     pub(crate) answer: Option<fn(&mut Rng, &Packet) -> Option<Post>>,
-    /// News that other roles of its host may report.
+    /// Notifications that other roles of the host may send.
     pub(crate) news: &'static [Notification],
 }
 
@@ -95,7 +96,7 @@ pub(crate) struct Script<'a> {
     under_way: VecDeque<Vec<u8>>,
     /// Addresses that the role has set or removed.
     addresses: Vec<FailedAct>,
-    /// A record could not be stored, so all records in `under_way` fail.
+    /// Whether a record could not be stored. Then all records in `under_way` fail.
     fails: bool,
     /// The packet that the role sent last.
     sent: Option<Packet>,
@@ -120,7 +121,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Notes the requests of the subject.
+    /// Records the requests of the subject.
     pub(crate) fn heed(&mut self, effects: &[Effect]) {
         for effect in effects {
             match effect {
@@ -241,7 +242,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// A peer is accepted, then sends a datagram.
+    /// Returns a step in which a peer is accepted, or in which an accepted peer sends a datagram.
     fn datagram(&mut self, now: Instant) -> Step {
         let (Some(listener), Some(message)) = (self.streams.first().copied(), self.talk.datagram) else {
             return self.link();
@@ -301,7 +302,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Requests of users, on few streams. Some are not open, some are accepted.
+    /// Returns a user's request on one of a few streams. Some of them are not open, some are accepted.
     fn serve(&mut self, by: Transport) -> Step {
         let base = [1 << 16, 2 << 16, StreamId::SERVED][self.below(3) as usize];
         let id = StreamId(base + self.below(2) as u32);
@@ -323,7 +324,7 @@ impl<'a> Script<'a> {
         Step::Serve(id, op)
     }
 
-    /// Returns news of other roles, or an input from the driver.
+    /// Returns a notification of another role, or an input from the driver.
     fn news(&mut self) -> Step {
         let index = self.below(2 * self.talk.news.len() as u64) as usize;
         self.talk.news.get(index).map_or_else(|| self.machine(), |news| Step::Notification(*news))
@@ -367,12 +368,12 @@ fn failed(act: FailedAct) -> Step {
     Step::Failed(Fault { role: RoleId(0), act, why: "no space left".to_owned() })
 }
 
-/// The subject's own link address on an interface.
+/// Returns the subject's own link address on an interface.
 pub(crate) const fn own(iface: Iface) -> Mac {
     Mac([2, 0, 0, 0, 1, iface.0 as u8])
 }
 
-/// A command with text arguments.
+/// Returns a command with text arguments.
 pub(crate) fn command(verb: &str, args: &[(&str, &str)]) -> Command {
     let args = args.iter().map(|(name, text)| ((*name).to_owned(), Value::from(*text)));
     Command { verb: verb.to_owned(), args: Value::Map(args.collect()) }

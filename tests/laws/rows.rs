@@ -14,7 +14,7 @@ mod mobile_ip;
 #[path = "sigma.rs"]
 mod sigma;
 
-/// One kind of role.
+/// One kind of role, with its configuration and the inputs of its scripts.
 pub(crate) struct Row {
     pub(crate) kind: &'static str,
     config: &'static str,
@@ -47,7 +47,7 @@ const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 2);
 const R_MH: [u8; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 
-/// Small pools and short lifetimes, so that scripts reach their ends.
+/// The pools are small and the lifetimes short, so that scripts exhaust the pools and outlive the lifetimes.
 const STATION: &str = r#"
     id = 1
     gateway = "10.1.0.1"
@@ -389,7 +389,7 @@ impl Row {
     }
 }
 
-/// Route-updates and data of three hosts by three neighbors, and data to them.
+/// Returns a route-update or data of one of three hosts by one of three neighbors, or data to a host.
 fn to_station(rng: &mut Rng, now: Instant) -> Post {
     let host = HOSTS[(rng.draw() % 6).saturating_sub(3) as usize]; // one of them more often than the others
     let down = (rng.draw() % 3) as u16 + 2;
@@ -418,7 +418,7 @@ fn route_update(rng: &mut Rng, now: Instant, mobile: Ipv4Addr) -> Vec<u8> {
         serving_bs: Some(1),
         skipped: Skipped::default(),
     };
-    // The clock is off by up to a second, or by minutes.
+    // The sender's clock is off by up to a second, or by minutes.
     let off = if rng.draw().is_multiple_of(16) { 300 << 32 } else { rng.draw() >> 32 };
     update.timestamp = update.timestamp.wrapping_add(off);
     let r_mh = if rng.draw().is_multiple_of(16) { [0; 8] } else { R_MH }; // its key is wrong

@@ -1,4 +1,4 @@
-//! Law 8: the events of streams that a role serves, and small roles that keep or violate it.
+//! Law 8: the events of streams that a role serves, and small roles that keep or violate this law.
 
 use crate::laws::player::{Post, Step, Talk, rx};
 use node::stream::OwnedStreamEvent;
@@ -6,7 +6,7 @@ use node::{Effect, Input, Outbox, PuntReason, Role, StreamEvent, StreamId, Strea
 use std::collections::BTreeMap;
 use wire::{Instant, Mac, PacketId};
 
-/// The open streams that a role serves. Each has the bytes that its last `Read` still asks for; 0 means none.
+/// The open streams that a role serves. Each has the number of bytes that its last `Read` still requests; 0 means none.
 #[derive(Debug, Default)]
 pub(crate) struct Served {
     open: BTreeMap<StreamId, usize>,
@@ -52,7 +52,7 @@ impl Served {
     }
 }
 
-/// How a [`Server`] behaves.
+/// The behavior of a [`Server`]: it keeps law 8, or violates it in one way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Manner {
     Good,
@@ -66,8 +66,7 @@ pub(crate) enum Manner {
 #[derive(Debug)]
 pub(crate) struct Server {
     manner: Manner,
-    /// For each stream: the written bytes that were not echoed yet, and the number of bytes that an open `Read`
-    /// requests.
+    /// For each stream, the bytes that were written and not read, and the number of bytes that a `Read` requests.
     streams: BTreeMap<StreamId, (Vec<u8>, Option<usize>)>,
     accepted: u32,
 }

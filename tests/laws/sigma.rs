@@ -9,7 +9,7 @@ use wire::{Instant, Ipv4Addr, Mac, ipv4};
 
 pub(super) const MANAGER: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
 
-/// Short lifetimes, so that they end within a script.
+/// The lifetimes are short, so that they end within a script.
 pub(super) const LOCATION_MANAGER: &str = r#"
     address = "10.1.0.2"
     zone = "sigma.example"
@@ -82,7 +82,7 @@ pub(super) const MOBILE_NODE: &str = r#"
     key = "000102030405060708090a0b0c0d0e0f"
 "#;
 
-/// Packets that begin an association, and packets that belong to none.
+/// Returns a packet that begins an association, or a packet that belongs to none.
 fn of_sctp(rng: &mut Rng, own: Ipv4Addr) -> Post {
     let tag = rng.draw() as u32;
     let init = Init { tag: tag | 1, a_rwnd: 9000, outbound: 2, inbound: 2, tsn: tag, parameters: Vec::new() };

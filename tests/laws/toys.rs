@@ -12,7 +12,7 @@ use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Reason};
 const PEER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const OWN: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 
-/// The violation of a law, or `None`.
+/// The violation of a law by a [`Toy`]; `None` if it keeps all laws.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
     None,
@@ -34,7 +34,7 @@ pub(crate) enum Fault {
     AsksAgain,
 }
 
-/// A role that holds packets for [`HOLD`], then sends them; it answers one command.
+/// A role that holds packets for [`HOLD`], and then sends them. It answers each command.
 #[derive(Debug)]
 pub(crate) struct Toy {
     fault: Fault,

@@ -9,18 +9,19 @@ use trace::{HostId, Record, What};
 use wire::ipv4::Header;
 use wire::{Duration, Iface, Instant, Packet};
 
-/// The result of a run.
+/// The result of a run: times, counts, and the bytes in both directions.
 #[derive(Debug)]
 pub(crate) struct Verdict {
-    /// The times from `freeze` to `thaw`, and from `freeze` to the next byte received, of each completed move.
+    /// For each completed move, the time from `freeze` to `thaw`. `deaf` has the times from `freeze` to the next byte
+    /// received.
     pub(crate) silent: Vec<Duration>,
     pub(crate) deaf: Vec<Duration>,
-    /// Moves with bytes in every queue.
+    /// The number of exported states with both unread and unacknowledged bytes.
     pub(crate) full: usize,
-    /// Number and SHA-256 of the bytes from the correspondent, and to it.
+    /// The number and the SHA-256 of the bytes from the correspondent. `down` has those of the bytes to it.
     pub(crate) up: (i64, String),
     pub(crate) down: (i64, String),
-    /// Moves, completed or abandoned.
+    /// The number of attempts to move, completed or abandoned.
     pub(crate) attempts: usize,
 }
 

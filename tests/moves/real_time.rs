@@ -22,7 +22,7 @@ use wire::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(20);
 /// The limit for a daemon that writes its records at the end.
 const GOODBYE: Duration = Duration::from_mins(5);
-/// Bytes that both ends must have received since the last attempt before the next.
+/// The number of bytes that both ends must receive between two attempts.
 const LOAD: u64 = 8 * 1024;
 
 /// Runs `number` moves, each after an abandoned one. Must run in a separate sandbox.

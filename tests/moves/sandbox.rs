@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use wire::Duration;
 
-/// The variable with the role of a process that a test started.
+/// The environment variable with the role of a process that a test started.
 const ROLE: &str = "WAYFARE_TEST_ROLE";
 
 /// Runs the body, a closure of the calling test, in a new sandbox that lasts at most `limit`.
@@ -37,8 +37,8 @@ pub(crate) fn in_sandbox_of_nobody<F: FnOnce()>(limit: Duration, body: F) {
     in_sandbox(limit, body);
 }
 
-/// Returns whether a test that needs `what` can run. With `CI` set, a missing requirement is a failure; otherwise the
-/// skip is printed, not captured by the test harness.
+/// Returns whether a test that needs `what` can run. If the variable `CI` is set, a missing requirement is a failure.
+/// Otherwise the skip is printed, and the test harness does not capture it.
 fn need(what: &str, have: bool) -> bool {
     assert!(have || variable("CI").is_none(), "CI must be able to test: {what}");
     if !have {
@@ -60,7 +60,7 @@ fn variable(name: &str) -> Option<String> {
 fn again<F>(role: &str) -> Command {
     let name = std::any::type_name::<F>();
     let name = name.split_once("::").unwrap().1.trim_end_matches("::{{closure}}");
-    // Not by its path: another user may not be allowed to traverse it.
+    // The path of the binary is not used, because another user may not be allowed to traverse it.
     let mut command = Command::new("/proc/self/exe");
     command.args([name, "--exact", "--include-ignored", "--nocapture", "--test-threads=1"]);
     command.env(ROLE, role).stdin(Stdio::null()).stdout(Stdio::null());

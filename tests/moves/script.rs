@@ -1,11 +1,11 @@
-//! The operations of a move, and of an abandoned one, in their order: the same on both backends.
+//! The operations of a move, and of an abandoned move, in order. They are the same on both backends.
 
 /// A command to a host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) host: &'static str,
     pub(crate) verb: &'static str,
-    /// The host to which the router must send.
+    /// The host to which the router must send; `None` for other verbs.
     pub(crate) to: Option<&'static str>,
 }
 
@@ -37,8 +37,8 @@ pub(crate) const fn relocation(old: &'static str, new: &'static str) -> [Step; 1
     ]
 }
 
-/// The steps after which a move can be abandoned: from the freeze to the last step before the old host deletes the
-/// connection.
+/// The numbers of steps after which a move can be abandoned: from the freeze to the last step before the old host
+/// deletes the connection.
 pub(crate) const FREEZES: usize = 3;
 const ROUTES: usize = 5;
 const IMPORTS: usize = 6;

@@ -8,7 +8,7 @@ use node::{
 use std::sync::{Arc, Mutex};
 use wire::{Iface, Instant, Ipv4Addr, Prefix, TcpState};
 
-/// The address that moves.
+/// The address of the service, which moves between hosts.
 pub(crate) const SERVICE: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
 /// The tuple of the connection that moves, as its host sees it.
 pub(crate) const TUPLE: Tuple =
@@ -21,12 +21,12 @@ pub(crate) struct Baton {
     voice: Voice,
 }
 
-/// The channel between hosts, which is not under test. A state that is not taken out is lost.
+/// The channel between hosts, which is not under test. A newer state replaces one that was not taken out.
 pub(crate) type Courier = Arc<Mutex<Option<Baton>>>;
 
-/// Packets that a guard at the new host holds, at most.
+/// The largest number of packets that a guard at the new host holds.
 const HELD: usize = 64;
-/// Bytes of one read.
+/// The largest number of bytes of one read.
 const CHUNK: usize = 16 * 1024;
 const LISTENER: StreamId = StreamId(0);
 const OUTWARD: StreamId = StreamId(1);
@@ -43,12 +43,13 @@ pub(crate) struct Talker {
     stream: StreamId,
     connected: bool,
     credit: usize,
-    /// It does not read, so that bytes wait in the socket.
+    /// Whether the talker reads nothing, so that bytes wait in the socket.
     rests: bool,
-    /// Between `freeze` and `thaw`: it may write nothing, as the exported state would not have it.
+    /// Whether the connection is between `freeze` and `thaw`. Then the talker must write nothing, because the exported
+    /// state would not have it.
     frozen: bool,
     finishing: bool,
-    /// The next byte received is marked.
+    /// Whether the next byte received is marked.
     awaits: bool,
     imports: u32,
     closed: bool,
@@ -56,7 +57,7 @@ pub(crate) struct Talker {
 }
 
 impl Talker {
-    /// Returns one end. `listens`: it waits for the connection from the start.
+    /// Returns one end of the conversation. `listens` is whether it waits for the connection from the start.
     pub(crate) fn new(listens: bool, seed: u64, courier: &Courier) -> Self {
         Self {
             listens,
@@ -107,7 +108,7 @@ impl Talker {
         out.answer(id, Ok(self.report()));
     }
 
-    /// Starts an operation. The command is answered with it.
+    /// Starts an operation. Its result is the answer to the command.
     fn ask(&mut self, id: CommandId, op: StreamOp, out: &mut Outbox) {
         self.asked = Some(id);
         out.stream(self.stream, op);
@@ -195,7 +196,8 @@ impl Talker {
         self.answer(Ok(self.report()), out);
     }
 
-    /// Handles a close: of a connection that moved or was abandoned, as requested, or of the conversation.
+    /// Handles the end of a stream. If a command requested it, the command is answered. Otherwise the conversation has
+    /// ended.
     fn closed(&mut self, why: Option<&str>, out: &mut Outbox) {
         self.connected = false;
         if self.asked.is_some() {

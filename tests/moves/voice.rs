@@ -1,4 +1,5 @@
-//! The bytes sent and received by one end of the conversation. They belong to the service, not to a host, so they move.
+//! The bytes sent and received by one end of the conversation. They belong to the service, not to a host, so they move
+//! with the service.
 
 use sha2::{Digest, Sha256};
 use wire::Rng;

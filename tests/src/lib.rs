@@ -1,9 +1,9 @@
-//! The tests of the whole workspace are beside this file.
+//! Helpers of the tests of the whole workspace, which are in the folder above.
 
 pub mod source;
 
-/// Law 7: [`node::Input`] and [`node::Act`] contain only data. A value of a type that passes this check can be
-/// recorded, compared and replayed.
+/// Compiles only for a type that contains only data, as law 7 requires of [`node::Input`] and [`node::Act`]. A value of
+/// such a type can be recorded, compared and replayed.
 ///
 /// ```
 /// house_tests::plain::<node::Input<'static>>();

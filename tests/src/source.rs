@@ -46,7 +46,7 @@ pub fn heeded(text: &str) -> String {
             kept.push(line);
             continue;
         }
-        // The patterns above it belong to the arm.
+        // The patterns above this line belong to the same arm.
         let continues = |text: &str| text.trim_start().starts_with(['|', ')', '}']);
         let mut first = line;
         while indent_of(first) != indent_of(line) || continues(first) {
@@ -71,7 +71,7 @@ pub fn matches(text: &str) -> Vec<Vec<String>> {
         let body =
             lines[at + 1..].iter().take_while(|line| line.trim().is_empty() || indent_of(line) > indent);
         let (mut arms, mut pattern) = (Vec::new(), String::new());
-        // What an arm does is further in; its closing brace is not part of the next pattern.
+        // The body of an arm is indented further. Its closing brace is not part of the next pattern.
         for code in body.filter(|line| indent_of(line) == indent + 4).map(|line| line.trim()) {
             if code.starts_with("//") || (code.starts_with('}') && !code.contains("=>")) {
                 continue;

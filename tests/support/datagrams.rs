@@ -47,7 +47,7 @@ fn play(backend: &mut impl Backend, first: Answer, role: Role) -> Vec<String> {
     panic!("no rest: {said:?}");
 }
 
-/// Events of credit are ignored.
+/// Returns an event as text, or `None` for an event that the scripts ignore, such as credit.
 fn name(told: &OwnedStreamEvent) -> Option<String> {
     match told {
         OwnedStreamEvent::Accepted { .. } => Some("accepted".to_owned()),
@@ -68,7 +68,7 @@ fn asked(backend: &mut impl Backend) -> Answer {
     backend.receive()
 }
 
-/// A role that answers one datagram and then ends the stream: the next datagram of the same peer comes by a new stream.
+/// If a role ends a stream after one datagram, the next datagram of the same peer comes by a new stream.
 pub(crate) fn what_a_listener_has_left_is_accepted_again(backend: &mut impl Backend) {
     let first = asked(backend);
     let said = play(backend, first, |told| match told {
@@ -80,8 +80,8 @@ pub(crate) fn what_a_listener_has_left_is_accepted_again(backend: &mut impl Back
     assert_eq!(said, ["one", "two", "three"].map(each).concat());
 }
 
-/// A role that has no room for a peer aborts its stream. Its datagrams are reported as dropped, and no new stream
-/// follows, which the role would abort too.
+/// If a role aborts a peer's stream, the peer's datagrams are reported as dropped. No new stream follows, because the
+/// role would abort it as well.
 pub(crate) fn what_comes_by_an_aborted_stream_is_reported(backend: &mut impl Backend) {
     let first = asked(backend);
     let said = play(backend, first, |told| match told {

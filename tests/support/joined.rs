@@ -12,9 +12,9 @@ pub(crate) fn readable(fd: &impl AsFd, millis: i64) -> bool {
     poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&limit)).unwrap() > 0
 }
 
-/// The test's own end of [`joined`].
+/// The link address of the near end, which the test uses.
 pub(crate) const NEAR: Mac = Mac([2, 0, 0, 0, 0, 1]);
-/// The other end, where the kernel answers.
+/// The link address of the far end, where the kernel answers.
 pub(crate) const FAR: Mac = Mac([2, 0, 0, 0, 0, 2]);
 
 /// Two namespaces and the veth pair between them.

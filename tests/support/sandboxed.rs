@@ -10,8 +10,8 @@ use wire::Duration;
 /// The environment variable with the role of a process that a test starts from its own binary.
 const ROLE: &str = "WAYFARE_TEST_ROLE";
 
-/// Returns whether a test that needs `what` can run. In continuous integration (`CI`) a missing feature is a failure;
-/// elsewhere the skip is printed past the harness's capture.
+/// Returns whether a test that needs `what` can run. In continuous integration (`CI`) a missing feature is a failure.
+/// Elsewhere the skip is printed, and the test harness does not capture it.
 pub(crate) fn need(what: &str, have: bool) -> bool {
     assert!(have || variable("CI").is_none(), "CI must be able to test: {what}");
     if !have {
@@ -58,12 +58,12 @@ pub(crate) fn in_sandbox_of_root_and_of_nobody<F: FnOnce()>(body: F) {
     in_sandbox(body);
 }
 
-/// Returns a command that runs the calling test again in another process. Its name is that of the function around the
-/// closure `F`.
+/// Returns a command that runs the calling test again in another process. The test's name is that of the function
+/// around the closure `F`.
 pub(crate) fn again<F>(role: &str) -> Command {
     let name = std::any::type_name::<F>();
     let name = name.split_once("::").unwrap().1.trim_end_matches("::{{closure}}");
-    // Not by its path, which another user may not be allowed to traverse.
+    // The path of the binary is not used, because another user may not be allowed to traverse it.
     let mut command = Command::new("/proc/self/exe");
     command.args([name, "--exact", "--include-ignored", "--nocapture", "--test-threads=1"]).env(ROLE, role);
     command.stdin(Stdio::null()).stdout(Stdio::null());

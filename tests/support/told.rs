@@ -1,14 +1,14 @@
 //! Compares transcripts in files with the present behaviour. Included, with its macro, by every test that has a folder
 //! of transcripts.
 //!
-//! With `WAYFARE_BLESS=1` in the environment they are written anew. Commit them only if you can explain every line that
-//! changed.
+//! With `WAYFARE_BLESS=1` in the environment, the transcripts are written again. Commit them only if you can explain
+//! every line that changed.
 
 use std::fs;
 use std::path::Path;
 
 /// Defines a test for each transcript in a crate's `tests/` folder, and a test that no file there has none. The
-/// function `$tell` runs a script, with the argument `of` where transcripts differ in it. Also defines `folder()`.
+/// function `$tell` runs a script. If a transcript has `of`, its value is the second argument. Also defines `folder()`.
 macro_rules! transcripts {
     (in $folder:literal, told by $tell:path; $($test:ident: $file:literal $(of $what:expr)?;)*) => {
         fn folder() -> std::path::PathBuf {

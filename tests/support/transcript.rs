@@ -10,15 +10,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 use wire::{Cell, Iface, Instant, Mac, Packet, PacketId, Prefix, WallTime};
 
-/// The wall clock at the begin of a script: 2000-01-01 00:00 UTC.
+/// The wall clock at the start of a script: 2000-01-01 00:00 UTC.
 pub(crate) const WALL: WallTime = WallTime(946_684_800_000_000_000);
 
-/// The protocol-specific part.
+/// What differs between protocols: the nodes, and the texts of packets and operations.
 pub(crate) trait Cast: Default {
     /// Returns the node of this kind with these changes to its configuration, and the names of its interfaces, from
     /// number 1.
     fn node(&mut self, kind: &str, changes: &str) -> (Node, &'static [&'static str]);
-    /// Whether an interface is up from the start. A radio waits for a script's command.
+    /// Returns whether an interface is up from the start. A radio waits for a command of the script.
     fn comes_up(&self, interface: &str) -> bool {
         !interface.starts_with("air")
     }
@@ -38,20 +38,20 @@ pub(crate) trait Cast: Default {
     fn served(&self, _told: &OwnedStreamEvent) -> String {
         "what only a program outside asks for".to_owned()
     }
-    /// Notes a packet that the node sends.
+    /// Records a packet that the node sends.
     fn heed(&mut self, _packet: &Packet) {}
-    /// Notes an operation of the node on a stream.
+    /// Records an operation of the node on a stream.
     fn heed_stream(&mut self, _id: StreamId, _op: &StreamOp) {}
 }
 
-/// How records are stored.
+/// The state of the disk: what happens to records that the role stores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Disk {
-    /// They are durable at once.
+    /// Records are durable at once.
     Works,
-    /// They are refused at once.
+    /// Records are refused at once.
     Fails,
-    /// They wait, until a script makes some durable, or sets another state.
+    /// Records wait, until a script makes some durable, or sets another state.
     Waits,
 }
 
@@ -199,7 +199,7 @@ impl<C: Cast> Teller<C> {
         Iface(at.map_or(0, |at| at as u16 + 1))
     }
 
-    /// Gives the node a packet that it receives.
+    /// Passes a packet to the node, as received from this interface.
     pub(crate) fn receive(&mut self, name: &str, mut packet: Packet) {
         let iface = self.iface(name);
         self.packets += 1;
@@ -385,7 +385,7 @@ impl<C: Cast> Teller<C> {
     }
 }
 
-/// The node's own link address on an interface.
+/// Returns the node's own link address on an interface.
 pub(crate) const fn own(iface: Iface) -> Mac {
     Mac([2, 0, 0, 0, 1, iface.0 as u8])
 }

@@ -1,18 +1,18 @@
-//! No circle of files inside a crate.
+//! Checks that no files of a crate refer to each other in a circle.
 //!
 //! A file refers to another one by a path: `crate::a::B`, `super::c()`, or `c::d` for a submodule. A path that
-//! leads through a re-export counts as a reference to the file that has the item. A re-export itself is no reference,
+//! leads through a re-export counts as a reference to the file that has the item. A re-export itself is not one,
 //! so a `mod.rs` that only declares and re-exports is in no circle.
 //!
-//! A module and the modules inside it are one thing: what a file needs of a module that contains it is no reference. A
-//! folder may so divide one type's methods between files.
+//! A reference from a file to a module that contains it does not count. So a folder may divide one type's methods
+//! between files.
 
 use super::source::{is_test, product};
 use super::{crates, files, has_extension, none, read, root};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Circles that are still there: a crate, the number of its files that are in a circle, and the reason. Each number
-/// can only become smaller.
+/// Circles that are left: a crate, the number of its files that are in a circle, and the reason. Each number can only
+/// become smaller.
 const LEFT: &[(&str, usize, &str)] = &[
     ("cellular-ip", 2, "the admission of updates uses the drop reasons of its station"),
     ("link", 8, "the methods of one `Fabric` are in several files beside it"),
@@ -27,13 +27,13 @@ const LEFT: &[(&str, usize, &str)] = &[
 
 type Module = Vec<String>;
 
-/// The modules of one crate, and what refers to what.
+/// The modules of one crate, with their code and re-exports.
 struct Graph {
     /// The path of each module's file, relative to the crate's `src`.
     files: BTreeMap<Module, String>,
     /// The product code of each module.
     code: BTreeMap<Module, String>,
-    /// For each module, its re-exports: the name, and the path behind it.
+    /// For each module, its re-exports: the name, and the path to which it refers.
     exports: BTreeMap<Module, BTreeMap<String, Vec<String>>>,
 }
 
@@ -107,7 +107,8 @@ impl Graph {
         found
     }
 
-    /// Returns the files that are in a circle, and for each group of them that refer to one another the shortest circle.
+    /// Returns the number of files that are in a circle, and the shortest circle of each group of files that refer to
+    /// one another.
     fn circles(&self) -> (usize, Vec<String>) {
         let references = self.references();
         let mut rest: BTreeSet<&Module> = references.keys().copied().collect();
@@ -144,7 +145,8 @@ fn reached<'a>(references: &References<'a>, from: &Module) -> BTreeSet<&'a Modul
     found
 }
 
-/// Returns the shortest way from a module back to itself, with the module at both ends.
+/// Returns the shortest circle of references from a module to itself, with the module at both ends. `None` if there is
+/// none.
 fn way_back<'a>(references: &References<'a>, from: &'a Module) -> Option<Vec<&'a Module>> {
     let mut before: BTreeMap<&Module, &'a Module> = BTreeMap::new();
     let mut next = VecDeque::from([from]);
@@ -184,7 +186,7 @@ fn uses(code: &str) -> Vec<(bool, Vec<String>)> {
     found
 }
 
-/// Returns whether the word `use` at this place begins its line, behind nothing but a visibility.
+/// Returns whether the word `use` at this place begins its line, apart from a visibility before it.
 fn is_declaration(statement: &str, at: usize) -> bool {
     let line = statement[..at].rsplit('\n').next().unwrap_or_default().trim();
     line.is_empty()

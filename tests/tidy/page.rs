@@ -1,4 +1,4 @@
-//! The crates, their sizes and their arrows, and the page that shows them.
+//! Checks the sizes of the crates, and that ARCHITECTURE.md shows the crates and their dependencies.
 
 use super::source::{is_test, product_lines};
 use super::{crates, dependencies, files, has_extension, none, read, root};
@@ -17,7 +17,7 @@ fn arrows() -> Arrows {
     crates.iter().map(|name| (name.clone(), of(name))).collect()
 }
 
-/// Returns the arrows to crates to which no other arrows lead.
+/// Returns the arrows without those to crates that other arrows reach indirectly.
 fn drawn(arrows: &Arrows) -> Arrows {
     let nothing = BTreeSet::new();
     let direct = |name: &String| arrows.get(name).unwrap_or(&nothing);

@@ -3,7 +3,7 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// Returns the product code of a file. Lines stay lines.
+/// Returns the product code of a file, line by line.
 pub(crate) fn product(text: &str) -> String {
     without_tests(&code(text))
 }
@@ -48,7 +48,7 @@ fn skip_line(rest: &mut Peekable<Chars<'_>>) {
     }
 }
 
-/// Skips a string literal behind its first quotation mark. `hashes` is the number of `#` of a raw string.
+/// Skips the rest of a string literal after its first quotation mark. `hashes` is the number of `#` of a raw string.
 fn skip_string(rest: &mut Peekable<Chars<'_>>, hashes: Option<usize>) {
     while let Some(c) = rest.next() {
         match (c, hashes) {
@@ -65,7 +65,7 @@ fn skip_string(rest: &mut Peekable<Chars<'_>>, hashes: Option<usize>) {
     }
 }
 
-/// Skips `"'` and `\"'` behind a first apostrophe.
+/// Skips `"'` and `\"'` after a first apostrophe.
 fn skip_character(rest: &mut Peekable<Chars<'_>>) {
     let ahead: String = rest.clone().take(3).collect();
     for literal in ["\"'", "\\\"'", "\\''"] {

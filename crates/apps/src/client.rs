@@ -7,10 +7,10 @@ use wire::{Duration, Instant};
 /// The only stream of a client.
 pub(crate) const STREAM: StreamId = StreamId(0);
 
-/// The state of a client. `S` is what it does while it is connected.
+/// The state of a client. `S` says what the client does while it is connected.
 #[derive(Debug)]
 pub(crate) enum State<S> {
-    /// It has not connected yet.
+    /// The client has not connected yet.
     Waits,
     Connecting,
     Connected(S),
@@ -27,7 +27,7 @@ pub(crate) struct Client<S> {
     transport: Carrier,
     start: Duration,
     pub(crate) state: State<S>,
-    /// Where the first wrong bytes were: an offset, or the number of a request.
+    /// Where the first wrong bytes were: an offset in the stream, or the number of a request.
     wrong_at: Option<u64>,
     /// Why the stream was closed, unless it ended cleanly.
     failed: Option<String>,
@@ -39,12 +39,12 @@ impl<S> Client<S> {
         Self { name, server, transport, start, state: State::Waits, wrong_at: None, failed: None }
     }
 
-    /// Returns when it connects; `None` if it has tried already.
+    /// Returns the instant at which the client connects; `None` if it has tried already.
     pub(crate) fn connects_at(&self) -> Option<Instant> {
         matches!(self.state, State::Waits).then(|| Instant::ZERO + self.start)
     }
 
-    /// Connects, if it is time.
+    /// Connects if the start of the client has come.
     pub(crate) fn timeout(&mut self, now: Instant, out: &mut Outbox) {
         if self.connects_at().is_some_and(|start| start <= now) {
             self.state = State::Connecting;
@@ -53,7 +53,7 @@ impl<S> Client<S> {
         }
     }
 
-    /// Notes that the stream is open. Returns whether the client waited for it.
+    /// Records that the stream is open. Returns whether the client was waiting for it.
     pub(crate) fn opened(&mut self, connected: S, out: &mut Outbox) -> bool {
         let waited = matches!(self.state, State::Connecting);
         if waited {
@@ -63,8 +63,8 @@ impl<S> Client<S> {
         waited
     }
 
-    /// Notes wrong bytes. Only the first are marked. The mark is set at once, because a stream that never ends sets no
-    /// other.
+    /// Records wrong bytes. The first ones set the mark `wrong`. It is set at once, because a stream that never ends
+    /// sets no other mark.
     pub(crate) fn wrong(&mut self, at: u64, out: &mut Outbox) {
         if self.wrong_at.is_none() {
             self.wrong_at = Some(at);
@@ -73,8 +73,8 @@ impl<S> Client<S> {
         }
     }
 
-    /// Notes that the stream is closed, and why. Returns the name of the mark: `done` or `failed`; `None` if it was
-    /// closed before.
+    /// Records that the stream is closed, and why. Returns the name of the mark to set: `done` or `failed`. `None` if
+    /// the stream was closed before.
     pub(crate) fn closed(&mut self, why: Option<&str>) -> Option<&'static str> {
         if matches!(std::mem::replace(&mut self.state, State::Done), State::Done) {
             return None;
@@ -83,7 +83,7 @@ impl<S> Client<S> {
         Some(if why.is_none() { "done" } else { "failed" })
     }
 
-    /// Adds to a mark where the first wrong bytes were, if any.
+    /// Adds to a mark where the first wrong bytes were, if there were any.
     pub(crate) fn with_wrong(&self, mark: Mark) -> Mark {
         match self.wrong_at {
             Some(at) => mark.with("wrong_at", at),

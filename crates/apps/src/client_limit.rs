@@ -1,32 +1,33 @@
-//! The limit of the clients of a server, and the choice of the client that is disconnected for a new one.
+//! The limit of a server's clients, and the choice of the client that is disconnected for a new one.
 
 use node::StreamId;
 use wire::{Instant, Ipv4Addr};
 
-/// The largest number of clients. If there are more, one is disconnected: first those that the server has not served,
-/// and of these the one that has been idle for the longest time. So idle clients do not prevent others from connecting.
+/// The largest number of clients of a server. A new client beyond it replaces another one: a client that the server has
+/// not served, if there is any, and of these the one that was inactive for the longest time. So idle clients do not
+/// prevent others from connecting.
 pub(crate) const CLIENTS: usize = 1024;
-/// The largest number of clients with one address.
+/// The largest number of clients of a server with the same address.
 pub(crate) const CLIENTS_OF_ADDRESS: usize = 256;
 
-/// The properties of a client that decide whether it is disconnected.
+/// The properties of a client that decide whether it is disconnected for a new one.
 #[derive(Debug)]
 pub(crate) struct ClientActivity {
     host: Ipv4Addr,
-    /// Whether the server has served it anything.
+    /// Whether the server has served the client: with data, or with an answer.
     pub(crate) served: bool,
-    /// When it was last active, or connected.
+    /// When the client was last active, or connected.
     pub(crate) active: Instant,
 }
 
 impl ClientActivity {
-    /// The standing of a client that has just connected from this address.
+    /// Returns the activity of a client that has just connected from the address `host`.
     pub(crate) const fn new(now: Instant, host: Ipv4Addr) -> Self {
         Self { host, served: false, active: now }
     }
 }
 
-/// Returns the client to disconnect for a new one from `host`; `None` if there is room for both.
+/// Returns the client that must be disconnected for a new client from `host`. `None` if there is room for the new one.
 pub(crate) fn gives_way<'a>(
     clients: impl Iterator<Item = (StreamId, &'a ClientActivity)> + Clone,
     host: Ipv4Addr,

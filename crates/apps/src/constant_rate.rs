@@ -17,7 +17,7 @@ pub struct ConstantRateConfig {
     /// Datagrams per second, 1 to 1000000.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub rate: u32,
-    /// Payload of each datagram in bytes, 8 to 1472. The first eight bytes are its number.
+    /// The payload of each datagram in bytes, 8 to 1472. The first eight bytes are the datagram's number.
     #[schemars(range(min = 8, max = 1472))]
     pub size: usize,
     /// When the first datagram is sent, counted from the start of the run.
@@ -30,7 +30,8 @@ pub struct ConstantRateConfig {
     pub stop: Duration,
 }
 
-/// The sender. The n-th datagram, counted from 0, is sent at exactly `start + n / rate`: rounding errors do not add up.
+/// The role of a sender. The n-th datagram, counted from 0, is sent at `start + n / rate`, rounded down to nanoseconds.
+/// So rounding errors do not add up.
 #[derive(Debug)]
 pub struct ConstantRate {
     config: ConstantRateConfig,
@@ -40,18 +41,19 @@ pub struct ConstantRate {
 }
 
 const STREAM: StreamId = StreamId(0);
-/// A larger rate than the smallest datagrams need to fill a link of 400 Mb/s. Each datagram is simulated.
+/// The largest rate in datagrams per second. At this rate, the smallest datagrams need 400 Mb/s with their Ethernet
+/// headers.
 const FASTEST: u32 = 1_000_000;
 
 impl ConstantRate {
     /// Returns a sender with this configuration. Fails if `rate` or `size` is out of range.
     pub fn new(config: ConstantRateConfig) -> Result<Self, ConfigError> {
         if !(1..=FASTEST).contains(&config.rate) {
-            let problem = format!("allowed: 1 to {FASTEST} datagrams a second; it is {}", config.rate);
+            let problem = format!("must be 1 to {FASTEST} datagrams per second, and is {}", config.rate);
             return Err(ConfigError::new("rate", problem));
         }
         if !(8..=1472).contains(&config.size) {
-            return Err(ConfigError::new("size", "allowed: 8 bytes (the number) to 1472 bytes (one packet)"));
+            return Err(ConfigError::new("size", "must be 8 bytes (the number) to 1472 bytes (one packet)"));
         }
         Ok(Self { config, sent: 0, open: false, failed: None })
     }
@@ -62,8 +64,8 @@ impl ConstantRate {
         (self.open && at <= Instant::ZERO + self.config.stop).then_some(at)
     }
 
-    /// The number of datagrams due before `now`. A host that restarts does not send them: neither again, nor all at
-    /// once.
+    /// Returns the number of datagrams that were due before `now`. A host that restarts does not send them: neither
+    /// again, nor all at once.
     fn due_before(&self, now: Instant) -> u64 {
         let late = now.since(Instant::ZERO + self.config.start.min(now.since(Instant::ZERO)));
         (late.as_nanos() * u128::from(self.config.rate)).div_ceil(1_000_000_000) as u64
@@ -144,7 +146,7 @@ mod tests {
         }
     }
 
-    /// The number that a datagram carries in its first eight bytes.
+    /// Returns the number of a datagram, which is in the first eight bytes of its payload.
     fn number_of(payload: &[u8]) -> Option<u64> {
         payload.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))
     }

@@ -1,5 +1,5 @@
-//! Workloads as roles: programs that send and receive over [`node::stream`]s. The same role runs over the simulator's
-//! sockets and over the kernel's.
+//! Workloads as roles: programs that send and receive over [`node::stream`]s. The same role runs over the sockets of
+//! the simulator and over those of the Linux kernel.
 
 pub mod bulk;
 mod client;

@@ -1,8 +1,8 @@
 //! The movement of a host: its radio is tuned to one cell after the other, by a timetable, by command, or to the
 //! strongest cell.
 //!
-//! It serves protocols that do not control the radio. A protocol that decides when to move, as Cellular IP's mobile
-//! host does, tunes the radio itself.
+//! The role is for protocols that do not control the radio. A protocol that decides when to move, as Cellular IP's
+//! mobile host does, tunes the radio itself.
 
 use node::config::{ConfigError, Interfaces, check_moves, span};
 use node::{Command, CommandId, Input, Link, Mark, Outbox, Role, Value};
@@ -17,17 +17,17 @@ use wire::{Cell, Duration, Iface, Instant};
 pub struct RoamConfig {
     /// The name of the radio's interface.
     pub interface: String,
-    /// The places, at least one. The host begins in the first.
+    /// The places, at least one. The host begins in the first one.
     pub places: Vec<RoamPlace>,
-    /// The timetable, in ascending order of `at`.
+    /// The moves of the timetable, in ascending order of `at`.
     #[serde(default)]
     pub moves: Vec<Move>,
-    /// Follow the strongest cell: the number of dB by which another cell has to be stronger than the own one. Without
-    /// it, signal strengths are ignored.
+    /// If given, the host follows the strongest cell. The value is the number of dB by which another cell must at least
+    /// be stronger than the current one. Without it, signal strengths are ignored.
     pub follow: Option<u8>,
 }
 
-/// A place, and the cell that covers it.
+/// A place to which the host can move, and the cell that covers it.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RoamPlace {
@@ -37,7 +37,7 @@ pub struct RoamPlace {
     pub cell: u16,
 }
 
-/// A move.
+/// A move of the timetable.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Move {
@@ -45,15 +45,15 @@ pub struct Move {
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub at: Duration,
-    /// The name of the place that it moves to.
+    /// The name of the place to which the host moves.
     pub to: String,
 }
 
 /// A cell that was last heard longer ago than this is out of reach: radios report every 100 ms.
 const FORGETS: Duration = Duration::from_millis(250);
 
-/// The role that moves the host. It sets a mark [`node::HANDOFF`] at each departure, with `kind` = `move`, `from` and
-/// `to`.
+/// The role that moves the host. It sets a mark [`node::HANDOFF`] at each departure, with the fields `kind` (always
+/// `move`), `from` and `to`.
 #[derive(Debug)]
 pub struct Roam {
     config: RoamConfig,
@@ -62,7 +62,7 @@ pub struct Roam {
     next: usize,
     /// The strength of each place's cell, in dBm, and when it was heard.
     heard: BTreeMap<usize, (i16, Instant)>,
-    /// Whether its cell is out of reach.
+    /// Whether the radio has reported a lost link since it was last tuned.
     is_lost: bool,
 }
 
@@ -96,7 +96,7 @@ impl Roam {
         self.config.places.get(place).map_or("?", |place| place.name.as_str())
     }
 
-    /// Tunes to the place that the timetable has for `now`, which is not the first one after a restart.
+    /// Tunes to the place that the timetable has for `now`. After a restart, it need not be the first place.
     fn begin(&mut self, now: Instant, out: &mut Outbox) {
         let past = self.config.moves.iter().take_while(|step| Instant::ZERO + step.at < now);
         self.next = past.count();
@@ -116,7 +116,7 @@ impl Roam {
         let Some(place) = self.config.places.iter().position(|place| place.cell == cell.0) else { return };
         self.heard.insert(place, (strength, now));
         self.heard.retain(|_, (_, at)| now.since(*at) <= FORGETS);
-        // Of two equally strong cells, the one that is listed first.
+        // Of two equally strong cells, the one that is listed first is chosen.
         let best = self.heard.iter().rev().max_by_key(|(_, (strength, _))| *strength);
         let Some((best, (strongest, _))) = best.filter(|(best, _)| **best != self.at || self.is_lost) else {
             return;
@@ -145,7 +145,7 @@ impl Roam {
         }
     }
 
-    /// Executes every move of the timetable that is due.
+    /// Executes all moves of the timetable that are due.
     fn depart(&mut self, now: Instant, out: &mut Outbox) {
         while self.deadline().is_some_and(|due| due <= now) {
             let step = self.config.moves.get(self.next).map(|step| step.to.clone());
@@ -262,7 +262,8 @@ mod tests {
         );
     }
 
-    /// The cells that a host tunes to which follows the strongest cell and starts at home, after each of these samples.
+    /// Returns the cells to which a host tunes that hears these samples, one each 100 ms. It follows the strongest cell
+    /// and starts at home.
     fn follows(margin: u8, samples: &[&[(u16, i16)]]) -> Vec<Cell> {
         let (mut roam, mut out) = (roam(&[]).unwrap(), Outbox::default());
         roam.config.follow = Some(margin);

@@ -1,4 +1,4 @@
-//! A receiver of datagrams.
+//! A role that receives datagrams.
 
 use node::config::text;
 use node::{Addr, Input, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Value};
@@ -10,13 +10,13 @@ use wire::Instant;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SinkConfig {
-    /// The address and port at which it receives, for example `10.1.0.7:9000`.
+    /// The address and port at which the role receives, for example `10.1.0.7:9000`.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub at: Addr,
 }
 
-/// The receiver. It reads all datagrams of all senders.
+/// The role of a receiver. It reads all datagrams of all senders, and counts them.
 #[derive(Debug)]
 pub struct Sink {
     config: SinkConfig,
@@ -26,7 +26,7 @@ pub struct Sink {
 }
 
 const LISTENER: StreamId = StreamId(0);
-/// The largest datagram that it reads, in bytes.
+/// The size of each read in bytes, which is enough for any datagram.
 const ANY: usize = 65_535;
 
 impl Sink {

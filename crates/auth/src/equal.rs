@@ -2,7 +2,7 @@
 
 use subtle::ConstantTimeEq;
 
-/// Whether `a` and `b` are equal, in a time that depends only on their lengths.
+/// Returns whether `a` and `b` are equal. The time of the comparison depends only on their lengths.
 pub fn equal(a: &[u8], b: &[u8]) -> bool {
     a.ct_eq(b).into()
 }

@@ -3,17 +3,17 @@
 use core::fmt;
 use core::str::FromStr;
 
-/// A secret key. It prints as its length only, so that no log, trace or failed assertion reveals it.
+/// A secret key. Its debug text has only its length, so that no log, trace or failed assertion reveals the key.
 #[derive(Clone)]
 pub struct Key(Vec<u8>);
 
 impl Key {
-    /// Returns the key with these bytes.
+    /// Returns the key with these bytes. Any length is accepted.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         Self(bytes.into())
     }
 
-    /// Returns its bytes. The length that a protocol requires is checked where its configuration is read.
+    /// Returns the bytes of the key. A protocol checks the length that it requires when it reads its configuration.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -40,12 +40,12 @@ pub enum ParseKeyError {
     Empty,
     /// The number of digits is odd.
     OddLength {
-        /// The number of characters of the text.
+        /// The number of digits in the text.
         characters: usize,
     },
     /// A character is not a hexadecimal digit.
     NotHex {
-        /// The position of that character, from 1.
+        /// The position of that character in the text, from 1.
         position: usize,
     },
 }
@@ -54,9 +54,11 @@ impl fmt::Display for ParseKeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a key has two hexadecimal digits for each byte, without spaces; ")?;
         match self {
-            Self::Empty => f.write_str("this one is empty"),
-            Self::OddLength { characters } => write!(f, "this one has an odd number of them, {characters}"),
-            Self::NotHex { position } => write!(f, "character {position} of this one is not such a digit"),
+            Self::Empty => f.write_str("this text is empty"),
+            Self::OddLength { characters } => write!(f, "this text has {characters} digits, an odd number"),
+            Self::NotHex { position } => {
+                write!(f, "character {position} of this text is not a hexadecimal digit")
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Message authentication and replay windows, which the control messages of all protocols use.
 //!
-//! No clocks, no randomness, no state: keys, times and the last accepted timestamp are arguments. An algorithm is
-//! added only when a protocol needs it.
+//! The crate has no clock, no random source and no state: keys, times and the last accepted timestamp are arguments. An
+//! algorithm is added only when a protocol needs it.
 
 mod equal;
 mod key;

@@ -98,7 +98,7 @@ mod tests {
         }
     }
 
-    /// The test cases of RFC 4231, section 4: key, data, code.
+    /// Returns the test cases of RFC 4231, section 4: key, data, code.
     fn cases() -> [(Vec<u8>, Vec<u8>, &'static str); 7] {
         let long = b"This is a test using a larger than block-size key and a larger than block-size data. \
             The key needs to be hashed before being used by the HMAC algorithm.";

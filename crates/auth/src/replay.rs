@@ -5,23 +5,24 @@ use wire::{Duration, Reason, ntp_distance, ntp_span};
 
 /// The largest allowed difference between the clocks of sender and receiver, in either direction.
 ///
-/// A receiver that knows the last accepted timestamp refuses all that are not newer. One that does not know it (it
-/// just started, or its state expired) has only the window. So it must remember the last timestamp for at least the
-/// length of the window.
+/// A receiver that knows the last accepted timestamp refuses all timestamps that are not newer. A receiver that does
+/// not know it (it just started, or its state expired) checks only the window. So a receiver must remember the last
+/// accepted timestamp until it is outside the window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReplayWindow(i64);
 
 impl ReplayWindow {
-    /// Returns a window of `skew` in either direction, limited to 34 years, a quarter of an NTP era. With a larger
-    /// one, the past could not be distinguished from the future.
+    /// Returns a window of `skew` in either direction. `skew` is limited to 34 years, a quarter of an NTP era: with a
+    /// larger one, the past could not be distinguished from the future.
     pub fn new(skew: Duration) -> Self {
         Self(ntp_span(skew.min(Duration::from_secs(1 << 30))))
     }
 
-    /// Checks `timestamp` at `now`, given the `last` one accepted from this sender. All are NTP 32.32. Fails if it is
-    /// not later than `last`, or outside the window.
+    /// Checks the `timestamp` of a message that arrives at `now`; `last` is the last timestamp accepted from this
+    /// sender. All three are NTP timestamps of 64 bits. Fails if `timestamp` is not later than `last`, or is outside
+    /// the window.
     pub const fn check(self, now: u64, last: Option<u64>, timestamp: u64) -> Result<(), Untimely> {
-        // Compares differences, not values, because the NTP era ends in February 2036.
+        // The comparison uses differences, not values, because the NTP era ends in February 2036.
         if let Some(last) = last
             && ntp_distance(timestamp, last) <= 0
         {
@@ -37,9 +38,9 @@ impl ReplayWindow {
 /// Why a timestamp is refused (RFC 5944, section 5.7.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Untimely {
-    /// Not newer than the last one accepted: a repetition, or overtaken in the network.
+    /// The timestamp is not newer than the last accepted one: the message was repeated, or overtaken in the network.
     Stale,
-    /// Too far from the receiver's clock: an old recording, or a wrong clock.
+    /// The timestamp is too far from the receiver's clock: the message is an old recording, or a clock is wrong.
     OutsideWindow,
 }
 

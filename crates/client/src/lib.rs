@@ -10,13 +10,13 @@
 //!   <─────────── SYN-ACK, RST, ICMP ── |   the result to the TCP of the program
 //! ```
 //!
-//! So the program keeps its own socket, connected as any other: `connect` blocks or returns `EINPROGRESS`, and `poll`,
-//! `getpeername`, `getsockname`, socket options, `fork` and `exec` work. None of this would work with one end of a
-//! socket pair instead. A TCP connection passed on by a role would have the wrong peer. Errors are the kernel's own
-//! response to a reset or an ICMP error.
+//! So the program keeps its own socket, connected like any other: `connect` blocks or returns `EINPROGRESS`, and
+//! `poll`, `getpeername`, `getsockname`, socket options, `fork` and `exec` work. None of this would work if the program
+//! got one end of a socket pair instead. A TCP connection that is passed on by a role would have the wrong peer. Errors
+//! are the kernel's own response to a reset or an ICMP error.
 //!
 //! A request is one datagram on a `SOCK_SEQPACKET` socket, with the program's socket attached (`SCM_RIGHTS`). The
-//! answer is one error number. Nothing here allocates, because it runs inside programs at any point.
+//! answer is one error number. The crate does not allocate, because a program may call it at any point.
 
 mod policy;
 mod wire_format;
@@ -35,12 +35,12 @@ use std::path::Path;
 pub const SOCKET: &CStr = c"WAYFARE_CLIENTS";
 /// The environment variable with the name of the transport.
 pub const TRANSPORT: &CStr = c"WAYFARE_TRANSPORT";
-/// The environment variable with the [`Policy`].
+/// The environment variable with the text of the [`Policy`].
 pub const POLICY: &CStr = c"WAYFARE_POLICY";
 
 /// The size of the path of a UNIX socket in bytes, with the terminating zero.
 pub const PATH: usize = 108;
-/// The most seconds that the daemon may take to answer.
+/// The largest time in seconds that the daemon may take to answer.
 const PATIENCE: i64 = 5;
 
 /// Connects to `peer` by a transport that a role of this host's node serves, for example `indirect`. `daemon` is the
@@ -120,8 +120,8 @@ fn dial(daemon: &[u8; PATH]) -> io::Result<OwnedFd> {
         match check(unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), len) }) {
             Ok(_) => return Ok(socket),
             Err(_) if interrupted() => {}
-            // Any failure of the daemon is a network that is down for the program. It must not look like a peer that
-            // refuses.
+            // If the daemon cannot be reached, the program gets the error for a network that is down. It must not look
+            // like a peer that refuses.
             Err(_) => return Err(io::Error::from_raw_os_error(libc::ENETDOWN)),
         }
     }

@@ -1,19 +1,19 @@
-//! Which destinations use the transport: a text in an environment variable, parsed without allocation.
+//! Rules for the destinations that use the transport: a text in an environment variable, parsed without allocation.
 
 use std::net::SocketAddrV4;
 use wire::Prefix;
 
-/// The most rules of a policy.
+/// The largest number of rules of a policy.
 const RULES: usize = 32;
 
-/// Which destinations use the transport: those that an *only* rule names, or all if there is no such rule. Excluded
-/// are those that an *except* rule names, and always the host's own loopback.
+/// Which destinations use the transport: those that an *only* rule names, or all if there is no such rule. Destinations
+/// that an *except* rule names are excluded. The loopback network and 0.0.0.0 are always excluded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Policy {
     rules: [Option<Rule>; RULES],
 }
 
-/// A rule. As text: `+` for only or `-` for except, a prefix or an address, and optionally `:` and a port.
+/// A rule of a policy. As text: `+` for only or `-` for except, a prefix or an address, and optionally `:` and a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rule {
     only: bool,
@@ -24,7 +24,7 @@ pub struct Rule {
 /// Why a text is not a policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PolicyError {
-    /// This rule is not valid. It begins at this byte of the text.
+    /// The rule that begins at this byte of the text (from 0) is not valid.
     Rule(usize),
     /// There are more rules than a policy can have (32).
     TooMany,
@@ -45,7 +45,7 @@ impl Policy {
         Ok(policy)
     }
 
-    /// Whether connections to this destination use the transport.
+    /// Returns whether connections to this destination use the transport.
     pub fn takes(&self, peer: SocketAddrV4) -> bool {
         let rules = || self.rules.iter().flatten();
         let named = |only| rules().any(|rule| rule.only == only && rule.names(peer));

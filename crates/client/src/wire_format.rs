@@ -1,4 +1,4 @@
-//! The wire format of a request and its answer.
+//! The wire format of a program's request to the daemon, and of its answer.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -16,7 +16,7 @@ pub struct Name {
 }
 
 impl Name {
-    /// Returns the name, or `None` if it is not valid.
+    /// Returns the name, or `None` if it is empty, too long or has another character.
     pub fn new(name: &[u8]) -> Option<Self> {
         let is_plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
         if name.is_empty() || !name.iter().all(is_plain) {
@@ -39,12 +39,12 @@ impl fmt::Debug for Name {
     }
 }
 
-/// A request of a program for a connection.
+/// A program's request for a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// The transport.
+    /// The transport of the connection.
     pub transport: Name,
-    /// The destination.
+    /// The destination of the connection. Its port is not zero.
     pub peer: SocketAddrV4,
 }
 
@@ -53,7 +53,7 @@ impl Request {
     /// transport's name padded with zeros.
     pub const LEN: usize = 12 + NAME;
 
-    /// Returns its bytes.
+    /// Returns the bytes of the request.
     pub fn emit(&self) -> [u8; Self::LEN] {
         let [p0, p1] = self.peer.port().to_be_bytes();
         let head = MAGIC.into_iter().chain(self.peer.ip().octets()).chain([p0, p1, 0, 0]);
@@ -64,7 +64,7 @@ impl Request {
         bytes
     }
 
-    /// Parses a request; `None` if it is not valid.
+    /// Parses a request; `None` if the length, the format, a padding, the port or the name is not valid.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; Self::LEN] = bytes.try_into().ok()?;
         let (head, name) = bytes.split_first_chunk::<12>()?;
@@ -88,12 +88,12 @@ impl Answer {
     /// The length of an answer in bytes: the number in the host's byte order.
     pub const LEN: usize = 4;
 
-    /// Returns its bytes.
+    /// Returns the bytes of the answer.
     pub const fn emit(self) -> [u8; Self::LEN] {
         self.0.to_ne_bytes()
     }
 
-    /// Parses an answer; `None` if it is not valid.
+    /// Parses an answer; `None` if it does not have four bytes, or if the number is negative.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(i32::from_ne_bytes).filter(|number| *number >= 0).map(Self)
     }
@@ -128,7 +128,8 @@ mod tests {
             bytes[at] = byte;
             Request::parse(&bytes)
         };
-        // Another format, no port, bytes after the port, no name, a name with a gap, a name with another character.
+        // In this order: another format, port 0, a byte after the port that is not zero, no name, a name with a gap, a
+        // name with a character that is not allowed.
         for (at, byte) in [(0, b'w'), (9, 0), (10, 1), (12, 0), (15, 0), (14, b'/')] {
             assert_eq!(spoilt(at, byte), None, "{at}");
         }

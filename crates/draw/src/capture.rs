@@ -11,33 +11,33 @@ use pcap_file::{DataLink, Endianness};
 use std::borrow::Cow;
 use wire::{Duration, Instant, WallTime};
 
-/// The largest comment in bytes: an option's length has 16 bits and is padded to 32 bits. A longer comment is cut.
+/// The largest comment in bytes, below the limit of a pcapng option (65535). A longer comment is cut.
 const COMMENT_MAX: usize = 65_000;
 
 /// An interface of a node. The capture names it `host:name`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Interface {
-    /// The name of its node.
+    /// The name of the host.
     pub host: String,
-    /// Its name within the node.
+    /// The name of the interface within its host.
     pub name: String,
 }
 
 /// The direction of a packet, seen from the interface.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Direction {
-    /// The interface received it.
+    /// The interface received the packet.
     Inbound,
-    /// The interface sent it.
+    /// The interface sent the packet.
     Outbound,
 }
 
-/// How much of a packet is stored.
+/// How much of each frame is stored.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Snap {
-    /// At most this number of bytes from its start.
+    /// At most this number of bytes from the start of the frame.
     First(u32),
-    /// Everything.
+    /// The whole frame.
     Full,
 }
 
@@ -52,15 +52,15 @@ impl Default for Snap {
 pub struct Seen<'a> {
     /// The interface, as an index into those given to [`Capture::new`].
     pub interface: usize,
-    /// The time in the run.
+    /// The instant of the run.
     pub at: Instant,
-    /// Its direction.
+    /// The direction of the packet.
     pub direction: Direction,
     /// The Ethernet frame, or as much of it as is known.
     pub frame: &'a [u8],
     /// The length of the frame on its link, in bytes.
     pub original_len: usize,
-    /// The end of the packet; empty for no comment.
+    /// The comment, which says how the packet ended; empty for none.
     pub comment: &'a str,
 }
 
@@ -68,11 +68,11 @@ pub struct Seen<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// The packet's interface index is out of range.
-    #[error("packet at interface {interface}, but the capture has {known}")]
+    #[error("the interface index of a packet is {interface}, and must be less than {known}")]
     UnknownInterface {
-        /// The index.
+        /// The packet's interface index.
         interface: usize,
-        /// The number of interfaces.
+        /// The number of interfaces of the capture, whose indexes begin at 0.
         known: usize,
     },
     /// A block could not be written, for example because an interface name exceeds 65535 bytes.
@@ -80,7 +80,7 @@ pub enum CaptureError {
     Write(#[from] PcapNgWriteError),
 }
 
-/// A packet, stored until the end because packets are sorted by time then.
+/// A packet of the capture. It is stored, because the file has all packets in the order of time.
 #[derive(Debug)]
 struct Kept {
     interface: u32,
@@ -130,8 +130,8 @@ impl Capture {
         Ok(())
     }
 
-    /// Returns the file. Its packets are in the order of time, over all interfaces. Fails if a block cannot be
-    /// encoded.
+    /// Returns the bytes of the file. Its packets are in the order of time, over all interfaces. Fails if a block
+    /// cannot be encoded.
     pub fn finish(mut self) -> Result<Vec<u8>, CaptureError> {
         self.packets.sort_by_key(|packet| packet.at); // stable: keeps the order of calls at one instant
         let mut writer = PcapNgWriter::with_section_header(Vec::new(), section())?;
@@ -145,7 +145,8 @@ impl Capture {
     }
 }
 
-/// Little-endian on every machine, so that equal runs give equal files.
+/// Returns the header of the file's only section. It is little-endian on every machine, so that equal runs give equal
+/// files.
 fn section() -> SectionHeaderBlock<'static> {
     SectionHeaderBlock {
         endianness: Endianness::Little,
@@ -184,7 +185,7 @@ fn enhanced(packet: &Kept, epoch: WallTime) -> EnhancedPacketBlock<'_> {
         options.push(EnhancedPacketOption::Common(CommonOption::Comment(Cow::Borrowed(&packet.comment))));
     }
     options.push(EnhancedPacketOption::Flags(flags));
-    // The format has no times before 1970. An earlier clock counts as 1970.
+    // The format has no times before 1970, so an earlier start of the run counts as 1970.
     let epoch = u64::try_from(epoch.0).unwrap_or(0);
     EnhancedPacketBlock {
         interface_id: packet.interface,
@@ -195,7 +196,7 @@ fn enhanced(packet: &Kept, epoch: WallTime) -> EnhancedPacketBlock<'_> {
     }
 }
 
-/// The comment, at most as long as the format allows, cut between characters.
+/// Returns the comment, cut between two characters to at most [`COMMENT_MAX`] bytes.
 fn cut(comment: &str) -> &str {
     &comment[..comment.floor_char_boundary(COMMENT_MAX)]
 }
@@ -277,7 +278,7 @@ mod tests {
     fn an_interface_that_is_not_there_is_refused() {
         let mut capture = Capture::new(&interfaces(), WallTime(0), Snap::default());
         let refused = capture.packet(&seen(2, 0, &[0; 60])).unwrap_err();
-        assert_eq!(refused.to_string(), "packet at interface 2, but the capture has 2");
+        assert_eq!(refused.to_string(), "the interface index of a packet is 2, and must be less than 2");
     }
 
     #[test]

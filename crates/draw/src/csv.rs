@@ -1,6 +1,6 @@
 //! CSV (RFC 4180) with the numbers of a figure.
 
-/// A CSV table under construction. Lines end in a newline alone, for version control.
+/// A CSV table under construction. Its lines end in LF, and not in CRLF as in RFC 4180, for version control.
 #[derive(Debug, Default)]
 pub struct Csv(String);
 
@@ -16,7 +16,7 @@ impl Csv {
         self.0.push('\n');
     }
 
-    /// Returns the text.
+    /// Returns the text of the table.
     #[must_use]
     pub fn finish(self) -> String {
         self.0

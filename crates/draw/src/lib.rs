@@ -1,12 +1,12 @@
-//! A run as the contents of files: a pcapng capture, figures as SVG with a CSV each, text tables.
+//! A run as the contents of files: a pcapng capture, figures as SVG (most of them also as CSV), text tables.
 //!
 //! This crate is pure: values in, `String` or `Vec<u8>` out. It does not access files or a clock. Equal values give
 //! equal bytes, so outputs can be compared.
 //!
 //! The SVG is written here, not by a plotting library. The best candidate, `kuva`, was tried with a sequence of two
 //! handoffs. Labels of neighboring handoffs overlapped, legends had no hollow markers, and packet numbers had ticks at
-//! halves. A shaded region could not carry a label, and coordinates had seventeen digits. These figures need only a few
-//! elements.
+//! halves. A shaded region could not carry a label, and coordinates had seventeen digits. The figures of this crate
+//! need only a few SVG elements.
 
 mod capture;
 mod csv;

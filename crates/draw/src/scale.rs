@@ -14,7 +14,8 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// The range of the `values` up to [`FAR`]. It is widened if they are one value or none.
+    /// Returns the range of the `values` up to [`FAR`]. Without values it is from 0 to 1. Around a single value it is
+    /// widened.
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let (lo, hi) = values
             .into_iter()
@@ -26,13 +27,13 @@ impl Range {
         Self { lo, hi }.widened()
     }
 
-    /// The range, extended at both ends by `share` of its length.
+    /// Returns the range, extended at both ends by `share` of its length.
     pub(crate) fn padded(self, share: f64) -> Self {
         let pad = (self.hi - self.lo) * share;
         Self { lo: self.lo - pad, hi: self.hi + pad }
     }
 
-    /// The position of `value`, as a share of the range.
+    /// Returns the position of `value` in the range: 0 at the lower end, 1 at the upper end.
     pub(crate) fn share(self, value: f64) -> f64 {
         (value - self.lo) / (self.hi - self.lo)
     }
@@ -41,7 +42,7 @@ impl Range {
         (self.lo..=self.hi).contains(&value)
     }
 
-    /// The range, widened if it is so narrow that ticks would not be distinct numbers.
+    /// Returns the range, widened if it is so narrow that ticks would not be distinct numbers.
     fn widened(self) -> Self {
         let magnitude = self.lo.abs().max(self.hi.abs());
         if self.hi - self.lo > magnitude * 1e-9 {
@@ -57,27 +58,27 @@ impl Range {
 pub(crate) struct Ticks {
     pub(crate) values: Vec<f64>,
     decimals: usize,
-    /// Values are exponents: 3 means a thousand.
+    /// Whether the values are exponents: 3 means a thousand.
     decades: bool,
 }
 
 impl Ticks {
-    /// About `target` ticks within `range`.
+    /// Returns about `target` ticks within `range`.
     pub(crate) fn new(range: Range, target: u32) -> Self {
         Self::every(range, Step::for_span(range.hi - range.lo, target))
     }
 
-    /// No ticks.
+    /// Returns no ticks.
     pub(crate) const fn none() -> Self {
         Self { values: Vec::new(), decimals: 0, decades: false }
     }
 
-    /// A tick for each power of ten, on an axis of exponents.
+    /// Returns a tick for each power of ten, on an axis of exponents.
     pub(crate) fn decades(range: Range) -> Self {
         Self { decades: true, ..Self::every(range, Step { mantissa: 1.0, exponent: 0 }) }
     }
 
-    /// About `target` ticks at whole numbers, for counts.
+    /// Returns about `target` ticks at whole numbers, for counts.
     pub(crate) fn whole(range: Range, target: u32) -> Self {
         let step = Step::for_span(range.hi - range.lo, target);
         Self::every(range, if step.exponent < 0 { Step { mantissa: 1.0, exponent: 0 } } else { step })
@@ -94,7 +95,7 @@ impl Ticks {
         Self { values, decimals: usize::try_from(-step.exponent).unwrap_or(0), decades: false }
     }
 
-    /// The label of a tick. All labels of an axis have the same number of decimals.
+    /// Returns the label of a tick. All labels of an axis have the same number of decimals.
     pub(crate) fn label(&self, value: f64) -> String {
         if self.decades {
             return decade(value.round() as i32);
@@ -108,8 +109,8 @@ impl Ticks {
     }
 }
 
-/// A step of 1, 2 or 5 times a power of ten. It is found without logarithms, which round differently on different
-/// machines.
+/// The distance of two ticks: 1, 2 or 5 times a power of ten. It is computed without logarithms, which round
+/// differently on different machines.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     mantissa: f64,
@@ -129,7 +130,7 @@ impl Step {
         while power_of_ten(exponent) > raw && exponent > -300 {
             exponent -= 1;
         }
-        // The nearest step: the number of ticks is then neither half nor twice the target.
+        // The nearest such step, so the number of ticks is between half and twice the target.
         match raw / power_of_ten(exponent) {
             mantissa if mantissa < 1.5 => Self { mantissa: 1.0, exponent },
             mantissa if mantissa < 3.5 => Self { mantissa: 2.0, exponent },
@@ -148,7 +149,7 @@ impl Step {
     }
 }
 
-/// A power of ten as text: `0.01`, `1`, `100 000`.
+/// Returns a power of ten as text: `0.01`, `1`, `100 000`.
 fn decade(exponent: i32) -> String {
     if exponent < 0 {
         return format!("{:.*}", exponent.unsigned_abs() as usize, power_of_ten(exponent));

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-/// The list ends in a family that every renderer has.
+/// The font families. Every renderer has the last one.
 const FONTS: &str = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif";
 
-/// A drawing that grows downward; `finish` sets its height.
+/// A drawing of fixed width. `finish` sets its height.
 #[derive(Debug)]
 pub(crate) struct Svg {
     width: f64,
@@ -19,13 +19,13 @@ pub(crate) struct Text {
     pub(crate) colour: &'static str,
     pub(crate) anchor: Anchor,
     pub(crate) bold: bool,
-    /// A white rim, for text on top of lines.
+    /// Whether the text has a white rim, for text on top of lines.
     pub(crate) halo: bool,
-    /// Rotated, to be read from bottom to top.
+    /// Whether the text is rotated, to be read from bottom to top.
     pub(crate) upward: bool,
 }
 
-/// The end of a text that is at its position.
+/// The part of a text that is at its position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Anchor {
     Start,
@@ -64,7 +64,7 @@ impl Svg {
         Self { width, body: String::new() }
     }
 
-    /// `style` has SVG attributes. It is not escaped, because it comes from this crate only.
+    /// Draws a rectangle. `style` has SVG attributes. It is not escaped, because it comes from this crate only.
     pub(crate) fn rect(&mut self, [x, y, width, height]: [f64; 4], style: &str) {
         let [x, y, width, height] = [x, y, width, height].map(num);
         self.put(format_args!(r#"<rect x="{x}" y="{y}" width="{width}" height="{height}" {style}/>"#));
@@ -80,7 +80,7 @@ impl Svg {
         self.put(format_args!(r#"<circle cx="{x}" cy="{y}" r="{radius}" {style}/>"#));
     }
 
-    /// Draws a dot of this diameter at each place, as one element, which is smaller than one circle each.
+    /// Draws a dot of this diameter at each place. All dots are one element, which is smaller than one circle for each.
     pub(crate) fn dots(&mut self, places: &[[f64; 2]], diameter: f64, colour: &str) {
         if places.is_empty() {
             return;
@@ -88,7 +88,7 @@ impl Svg {
         let mut path = String::new();
         for [x, y] in places {
             // Writing to a `String` cannot fail.
-            let _ = write!(path, "M{:.1} {:.1}h0", tame(*x), tame(*y));
+            let _ = write!(path, "M{} {}h0", tenths(*x), tenths(*y));
         }
         let style =
             format!(r#"fill="none" stroke="{colour}" stroke-width="{diameter}" stroke-linecap="round""#);
@@ -133,7 +133,7 @@ impl Svg {
         self.put(format_args!("</g>"));
     }
 
-    /// Returns the file. `title` and `about` are its name and its description for screen readers.
+    /// Returns the text of the SVG file. `title` and `about` are its name and its description for screen readers.
     pub(crate) fn finish(self, height: f64, title: &str, about: &str) -> String {
         let [width, height] = [self.width, height].map(num);
         format!(
@@ -160,7 +160,7 @@ impl Svg {
     }
 }
 
-/// A coordinate with at most two decimals, the same on every machine, never `NaN` or `-0`.
+/// Formats a coordinate with at most two decimals. The text is the same on every machine, and never `NaN` or `-0`.
 pub(crate) fn num(value: f64) -> String {
     if !value.is_finite() {
         return "0".to_owned();
@@ -170,9 +170,10 @@ pub(crate) fn num(value: f64) -> String {
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// A finite number that is not `-0`.
-fn tame(value: f64) -> f64 {
-    if value.is_finite() { value + 0.0 } else { 0.0 }
+/// Formats a coordinate with one decimal. The text is never `NaN`, an infinity or `-0.0`.
+fn tenths(value: f64) -> String {
+    let text = format!("{:.1}", if value.is_finite() { value } else { 0.0 });
+    if text == "-0.0" { "0.0".to_owned() } else { text }
 }
 
 /// Escapes text for XML content or an attribute value. Characters that XML 1.0 does not allow become U+FFFD.
@@ -193,7 +194,7 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
-/// An upper estimate of the width of `text`, for the widest font of the list. It serves to keep texts apart.
+/// Returns an upper estimate of the width of regular `text`, for the widest font of the list. It keeps texts apart.
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     let em: f64 = text
         .chars()
@@ -246,6 +247,14 @@ mod tests {
             assert_eq!(num(value), text);
         }
         assert_eq!(num(f64::INFINITY), "0");
+    }
+
+    #[test]
+    fn dots_have_no_negative_zero() {
+        let mut svg = Svg::new(10.0);
+        svg.dots(&[[-0.04, f64::NAN], [-0.06, 2.0]], 1.0, "#000000");
+        let text = svg.finish(10.0, "", "");
+        assert!(text.contains(r#"d="M0.0 0.0h0M-0.1 2.0h0""#), "{text}");
     }
 
     #[test]

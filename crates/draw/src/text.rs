@@ -1,6 +1,6 @@
 //! Plain-text tables for terminals and committed transcripts.
 
-/// The space between two columns.
+/// The space between two columns of a table.
 const GAP: &str = "  ";
 
 /// A table with headers. Every column is as wide as its widest cell; columns of numbers are right-aligned.
@@ -26,7 +26,7 @@ impl Table {
         self
     }
 
-    /// Adds a row.
+    /// Adds a row. Missing cells are empty; additional cells get a column without a header.
     pub fn push<S: Into<String>>(&mut self, row: impl IntoIterator<Item = S>) {
         self.rows.push(cells(row));
     }
@@ -73,13 +73,13 @@ fn line(text: &mut String, row: &[String], columns: &[Column]) {
     text.push('\n');
 }
 
-/// A row must be one line, so line breaks and tabs in a cell become spaces.
+/// Returns the cells of a row. A row must be one line, so line breaks and tabs in a cell become spaces.
 fn cells<S: Into<String>>(row: impl IntoIterator<Item = S>) -> Vec<String> {
     row.into_iter().map(|cell| cell.into().replace(['\n', '\r', '\t'], " ")).collect()
 }
 
-/// Whether a cell is a number, with an optional bound or sign before it and one unit after it: `12`, `-3.5`, `<0.1`,
-/// `+5 %`, `20 ms`.
+/// Returns whether a cell is a number, with an optional bound or sign before it and one unit after it: `12`, `-3.5`,
+/// `<0.1`, `+5 %`, `20 ms`.
 fn is_number(cell: &str) -> bool {
     let mut words = cell.trim_start_matches(['<', '>', '≤', '≥', '~', '±', '×']).split_whitespace();
     let number = words.next().map_or("", |word| word.trim_end_matches('%'));
@@ -87,7 +87,7 @@ fn is_number(cell: &str) -> bool {
     starts_like_one && number.parse::<f64>().is_ok() && words.nth(1).is_none()
 }
 
-/// Whether a cell states that there is no number.
+/// Returns whether a cell states that there is no number.
 fn is_absent(cell: &str) -> bool {
     matches!(cell.trim(), "" | "-" | "–" | "—" | "n/a" | "none" | "no end")
 }

@@ -5,7 +5,7 @@ use draw::{Capture, Direction, Interface, Seen, Snap};
 use tshark::tshark;
 use wire::{Instant, WallTime};
 
-/// An Ethernet frame with a UDP datagram of `payload` bytes.
+/// Returns an Ethernet frame with a UDP datagram of `payload` bytes.
 fn udp_frame(payload: usize) -> Vec<u8> {
     let datagram = 8 + payload;
     let total = u16::try_from(20 + datagram).unwrap();

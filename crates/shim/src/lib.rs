@@ -2,9 +2,9 @@
 //! before the C library (`LD_PRELOAD`, see `ld.so(8)`). It notifies the daemon of each TCP connection that is about to
 //! be opened, and then executes the original `connect` (see the crate `client` for what follows).
 //!
-//! A program may call it at any point and with any locks held. So it neither allocates nor takes a lock, and has no
-//! table of descriptors that `dup`, `fork` or `exec` could invalidate. `wayfare exec --help` lists what it cannot
-//! intercept.
+//! A program may call `connect` at any point and with any locks held. So this library neither allocates nor takes a
+//! lock, and has no table of descriptors that `dup`, `fork` or `exec` could invalidate. `wayfare exec --help` lists what
+//! it cannot intercept.
 
 use client::{Name, PATH, POLICY, Policy, SOCKET, TRANSPORT, announce};
 use libc::{c_int, sockaddr, sockaddr_in, socklen_t};
@@ -28,7 +28,7 @@ type Connect = unsafe extern "C" fn(c_int, *const sockaddr, socklen_t) -> c_int;
 /// The next `connect` in the order of the linker: that of the C library, or of another preloaded library.
 static NEXT: OnceLock<Option<Connect>> = OnceLock::new();
 
-/// The dynamic linker calls this before the program starts.
+/// The function that the dynamic linker calls before the program starts.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOADED: extern "C" fn() = loaded;
@@ -65,7 +65,7 @@ fn variable(name: &CStr) -> Option<&'static CStr> {
 ///
 /// # Safety
 ///
-/// As for `connect` of the C library.
+/// The requirements are those of `connect` of the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
     // SAFETY: the caller guarantees that `address` has `len` bytes.
@@ -96,21 +96,21 @@ unsafe fn peer(address: *const sockaddr, len: socklen_t) -> Option<SocketAddrV4>
     if address.is_null() || (len as usize) < size_of::<sockaddr_in>() {
         return None;
     }
-    // SAFETY: it has at least this size, and any bytes are a valid `sockaddr_in`.
+    // SAFETY: `address` has at least this size, and any bytes are a valid `sockaddr_in`.
     let address = unsafe { address.cast::<sockaddr_in>().read_unaligned() };
     let ip = Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr));
     let peer = SocketAddrV4::new(ip, u16::from_be(address.sin_port));
     (c_int::from(address.sin_family) == libc::AF_INET && peer.port() != 0).then_some(peer)
 }
 
-/// Whether it is a TCP socket without a connection. Excluded are datagram sockets, and a second `connect` that only
-/// asks for progress.
+/// Returns whether `fd` is a TCP socket without a connection. It is not if it is a datagram socket, or if `connect` is
+/// called a second time to learn the progress.
 fn is_unconnected_tcp(fd: c_int) -> bool {
     let is_tcp = option::<c_int>(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL) == Some(libc::IPPROTO_TCP);
     is_tcp && option::<u8>(fd, libc::IPPROTO_TCP, libc::TCP_INFO) == Some(CLOSE)
 }
 
-/// `TCP_CLOSE`, in the first byte of `struct tcp_info`.
+/// The state `TCP_CLOSE`, as in the first byte of `struct tcp_info`.
 const CLOSE: u8 = 7;
 
 /// Returns the first bytes of a socket option. `T` is an integer type in all calls.

@@ -6,37 +6,37 @@ use stack::Stack;
 use std::sync::Arc;
 use wire::{Iface, Instant, Ipv4Addr, Mac, Rng, WallTime};
 
-/// A host to be placed in a world.
+/// The parameters of one host of a [`World`](crate::World).
 #[derive(Debug)]
 pub struct HostSpec {
-    /// Its name in records and reports.
+    /// The host's name. The simulator does not use it: records contain the host's number.
     pub name: String,
-    /// Its roles and its routing table.
+    /// The host's roles and its routing table.
     pub node: Node,
-    /// Its own addresses. Its sockets use the first.
+    /// The host's addresses. Its sockets use the first one, unless a request names another address.
     pub addresses: Vec<Ipv4Addr>,
-    /// Its interfaces; the first has number 1.
+    /// The host's interfaces. The first one has number 1.
     pub interfaces: Vec<InterfaceSpec>,
-    /// The time of its wall clock when the run begins.
+    /// The time of the host's wall clock when the run begins.
     pub wall: WallTime,
-    /// The parameters of its TCP.
+    /// The parameters of the host's TCP.
     pub tcp: Arc<tcp::Profile>,
-    /// The random number generator of its stack.
+    /// The random number generator of the host's stack.
     pub rng: Rng,
 }
 
-/// An interface of a host.
+/// The parameters of one interface of a host.
 #[derive(Clone, Debug)]
 pub struct InterfaceSpec {
-    /// Its name. Hosts with equal interface names share the string.
+    /// The interface's name. Hosts with equal interface names share the string.
     pub name: Arc<str>,
-    /// Its link address.
+    /// The interface's link address.
     pub mac: Mac,
-    /// The largest datagram that it accepts, in bytes.
+    /// The interface's MTU: the largest IP datagram that it accepts, in bytes.
     pub mtu: u16,
-    /// Its port of the fabric.
+    /// The port of the fabric to which the interface is connected.
     pub port: PortId,
-    /// Whether it is a radio that has to tune before it carries packets.
+    /// Whether the interface is a radio that has to tune before it carries packets.
     pub tunes: bool,
 }
 
@@ -63,7 +63,7 @@ impl Host {
         self.interfaces.get(usize::from(iface.0).checked_sub(1)?)
     }
 
-    /// When the node or the stack is to be called next.
+    /// Returns the earlier deadline of the node and the stack, or `None` if neither has one.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         Instant::sooner(self.node.deadline(), self.stack.deadline())
     }

@@ -1,7 +1,8 @@
 //! The deterministic simulator: hosts on wires and in radio cells, in virtual time.
 //!
 //! Time is integer nanoseconds. Simultaneous events happen in the order in which they were scheduled. That order is
-//! part of a run's result and of its fingerprint. One seed gives one run, on any machine, debug or release.
+//! part of a run's result and of its fingerprint. The same hosts, links and seeds give the same run, on any machine, in
+//! debug and release builds.
 //!
 //! [`World`] drives [`node::Node`]s in virtual time, as `daemon` does in real time. [`link::Fabric`]
 //! carries the frames: the same model that the link emulator on Linux uses.

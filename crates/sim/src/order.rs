@@ -1,10 +1,10 @@
-//! Events of the scenario: hosts that crash, stop and restart, links that change.
+//! Events of the scenario: hosts that crash, restart, stop and continue, clocks, disks, and links that change.
 //!
-//! A crashed host processes nothing and keeps nothing: packets that it held are dropped, and frames to it are lost. Its
-//! durable records are kept. A restart replaces it by a new node and a new stack, which read those records. The host's
-//! interfaces do not change: its neighbors see no link go down.
+//! A crashed host processes nothing and loses its state: packets that it held are dropped, and frames to it are lost.
+//! Only its durable records are kept. A restart replaces the host's node and stack by new ones, and the new node reads
+//! the records. The host's interfaces do not change, so its neighbors see no link go down.
 //!
-//! A stopped host keeps everything. Inputs wait until it continues.
+//! A stopped host keeps its state. Its inputs wait until it continues.
 
 use crate::host::{Host, HostSpec};
 use crate::queue::FutureEvent;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use trace::{HostId, What, Witness};
 use wire::{Cell, Iface, Instant, Packet, PacketId};
 
-/// Reasons for the loss of packets that a crash causes.
+/// Reasons for the loss of packets at a crashed host.
 pub mod reason {
     use wire::Reason;
 
@@ -25,31 +25,31 @@ pub mod reason {
     pub const HOST_DOWN: Reason = Reason("host_down");
 }
 
-/// What happens to a host.
+/// An event of the scenario that changes one host.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum HostEvent {
-    /// Its node and its stack are lost.
+    /// The host's node and stack end, and their state is lost.
     Crash,
-    /// A new node starts with the same configuration and the stored records.
+    /// A new node starts on the host, with the same configuration and the durable records.
     Restart,
-    /// It processes nothing, but keeps its state.
+    /// The host processes nothing, but keeps its state.
     Stop,
-    /// It processes again, first the inputs that waited.
+    /// The host processes inputs again, and first those that waited.
     Continue,
-    /// Its wall clock is set forward or back by this number of nanoseconds. Timers do not change.
+    /// The host's wall clock is set forward or back by this number of nanoseconds. Timers do not change.
     Clock(i64),
-    /// Each record that it stores from now on fails.
+    /// From now on, each record that the host stores fails.
     DiskFull,
-    /// It can store again.
+    /// The host can store records again.
     DiskFree,
 }
 
-/// An event of the scenario.
+/// An event of the scenario, with the host or the links that it changes.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Order {
-    /// An event of a host.
+    /// An event of one host.
     Host(HostId, HostEvent),
-    /// A change of one link or several. It is recorded at this host.
+    /// The same change of one or more links. The event is recorded at this host.
     Link(HostId, Vec<ChangedLink>, Change),
 }
 
@@ -62,7 +62,7 @@ impl Order {
     }
 }
 
-/// The ordered events, and the state that they need.
+/// The events of the scenario, and the state of the hosts that do not run.
 #[derive(Debug, Default)]
 pub(crate) struct Orders {
     /// Each event, and the form in which it is recorded.
@@ -73,7 +73,7 @@ pub(crate) struct Orders {
     idle: BTreeMap<HostId, Idle>,
 }
 
-/// A host that does not run.
+/// Why a host does not run: it has crashed, or it is stopped and these inputs wait.
 #[derive(Debug)]
 enum Idle {
     Crashed,
@@ -81,17 +81,17 @@ enum Idle {
 }
 
 impl Orders {
-    /// Whether an order has this number.
+    /// Returns whether an event has this number.
     pub(crate) const fn has(&self, number: u32) -> bool {
         (number as usize) < self.all.len()
     }
 
-    /// Whether a host runs.
+    /// Returns whether a host runs: it is neither crashed nor stopped.
     pub(crate) fn runs(&self, host: HostId) -> bool {
         self.idle.is_empty() || !self.idle.contains_key(&host)
     }
 
-    /// Whether a host has crashed, and not restarted.
+    /// Returns whether a host has crashed and not restarted.
     pub(crate) fn crashed(&self, host: HostId) -> bool {
         matches!(self.idle.get(&host), Some(Idle::Crashed))
     }
@@ -109,8 +109,9 @@ pub(crate) enum Waiting {
 }
 
 impl<W: Witness> World<W> {
-    /// Schedules an event of the scenario at `at`; `recorded` is its form in the records. A restart needs the host as
-    /// `spare`. Its random seed must differ from the former one, so that it does not draw the same numbers again.
+    /// Schedules an event of the scenario at `at`; `recorded` is its form in the records. A restart needs `spare`, the
+    /// host that replaces the crashed one. The random seeds of the two must differ, so that the new host does not draw
+    /// the same numbers again.
     pub fn order(&mut self, at: Instant, order: Order, recorded: trace::Event, spare: Option<HostSpec>) {
         let number = self.orders.all.len() as u32;
         if let Some(spec) = spare {
@@ -181,7 +182,7 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// Records the loss of an input that waited for a stopped host when it crashed.
+    /// Records the loss of a frame for a crashed host. Other inputs of a crashed host have no record.
     fn lost_at_a_dead_host(&mut self, waits: Waiting) {
         if let Waiting::Frame(sender, iface, _, packet) = waits {
             self.record(sender, What::Lost(iface, packet.id, reason::HOST_DOWN.0.into()));
@@ -208,7 +209,7 @@ impl<W: Witness> World<W> {
         for waits in waiting {
             match waits {
                 Waiting::Frame(_, _, iface, packet) => self.receive(host, iface, packet),
-                // A sync that ended in the meantime.
+                // The sync ended while the host was stopped.
                 Waiting::Event(FutureEvent::Synced(_)) => {
                     self.synced(host);
                     self.settle(host);
@@ -245,7 +246,8 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// Sets the MTU of an interface. The host is notified at once; for a radio that tunes, when it next comes up.
+    /// Sets the MTU of an interface. The host is notified at once. If the interface is a radio that tunes, or its link
+    /// is cut, the host is notified when the interface next comes up.
     fn set_mtu(&mut self, host: HostId, iface: Iface, mtu: u16) {
         let number = usize::from(iface.0).checked_sub(1);
         let interface = number.and_then(|at| self.host_mut(host).interfaces.get_mut(at));
@@ -257,8 +259,8 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// Returns an input that the host can take now. An input of a stopped host is stored, one of a crashed host is
-    /// lost.
+    /// Returns the input if the host runs. An input of a stopped host is stored until the host continues. An input of a
+    /// crashed host is lost.
     pub(crate) fn admit(&mut self, host: HostId, waits: Waiting) -> Option<Waiting> {
         match self.orders.idle.get_mut(&host) {
             None => Some(waits),
@@ -273,7 +275,7 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// The frames that wait for stopped hosts, each with its sender.
+    /// Returns the frames that wait for stopped hosts, each with its sender and the sender's interface.
     pub(crate) fn waiting_frames(&self) -> impl Iterator<Item = (HostId, Option<Iface>, PacketId)> {
         let waiting = self.orders.idle.values().flat_map(|idle| match idle {
             Idle::Stopped(waiting) => waiting.as_slice(),

@@ -16,14 +16,14 @@ pub(crate) enum FutureEvent {
     Command(HostId, Command),
     Synced(HostId),
     Sample(link::PortId),
-    /// A channel of the fabric is to be granted.
+    /// The fabric may grant a channel to a waiting frame now.
     Grant,
     /// An event of the scenario, by its number.
     Ordered(u32),
 }
 
-/// A flight counts with the id of its packet: a link changes nothing in a packet, and its bytes are in the fingerprint
-/// since it was sent.
+/// Of a packet in flight, only the id is folded. A link changes nothing in a packet, and the act that sent the packet
+/// has added its bytes.
 impl Fold for FutureEvent {
     fn fold(&self, into: &mut Fingerprinter) {
         match self {
@@ -46,10 +46,10 @@ impl Fold for FutureEvent {
     }
 }
 
-/// Events by time, and then by the order of their scheduling.
+/// Future events by time, and simultaneous events in the order of their scheduling.
 ///
-/// A million hosts can wait with an alarm each, so an alarm is stored in the heap: 24 bytes. All other events are
-/// large, and few at any time, and are stored in `beside`.
+/// Each of a million hosts can wait with an alarm, so an alarm is stored in the heap itself and takes 24 bytes. Other
+/// events are larger but few, and are stored in `beside`.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     heap: BinaryHeap<Entry>,
@@ -67,14 +67,14 @@ struct Entry {
 }
 
 impl Entry {
-    /// Its position in the order, as one number. No two entries have the same.
+    /// Returns the position in the order as one number, which differs for each entry.
     const fn place(&self) -> u128 {
         (self.at.0 as u128) << 64 | self.number as u128
     }
 }
 
 impl Ord for Entry {
-    /// Reversed: the heap returns the greatest first, which must be the earliest.
+    /// Compares in reverse order: the heap returns its greatest entry first, which must be the earliest one.
     fn cmp(&self, other: &Self) -> Ordering {
         other.place().cmp(&self.place())
     }
@@ -103,7 +103,7 @@ impl Queue {
         self.heap.push(Entry { at, number: self.scheduled, ticket });
     }
 
-    /// Takes the next event; `None` if there is none until `end`.
+    /// Removes and returns the next event. `None` if no event is due until `end`.
     pub(crate) fn next(&mut self, end: Instant) -> Option<(Instant, FutureEvent)> {
         if self.heap.peek()?.at > end {
             return None;
@@ -118,7 +118,7 @@ impl Queue {
         }
     }
 
-    /// The events that wait, in order, without alarms.
+    /// Returns the events that wait, in order, without alarms.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = &FutureEvent> {
         let slot = |entry: &Entry| match entry.ticket {
             Ticket::Due(_) => None,

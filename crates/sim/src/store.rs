@@ -1,8 +1,8 @@
-//! Records that roles store. They are durable at once unless a host's disk is slow, or made to fail. They are kept only
-//! for a host that restarts in this run, because no other host reads them again.
+//! Records that roles store. A record is durable at once unless the host's disk is slow, or is made to fail. The
+//! contents are kept only for hosts that restart in this run, because no other host reads them again.
 //!
-//! As in a daemon, one sync makes durable all records requested before it begins. If one record fails, all later
-//! records that were requested by then fail with it.
+//! As in a daemon, one sync makes durable all records that were requested before it begins. If one record fails, all
+//! later records that are already requested fail with it.
 
 use std::collections::{BTreeMap, VecDeque};
 use trace::HostId;
@@ -11,9 +11,10 @@ use wire::{Duration, Instant};
 /// A failure of a host's storage.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum StoreFault {
-    /// Every store fails, as on a disk that is full or read-only.
+    /// Every record fails, as on a disk that is full or read-only.
     Always,
-    /// Only the store with this number fails; the first has number 1.
+    /// The record with this number fails, and with it all later records that are already requested. The first record
+    /// has number 1.
     Nth(u32),
 }
 
@@ -23,21 +24,21 @@ pub(crate) struct Stores {
     disks: BTreeMap<HostId, Disk>,
 }
 
-/// A disk. Records are numbered from 1.
+/// The disk of one host. Its records are numbered from 1.
 #[derive(Debug, Default)]
 struct Disk {
     fault: Option<StoreFault>,
     /// Whether an event of the scenario has filled it.
     is_full: bool,
-    /// The duration of a sync.
+    /// The duration of one sync.
     latency: Duration,
     asked: u32,
     decided: u32,
     /// The last record that the current sync makes durable; `None` if there is no sync.
     syncing: Option<u32>,
-    /// When that sync ends.
+    /// The instant at which the current sync ends.
     ends: Instant,
-    /// The records, if the host restarts in this run.
+    /// The contents of the records, if the host restarts in this run.
     kept: Option<Kept>,
 }
 
@@ -49,7 +50,7 @@ struct Kept {
     asked: VecDeque<(Vec<u8>, Option<Vec<u8>>)>,
 }
 
-/// The operating system's error for such a write.
+/// The operating system's text for a write to a full disk (`ENOSPC`).
 const WHY: &str = "No space left on device";
 
 impl Stores {
@@ -66,7 +67,7 @@ impl Stores {
         self.disk(host).kept.get_or_insert_default();
     }
 
-    /// Makes every store of a host fail from now on, or no longer.
+    /// Fills the disk of a host, so that every record fails from now on, or frees it.
     pub(crate) fn fill(&mut self, host: HostId, is_full: bool) {
         self.disk(host).is_full = is_full;
     }
@@ -80,13 +81,13 @@ impl Stores {
         }
     }
 
-    /// The durable records that a host reads when it restarts, in the order of the keys.
+    /// Returns the durable records that a host reads when it restarts, in the order of the keys.
     pub(crate) fn stored(&self, host: HostId) -> Vec<(Vec<u8>, Vec<u8>)> {
         let kept = self.disks.get(&host).and_then(|disk| disk.kept.as_ref());
         kept.into_iter().flat_map(|kept| kept.durable.clone()).collect()
     }
 
-    /// Requests a record.
+    /// Requests that a record is stored, or removed if `value` is `None`.
     pub(crate) fn ask(&mut self, host: HostId, key: Vec<u8>, value: Option<Vec<u8>>) {
         let disk = self.disk(host);
         disk.asked += 1;
@@ -106,7 +107,7 @@ impl Stores {
         Some(disk.latency)
     }
 
-    /// Whether a sync in progress ends now. A sync of a host that crashed in the meantime never ends.
+    /// Returns whether the current sync of a host ends now. A crash cancels the host's current sync.
     pub(crate) fn ends(&self, now: Instant, host: HostId) -> bool {
         self.disks.get(&host).is_some_and(|disk| disk.syncing.is_some() && disk.ends == now)
     }
@@ -125,7 +126,7 @@ impl Stores {
         ((disk.decided - before) as usize, (disk.decided < end).then_some(WHY))
     }
 
-    /// Makes all requested records fail.
+    /// Makes all records fail that are requested and not decided.
     pub(crate) fn give_up(&mut self, host: HostId) {
         let disk = self.disk(host);
         disk.decided = disk.asked;

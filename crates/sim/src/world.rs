@@ -13,14 +13,14 @@ use trace::{Fingerprint, Fingerprinter, HostId, Record, What, Witness};
 use wire::ipv4;
 use wire::{Cell, Duration, Iface, Instant, Mac, Packet, PacketId, Reason};
 
-/// A finished run.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Run<W = Vec<Record>> {
-    /// The records in order, or the witness that received them instead.
+    /// The records in order, or the witness that received them.
     pub records: W,
     /// The fingerprint of the run.
     pub fingerprint: Fingerprint,
-    /// The number of events that happened.
+    /// The number of events that the queue of the run returned.
     pub events: u64,
     /// The largest number of effects and acts that waited to be executed at one time.
     pub largest_outbox: usize,
@@ -30,22 +30,22 @@ pub struct Run<W = Vec<Record>> {
     pub full: Option<Instant>,
 }
 
-/// A host that did not come to rest: it kept causing work for itself at one instant of virtual time. The run ends then.
+/// Why a run ended early: a host kept causing work for itself at one instant of virtual time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stopped {
     /// The instant in the run.
     pub at: Instant,
-    /// The host.
+    /// The host that kept causing work for itself.
     pub host: HostId,
-    /// The role that acted last; `node` for the node itself.
+    /// The role that did not come to rest; `node` if it was the node itself.
     pub role: &'static str,
 }
 
-/// The limit of time-outs of one host at one instant, and of rounds in one step. A host that exceeds it is in an
-/// endless loop.
+/// The largest number of consecutive time-outs of one host at one instant, and of rounds of stream events in one step.
+/// A host that exceeds it is in an endless loop.
 const STEPS_AT_ONCE: u32 = 100_000;
 
-/// Hosts and links in virtual time.
+/// A simulated network in virtual time: its hosts, its links, and the queue of future events.
 #[derive(Debug)]
 pub struct World<W = Vec<Record>> {
     pub(crate) now: Instant,
@@ -54,9 +54,9 @@ pub struct World<W = Vec<Record>> {
     /// The host and interface of each port, by its number.
     ports: Vec<Option<(HostId, Iface)>>,
     pub(crate) fabric: Fabric,
-    /// Frames that wait for the air, each with its radio's port.
+    /// Frames that wait for a channel of the fabric, each with its sender's port.
     waiting: BTreeMap<Ticket, (PortId, Packet)>,
-    /// The time of the next scheduled `Grant` event.
+    /// The time of the next scheduled `Grant` event; [`Instant::NEVER`] if there is none.
     grant_due: Instant,
     witness: W,
     fingerprint: Fingerprinter,
@@ -71,13 +71,14 @@ pub struct World<W = Vec<Record>> {
     last_packet: u64,
     last_command: u32,
     events: u64,
-    /// A host, an instant, and the number of consecutive time-outs there.
+    /// The host and the instant of the last time-out, and the number of consecutive time-outs before it at that host
+    /// and instant.
     timeouts: (HostId, Instant, u32),
     stopped: Option<Stopped>,
 }
 
 impl World {
-    /// Returns a world at time zero whose run records everything.
+    /// Returns a world at time zero that records its whole run in memory.
     pub fn new(fabric: Fabric, hosts: impl IntoIterator<Item = HostSpec>) -> Self {
         Self::watched(fabric, hosts, Vec::new())
     }
@@ -141,7 +142,7 @@ impl<W: Witness> World<W> {
         self.schedule(at, FutureEvent::Command(host, command));
     }
 
-    /// Makes the storage of a host fail.
+    /// Makes records of a host fail, as `fault` says.
     pub fn fail_stores(&mut self, host: HostId, fault: StoreFault) {
         self.stores.fail(host, fault);
     }
@@ -151,7 +152,7 @@ impl<W: Witness> World<W> {
         self.stores.slow_down(host, latency);
     }
 
-    /// Runs until `end`, then records the packets that are still held.
+    /// Runs until `end`, or until the run must end early. Then records the packets that are still held.
     pub fn run(mut self, end: Instant) -> Run<W> {
         self.start();
         self.witness.settled();
@@ -205,11 +206,11 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// Handles an event. What earlier events caused at once is done: its effects would be executed as those of another
-    /// host.
+    /// Handles an event. The immediate results of earlier events must be complete, because they would be executed as
+    /// those of another host.
     pub(crate) fn happen(&mut self, event: FutureEvent) {
         let is_done = self.out.first_act().is_none() && self.output.is_empty();
-        assert!(is_done || self.stopped.is_some(), "what an earlier event caused is not done");
+        assert!(is_done || self.stopped.is_some(), "an earlier event has results that were not executed");
         match event {
             FutureEvent::Due(host) => self.due(host),
             FutureEvent::Land(flight, packet) => self.land(&flight, packet),
@@ -232,7 +233,7 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// Handles an alarm, unless an earlier one replaced it: a stale alarm would set another one, without end.
+    /// Handles an alarm. An alarm that an earlier one replaced is ignored: it would set another alarm, without end.
     fn due(&mut self, host: HostId) {
         if self.host(host).due != self.now || !self.orders.runs(host) {
             return;
@@ -301,7 +302,8 @@ impl<W: Witness> World<W> {
         self.up(host, iface, Some(tuning.cell));
     }
 
-    /// Reports to a host what one of its radios hears, and whether that has lost its own cell.
+    /// Reports to a host which cells one of its radios hears, and whether the radio has lost the cell to which it is
+    /// tuned.
     fn sample(&mut self, port: PortId) {
         let Some((host, iface)) = self.owner(port) else { return };
         let sample = self.fabric.sample(self.now, port);
@@ -416,7 +418,7 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// An act is large and just written, so copies are slow. It is read in place, and then moved once.
+    /// Executes all acts. An act is large and copies are slow, so it is folded in place, and then moved once.
     fn carry_out_acts(&mut self, host: HostId) {
         while let Some((role, act)) = self.out.first_act() {
             fold(&mut self.fingerprint, host, role, act);
@@ -458,7 +460,8 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// Whether a socket's local address is one of the host's own, or is explicitly foreign.
+    /// Returns whether an operation may use its local address: it names none, or the address is unspecified, the host's
+    /// own, or explicitly foreign.
     fn may_bind(&self, host: HostId, op: &StreamOp) -> bool {
         let (StreamOp::Open { local: Some(local), foreign: false, .. }
         | StreamOp::Listen { local, foreign: false, .. }) = op
@@ -593,7 +596,7 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// Reports a refused tuning after the step that requested it, as a daemon's driver would.
+    /// Reports a refused tuning to the node when the step that requested it has ended, as a daemon does.
     fn give_later(&mut self, host: HostId, iface: Iface) {
         let others = std::mem::take(&mut self.out); // acts after the request are executed after the answer
         let refused = Input::Link(iface, Link::Down(Link::UNSUPPORTED));
@@ -667,14 +670,14 @@ impl<W: Witness> World<W> {
     ///
     /// # Panics
     ///
-    /// It is earlier than now, or of a host or link that does not exist.
+    /// The event is earlier than now, or its host, port or order does not exist.
     pub(crate) fn schedule(&mut self, at: Instant, event: FutureEvent) {
         assert!(at >= self.now, "an event is in the past: {at}, and now it is {}", self.now);
         assert!(self.has_place(&event), "an event has no host: {event:?}");
         self.queue.schedule(at, event);
     }
 
-    /// Whether the host, the port or the order of an event exists.
+    /// Returns whether the host, the port or the order of an event exists.
     fn has_place(&self, event: &FutureEvent) -> bool {
         match event {
             FutureEvent::Due(host) | FutureEvent::Command(host, _) | FutureEvent::Synced(host) => {
@@ -701,11 +704,12 @@ impl<W: Witness> World<W> {
     }
 }
 
-/// The number of a packet to the host's own stack in a fingerprint. No act has this number.
+/// The word of a packet to the host's own stack in a fingerprint, instead of the number of its act. No act has this
+/// number.
 const TO_OWN_STACK: u64 = u64::MAX;
 
-/// Adds an act to the fingerprint. The bytes of a packet count when a link sends it. Within a host its id and its
-/// length are enough.
+/// Adds an act to the fingerprint. The bytes of a packet are added when the node sends it by an interface. For a packet
+/// to the host's own stack, its id and its length are enough.
 fn fold(fingerprint: &mut Fingerprinter, host: HostId, role: RoleId, act: &Act) {
     if let Act::Transmit(Iface::HOST, packet) = act {
         fingerprint.add(&(host, role, TO_OWN_STACK, (packet.id, packet.bytes.len())));

@@ -1,4 +1,4 @@
-//! Each assertion of the simulator can fail.
+//! Tests that each assertion of the simulator can fail.
 
 use super::*;
 use link::{Faults, WireSpec};
@@ -65,7 +65,7 @@ fn a_flight_is_of_a_port_that_exists() {
 }
 
 #[test]
-#[should_panic(expected = "what an earlier event caused is not done")]
+#[should_panic(expected = "an earlier event has results that were not executed")]
 fn an_event_begins_with_an_empty_outbox() {
     let mut world = world();
     let [src, dst] = [1, 2].map(|last| SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, last), 7));

@@ -1,4 +1,4 @@
-//! A role that does not come to rest ends the run, which names it, in every build profile.
+//! A role that does not come to rest ends the run, and the result names the role, in each build profile.
 
 use link::{Fabric, Faults, PortId, WireSpec};
 use node::{Input, Mark, Node, Notification, Outbox, Role, Value};
@@ -84,7 +84,7 @@ fn host(number: u8, roles: Vec<Box<dyn Role>>) -> HostSpec {
     }
 }
 
-/// Runs a host with these roles beside a quiet host for a second.
+/// Runs a host with these roles beside a quiet host for one second.
 fn run(roles: Vec<Box<dyn Role>>) -> Run {
     let mut fabric = Fabric::default();
     let (rate, delay, faults) = (1_000_000, [Duration::ZERO; 2], Faults::default());

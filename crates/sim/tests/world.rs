@@ -15,7 +15,7 @@ const AT: Instant = Instant::from_millis(10);
 const HERE: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
 const THERE: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
 
-/// A role that stores a record, then sends a datagram about it. It sets a mark if the record was not stored.
+/// A role that twice stores a record and sends a datagram about it. It sets a mark for each record that was not stored.
 #[derive(Debug, Default)]
 struct Clerk {
     done: bool,
@@ -93,7 +93,7 @@ fn host(number: u8, role: Box<dyn Role>) -> HostSpec {
     }
 }
 
-/// A role that tunes its radio to a cell, and marks what it is notified of.
+/// A role that tunes its radio to a cell. It sets a mark when it hears a cell, and when an interface goes down.
 #[derive(Debug)]
 struct Wanderer;
 
@@ -169,8 +169,8 @@ fn radios_on_their_way_hear_samples_and_lose_their_cells() {
     let told: Vec<String> = told.collect();
     let sample = |ms, iface| format!("{ms} heard Int({iface}) Int(1) Int(-60)");
     let lost = format!("200 down Text({:?})", Link::OUT_OF_RANGE);
-    // The second radio is tuned to the cell that the first has lost, and does not find it either: the role is notified
-    // again.
+    // The first radio loses its cell. The role then tunes the second radio to that cell, which is out of range as well,
+    // so the role gets a second notification.
     assert!(told.starts_with(&["0 up 1".to_owned(), sample(0, 1), sample(0, 2)]), "{told:?}");
     assert_eq!(told[3..5], [sample(100, 1), sample(100, 2)]);
     assert_eq!(told[5..7], [lost.clone(), lost], "{told:?}");
@@ -239,7 +239,7 @@ fn a_slow_disk_delays_what_waits_for_it_and_takes_together_what_has_gathered() {
             What::Marked(_) => true,
             _ => false,
         });
-        // Two records need one sync; the datagrams also wait for ARP.
+        // Both records are stored with one sync; the datagrams also wait for ARP.
         let early = AT + sync;
         let late = early + Duration::from_millis(5);
         assert!(told.clone().count() > 0);

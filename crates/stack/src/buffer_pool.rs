@@ -1,21 +1,22 @@
-//! A pool of pool. Each segment and each read needs a buffer for a short time. Allocating them would cost as much
-//! as all else that a stack does with a segment.
+//! A pool of buffers. Each segment and each read needs a buffer for a short time. The allocation of a buffer would cost
+//! as much as all else that a stack does with a segment.
 
-/// The most pool that are kept, and the largest capacity of each in bytes.
+/// The most buffers that are kept, and the largest capacity of each in bytes.
 const MOST: usize = 64;
 const LARGEST: usize = 4096;
 
-/// Buffers that are free, without content.
+/// A pool of empty buffers for segments and reads: at most 64, of at most 4096 bytes each.
 #[derive(Debug, Default)]
 pub struct BufferPool(Vec<Vec<u8>>);
 
 impl BufferPool {
-    /// Takes an empty buffer, with its former capacity if there is one in the pool.
+    /// Returns an empty buffer: one from the pool with its capacity, or a new one if the pool is empty.
     pub fn take(&mut self) -> Vec<u8> {
         self.0.pop().unwrap_or_default()
     }
 
-    /// Returns a buffer to the pool.
+    /// Clears a buffer and returns it to the pool. It is freed if the pool is full, or if its capacity is above 4096
+    /// bytes.
     pub fn give(&mut self, mut buffer: Vec<u8>) {
         if self.0.len() < MOST && buffer.capacity() <= LARGEST {
             buffer.clear();

@@ -18,7 +18,7 @@ pub(crate) struct Unreachable {
     pub(crate) tuple: Tuple,
     /// The segment's sequence number.
     pub(crate) seq: Seq,
-    /// A router has no path to the destination.
+    /// Whether a router has no path to the destination.
     pub(crate) no_path: bool,
     /// If the segment was too big: the length of its datagram, and the MTU of the next hop. The MTU is zero if the
     /// router does not report it (RFC 1191, section 4).
@@ -26,7 +26,7 @@ pub(crate) struct Unreachable {
 }
 
 impl Unreachable {
-    /// Parses an ICMP message. `None` if it is not such an error, or not about TCP.
+    /// Parses an ICMP message. `None` if it is not a "destination unreachable" error about TCP.
     pub(crate) fn parse(payload: &[u8]) -> Result<Option<Self>, Malformed> {
         let message = Message::parse(payload)?;
         if message.kind != UNREACHABLE {
@@ -36,7 +36,8 @@ impl Unreachable {
         if quote.protocol != tcp::PROTOCOL {
             return Ok(None);
         }
-        // The body has four bytes before the quoted header, and the header has its length in bytes 2 and 3.
+        // The ICMP body has four bytes before the quoted IP header. The length of the quoted datagram is in bytes 2 and
+        // 3 of the header.
         let len =
             Reader::new(message.body.get(6..).unwrap_or_default(), Malformed("icmp_truncated")).u16()?;
         let mut r = Reader::new(quote.payload, Malformed("icmp_quote_truncated"));

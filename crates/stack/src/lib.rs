@@ -6,9 +6,9 @@
 //!   timeout             ──> └───────┘ ──> lost: dropped packets, and why
 //! ```
 //!
-//! It takes the place of the Linux kernel, and a role cannot distinguish them: both report the same events in the same
-//! order, and the same texts for the same failures. The crate [`tcp`] implements a connection. This crate adds ports,
-//! listeners, credit, the path MTU (RFC 1191), and the move of connections.
+//! The stack takes the place of the Linux kernel, and a role cannot distinguish them: both report the same events in
+//! the same order, and the same texts for the same failures. The crate [`tcp`] implements a connection. This crate adds
+//! ports, listeners, credit, the path MTU (RFC 1191), and the move of connections.
 
 mod buffer_pool;
 mod icmp;
@@ -33,13 +33,14 @@ use wire::{Instant, Ipv4Addr, Malformed, PacketId, Reason, Rng};
 pub mod reason {
     use wire::Reason;
 
-    /// No socket has this port. A TCP peer receives a reset.
+    /// No socket of this host accepts the packet. The peer of a TCP segment gets a reset, unless the segment is a
+    /// reset.
     pub const NO_SOCKET: Reason = Reason("no_socket");
-    /// This host does not have the protocol.
+    /// The host does not have the protocol, or does not use this kind of ICMP message.
     pub const NO_PROTOCOL: Reason = Reason("no_protocol");
-    /// There is no room for another peer.
+    /// The host has the largest number of TCP sockets that it may have: 4096.
     pub const SOCKETS_FULL: Reason = Reason("sockets_full");
-    /// An ICMP error about a segment that this host has not sent.
+    /// An ICMP error about a segment that is not in flight from this host.
     pub const ICMP_STRANGE: Reason = Reason("icmp_about_nothing");
 }
 
@@ -52,10 +53,9 @@ pub struct Output {
     pub packets: Vec<Vec<u8>>,
     /// Packets that were dropped, and why.
     pub lost: Vec<(PacketId, Reason)>,
-    /// Changes inside connections, if the profile traces them.
+    /// Marks of changes inside TCP connections, if the profile has `traced`.
     pub marks: Vec<Mark>,
-    /// A pool of buffers. A caller that does not need the bytes of a packet or of a read any more may return them to
-    /// it.
+    /// A pool of buffers. A caller that no longer needs the bytes of a packet or of a read may return them to the pool.
     pub buffers: BufferPool,
 }
 
@@ -66,14 +66,14 @@ impl Output {
     }
 }
 
-/// The sockets of one host. A host that has opened none needs only the size of this struct.
+/// The UDP and TCP sockets of one host. A host that has opened no socket needs only the size of this struct.
 #[derive(Debug)]
 pub struct Stack {
     address: Option<Ipv4Addr>,
     mtu: u16,
     profile: Arc<Profile>,
     rng: Rng,
-    /// The number of streams that this driver has accepted.
+    /// The number of streams that this stack has accepted.
     accepted: u32,
     next_port: u16,
     udp: Udp,
@@ -84,15 +84,15 @@ pub struct Stack {
 const EPHEMERAL: u16 = 49_152;
 
 impl Stack {
-    /// Returns a stack that sends from `address` unless a request names another one. `mtu` is that of the interfaces,
-    /// in bytes.
+    /// Returns a stack that sends from `address` unless a request names another one. `mtu` is the MTU of the host's
+    /// interfaces, in bytes.
     pub fn new(address: Option<Ipv4Addr>, mtu: u16, profile: Arc<Profile>, rng: Rng) -> Self {
         let (udp, tcp) = (Udp::default(), None);
         Self { address, mtu, profile, rng, accepted: 0, next_port: EPHEMERAL, udp, tcp }
     }
 
-    /// Returns the stack of a host that has restarted. Its ephemeral ports begin at a random one, because peers may
-    /// still have connections to the ports that it used before (RFC 6056, section 3.3).
+    /// Returns the stack of a host that has restarted. Its ephemeral ports begin at a random port, because peers may
+    /// still have connections to the ports that the host used before (RFC 6056, section 3.3).
     #[must_use]
     pub fn restarted(mut self) -> Self {
         let ports = u64::from(u16::MAX - EPHEMERAL) + 1;
@@ -144,12 +144,12 @@ impl Stack {
         self.check();
     }
 
-    /// Returns when `timeout` is due next, or `None` if it is not.
+    /// Returns the time at which `timeout` is due next, or `None` if no timer is set.
     pub fn deadline(&self) -> Option<Instant> {
         self.tcp.as_ref()?.deadline()
     }
 
-    /// Advances the time to `now`. A call that is too early has no effect.
+    /// Executes the timers that are due at `now`. A call before the deadline has no effect.
     pub fn timeout(&mut self, now: Instant, out: &mut Output) {
         if let Some(tcp) = &mut self.tcp {
             tcp.timeout(now, &mut self.accepted, out);
@@ -173,7 +173,8 @@ impl Stack {
         }
     }
 
-    /// Returns the internal state of the connection of a stream, or `None` if it has none.
+    /// Returns the internal state of the TCP connection of a stream. `None` if the stream has no connection, for
+    /// example a listener.
     pub fn info(&self, id: StreamId) -> Option<tcp::Info> {
         self.tcp.as_ref()?.info(id)
     }

@@ -5,7 +5,7 @@ use wire::{Duration, Instant, Ipv4Addr, icmp};
 
 /// How long a reduced path MTU is used (RFC 1191, section 6.3).
 const AGE: Duration = Duration::from_mins(10);
-/// The most known paths. At the limit, the one that expires first is removed.
+/// The largest number of known paths. At this limit, the path that expires first is removed.
 const MOST: usize = 256;
 /// The smallest path MTU: a forged or wrong message with a smaller one would slow a connection extremely (Linux:
 /// `ip_rt_min_pmtu`).
@@ -39,12 +39,12 @@ impl Paths {
         Some(mtu)
     }
 
-    /// Returns when a path expires, or `None` if none is known.
+    /// Returns the time at which the next path expires, or `None` if no path is known.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.known.values().map(|(_, until)| *until).min()
     }
 
-    /// Removes and returns one path that has expired, and may have a larger MTU again.
+    /// Removes a path that has expired, and returns its destination. The path may have a larger MTU again.
     pub(crate) fn expired(&mut self, now: Instant) -> Option<Ipv4Addr> {
         let to = self.known.iter().find(|(_, (_, until))| *until <= now).map(|(to, _)| *to)?;
         self.known.remove(&to);

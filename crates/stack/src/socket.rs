@@ -39,18 +39,18 @@ pub(crate) struct Socket {
     credit: usize,
     /// The size of the send buffer in bytes, if the user has set it.
     send_buffer: Option<u32>,
-    /// The connection is established, and the user was notified.
+    /// Whether the connection is established and the user was notified of that.
     pub(crate) opened: bool,
-    /// The user was notified that the peer has finished.
+    /// Whether the user was notified that the peer has finished.
     knows_end: bool,
     finishing: bool,
-    /// A relay reads and writes; the user does neither.
+    /// Whether a relay reads and writes, instead of the user.
     relayed: bool,
-    /// It was imported after both ends had finished: its user can only move it again.
+    /// Whether the connection was imported after both ends had finished. Then its user can only move it again.
     lingers: bool,
-    /// The traced values when it was last served, if the profile traces connections.
+    /// The traced values when the socket was last served, if the profile traces connections.
     pub(crate) watch: Option<Box<Watch>>,
-    /// The bytes that a relay sends first: those staged at the begin, and then those in its pipe.
+    /// The bytes that a relay sends first: those staged at the start, and then those in its pipe.
     staged: VecDeque<u8>,
     /// The capacity of the relay's pipe to this socket, in bytes.
     pipe: usize,
@@ -88,7 +88,7 @@ impl Socket {
         socket
     }
 
-    /// Grants credit for which there may be no room.
+    /// Grants credit without room for it in the send buffer.
     #[cfg(test)]
     pub(crate) const fn plant_credit(&mut self, bytes: usize) {
         self.credit = bytes;
@@ -131,7 +131,7 @@ impl Socket {
         Next::Serve
     }
 
-    /// Requests a read. The user is notified once there is something to read.
+    /// Requests a read. The user is notified once there are data or the end of the stream.
     fn ask(&mut self, most: usize) -> Next {
         self.wanted = if self.relayed { 0 } else { most };
         let now = self.wanted > 0 && (self.tcp.readable() > 0 || self.tcp.at_end());
@@ -196,29 +196,29 @@ impl Socket {
 
     // --- relays ----------------------------------------------------------------------------------------------------
 
-    /// Whether it can be one side of a relay. A finished connection can, because it may have data for the other side,
-    /// or at least its end.
+    /// Returns whether the socket can be one side of a relay. A connection that has finished can, because it may have
+    /// data, or at least its end, for the other side.
     pub(crate) const fn is_joinable(&self) -> bool {
         let finished = matches!(self.tcp.ended(), Some(Ended::Finished));
         self.opened && self.stream.is_some() && (self.tcp.state().synchronized() || finished)
     }
 
-    /// Begins a relay. It writes first these bytes, and its pipe to this socket holds `pipe` bytes. Earlier credit is
-    /// void.
+    /// Makes the socket one side of a relay. The relay first writes `staged` to it, and the relay's pipe to this socket
+    /// holds `pipe` bytes. The user's former credit is void.
     pub(crate) fn join(&mut self, staged: Vec<u8>, pipe: usize) {
         (self.relayed, self.wanted, self.credit) = (true, 0, 0);
         self.fit_buffer();
         (self.staged, self.pipe) = (staged.into(), pipe);
     }
 
-    /// Ends a relay. Returns the bytes that it has not sent.
+    /// Ends the relay of this socket. Returns the bytes that the relay has not written to it.
     pub(crate) fn part(&mut self) -> Vec<u8> {
         self.relayed = false;
         std::mem::take(&mut self.staged).into()
     }
 
-    /// Returns the unread bytes of a connection that has finished cleanly and cannot move any more. A parted relay
-    /// gives them back.
+    /// Returns the unread bytes of a connection that has finished cleanly and cannot move any more. They are part of
+    /// the result when the relay is parted.
     pub(crate) fn leave_behind(&mut self) -> Vec<u8> {
         let ended = matches!(self.tcp.ended(), Some(Ended::Finished)) || self.tcp.state() == State::TimeWait;
         if ended { self.tcp.read(usize::MAX) } else { Vec::new() }
@@ -229,8 +229,9 @@ impl Socket {
         self.tcp.send_buffer()
     }
 
-    /// Sends the staged bytes, then what the other socket has received, and fills the pipe. The rest stays in the
-    /// other's receive window. `rests`: the other socket is frozen or guarded, so nothing is read from it.
+    /// Writes the staged bytes, then the data that the other socket has received, and fills the pipe. Further data stay
+    /// in the other socket's receive buffer. `rests`: the other socket is frozen or guarded, so nothing is read from
+    /// it.
     pub(crate) fn relay_from(&mut self, other: &mut Self, rests: bool) {
         self.send_staged();
         if rests {
@@ -270,7 +271,7 @@ impl Socket {
         }
     }
 
-    /// Grants new credit: in steps of at least two segments, but any amount to a user that has none.
+    /// Grants new credit in steps of at least two segments. A user without credit gets any amount.
     fn grant(&mut self, out: &mut Output) {
         let Some(id) = self.stream.filter(|_| self.opened && !self.finishing && !self.relayed) else {
             return;
@@ -291,7 +292,7 @@ impl Socket {
             // A relayed connection, or one imported after both ends finished, can still move until everything is
             // acknowledged.
             None if (self.relayed || self.lingers) && self.tcp.state() != State::TimeWait => return false,
-            // Both sides have finished: the rest concerns only the two stacks.
+            // Both ends have finished, and the user knows it: the last segments concern only the two stacks.
             None | Some(Ended::Finished) if self.finishing && self.knows_end => None,
             None => return false,
             // The user has not read everything yet.
@@ -305,7 +306,7 @@ impl Socket {
         self.tcp.ended().is_some()
     }
 
-    /// Closes the stream towards the user.
+    /// Closes the stream: the user gets the reason, or `None` for a clean end.
     pub(crate) fn close(&mut self, why: Option<&str>, out: &mut Output) {
         if let Some(id) = self.stream.take() {
             out.events.push(OwnedStreamEvent::Closed(id, why.map(str::to_owned)));

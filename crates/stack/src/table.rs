@@ -15,17 +15,18 @@ use wire::{Duration, Instant, Ipv4Addr, PacketId, Reason, Rng, Seq, SocketAddrV4
 
 /// The most sockets of one host, including those in TIME-WAIT.
 const MOST: usize = 4096;
-/// The most sockets of a table whose consistency is checked after each call.
+/// The largest number of sockets in a table whose consistency is checked after each call.
 const CHECKED: usize = 64;
-/// The length of the IP and TCP headers without options.
+/// The length of the IP and TCP headers without options, in bytes.
 const HEADERS: u16 = (ipv4::HEADER + tcp::HEADER) as u16;
 
 /// The capacity of a relay's pipe to a socket in bytes: that of a Linux pipe, which the daemon's relay uses.
 const PIPE: usize = 64 * 1024;
-/// The same where the user has set the send buffer: one page. What is in the pipe must move with the connection.
+/// The capacity of a relay's pipe to a socket in bytes, if the user has set the socket's send buffer: one page. The
+/// bytes in the pipe must move with the connection.
 const LITTLE_PIPE: usize = 4096;
 
-/// The socket of a stream.
+/// The socket of a stream: a listener, or a connection.
 #[derive(Clone, Copy, Debug)]
 enum SocketKey {
     Listens(Addr),
@@ -155,7 +156,7 @@ impl Table {
 
     /// Sets an option of a stream that is not open yet, or of the connections that a listener accepts.
     fn set(&mut self, id: StreamId, knob: SocketOption) {
-        // A closed stream with an accepted number will not be opened again.
+        // A stream that was accepted cannot be opened again after it is closed, so an option for it is ignored.
         if self.profiles.len() < MOST && id.0 < StreamId::SERVED {
             let profile = Arc::make_mut(self.profiles.entry(id).or_insert_with(|| Arc::clone(&self.profile)));
             match knob {
@@ -243,7 +244,7 @@ impl Table {
         self.serve(now, there, accepted, out);
     }
 
-    /// Ends a relay. Returns its other side.
+    /// Ends a relay. Returns the other side of the socket, or `None` if it has no relay.
     fn unlink(&mut self, tuple: &Tuple) -> Option<Tuple> {
         let other = self.relays.remove(tuple)?;
         self.relays.remove(&other);
@@ -302,12 +303,12 @@ impl Table {
         }
     }
 
-    /// Checks that streams, sockets, listeners and relays agree. It is in debug builds only, and skipped for large tables: it
-    /// looks at all sockets.
+    /// Checks the number of sockets. In debug builds, also checks that streams, sockets, listeners and relays agree,
+    /// but only in small tables because it looks at all sockets.
     ///
     /// # Panics
     ///
-    /// They do not agree.
+    /// Streams, sockets, listeners or relays do not agree, or there are too many sockets.
     pub(crate) fn check(&self) {
         assert!(self.sockets.len() <= MOST, "{} sockets", self.sockets.len());
         if !cfg!(debug_assertions) || self.sockets.len() > CHECKED {
@@ -336,7 +337,7 @@ impl Table {
 
     // --- the network -----------------------------------------------------------------------------------------------
 
-    /// Receives a segment. It needs the whole datagram, because a guard may hold it.
+    /// Receives a segment. It needs the whole datagram, because a guard may hold the datagram.
     pub(crate) fn receive(
         &mut self,
         now: Instant,
@@ -502,8 +503,8 @@ impl Table {
         self.sockets.extend([(one, a), (other, b)]);
     }
 
-    /// Serves a connection after any change. A frozen or guarded one sends nothing, and its timers stop. Returns
-    /// whether it is broken: ended, but not because both sides finished.
+    /// Serves a connection after any change. A frozen or guarded connection sends nothing, and its timers stop. Returns
+    /// whether the connection is broken: ended, but not because both sides finished.
     fn serve_one(&mut self, now: Instant, tuple: Tuple, accepted: &mut u32, out: &mut Output) -> bool {
         let guarded = self.guards.has(&tuple);
         let serving = self.sockets.get_mut(&tuple).filter(|socket| !socket.frozen && !guarded);
@@ -546,7 +547,7 @@ impl Table {
     }
 }
 
-/// Returns the profile for this host: segments fit its link, and its clock has a random phase.
+/// Returns the profile for this host: segments fit the MTU of its link, and its TCP clock has a random phase.
 fn fitted(profile: &Arc<Profile>, mtu: u16, rng: &Rng) -> Arc<Profile> {
     let mss = profile.mss.min(mtu.saturating_sub(HEADERS).max(1));
     let timing = profile.timing.with_phase(|| Duration::from_nanos(rng.fork("ticks").draw()));
@@ -612,7 +613,8 @@ mod tests {
         table.serve(Instant::ZERO, tuple, &mut 0, &mut Output::default());
     }
 
-    /// If the clocks of all hosts ticked together, every periodic move would happen at the same phase of them.
+    /// The clock of each host must have a random phase. Otherwise every periodic move would happen at the same phase of
+    /// all clocks.
     #[test]
     fn each_host_draws_when_its_clock_ticks() {
         let phase = |profile: Profile, seed| {

@@ -8,21 +8,21 @@ use wire::ipv4::Header;
 use wire::udp::{self, Datagram};
 use wire::{PacketId, Reason, SocketAddrV4};
 
-/// The sockets, sorted by stream. Most hosts have one, but a server has one per peer: a few are searched one by one,
-/// many have an index.
+/// The sockets, sorted by stream. Most hosts have one, but a server has one for each peer. Up to `FEW` sockets are
+/// searched one by one; for more sockets, there is an index.
 #[derive(Debug, Default)]
 pub(crate) struct Udp {
     sockets: Vec<(StreamId, Socket)>,
     index: Option<Box<Index>>,
 }
 
-/// Sockets by their ends. It is never iterated.
+/// Streams by the ends of their sockets. The map is never iterated, because its order is random.
 type Index = HashMap<Ends, StreamId>;
 
 /// The most sockets that are searched one by one.
 const FEW: usize = 8;
 
-/// The ends of a socket. A listener has no peer.
+/// The addresses and ports of a socket. A listener has no peer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Ends {
     local: Addr,
@@ -40,7 +40,7 @@ impl Udp {
     ///
     /// # Panics
     ///
-    /// It has not.
+    /// The number of entries in the index is not the number of sockets.
     pub(crate) fn check(&self) {
         let indexed = self.index.as_ref().map_or(self.sockets.len(), |index| index.len());
         assert_eq!(indexed, self.sockets.len(), "the index and the sockets differ");
@@ -95,8 +95,9 @@ impl Udp {
     }
 
     /// Closes a stream. With `served` (the role finished the stream), unread datagrams of its peer go to a new stream
-    /// of the listener. So it is on Linux, where one socket receives for all streams of a listener. Otherwise they are
-    /// dropped: a role that aborts a stream would abort the new one too, without end.
+    /// of the listener. On Linux, the result is the same, because one socket receives for all streams of a listener.
+    /// Without `served` the datagrams are dropped: a role that aborts a stream would abort the new one too, without
+    /// end.
     fn close(&mut self, id: StreamId, served: Option<&mut u32>, out: &mut Output) {
         let Some(Socket { ends, inbox }) = self.remove(id) else { return };
         out.events.push(OwnedStreamEvent::Closed(id, None));
@@ -109,7 +110,7 @@ impl Udp {
         }
     }
 
-    /// Adds a datagram to the stream of its peer. If there is none, the listener accepts a new one.
+    /// Adds a datagram to the stream of its peer. If there is no such stream, the listener accepts a new one.
     fn keep(
         &mut self,
         ends: Ends,
@@ -124,7 +125,7 @@ impl Udp {
         Ok(())
     }
 
-    /// Reports the packets that were not read yet.
+    /// Reports the datagrams that are not read yet.
     pub(crate) fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         for (_, socket) in &self.sockets {
             socket.inbox.holds(each);
@@ -149,7 +150,7 @@ impl Udp {
         }
     }
 
-    /// Returns the index of a stream's socket, or the error with the index at which to insert it.
+    /// Returns the index of a stream's socket in `sockets`, or the index at which to insert it as the error.
     fn place(&self, id: StreamId) -> Result<usize, usize> {
         self.sockets.binary_search_by_key(&id, |(id, _)| *id)
     }

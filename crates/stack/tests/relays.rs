@@ -1,5 +1,5 @@
-//! A host that relays between two others: data, FIN and reset. Its connections move together, and staged bytes are not
-//! lost.
+//! Tests of a host that relays data, FIN and reset between two other hosts. Both connections of the relay can move to
+//! another host, and staged bytes are not lost.
 
 use crate::harness;
 use harness::{Net, User, address, at, noise};
@@ -30,7 +30,7 @@ fn relayed_to(client: User, profile: &Profile, down: usize) -> Net {
     relayed_with(client, profile, down, &[])
 }
 
-/// The same with these options on both connections of the relay, from the first segment on.
+/// Like `relayed`, but with this client, and with `knobs` set on both connections of the relay before they open.
 fn relayed_with(client: User, profile: &Profile, down: usize, knobs: &[SocketOption]) -> Net {
     let mut net = Net::new(4, profile);
     net.owner.insert(address(CLIENT_NAME), 2);
@@ -61,8 +61,9 @@ fn assert_done(net: &Net) {
     assert!(server.heard == client.says, "upwards: {} of {}", server.heard.len(), client.says.len());
 }
 
-/// Moves both sides to another host with their addresses and the staged bytes. A side that has ended cleanly stays,
-/// and what it had received goes with the other. Returns the number of sides that have moved.
+/// Moves both sides of a relay to another host, with their addresses and the staged bytes. A side that has ended
+/// cleanly stays, and the bytes that it had received move with the other side. Returns the number of sides that have
+/// moved.
 fn relocate(net: &mut Net, from: usize, to: usize, ids: [StreamId; 2], new: [StreamId; 2]) -> usize {
     let there: Vec<usize> = (0..2).filter(|at| net.hosts[from].users[&ids[*at]].closed.is_empty()).collect();
     for at in &there {
@@ -79,7 +80,7 @@ fn relocate(net: &mut Net, from: usize, to: usize, ids: [StreamId; 2], new: [Str
         states[*at] = net.hosts[from].exported.take();
         net.op(from, ids[*at], StreamOp::Migrate(MigrateOp::Forget));
     }
-    // What is relayed to the other side is written to it first.
+    // If only one side moves, the bytes that are staged for it become unacknowledged bytes of its connection.
     let moved = states.iter().flatten().count();
     for (state, for_it) in states.iter_mut().zip([&staged[1], &staged[0]]).filter(|_| moved == 1) {
         let Some(state) = state else { continue };
@@ -125,8 +126,8 @@ proptest! {
     }
 }
 
-/// The server's side has ended, but the client's side still has data and its FIN to send. It moves alone, and is
-/// closed only after that.
+/// The server's side has ended, but the client's side still has data and its FIN to send. The client's side moves
+/// alone, and is closed only after that.
 #[test]
 fn a_side_moves_alone_where_the_other_has_ended() {
     let alone: usize = [(0, 124), (1, 124), (1, 145), (2, 41), (3, 60)]
@@ -137,7 +138,7 @@ fn a_side_moves_alone_where_the_other_has_ended() {
 }
 
 /// The client has finished, and reads slowly. The server's side has ended, in TIME-WAIT or after it, with received
-/// bytes for which the client's side has no room. They move with the client's side.
+/// bytes for which the client's side has no room. These bytes move with the client's side.
 #[test]
 fn what_an_ended_side_had_received_moves_with_the_other() {
     for server_first in [false, true] {
@@ -161,7 +162,7 @@ fn what_an_ended_side_had_received_moves_with_the_other() {
 }
 
 /// Moves a relay to another host and back, with load in both directions, until sides end. Returns the number of moves
-/// of one side alone.
+/// in which only one side moved.
 fn moves_to_and_fro(loss: u64, pause: u64) -> usize {
     let mut net = relayed(&Profile::rfc6298_reno(), 1_500_000, 2_000_000);
     net.loss = loss;
@@ -181,7 +182,7 @@ fn moves_to_and_fro(loss: u64, pause: u64) -> usize {
     moves[1]
 }
 
-/// The buffers of both connections, and the pipe between them, bound what a router keeps for a slow reader.
+/// The buffers of both connections, and the pipe between them, bound the bytes that a router keeps for a slow reader.
 #[test]
 fn who_does_not_read_is_not_overrun() {
     let profile = Profile::rfc6298_reno();
@@ -192,7 +193,8 @@ fn who_does_not_read_is_not_overrun() {
     assert!(said <= most && said > most / 2, "{said} of {most}");
 }
 
-/// Buffers that are set for a relay's connections bound what it keeps, whatever the default of its host is.
+/// If buffers are set for a relay's connections, they bound the bytes that the relay keeps. The default of the host
+/// does not count.
 #[test]
 fn buffers_of_its_own_bound_a_relay() {
     let knobs = [SocketOption::SendBuffer(4096), SocketOption::ReceiveBuffer(4096)];
@@ -217,7 +219,7 @@ fn buffers_of_its_own_bound_a_relay() {
     );
 }
 
-/// A window that was announced is kept. Once it is used up, the next one has the size that was set.
+/// An announced receive window is not taken back. When it is used up, the next window has the size that was set.
 #[test]
 fn a_smaller_window_comes_when_the_larger_is_used_up() {
     let client = User { appetite: 10_000, ..User::default() };
@@ -236,7 +238,7 @@ fn a_smaller_window_comes_when_the_larger_is_used_up() {
     assert_done(&net);
 }
 
-/// Credit that was granted before stays valid. After that it has the size that was set.
+/// Credit that was granted before the change stays valid. When it is used, new credit has the size that was set.
 #[test]
 fn credit_stays_good_when_the_buffer_becomes_smaller() {
     let mut net = Net::new(2, &Profile::rfc6298_reno());
@@ -251,8 +253,8 @@ fn credit_stays_good_when_the_buffer_becomes_smaller() {
     net.op(0, CLIENT, StreamOp::Write(noise(1, credit)));
     net.run(100);
     let user = &net.hosts[0].users[&CLIENT];
-    // The peer does not read, but its window has room for all that was written: the new credit is exactly the new
-    // size.
+    // The peer does not read, but its receive window has room for all data that were written. So the new credit is
+    // exactly the new size.
     assert_eq!((user.closed.len(), user.credit - credit), (0, 3000));
 }
 
@@ -272,7 +274,7 @@ fn staged_bytes_go_first_and_come_back() {
     assert_eq!(net.hosts[2].parted.take(), Some([Vec::new(), b"down".to_vec()]), "one side was thawed");
 }
 
-/// The other side must not end cleanly after bytes that may be lost.
+/// A reset of one side resets the other side of the relay: bytes may be lost, so that side must not end cleanly.
 #[test]
 fn a_reset_of_one_side_resets_the_other() {
     for (host, id, other, user) in [(0, CLIENT, 1, ACCEPTED), (1, ACCEPTED, 0, CLIENT)] {

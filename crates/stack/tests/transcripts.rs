@@ -1,6 +1,6 @@
 //! Transcripts of conversations, segment by segment and event by event.
 //!
-//! `WAYFARE_BLESS=1` records them again.
+//! With `WAYFARE_BLESS=1`, the tests record the transcripts again.
 
 use crate::harness;
 use harness::{Net, User, at, noise};
@@ -52,7 +52,8 @@ fn refused() {
     told_as("refused", &net);
 }
 
-/// A router forwards at most 1000 bytes. Retransmitted segments are smaller, and the window stays as it is.
+/// A router forwards datagrams of at most 1000 bytes. Retransmitted segments are smaller, and the congestion window
+/// does not change.
 #[test]
 fn path_mtu() {
     let mut net = download(2, 6000);

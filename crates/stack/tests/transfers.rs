@@ -126,7 +126,7 @@ fn relocate(net: &mut Net, here: usize, there: usize, id: StreamId, new: StreamI
     Some(new)
 }
 
-/// Data are delivered only when read: the window closes, and both buffers bound what waits.
+/// Data are delivered only when the user reads. The window closes, and both buffers bound the data that wait.
 #[test]
 fn who_does_not_read_is_not_overrun() {
     let profile = Profile::rfc6298_reno();
@@ -170,7 +170,7 @@ fn who_writes_beyond_its_credit_is_cut_off() {
     assert_eq!(net.hosts[1].users[&ACCEPTED].closed, [Some("connection reset by the peer".to_owned())]);
 }
 
-/// While a connection is frozen, it sends no segment and answers none, whatever arrives and however long it lasts.
+/// A frozen connection sends no segment and answers none, whatever arrives and however long it is frozen.
 #[test]
 fn what_is_frozen_is_silent() {
     let mut net = conversation(&Profile::rfc6298_reno(), 100_000, 500_000, 10_000);
@@ -251,7 +251,7 @@ fn an_idle_stack_is_small_and_a_stray_segment_makes_it_no_larger() {
     assert_eq!(net.now, Instant::ZERO);
 }
 
-/// Tracing does not change what is sent, and there are no marks without it.
+/// Tracing does not change the segments of a connection. Without tracing there are no marks.
 #[test]
 fn what_goes_on_inside_is_marked_where_it_is_asked_for() {
     let play = |traced| {
@@ -269,8 +269,8 @@ fn what_goes_on_inside_is_marked_where_it_is_asked_for() {
     let states = named("state");
     let seen = |state: &str| states.iter().any(|line| line.contains(state) && line.contains("10.0.0.1:80"));
     assert!(seen("SYN-RECEIVED") && seen("ESTABLISHED") && seen("CLOSED"), "{states:?}");
-    // The initial value, and at least one change. The losses of one window lower the threshold once. The round trip of
-    // the path is constant.
+    // Each value has at least its initial mark. A loss lowers `ssthresh` only once for each window, and the round-trip
+    // time of the path is constant.
     for (name, least) in
         [("cwnd", 3), ("ssthresh", 2), ("srtt", 1), ("rto", 2), ("recovering", 3), ("retransmissions", 3)]
     {

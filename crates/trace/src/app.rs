@@ -5,7 +5,7 @@ use node::{AppChange, AppEvent, StreamId, Transport};
 use serde::{Deserialize, Serialize};
 use wire::SocketAddrV4;
 
-/// The fields. All but the stream and the change are optional.
+/// The fields of the JSON object. All fields except `stream` and `change` are optional.
 #[derive(Serialize, Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AppLine {

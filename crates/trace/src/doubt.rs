@@ -1,112 +1,116 @@
-//! Why the result of a run is not to be trusted: one list of causes, for the processes that find them and for reports.
+//! Why the result of a run cannot be trusted: one list of causes, for the processes that find them and for reports.
 
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 use wire::Duration;
 
-/// If a process of a lab does not run for longer than this, an event may move beyond the tolerance of a comparison.
+/// The longest allowed stall of a process of a lab. A longer stall may move an event beyond the tolerance of a
+/// comparison.
 pub const STALL_BOUND: Duration = Duration::from_millis(10);
-/// At most 1 % of the frames may be handled later than this.
+/// The largest allowed lateness of a process: at most 1 % of its frames may be later than this.
 pub const LATENESS_BOUND: Duration = Duration::from_millis(2);
 
-/// One reason why a run is not to be trusted. On Linux it names the host or the process.
+/// One reason why a run cannot be trusted. `docs/trust.md` explains the doubts about runs on Linux.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "doubt", rename_all = "kebab-case")]
 pub enum Doubt {
-    /// A process did not run for longer than [`STALL_BOUND`]: it was frozen or traced, or other processes had the CPU.
+    /// A process, or the thread of a daemon that writes its store, was stalled for longer than [`STALL_BOUND`]. It was
+    /// frozen or traced, or other processes had the CPU.
     Stalled {
-        /// The host of the daemon, or the link emulator.
+        /// The host of the daemon, `the store of HOST`, or the link emulator.
         process: String,
-        /// The end of the stall, in seconds of the run.
+        /// The end of the process's longest stall, in seconds of the run.
         until_s: f64,
-        /// The length of the stall, in milliseconds.
+        /// The length of that stall, in milliseconds.
         stall_ms: f64,
-        /// The part of the stall in which an idle thread of the lab did not run either, in milliseconds.
+        /// The time of that stall in which an idle thread of the lab was stalled as well, in milliseconds.
         idle_ms: f64,
-        /// The largest lateness of this machine in the control run, without any daemon, in microseconds; `None` if it
-        /// was not measured.
+        /// The largest lateness of this machine in the control run, without any daemon, in microseconds. `None` if
+        /// there was no control run after this run.
         alone_us: Option<f64>,
     },
-    /// Processes did not run for longer than [`STALL_BOUND`], and an idle thread did not run at that time either: the
-    /// whole machine was stalled.
+    /// A process was stalled for longer than [`STALL_BOUND`], and at nearly the same time an idle thread and at least
+    /// half of the processes were stalled. So the machine is the cause.
     MachineStalled {
         /// The end of the longest such stall, in seconds of the run.
         until_s: f64,
         /// The length of that stall, in milliseconds.
         stall_ms: f64,
-        /// The number of processes that were stalled at that time.
+        /// The number of processes that were stalled at that time, at least in part.
         stalled: usize,
-        /// The number of all processes.
+        /// The number of processes of the lab: daemons that reported, and the link emulator.
         processes: usize,
-        /// The part of that stall in which the idle thread did not run, in milliseconds.
+        /// The time of that stall in which the idle thread was stalled, in milliseconds.
         idle_ms: f64,
     },
-    /// More than 1 % of the frames were handled later than [`LATENESS_BOUND`], though the process was not stalled meanwhile.
+    /// A process was later than [`LATENESS_BOUND`] for more than 1 % of its frames. A daemon does not count frames that
+    /// arrived during a stall beyond [`STALL_BOUND`].
     Late {
         /// The host of the daemon, or the link emulator.
         process: String,
-        /// The 99th percentile of the lateness of its frames, in microseconds.
+        /// The 99th percentile of the lateness of the process's frames, in microseconds.
         p99_us: f64,
-        /// The same in the control run, without any daemon; `None` if it was not measured.
+        /// The 99th percentile of the lateness in the control run, without any daemon, in microseconds. `None` if there
+        /// was no control run after this run.
         alone_us: Option<f64>,
     },
-    /// The same of several processes, on a machine that was as late in the control run without any daemon. So the
-    /// machine is the cause.
+    /// At least one process was late, and the machine was later than [`LATENESS_BOUND`] in the control run, without any
+    /// daemon. So the machine is the cause.
     MachineLate {
         /// The number of late processes.
         late: usize,
-        /// The number of all processes.
+        /// The number of processes of the lab: daemons that reported, and the link emulator.
         processes: usize,
-        /// The largest 99th percentile, in microseconds.
+        /// The 99th percentile of the lateness of the latest process, in microseconds.
         p99_us: f64,
-        /// The same in the control run, in microseconds.
+        /// The 99th percentile of the lateness in the control run, in microseconds.
         alone_us: f64,
     },
     /// A daemon was stopped, continued or killed, or it ended.
     Changed {
-        /// Its host.
+        /// The host of the daemon.
         host: String,
-        /// What happened: `was stopped`, `was killed by signal 9`.
+        /// The change, for example `was stopped` or `was killed by signal 9`.
         what: String,
     },
-    /// A daemon did not report at the end, or its report is incomplete.
+    /// A daemon did not report at the end of the run, or its report is incomplete.
     NoSummary {
-        /// Its host.
+        /// The host of the daemon.
         host: String,
         /// What is wrong with the report.
         why: String,
     },
     /// A daemon reported at the end of the run, but did not exit cleanly.
     BadEnd {
-        /// Its host.
+        /// The host of the daemon.
         host: String,
-        /// How it ended, for example `signal: 9 (SIGKILL)`.
+        /// How the daemon ended, for example `signal: 9 (SIGKILL)`.
         exit: String,
     },
     /// The number of records that were read is not the number that the daemon wrote.
     RecordsLost {
-        /// Its host.
+        /// The host of the daemon.
         host: String,
-        /// Records that the daemon reported.
+        /// The number of records that the daemon reported.
         written: u64,
-        /// Records that were read.
+        /// The number of records that were read.
         read: u64,
     },
     /// The kernel of a host discarded packets that no link and no node dropped.
     Discarded {
-        /// The host.
+        /// The name of the host.
         host: String,
         /// The kernel's counter, for example `Tcp.InCsumErrors`.
         counter: String,
-        /// The number of packets.
+        /// The number of discarded packets.
         packets: u64,
     },
-    /// The records of a daemon are missing, so it is not known what it did with packets.
+    /// The records of a daemon are missing, so no packet at its host can be followed.
     NoRecords {
-        /// Its host.
+        /// The host of the daemon.
         host: String,
     },
-    /// The wall clock was set, and with it the kernel's timestamps of frames.
+    /// The wall clock was set during the run, and thereby the kernel's timestamps of frames.
     WallClockSet {
         /// The host of the daemon, or the link emulator.
         process: String,
@@ -115,52 +119,52 @@ pub enum Doubt {
     CaptureDrops {
         /// The host of the daemon, or the link emulator.
         process: String,
-        /// The number of frames.
+        /// The number of dropped frames.
         frames: u64,
     },
-    /// An interface or a socket of a host refused packets that were sent on it.
+    /// An interface or a socket of a host refused packets.
     Refused {
-        /// The host.
+        /// The name of the host.
         host: String,
-        /// The interface, or `host` for the host's own stack.
+        /// The name of the interface, or `host` for the host's own stack.
         interface: String,
-        /// The direction, and the kernel's error.
+        /// The error. It begins with `arriving, ` if the packets came from a link.
         reason: String,
-        /// The number of packets.
+        /// The number of refused packets.
         packets: u64,
     },
     /// An interface of a host went down, or was removed.
     InterfaceLost {
-        /// The host.
+        /// The name of the host.
         host: String,
-        /// The interface.
+        /// The name of the interface.
         interface: String,
     },
-    /// The kernel of a host counted a different number than the node or its applications.
+    /// A counter of a host's kernel has a different value than the records of the node or of its applications.
     Counts {
-        /// The host.
+        /// The name of the host.
         host: String,
-        /// The kernel's counter.
+        /// The name of the kernel's counter.
         counter: String,
-        /// The kernel's number.
+        /// The value of the kernel's counter.
         kernel: u64,
-        /// The source of the other number, for example `the application sent`.
+        /// What the kernel's counter is compared with, for example `the application sent`.
         whose: String,
-        /// The other number.
+        /// The number that was counted in the records.
         other: u64,
     },
     /// A counter of a host's kernel or daemon is missing, so the numbers cannot be compared.
     NoCount {
-        /// The host.
+        /// The name of the host.
         host: String,
-        /// The counter.
+        /// The name of the counter.
         counter: String,
     },
     /// Between the kernel of a host and its node, packets were lost or added.
     Stack {
-        /// Packets were lost or added between the kernel of a host and its node.
+        /// The name of the host.
         host: String,
-        /// True: from the node to the kernel. False: from the kernel to the node.
+        /// The direction: true from the node to the kernel, false from the kernel to the node.
         to_kernel: bool,
         /// The number of packets that were sent.
         sent: u64,
@@ -170,111 +174,111 @@ pub enum Doubt {
     /// A queueing discipline or a filter that the lab did not set was on an interface of a host: packets may have
     /// waited there.
     Queue {
-        /// The host.
+        /// The name of the host.
         host: String,
-        /// The interface: `wf-host` and `wf-node` are between the host's kernel and its node.
+        /// The name of the interface. `wf-host` and `wf-node` are between the host's kernel and its node.
         interface: String,
-        /// Its kind, for example `netem`.
+        /// The kind of the queueing discipline or filter, for example `netem`.
         kind: String,
     },
     /// The number of frames that left an interface of a host is not the number that its node sent.
     FramesOut {
-        /// The host.
+        /// The name of the host.
         host: String,
-        /// The interface.
+        /// The name of the interface.
         interface: String,
-        /// The number of frames that left it.
+        /// The number of frames that left the interface.
         left: u64,
         /// The number of frames that the node sent.
         sent: u64,
     },
     /// The number of frames that arrived at an interface of a host is not the number that the links delivered.
     FramesIn {
-        /// The host.
+        /// The name of the host.
         host: String,
-        /// The interface.
+        /// The name of the interface.
         interface: String,
         /// The number of frames that the node received.
         came: u64,
-        /// The number of frames that the links delivered, copies included.
+        /// The number of frames that the links delivered, including copies.
         delivered: u64,
     },
-    /// Copies of packets were lost between two places, and no drop was recorded.
+    /// Packets disappeared between two places, and no record contains the reason.
     Unaccounted {
-        /// The two places.
+        /// The place where the packets were last seen, and the next place where they should have been seen.
         between: [String; 2],
-        /// The number of packets.
+        /// The number of packets, including copies.
         packets: u64,
-        /// When the first of them was last seen, in seconds of the run.
+        /// The earliest time at which one of these packets was last seen, in seconds of the run.
         first_s: f64,
     },
-    /// Packets left a place without having entered it.
+    /// Packets left a place that they had not entered.
     Appeared {
-        /// The place.
+        /// The place, for example `mobile:air`.
         place: String,
         /// The number of packets.
         packets: u64,
     },
-    /// The number of sent and copied packets is not the number of delivered, dropped and held ones.
+    /// The ledger does not balance: sent and copied packets are not as many as delivered, dropped and held packets.
     Unbalanced,
-    /// A part of an outage has no cause.
+    /// No record explains a part of an outage.
     Unexplained {
         /// The number of the handoff, from 1; `None` for a hole.
         handoff: Option<usize>,
         /// The number of the flow, from 1.
         flow: usize,
-        /// The begin of the outage, in seconds of the run.
+        /// The start of the outage, in seconds of the run.
         from_s: f64,
-        /// The length of that part, in milliseconds.
+        /// The length of the unexplained part, in milliseconds.
         part_ms: f64,
-        /// The length of the outage, in milliseconds.
+        /// The length of the whole outage, in milliseconds.
         outage_ms: f64,
     },
     /// A handoff began and the radio moved, but the path was never cut.
     Uncut {
-        /// The begin of the handoff, in seconds of the run.
+        /// The start of the handoff, in seconds of the run.
         begun_s: f64,
     },
     /// A role of a simulated host did not come to rest: it caused further input to itself without end.
     Restless {
-        /// The host.
+        /// The name of the host.
         host: String,
-        /// The role.
+        /// The name of the role.
         role: String,
-        /// When the run was ended because of that, in seconds of the run.
+        /// The time at which the run ended for this reason, in seconds of the run.
         at_s: f64,
     },
-    /// The runs of a point gave fewer values than there are repetitions.
+    /// The repetitions of one point of an experiment gave fewer values of a metric than expected: one for each
+    /// repetition.
     Short {
-        /// The metric.
+        /// The name of the metric.
         metric: String,
         /// The number of values.
         values: usize,
-        /// The number of repetitions, each of which gives one value.
+        /// The number of repetitions.
         repetitions: usize,
     },
-    /// The run does not contain what it was to measure.
+    /// The run does not contain what the experiment measures.
     NotMeasured {
-        /// Why.
+        /// What is missing in the run, as text.
         why: String,
     },
-    /// A daemon ended before it was ready, or was not ready in time although the lab's own process ran: there is no
-    /// result.
+    /// A daemon was not ready in time although the lab's own process ran, or it ended before that. There is no result.
     NotReady {
-        /// Its host.
+        /// The host of the daemon.
         host: String,
-        /// What happened to it, and its last output.
+        /// What happened to the daemon, and its last output.
         why: String,
     },
-    /// There is no result at all.
+    /// The run has no result, for any other reason.
     NoResult {
-        /// Why.
+        /// The reason, as text.
         why: String,
     },
 }
 
 impl Doubt {
-    /// Whether the load of this machine alone may be the cause, so that a repeated run may be valid.
+    /// Returns whether the load of this machine alone may be the cause, so that a repeated run may be valid.
     pub const fn is_timing(&self) -> bool {
         matches!(
             self,
@@ -306,13 +310,13 @@ impl Display for Doubt {
             }
             Self::Late { process, p99_us, alone_us } => write!(
                 f,
-                "timing: 1 % of frames were handled more than {p99_us:.0} us late by {process} (allowed: {}){}",
+                "timing: 1 % of frames were handled more than {p99_us:.0} us late by {process} (allowed: {} us){}",
                 LATENESS_BOUND.as_micros(),
                 alone(*alone_us, "(99 %)")
             ),
             Self::MachineLate { late, processes, p99_us, alone_us } => write!(
                 f,
-                "timing: the machine was late: {late} of {processes} processes handled 1 % of frames up to {p99_us:.0} us late (allowed: {}){}",
+                "timing: the machine was late: {late} of {processes} processes handled 1 % of frames up to {p99_us:.0} us late (allowed: {} us){}",
                 LATENESS_BOUND.as_micros(),
                 alone(Some(*alone_us), "(99 %)")
             ),
@@ -349,7 +353,7 @@ impl Display for Doubt {
 }
 
 impl Doubt {
-    /// Formats the kinds that compare two numbers.
+    /// Formats the kinds that compare counters.
     fn fmt_counts(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Counts { host, counter, kernel, whose, other } => {
@@ -392,7 +396,7 @@ impl Doubt {
         }
     }
 
-    /// Formats the kinds that follow from the records, also in the simulator, and those of several runs.
+    /// Formats the kinds about the ledger, outages and roles, and those of runs or points without a result.
     fn fmt_accounts(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unaccounted { between: [a, b], packets, first_s } => write!(
@@ -429,23 +433,23 @@ impl Doubt {
     }
 }
 
-/// A doubt of one of several runs.
+/// A doubt with the name of its run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct NamedDoubt {
     /// The name of the run; empty if there is only one.
     pub of: String,
-    /// The doubt.
+    /// What is doubted.
     #[serde(flatten)]
     pub doubt: Doubt,
 }
 
 impl NamedDoubt {
-    /// Returns all doubts of this run.
+    /// Returns the doubts of the run with the name `of`.
     pub fn all(of: &str, doubts: &[Doubt]) -> Vec<Self> {
         doubts.iter().map(|doubt| Self { of: of.to_owned(), doubt: doubt.clone() }).collect()
     }
 
-    /// Returns one line of JSON. `timing` is [`Doubt::is_timing`].
+    /// Returns the doubt as one line of JSON. Its field `timing` is the value of [`Doubt::is_timing`].
     pub fn to_line(&self) -> String {
         #[derive(Serialize)]
         struct Line<'a> {
@@ -457,7 +461,7 @@ impl NamedDoubt {
     }
 }
 
-/// A doubt of the only run.
+/// Creates a doubt without the name of a run, because there is only one run.
 impl From<Doubt> for NamedDoubt {
     fn from(doubt: Doubt) -> Self {
         Self { of: String::new(), doubt }
@@ -473,12 +477,12 @@ impl Display for NamedDoubt {
     }
 }
 
-/// Returns several doubts in one line.
+/// Returns the texts of several doubts in one line, separated by `; `.
 pub fn joined(doubts: &[Doubt]) -> String {
     doubts.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns the result of the control run as text; empty if there is none.
+/// Returns the lateness in the control run as text, or an empty string if there was none.
 fn alone(late_us: Option<f64>, which: &str) -> String {
     late_us.map_or_else(String::new, |late_us| {
         format!(
@@ -499,7 +503,7 @@ mod tests {
     #[test]
     fn a_doubt_about_time_tells_the_lateness_of_the_machine_from_that_of_a_process() {
         let late = |alone_us| Doubt::Late { process: "b1".to_owned(), p99_us: 3100.0, alone_us }.to_string();
-        let bare = "timing: 1 % of frames were handled more than 3100 us late by b1 (allowed: 2000)";
+        let bare = "timing: 1 % of frames were handled more than 3100 us late by b1 (allowed: 2000 us)";
         assert_eq!(late(None), bare);
         let machine =
             "; this machine was late by 0.2 ms (99 %) without any daemon, in the 0.2 s after the run";

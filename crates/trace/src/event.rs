@@ -1,40 +1,40 @@
-//! An event of a scenario, which happens to a run from outside.
+//! The events of a scenario: faults of hosts and links, and the ends of these faults.
 
 use crate::Trail;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The kind of an event.
+/// What an event does to a host or a link.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EventKind {
-    /// The host's node ends. Its state is lost, except durable records.
+    /// The host's node and stack end. Their state is lost, except for the durable records.
     Crash,
-    /// A new node with the same configuration and store begins, after a crash.
+    /// After a crash: the host starts with a new node and a new stack, the same configuration and its durable records.
     Restart,
-    /// The host processes nothing, and keeps everything.
+    /// The host processes nothing, but keeps its state.
     Stop,
-    /// The host processes again, after a stop.
+    /// After a stop: the host processes its inputs again.
     Continue,
-    /// The link carries nothing.
+    /// The link carries no frames.
     Cut,
-    /// The link carries again, after a cut.
+    /// After a cut: the link carries frames again.
     Restore,
-    /// The link loses frames at random from now on.
+    /// From now on, the link loses frames at random with another probability.
     Loss,
     /// The link has another MTU from now on.
     Mtu,
     /// The host's wall clock is set. Its timers do not change.
     Clock,
-    /// Each record that the host stores fails.
+    /// From now on, the host cannot store records.
     DiskFull,
-    /// The host can store again.
+    /// The host can store records again.
     DiskFree,
 }
 
 impl EventKind {
-    /// All kinds.
+    /// All kinds, in the order of their definition.
     pub const ALL: [Self; 11] = [
         Self::Crash,
         Self::Restart,
@@ -49,7 +49,7 @@ impl EventKind {
         Self::DiskFree,
     ];
 
-    /// Returns its name in a scenario.
+    /// Returns the name of this kind in scenarios and records, for example `disk-full`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Crash => "crash",
@@ -66,17 +66,18 @@ impl EventKind {
         }
     }
 
-    /// Returns the kind of this name, or `None`.
+    /// Returns the kind that has this name, or `None` if there is none.
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Whether it happens to a link.
+    /// Returns whether the event happens to a link. All other events happen to a host.
     pub const fn is_of_link(self) -> bool {
         matches!(self, Self::Cut | Self::Restore | Self::Loss | Self::Mtu)
     }
 
-    /// Returns the kind that ends the state which this one begins, or `None` if it begins none.
+    /// Returns the kind of the event that ends what this kind begins. For `Loss` and `Mtu` it is the same kind, with
+    /// another value. `None` if this kind begins nothing, for example `Restart`.
     pub const fn end(self) -> Option<Self> {
         match self {
             Self::Crash => Some(Self::Restart),
@@ -90,14 +91,15 @@ impl EventKind {
     }
 }
 
-/// A recorded event. Its text is, for example, `crash of home`, `cut of wire left`, `loss of 10 % on cell 2`.
+/// An event of the scenario as it is recorded. Its text is, for example, `crash of home`, `cut of wire left`, `loss of
+/// 10 % on cell 2`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// The kind.
+    /// What the event does.
     pub kind: EventKind,
-    /// The target in words: `home`, `wire left`, `cell 2`, `cell 2 for mobile`.
+    /// The host or the link, as text: `home`, `wire left`, `cell 2`, `cell 2 for mobile`.
     pub target: Trail,
-    /// The value that `loss`, `mtu` or `clock` sets: `10 %`, `1280` or `+5s`.
+    /// The value that `loss`, `mtu` or `clock` sets: `10 %`, `1280` (bytes) or `+5s`. `None` for other kinds.
     pub value: Option<Trail>,
 }
 

@@ -1,4 +1,4 @@
-//! The fingerprint of a run: two runs with the same one did the same things in the same order.
+//! The fingerprint of a run: runs with the same fingerprint did the same things in the same order.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,20 +20,20 @@ pub trait Fold {
     }
 }
 
-/// The fingerprint of a run. Fingerprints of different versions say nothing about each other.
+/// The fingerprint of a simulated run. Fingerprints of different versions cannot be compared.
 ///
 /// Its text is, for example, `v2:5f0c3a9d7e21b846`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Fingerprint {
-    /// The version of what is folded, and of how.
+    /// The version of the hash, and of the words that are added to it.
     pub version: u32,
-    /// The value.
+    /// The hash, 64 bits.
     pub value: u64,
 }
 
 impl Fingerprint {
-    /// The version of the fingerprints that this program computes. It changes with the words of a [`Fold`], or with the
-    /// [`Fingerprinter`]; not with the behaviour of a scenario.
+    /// The version of the fingerprints that this program computes. A change of a [`Fold`] or of the [`Fingerprinter`]
+    /// needs a new version. A change of what a run does needs none.
     pub const VERSION: u32 = 2;
 }
 
@@ -43,14 +43,16 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// The text is not a fingerprint.
+/// The error for a text that is not a fingerprint. It must have 16 hexadecimal digits, optionally after a version:
+/// `v2:`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ParseFingerprintError;
 
 impl FromStr for Fingerprint {
     type Err = ParseFingerprintError;
 
-    /// Reads the text of a fingerprint. Sixteen digits without a version are of version 1.
+    /// Reads the text of a fingerprint. Text without a version, only 16 hexadecimal digits, is a fingerprint of version
+    /// 1.
     fn from_str(text: &str) -> Result<Self, ParseFingerprintError> {
         let (version, digits) = match text.strip_prefix('v').and_then(|rest| rest.split_once(':')) {
             Some((version, digits)) => (version.parse().map_err(|_| ParseFingerprintError)?, digits),
@@ -64,11 +66,11 @@ impl FromStr for Fingerprint {
     }
 }
 
-/// Computes a fingerprint: a 64-bit hash of events, packet bytes and acts, in order.
+/// Computes a fingerprint: a 64-bit hash of the events, packet bytes and acts of a run, in order.
 ///
-/// Every step is a bijection of the state for a given word, and of the word for a given state. So a single changed
-/// byte always changes the result, and an exchange of two events almost always. Words are folded with a fixed byte
-/// order and width, so the result is the same on every machine.
+/// Each step is a bijection of the state for a given word, and of the word for a given state. So a single changed byte
+/// always changes the hash, and the exchange of two events almost always changes it. The byte order and width of words
+/// are fixed, so each machine computes the same hash.
 #[derive(Clone, Debug)]
 pub struct Fingerprinter(u64);
 
@@ -78,7 +80,7 @@ impl Default for Fingerprinter {
     }
 }
 
-/// The least length, in bytes, of a block that is folded in lanes.
+/// The smallest length, in bytes, of a block that is folded in lanes.
 const LONG: usize = 256;
 
 const fn folded(state: u64, word: u64) -> u64 {
@@ -86,12 +88,12 @@ const fn folded(state: u64, word: u64) -> u64 {
 }
 
 impl Fingerprinter {
-    /// Adds plain data.
+    /// Adds the words of a value.
     pub fn add(&mut self, what: &impl Fold) {
         what.fold(self);
     }
 
-    /// Returns the current value.
+    /// Returns the hash of all words that were added.
     pub fn value(&self) -> u64 {
         let mut x = self.0;
         x = (x ^ (x >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
@@ -99,7 +101,7 @@ impl Fingerprinter {
         x ^ (x >> 32)
     }
 
-    /// Returns the fingerprint of all that was added.
+    /// Returns the hash of all words that were added, with its version.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint { version: Fingerprint::VERSION, value: self.value() }
     }
@@ -186,7 +188,7 @@ mod tests {
         assert_ne!(of(&(vec![1u8], vec![2u8, 3])), of(&(vec![1u8, 2], vec![3u8])));
     }
 
-    /// Recorded once: every machine, build and compiler must give the same.
+    /// The expected number was recorded once. Each machine, build profile and compiler must compute the same number.
     #[test]
     fn the_number_is_the_same_everywhere() {
         assert_eq!(of(&(7u16, "handoff", Some(-1i64), vec![1u8, 2, 3])), FIXED);

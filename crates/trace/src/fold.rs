@@ -1,8 +1,8 @@
-//! What enters a fingerprint, and as which words.
+//! The words that each type adds to a fingerprint.
 //!
 //! [`Fold`] does not depend on the standard library's `Hash`: neither the layout of a type, nor the order of variants,
 //! nor the version of the compiler changes a word. Each variant of an enum has a fixed number here, so a variant may be
-//! added anywhere in its enum. A type is destructured without `..`, so a new field is a compile error until it is
+//! anywhere in its enum. The macros destructure a type without `..`, so a new field does not compile until it is
 //! folded.
 
 use crate::{Fingerprinter, Fold};
@@ -16,7 +16,7 @@ mod stream;
 mod table;
 mod wires;
 
-/// Integers are folded as one word of 64 bits each.
+/// Folds each of these types as one word of 64 bits.
 macro_rules! integers {
     ($($type:ty)*) => {
         $(impl Fold for $type {
@@ -69,7 +69,7 @@ impl<T: Fold> Fold for Box<T> {
     }
 }
 
-/// The number of items comes first, so that the borders of lists count.
+/// Folds the number of items first, so that `[[1], [2]]` and `[[1, 2]]` give different words.
 impl<T: Fold> Fold for [T] {
     fn fold(&self, into: &mut Fingerprinter) {
         self.len().fold(into);
@@ -142,7 +142,7 @@ macro_rules! tuples {
 
 tuples!((A B) (A B C) (A B C D) (A B C D E));
 
-/// In nanoseconds; a longer time than 584 years counts as the longest.
+/// Folds the time in nanoseconds. All times of more than 584 years (`u64::MAX` nanoseconds) give the same word.
 impl Fold for Duration {
     fn fold(&self, into: &mut Fingerprinter) {
         into.word(wire::nanos_of(*self));

@@ -1,6 +1,6 @@
-//! What the simulator and Linux record of a run. Both use the same [`Record`]s, so the ledger, the captures and the
-//! comparison of backends read both alike. The crate also has the [`Fingerprint`] of a simulated run, and every
-//! [`Doubt`] about a run.
+//! What the simulator and Linux record of a run. Both backends write the same [`Record`]s, so the ledger, the captures
+//! and the comparison of backends read the records of both. The crate also has the [`Fingerprint`] of a simulated run,
+//! and the [`Doubt`]s about a run.
 
 mod app;
 pub mod doubt;

@@ -14,62 +14,66 @@ use wire::{Cell, EtherType, Frame, Iface, Instant, Mac, Packet, PacketId};
 pub struct HostId(pub u32);
 
 impl HostId {
-    /// Returns its index in a list of all hosts.
+    /// Returns the index of this host in the scenario's list of hosts, from 0.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// What happened, where and when.
+/// One record of a run: what happened at a host, and when.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Record {
-    /// When.
+    /// The instant of the run, in nanoseconds since its start.
     pub at: Instant,
-    /// Where.
+    /// The host at which it happened. For a change of a link, this is the host at which the scenario's plan records it.
     pub host: HostId,
-    /// What.
+    /// What happened, with its data.
     pub what: What,
 }
 
-/// What happened.
+/// What happened at a host. A reason ([`Trail`]) is listed in `docs/glossary.md`.
 #[derive(Clone, PartialEq, Debug)]
 pub enum What {
-    /// The node received a packet from an interface. From [`Iface::HOST`]: its own stack sent it.
+    /// The node received a packet from an interface. If the interface is [`Iface::HOST`], the host's own stack sent the
+    /// packet.
     Received(Iface, Packet),
-    /// The node sent a packet on the link. To [`Iface::HOST`]: to its own stack.
+    /// The node sent a packet by an interface. If the interface is [`Iface::HOST`], the packet is for the host's own
+    /// stack.
     Sent(Iface, Packet),
     /// The node dropped a packet, for this reason.
     Dropped(Iface, PacketId, Trail),
-    /// The link at this interface lost a packet that this host had sent, for this reason.
+    /// A link lost a packet that this host had sent at the interface. If the interface is [`Iface::HOST`], the packet
+    /// ended in the host's own stack.
     Lost(Iface, PacketId, Trail),
-    /// At the end of the run a queue still holds this packet: of the link at an interface, or (`None`) of a role or
-    /// the stack.
+    /// A queue still holds this packet when the run ends. The queue is that of a link at an interface, of the host's
+    /// own stack ([`Iface::HOST`]), or of the node and its roles (`None`).
     Held(Option<Iface>, PacketId),
     /// An application sent a datagram to the stack.
     AppSent(PacketId),
-    /// An application was given a datagram.
+    /// An application received a datagram from the stack.
     AppReceived(PacketId),
-    /// An event of a stream of an application.
+    /// An event of an application's stream.
     App(AppEvent),
-    /// A radio was requested to tune to a cell.
+    /// A role requested that a radio tunes to this cell.
     Tuned(Iface, Cell),
-    /// A radio tuned to another cell for one packet.
+    /// A role requested that a radio sends one packet in this cell, and then returns to its former cell.
     Visited(Iface, Cell),
-    /// An interface came up; of a radio, with its cell.
+    /// An interface can carry packets now, or it has another MTU. The cell is that of a radio that tunes, `None` for
+    /// other interfaces.
     Up(Iface, Option<Cell>),
-    /// An interface went down, and why.
+    /// An interface carries no packets, for this reason; or a radio cannot tune to the requested cell (`unsupported`).
     Down(Iface, Trail),
     /// A role recorded a mark.
     Marked(Mark),
-    /// A command was answered.
+    /// The node answered an operator's command with a value, or with an error.
     Answered(Result<Value, String>),
-    /// An event of the scenario happened at this host.
+    /// The scenario caused this event at this host.
     Ordered(Event),
 }
 
 impl What {
-    /// Returns the record of an event that a user of this node's streams is notified of, or `None`. Streams of a role
-    /// that serves others are not recorded: they are not an application's.
+    /// Returns the record of a stream's event, or `None` if the event is not recorded. For a stream of a role that
+    /// serves programs, only received datagrams are recorded.
     pub fn delivered(event: &OwnedStreamEvent, node: &Node) -> Option<Self> {
         match event {
             OwnedStreamEvent::Data(_, packet, _) if *packet != PacketId::NEW => {
@@ -80,13 +84,14 @@ impl What {
         }
     }
 
-    /// Returns the record of a role's request to its driver, or `None` if it is not recorded.
+    /// Returns the record of a request to open a stream or to listen. `None` for other requests, and for requests of a
+    /// role that serves programs.
     pub fn asked(id: StreamId, op: &StreamOp, node: &Node) -> Option<Self> {
         let role = node.user_of(id).filter(|_| !node.relays(id))?;
         AppEvent::of_op(role, id, op).map(Self::App)
     }
 
-    /// Returns the number of bytes that an application was given of a stream, or `None` for other records.
+    /// Returns the number of bytes of a stream that an application received, or `None` for any other record.
     pub const fn read(&self) -> Option<u64> {
         match self {
             Self::App(AppEvent { change: AppChange::Read(bytes), .. }) => Some(*bytes),
@@ -95,10 +100,12 @@ impl What {
     }
 }
 
-/// A name: a constant in the process that records it, a string in the one that reads it.
+/// A name or short text in a record: a constant in the process that writes it, an owned string in the process that
+/// reads it.
 pub type Trail = Cow<'static, str>;
 
-/// A record as a line of JSON. All fields but the time and the kind are optional.
+/// A record as one line of JSON. `t` is the instant in nanoseconds of the run, and `event` says what happened. All
+/// other fields are optional.
 #[derive(Serialize, Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 struct Line {
@@ -137,13 +144,14 @@ struct Line {
 }
 
 impl Record {
-    /// Returns the record as one line of JSON without the host, because a daemon writes only its own.
+    /// Returns the record as one line of JSON, without the host: all records in a daemon's file are of one host.
     pub fn to_line(&self) -> String {
         let line = line(self.at, &self.what);
         serde_json::to_string(&line).unwrap_or_default()
     }
 
-    /// Parses a line of `host`. The error names what is wrong with it.
+    /// Parses one line of JSON from the file of `host`. The error is that of the JSON parser, or contains the line of
+    /// which a field is missing or wrong.
     pub fn from_line(host: HostId, text: &str) -> Result<Self, String> {
         let line: Line = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let at = Instant(line.t);

@@ -2,14 +2,16 @@
 
 use node::Value;
 
-/// Returns bytes as lower-case hexadecimal. It does not use a formatter, because records consist mostly of such text.
+/// Returns bytes as lower-case hexadecimal. It does not use a formatter, which is slower: most text of the records
+/// comes from here.
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble & 15)]);
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
 }
 
-/// Returns the bytes of a hexadecimal text; `None` if it is not one.
+/// Returns the bytes of a hexadecimal text, in lower or upper case. `None` if a character is not a hexadecimal digit,
+/// or if the number of digits is odd.
 pub fn unhex(text: &str) -> Option<Vec<u8>> {
     let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
     let digit = |c: u8| char::from(c).to_digit(16).map(|d| d as u8);
@@ -29,7 +31,7 @@ pub fn json_of(value: &Value) -> serde_json::Value {
     }
 }
 
-/// Returns JSON as a value. Fractions and booleans, which no command uses, become text.
+/// Returns JSON as a value. A fraction, a boolean, or an integer that does not fit into `i64` becomes text.
 pub fn value_of(json: &serde_json::Value) -> Value {
     match json {
         serde_json::Value::Null => Value::None,

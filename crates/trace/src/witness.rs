@@ -1,33 +1,36 @@
-//! Observers of a run while it is running.
+//! The observer of a simulated run, which receives the records while the run is in progress.
 
 use crate::{HostId, Record, What};
 use wire::{Iface, Instant, Packet, PacketId};
 
-/// An observer that is notified of everything in a run, in order. Packets are borrowed, so that only an observer that
-/// keeps them needs a copy.
+/// An observer that receives the records of a run one by one, in the order of the run. Packets are borrowed, so that
+/// only an observer that keeps them needs a copy.
 pub trait Witness {
-    /// The node received a packet from an interface: [`What::Received`].
+    /// Is called when a node received a packet from an interface, or from its host's own stack ([`Iface::HOST`]). The
+    /// record is [`What::Received`].
     fn received(&mut self, at: Instant, host: HostId, iface: Iface, packet: &Packet);
 
-    /// The node sent a packet on the link: [`What::Sent`].
+    /// Is called when a node sent a packet by an interface, or to its host's own stack ([`Iface::HOST`]). The record is
+    /// [`What::Sent`].
     fn sent(&mut self, at: Instant, host: HostId, iface: Iface, packet: &Packet);
 
-    /// Anything else.
+    /// Is called for each other record.
     fn happened(&mut self, at: Instant, host: HostId, what: What);
 
-    /// A link has copied a frame: it will deliver `more` copies in addition.
+    /// Is called when a link has duplicated a frame: `more` copies beyond the first one are on the link now.
     fn doubled(&mut self, _packet: PacketId, _more: u8) {}
 
-    /// An event and all its immediate results are complete: every copy that it made of a packet was reported.
+    /// Is called at the start of a run and after each event, when all immediate results of the event are recorded. Each
+    /// copy that the event made of a packet was reported before.
     fn settled(&mut self) {}
 
-    /// Whether it has no room for more: the run ends then.
+    /// Returns whether the observer has no room for more records. If so, the run ends.
     fn is_full(&self) -> bool {
         false
     }
 }
 
-/// Keeps everything that it is notified of.
+/// Keeps all records in memory, in order.
 impl Witness for Vec<Record> {
     fn received(&mut self, at: Instant, host: HostId, iface: Iface, packet: &Packet) {
         self.push(Record { at, host, what: What::Received(iface, packet.clone()) });

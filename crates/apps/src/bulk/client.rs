@@ -1,4 +1,4 @@
-//! The client: it connects, reads to the end of the stream, and checks the data.
+//! The bulk client: it connects, reads to the end of the stream, and checks the data.
 
 use super::{Carrier, intact};
 use crate::client::{Client, STREAM, State};
@@ -19,17 +19,18 @@ pub struct BulkClientConfig {
     /// The transport of the stream: `tcp`, `sctp` or `indirect`; default `tcp`.
     #[serde(default)]
     pub transport: Carrier,
-    /// When it connects, counted from the start of the run; default `0s`.
+    /// When the client connects, counted from the start of the run; default `0s`.
     #[serde(default, deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub start: Duration,
-    /// The interval of the marks `progress`, which have the number of bytes read so far. The default `0s` sets none.
+    /// The interval of the marks `progress`, which have the number of bytes read so far. With the default `0s`, there
+    /// are no such marks.
     #[serde(default, deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub progress: Duration,
 }
 
-/// The role of a bulk client.
+/// The role of a bulk client. It sets the marks `opened`, `first_byte`, `progress`, `wrong`, and `done` or `failed`.
 #[derive(Debug)]
 pub struct BulkClient {
     client: Client<()>,
@@ -86,7 +87,7 @@ impl BulkClient {
         });
     }
 
-    /// A mark with the number of bytes, and the offset of the first wrong byte, if any.
+    /// Returns a mark with the number of bytes that were read, and with the offset of the first wrong byte, if any.
     fn mark(&self, name: &'static str) -> Mark {
         self.client.with_wrong(Mark::new(NAME, name).with("bytes", self.bytes))
     }
@@ -133,7 +134,7 @@ mod tests {
     use super::*;
     use node::{Act, Effect, Transport};
 
-    /// A client that is connected and sets a mark every second.
+    /// Returns a client that is connected and sets a mark every second.
     fn reading() -> BulkClient {
         let to = "10.1.0.7:80".parse().unwrap();
         let (start, progress) = (Duration::from_secs(1), Duration::from_secs(1));

@@ -10,7 +10,7 @@ use serde::Deserialize;
 pub use client::{BulkClient, BulkClientConfig};
 pub use server::{BulkServer, BulkServerConfig};
 
-/// The transport of a stream of bytes.
+/// The transport of a workload's stream. A configuration names it `tcp`, `sctp` or `indirect`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Carrier {
@@ -33,8 +33,8 @@ impl From<Carrier> for Transport {
     }
 }
 
-/// The pattern from `offset` on. Each eight bytes of the stream are different, so that lost, doubled or moved data is
-/// detected.
+/// Returns `len` bytes of the pattern from `offset` on. All aligned words of eight bytes are different, so that lost,
+/// duplicated or moved data are detected.
 pub(crate) fn pattern(offset: u64, len: usize) -> Vec<u8> {
     let skip = (offset % 8) as usize;
     let mut next = word(offset / 8);
@@ -49,7 +49,7 @@ pub(crate) fn pattern(offset: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// The number of leading `bytes` that equal the pattern from `offset` on.
+/// Returns the number of leading `bytes` that equal the pattern from `offset` on.
 pub(crate) fn intact(offset: u64, bytes: &[u8]) -> usize {
     let (head, rest) = bytes.split_at(partial(offset).min(bytes.len()));
     let (words, tail) = rest.as_chunks::<8>();
@@ -67,18 +67,18 @@ pub(crate) fn intact(offset: u64, bytes: &[u8]) -> usize {
     if all { bytes.len() } else { good(offset, bytes) }
 }
 
-/// The byte of the pattern at this offset.
+/// Returns the byte of the pattern at this offset.
 fn byte_at(offset: u64) -> u8 {
     (word(offset / 8) >> (offset % 8 * 8)) as u8
 }
 
-/// The number of bytes from `offset` to the next word.
+/// Returns the number of bytes from `offset` to the start of the next word; 0 if a word begins at `offset`.
 const fn partial(offset: u64) -> usize {
     (offset.wrapping_neg() % 8) as usize
 }
 
-/// The word with this number: a multiple of an odd constant, so that no two words are equal. The constant is 2^64
-/// divided by the golden ratio, so that adjacent words differ much.
+/// Returns the word with this number: a multiple of an odd constant, so that no two words are equal. The constant is
+/// 2^64 divided by the golden ratio, so that adjacent words differ in many bits.
 const fn word(number: u64) -> u64 {
     number.wrapping_mul(STEP)
 }

@@ -1,4 +1,4 @@
-//! The server: it sends data to each client that connects.
+//! The bulk server: it sends data to each client that connects.
 
 use super::{Carrier, pattern};
 use crate::client_limit::{ClientActivity, gives_way};
@@ -9,43 +9,43 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use wire::{Duration, Instant, Ipv4Addr};
 
-/// The configuration of a bulk server. Either `bytes` or `duration` must be given.
+/// The configuration of a bulk server. Either `bytes` or `duration` must be given, and not both.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BulkServerConfig {
-    /// The address and port at which it accepts connections, for example `10.2.0.2:80`.
+    /// The address and port at which the server accepts connections, for example `10.2.0.2:80`.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub at: Addr,
     /// The transport of the streams: `tcp`, `sctp` or `indirect`; default `tcp`.
     #[serde(default)]
     pub transport: Carrier,
-    /// Bytes that it sends to each client, at least 1.
+    /// The number of bytes that the server sends to each client, at least 1.
     #[schemars(range(min = 1))]
     pub bytes: Option<u64>,
-    /// How long it sends to each client, counted from the client's connection.
+    /// The time for which the server sends to each client, counted from the client's connection.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub duration: Option<Duration>,
 }
 
-/// The role of a bulk server.
+/// The role of a bulk server. It sends the same pattern to each client.
 #[derive(Debug)]
 pub struct BulkServer {
     config: BulkServerConfig,
     clients: BTreeMap<StreamId, Client>,
     served: u64,
     sent: u64,
-    /// The number of clients that were disconnected for new ones.
+    /// The number of clients that were disconnected because new ones connected.
     gave_way: u64,
-    /// The number of clients that were disconnected because they did not read for too long.
+    /// The number of clients that were disconnected because they read nothing for 10 minutes.
     stalled: u64,
     failed: Option<String>,
 }
 
 #[derive(Debug)]
 struct Client {
-    /// Served: the client has read something. Active: the client read.
+    /// `served`: the client has acknowledged data. `active`: when the client last gave credit, or connected.
     standing: ClientActivity,
     sent: u64,
     until: Option<Instant>,
@@ -54,7 +54,8 @@ struct Client {
 
 const NAME: &str = "bulk-server";
 const LISTENER: StreamId = StreamId(0);
-/// A client that reads nothing for this time is disconnected (our rule): the data written for it takes memory.
+/// A client that gives no new credit for this time is disconnected, because the data written for it take memory. The
+/// value is a choice of this project.
 const PATIENCE: Duration = Duration::from_mins(10);
 /// The largest write in bytes, so that a large credit is not one large copy.
 const CHUNK: usize = 64 * 1024;
@@ -137,7 +138,7 @@ impl BulkServer {
             self.failed = why.map(str::to_owned);
             return;
         }
-        // `None`: it was disconnected for another one.
+        // A client that the server has disconnected was removed before.
         let Some(client) = self.clients.remove(&id) else { return };
         self.served += u64::from(why.is_none());
         out.mark(match why {
@@ -171,7 +172,7 @@ impl Role for BulkServer {
             Input::Timeout => self.time_is_up(now, out),
             Input::Stream(_, StreamEvent::Accepted(new, _, peer)) => self.accept(now, new, *peer.ip(), out),
             Input::Stream(id, StreamEvent::Room(credit)) => self.send(now, id, credit, out),
-            // Data of a client is ignored. The client ends its stream when it wants to.
+            // The data of a client are ignored. The client ends its stream when it has read everything.
             Input::Stream(id, StreamEvent::Data(_)) => out.stream(id, StreamOp::Read(1)),
             Input::Stream(id, StreamEvent::Closed(why)) => self.closed(id, why, out),
             Input::Packet(..)
@@ -267,7 +268,7 @@ mod tests {
         }
     }
 
-    /// Connects a client, and returns the clients that are disconnected for it.
+    /// Connects a client. Returns the numbers of the clients that are disconnected for it.
     fn connects(server: &mut BulkServer, ms: u64, id: u32, host: u32) -> Vec<u32> {
         let there = Addr::new(Ipv4Addr::from_bits(0x0a03_0000 + host), 5000);
         let new = StreamId(StreamId::DRIVER + id);
@@ -319,7 +320,7 @@ mod tests {
         assert_eq!(connects(&mut server, 1000, 901, 8), [0_u32; 0]);
     }
 
-    /// This includes a client for which all data is written.
+    /// A client that reads nothing for 10 minutes is disconnected, even if all data for it are written.
     #[test]
     fn a_client_that_reads_nothing_for_too_long_is_sent_away() {
         let mut server = server(Some(100), None);

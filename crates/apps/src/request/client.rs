@@ -1,4 +1,5 @@
-//! The client: it asks, waits for the answer, and asks again at the next beat.
+//! The request client: it sends a question, waits for the answer, and sends the next question at the next multiple of
+//! the interval.
 
 use super::{HEAD, Head, LONGEST};
 use crate::bulk::Carrier;
@@ -9,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use wire::{Duration, Instant};
 
-/// The configuration of a request client: it connects once, and sends requests one after the other.
+/// The configuration of a request client. It connects once, and sends requests one after the other.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestClientConfig {
@@ -20,14 +21,14 @@ pub struct RequestClientConfig {
     /// The transport of the stream: `tcp`, `sctp` or `indirect`; default `tcp`.
     #[serde(default)]
     pub transport: Carrier,
-    /// When it connects, counted from the start of the run; default `0s`.
+    /// When the client connects, counted from the start of the run; default `0s`.
     #[serde(default, deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub start: Duration,
-    /// Length of a request in bytes, 16 to 1048576; default 100.
+    /// The length of a request in bytes, 16 to 1048576; default 100.
     #[serde(default = "question")]
     pub question: u32,
-    /// Length of an answer in bytes, 1 to 1048576; default 1000, so that one segment carries it.
+    /// The length of an answer in bytes, 1 to 1048576; default 1000, so that one segment carries it.
     #[serde(default = "answer")]
     pub answer: u32,
     /// The interval of requests, counted from `start`; default `50ms`. A request is sent at the next multiple of the
@@ -35,8 +36,8 @@ pub struct RequestClientConfig {
     #[serde(default = "every", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub every: Duration,
-    /// The number of answers after which it finishes, at least 1. Without it, it sends requests until the end of the
-    /// run.
+    /// The number of answers after which the client finishes, at least 1. Without it, the client sends requests until
+    /// the end of the run.
     pub exchanges: Option<u64>,
 }
 
@@ -50,8 +51,8 @@ const fn every() -> Duration {
     Duration::from_millis(50)
 }
 
-/// The client. Its mark `answered` has the fields `number` and `latency_ns`: the time from writing the question's first
-/// byte to reading the answer's last one, in nanoseconds.
+/// The role of a request client. Its mark `answered` has the fields `number` and `latency_ns`: the time in nanoseconds
+/// from the question to the last byte of the answer. It includes the time in which the question waits for credit.
 #[derive(Debug)]
 pub struct RequestClient {
     config: RequestClientConfig,
@@ -63,11 +64,11 @@ pub struct RequestClient {
 /// What the client does while it is connected.
 #[derive(Debug)]
 enum Turn {
-    /// A question is written, at least in part, and its answer is not complete.
+    /// A question waits for credit, or its answer is not complete.
     Asks(Exchange),
     /// The next question is due at this time.
     Rests(Instant),
-    /// It has finished its stream: no more questions follow.
+    /// The client has finished its stream: no more questions follow.
     Finishing,
 }
 
@@ -90,7 +91,7 @@ impl RequestClient {
         if !(HEAD..=LONGEST).contains(&config.question) {
             return Err(ConfigError::new(
                 "question",
-                format!("allowed: {HEAD} bytes (its head) to {LONGEST} bytes"),
+                format!("must be {HEAD} (the head of a question) to {LONGEST} bytes"),
             ));
         }
         if !(1..=LONGEST).contains(&config.answer) {
@@ -115,7 +116,7 @@ impl RequestClient {
         }
     }
 
-    /// Returns when the next beat is: the first after `now`.
+    /// Returns the first instant after `now` that is a multiple of the interval after the start of the client.
     fn next_beat(&self, now: Instant) -> Instant {
         let start = Instant::ZERO + self.config.start;
         let beats = now.since(start).as_nanos() / self.config.every.as_nanos() + 1;
@@ -160,7 +161,7 @@ impl RequestClient {
         out.mark(self.mark("answered").with("number", head.number).with("latency_ns", took));
         if self.config.exchanges == Some(self.answered) {
             self.client.state = State::Connected(Turn::Finishing);
-            // The next thing to read is the end of the stream.
+            // The client reads once more, to be notified of the end of the stream.
             out.stream(STREAM, StreamOp::Finish);
             out.stream(STREAM, StreamOp::Read(1));
         } else {
@@ -177,7 +178,7 @@ impl RequestClient {
         });
     }
 
-    /// A mark, with the number of the first request with a wrong answer, if any.
+    /// Returns a mark with the number of the first request that got a wrong answer, if any.
     fn mark(&self, name: &'static str) -> Mark {
         self.client.with_wrong(Mark::new(NAME, name))
     }
@@ -200,7 +201,7 @@ impl Role for RequestClient {
                 self.write(out);
             }
             Input::Stream(STREAM, StreamEvent::Data(bytes)) => self.data(now, bytes, out),
-            // The server ends the stream early: no more answers will come.
+            // The server has ended the stream, so no more answers will come.
             Input::Stream(STREAM, StreamEvent::Finished) => out.stream(STREAM, StreamOp::Finish),
             Input::Stream(STREAM, StreamEvent::Closed(why)) => self.closed(why, out),
             Input::Start(_)
@@ -269,7 +270,7 @@ mod tests {
         said(client, at, Input::Stream(STREAM, event))
     }
 
-    /// A client that is connected at 15 ms and has asked its first question at the beat.
+    /// Returns a client that is connected at 15 ms, and asks its first question at 20 ms.
     fn asking() -> RequestClient {
         let mut client = RequestClient::new(config()).unwrap();
         assert_eq!(client.deadline(), Some(Instant::from_millis(10)));
@@ -304,7 +305,7 @@ mod tests {
         let (_, marks) = told(&mut client, 32, StreamEvent::Data(&answer[30..]));
         let took = Mark::new(NAME, "answered").with("number", 1u64).with("latency_ns", 12_000_000u64);
         assert_eq!(marks, [took]);
-        // The remaining credit is used for the next question.
+        // The credit that is left is used for the next question.
         assert_eq!(client.deadline(), Some(Instant::from_millis(40)));
         let (ops, _) = said(&mut client, 40, Input::Timeout);
         assert_eq!(ops, [StreamOp::Write(head(2).emit()), StreamOp::Read(50)]);

@@ -21,7 +21,7 @@ pub const LONGEST: u32 = 1 << 20;
 /// The smallest length of a question, in bytes: that of its head.
 pub const HEAD: u32 = 16;
 
-/// The head of a question.
+/// The first 16 bytes of a question: its number, its length and the length of its answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Head {
     number: u64,
@@ -30,7 +30,7 @@ struct Head {
 }
 
 impl Head {
-    /// Parses the head; `None` if a length is out of bounds.
+    /// Parses the head of a question; `None` if a length is out of bounds.
     fn parse(bytes: &[u8; HEAD as usize]) -> Option<Self> {
         let [number @ .., q0, q1, q2, q3, a0, a1, a2, a3] = *bytes;
         let head = Self {
@@ -51,7 +51,7 @@ impl Head {
         bytes
     }
 
-    /// The offset of the answer in the pattern. Answers to different questions do not overlap.
+    /// Returns the offset of the answer in the pattern. Answers to different questions do not overlap.
     const fn place(&self) -> u64 {
         self.number.wrapping_mul(LONGEST as u64)
     }
@@ -61,7 +61,7 @@ impl Head {
         pattern(self.place().wrapping_add(u64::from(offset)), len)
     }
 
-    /// Whether these are the bytes of the answer from `offset` on.
+    /// Returns whether these are the bytes of the answer from `offset` on.
     fn is_answer(&self, offset: u32, bytes: &[u8]) -> bool {
         intact(self.place().wrapping_add(u64::from(offset)), bytes) == bytes.len()
     }

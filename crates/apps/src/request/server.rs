@@ -1,4 +1,4 @@
-//! The server: it answers every question.
+//! The request server: it answers each question.
 
 use super::{HEAD, Head};
 use crate::bulk::Carrier;
@@ -14,7 +14,7 @@ use wire::{Instant, Ipv4Addr};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestServerConfig {
-    /// The address and port at which it accepts connections, for example `10.2.0.2:80`.
+    /// The address and port at which the server accepts connections, for example `10.2.0.2:80`.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub at: Addr,
@@ -23,20 +23,22 @@ pub struct RequestServerConfig {
     pub transport: Carrier,
 }
 
-/// The server. It reads a client's next question only after it has answered the last one.
+/// The role of a request server. It reads a client's next question only after it has written the answer to the last
+/// one.
 #[derive(Debug)]
 pub struct RequestServer {
     config: RequestServerConfig,
     clients: BTreeMap<StreamId, Client>,
     answered: u64,
-    /// The number of clients that were disconnected for new ones.
+    /// The number of clients that were disconnected because new ones connected.
     gave_way: u64,
     failed: Option<String>,
 }
 
 #[derive(Debug)]
 struct Client {
-    /// Served: a question of the client was answered. Active: the client sent data or read.
+    /// `served`: a question of the client was answered. `active`: when the client last sent data or gave credit, or
+    /// connected.
     standing: ClientActivity,
     credit: usize,
     state: State,
@@ -123,7 +125,7 @@ impl RequestServer {
         if id == LISTENER {
             self.failed = why.map(str::to_owned);
         } else if self.clients.remove(&id).is_none() {
-            // It was disconnected for another client.
+            // The client was disconnected for another one.
         } else if let Some(why) = why {
             out.mark(Mark::new(NAME, "client_lost").with("why", why));
         }
@@ -234,7 +236,7 @@ mod tests {
         out.drain_effects().collect()
     }
 
-    /// Connects a client, and returns the clients that are disconnected for it.
+    /// Connects a client. Returns the numbers of the clients that are disconnected for it.
     fn connects(server: &mut RequestServer, ms: u64, id: u32, host: u32) -> Vec<u32> {
         let there = Addr::new(Ipv4Addr::from_bits(0x0a03_0000 + host), 5000);
         let mut out = Outbox::default();

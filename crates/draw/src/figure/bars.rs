@@ -10,19 +10,20 @@ const WIDTH: f64 = 960.0;
 const LEFT: f64 = 16.0;
 const BAR: f64 = 14.0;
 const STEP: f64 = 22.0;
-/// The colour of the value and of its interval.
+/// The colour of the dot at the end of a bar, and of its interval.
 const VALUE: &str = "#111111";
 
-/// The bar of an outage.
+/// One outage, or the median of several, drawn as a bar.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Bar {
-    /// Its name, left of the bar.
+    /// The name of the bar, on its left.
     pub label: String,
-    /// Its parts, in the order of time; their sum is its length. Empty if there was no outage, or if it never ended.
+    /// The parts of the outage in the order of time, in the unit of the axis. Their sum is the length of the bar. Empty
+    /// if there was no outage, or if it never ended.
     pub parts: Vec<(Owner, f64)>,
-    /// The interval of the length. An infinite end is drawn as an arrow.
+    /// The interval of the bar's length; `None` if there is none. An infinite end is drawn as an arrow.
     pub whisker: Option<Whisker>,
-    /// The text right of the bar.
+    /// The text on the right of the bar.
     pub note: String,
 }
 
@@ -31,18 +32,18 @@ pub struct Bar {
 pub struct BarGroup {
     /// The title above the bars.
     pub title: String,
-    /// The number of its scale. Groups with the same number share a scale.
+    /// The number of the group's scale. Groups with the same number share a scale.
     pub scale: usize,
     /// The bars from top to bottom.
     pub bars: Vec<Bar>,
 }
 
-/// A figure of groups of bars.
+/// A figure of outages as bars, in groups.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BarFigure {
     /// The title above the figure.
     pub title: String,
-    /// The quantity and unit of the lengths.
+    /// The quantity and unit of the bars' lengths.
     pub axis: Axis,
     /// The groups from top to bottom.
     pub groups: Vec<BarGroup>,
@@ -55,14 +56,14 @@ impl Bar {
         self.parts.iter().map(|(_, part)| drawable(*part)).sum()
     }
 
-    /// The right end of the bar or of its interval.
+    /// Returns the value at the right end of the bar or of its interval, whichever is further right.
     fn reach(&self) -> f64 {
         let end = self.whisker.map(|whisker| whisker.hi).filter(|hi| hi.abs() <= FAR);
         self.whole().max(end.unwrap_or(0.0))
     }
 }
 
-/// A part that is negative or not finite is drawn with length zero.
+/// Returns the length of a part. A part that is negative or not finite has length zero.
 const fn drawable(part: f64) -> f64 {
     if part.is_finite() { part.max(0.0) } else { 0.0 }
 }
@@ -114,14 +115,14 @@ impl BarFigure {
         entries
     }
 
-    /// From zero to the end of the longest bar of all groups with this scale.
+    /// Returns the range from zero to 3 % beyond the longest bar or interval of all groups with this scale.
     fn range(&self, scale: usize) -> Range {
         let groups = self.groups.iter().filter(|group| group.scale == scale);
         let end = groups.flat_map(|group| &group.bars).map(Bar::reach).fold(0.0, f64::max);
         Range { lo: 0.0, hi: if end > 0.0 { end * 1.03 } else { 1.0 } }
     }
 
-    /// Every bar in words, for screen readers.
+    /// Returns every bar in words, for screen readers.
     fn in_words(&self) -> String {
         let bars = self.groups.iter().flat_map(|group| group.bars.iter().map(move |bar| (group, bar)));
         let words = bars.map(|(group, bar)| format!("{}: {}: {}.", group.title, bar.label, bar.note));
@@ -150,7 +151,7 @@ impl Bar {
         svg.text([frame.right() + 8.0, base], Text::new(SMALL, Anchor::Start), &self.note);
     }
 
-    /// Draws the whisker on a white rim, and a dot at the value.
+    /// Draws the interval over a wider white line, and a dot at the end of the bar.
     fn enclose(&self, svg: &mut Svg, frame: &Frame, y: f64, whisker: Whisker) {
         let at = |value: f64| frame.px(value.clamp(0.0, frame.x.hi));
         let (lo, hi) = (at(whisker.lo), at(whisker.hi));
@@ -188,8 +189,8 @@ mod tests {
         rest.split('"').next().unwrap().parse().unwrap()
     }
 
-    /// The widths of the bars' rectangles in an owner's colour. The first such rectangle is the legend's, and is
-    /// skipped.
+    /// Returns the widths of the bars' rectangles in an owner's colour. The first such rectangle belongs to the legend,
+    /// and is skipped.
     fn widths(svg: &str, owner: Owner) -> Vec<f64> {
         let end = format!("fill=\"{}\"/>", owner.colour());
         svg.lines().filter(|line| line.ends_with(&end)).skip(1).map(|line| attribute(line, "width")).collect()

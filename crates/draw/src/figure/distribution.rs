@@ -11,11 +11,11 @@ use std::collections::BTreeSet;
 const WIDTH: f64 = 1000.0;
 const RIGHT: f64 = WIDTH - 16.0;
 const PLOT_HEIGHT: f64 = 200.0;
-/// The height of a series' strip below the curves.
+/// The height of a series' strip below the curves, in pixels.
 const STRIP: f64 = 24.0;
-/// The largest width of the numbers right of a strip.
+/// The largest width of the numbers right of a strip, in pixels.
 const NUMBERS_MAX: f64 = 420.0;
-/// The largest width of the name left of a strip.
+/// The largest width of the name left of a strip, in pixels.
 const NAME_MAX: f64 = 210.0;
 
 /// A series of values, one for each run.
@@ -23,15 +23,15 @@ const NAME_MAX: f64 = 210.0;
 pub struct Sample {
     /// What was measured, for example "hard handoff". Samples with the same name share a colour, whatever their style.
     pub name: String,
-    /// Where the values come from. Published values are drawn as vertical lines.
+    /// The source of the values. Published values are drawn as vertical lines.
     pub style: Style,
-    /// The values in any order. `f64::INFINITY` is an outage that never ended. `NaN` is a run in which it was not
-    /// measured; it is counted, but not drawn.
+    /// The values in any order. `f64::INFINITY` is an outage that never ended. `NaN` is a run without a measurement,
+    /// which is counted, but not drawn.
     pub values: Vec<f64>,
 }
 
 impl Sample {
-    /// Returns the series `name` with the values of this source.
+    /// Returns the series `name` with values from the source `style`.
     pub fn new(name: impl Into<String>, style: Style, values: Vec<f64>) -> Self {
         Self { name: name.into(), style, values }
     }
@@ -40,7 +40,7 @@ impl Sample {
         format!("{}, {}", self.name, self.style.title())
     }
 
-    /// The measured values in ascending order, infinite ones last.
+    /// Returns the measured values in ascending order, infinite ones last.
     fn sorted(&self) -> Vec<f64> {
         let drawable = |value: &&f64| **value == f64::INFINITY || value.abs() <= FAR;
         let mut values: Vec<f64> = self.values.iter().filter(drawable).copied().collect();
@@ -72,8 +72,8 @@ pub struct DistributionFigure {
 }
 
 impl DistributionFigure {
-    /// Returns the numbers as CSV: one row per value and series, in ascending order. `inf` is a value that never ended,
-    /// `NaN` one that was not measured.
+    /// Returns the numbers as CSV: one row for each value. The values of a series are in ascending order. `inf` is an
+    /// outage that never ended, `NaN` a run without a measurement.
     #[must_use]
     pub fn csv(&self) -> String {
         let mut csv = Csv::default();
@@ -109,7 +109,7 @@ impl DistributionFigure {
         svg.finish(bottom + 14.0, &self.title, &format!("{} {notes}", self.in_words()))
     }
 
-    /// Every series in numbers, for screen readers.
+    /// Returns every series in numbers, for screen readers.
     fn in_words(&self) -> String {
         let samples = |panel: &DistributionPanel| {
             let words = |sample: &Sample| format!("{}: {}", sample.label(), Numbers::of(sample).text());
@@ -205,8 +205,8 @@ impl DistributionPanel {
         COLOURS[names.iter().position(|known| *known == name).unwrap_or(0) % COLOURS.len()]
     }
 
-    /// The range of all finite values, with room at both ends. It begins at zero if no value is negative and the
-    /// smallest is below 60 % of the largest.
+    /// Returns the range of all finite values, with room at both ends. A linear range begins slightly below zero if no
+    /// value is negative, and the smallest is below 60 % of the largest.
     fn range(&self) -> Range {
         let values = || self.samples.iter().flat_map(|sample| &sample.values).filter(|v| v.abs() <= FAR);
         if self.axis.decades {
@@ -219,7 +219,8 @@ impl DistributionPanel {
         if from_zero { Range { lo: range.hi * -0.02, ..padded } } else { padded }
     }
 
-    /// The x coordinate of a value. Infinite values are at the right end.
+    /// Returns the x coordinate of a value. Infinite values are at the right end, values without a logarithm at the
+    /// left end.
     fn px(&self, frame: &Frame, value: f64) -> f64 {
         if value == f64::INFINITY {
             return frame.right();
@@ -228,7 +229,7 @@ impl DistributionPanel {
         if lowest { frame.left } else { frame.px(self.axis.place(value)) }
     }
 
-    /// The curve of a sample: a step of 1/n at each value, thinned to one corner per half pixel.
+    /// Returns the corners of a sample's curve: a step of 1/n at each value, with at most one step in half a pixel.
     fn corners(&self, frame: &Frame, sample: &Sample) -> Vec<[f64; 2]> {
         let sorted = sample.sorted();
         let n = sorted.len() as f64;
@@ -236,7 +237,8 @@ impl DistributionPanel {
         let mut corners = vec![[frame.left, frame.py(0.0)]];
         for (index, value) in sorted.iter().take(finite).enumerate() {
             let x = self.px(frame, *value);
-            // Of the values within half a pixel only the last is a corner. This bounds the size, and the curve stays the same.
+            // Of the values in the same half pixel, only the last is a corner. This bounds the size of the drawing, and
+            // the curve looks the same.
             let next = sorted.get(index + 1).filter(|next| next.is_finite());
             if next.is_some_and(|next| (self.px(frame, *next) * 2.0).floor() <= (x * 2.0).floor()) {
                 continue;
@@ -249,7 +251,7 @@ impl DistributionPanel {
         corners
     }
 
-    /// Whether a later curve of the same pattern covers this one.
+    /// Returns whether a later curve covers this one.
     fn is_hidden(&self, frame: &Frame, index: usize) -> bool {
         let Some(sample) = self.samples.get(index) else { return false };
         let corners = self.corners(frame, sample);
@@ -309,14 +311,14 @@ impl DistributionPanel {
         svg.line([x(median), top + 3.0], [x(median), top + STRIP - 3.0], &bar);
     }
 
-    /// Draws one dot per value, at most one in a place. Dots are shifted up or down in turn, so that near values can be
-    /// told apart.
+    /// Draws one dot for each value, but only one if several dots coincide. Dots are shifted up or down in turn, so
+    /// that near values can be distinguished. Infinite values are triangles.
     fn dots(&self, svg: &mut Svg, frame: &Frame, sorted: &[f64], [middle, room]: [f64; 2], colour: &str) {
         let mut taken = BTreeSet::new();
         let style = format!(r#"fill="{colour}" fill-opacity="0.55""#);
         for (index, value) in sorted.iter().enumerate() {
             let x = self.px(frame, *value);
-            // The dots use three fifths of the room, in five rows.
+            // The dots are in five rows, over half of the strip's height.
             let y = middle + ((index * 2 % 5) as f64 - 2.0) * room * 0.12;
             if taken.insert([(x * 1.5).round() as i64, (y * 1.5).round() as i64]) {
                 if value.is_finite() {
@@ -334,14 +336,14 @@ fn stroke(colour: &str, width: f64, dashes: &str) -> String {
     format!(r#"fill="none" stroke="{colour}" stroke-width="{width}"{dashes}"#)
 }
 
-/// The statistics of a sample.
+/// The statistics of a sample that are written beside its strip.
 struct Numbers {
     n: usize,
     /// The number of values that never ended.
     never: usize,
     /// The number of runs without a measurement.
     absent: usize,
-    /// The 5th, 25th, 50th (median), 75th and 95th percentile.
+    /// The 5th, 25th, 50th (median), 75th and 95th percentile; `None` without measured values.
     at: Option<[f64; 5]>,
 }
 
@@ -352,7 +354,7 @@ impl Numbers {
         let rank = |percent: usize| sorted.get((n * percent).div_ceil(100).max(1) - 1).copied();
         let middle = || {
             let (lower, upper) = (*sorted.get(n.saturating_sub(1) / 2)?, *sorted.get(n / 2)?);
-            // The mean of two infinite values would be `NaN`.
+            // Two equal values in the middle are the median, also if both are infinite.
             Some(if lower.total_cmp(&upper).is_eq() { lower } else { f64::midpoint(lower, upper) })
         };
         let at = || Some([rank(5)?, rank(25)?, middle()?, rank(75)?, rank(95)?]);
@@ -377,7 +379,8 @@ impl Numbers {
     }
 }
 
-/// A value with three digits, or with all digits before the point.
+/// Formats a value with three significant digits, but with at most two decimals, and with all digits before the point.
+/// From 10 million on, the notation is scientific.
 fn short(value: f64) -> String {
     let decimals = match value.abs() {
         size if size.is_infinite() => return "never".to_owned(),

@@ -1,4 +1,4 @@
-//! The marks of a flow in a frame.
+//! Draws the marks of a flow in a frame.
 
 use super::panel::Frame;
 use super::sequence::{FlowTrace, Mark};

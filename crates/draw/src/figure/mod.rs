@@ -1,4 +1,4 @@
-//! Figures, each as an SVG and as a CSV with the same numbers.
+//! Figures as SVG. All except [`BarFigure`] also give their numbers as CSV.
 
 mod bars;
 mod distribution;

@@ -11,17 +11,17 @@ use crate::svg::{Anchor, Svg, Text, fit, text_width};
 use std::cmp::Reverse;
 use wire::Instant;
 
-/// The largest number of panels.
+/// The largest number of panels of the whole run.
 const PANELS: usize = 6;
-/// The largest number of rows of handoff labels.
+/// The largest number of rows of handoff labels above a panel.
 const ROWS: usize = 5;
 const ROW_HEIGHT: f64 = 15.0;
-/// The largest room right of the frame for the label of a late handoff.
+/// The largest room right of the frame for the label of a late handoff, in pixels.
 const BEYOND: f64 = 170.0;
-/// The largest width of a label.
+/// The largest width of a label, in pixels.
 const LABEL_MAX: f64 = 320.0;
 
-/// What was drawn and what was omitted.
+/// The extent of the drawing, and the numbers of elements that it omits.
 pub(super) struct Drawn {
     /// The lower end of the panels.
     pub(super) bottom: f64,
@@ -30,18 +30,18 @@ pub(super) struct Drawn {
     pub(super) unlabelled: Unlabelled,
 }
 
-/// The number of handoff lines in all panels whose labels have no room.
+/// The number of handoff lines without room for their whole label.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Unlabelled {
     pub(super) all: usize,
-    /// How many of them show the number of their handoff.
+    /// The number of these lines that have only the number of their handoff.
     pub(super) numbered: usize,
 }
 
-/// Draws the panels from `top` down.
+/// Draws the panels of the whole run from `top` down.
 pub(super) fn draw_all(svg: &mut Svg, figure: &SequenceFigure, top: f64) -> Drawn {
     let chosen = choose(figure);
-    // If there are zoom panels below, they have the details.
+    // Panels are lower if zoom panels below them show the details.
     let height = match chosen.len() {
         0 | 1 if figure.handoffs.is_empty() => 230.0,
         0..=2 => 130.0,
@@ -61,8 +61,8 @@ pub(super) fn draw_all(svg: &mut Svg, figure: &SequenceFigure, top: f64) -> Draw
     drawn
 }
 
-/// Chooses the flows that have a panel: first those with handoffs, then those with most packets. The result is in the
-/// order of the figure.
+/// Chooses the flows that have a panel: first those with handoffs, then those with the most packets. The result is in
+/// the order of the figure.
 fn choose(figure: &SequenceFigure) -> Vec<usize> {
     let mut chosen: Vec<usize> = (0..figure.flows.len()).collect();
     let concerned = |flow: usize| figure.handoffs.iter().any(|handoff| handoff.cost(flow).is_some());
@@ -74,17 +74,17 @@ fn choose(figure: &SequenceFigure) -> Vec<usize> {
     chosen
 }
 
-/// A panel of one flow.
+/// A panel of one flow over the whole run. It is empty without a flow.
 struct Overview<'a> {
     flow: Option<&'a FlowTrace>,
     frame: Frame,
-    /// The handoffs that concern this flow or none, in the order of time, each with the index of this flow.
+    /// The handoffs that affect this flow, or no flow at all, in the order of time. Each has the index of this flow.
     handoffs: Vec<(&'a Handoff, usize)>,
     names_hosts: bool,
     room: f64,
     steps: Steps<'a>,
     holes: Vec<HoleBand>,
-    /// For each handoff: the row of its label, counted from the frame up, and its text. `None` if it has no room.
+    /// For each handoff, the row of its label, counted from the frame up, and its text. `None` if there is no room.
     labels: Vec<Option<(usize, String)>>,
 }
 
@@ -115,7 +115,7 @@ impl<'a> Overview<'a> {
         let names_hosts = figure.many_hosts();
         let holes = figure.holes.iter().filter(|hole| hole.flow == index).copied().collect();
         let mut all = Self { flow, frame, handoffs, names_hosts, room, steps, holes, labels: Vec::new() };
-        // All panels have the same width, so late labels of any flow count.
+        // All panels have the same width, so the late labels of all flows count.
         let reach = figure.handoffs.iter().map(|handoff| all.reach(handoff)).fold(0.0, f64::max);
         all.frame.width -= reach;
         all.labels = all.place_labels();
@@ -187,13 +187,13 @@ impl<'a> Overview<'a> {
         }
     }
 
-    /// The label of a handoff, cut to `width`: its number, its host if several moved, and its text.
+    /// Returns the label of a handoff, cut to `width`: its number, its host if several hosts moved, and its text.
     fn label(&self, handoff: &Handoff, width: f64) -> String {
         let host = if self.names_hosts { format!("{} ", handoff.host) } else { String::new() };
         fit(&format!("{} {host}{}", handoff.number, handoff.label), SMALL, width.min(LABEL_MAX))
     }
 
-    /// How far the label of a handoff extends beyond the right end of the frame.
+    /// Returns how far the label of a handoff extends beyond the right end of the frame, in pixels.
     fn reach(&self, handoff: &Handoff) -> f64 {
         let x = self.frame.px(handoff.at.as_secs_f64());
         let width = text_width(&self.label(handoff, LABEL_MAX), SMALL);
@@ -210,10 +210,11 @@ impl<'a> Overview<'a> {
         unlabelled
     }
 
-    /// Assigns rows to the labels. No label covers another one, or the line that leads to another one. A label without
-    /// room is replaced by the handoff's number. If that has no room either, the zoom panels name the handoff.
+    /// Assigns rows to the labels. No label covers another label, or the line that leads to another label. A label
+    /// without room is replaced by the handoff's number. If the number has no room either, the line has no label.
     ///
-    /// It works from right to left: a line up to row r blocks the rows 0 to r for every label further left.
+    /// The labels are placed from right to left: a line up to row r blocks the rows 0 to r for every label further
+    /// left.
     fn place_labels(&self) -> Vec<Option<(usize, String)>> {
         let mut free_until = [f64::INFINITY; ROWS];
         let mut labels = Vec::with_capacity(self.handoffs.len());

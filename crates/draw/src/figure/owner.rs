@@ -1,31 +1,31 @@
 //! The causes of an outage, and their colours.
 
-/// The cause of a part of an outage. The colours are Okabe and Ito's, which are distinct for every kind of colour
-/// vision.
+/// The cause of a part of an outage. Seven of the colours are Okabe and Ito's, which can be distinguished with every
+/// kind of colour vision. The other two are greys.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Owner {
-    /// There was no link.
+    /// The radio was tuned or associated, or a link was down or lost packets.
     Link,
-    /// The host had not detected the move.
+    /// The host had the new link, but did not know the new network yet.
     Detection,
-    /// The host had no address.
+    /// The host acquired an address of the new network.
     Address,
-    /// Registration, or an update, was under way.
+    /// Signalling was under way to the node that can switch the path.
     Registration,
-    /// The path was not switched.
+    /// The path was being switched, or connections were handed over.
     PathSwitch,
-    /// The path was ready, and the source had not sent data.
+    /// The path was ready, but the source had nothing to send yet.
     Traffic,
-    /// The path was ready, and the transport had not recovered.
+    /// The path was ready, and the transport retransmitted or waited for a timer.
     Recovery,
-    /// The first new data was under way.
+    /// The first new data were on their way.
     FirstByte,
-    /// No event accounts for it.
+    /// No record explains this part.
     Unexplained,
 }
 
 impl Owner {
-    /// All owners, in the order in which they follow each other in an outage.
+    /// All owners, in the order in which they usually follow each other in an outage.
     pub const ALL: [Self; 9] = [
         Self::Link,
         Self::Detection,
@@ -67,7 +67,7 @@ impl Owner {
         }
     }
 
-    /// The colour of a text on [`Self::colour`].
+    /// Returns the colour of text on a background of [`Self::colour`].
     pub(super) const fn ink(self) -> &'static str {
         if matches!(self, Self::PathSwitch | Self::Unexplained) { "#ffffff" } else { "#111111" }
     }

@@ -7,7 +7,7 @@ pub(super) const TITLE: f64 = 16.0;
 pub(super) const LABEL: f64 = 12.0;
 pub(super) const SMALL: f64 = 11.0;
 
-/// The box in which data is drawn.
+/// The box in which data are drawn, in pixels, with the ranges of its axes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     pub(super) left: f64,
@@ -35,14 +35,14 @@ impl Frame {
         self.top + self.height
     }
 
-    /// Draws grid, border and tick labels.
+    /// Draws the grid, the border and the tick labels.
     pub(super) fn axes(&self, svg: &mut Svg, x: &Ticks, y: &Ticks) {
         self.grid(svg, x, y);
         self.x_ticks(svg, x);
         self.y_ticks(svg, y);
     }
 
-    /// Draws grid and border.
+    /// Draws the grid and the border.
     pub(super) fn grid(&self, svg: &mut Svg, x: &Ticks, y: &Ticks) {
         svg.group(r##"stroke="#dddddd" stroke-width="0.8""##, |svg| {
             for value in &x.values {
@@ -56,7 +56,7 @@ impl Frame {
         svg.rect([self.left, self.top, self.width, self.height], border);
     }
 
-    /// Draws the numbers below the frame.
+    /// Draws the tick labels of the x axis, below the frame.
     pub(super) fn x_ticks(&self, svg: &mut Svg, x: &Ticks) {
         for value in &x.values {
             let place = [self.px(*value), self.bottom() + 15.0];
@@ -64,7 +64,7 @@ impl Frame {
         }
     }
 
-    /// Draws the numbers left of the frame.
+    /// Draws the tick labels of the y axis, left of the frame.
     pub(super) fn y_ticks(&self, svg: &mut Svg, y: &Ticks) {
         for value in &y.values {
             svg.text(
@@ -75,32 +75,32 @@ impl Frame {
         }
     }
 
-    /// Draws the labels of both axes; the y label is `y_room` left of the frame.
+    /// Draws the labels of both axes. The y label is `y_room` pixels left of the frame.
     pub(super) fn labels(&self, svg: &mut Svg, x: &str, y: &str, y_room: f64) {
         self.x_label(svg, x);
         self.y_label(svg, y, y_room);
     }
 
-    /// Draws the label of the x axis, below its numbers.
+    /// Draws the label of the x axis, below its tick labels.
     pub(super) fn x_label(&self, svg: &mut Svg, text: &str) {
         let middle = self.left + self.width / 2.0;
         svg.text([middle, self.bottom() + 32.0], Text::new(LABEL, Anchor::Middle), text);
     }
 
-    /// Draws the label of the y axis, `room` left of the frame.
+    /// Draws the label of the y axis, `room` pixels left of the frame.
     pub(super) fn y_label(&self, svg: &mut Svg, text: &str, room: f64) {
         let place = [self.left - room, self.top + self.height / 2.0];
         svg.text(place, Text::new(LABEL, Anchor::Middle).upward(), text);
     }
 
-    /// Draws the reason why the frame is empty in its middle.
+    /// Draws the reason why the frame is empty, in the middle of the frame.
     pub(super) fn remark(&self, svg: &mut Svg, text: &str) {
         let place = [self.left + self.width / 2.0, self.top + self.height / 2.0];
         svg.text(place, Text::new(LABEL, Anchor::Middle).colour("#777777").halo(), text);
     }
 }
 
-/// The width of a y axis' tick labels.
+/// Returns the width of a y axis' tick labels, with a margin, in pixels.
 pub(super) fn tick_room(ticks: &Ticks) -> f64 {
     ticks.values.iter().map(|value| text_width(&ticks.label(*value), SMALL)).fold(0.0, f64::max) + 6.0
 }
@@ -144,13 +144,13 @@ impl Marker {
 pub(super) enum Key {
     /// A marker with this radius and colour.
     Marker(Marker, f64, &'static str),
-    /// The same on a dashed line.
+    /// A marker with this radius and colour, on a dashed line.
     Dashed(Marker, f64, &'static str),
     /// A line in this colour, with dashes in SVG's notation; empty is solid.
     Line(&'static str, &'static str),
-    /// A shaded band.
+    /// A shaded band in this colour.
     Band(&'static str),
-    /// A vertical line.
+    /// A vertical dashed line in this colour.
     Upright(&'static str),
     /// No symbol: the text is a heading for the entries after it.
     Heading,
@@ -184,7 +184,7 @@ impl Key {
         match self {
             Self::Marker(marker, radius, colour) => marker.draw(svg, middle, radius, colour),
             Self::Dashed(marker, radius, colour) => {
-                // Wide enough for dashes on both sides of the marker.
+                // The line is wide enough for dashes on both sides of the marker.
                 let middle = [x + 21.0, y];
                 svg.line([x, y], [x + 42.0, y], &dashed(colour, 0));
                 svg.circle(middle, radius, r##"fill="#ffffff""##);
@@ -202,8 +202,8 @@ impl Key {
     }
 }
 
-/// The style of a dashed line. Lines with consecutive numbers have their dashes in each other's gaps, so that both are
-/// visible if they coincide.
+/// Returns the style of a dashed line. Lines with consecutive numbers have their dashes in each other's gaps, so that
+/// both are visible if they coincide.
 pub(super) fn dashed(colour: &str, number: usize) -> String {
     let offset = if number % 2 == 1 { r#" stroke-dashoffset="5""# } else { "" };
     format!(r#"fill="none" stroke="{colour}" stroke-width="1.3" stroke-dasharray="5 5"{offset}"#)
@@ -223,12 +223,12 @@ pub(super) fn title(svg: &mut Svg, text: &str, left: f64, width: f64) -> f64 {
     y + 4.0
 }
 
-/// The note for handoffs whose labels have no room. `count` is their number, with details.
+/// Returns the note about handoff lines without room for their labels. `count` is their number, with details.
 pub(super) fn unlabelled_note(count: &str) -> String {
     format!("Lines that have no room for their labels: {count}.")
 }
 
-/// The note for flows that are not drawn.
+/// Returns the note about the number of flows that are not drawn.
 pub(super) fn hidden_note(flows: usize) -> String {
     format!("Not drawn: {flows} more flows; the CSV file has them.")
 }

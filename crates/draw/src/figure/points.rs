@@ -1,4 +1,4 @@
-//! Published and measured values.
+//! A figure of published and measured values with their intervals.
 
 use super::panel::{Frame, Key, Marker, caption, dashed, legend, tick_room, title};
 use crate::csv::Csv;
@@ -7,18 +7,19 @@ use crate::svg::Svg;
 
 const WIDTH: f64 = 800.0;
 const PLOT_HEIGHT: f64 = 360.0;
-/// Okabe and Ito's colours that are dark enough for a thin line on white.
+/// Colours that are dark enough for a thin line on white. The first three are Okabe and Ito's.
 pub(super) const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#aa4499", "#b38600", "#333333"];
-/// The distance of simulator and Linux points from their x, in pixels, so that neither hides the other's interval.
+/// The horizontal distance of simulator and Linux points from their x, in pixels. So neither hides the interval of the
+/// other.
 const ASIDE: f64 = 4.0;
 /// Points that are nearer than this hide each other, in pixels.
 const HIDES: f64 = 6.0;
 /// The additional radius of a point for each point that hides it, in pixels.
 const LARGER: f64 = 3.0;
-/// The largest number of hiding points that count.
+/// The largest number of hiding points that make a point larger.
 const BELOW: usize = 3;
 
-/// The source of numbers.
+/// The source of a series of values. It decides how they are drawn.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Style {
     /// A paper: hollow markers on a dashed line.
@@ -39,7 +40,7 @@ impl Style {
         }
     }
 
-    /// The name in legends.
+    /// Returns the name in legends.
     pub(super) const fn title(self) -> &'static str {
         match self {
             Self::Linux => "Linux",
@@ -47,7 +48,7 @@ impl Style {
         }
     }
 
-    /// The dashes of a curve in SVG's notation; empty is solid.
+    /// Returns the dashes of a curve in SVG's notation; empty for a solid curve.
     pub(super) const fn dashes(self) -> &'static str {
         match self {
             Self::Published => "2 3",
@@ -65,43 +66,43 @@ impl Style {
     }
 }
 
-/// The interval of a value.
+/// The interval of a value, or the range of all its measurements.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Whisker {
-    /// Its lower end.
+    /// The lower end, in the unit of the value.
     pub lo: f64,
-    /// Its upper end.
+    /// The upper end, in the unit of the value.
     pub hi: f64,
-    /// Whether it is the range from the smallest to the largest value, because there are too few for an interval. It is
-    /// drawn dotted.
+    /// Whether the ends are the smallest and the largest value, because there are too few values for an interval. Such
+    /// a range is drawn dotted.
     pub is_range: bool,
 }
 
-/// One value with its interval.
+/// One value of a series, with its interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Point {
-    /// The parameter that was set.
+    /// The parameter of the run, in the unit of the x axis.
     pub x: f64,
-    /// The value that was measured or published.
+    /// The value that was measured or published, in the unit of the y axis.
     pub y: f64,
-    /// The interval of `y`.
+    /// The interval of `y`; `None` if there is none.
     pub whisker: Option<Whisker>,
 }
 
 impl Point {
-    /// Whether it can be drawn. Otherwise it is omitted from the figure and the CSV.
+    /// Returns whether the point can be drawn. Otherwise it is omitted from the figure and the CSV.
     fn is_drawable(&self) -> bool {
         let [lo, hi] = self.ends();
         [self.x, self.y, lo, hi].into_iter().all(|value| value.abs() <= FAR)
     }
 
-    /// The point with the coordinates of these axes, which may be exponents.
+    /// Returns the point with its coordinates on these axes. On a logarithmic axis, the coordinate is the exponent.
     fn placed(self, x: &Axis, y: &Axis) -> Self {
         let placed = |one: Whisker| Whisker { lo: y.place(one.lo), hi: y.place(one.hi), ..one };
         Self { x: x.place(self.x), y: y.place(self.y), whisker: self.whisker.map(placed) }
     }
 
-    /// The ends of its interval; the value twice if it has none.
+    /// Returns the ends of the point's interval, or the value twice if it has none.
     fn ends(&self) -> [f64; 2] {
         self.whisker.map_or([self.y; 2], |whisker| [whisker.lo, whisker.hi])
     }
@@ -118,14 +119,14 @@ pub struct Series {
     pub points: Vec<Point>,
 }
 
-/// The quantity of an axis.
+/// The quantity and the unit of an axis.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Axis {
-    /// The quantity.
+    /// The quantity, for example "outage".
     pub label: String,
     /// The unit; empty for a plain number.
     pub unit: String,
-    /// Whether the axis is logarithmic, with base 10. Values of zero and below have no place on it.
+    /// Whether the axis is logarithmic, with base 10. Such an axis has no place for values of zero and below.
     pub decades: bool,
 }
 
@@ -135,13 +136,13 @@ impl Axis {
         Self { label: label.into(), unit: unit.into(), decades: false }
     }
 
-    /// Returns the same axis, but logarithmic.
+    /// Returns this axis as a logarithmic one.
     #[must_use]
     pub fn in_decades(self) -> Self {
         Self { decades: true, ..self }
     }
 
-    /// The coordinate of a value: itself, or its exponent.
+    /// Returns the coordinate of a value on the axis: the value, or its exponent.
     pub(super) fn place(&self, value: f64) -> f64 {
         if self.decades { value.log10() } else { value }
     }
@@ -155,7 +156,7 @@ impl Axis {
     }
 }
 
-/// Points with the places where they are drawn.
+/// Points with the places where they are drawn, in pixels.
 type Places<'a> = Vec<([f64; 2], &'a Point)>;
 
 /// A figure of several series over one x axis.
@@ -163,18 +164,18 @@ type Places<'a> = Vec<([f64; 2], &'a Point)>;
 pub struct PointFigure {
     /// The title above the figure.
     pub title: String,
-    /// The parameter that was set.
+    /// The parameter of the runs, and its unit.
     pub x: Axis,
-    /// The quantity that was measured or published.
+    /// The quantity that was measured or published, and its unit.
     pub y: Axis,
-    /// The values.
+    /// The series. Later series are drawn above earlier ones, and published ones above measured ones.
     pub series: Vec<Series>,
     /// The text below the figure: the source of published values, the number of runs of measured ones.
     pub caption: String,
 }
 
 impl PointFigure {
-    /// Returns the numbers as CSV: one row per point, in the given order.
+    /// Returns the numbers as CSV: one row for each point that can be drawn, in the given order.
     #[must_use]
     pub fn csv(&self) -> String {
         let mut csv = Csv::default();
@@ -205,7 +206,7 @@ impl PointFigure {
         self.draw_all()
     }
 
-    /// Draws points whose coordinates are those of the axes.
+    /// Draws the figure. On a logarithmic axis, the coordinates of the points must already be exponents.
     fn draw_all(&self) -> String {
         let mut svg = Svg::new(WIDTH);
         let (x, y) = self.ranges();
@@ -250,7 +251,8 @@ impl PointFigure {
         svg.finish(bottom + 14.0, &self.title, &notes)
     }
 
-    /// Draws the points of a series. Points that later series hide are larger. Returns whether there are any.
+    /// Draws the points of a series. Points that later series hide are larger. Returns whether the series has such
+    /// points.
     fn draw(
         &self,
         svg: &mut Svg,
@@ -276,7 +278,7 @@ impl PointFigure {
         nested
     }
 
-    /// The points of a series from left to right, with the places where they are drawn.
+    /// Returns the points of a series from left to right, with the places where they are drawn.
     fn places<'a>(&self, frame: &Frame, series: &'a Series) -> Places<'a> {
         let aside = match series.style {
             Style::Simulator if self.has_both() => -ASIDE,
@@ -292,8 +294,8 @@ impl PointFigure {
         self.series.iter().flat_map(|series| &series.points).filter(|point| point.is_drawable())
     }
 
-    /// The ranges, with room for markers at the ends. The y axis begins at zero if no value is negative and the
-    /// smallest is below 60 % of the largest.
+    /// Returns the ranges, with room for markers at the ends. A linear y axis begins at zero, or slightly below a value
+    /// of zero, if no value is negative and the smallest is below 60 % of the largest.
     fn ranges(&self) -> (Range, Range) {
         let x = Range::of(self.points().map(|point| point.x)).padded(0.05);
         let amounts = self.points().flat_map(|point| {
@@ -303,7 +305,7 @@ impl PointFigure {
         let tight = Range::of(amounts);
         let mut y = tight.padded(0.06);
         if !self.y.decades && tight.lo >= 0.0 && tight.lo < tight.hi * 0.6 {
-            // Room below values of zero, so that they are not on the frame.
+            // An axis with a value of zero begins below it, so that the point is not on the frame.
             y.lo = if tight.lo > 0.0 { 0.0 } else { tight.hi * -0.03 };
         }
         (x, y)
@@ -323,7 +325,7 @@ impl PointFigure {
         self.series.iter().map(entry).collect()
     }
 
-    /// Colours are assigned to names in their order.
+    /// Returns the colour of a series. The names get the colours in the order of their first series.
     fn colour(&self, name: &str) -> &'static str {
         COLOURS[self.number(name) % COLOURS.len()]
     }
@@ -332,7 +334,7 @@ impl PointFigure {
         self.names().iter().position(|known| *known == name).unwrap_or(0)
     }
 
-    /// The names in the order of their first series.
+    /// Returns the names in the order of their first series.
     fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for series in &self.series {
@@ -343,7 +345,7 @@ impl PointFigure {
         names
     }
 
-    /// Whether both backends have points.
+    /// Returns whether both backends have points.
     fn has_both(&self) -> bool {
         let has = |style| {
             let mut series = self.series.iter().filter(|series| series.style == style);
@@ -355,7 +357,7 @@ impl PointFigure {
     fn notes(&self, nested: bool) -> String {
         let mut notes = vec![self.caption.as_str()];
         if self.has_both() {
-            notes.push("Simulator and Linux are drawn 4 pixels left and right of their x.");
+            notes.push("Points of the simulator are drawn 4 pixels left of their x, those of Linux 4 pixels right of it.");
         }
         if nested {
             notes.push("If markers overlap, each larger one belongs to another series.");

@@ -16,34 +16,34 @@ pub(super) const HANDOFF: &str = "#222222";
 pub(super) const CUT: &str = "#c0392b";
 /// The colour of the vertical line at which a flow has half of its goodput again.
 pub(super) const RECOVERED: &str = "#2e8b57";
-/// The largest width of a step's name. The name of an event of one host's cell fits.
+/// The largest width of a step's name, in pixels. An event's name like "cut of cell 2 for mobile" fits.
 pub(super) const STEP_NAME: f64 = 150.0;
 /// The colour of an outage that never ended.
 pub(super) const NEVER: &str = "#d98880";
 /// The colour of an outage without a handoff (a hole).
 pub(super) const HOLE: &str = "#d9d9d9";
 
-/// A part of an outage.
+/// A part of an outage with one cause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Band {
-    /// Its cause.
+    /// The cause of this part.
     pub owner: Owner,
-    /// Its begin.
+    /// The start of this part.
     pub from: Instant,
-    /// Its end.
+    /// The end of this part.
     pub to: Instant,
 }
 
 /// The effect of a handoff on the receiving application of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Noticed {
-    /// None: no data was missing and there was no gap.
+    /// No effect: no data were lost, and new data arrived as before.
     Nothing,
-    /// A time without new data, divided into bands.
+    /// A time without new data, which is divided into bands.
     Outage,
-    /// No new data until the run ended.
+    /// No new data arrived until the run or the flow ended.
     Never,
-    /// The flow did not exist, or was idle.
+    /// There is no number: the flow was not active at the cut, or the run ended too early.
     NotMeasured,
 }
 
@@ -52,13 +52,13 @@ pub enum Noticed {
 pub struct Cost {
     /// The flow, as an index into [`SequenceFigure::flows`].
     pub flow: usize,
-    /// The effect on its receiving application.
+    /// The effect on the flow's receiving application.
     pub noticed: Noticed,
-    /// The parts of the outage; empty if there was none, or if it never ended.
+    /// The parts of the outage if [`Self::noticed`] is [`Noticed::Outage`]; otherwise empty.
     pub outage: Vec<Band>,
-    /// When the flow had half of its earlier goodput again; `None` if it never had, or if that was not measured.
+    /// The instant at which the flow had half of its earlier goodput again. `None` if there is no such instant.
     pub recovered: Option<Instant>,
-    /// When the lost packets that belong to the handoff were lost.
+    /// The instants at which the packets were lost that belong to the handoff.
     pub lost: Vec<Instant>,
 }
 
@@ -70,7 +70,7 @@ impl Cost {
         to.unwrap_or(Instant::ZERO).since(from.unwrap_or(Instant::ZERO))
     }
 
-    /// The text for a heading.
+    /// Returns the effect as text, for a heading.
     pub(super) fn text(&self) -> String {
         match self.noticed {
             Noticed::Nothing => "no outage".to_owned(),
@@ -84,35 +84,35 @@ impl Cost {
 /// A handoff of one host, with its effect on each flow of that host.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Handoff {
-    /// Its number in the tables of the run.
+    /// The number of the handoff in the tables of the run, from 1.
     pub number: usize,
     /// The host that moved.
     pub host: String,
-    /// When it was decided.
+    /// The instant of the decision to move.
     pub at: Instant,
-    /// When the old path was cut: after [`Self::at`] in a semisoft handoff.
+    /// The instant at which the old path was cut. In a semisoft handoff, it is later than [`Self::at`].
     pub cut: Instant,
-    /// Its kind and its ends, for example "hard b2->b3".
+    /// The kind of the handoff, and its old and new station, for example "hard b2->b3".
     pub label: String,
-    /// The effects on flows; empty if the host had none.
+    /// The effects on the host's flows; empty if it had no flow.
     pub costs: Vec<Cost>,
 }
 
 impl Handoff {
-    /// Its number, host, kind and instant, for a heading.
+    /// Returns the number, host, kind and instant of the handoff, for a heading.
     pub(super) fn name(&self) -> String {
         format!("{} {} {} at {:.3} s", self.number, self.host, self.label, self.at.as_secs_f64())
     }
 
-    /// The time from the decision, or an earlier first band, to the cut or the end of the last band, whichever is
-    /// later.
+    /// Returns the start and the end of a handoff with its outage. It begins with the decision, or with an earlier
+    /// first band. It ends with the cut, or with a later end of the last band.
     pub(super) fn span(&self, cost: &Cost) -> (Instant, Instant) {
         let from = cost.outage.iter().map(|band| band.from).fold(self.at, Instant::min);
         let to = cost.outage.iter().map(|band| band.to).fold(self.at.max(self.cut), Instant::max);
         (from, to)
     }
 
-    /// The effect on a flow.
+    /// Returns the effect of the handoff on a flow, or `None` if the handoff does not concern it.
     pub(super) fn cost(&self, flow: usize) -> Option<&Cost> {
         self.costs.iter().find(|cost| cost.flow == flow)
     }
@@ -121,13 +121,13 @@ impl Handoff {
 /// A step of a protocol, from a message to its answer or at an instant; or an event of the scenario with its duration.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Step {
-    /// Its begin.
+    /// The start of the step.
     pub from: Instant,
-    /// Its end; equal to the begin for an instant.
+    /// The end of the step; equal to the start if the step has no duration.
     pub to: Instant,
-    /// The host that moves; empty for an event of the scenario, which is drawn for all hosts.
+    /// The name of the host that moves. It is empty for an event of the scenario, which is drawn for all hosts.
     pub host: String,
-    /// Its name, for example "SET PRIMARY". Steps with the same name share a row.
+    /// The name of the step, for example "SET PRIMARY". Steps with the same name share a row.
     pub name: String,
 }
 
@@ -136,22 +136,22 @@ pub struct Step {
 pub struct HoleBand {
     /// The flow, as an index into [`SequenceFigure::flows`].
     pub flow: usize,
-    /// Its begin.
+    /// The start of the outage.
     pub from: Instant,
-    /// Its end; `None` if no new data came until the end of the run.
+    /// The end of the outage; `None` if no new data arrived until the end of the run.
     pub to: Option<Instant>,
 }
 
-/// What happened to a packet.
+/// An event of a packet, which decides the marker and its colour.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum MarkKind {
-    /// It was sent: a ring.
+    /// The packet was sent: a ring.
     Sent,
-    /// It arrived: a dot, inside the ring if both coincide.
+    /// The packet arrived: a dot, inside the ring if both coincide.
     Received,
-    /// It was lost: a red cross.
+    /// No copy of the packet arrived: a red cross.
     Lost,
-    /// It arrived again: a triangle.
+    /// A further copy of the packet arrived: a triangle.
     Duplicate,
 }
 
@@ -168,7 +168,7 @@ impl MarkKind {
         }
     }
 
-    /// Shape, radius in a zoom panel, and colour for a flow with one path.
+    /// Returns the shape, the radius in pixels in a zoom panel, and the colour for a flow with one path.
     pub(super) const fn style(self) -> (Marker, f64, &'static str) {
         match self {
             Self::Sent => (Marker::Ring, 3.6, "#666666"),
@@ -185,7 +185,7 @@ pub(super) const PATHS: [&str; 4] = ["#111111", "#7a4fd0", "#0b7a75", "#8a4b08"]
 /// An event of a packet of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Mark {
-    /// The time in the run.
+    /// The instant of the run.
     pub at: Instant,
     /// The kind of event.
     pub kind: MarkKind,
@@ -195,19 +195,19 @@ pub struct Mark {
     pub path: usize,
 }
 
-/// The unit of the places in a flow.
+/// The unit of the packets' places in a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Counts {
-    /// Datagrams, in the order of sending.
+    /// Datagrams in the order of sending, from 1.
     Datagrams,
-    /// Bytes from the start of a stream.
+    /// Bytes from the start of a TCP stream.
     Bytes,
-    /// Chunks of an association.
+    /// Chunks from the start of an SCTP association.
     Chunks,
 }
 
 impl Counts {
-    /// The name in CSV files.
+    /// Returns the name in CSV files.
     const fn name(self) -> &'static str {
         match self {
             Self::Datagrams => "datagram",
@@ -220,26 +220,26 @@ impl Counts {
 /// The packets of one flow over time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlowTrace {
-    /// Its ends, for example "server:80 > mobile:49152, TCP".
+    /// The ends of the flow and its transport, for example "server:80 > mobile:49152, TCP".
     pub name: String,
-    /// The unit of its packets' places.
+    /// The unit of the places of the flow's packets.
     pub counts: Counts,
-    /// The names of its paths, if there are several: addresses of a multihomed host, or the two connections of a split
-    /// one. Empty if there is one path.
+    /// The names of the flow's paths, if there are several: the addresses of a multihomed host, or the connections of a
+    /// split TCP connection. Empty if there is one path.
     pub paths: Vec<String>,
-    /// The events of its packets, in any order.
+    /// The events of the flow's packets, in any order.
     pub marks: Vec<Mark>,
 }
 
 impl FlowTrace {
-    /// The number of units of [`Self::counts`] in one unit of the axis. Streams of 100 kB and more are shown in kB.
-    /// Nothing is rounded.
+    /// Returns the number of units of [`Self::counts`] in one unit of the y axis. Streams of 100 kB and more have an
+    /// axis in kB. Places are not rounded.
     pub(super) fn scale(&self) -> f64 {
         let longest = self.marks.iter().map(|mark| mark.place).max().unwrap_or(0);
         if self.counts == Counts::Bytes && longest >= 100_000 { 1e3 } else { 1.0 }
     }
 
-    /// The label of the y axis.
+    /// Returns the label of the y axis.
     pub(super) fn axis(&self) -> &'static str {
         match self.counts {
             Counts::Datagrams => "datagram number",
@@ -249,14 +249,15 @@ impl FlowTrace {
         }
     }
 
-    /// The style of a mark. If the flow has several paths, marks have the colour of their path, except losses.
+    /// Returns the style of a mark. If the flow has several paths, marks have the colour of their path, except losses.
     pub(super) fn style(&self, mark: &Mark) -> (Marker, f64, &'static str) {
         let (marker, radius, colour) = mark.kind.style();
         let by_path = self.paths.len() > 1 && mark.kind != MarkKind::Lost;
         (marker, radius, if by_path { PATHS[mark.path % PATHS.len()] } else { colour })
     }
 
-    /// The distance of the y axis' label from the panel, left of the longest tick label.
+    /// Returns the distance of the y axis' label from the panel in pixels, which leaves room for the longest tick
+    /// label.
     pub(super) fn label_room(&self) -> f64 {
         let longest = self.marks.iter().map(|mark| mark.place).max().unwrap_or(0);
         let range = Range::of([0.0, longest as f64 / self.scale()]).padded(0.1);
@@ -269,11 +270,11 @@ impl FlowTrace {
 pub struct SequenceFigure {
     /// The title above the figure.
     pub title: String,
-    /// The flows.
+    /// The flows. Handoffs and holes refer to them by their index.
     pub flows: Vec<FlowTrace>,
     /// The handoffs, in any order.
     pub handoffs: Vec<Handoff>,
-    /// The steps of the protocols, in any order.
+    /// The steps of the protocols and the events of the scenario, in any order.
     pub steps: Vec<Step>,
     /// Steps for which the panels have no room. They are in the CSV only.
     pub undrawn: Vec<Step>,
@@ -300,8 +301,8 @@ impl SequenceFigure {
         }
     }
 
-    /// Returns the numbers as CSV: handoffs with their outages, then holes, then steps, then the marks of each flow in
-    /// the order of time.
+    /// Returns the numbers as CSV: handoffs with their outages, then holes, then all steps, then the marks of each flow
+    /// in the order of time.
     #[must_use]
     pub fn csv(&self) -> String {
         let figure = self.sorted();
@@ -371,18 +372,19 @@ impl SequenceFigure {
         csv.finish()
     }
 
-    /// The left end of the panels.
+    /// Returns the x coordinate of the left end of the panels.
     pub(super) fn left(&self) -> f64 {
         let steps = self.steps.iter().map(|step| text_width(&step.name, SMALL).min(STEP_NAME));
         self.flows.iter().map(FlowTrace::label_room).chain(steps).fold(42.0, f64::max) + 20.0
     }
 
-    /// Whether more than one host moved. Then labels contain the host.
+    /// Returns whether more than one host moved. If so, labels contain the host.
     pub(super) fn many_hosts(&self) -> bool {
         self.handoffs.windows(2).any(|pair| matches!(pair, [a, b] if a.host != b.host))
     }
 
-    /// The same figure in the order of time, so that the drawing does not depend on the order in which it was filled.
+    /// Returns this figure in the order of time, so that the drawing does not depend on the order in which it was
+    /// filled.
     pub(super) fn sorted(&self) -> Self {
         let mut figure = self.clone();
         figure.flows.iter_mut().for_each(|flow| flow.marks.sort_unstable());
@@ -396,7 +398,7 @@ impl SequenceFigure {
     }
 }
 
-/// A time for a narrow place: in whole milliseconds, or below 10 ms with one decimal.
+/// Formats a time for a narrow place: in whole milliseconds, or below 9.95 ms with one decimal.
 pub(super) fn milliseconds(span: Duration) -> String {
     let ms = span.as_secs_f64() * 1e3;
     if ms < 9.95 { format!("{ms:.1} ms") } else { format!("{ms:.0} ms") }

@@ -10,7 +10,7 @@ use super::sequence::{
 use super::zoom;
 use crate::svg::Svg;
 
-/// The largest number of effects in the description.
+/// The largest number of handoffs' effects in the description for screen readers.
 const SPOKEN: usize = 24;
 
 impl SequenceFigure {
@@ -28,7 +28,7 @@ impl SequenceFigure {
         svg.finish(bottom + 14.0, &figure.title, &format!("{} {notes}", figure.in_words()))
     }
 
-    /// The effect of each handoff in words, for screen readers.
+    /// Returns the effect of each handoff in words, for screen readers.
     pub(super) fn in_words(&self) -> String {
         let cost = |handoff: &Handoff, cost: &Cost| {
             let flow = self.flows.get(cost.flow).map_or("", |flow| flow.name.as_str());
@@ -43,7 +43,7 @@ impl SequenceFigure {
         let mut notes = vec![self.caption.clone()];
         for handoff in self.handoffs.iter().filter(|handoff| handoff.costs.is_empty()).take(8) {
             notes.push(format!(
-                "Handoff {} ({}): not measured, no flow of {}.",
+                "Handoff {} ({}) is not measured, because {} has no flow.",
                 handoff.number, handoff.label, handoff.host
             ));
         }
@@ -68,7 +68,7 @@ impl SequenceFigure {
         notes.join("\n")
     }
 
-    /// The entries for what occurs in the figure.
+    /// Returns the legend, with an entry for each kind of element in the figure.
     pub(super) fn legend(&self) -> Vec<(Key, String)> {
         let mut entries = Vec::new();
         let marks = || self.flows.iter().flat_map(|flow| &flow.marks);

@@ -7,29 +7,29 @@ use crate::csv::Csv;
 use crate::svg::{Anchor, Svg, Text};
 use wire::Duration;
 
-/// The largest number of runs in a row.
+/// The largest number of runs beside each other.
 const COLUMNS: usize = 2;
 const GUTTER: f64 = 20.0;
-/// The explanation of the marks.
+/// The text below the figure that explains the marks.
 const READING: &str = "A packet is a ring when it is sent, a dot when it arrives and a red cross when it is lost; later data are \
      further up. The strip above each panel is the outage: each colour is a cause. Both panels have the \
      same scales.";
 
-/// A handoff of one flow in several runs.
+/// One handoff in several runs, with the most affected flow of each run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SideBySideFigure {
     /// The title above the figure.
     pub title: String,
-    /// The runs: a name, such as `simulator`, and the figure of the run.
+    /// The runs: the name, for example `simulator`, and the figure of the run.
     pub runs: Vec<(String, SequenceFigure)>,
-    /// The number of the handoff in each run.
+    /// The number of the handoff in the tables of each run, from 1.
     pub handoff: usize,
     /// The text below the figure.
     pub caption: String,
 }
 
 impl SideBySideFigure {
-    /// Returns the numbers as CSV: the rows of each run, with its name as the first field.
+    /// Returns the numbers as CSV: the rows of each run's CSV, with the name of the run as the first field.
     #[must_use]
     pub fn csv(&self) -> String {
         let mut text = String::new();
@@ -48,8 +48,8 @@ impl SideBySideFigure {
         text
     }
 
-    /// Returns the drawing as SVG. For each run it shows the flow with the longest outage, with one time axis and one
-    /// height of the y axis.
+    /// Returns the drawing as SVG. For each run it shows the flow with the longest outage. All panels have the same
+    /// time axis and the same height of the y axis.
     #[must_use]
     pub fn svg(&self) -> String {
         let mut svg = Svg::new(WIDTH);

@@ -8,7 +8,7 @@ use wire::Instant;
 
 const ROW: f64 = 15.0;
 const COLOUR: &str = "#5a5a5a";
-/// The width of an instant.
+/// The width of a step without duration, in pixels.
 const LEAST: f64 = 2.5;
 
 /// Rows of steps, in the order in which their first steps begin.
@@ -18,7 +18,7 @@ pub(super) struct Steps<'a> {
 }
 
 impl<'a> Steps<'a> {
-    /// The steps of the figure for which `wanted` is true. The figure must be in the order of time.
+    /// Returns the steps of the figure for which `wanted` is true. The figure must be in the order of time.
     pub(super) fn of(figure: &'a SequenceFigure, wanted: impl Fn(&Step) -> bool) -> Self {
         let mut rows: Vec<(&str, Vec<&Step>)> = Vec::new();
         for step in figure.steps.iter().filter(|step| wanted(step)) {
@@ -30,8 +30,8 @@ impl<'a> Steps<'a> {
         Self { rows }
     }
 
-    /// Draws the rows below `frame`; `place` maps an instant to its x axis. Returns the frame of the rows, below which
-    /// the caller draws the numbers of the x axis.
+    /// Draws the rows below `frame`; `place` maps an instant to a value on the x axis of `frame`. Returns the frame of
+    /// the rows, below which the caller draws the tick labels of the x axis.
     pub(super) fn draw(
         &self,
         svg: &mut Svg,
@@ -78,7 +78,8 @@ mod tests {
     use super::*;
     use crate::scale::Range;
 
-    /// The first label has room right of its bar. Then the second one has none left of its bar.
+    /// The label of the first bar is right of this bar. So the label of the second bar has no room left of its bar, and
+    /// is omitted.
     #[test]
     fn two_spans_do_not_cover_each_other() {
         let step = |from: u64, to: u64| Step {

@@ -16,15 +16,15 @@ use wire::Instant;
 const WIDTH: f64 = 1000.0;
 const RIGHT: f64 = WIDTH - 20.0;
 const HEIGHT: f64 = 110.0;
-/// The height of a panel around a handoff.
+/// The height of a panel around a handoff, in pixels.
 const LOW: f64 = 74.0;
-/// The gap between two columns of windows, without tick labels.
+/// The gap between two columns of windows in pixels, without tick labels.
 const GUTTER: f64 = 24.0;
-/// The height of a row of labels.
+/// The height of a row of labels, in pixels.
 const ROW: f64 = 14.0;
-/// The largest number of rows of labels.
+/// The largest number of rows of labels above a panel.
 const ROWS: usize = 3;
-/// The largest number of windows.
+/// The largest number of windows that are drawn.
 const WINDOWS: usize = 12;
 /// Peaks above this multiple of the 95th percentile are cut off, in a panel that cuts off peaks.
 const PEAK: f64 = 2.0;
@@ -43,20 +43,20 @@ pub enum Joined {
 /// Values of one flow over time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TimeLine {
-    /// Its name in the legend. Lines with the same name have one colour in all panels.
+    /// The name of the line in the legend. Lines with the same name have one colour in all panels.
     pub name: String,
-    /// The number of its flow, as in [`TimeWindow::flows`].
+    /// The index of the line's flow. [`TimeWindow::flows`] refers to it.
     pub flow: usize,
-    /// How the points are drawn.
+    /// How the points are drawn: as steps or as dots.
     pub joined: Joined,
-    /// The values, in the order of time. A `NaN` interrupts steps until the next value.
+    /// The values in the order of time, in the unit of the panel's axis. A `NaN` interrupts steps until the next value.
     pub points: Vec<(Instant, f64)>,
 }
 
 /// A panel with one quantity of all flows.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TimePanel {
-    /// The quantity and its unit.
+    /// The quantity of the y axis, and its unit.
     pub axis: Axis,
     /// A line for each flow with this quantity.
     pub lines: Vec<TimeLine>,
@@ -66,18 +66,18 @@ pub struct TimePanel {
     pub cuts_peaks: bool,
 }
 
-/// A part of the run that is enlarged, around a handoff.
+/// A part of the run around one handoff, which is drawn enlarged.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TimeWindow {
-    /// The title above its panels.
+    /// The title above the panels of the window.
     pub title: String,
-    /// Its begin.
+    /// The start of the window.
     pub from: Instant,
-    /// Its end.
+    /// The end of the window.
     pub until: Instant,
-    /// The flows that are drawn.
+    /// The flows that are drawn, by their index ([`TimeLine::flow`]).
     pub flows: Vec<usize>,
-    /// Its handoff, as an index into the `handoffs` of the figure. Its label has priority.
+    /// The handoff of the window, as an index into [`TimeFigure::handoffs`]. Its label has priority.
     pub handoff: usize,
 }
 
@@ -88,11 +88,11 @@ pub struct TimeFigure {
     pub title: String,
     /// The panels from top to bottom.
     pub panels: Vec<TimePanel>,
-    /// Handoffs, then other events: the instant, and the number or label at the line.
+    /// Handoffs, then events of the scenario: the instant, and the text at its line, for example the handoff's number.
     pub handoffs: Vec<(Instant, String)>,
-    /// The end of the time axis, which begins at zero.
+    /// The end of the time axis, in the time of the run. The axis begins at zero.
     pub until: Instant,
-    /// The parts of the run that are enlarged below.
+    /// The parts of the run that are drawn enlarged, below the panels of the whole run.
     pub windows: Vec<TimeWindow>,
     /// The text below the figure.
     pub caption: String,
@@ -110,7 +110,7 @@ struct Block<'a> {
     handoff: Option<usize>,
 }
 
-/// A label at a handoff's line, above the top panel.
+/// A label at the line of a handoff or event, above the top panel.
 struct Label<'a> {
     x: f64,
     /// The row, counted from 0 at the panel upwards.
@@ -120,7 +120,7 @@ struct Label<'a> {
 }
 
 impl TimeFigure {
-    /// Returns the numbers as CSV: one row per point.
+    /// Returns the numbers as CSV: one row for each finite value.
     #[must_use]
     pub fn csv(&self) -> String {
         let mut csv = Csv::default();
@@ -178,8 +178,8 @@ impl TimeFigure {
         svg.finish(bottom + 14.0, &self.title, &notes)
     }
 
-    /// The text below the figure. `unlabelled`: the number of lines without a label, in the panels of the whole run and
-    /// in the windows.
+    /// Returns the text below the figure. `unlabelled` is the number of lines without a label, in the panels of the
+    /// whole run and in the windows.
     fn notes(&self, names: &[&str], unlabelled: [usize; 2]) -> String {
         let mut notes = vec![self.caption.clone()];
         if self.panels.iter().any(|panel| panel.cuts_peaks && panel.peak().is_some()) {
@@ -233,13 +233,13 @@ impl TimeFigure {
         y + 30.0
     }
 
-    /// The number of lines of a block whose labels have no room.
+    /// Returns the number of lines of a block whose labels have no room.
     fn unlabelled(&self, block: &Block<'_>) -> usize {
         let lines = self.handoffs.iter().filter(|(at, _)| block.x.contains(at.as_secs_f64()));
         lines.count() - self.labels(block).len()
     }
 
-    /// The labels of the handoffs within a block that have room: none covers data, another label or the edge.
+    /// Returns the labels in a block that have room. No label covers data, another label or the edge.
     fn labels(&self, block: &Block<'_>) -> Vec<Label<'_>> {
         let right = block.left + block.width;
         let mut order: Vec<usize> = (0..self.handoffs.len()).collect();
@@ -268,7 +268,7 @@ impl TimeFigure {
         labels
     }
 
-    /// Draws the lines of the handoffs, and the labels above them.
+    /// Draws the lines of the handoffs and events, and the labels above them.
     fn handoffs(&self, svg: &mut Svg, frame: &Frame, labels: &[Label<'_>]) {
         for (at, _) in self.handoffs.iter().filter(|(at, _)| frame.x.contains(at.as_secs_f64())) {
             let x = frame.px(at.as_secs_f64());
@@ -287,7 +287,7 @@ impl TimeFigure {
         }
     }
 
-    /// The names that have a colour.
+    /// Returns the names of lines that have a colour.
     fn names(&self) -> Vec<&str> {
         let mut names = self.all_names();
         names.truncate(LINES);
@@ -306,7 +306,7 @@ impl TimeFigure {
 }
 
 impl TimePanel {
-    /// The same panel with only the lines of these flows, cut to `x`.
+    /// Returns this panel with only the lines of these flows, cut to `x`.
     fn only(&self, flows: &[usize], x: Range) -> Self {
         let lines = self.lines.iter().filter(|line| flows.contains(&line.flow));
         let lines = lines.map(|line| line.within(x)).collect();
@@ -318,7 +318,7 @@ impl TimePanel {
         values.filter(|value| value.abs() <= FAR)
     }
 
-    /// The value at which peaks are cut off; `None` if no peak hides the other values.
+    /// Returns the value at which peaks are cut off, or `None` if no peak has to be cut off.
     fn peak(&self) -> Option<f64> {
         let mut sorted: Vec<f64> = self.values().filter(|value| self.cuts_peaks && *value > 0.0).collect();
         sorted.sort_by(f64::total_cmp);
@@ -326,7 +326,8 @@ impl TimePanel {
         (*sorted.last()? > common * PEAK).then_some(common * PEAK)
     }
 
-    /// From zero, or the smallest negative value, to the largest value that is drawn.
+    /// Returns the range of the y axis: from zero, or the smallest negative value, to the largest value that is not cut
+    /// off.
     fn range(&self) -> Range {
         let (lo, hi) =
             self.values().fold((0.0, 0.0), |(lo, hi): (f64, f64), value| (lo.min(value), hi.max(value)));
@@ -356,7 +357,7 @@ impl TimePanel {
 }
 
 impl TimeLine {
-    /// The same line with the points within `x`, and one more on each side, which gives the value at the edge.
+    /// Returns this line with the points within `x`, and one more on each side, which gives the value at the edge.
     fn within(&self, x: Range) -> Self {
         let first = self.points.partition_point(|(at, _)| at.as_secs_f64() < x.lo).saturating_sub(1);
         let end = self.points.partition_point(|(at, _)| at.as_secs_f64() <= x.hi).saturating_add(1);
@@ -364,8 +365,8 @@ impl TimeLine {
         Self { name: self.name.clone(), points, ..*self }
     }
 
-    /// The points of each uninterrupted part that are within the frame; of steps also the values at its edges. Points
-    /// above the frame are moved to its upper edge.
+    /// Returns the points within the frame, for each uninterrupted part of the line. Steps also have their values at
+    /// the edges of the frame. Points above the frame are moved to its upper edge.
     fn parts(&self, frame: &Frame) -> impl Iterator<Item = Vec<[f64; 2]>> {
         let parts = self.points.split(|(_, value)| value.is_nan());
         parts.map(move |part| {
@@ -423,7 +424,8 @@ impl TimeLine {
     }
 }
 
-/// The corners of steps. In half a pixel there are at most four: its first, lowest, highest and last value.
+/// Returns the corners of steps. Half a pixel has at most five: the value before it, and its first, lowest, highest and
+/// last value.
 fn steps(places: Vec<[f64; 2]>) -> Vec<[f64; 2]> {
     let mut corners: Vec<[f64; 2]> = Vec::new();
     let mut column: Vec<[f64; 2]> = Vec::new();
@@ -455,7 +457,7 @@ fn steps(places: Vec<[f64; 2]>) -> Vec<[f64; 2]> {
 mod tests {
     use super::*;
 
-    /// The notes below the figure of a run with this number of handoffs. One window shows all of them again.
+    /// Returns the notes below the figure of a run with this number of handoffs. One window shows all handoffs again.
     fn notes(handoffs: u64) -> String {
         let at = |number| Instant::from_millis(number * 50);
         let (title, until) = (String::new(), at(handoffs + 1));

@@ -12,12 +12,12 @@ use crate::svg::{Anchor, Svg, Text, text_width, wrap};
 use std::cmp::Reverse;
 use wire::{Duration, Instant};
 
-/// The largest number of panels.
+/// The largest number of zoom panels.
 const PANELS: usize = 12;
 const HEIGHT: f64 = 190.0;
-/// The gap between two panels side by side, without tick labels.
+/// The gap between two panels side by side in pixels, without tick labels.
 const GUTTER: f64 = 24.0;
-/// The height of the strip above the frame that names the owners.
+/// The height of the strip above the frame that names the owners, in pixels.
 const RIBBON: f64 = 16.0;
 /// The longest time that a panel shows after the end of its outage, even if the flow recovers later.
 const FURTHER: Duration = Duration::from_secs(3);
@@ -45,7 +45,7 @@ pub(super) fn draw_all(svg: &mut Svg, figure: &SequenceFigure, top: f64) -> (f64
     (y - 8.0, left_out)
 }
 
-/// Every handoff with every flow that it concerns, in the order of time.
+/// Returns a panel for each handoff and each flow that it concerns, in the order of time.
 pub(super) fn zooms(figure: &SequenceFigure) -> impl Iterator<Item = Zoom<'_>> {
     // An idle flow has a panel only if all flows of the handoff were idle.
     let shown = |handoff: &Handoff, cost: &Cost| {
@@ -58,7 +58,7 @@ pub(super) fn zooms(figure: &SequenceFigure) -> impl Iterator<Item = Zoom<'_>> {
     pairs.filter_map(move |(handoff, cost)| Zoom::new(figure, handoff, cost))
 }
 
-/// The panel of the flow with the longest outage in the handoff with this number.
+/// Returns the panel of the flow with the longest outage in the handoff with this number.
 pub(super) fn worst<'a>(zooms: impl Iterator<Item = Zoom<'a>>, number: usize) -> Option<Zoom<'a>> {
     let of = zooms.filter(|zoom| zoom.handoff.number == number);
     of.reduce(|one, other| if rank(other.cost) > rank(one.cost) { other } else { one })
@@ -83,14 +83,14 @@ fn rank(cost: &Cost) -> (u8, Duration) {
     }
 }
 
-/// The panel of a handoff and a flow.
+/// The panel of one handoff and one flow.
 #[derive(Clone)]
 pub(super) struct Zoom<'a> {
     figure: &'a SequenceFigure,
     flow: &'a FlowTrace,
     handoff: &'a Handoff,
     cost: &'a Cost,
-    /// The parts of the outage. Adjacent parts with the same owner are merged.
+    /// The parts of the outage in the order of time. Adjacent parts with the same owner are merged.
     parts: Vec<Band>,
     from: Instant,
     to: Instant,
@@ -98,7 +98,7 @@ pub(super) struct Zoom<'a> {
     height: f64,
     /// The height of the frame, in pixels.
     tall: f64,
-    /// Whether words explain the losses and the end of the outage.
+    /// Whether texts explain the losses and the end of the outage.
     explained: bool,
 }
 
@@ -108,12 +108,12 @@ impl<'a> Zoom<'a> {
         let (begin, mut end) = handoff.span(cost);
         let limit = end + FURTHER;
         if cost.noticed == Noticed::Never {
-            // Show what is still sent, for a limited time.
+            // The panel shows the packets that are still sent, for a limited time.
             let last = flow.marks.last().map_or(end, |mark| mark.at);
             end = end.max(last).min(limit);
         }
         end = end.max(cost.recovered.unwrap_or(end).min(limit));
-        // Show all losses that belong to the handoff.
+        // The panel shows the losses that belong to the handoff, for the same limited time.
         end = end.max(cost.lost.iter().max().copied().unwrap_or(end).min(limit));
         Some(Self {
             figure,
@@ -129,30 +129,30 @@ impl<'a> Zoom<'a> {
         })
     }
 
-    /// The same panel, taller, and with explaining words.
+    /// Returns this panel, taller, and with texts that explain it.
     pub(super) const fn explained(mut self) -> Self {
         (self.explained, self.tall) = (true, HEIGHT * 1.5);
         self
     }
 
-    /// The times that the panel shows before and after the handoff.
+    /// Returns the times that the panel shows before and after the handoff.
     pub(super) fn reach(&self) -> (Duration, Duration) {
         (self.handoff.at.since(self.from), self.to.since(self.handoff.at))
     }
 
-    /// The same panel with these times before and after the handoff.
+    /// Returns this panel with these times before and after the handoff.
     pub(super) fn reaching(mut self, (before, after): (Duration, Duration)) -> Self {
         (self.from, self.to) = (self.handoff.at - before, self.handoff.at + after);
         self
     }
 
-    /// The same panel with at least this height of its y axis, from [`Self::tallness`].
+    /// Returns this panel with at least this height of its y axis, from [`Self::tallness`].
     pub(super) const fn tall(mut self, height: f64) -> Self {
         self.height = height;
         self
     }
 
-    /// The range of places within the panel, in the unit of the flow.
+    /// Returns the range of places within the panel, in the unit of the flow's places.
     pub(super) fn tallness(&self) -> f64 {
         let places = || self.marks().map(|mark| mark.place);
         places().max().unwrap_or(0).abs_diff(places().min().unwrap_or(0)) as f64
@@ -162,7 +162,7 @@ impl<'a> Zoom<'a> {
         self.flow.marks.iter().filter(|mark| (self.from..=self.to).contains(&mark.at))
     }
 
-    /// The time after the handoff in milliseconds; negative before it.
+    /// Returns the time after the handoff in milliseconds; negative before it.
     fn ms(&self, at: Instant) -> f64 {
         let zero = self.handoff.at;
         at.since(zero).as_secs_f64() * 1e3 - zero.since(at).as_secs_f64() * 1e3
@@ -222,8 +222,8 @@ impl<'a> Zoom<'a> {
         below.bottom() + 46.0
     }
 
-    /// Draws words for the losses and the first new data, each with a line to the marks. They are at the lower right,
-    /// which is free: later data is further up.
+    /// Draws texts about the losses and the first new data, each with a line to the marks. They are at the lower right,
+    /// where no marks are: later data are further up.
     fn explain(&self, svg: &mut Svg, frame: &Frame) {
         let place =
             |mark: &Mark| [frame.px(self.ms(mark.at)), frame.py(mark.place as f64 / self.flow.scale())];
@@ -251,13 +251,13 @@ impl<'a> Zoom<'a> {
         }
     }
 
-    /// The height of the heading in a panel of this width.
+    /// Returns the height of the heading in a panel of this width.
     pub(super) fn head(&self, width: f64) -> f64 {
         self.headline(&mut Svg::new(0.0), [0.0, width], 0.0)
     }
 
-    /// Draws the heading: the handoff with its host and time, the effect on the flow; below it the flow and the parts
-    /// of the outage. Returns its lower end.
+    /// Draws the heading: the handoff with its host and time, and the effect on the flow. Below it are the flow and the
+    /// parts of the outage. Returns the lower end of the heading.
     fn headline(&self, svg: &mut Svg, [left, width]: [f64; 2], top: f64) -> f64 {
         let mut y = top;
         let mut lines = |text: &str, style: Text, estimate: f64, height: f64| {
@@ -332,7 +332,7 @@ impl<'a> Zoom<'a> {
     }
 }
 
-/// The parts of an outage in the order of time. Adjacent parts with the same owner are merged.
+/// Returns the parts of an outage. Adjacent parts with the same owner are merged.
 fn merged(bands: &[Band]) -> Vec<Band> {
     let mut parts: Vec<Band> = Vec::new();
     for band in bands {

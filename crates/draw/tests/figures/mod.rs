@@ -172,7 +172,7 @@ fn on_an_axis_of_decades_each_power_of_ten_has_the_same_room() {
     let at = |line: &str, key: &str| -> f64 {
         line.split(&format!("{key}=\"")).nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
     };
-    // The first is the legend's.
+    // The first circle belongs to the legend.
     let places: Vec<[f64; 2]> = circles.map(|line| ["cx", "cy"].map(|key| at(line, key))).skip(1).collect();
     assert_eq!(places.len(), 3, "{svg}");
     for axis in 0..2 {

@@ -10,7 +10,7 @@ pub(crate) fn ms(ms: u64) -> Instant {
     Instant::from_millis(ms)
 }
 
-/// A handoff of `mobile` with this outage of flow 0; without parts, no outage.
+/// Returns a handoff of `mobile` with these parts of the outage of flow 0. Without parts, there is no outage.
 pub(crate) fn handoff(number: usize, at: u64, label: &str, outage: &[(Owner, u64)]) -> Handoff {
     let mut from = ms(at);
     let mut bands = Vec::new();
@@ -62,7 +62,7 @@ pub(crate) fn small_sequence() -> SequenceFigure {
     figure
 }
 
-/// One handoff in which every owner has a share.
+/// One handoff in which each owner except `Unexplained` has a part of the outage.
 pub(crate) fn one_handoff() -> SequenceFigure {
     let mut figure = SequenceFigure::new("Mobile IP, one hard handoff: UDP, 100 packets/s");
     let lengths = [50, 120, 30, 86, 40, 8, 300, 20];
@@ -74,7 +74,7 @@ pub(crate) fn one_handoff() -> SequenceFigure {
     figure
 }
 
-/// A long run with clusters of handoffs. Some are within each other's panel, one is near the end.
+/// A long run with clusters of handoffs. Some handoffs are within each other's panel, one is near the end of the run.
 pub(crate) fn many_handoffs() -> SequenceFigure {
     let mut figure = SequenceFigure::new(
         "Cellular IP, ten handoffs between three base stations: UDP, 50 packets/s downlink",
@@ -102,7 +102,8 @@ pub(crate) fn many_handoffs() -> SequenceFigure {
     figure
 }
 
-/// Two mobile hosts with a flow each: datagrams to the first; a stream to the second, which never recovers.
+/// Two mobile hosts with one flow each: datagrams to the first host, and a stream to the second host that never
+/// recovers.
 pub(crate) fn two_hosts() -> SequenceFigure {
     let mut figure = SequenceFigure::new("Two hosts, two flows");
     let mut second = handoff(2, 2100, "hard b2->b1", &[]);

@@ -5,7 +5,7 @@ use crate::figures::svg::{assert_sound, save};
 use draw::{Counts, Handoff, Mark, MarkKind, Noticed, Owner, SequenceFigure, SideBySideFigure, Step};
 use wire::{Duration, Instant};
 
-/// The panels below the overviews: each begins after a heading with a handoff's number.
+/// Returns the panels below the overviews. Each begins after a heading with a handoff's number.
 fn panels(svg: &str) -> Vec<&str> {
     let bold = |line: &str| line.contains("font-weight=\"bold\"") && line.contains(" s: ");
     let starts: Vec<usize> = svg.lines().enumerate().filter(|(_, line)| bold(line)).map(|(i, _)| i).collect();
@@ -66,7 +66,9 @@ fn each_handoff_has_a_panel_for_its_host_with_its_flow_alone() {
 fn a_handoff_without_a_flow_is_not_measured() {
     let mut figure = samples::small_sequence();
     figure.handoffs[0].costs.clear();
-    assert!(figure.svg().contains(">Handoff 1 (hard b2-&gt;b3): not measured, no flow of mobile.<"));
+    assert!(
+        figure.svg().contains(">Handoff 1 (hard b2-&gt;b3) is not measured, because mobile has no flow.<")
+    );
 }
 
 #[test]
@@ -100,7 +102,7 @@ fn marks_have_the_colour_of_their_path_and_losses_are_red() {
     let svg = figure.svg();
     assert!(svg.contains(">to 10.0.0.2<") && svg.contains("fill=\"#7a4fd0\""), "the legend has the path");
     assert_eq!(svg.matches("stroke=\"#7a4fd0\"").count(), 1, "a ring: {svg}");
-    // Two strokes, and two in the legend.
+    // A cross has two strokes. One cross is in the panel, and one in the legend.
     assert_eq!(svg.matches("stroke=\"#cc0000\"").count(), 4, "{svg}");
 }
 
@@ -127,7 +129,7 @@ fn steps_of_the_protocol_are_in_rows_below_the_panels() {
     );
     assert!(
         add.iter().zip(&update).all(|(add, update)| (*update - add - 15.0).abs() < 1e-6),
-        "by their begin: {svg}"
+        "by their start: {svg}"
     );
     assert_eq!(svg.matches(">11 ms<").count(), 2, "{svg}");
     assert!(figure.csv().contains("\nstep,,mobile,,,,,0.001000000,0.003000000,ADD\n"));
@@ -251,7 +253,7 @@ fn two_runs_are_beside_each_other_with_the_same_scales() {
     let run = |length: u64| {
         let mut figure = samples::one_handoff();
         figure.handoffs = vec![handoff(1, 4000, "hard b2->b3", &[(Owner::Link, length)])];
-        // More losses than the panel shows: the number of the table is written.
+        // The handoff has more losses than the panel shows. The text must contain the number of all losses.
         figure.handoffs[0].costs[0].lost = (0..47).map(|i| ms(4000 + i)).collect();
         figure
     };

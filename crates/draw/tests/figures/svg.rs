@@ -1,6 +1,6 @@
 //! Checks of SVG drawings.
 
-/// Panics unless every element is closed in its order and no `<`, `&` or quote is where XML forbids it.
+/// Panics unless every element is closed in its order, and no `<`, `&` or quote is where XML forbids it.
 fn assert_well_formed(svg: &str) {
     let mut open: Vec<&str> = Vec::new();
     let mut rest = svg;

@@ -126,7 +126,7 @@ fn a_window_has_the_flows_that_it_is_about_alone() {
     assert!(whole.contains(">8<") && !part.contains(">8<"), "its own height: {part}");
 }
 
-/// Two handoffs of different hosts at nearly the same time, and one at the end of a window.
+/// Three handoffs of different hosts at nearly the same time, and one at the end of a window.
 #[test]
 fn a_window_names_its_own_handoff_and_no_label_covers_data_or_leaves_the_frame() {
     let mut figure =

@@ -6,7 +6,7 @@ fn a_hosts_configuration_is_refused_at_its_key() {
                 [[role]]\nkind = \"apps/constant-rate\"\nto = \"10.0.0.1:9\"\nrate = 5\nsize = 100\nstart = \"0s\"\nstop = \"1s\"\n";
     assert!(host_config("h.toml", text).is_ok());
     for (from, to, says) in [
-        ("rate = 5", "rate = 0", "h.toml, line 9, column 8: `role[0].rate`: allowed: 1 to 1000000"),
+        ("rate = 5", "rate = 0", "h.toml, line 9, column 8: `role[0].rate`: must be 1 to 1000000"),
         ("start = \"0s\"", "start = 0", "h.toml, line 11, column 9: `role[0].start`: 0 has no unit"),
         (
             "rate = 5",

@@ -1,6 +1,6 @@
-//! A transport implemented by a role. Bytes arrive in order and unchanged, whatever the link and however slow the
-//! reader, and all queues stay bounded. For each of these promises there is a transport that breaks it, and the same
-//! test must fail with it.
+//! A transport implemented by a role. Bytes must arrive in order and unchanged, whatever the link and however slow the
+//! reader, and all queues must stay bounded. Three faulty transports break one promise each, and the checks must find
+//! that.
 //!
 //! `cargo test -p sim --test simulator -- --nocapture served::` prints the measurements.
 
@@ -20,8 +20,8 @@ const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 
 const MACS: [Mac; 2] = [Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2])];
 const MIB: u64 = 1024 * 1024;
 
-/// The largest number of effects and acts that may wait at one time. At most 17 were seen: an acknowledgement that
-/// frees everything, four writes, and what each of them sends.
+/// The largest number of effects and acts that may wait at one time. At most 17 were seen: an acknowledgment that
+/// frees the whole send buffer, four writes, and the segments that each write sends.
 const OUTBOX: usize = 24;
 
 /// The parameters of a trial.
@@ -32,7 +32,7 @@ struct Trial {
     queue: usize,
     loss: f64,
     bytes: u64,
-    /// The number of bytes that the reader takes at a time, and its pause in between.
+    /// The number of bytes of one read. `rest` is the pause between two reads.
     size: usize,
     rest: Duration,
     end: Instant,
@@ -55,7 +55,7 @@ const fn fast_link() -> Trial {
     Trial { rate: 1_000_000_000, delay: Duration::from_micros(100), queue: 1000, ..slow_link() }
 }
 
-/// The same trial with a reader that takes 200 kB/s, less than either link carries.
+/// Returns the trial with a reader that takes 200 kB/s, less than either link carries.
 const fn slow_reader(trial: Trial) -> Trial {
     Trial { size: 4000, rest: Duration::from_millis(20), ..trial }
 }
@@ -130,7 +130,7 @@ fn run(trial: &Trial, fault: Fault) -> Served {
     }
 }
 
-/// The promises that did not hold.
+/// Returns the promises that did not hold.
 fn broken(trial: &Trial, outcome: &Served) -> Vec<String> {
     let mut broken = Vec::new();
     let mut must = |holds: bool, what: String| broken.extend((!holds).then_some(what));
@@ -144,7 +144,7 @@ fn broken(trial: &Trial, outcome: &Served) -> Vec<String> {
     broken
 }
 
-/// The throughput as a share of what the link, or the reader, allows.
+/// Returns the throughput as a share of what the slower one of the link and the reader allows.
 fn share(trial: &Trial, outcome: &Served) -> f64 {
     let millis = outcome.reader.get("finished_ms").and_then(Value::as_int).unwrap();
     let link = trial.rate as f64 / 8.0 * 1400.0 / 1459.0;

@@ -1,5 +1,5 @@
-//! A minimal transport implemented by a role: a window, cumulative acknowledgements, credit from the receiver,
-//! retransmission after three equal acknowledgements or by timer. It exists only for these tests.
+//! A minimal transport implemented by a role: a window, cumulative acknowledgments, credit from the receiver,
+//! retransmission after three equal acknowledgments or by timer. It exists only for these tests.
 
 use node::reason;
 use node::stream::{OwnedStreamEvent, refusal};
@@ -16,19 +16,19 @@ pub(crate) const RECEIVE_BUFFER: usize = 64 * 1024;
 
 const PORT: u16 = 9899;
 const SEGMENT: usize = 1400;
-/// The largest number of segments sent at one input, so that one acknowledgement cannot fill the link's queue.
+/// The largest number of segments sent at one input, so that one acknowledgment cannot fill the link's queue.
 const BURST: usize = 4;
 const TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The promise that it breaks.
+/// The promise that a faulty transport breaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
     None,
-    /// Its users always get credit to write.
+    /// The transport always gives its users credit to write.
     EndlessRoom,
-    /// It sends without the receiver's credit, and accepts data for which it gave none.
+    /// The transport sends without the receiver's credit, and accepts data for which it gave no credit.
     NoCredit,
-    /// It delivers data that was not requested.
+    /// The transport delivers data that the user did not request.
     Unasked,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Push {
 #[derive(Debug)]
 struct Flow {
     peer: Ipv4Addr,
-    /// The number that the opener gave it, and whether the opener is this end.
+    /// The flow's number, which the opener chose, and whether this end is the opener.
     name: (u32, bool),
     port: u16,
     is_open: bool,
@@ -59,22 +59,23 @@ struct Flow {
 
 #[derive(Debug, Default)]
 struct Sender {
-    /// The data from `acked` on.
+    /// The data from offset `acked` on.
     queue: VecDeque<u8>,
     written: u64,
     acked: u64,
     next: u64,
-    /// The end of the receiver's credit.
+    /// The offset at which the receiver's credit ends.
     limit: u64,
     window: usize,
     threshold: usize,
-    /// The number of acknowledgements without anything new, and the end of the data sent when the last of them counted.
+    /// The number of consecutive acknowledgments that acknowledged nothing new. `recover` is the end of the data that
+    /// were sent when the window was last reduced.
     repeated: u8,
     recover: u64,
     /// Whether the first unacknowledged segment is to be sent again.
     again: bool,
     finishes: bool,
-    /// The number of bytes that the user may still write.
+    /// The number of bytes for which the user still has credit.
     room: usize,
     due: Option<Instant>,
     backoff: u32,
@@ -84,12 +85,12 @@ struct Sender {
 struct Receiver {
     inbox: VecDeque<u8>,
     received: u64,
-    /// Data that arrived out of order, by its offset. It is within the credit, as all data.
+    /// Data that arrived out of order, by offset. The credit bounds them, as it bounds all data.
     early: BTreeMap<u64, Vec<u8>>,
     wanted: Option<usize>,
     has_ended: bool,
     end_is_told: bool,
-    /// The end of the credit that was sent to the peer.
+    /// The offset at which the credit of the peer ends.
     given: u64,
 }
 
@@ -106,7 +107,7 @@ struct Segment<'a> {
 
 const FROM_OPENER: u8 = 1;
 const FIN: u8 = 2;
-/// The receiver must answer.
+/// A flag: the receiver must answer the segment.
 const PROBE: u8 = 4;
 const HEADER: usize = 31;
 
@@ -142,7 +143,7 @@ impl Sender {
         self.finishes && self.acked > self.written // the end counts as one byte
     }
 
-    /// Applies an acknowledgement. Returns the number of the user's bytes that it freed.
+    /// Applies an acknowledgment. Returns the number of the user's bytes that it freed.
     fn acknowledged(&mut self, now: Instant, ack: u64, is_bare: bool) -> usize {
         let in_flight = self.next - self.acked;
         if ack > self.acked && ack <= self.written + u64::from(self.finishes) {
@@ -195,7 +196,8 @@ impl Flow {
         send(own, self.peer, &segment, out);
     }
 
-    /// Sends at most one segment from `seq` on, up to `edge`. The end of the stream counts as one number.
+    /// Sends at most one segment from `seq` on, up to `edge`. Returns its length; the end of the stream counts as one
+    /// byte.
     fn segment_at(&mut self, seq: u64, edge: u64, own: Ipv4Addr, out: &mut Outbox) -> u64 {
         let sender = &self.sender;
         let end = sender.written.min(edge);
@@ -212,7 +214,7 @@ impl Flow {
         }
     }
 
-    /// Sends all that may be sent.
+    /// Sends what the window and the credit allow: at most one retransmission, and `BURST` new segments.
     fn pump(&mut self, now: Instant, own: Ipv4Addr, fault: Fault, out: &mut Outbox) {
         let credit = if fault == Fault::NoCredit { u64::MAX } else { self.sender.limit };
         if std::mem::take(&mut self.sender.again) {
@@ -273,13 +275,13 @@ impl Flow {
         Ok(())
     }
 
-    /// The number of bytes that are stored.
+    /// Returns the number of bytes that the flow stores, in both directions.
     fn kept(&self) -> usize {
         let early: usize = self.receiver.early.values().map(Vec::len).sum();
         self.sender.queue.len() + self.receiver.inbox.len() + early
     }
 
-    /// Delivers the data that was requested.
+    /// Delivers data, or the end of the stream, if the user requested a read.
     fn deliver(&mut self, id: StreamId, own: Ipv4Addr, fault: Fault, out: &mut Outbox) {
         let receiver = &mut self.receiver;
         let wanted = if fault == Fault::Unasked { Some(usize::MAX) } else { receiver.wanted };
@@ -425,7 +427,7 @@ impl Push {
         Some(new)
     }
 
-    /// Confirms a repeated end of a flow that is closed here, because our confirmation was lost.
+    /// Acknowledges a repeated FIN of a flow that is closed here, because the first acknowledgment was lost.
     fn stranger(&self, peer: Ipv4Addr, segment: &Segment<'_>, out: &mut Outbox) -> Result<(), Reason> {
         if segment.flags & FIN == 0 {
             return Err(Reason("no_flow"));

@@ -1,19 +1,20 @@
-//! The users of the transport: a writer that writes as fast as it may, and a reader with a limited rate.
+//! The users of the transport: a writer that writes as fast as its credit allows, and a reader with a limited rate.
 
 use crate::served::push::PUSH;
 use node::{Addr, Input, Outbox, Role, StreamEvent, StreamId, StreamOp, Value};
 use wire::{Duration, Instant};
 
 const STREAM: StreamId = StreamId(0);
-/// The number of bytes written at once.
+/// The largest number of bytes of one write.
 pub(crate) const CHUNK: usize = 16 * 1024;
 
-/// The byte at an offset of the stream. It differs from its neighbors, and from bytes at distances of a power of two.
+/// Returns the byte at an offset of the stream. It differs from its neighbors, and from bytes at distances of a power
+/// of two.
 const fn pattern(at: u64) -> u8 {
     (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// Writes `bytes` bytes as it gets credit.
+/// Writes `bytes` bytes, as fast as its credit allows.
 #[derive(Debug)]
 pub(crate) struct Writer {
     pub(crate) to: Addr,

@@ -1,4 +1,4 @@
-//! Stacks, the link between them, and users that write everything they have and read everything they receive.
+//! Stacks, the link between them, and users that write all their data and read all that they receive.
 
 use node::stream::{OwnedMigrateEvent, OwnedStreamEvent};
 use node::{Mark, StreamId, StreamOp};
@@ -22,7 +22,7 @@ pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
     (0..len).map(|_| rng.draw() as u8).collect()
 }
 
-/// The data that a user writes to a stream, and what it has read.
+/// A user of a stream: the data that it writes, and the data that it has read.
 #[derive(Default)]
 pub(crate) struct User {
     pub(crate) says: Vec<u8>,
@@ -56,7 +56,7 @@ pub(crate) struct Net {
     wire: BTreeMap<(Instant, u64), Vec<u8>>,
     sent: u64,
     pub(crate) delay: Duration,
-    /// In percent, as are the next two.
+    /// The probabilities of loss, reordering and duplication of a packet, in percent.
     pub(crate) loss: u64,
     pub(crate) reorder: u64,
     pub(crate) double: u64,
@@ -153,7 +153,7 @@ impl Net {
             }
             OwnedStreamEvent::Migrate(_, OwnedMigrateEvent::Exported(state)) => this.exported = Some(state),
             OwnedStreamEvent::Migrate(_, OwnedMigrateEvent::Parted(bytes)) => this.parted = Some(bytes),
-            // A user without further data finishes when its peer does.
+            // A user that does not finish by itself finishes when its peer has finished.
             OwnedStreamEvent::Finished(id) if !this.users[&id].finishes => {
                 self.op(host, id, StreamOp::Finish);
             }
@@ -210,14 +210,14 @@ impl Net {
         self.put(bytes);
     }
 
-    /// Sends a datagram to the host that has its destination.
+    /// Sends a datagram to the host that has its destination address, after the delay of the link.
     pub(crate) fn put(&mut self, bytes: Vec<u8>) {
         let late = if self.happens(self.reorder) { self.rng.draw() % 60_000_000 } else { 0 };
         self.sent += 1;
         self.wire.insert((self.now + self.delay + Duration::from_nanos(late), self.sent), bytes);
     }
 
-    /// Executes the next event. Returns false if there is none before `until`.
+    /// Executes the next event. Returns false if there is no event up to `until`.
     pub(crate) fn step(&mut self, until: Instant) -> bool {
         let timers = self.hosts.iter().enumerate();
         let timer = timers.filter_map(|(host, this)| Some((this.stack.deadline()?, host))).min();

@@ -1,4 +1,4 @@
-//! Acts and marks.
+//! Words of acts and marks.
 
 use node::{Act, Mark, Neighbor, Span, Stage};
 

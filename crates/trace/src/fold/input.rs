@@ -1,4 +1,4 @@
-//! Inputs of a node.
+//! Words of the inputs of a node.
 
 use node::{Boot, Command, CommandId, FailedAct, Fault, Input, Link, Notification, Rx, Value};
 

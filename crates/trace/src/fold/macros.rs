@@ -1,6 +1,6 @@
 //! Implementations of [`Fold`](super::Fold) for structs and enums, from the list of their fields.
 
-/// `fold_struct!(Type { field, field })`, or `fold_struct!(Type(item, item))`: the fields in this order.
+/// `fold_struct! { Type { field, field } }` folds the fields in the given order.
 macro_rules! fold_struct {
     ($($type:ty { $($field:ident),* $(,)? })*) => {
         $(impl $crate::Fold for $type {
@@ -12,7 +12,7 @@ macro_rules! fold_struct {
     };
 }
 
-/// `fold_newtype!(Type(item))`: the only item.
+/// `fold_newtype! { Type(item) }` folds the only item of a struct.
 macro_rules! fold_newtype {
     ($($type:ident($item:ident))*) => {
         $(impl $crate::Fold for $type {
@@ -24,8 +24,8 @@ macro_rules! fold_newtype {
     };
 }
 
-/// `fold_enum!(Type { 0 Variant(item), 1 Variant { field }, 2 Variant })`: the variant's number, then what it holds. A
-/// number stays with its variant for as long as the version of the fingerprint.
+/// `fold_enum!(Type { 0 Variant(item), 1 Variant { field }, 2 Variant })` folds the variant's number, and then its
+/// items or fields. The number of a variant must not change within one version of the fingerprint.
 macro_rules! fold_enum {
     ($type:ty { $($number:literal $variant:ident $(($($item:ident),*))? $({ $($field:ident),* })?),* $(,)? }) => {
         impl $crate::Fold for $type {
@@ -44,7 +44,7 @@ macro_rules! fold_enum {
     };
 }
 
-/// Fails to compile if two variants have one number.
+/// Fails to compile if two variants have the same number.
 pub(super) const fn assert_distinct(numbers: &[u64]) {
     let mut at = 0;
     while at < numbers.len() {

@@ -1,4 +1,4 @@
-//! Streams. Of the bytes that a stream carries only the number is folded: the packets on the links contain them.
+//! Words of streams. Only the number of a stream's bytes is folded, because the packets on the links contain the bytes.
 
 use crate::{Fingerprinter, Fold};
 use node::stream::OwnedStreamEvent;
@@ -54,7 +54,8 @@ impl Fold for StreamOp {
     }
 }
 
-/// The same words as of the [`OwnedStreamEvent`], without the packet of `Data`.
+/// Folds an event without its stream, and `Data` without its packet. The implementation for [`OwnedStreamEvent`] adds
+/// both.
 impl Fold for StreamEvent<'_> {
     fn fold(&self, into: &mut Fingerprinter) {
         match self {

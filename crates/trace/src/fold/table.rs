@@ -1,4 +1,4 @@
-//! The types of the forwarding table.
+//! Words of the types of the forwarding table.
 
 use node::{
     Action, Class, Encap, Hop, IngressPolicy, Lifetime, NextHop, Port, PuntReason, RoleId, Route, RouteKey,

@@ -1,4 +1,4 @@
-//! The words of core types. A changed number here is a new version of the fingerprint.
+//! Tests of the words of the core's types. A changed number in this file requires a new version of the fingerprint.
 
 use crate::{Fingerprinter, Fold};
 use node::stream::OwnedStreamEvent;
@@ -18,7 +18,7 @@ fn at(port: u16) -> SocketAddrV4 {
     SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 1), port)
 }
 
-/// Returns acts of which each differs from all others in one detail.
+/// Returns acts of which no two are equal. Most of them differ from another one in one detail only.
 fn acts() -> Vec<Act> {
     let key = RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(Ipv4Addr::new(10, 1, 0, 1)) };
     let mac = Mac([2, 0, 0, 0, 0, 1]);
@@ -83,7 +83,8 @@ fn a_restart_is_another_input_than_a_first_start() {
     assert!(first != unclean && first != stored && unclean != stored);
 }
 
-/// The bytes of a stream are not folded a second time: the packets on the links contain them.
+/// The bytes of a stream are not folded, because the packets on the links contain them. So only their number changes
+/// the fingerprint.
 #[test]
 fn of_the_bytes_of_a_stream_only_the_number_shows() {
     let id = StreamId(3);
@@ -96,7 +97,7 @@ fn of_the_bytes_of_a_stream_only_the_number_shows() {
     assert_ne!(packet(1), packet(2));
 }
 
-/// Recorded once: every machine, build and compiler must give the same.
+/// The expected numbers were recorded once. Each machine, build profile and compiler must compute the same numbers.
 #[test]
 fn the_words_of_the_core_are_the_same_everywhere() {
     let inputs = [

@@ -1,4 +1,4 @@
-//! The types of `wire`.
+//! Words of the types of the crate `wire`, and of [`HostId`].
 
 use crate::{Fingerprinter, Fold, HostId};
 use wire::ipv4::Header;
