@@ -119,8 +119,8 @@ impl Receiver {
     pub(crate) fn check(&self) {
         let held = self.next.since(self.read);
         let expected = self.unread.len() as u32 + u32::from(self.finished);
-        assert!(held == expected, "{held} numbers came and were not read, and {expected} are held");
-        assert!(!self.next.after(self.edge), "{:?} came, beyond the window up to {:?}", self.next, self.edge);
+        assert!(held == expected, "{held} unread sequence numbers arrived, but {expected} are held");
+        assert!(!self.next.after(self.edge), "{:?} is beyond the window end {:?}", self.next, self.edge);
     }
 
     /// Notes that `bytes` bytes arrived in order. At the start of the connection, and after a pause longer than this
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "3 numbers came and were not read, and 2 are held")]
+    #[should_panic(expected = "3 unread sequence numbers arrived, but 2 are held")]
     fn no_byte_that_came_is_lost() {
         let mut r = receiver(1000);
         r.take(Instant::ZERO, Seq(1000), b"abc", false);
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "beyond the window")]
+    #[should_panic(expected = "beyond the window end")]
     fn nothing_comes_beyond_the_window() {
         let mut r = receiver(1000);
         r.edge = Seq(999);

@@ -237,7 +237,7 @@ impl Sender {
         assert!(!una.after(next) && !next.after(max), "una {una:?}, next {next:?}, max {max:?}");
         // A SYN or a FIN takes a number without a byte.
         let (flight, held) = (self.flight(), self.buffer.len() + 1);
-        assert!(flight as usize <= held, "{flight} numbers are in flight, and only {held} are held");
+        assert!(flight as usize <= held, "{flight} sequence numbers are in flight, but only {held} are held");
     }
 
     // --- the handshake ---------------------------------------------------------------------------------------------
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "3 numbers are in flight, and only 2 are held")]
+    #[should_panic(expected = "3 sequence numbers are in flight, but only 2 are held")]
     fn what_is_in_flight_is_held() {
         let mut sender = Sender::new(&Profile::rfc6298_reno(), Seq(9));
         sender.write(b"a");
