@@ -15,8 +15,8 @@
 //! - [`delay`]: the delay device, which delays the new path so that it is not ahead of the old path.
 //! - [`message`], [`update_request`]: the messages between hosts and nodes.
 //!
-//! Not implemented: beacons, registration, paging, and the gateway broadcast that fixes uplinks. The configuration
-//! supplies what they would find out.
+//! Not implemented: beacons, registration, paging, and the gateway broadcast with which nodes find their uplinks. The
+//! configuration contains the values that these would provide.
 
 mod admission;
 mod cache;
