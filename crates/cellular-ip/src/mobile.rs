@@ -114,7 +114,7 @@ pub struct Mobile {
     home: StationIndex,
     /// The last station that was tried in turn, while the radio reports no signals.
     sought: StationIndex,
-    /// Whether the last handoff, or the one under way, was ordered. Then its mark was already made at the order.
+    /// Whether the last handoff, or the one under way, was ordered. An ordered handoff is marked when it is ordered.
     ordered: bool,
     /// This host's own packets that wait for the radio, the oldest first.
     waiting: Vec<Packet>,
@@ -443,7 +443,7 @@ impl Mobile {
         }
     }
 
-    // --- time ------------------------------------------------------------------------------------------------------
+    // --- timers ----------------------------------------------------------------------------------------------------
 
     fn timeout(&mut self, now: Instant, out: &mut Outbox) {
         while let Some(timer) = self.timers.pop(now) {

@@ -104,7 +104,7 @@ pub(crate) struct Clocks {
 /// The clocks that a host had before its present clock.
 #[derive(Debug, Default)]
 struct Before {
-    /// The first former clock; `None` after the host has returned to it.
+    /// The first former clock, until the host returns to it; otherwise `None`.
     former: Option<Clock>,
     /// Later former clocks that have signed, the oldest first. With each is the time when it is forgotten.
     left: Vec<(Clock, Instant)>,
@@ -226,7 +226,7 @@ mod tests {
     use auth::ReplayWindow;
     use std::collections::BTreeSet;
 
-    /// 2000-01-01 00:00 UTC.
+    /// The right time at the start of a test: 2000-01-01 00:00 UTC.
     const RIGHT: WallTime = WallTime(946_684_800_000_000_000);
 
     /// Returns a clock that is `ms` milliseconds ahead of the right one.

@@ -482,7 +482,7 @@ impl Station {
         }
     }
 
-    // --- time ------------------------------------------------------------------------------------------------------
+    // --- timers ----------------------------------------------------------------------------------------------------
 
     fn timeout(&mut self, now: Instant, out: &mut Outbox) {
         while let Some((host, due)) = self.expiry.pop(now) {
@@ -565,7 +565,7 @@ impl Station {
         self.expiry.set((host, Due::Forget), now + self.config.replay_window * 2);
     }
 
-    // --- tools -----------------------------------------------------------------------------------------------------
+    // --- helper functions ------------------------------------------------------------------------------------------
 
     fn keep(&mut self, host: Ipv4Addr, two: Semisoft) {
         if two.primary.is_some() {

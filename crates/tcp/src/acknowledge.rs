@@ -30,7 +30,8 @@ impl Sender {
             (self.unanswered, self.spared) = (0, None);
         }
         let same_window = ack.window == self.window;
-        // RFC 9293, section 3.10.7.4: the window is not taken from a segment older than the one before.
+        // RFC 9293, section 3.10.7.4: the window is not taken from a segment that is older than the one that announced
+        // the present window.
         if self.wl1.before(ack.seq) || (self.wl1 == ack.seq && !ack.below.before(self.wl2)) {
             (self.window, self.wl1, self.wl2) = (ack.window, ack.seq, ack.below);
             self.largest_window = self.largest_window.max(ack.window);
@@ -90,9 +91,9 @@ impl Sender {
         self.probes = 0;
     }
 
-    /// Takes a round-trip sample, and returns it. The sample is the time since data was sent that was sent only once.
-    /// Otherwise it is the age of the echoed timestamp, which shows which transmission was acknowledged (RFC 7323,
-    /// section 4). Returns `None` if there is neither.
+    /// Takes a round-trip sample, and returns it. If the segment in `timed` is acknowledged, the sample is the time since
+    /// that segment was sent. Otherwise it is the age of the echoed timestamp, which shows which transmission was
+    /// acknowledged (RFC 7323, section 4). Returns `None` if there is neither.
     pub(crate) fn measure(&mut self, now: Instant, echoed: Option<Instant>) -> Option<Duration> {
         let timed = self.timed.take_if(|(_, end)| !end.after(self.una)).map(|(sent, _)| sent);
         let sent = timed.or(echoed)?;

@@ -28,10 +28,10 @@ pub enum Recovery {
 /// The growth of the window in congestion avoidance, and the factor by which a loss reduces the window.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Avoidance {
-    /// Grows by one segment per round trip; factor 0.5 (RFC 5681).
+    /// The window grows by one segment per round trip, and a loss halves it (RFC 5681).
     #[default]
     Reno,
-    /// Grows as a cubic function of the time since the last loss; factor 0.7 (RFC 9438).
+    /// The window grows as a cubic function of the time since the last loss. A loss reduces it to 0.7 (RFC 9438).
     Cubic,
 }
 
@@ -49,7 +49,7 @@ pub(crate) enum Advice {
     GoBack,
 }
 
-/// The phase of fast recovery (RFC 6582, section 3.2; RFC 6675, section 5).
+/// Whether a fast recovery is under way, and what has arrived in it (RFC 6582, section 3.2; RFC 6675, section 5).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Phase {
     /// No fast recovery is under way.
@@ -111,7 +111,7 @@ impl Congestion {
         }
     }
 
-    /// Continues with the state of another host.
+    /// Takes over the windows and the state of recovery of another host.
     pub(crate) fn restore(&mut self, cwnd: u32, initial: u32, ssthresh: u32, duplicates: u32, phase: Phase) {
         (self.cwnd, self.initial, self.ssthresh) = (cwnd.min(MOST), initial.min(MOST), ssthresh.min(MOST));
         (self.duplicates, self.phase) = (duplicates, phase);
@@ -142,7 +142,7 @@ impl Congestion {
         self.cwnd = self.mss;
     }
 
-    /// Restarts after an idle time longer than a time-out (RFC 5681, section 4.1).
+    /// Limits the window to the initial window after an idle time longer than a time-out (RFC 5681, section 4.1).
     pub(crate) fn idle(&mut self, now: Instant, idle: Duration) {
         self.cwnd = self.cwnd.min(self.initial);
         self.cubic.idle(now, idle);

@@ -10,7 +10,7 @@ use crate::timestamps::Clocks;
 use crate::{Ended, Flags, Info, Options, Profile, Segment, Seq, State};
 use wire::{Instant, SocketAddrV4};
 
-/// One end of a connection. The crate's documentation shows how to drive it.
+/// One end of a TCP connection. The documentation of the crate shows in which order a caller uses the functions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Connection {
     pub(crate) profile: Profile,
@@ -52,7 +52,7 @@ impl Connection {
         }
     }
 
-    // --- the user --------------------------------------------------------------------------------------------------
+    // --- calls of the application ----------------------------------------------------------------------------------
 
     /// Queues bytes to be sent. Returns the number of bytes that were taken, at most [`Self::room`].
     pub fn write(&mut self, bytes: &[u8]) -> usize {
@@ -95,7 +95,8 @@ impl Connection {
         self.receive.finished && self.receive.unread.is_empty()
     }
 
-    /// Ends the stream of this end: a FIN follows the last byte. The peer may continue to send.
+    /// Ends the stream of this end: a FIN follows the last byte. The peer may continue to send. In SYN-SENT, a
+    /// connection without data to send is closed.
     pub fn finish(&mut self) {
         if self.send.fin == Fin::No {
             self.send.fin = Fin::Queued;
@@ -192,7 +193,7 @@ impl Connection {
         }
     }
 
-    // --- time ------------------------------------------------------------------------------------------------------
+    // --- timers ----------------------------------------------------------------------------------------------------
 
     /// Returns when the caller must call `timeout`; `None` if no timer runs.
     pub fn deadline(&self) -> Option<Instant> {
@@ -219,7 +220,8 @@ impl Connection {
 
     // --- segments to send ------------------------------------------------------------------------------------------
 
-    /// Returns the next segment to be sent. The caller repeats the call until `None`.
+    /// Returns the next segment to be sent, or `None` if no segment may be sent now. The caller repeats the call until
+    /// `None`.
     pub fn poll(&mut self, now: Instant) -> Option<Segment<'_>> {
         if self.reset.is_some() {
             return self.reset.take();
@@ -364,8 +366,9 @@ impl Connection {
         self.data(now, segment, closed);
     }
 
-    /// Returns whether the timestamp of a segment permits to process it (RFC 7323). A segment without a timestamp is
-    /// dropped (section 3.2). An old segment is only acknowledged (section 5.3, R1). Resets are exempt (section 5.2).
+    /// Returns whether a segment may be processed, as far as its timestamp shows (RFC 7323). A segment without a
+    /// timestamp is dropped (section 3.2). An old segment is only acknowledged (section 5.3, R1). Resets are exempt
+    /// (section 5.2).
     fn is_fresh(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
         if segment.has(Flags::RST) {
             return true;

@@ -10,8 +10,8 @@ const SECOND: i128 = 1_000_000;
 /// The state of CUBIC in congestion avoidance (RFC 9438, section 4.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Cubic {
-    /// `W_max`: the window just before the last reduction, in bytes. Fast convergence lowers it (RFC 9438, section
-    /// 4.7).
+    /// `W_max`: the window just before the last reduction, in bytes; zero after a time-out. Fast convergence lowers it
+    /// (RFC 9438, section 4.7).
     pub most: u32,
     /// `cwnd_prior`: the window just before the last reduction, in bytes.
     pub prior: u32,
@@ -40,8 +40,8 @@ impl Cubic {
         (self.most, self.epoch) = (0, None);
     }
 
-    /// Moves the epoch by `idle`, a time in which nothing was in flight. This time does not count (RFC 9438, section
-    /// 5.8; Linux: `cubictcp_cwnd_event`).
+    /// Moves the begin of the epoch by `idle`, a time in which nothing was in flight, because this time does not count
+    /// (RFC 9438, section 5.8; Linux: `cubictcp_cwnd_event`).
     pub(crate) fn idle(&mut self, now: Instant, idle: Duration) {
         if let Some((begin, _)) = &mut self.epoch {
             *begin = (*begin + idle).min(now);

@@ -3,7 +3,7 @@
 use crate::{Info, State};
 use wire::Duration;
 
-/// A value of a connection that has changed.
+/// A value of a connection that has changed, with the new value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
     /// The state of the connection (RFC 9293, section 3.3.2).

@@ -134,7 +134,7 @@ impl Receiver {
         }
     }
 
-    /// Notes a segment that is not acceptable. The part of it that is below the next expected number arrived twice.
+    /// Notes a segment that is not acceptable. The part of the segment below the next expected number arrived twice.
     pub(crate) fn is_old(&mut self, seq: Seq, len: u32) {
         if seq.before(self.next) {
             self.be_quick();
@@ -173,7 +173,7 @@ impl Receiver {
         if more > 0 && more >= self.mss.min(self.capacity / 2) { self.next.plus(room) } else { self.edge }
     }
 
-    /// Moves the window, and returns the window field of a segment that is sent now.
+    /// Moves the end of the window, and returns the window field of a segment that is sent now.
     pub(crate) fn announce(&mut self) -> u16 {
         self.edge = self.wanted_edge();
         u16::try_from(self.window() >> self.scale).unwrap_or(u16::MAX)
@@ -290,8 +290,8 @@ impl Receiver {
         self.duplicate = None;
     }
 
-    /// Removes and returns the oldest unread bytes, at most `most`. If it returns all, `buffer` becomes the new
-    /// storage; it must be empty.
+    /// Removes and returns the oldest unread bytes, at most `most`. If all are returned, `buffer` becomes the new
+    /// storage. `buffer` must be empty.
     pub(crate) fn read(&mut self, most: usize, buffer: Vec<u8>) -> Vec<u8> {
         let bytes = if most >= self.unread.len() {
             std::mem::replace(&mut self.unread, buffer.into()).into()

@@ -27,7 +27,7 @@ pub struct Wheel {
 }
 
 impl Wheel {
-    /// Linux with 250 ticks a second (`CONFIG_HZ`), as in distributions.
+    /// Linux with 250 ticks a second (`CONFIG_HZ`), as in common distributions, and with a random phase.
     pub const LINUX: Self = Self { tick: Duration::from_millis(4), phase: None };
 
     /// Returns the period of the wheel, after which the slots of all levels begin together again. `phase` counts modulo

@@ -78,7 +78,7 @@ impl Clocks {
     }
 
     /// Returns when the segment was sent whose timestamp is echoed, in whole ticks. Returns `None` if this end never
-    /// sent that timestamp. Zero means that the peer had no timestamp to echo.
+    /// sent that timestamp, or if the echo is zero: then the peer had no timestamp to echo.
     pub(crate) fn left(&self, now: Instant, theirs: Timestamps) -> Option<Instant> {
         let age = self.value(now).wrapping_sub(theirs.echo);
         let nanos = u64::from(age).saturating_mul(self.nanos());

@@ -23,7 +23,8 @@ use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
 
 const US: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 2, 0, 1), 4000);
 const PEER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 1, 0, 7), 80);
-/// The initial sequence number of this end. Soon after it, the sequence space wraps, and so it does after the peer's.
+/// The initial sequence number of this end. Both this one and `IRS`, the peer's, are chosen so that the sequence space
+/// wraps soon.
 const ISS: Seq = Seq(u32::MAX - 1500);
 const IRS: Seq = Seq(u32::MAX - 3);
 

@@ -5,7 +5,8 @@ use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
 
 const US: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 2, 0, 1), 4000);
 const PEER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 1, 0, 7), 80);
-/// Our initial sequence number, and the peer's: both spaces wrap soon.
+/// The initial sequence number of this end. Both this one and `IRS`, the peer's, are chosen so that the sequence space
+/// wraps soon.
 const ISS: Seq = Seq(u32::MAX - 1500);
 const IRS: Seq = Seq(u32::MAX - 3);
 
@@ -111,7 +112,7 @@ impl Script {
     }
 }
 
-// --- begin and end -----------------------------------------------------------------------------------------------------
+// --- opening and closing -----------------------------------------------------------------------------------------------
 
 #[test]
 fn the_last_segment_written_goes_whole_into_a_send_buffer_of_linux() {

@@ -14,7 +14,7 @@ const AFTER_LOST_SYN: Duration = Duration::from_secs(3);
 /// The arithmetic that computes a time-out from round-trip times.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Estimator {
-    /// RFC 6298, section 2, in nanoseconds.
+    /// The arithmetic of RFC 6298, section 2, in nanoseconds.
     Rfc6298,
     /// The arithmetic of 4.4BSD, in whole ticks of its slow clock (`tcp_xmit_timer`; Jacobson, 1988, appendix A).
     Bsd,
@@ -23,7 +23,7 @@ pub enum Estimator {
     Linux,
 }
 
-/// A measured round trip.
+/// A measured round trip, and the state of the sender at its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     /// When the segment that was acknowledged was sent.

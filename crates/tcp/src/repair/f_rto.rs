@@ -17,15 +17,15 @@ pub enum FRto {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate condition of the RFC's steps")]
 pub(crate) struct Seen {
-    /// Whether it acknowledges data, cumulatively or selectively, that was sent once and before the time-out.
+    /// Whether the acknowledgment covers data, cumulatively or selectively, that was sent once and before the time-out.
     pub(crate) original: bool,
     /// Whether the cumulative acknowledgment advanced.
     pub(crate) advanced: bool,
-    /// Whether it acknowledges everything sent before the time-out.
+    /// Whether the acknowledgment covers everything sent before the time-out.
     pub(crate) recovered: bool,
     /// Whether new data was sent since the time-out.
     pub(crate) new_sent: bool,
-    /// Whether it is a duplicate, or acknowledges data selectively.
+    /// Whether the acknowledgment is a duplicate, or acknowledges data selectively.
     pub(crate) duplicate: bool,
     /// Whether there is new data, and the peer's window has room for it.
     pub(crate) can_send: bool,

@@ -94,7 +94,7 @@ impl Rack {
         self.persist = (self.persist + 1).min(PERSIST);
     }
 
-    /// Notes the end of a recovery, after some of which the window becomes narrow again.
+    /// Notes the end of a recovery. After several recoveries without a duplicate, a wide window becomes narrow again.
     pub(crate) const fn recovered(&mut self) {
         self.persist = self.persist.saturating_sub(1);
     }
@@ -115,8 +115,8 @@ impl Rack {
         srtt.map_or(window, |srtt| window.min(srtt))
     }
 
-    /// Marks lost segments (RFC 8985: `RACK_detect_loss()`). Returns the time until all segments that may be lost are
-    /// lost; `None` if there is none.
+    /// Marks lost segments (RFC 8985: `RACK_detect_loss()`). Returns the time after which the last of the overtaken
+    /// segments counts as lost; `None` if no overtaken segment waits.
     pub(crate) fn detect(
         &mut self,
         now: Instant,

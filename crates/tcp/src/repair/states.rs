@@ -17,13 +17,13 @@ pub(super) struct Seen {
     pub(super) before: Seq,
     /// Whether the cumulative acknowledgment advanced.
     pub(super) advanced: bool,
-    /// Whether it selectively acknowledges data that was not acknowledged before.
+    /// Whether the acknowledgment reports data in its SACK blocks that was not acknowledged before.
     pub(super) sacked: bool,
     /// Whether data arrived that was sent only once, and before the recovery began.
     pub(super) original: bool,
-    /// Whether it repeats the acknowledgment before it.
+    /// Whether the acknowledgment repeats the one before it.
     pub(super) duplicate: bool,
-    /// Whether it echoes a timestamp from before the first retransmission.
+    /// Whether the acknowledgment echoes a timestamp from before the first retransmission.
     pub(super) older: bool,
 }
 
@@ -131,7 +131,8 @@ impl Sender {
         self.congestion.phase = Phase::No;
     }
 
-    /// Begins a reduction: lowers the threshold, and stores the state to undo the reduction. The window follows later.
+    /// Begins a reduction: lowers the threshold, and stores the state to undo the reduction. It does not change the
+    /// window.
     pub(super) fn reduce(&mut self, repair: &mut Repair) {
         self.begin_undo(repair);
         repair.high = self.max;

@@ -134,8 +134,8 @@ fn what_is_late_is_waited_for() {
     let mut talk = Talk::ten(Mechanisms::ALL, 40_000);
     assert_eq!(talk.hears(150, 0, &[(1, 2)]), [10]);
     assert_eq!(talk.standing(), Standing::Disorder);
-    // The segment was sent at 100 ms. With 50 ms of round trip, 12.5 ms of window and 2 ms of Linux, the wait ends at
-    // 164.5 ms.
+    // The segment was sent at 100 ms. With a round trip of 50 ms, a window of 12.5 ms and the 2 ms that Linux adds, the
+    // wait ends at 164.5 ms.
     let Timer::Reorder(when) = talk.0.timer else { panic!("{:?}", talk.0.timer) };
     assert_eq!(when.0, 164_500_000);
     let mut lost = Talk(talk.0.clone());
@@ -221,7 +221,7 @@ fn duplicates_take_a_recovery_back() {
     talk.hears(152, 5, &[]); // it was only late
     talk.hears(200, 5, &[(0, 1)]);
     assert_eq!((talk.standing(), talk.cwnd()), (Standing::Open, 10));
-    // Such a report about data that was sent once has no effect, because the network made the copy.
+    // A report of a duplicate of data that was sent once has no effect, because the network made the copy.
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
     talk.hears(150, 5, &[(0, 1)]);
     assert_eq!((talk.standing(), talk.rack().steps, talk.cwnd()), (Standing::Open, 1, 15));
@@ -311,7 +311,7 @@ fn the_blocks_of_an_overtaken_acknowledgment_count() {
     assert_eq!((talk.sends(151), talk.standing()), (vec![2], Standing::Recovery));
 }
 
-/// If the path carries less, segments that are too long are sent again in pieces. The window stays the same number of
+/// If the path carries less, segments that are too long are sent again in pieces. The window keeps its number of
 /// segments.
 #[test]
 fn what_is_too_long_for_the_path_is_cut() {

@@ -110,8 +110,8 @@ fn receivers_say_the_same() {
     }
 }
 
-/// With random losses from 0.5 % to 5 %, with and without a queue that overflows, the conversations are equal to the
-/// end. Otherwise they are equal until ours halves the window, and smoltcp halves all outstanding data.
+/// With random losses from 0.5 % to 5 %, with and without a queue that overflows, two conversations are equal to the
+/// end. Exception: they may differ after ours halved the window and smoltcp all outstanding data.
 #[test]
 fn by_chance_they_differ_for_one_reason_only() {
     let (mut equal, mut halved) = (0, 0);

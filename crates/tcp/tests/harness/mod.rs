@@ -15,7 +15,8 @@ pub(crate) struct Link {
     pub(crate) delay: Duration,
     /// The number of packets that may wait, including the one on the wire.
     pub(crate) queue: usize,
-    /// The probability of a loss, in percent. The following three fields are those of the other faults.
+    /// The probability of a loss, in percent. `reorder`, `double` and `corrupt` are the probabilities of other faults,
+    /// in percent.
     pub(crate) loss: u64,
     pub(crate) reorder: u64,
     pub(crate) double: u64,

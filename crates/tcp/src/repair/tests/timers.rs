@@ -100,8 +100,8 @@ fn a_probe_does_not_wait_for_a_whole_segment() {
     assert_eq!((chunk.seq.0, chunk.bytes.len()), (10_100, 100));
 }
 
-/// A loss that is found by time begins a recovery (Linux: `tcp_rack_reo_timeout`). In a recovery, it does not open the
-/// window, because nothing arrived.
+/// A loss that is found by time begins a recovery (Linux: `tcp_rack_reo_timeout`). During a recovery, such a loss does
+/// not open the window, because nothing arrived.
 #[test]
 fn time_alone_lets_nothing_out_in_a_recovery() {
     let mut talk = Talk::ten(Mechanisms::ALL, 40_000);

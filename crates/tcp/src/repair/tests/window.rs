@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// The loss of a retransmission is a further loss. After it, the window grows by no more than what arrives (RFC 6937,
-/// section 3: PRR-CRB).
+/// The loss of a retransmission is a further loss. After such a loss, the window grows by no more than what arrives
+/// (RFC 6937, section 3: PRR-CRB).
 #[test]
 fn a_lost_copy_is_a_further_loss() {
     let mut segments = crate::Segments::default();
