@@ -66,12 +66,12 @@ pub struct StationConfig {
     /// The addresses of the host on which the role runs. No mobile host may have one of them.
     #[serde(skip)]
     pub own: Vec<Ipv4Addr>,
-    /// The number of hosts in the route cache, at most; default 1000000 (Wayfare's). When the cache is full, new hosts
-    /// are refused, and no host is removed.
+    /// The number of hosts with a mapping in the route cache, at most; default 1000000 (Wayfare's). When the cache is
+    /// full, new hosts are refused, and no host is removed.
     #[serde(default = "cache_capacity")]
     pub cache_capacity: usize,
-    /// The number of data packets without a mapping that this node examines in one second; default 100 (Wayfare's).
-    /// Further ones are dropped.
+    /// The number of data packets per second and downlink interface that this node examines although their host is not
+    /// mapped to their neighbor; default 100 (Wayfare's). Further ones are dropped.
     #[serde(default = "strays")]
     pub strays: u16,
 }

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! - [`mobile`]: the mobile host. Hard handoff: it retunes, then sends a route-update. Semisoft: it first sends a
-//!   route-update with the S flag through the new base station, so that the crossover node sends on both paths for a
+//!   route-update with the S flag through the new base station. So the crossover node sends on both paths for a
 //!   limited time.
 //! - [`station`]: a base station, or any other node of the network. The crossover is the node where the two paths join.
 //! - [`gateway`]: the node that connects the access network to the Internet. Route-updates end there.

@@ -43,7 +43,8 @@ const LAST_CODE: u8 = 6;
 
 /// Bit 4 of the flags: S, a semisoft route-update.
 const SEMISOFT: u8 = 0x10;
-/// Bit 5 of the flags: I, an indirect semisoft route-update, which is not supported. The draft does not use this bit.
+/// Bit 5 of the flags: I, an indirect semisoft route-update. The draft does not use this bit, and Wayfare does not
+/// support it.
 const INDIRECT: u8 = 0x20;
 /// Bits 7 and 6 of the flags: currently unused, and zero.
 const UNUSED: u8 = 0xc0;

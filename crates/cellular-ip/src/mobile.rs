@@ -30,9 +30,9 @@ use wire::{Cell, Duration, Iface, Instant, Malformed, Packet, PacketId, WallTime
 pub mod mark {
     /// The radio lost its cell; fields `at` and `why`.
     pub const LINK_LOST: &str = "link_lost";
-    /// A route-update with S=0 was sent. Fields: `to`, and `why`, which is `handoff`, `repeat`, `timer`, `reauth`,
-    /// `abort`, `clock`, `request` or `too_big`. Marks with `timer` are optional when runs are compared: whether the
-    /// timer expires just before a handoff may depend on microseconds.
+    /// A route-update with S=0 was sent. Fields: `to`; `why`: `handoff`, `repeat`, `timer`, `reauth`, `abort`, `clock`,
+    /// `request` or `too_big`. Marks with `timer` are optional when runs are compared: whether the timer expires just
+    /// before a handoff may depend on microseconds.
     pub const ROUTE_UPDATE_SENT: &str = "route_update_sent";
     /// A route-update with S=1 was sent for the new base station; field `to`.
     pub const SEMISOFT_SENT: &str = "semisoft_sent";

@@ -151,8 +151,8 @@ mod tests {
 
     #[test]
     fn a_window_begins_and_grows_as_the_kernels() {
-        // As on Linux 6.18, the window begins with 64240 bytes, which are 44 segments of 1460. Each segment of 1448
-        // bytes that arrives adds two segments. At most, the window and the segment together fill the room.
+        // As on Linux 6.18, the window begins with 64240 bytes (44 segments of 1460 bytes). Each segment of 1448 bytes
+        // that arrives adds two segments. At most, the window and the segment together fill the room.
         let mut growth = growth();
         assert_eq!(growth.window, 64_240);
         assert!(growth.came(NOW, 1448, 0));

@@ -8,7 +8,8 @@ use wire::{Instant, SocketAddrV4};
 
 /// The MSS of a peer that sends no MSS option (RFC 9293, section 3.7.1).
 const DEFAULT_MSS: u16 = 536;
-/// The smallest MSS that is used. With less, a segment would be almost only header (Linux: `tcp_min_snd_mss`).
+/// A smaller MSS of a peer is raised to this. Otherwise a segment would be almost only header (Linux:
+/// `tcp_min_snd_mss`).
 const LEAST_MSS: u16 = 48;
 /// The largest window shift (RFC 7323, section 2.3).
 const MOST_SCALE: u8 = 14;

@@ -29,8 +29,8 @@ pub struct Profile {
     pub estimator: Estimator,
     /// Retransmission time-out before there is a sample (RFC 6298, 2.1).
     pub rto_initial: Duration,
-    /// Smallest retransmission time-out (RFC 6298, 2.4). With [`Estimator::Linux`]: the minimum of the variance, which
-    /// is added to the smoothed round trip.
+    /// Smallest retransmission time-out (RFC 6298, 2.4). With [`Estimator::Linux`]: the minimum of the variance that
+    /// the time-out adds to the round trip.
     pub rto_min: Duration,
     /// Largest retransmission time-out, backed off or not (RFC 6298, 2.5).
     pub rto_max: Duration,
@@ -74,7 +74,7 @@ pub struct Profile {
     pub sack: bool,
     /// Whether the first SACK block reports data that arrived twice (RFC 2883).
     pub dsack: bool,
-    /// Whether the receive window tunes itself, as in Linux. It begins with at most 65535 bytes, and grows up to the
+    /// Whether the receive window tunes itself, as in Linux. It begins with at most 65535 bytes. It grows up to the
     /// receive buffer with the data that arrives and is read in a round trip. Otherwise the window has the buffer's
     /// size from the start.
     pub window_growth: bool,

@@ -267,8 +267,8 @@ impl Receiver {
         self.next = self.beyond.join(self.next.plus(bytes.len() as u32), |fresh| unread.extend(fresh));
     }
 
-    /// Makes an acknowledgment due for data that arrived in order: at once for every second segment or as the profile
-    /// says, otherwise after a delay (RFC 5681, section 4.2).
+    /// Makes an acknowledgment due for data that arrived in order (RFC 5681, section 4.2). It is due at once for every
+    /// second segment, or as the profile says. Otherwise it is delayed.
     fn owe(&mut self, now: Instant) {
         self.waiting += 1;
         let quick = self.quick > 0;
@@ -387,8 +387,8 @@ mod tests {
 
     #[test]
     fn linux_rounds_a_window_up_to_its_unit_and_takes_nothing_of_it_back() {
-        // As on Linux 6.18 with a window shift of 7, a window of 80472 bytes is announced as 629 units, also while a
-        // segment waits to be read.
+        // As on Linux 6.18 with a window shift of 7, a window of 80472 bytes is announced as 629 units. A segment that
+        // waits to be read does not change that.
         let mut r = Receiver::new(&Profile::linux(), Seq(0), 7);
         let mut announced = Vec::new();
         for segment in 0..20 {

@@ -33,7 +33,7 @@ pub struct ConnectionRecord {
     pub clocks: Option<Clocks>,
     /// When TIME-WAIT ends; `None` in other states.
     pub time_wait: Option<Instant>,
-    /// Whether the next segment to be sent is a SYN.
+    /// Whether a SYN is to be sent.
     pub syn_due: bool,
     /// The reset that is to be sent; `None` if there is none.
     pub reset: Option<Segment<'static>>,

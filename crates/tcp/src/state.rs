@@ -14,7 +14,7 @@ pub enum State {
     SynReceived,
     /// ESTABLISHED: data can flow in both directions.
     Established,
-    /// FIN-WAIT-1: this end has sent its FIN, which is not acknowledged.
+    /// FIN-WAIT-1: this end has sent its FIN, and the peer has not acknowledged it.
     FinWait1,
     /// FIN-WAIT-2: the FIN of this end is acknowledged, and the peer may still send.
     FinWait2,

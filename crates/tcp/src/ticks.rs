@@ -3,7 +3,7 @@
 use wire::{Duration, Instant, nanos_of};
 
 /// The clocks of a host whose timers count ticks (4.4BSD: `tcp_slowtimo`, `tcp_fasttimo`). A timer of *n* slow ticks
-/// expires at the *n*-th slow tick from now: after more than *n* - 1 and at most *n* tick intervals.
+/// expires at the *n*-th slow tick from now. So it waits for more than *n* - 1 and at most *n* tick intervals.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Ticks {
     /// The tick interval of retransmission, window probes and TIME-WAIT. [`Estimator::Bsd`] measures in this unit.

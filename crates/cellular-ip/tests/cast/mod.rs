@@ -118,8 +118,8 @@ impl Cast for CellularIp {
         }
     }
 
-    /// Returns the name of a neighbor. The link address of a neighbor by wire ends with the number of the interface,
-    /// and that of a station with the number of its name.
+    /// Returns the name of a neighbor. The link address of a neighbor by wire ends with the number of the interface.
+    /// That of a station ends with the number of the station's name.
     fn neighbor(&self, mac: Mac) -> Option<&'static str> {
         match mac.0 {
             [2, 0, 0, 0, 0, 0xb2] => Some("b2"),

@@ -19,7 +19,7 @@ pub enum Estimator {
     /// The arithmetic of 4.4BSD, in whole ticks of its slow clock (`tcp_xmit_timer`; Jacobson, 1988, appendix A).
     Bsd,
     /// The arithmetic of Linux (`tcp_rtt_estimator`), in nanoseconds. The time-out is the smoothed round trip plus the
-    /// variance, which is at least `rto_min`. The variance falls at most once per window of data.
+    /// variance. The variance is at least `rto_min`, and falls at most once per window of data.
     Linux,
 }
 

@@ -63,7 +63,7 @@ pub enum Standing {
     /// No data is known to be missing.
     #[default]
     Open,
-    /// Data is missing, but may only be late.
+    /// Data is missing, but may only be late; or a retransmission is still in flight.
     Disorder,
     /// Lost segments are sent again, and the window is reduced.
     Recovery,
@@ -97,7 +97,7 @@ pub struct Repair {
     pub limited: bool,
     /// The largest number of segments in flight in the period that `usage` ends.
     pub most_out: u32,
-    /// The end of the period of `limited` and `most_out`: a sequence number that is not acknowledged yet.
+    /// The end of the period of `limited` and `most_out`. The period ends when this sequence number is acknowledged.
     pub usage: Seq,
     /// When the window last limited the sender, or its use was last checked (RFC 2861).
     pub used_up: Instant,

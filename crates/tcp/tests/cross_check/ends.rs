@@ -12,7 +12,7 @@ use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
 
 pub(crate) const ADDRESSES: [SocketAddrV4; 2] =
     [SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 1), 4000), SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 80)];
-/// The largest payload. smoltcp's initial window is 2048 bytes, which is two segments of this size.
+/// The largest payload. Two segments of this size are smoltcp's initial window of 2048 bytes.
 pub(crate) const MSS: u16 = 1024;
 /// The size of both buffers. It is a multiple of segments, because smoltcp cuts a segment where its ring ends. It is
 /// below 64 KiB, at which smoltcp caps the congestion window.

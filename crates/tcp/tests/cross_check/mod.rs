@@ -1,5 +1,5 @@
-//! Compares our TCP with smoltcp 0.14.0 in virtual time: the conversations must be equal, segment by segment and to the
-//! microsecond, where the rules are the same.
+//! Compares our TCP with smoltcp 0.14.0 in virtual time. Where the rules are the same, the conversations must be equal,
+//! segment by segment and to the microsecond.
 //!
 //! **Made equal**: segments of 1024 bytes, so that smoltcp's initial window of 2048 bytes is two of them. Reno (RFC
 //! 5681, section 3.2) without RFC 6582, as in smoltcp. Time-outs from 1 s to 60 s, which are smoltcp's constants; they
