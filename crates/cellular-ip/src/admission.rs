@@ -1,4 +1,4 @@
-//! Checks of a route-update before a node accepts it. The only state that changes is the count of wrong digests.
+//! Checks of a route-update before a node accepts it. They change no state except the count of wrong digests.
 
 use crate::cache::RouteCache;
 use crate::config::StationConfig;
@@ -9,11 +9,11 @@ use auth::ReplayWindow;
 use node::Rx;
 use wire::{Instant, Ipv4Addr, Mac, Packet, Reason, WallTime};
 
-/// Wrong digests from one neighbor in a second after which its messages are refused without a check (ours). Checking
-/// this many takes less than 1 % of a processor. A radio carries fewer correct route-updates in a second.
+/// The number of wrong digests from one neighbor in a second after which its messages are refused without a check. To
+/// check this many takes less than 1 % of a processor. A radio carries fewer correct route-updates in a second.
 const WRONG_DIGESTS: u16 = 1000;
 
-/// The state that route-updates are checked against.
+/// The state with which route-updates are compared.
 #[derive(Debug)]
 pub(crate) struct Admission {
     window: ReplayWindow,
@@ -45,8 +45,9 @@ impl Admission {
         self.wall.plus(now.since(Instant::ZERO)).to_ntp()
     }
 
-    /// Checks a route-update from a downlink neighbor. The cheap checks are first, so that the two HMACs are computed
-    /// only for a message that passes all others. The error is the reason to drop it.
+    /// Checks a route-update from a downlink neighbor. `air`: it arrived by the radio. The cheap checks are first, so
+    /// that the two HMACs are computed only for a message that passes all other checks. The error is the reason to drop
+    /// the message.
     pub(crate) fn admit(
         &mut self,
         now: Instant,
@@ -66,7 +67,7 @@ impl Admission {
         if update.auth.key_gen != config.key_generation {
             return Err(reason::KEY_GENERATION);
         }
-        // Only the first hop can check which base station it was sent to.
+        // Only the first hop can check to which base station the message was sent.
         if air && update.serving_bs != Some(config.id) {
             return Err(reason::SERVING_BS);
         }
@@ -86,8 +87,8 @@ impl Admission {
         Ok(update)
     }
 
-    /// Checks the timestamp. After its start, a node remembers no timestamps: a message from before the start may be a
-    /// replay.
+    /// Checks the timestamp. A node remembers no timestamps from before its start, so a message from before the start
+    /// may be a replay.
     fn timely(&self, now: Instant, update: &RouteUpdate, cache: &RouteCache) -> Result<(), Reason> {
         let last = cache.hosts.get(&update.mobile).map(|entry| entry.last_timestamp);
         self.window.check(self.ntp(now), last, update.timestamp)?;

@@ -1,14 +1,14 @@
 //! The Route Cache: the downlink neighbor of each mobile host.
 //!
-//! While a host has one mapping, the forwarding table keeps its lifetime: data refresh it there, without the role.
-//! During a semisoft handoff a host has two mappings. Then each of its packets passes through the role, and the
-//! lifetimes are kept here.
+//! While a host has one mapping, the forwarding table keeps the lifetime of the mapping. Data refresh the lifetime in
+//! the table, without the role. During a semisoft handoff a host has two mappings. Then each packet of the host passes
+//! through the role, and the lifetimes are kept here.
 
 use crate::delay::DelayDevice;
 use std::collections::BTreeMap;
 use wire::{Iface, Instant, Ipv4Addr, Mac};
 
-/// A downlink neighbor.
+/// A neighbor: the interface that leads to it, and its link address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Leg {
     pub(crate) iface: Iface,
@@ -18,7 +18,7 @@ pub(crate) struct Leg {
 /// The state of one mobile host.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// The newest accepted timestamp. It is kept for twice the replay window after the mapping has ended.
+    /// The newest accepted timestamp. It is kept for twice the replay window after the end of the mapping.
     pub(crate) last_timestamp: u64,
     pub(crate) mapping: Option<Mapping>,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Entry {
 pub(crate) enum Mapping {
     One {
         leg: Leg,
-        /// No route-update has confirmed the mapping for too long: it ends even if data arrive.
+        /// Whether the mapping ends even if data arrive, because no route-update has confirmed it for too long.
         ends: bool,
     },
     Two(Box<Semisoft>),
@@ -37,22 +37,24 @@ pub(crate) enum Mapping {
 /// A semisoft handoff in progress: this node is the crossover.
 #[derive(Debug)]
 pub(crate) struct Semisoft {
-    /// The old path (P of the specification), and when it ends unless refreshed. `None` after it has ended.
+    /// The old path; `None` after it has ended.
     pub(crate) primary: Option<Leg>,
+    /// When the old path ends, unless it is refreshed.
     pub(crate) primary_ends: Instant,
-    /// The new path (Q).
+    /// The new path.
     pub(crate) secondary: Leg,
+    /// When the new path ends, unless it is refreshed.
     pub(crate) secondary_ends: Instant,
-    /// Set until the host is heard on the new path: copies for it go through the delay device.
+    /// Whether copies for the new path go through the delay device. They do until the host was heard on the new path.
     pub(crate) delayed: bool,
     pub(crate) device: DelayDevice,
 }
 
-/// All hosts that a node has a mapping or a timestamp of.
+/// All hosts of which a node has a mapping or a timestamp.
 #[derive(Debug, Default)]
 pub(crate) struct RouteCache {
     pub(crate) hosts: BTreeMap<Ipv4Addr, Entry>,
-    /// Number of hosts without a mapping, of which only the timestamp is kept.
+    /// The number of hosts without a mapping, of which only the timestamp is kept.
     buried: usize,
 }
 
@@ -78,7 +80,7 @@ impl RouteCache {
         entry
     }
 
-    /// Keeps only the timestamp of a host. Its mapping may have been removed before.
+    /// Removes the mapping of a host, and keeps only the timestamp.
     pub(crate) fn bury(&mut self, host: Ipv4Addr) {
         if let Some(entry) = self.hosts.get_mut(&host) {
             entry.mapping = None;
@@ -97,8 +99,8 @@ impl RouteCache {
         self.hosts.len() - self.buried
     }
 
-    /// Returns whether this host may have a mapping. Hosts of which only the timestamp is kept have `capacity` places
-    /// in addition.
+    /// Returns whether there is room for a mapping of this host. At most `capacity` hosts have a mapping. Including
+    /// those of which only the timestamp is kept, there are at most twice as many hosts.
     pub(crate) fn has_room_for(&self, host: Ipv4Addr, capacity: usize) -> bool {
         match self.hosts.get(&host) {
             Some(Entry { mapping: Some(_), .. }) => true,

@@ -1,4 +1,5 @@
-//! The configuration. Defaults are those of the draft if it has one, otherwise ours; the docs name the source.
+//! The configuration of the roles of Cellular IP. A default is that of the draft if it has one, and otherwise
+//! Wayfare's. The docs name the source of each default.
 
 use auth::Key;
 use node::config::{ConfigError, check_moves, span, spans, text};
@@ -11,11 +12,11 @@ use wire::{Duration, Ipv4Addr, Mac};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StationConfig {
-    /// The identifier of the node, as in the route-updates of mobile hosts.
+    /// The identifier of the node, which route-updates of mobile hosts contain.
     pub id: u32,
     /// The address of the gateway, to which control packets are sent.
     pub gateway: Ipv4Addr,
-    /// The next node towards the gateway; of the gateway, the router of the Internet.
+    /// The next node towards the gateway. For the gateway itself, it is the router of the Internet.
     pub uplink: Neighbor,
     /// The interfaces to nodes further down. A node has at least one of these or a radio.
     #[serde(default)]
@@ -29,7 +30,7 @@ pub struct StationConfig {
     /// The generation of the network key, 0 to 255; default 1.
     #[serde(default = "first_generation")]
     pub key_generation: u8,
-    /// The lifetime of a mapping without a packet from its host, greater than zero; default `9s` (draft).
+    /// The lifetime of a mapping without a packet from its host, greater than zero; default `9s` (from the draft).
     #[serde(default = "route_timeout", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub route_timeout: Duration,
@@ -40,41 +41,42 @@ pub struct StationConfig {
     /// The number of packets that the delay device holds back; default 8. The paper uses 1 for UDP and 8 for TCP.
     #[serde(default = "delay_device")]
     pub delay_device: usize,
-    /// The number of packets in all delay devices of this node together, at most; default 256 (ours; the paper says
-    /// "a small pool").
+    /// The number of packets in all delay devices of this node together, at most; default 256 (Wayfare's; the paper
+    /// says "a small pool").
     #[serde(default = "delay_pool")]
     pub delay_pool: usize,
-    /// How long a packet waits in the delay device, at most; default `500ms` (ours).
+    /// How long a packet waits in the delay device, at most; default `500ms` (Wayfare's).
     #[serde(default = "delay_hold", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub delay_hold: Duration,
-    /// Differentiated services codepoints, 0 to 63, whose packets are not delayed; default 46 (EF) and 44 (VOICE-
-    /// ADMIT) (ours).
+    /// Differentiated services codepoints, 0 to 63, whose packets are not delayed; default 46 (EF) and 44 (VOICE-ADMIT)
+    /// (Wayfare's).
     #[serde(default = "delay_exempt")]
     pub delay_exempt: Vec<u8>,
-    /// How far the timestamp of a route-update may differ from the node's clock; default `5s` (ours).
+    /// How far the timestamp of a route-update may differ from the node's clock; default `5s` (Wayfare's).
     #[serde(default = "replay_window", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub replay_window: Duration,
-    /// The interval at which mobile hosts confirm their mapping by a route-update; default `20s` (ours). After three
-    /// times as long without one, data no longer refresh the mapping. `0s` means no limit, as in the paper.
+    /// The interval at which mobile hosts confirm their mapping by a route-update; default `20s` (Wayfare's). After
+    /// three such intervals without a route-update, data no longer refresh the mapping. `0s` means no limit, as in the
+    /// paper.
     #[serde(default = "route_reauth_time", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub route_reauth_time: Duration,
-    /// The addresses of the node's host, which no mobile host may have.
+    /// The addresses of the host on which the role runs. No mobile host may have one of them.
     #[serde(skip)]
     pub own: Vec<Ipv4Addr>,
-    /// The number of hosts in the route cache, at most; default 1000000. When it is full, new hosts are refused, and
-    /// none is removed (ours).
+    /// The number of hosts with a mapping in the route cache, at most; default 1000000 (Wayfare's). When the cache is
+    /// full, new hosts are refused, and no host is removed.
     #[serde(default = "cache_capacity")]
     pub cache_capacity: usize,
-    /// The number of data packets without a mapping that this node examines in one second; default 100 (ours). The
-    /// rest are dropped.
+    /// The number of data packets per second and downlink interface that this node examines although their host is not
+    /// mapped to their neighbor; default 100 (Wayfare's). Further ones are dropped.
     #[serde(default = "strays")]
     pub strays: u16,
 }
 
-/// A neighbor, by interface and link address.
+/// A neighbor of a node, by interface and link address.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Neighbor {
@@ -96,44 +98,44 @@ pub struct MobileConfig {
     pub gateway: Ipv4Addr,
     /// The name of the radio's interface.
     pub interface: String,
-    /// The base stations that the host may use, at least one. It begins at the first. Hosts with the same stations
-    /// share one list.
+    /// The base stations that the host may use, at least one. The host begins at the first. Hosts with the same
+    /// stations share one list.
     #[serde(deserialize_with = "shared")]
     #[schemars(with = "Vec<Station>")]
     pub stations: Arc<[Station]>,
-    /// The session key of the host, which it got when it registered, in hexadecimal.
+    /// The session key that the host got when it registered, in hexadecimal.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub session_key: Key,
     /// The generation of the network key from which the session key is derived, 0 to 255; default 1.
     #[serde(default = "first_generation")]
     pub key_generation: u8,
-    /// The random value of the host's registration: 16 hexadecimal digits.
+    /// The random value that the host got when it registered: 16 hexadecimal digits.
     #[serde(deserialize_with = "hex_u64")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub r_mh: u64,
     /// The longest time without a packet from the host until it sends a route-update, greater than zero; default `3s`
-    /// (draft).
+    /// (from the draft).
     #[serde(default = "route_update_time", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub route_update_time: Duration,
-    /// The time from the semisoft route-update until the radio is tuned to the new station; default `100ms` (ours;
-    /// the paper: in proportion to the round trip).
+    /// The time from the semisoft route-update until the radio is tuned to the new station; default `100ms` (Wayfare's;
+    /// in the paper, it is in proportion to the round trip).
     #[serde(default = "semisoft_delay", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub semisoft_delay: Duration,
-    /// When the route-update of a handoff is repeated, counted from the first; default `30ms` and `90ms` (ours).
-    /// Without repetitions, one lost route-update leaves the host unreachable while its own data keep the route-
-    /// update timer from expiring.
+    /// When the route-update of a handoff is repeated, counted from the first; default `30ms` and `90ms` (Wayfare's).
+    /// Without repetitions, one lost route-update leaves the host unreachable while its own data keep the route-update
+    /// timer from expiring.
     #[serde(default = "update_repeats", deserialize_with = "shared_spans")]
     #[schemars(schema_with = "node::config::schema::spans")]
     pub update_repeats: Arc<[Duration]>,
-    /// The longest time between two route-updates, whatever the number of data packets; default `20s` (ours). So a
-    /// node that lost its mapping learns of the host again. `0s` means no limit, as in the paper.
+    /// The longest time between two route-updates, whatever the number of data packets; default `20s` (Wayfare's). So a
+    /// node that lost its mapping gets a new one. `0s` means no limit, as in the paper.
     #[serde(default = "route_reauth_time", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub route_reauth_time: Duration,
-    /// The number of the host's own packets that are queued while the radio is tuned; default 64 (ours).
+    /// The number of the host's own packets that are queued while the radio is tuned, at most; default 64 (Wayfare's).
     #[serde(default = "tuning_queue")]
     pub tuning_queue: usize,
     /// The timetable of handoffs, in ascending order of `at`.
@@ -142,17 +144,17 @@ pub struct MobileConfig {
     pub moves: Box<[Move]>,
 }
 
-/// The parameters of a base station that a mobile host knows.
+/// The parameters of a base station, as a mobile host knows them.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Station {
     /// The name of the station, as in `moves`.
     pub name: String,
-    /// The identifier of the station.
+    /// The identifier of the station, as in the `id` of its own configuration.
     pub id: u32,
-    /// The number of the cell that it serves.
+    /// The number of the cell that the station serves.
     pub cell: u16,
-    /// The link address of its radio, for example `02:00:00:00:00:01`.
+    /// The link address of the station's radio, for example `02:00:00:00:00:01`.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::mac")]
     pub mac: Mac,
@@ -166,7 +168,7 @@ pub struct Move {
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub at: Duration,
-    /// The name of the new base station.
+    /// The name of the new base station, as in `stations`.
     pub to: String,
     /// The kind of handoff: `hard` or `semisoft`.
     pub kind: Kind,
@@ -183,7 +185,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns its name in records and reports.
+    /// Returns the name of the kind in records and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Hard => "hard",
@@ -215,7 +217,7 @@ impl StationConfig {
 /// Returns an error if a network key has fewer than 16 bytes.
 pub fn check_network_key(key: &Key) -> Result<(), ConfigError> {
     if key.as_bytes().len() < 16 {
-        // A mobile host with its session key could otherwise search for the network key.
+        // A mobile host that knows its session key could otherwise search for the network key.
         return Err(ConfigError::new("network_key", "must have at least 16 bytes, 32 hexadecimal digits"));
     }
     Ok(())
@@ -237,7 +239,7 @@ impl MobileConfig {
 
 impl MobileConfig {
     /// Checks the timers against those of a node of the access network. The error names the key of this configuration,
-    /// and the key of the node's.
+    /// and the key of the node's configuration.
     pub fn check_with(&self, node: &StationConfig) -> Result<(), (ConfigError, &'static str)> {
         let timeout = node.route_timeout;
         if timeout < self.route_update_time * 2 {

@@ -1,12 +1,12 @@
 //! The delay device (Campbell et al., "semisoft handoff"): a FIFO in front of the new path at the crossover node.
 //!
-//! The new path must not be ahead of the old one: otherwise the packets that are still on the old path when the host
-//! leaves it are lost. A queue of `depth` packets delays the new path by `depth` times the interval of the packets.
+//! The new path must not be ahead of the old path. Otherwise the packets are lost that are still on the old path when
+//! the host leaves it. A queue of `depth` packets delays the new path by `depth` times the interval of the packets.
 
 use std::collections::VecDeque;
 use wire::{Instant, Packet, PacketId};
 
-/// The delay device of one host.
+/// The delay device of one host: a queue of packets, each with the latest time at which it must leave.
 #[derive(Debug, Default)]
 pub struct DelayDevice {
     fifo: VecDeque<(Instant, Packet)>,
@@ -21,12 +21,12 @@ impl DelayDevice {
         self.fifo.drain(..surplus).map(|(_, packet)| packet).collect()
     }
 
-    /// Removes and returns the oldest packet, to make room in the node's pool; `None` if it is empty.
+    /// Removes and returns the oldest packet, to make room in the node's pool; `None` if no packet waits.
     pub fn pop(&mut self) -> Option<Packet> {
         self.fifo.pop_front().map(|(_, packet)| packet)
     }
 
-    /// Removes and returns the packets whose time has ended, oldest first.
+    /// Removes and returns the packets that had to leave by `now`, oldest first.
     pub fn overdue(&mut self, now: Instant) -> Vec<Packet> {
         let due = self.fifo.iter().take_while(|(until, _)| *until <= now).count();
         self.fifo.drain(..due).map(|(_, packet)| packet).collect()
@@ -37,7 +37,7 @@ impl DelayDevice {
         self.fifo.drain(..).map(|(_, packet)| packet).collect()
     }
 
-    /// Returns when the first packet must leave; `None` if it is empty.
+    /// Returns when the oldest packet must leave; `None` if no packet waits.
     pub fn deadline(&self) -> Option<Instant> {
         self.fifo.front().map(|(until, _)| *until)
     }
@@ -52,7 +52,7 @@ impl DelayDevice {
         self.fifo.is_empty()
     }
 
-    /// Calls `each` with the id of each packet.
+    /// Calls `each` with the id of each packet that waits.
     pub fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         self.fifo.iter().for_each(|(_, packet)| each(packet.id));
     }

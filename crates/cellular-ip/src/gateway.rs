@@ -7,14 +7,16 @@ use node::config::{ConfigError, Interfaces};
 use node::{Input, Listen, Outbox, Role, Value, reason};
 use wire::{Instant, Ipv4Addr, PacketId};
 
-/// A gateway. Control packets do not leave the access network: the gateway consumes those that its node part accepts.
+/// The role of a gateway. It consumes the route-updates that its node part accepts, so that they do not leave the
+/// access network.
 #[derive(Debug)]
 pub struct Gateway {
     node: Station,
 }
 
 impl Gateway {
-    /// Creates a gateway on a host with these interfaces. It is an error if the configuration is invalid.
+    /// Creates a gateway on a host with these interfaces. It is an error if the configuration is invalid, or if
+    /// `gateway` is no address of this host.
     pub fn new(config: StationConfig, interfaces: Interfaces<'_>) -> Result<Self, ConfigError> {
         if !config.own.contains(&config.gateway) {
             let problem = format!(

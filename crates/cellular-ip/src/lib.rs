@@ -8,15 +8,15 @@
 //! ```
 //!
 //! - [`mobile`]: the mobile host. Hard handoff: it retunes, then sends a route-update. Semisoft: it first sends a
-//!   route-update with the S flag through the new base station, so that the crossover node sends on both paths for a
+//!   route-update with the S flag through the new base station. So the crossover node sends on both paths for a
 //!   limited time.
 //! - [`station`]: a base station, or any other node of the network. The crossover is the node where the two paths join.
 //! - [`gateway`]: the node that connects the access network to the Internet. Route-updates end there.
 //! - [`delay`]: the delay device, which delays the new path so that it is not ahead of the old path.
 //! - [`message`], [`update_request`]: the messages between hosts and nodes.
 //!
-//! Not implemented: beacons, registration, paging, and the gateway broadcast that fixes uplinks. The configuration
-//! supplies what they would find out.
+//! Not implemented: beacons, registration, paging, and the gateway broadcast with which nodes find their uplinks. The
+//! configuration contains the values that these would provide.
 
 mod admission;
 mod cache;

@@ -1,7 +1,8 @@
 //! Control messages: their bytes and their authentication.
 //!
-//! Implemented is the route-update (draft-ietf-mobileip-cellularip-00, section 3.3.2) with HMAC-SHA-256. The draft
-//! leaves the ICMP type, the codes and the numbers of the control information open; the constants here are ours.
+//! Only the route-update (draft-ietf-mobileip-cellularip-00, section 3.3.2) is implemented, with HMAC-SHA-256. The
+//! draft does not define the ICMP type, the codes and the numbers of the control information. Those below are
+//! Wayfare's.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -33,37 +34,39 @@ use wire::icmp::Message;
 use wire::ipv4::{self, Header};
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// The ICMP type of all control messages. None was assigned; this one is for experiments (RFC 4727).
+/// The ICMP type of all control messages. No type was assigned to Cellular IP; 253 is for experiments (RFC 4727).
 pub const ICMP_TYPE: u8 = 253;
-/// The code of a route-update in the control header (draft, section 3.3.2).
+/// The ICMP code of a route-update. The draft gives no number.
 pub const ROUTE_UPDATE: u8 = 0;
-/// The last code in use. Codes 1 to 5 are for messages that are not implemented.
+/// The last ICMP code in use: 6 is the update-request. Codes 1 to 5 are for messages that are not implemented.
 const LAST_CODE: u8 = 6;
 
 /// Bit 4 of the flags: S, a semisoft route-update.
 const SEMISOFT: u8 = 0x10;
-/// Bit 5: I, indirect semisoft (ours; unused in the draft). Not supported.
+/// Bit 5 of the flags: I, an indirect semisoft route-update. The draft does not use this bit, and Wayfare does not
+/// support it.
 const INDIRECT: u8 = 0x20;
-/// Bits 7 and 6: currently unused.
+/// Bits 7 and 6 of the flags: currently unused, and zero.
 const UNUSED: u8 = 0xc0;
-/// Bits 3 to 0: `AType`, how the message is authenticated.
+/// Bits 3 to 0 of the flags: `AType`, how the message is authenticated.
 const ATYPE: u8 = 0x0f;
 /// The `AType` of HMAC-SHA-256, cut to 128 bits.
 const HMAC_SHA_256: u8 = 2;
-/// The Auth. Length of that type: `KeyGen`, padding, `R_MH`, digest.
+/// The Auth. Length of HMAC-SHA-256, in bytes: `KeyGen`, padding, `R_MH` and digest.
 const AUTH_LENGTH: u8 = 28;
-/// The type of the control information that names the base station. It is odd: a node that does not know it must refuse
-/// the message.
+/// The type of the control information that names the base station. The type is odd: a node that does not know it must
+/// refuse the message.
 const SERVING_BS: u8 = 3;
 
-/// The type of the control information with the timestamp of a semisoft host's attachment to its old base station
-/// (ours). It is even: a node that does not know it ignores it.
+/// The type of the control information with the timestamp of a semisoft host's attachment to its old base station. The
+/// draft does not define it. The type is even: a node that does not know it ignores the information.
 const ATTACHED_SINCE: u8 = 6;
 
-/// Returns the code of a control message; `None` for other packets. It is a cheap check before [`RouteUpdate::parse`].
+/// Returns the ICMP code of a control message, known or not; `None` for other packets. It is a cheap check before
+/// [`RouteUpdate::parse`].
 ///
-/// Only the first fragment of a datagram contains the type. It counts as a control message and is then refused; without
-/// it the datagram cannot be reassembled.
+/// Only the first fragment of a datagram contains the ICMP type. Such a fragment counts as a control message, and is
+/// then refused. Without it, the datagram cannot be reassembled.
 pub fn control_code(ip: &Header, payload: &[u8]) -> Option<u8> {
     match payload {
         [ICMP_TYPE, code, ..] if ip.protocol == ipv4::ICMP && ip.offset == 0 => Some(*code),
@@ -74,62 +77,64 @@ pub fn control_code(ip: &Header, payload: &[u8]) -> Option<u8> {
 /// Returns the session key of a mobile host. Every node of the network can compute it from the packet and the network
 /// key.
 ///
-/// Campbell et al. hash (IP address, `R_MH`, network key) with MD5. This uses HMAC-SHA-256 instead, and includes the
+/// Campbell et al. hash (IP address, `R_MH`, network key) with MD5. Wayfare uses HMAC-SHA-256. It also covers the
 /// generation of the network key, so that no two generations share a session key.
 pub fn session_key(network_key: &Key, key_gen: u8, mobile: Ipv4Addr, r_mh: [u8; 8]) -> Key {
     Key::new(hmac_sha256(network_key, &[b"CIPv1 session", &[key_gen], &mobile.octets(), &r_mh]))
 }
 
-/// The Authentication field: it selects the key, and has the digest.
+/// The Authentication field of a control message: it identifies the session key, and contains the digest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Authentication {
     /// The generation of the network key that the session key was derived from.
     pub key_gen: u8,
-    /// The random value that the gateway gave this host when it registered.
+    /// The random value that the gateway gave the mobile host when the host registered.
     pub r_mh: [u8; 8],
-    /// The first half of the HMAC; zero before [`RouteUpdate::sign`].
+    /// The first 16 bytes of the HMAC; zero before [`RouteUpdate::sign`].
     pub digest: [u8; 16],
 }
 
 impl Authentication {
-    /// Returns the field before the message is signed.
+    /// Returns the field of a message that is not signed yet. The digest is zero.
     pub const fn unsigned(key_gen: u8, r_mh: [u8; 8]) -> Self {
         Self { key_gen, r_mh, digest: [0; 16] }
     }
 }
 
-/// Control information of even type, which is not interpreted. It is kept at its position, because the digest covers
-/// it.
+/// The control information of even type, as bytes. All of it is kept in its place before or after the serving base
+/// station, because the digest covers it. Only [`Self::attached_since`] is interpreted.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Skipped {
-    /// Bytes before the serving base station; all of them if none is named.
+    /// The bytes before the serving base station. All bytes, if the message names no base station.
     before: Vec<u8>,
-    /// Bytes after the serving base station.
+    /// The bytes after the serving base station.
     behind: Vec<u8>,
 }
 
-/// A route-update: the mobile host can be reached on the path of this message.
+/// A route-update (draft, section 3.3.2). It reports that the mobile host can be reached on the path that the message
+/// takes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RouteUpdate {
     /// The mobile host's home address: the packet's source.
     pub mobile: Ipv4Addr,
     /// The gateway's address: the packet's destination.
     pub gateway: Ipv4Addr,
-    /// An NTP timestamp of 32.32 bits; strictly increasing over all control messages of a host.
+    /// An NTP timestamp of 32.32 bits. It increases strictly over all control messages that a host signs by one clock.
     pub timestamp: u64,
-    /// S: the host still listens at its old base station. Nodes add the new path and keep the old one.
+    /// The flag S: the host still listens at its old base station. Nodes add the new path and keep the old one.
     pub semisoft: bool,
-    /// The authentication of the message.
+    /// The generation of the network key, `R_MH`, and the digest of the message.
     pub auth: Authentication,
-    /// The id of the base station that this was sent to, so that the message cannot be relayed through another one. The
-    /// role decides whether it may be missing.
+    /// The id of the base station to which the host sent the message; `None` if the message names none. Because of the
+    /// id, the message cannot be relayed through another base station. The role decides whether `None` is accepted.
     pub serving_bs: Option<u32>,
-    /// The other control information. In our own messages it is at most [`Skipped::attached_since`].
+    /// The control information of even type. A mobile host sends at most [`Skipped::attached_since`].
     pub skipped: Skipped,
 }
 
 impl Skipped {
-    /// Returns the information that the host attached to its old base station with the route-update of this timestamp.
+    /// Returns the control information of a semisoft route-update. `timestamp` is that of the route-update with which
+    /// the host attached to its old base station.
     pub fn attached_since(timestamp: u64) -> Self {
         let mut behind = vec![ATTACHED_SINCE, 8];
         behind.extend_from_slice(&timestamp.to_be_bytes());
@@ -154,7 +159,7 @@ impl Skipped {
         Self { before: of(&self.before), behind: of(&self.behind) }
     }
 
-    /// Returns the data of the first information of type `wanted`; `None` if there is none, or it has another length.
+    /// Returns the data of the control information of type `wanted`; `None` if there is none with this length.
     fn find<const N: usize>(&self, wanted: u8) -> Option<[u8; N]> {
         [&self.before, &self.behind].into_iter().find_map(|side| {
             let mut r = Reader::new(side, Malformed("cip_tlv_truncated"));
@@ -170,8 +175,9 @@ impl Skipped {
 }
 
 impl RouteUpdate {
-    /// Returns the timestamp of the route-update with which the host attached to its present base station; `None` in a
-    /// hard handoff. A node whose newest timestamp of this host is older is not on the host's present path.
+    /// Returns the timestamp of the route-update with which the host attached to the base station where it still
+    /// listens. Returns `None` if the message does not have it, as in a hard handoff. A node whose newest timestamp of
+    /// this host is older is not on the host's present path.
     pub fn attached_since(&self) -> Option<u64> {
         self.skipped.find(ATTACHED_SINCE).map(u64::from_be_bytes)
     }
@@ -179,7 +185,7 @@ impl RouteUpdate {
     /// Parses `icmp`, the payload of the datagram with header `ip`. It is an error if the message is malformed or not a
     /// route-update.
     ///
-    /// The digest is not checked: that requires a key, see [`Self::verify`].
+    /// The digest is not checked, because that requires a key: see [`Self::verify`].
     pub fn parse(ip: &Header, icmp: &[u8]) -> Result<Self, Malformed> {
         let body = body(ip, icmp)?;
         let mut r = Reader::new(body, Malformed("cip_short"));
@@ -200,7 +206,7 @@ impl RouteUpdate {
         Ok(Self { mobile: ip.src, gateway: ip.dst, timestamp, semisoft, auth, serving_bs, skipped })
     }
 
-    /// Returns the whole IPv4 datagram.
+    /// Returns the message as a whole IPv4 datagram.
     pub fn emit(&self) -> Vec<u8> {
         let body = self.body(self.auth.digest);
         let icmp = Message { kind: ICMP_TYPE, code: ROUTE_UPDATE, body: &body }.emit();
@@ -213,15 +219,15 @@ impl RouteUpdate {
         self.auth.digest = self.digest(session_key);
     }
 
-    /// Returns whether the digest is right. The time does not depend on the position of a wrong byte.
+    /// Returns whether the digest is right. The time of the comparison does not depend on the position of a wrong byte.
     pub fn verify(&self, session_key: &Key) -> bool {
         equal(&self.digest(session_key), &self.auth.digest)
     }
 
     /// Computes the digest.
     ///
-    /// It covers source, destination and the whole ICMP message, with zero for checksum and digest. It does not cover
-    /// the fields of the IP header that nodes may change: DSCP and ECN, identification, DF, time to live.
+    /// The digest covers source, destination and the whole ICMP message, with zero for checksum and digest. It does not
+    /// cover the fields of the IP header that nodes may change: DSCP and ECN, identification, DF, time to live.
     fn digest(&self, session_key: &Key) -> [u8; 16] {
         let (src, dst) = (self.mobile.octets(), self.gateway.octets());
         let head = [ICMP_TYPE, ROUTE_UPDATE, 0, 0];
@@ -230,7 +236,7 @@ impl RouteUpdate {
         halves.first().copied().unwrap_or_default()
     }
 
-    /// Returns the bytes after the ICMP checksum.
+    /// Returns the bytes after the ICMP checksum, with this digest.
     fn body(&self, digest: [u8; 16]) -> Vec<u8> {
         let flags = HMAC_SHA_256 | if self.semisoft { SEMISOFT } else { 0 };
         let mut out = Vec::with_capacity(46 + self.skipped.before.len() + self.skipped.behind.len());
@@ -249,7 +255,7 @@ impl RouteUpdate {
     }
 }
 
-/// Returns the bytes after the ICMP checksum. It is an error if this is not a route-update.
+/// Returns the bytes after the ICMP checksum. It is an error if the datagram is not a route-update.
 fn body<'a>(ip: &Header, icmp: &'a [u8]) -> Result<&'a [u8], Malformed> {
     if ip.protocol != ipv4::ICMP {
         return Err(Malformed("cip_protocol"));
@@ -288,7 +294,7 @@ fn authentication(atype: u8, length: u8, r: &mut Reader<'_>) -> Result<Authentic
     Ok(Authentication { key_gen, r_mh: field.array()?, digest: field.array()? })
 }
 
-/// Reads the control information: types, lengths and data up to the end of the packet.
+/// Parses the control information: types, lengths and data up to the end of the packet.
 fn information(bytes: &[u8]) -> Result<(Option<u32>, Skipped), Malformed> {
     let mut r = Reader::new(bytes, Malformed("cip_tlv_truncated"));
     let (mut serving_bs, mut skipped) = (None, Skipped::default());
@@ -370,7 +376,7 @@ mod tests {
         changed(change).unwrap_err().0
     }
 
-    /// Parses the golden message with this control information instead of its own one.
+    /// Parses the golden message with `bytes` as its control information.
     fn with_information(bytes: &[u8]) -> Result<RouteUpdate, Malformed> {
         changed(|icmp| {
             icmp.truncate(44);
@@ -607,7 +613,7 @@ mod tests {
         assert!(!RouteUpdate { skipped: Skipped::default(), ..read }.verify(&golden_key()));
     }
 
-    /// Control information of even types, as bytes.
+    /// Returns a strategy for control information of even types, as bytes.
     fn skippable() -> impl Strategy<Value = Vec<u8>> {
         vec((any::<u8>(), vec(any::<u8>(), 0..20)), 0..3).prop_map(|tlvs| {
             tlvs.into_iter()
@@ -623,7 +629,7 @@ mod tests {
         (addresses, auth, fields, skippable(), skippable()).prop_map(
             |((mobile, gateway), (key_gen, r_mh, digest), fields, before, behind)| {
                 let (timestamp, semisoft, serving_bs) = fields;
-                // Without a serving base station, all of it is "before".
+                // Without a serving base station, all control information is in `before`.
                 let behind = if serving_bs.is_some() { behind } else { Vec::new() };
                 RouteUpdate {
                     mobile: Ipv4Addr::from_bits(mobile),
@@ -638,15 +644,15 @@ mod tests {
         )
     }
 
-    /// Whether a node with `key` accepts the datagram.
+    /// Returns whether a node with `key` accepts the datagram.
     fn believed(packet: &[u8], key: &Key) -> bool {
         Header::parse(packet)
             .and_then(|(ip, icmp)| RouteUpdate::parse(&ip, icmp))
             .is_ok_and(|update| update.verify(key))
     }
 
-    /// Whether the digest does not cover a bit: of DSCP and ECN, identification, DF, time to live, or the two
-    /// checksums, which are recomputed here anyway. The IP header has 20 bytes.
+    /// Returns whether the digest does not cover a bit. Such bits are in DSCP and ECN, identification, DF, time to
+    /// live, and the two checksums, which the test recomputes. The IP header has 20 bytes.
     fn is_free(bit: usize) -> bool {
         matches!(bit / 8, 1 | 4 | 5 | 8 | 10 | 11 | 22 | 23) || bit == 6 * 8 + 6
     }

@@ -1,4 +1,4 @@
-//! The mobile host; it is always active in this version.
+//! The role of a mobile host. The host is always active: paging is not implemented.
 //!
 //! ```text
 //!              hard                                          semisoft
@@ -8,8 +8,8 @@
 //!                       └─ out of range ─> Lost ── strongest station heard ──> Tuning
 //! ```
 //!
-//! The last handoff order replaces one that is under way. A radio that lost its cell, or could not join the cell that
-//! it was tuned to, receives and sends nothing. The host then tunes to the strongest station that it hears.
+//! A handoff order replaces a handoff that is under way. A radio that lost its cell, or could not join the cell that it
+//! was tuned to, receives and sends nothing. The host then tunes to the strongest station that it hears.
 
 use crate::config::{Kind, MobileConfig, Move, Station};
 use crate::message::ICMP_TYPE;
@@ -30,11 +30,11 @@ use wire::{Cell, Duration, Iface, Instant, Malformed, Packet, PacketId, WallTime
 pub mod mark {
     /// The radio lost its cell; fields `at` and `why`.
     pub const LINK_LOST: &str = "link_lost";
-    /// A route-update with S=0 was sent; fields `to`, and `why`: `handoff`, `repeat`, `timer`, `reauth`, `abort`,
-    /// `clock`, `request` or `too_big`. Those by `timer` are optional when runs are compared: whether one is sent just
+    /// A route-update with S=0 was sent. Fields: `to`; `why`: `handoff`, `repeat`, `timer`, `reauth`, `abort`, `clock`,
+    /// `request` or `too_big`. Marks with `timer` are optional when runs are compared: whether the timer expires just
     /// before a handoff may depend on microseconds.
     pub const ROUTE_UPDATE_SENT: &str = "route_update_sent";
-    /// A route-update with S=1 was sent for the new base station.
+    /// A route-update with S=1 was sent for the new base station; field `to`.
     pub const SEMISOFT_SENT: &str = "semisoft_sent";
 }
 
@@ -42,21 +42,21 @@ pub mod mark {
 pub mod reason {
     use wire::Reason;
 
-    /// A packet of this host beyond the `tuning_queue` that it keeps while it retunes.
+    /// A packet of this host that did not fit in the `tuning_queue`, where packets wait while the radio is tuned.
     pub const TUNING_QUEUE_FULL: Reason = Reason("tuning_queue_full");
-    /// An update-request of another network.
+    /// An update-request whose source is not the gateway of the configuration.
     pub const WRONG_GATEWAY: Reason = crate::station::reason::WRONG_GATEWAY;
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Timer {
-    /// The next handoff of the configuration.
+    /// The time of the next handoff in the configuration.
     Move,
-    /// The semisoft-delay has ended; or a lost radio that reports no signals is tuned again.
+    /// The end of the semisoft-delay. In the state Lost, the time to tune a radio that reports no signals.
     Retune,
-    /// Repeat the route-update.
+    /// The time to repeat the route-update.
     Repeat,
-    /// Only data have refreshed the mapping for the route-reauth-time: send a route-update.
+    /// The time for a route-update, because only data have refreshed the mapping for the route-reauth-time.
     Reauth,
 }
 
@@ -67,7 +67,7 @@ impl TimerName for Timer {
     }
 }
 
-/// The index of a station in the configuration. A cell's number has 16 bits, and a simulation may have a million hosts.
+/// The index of a station in the configuration. It has only 16 bits, because a simulation may have a million hosts.
 type StationIndex = u16;
 
 /// The state of the attachment.
@@ -80,7 +80,7 @@ enum State {
         at: StationIndex,
         to: StationIndex,
     },
-    /// The radio is being tuned to `to`. If it does not support that cell, it stays with `from`.
+    /// The radio is being tuned to `to`. If it does not support that cell, it stays in the cell of `from`.
     Tuning {
         from: Option<StationIndex>,
         to: StationIndex,
@@ -91,7 +91,7 @@ enum State {
     },
 }
 
-/// The shortest time between two answers to update-requests (ours), which are not authenticated.
+/// The shortest time between two answers to update-requests, which are not authenticated.
 const ANSWERS: Duration = Duration::from_millis(200);
 
 /// How long a radio that reports no signals stays lost before it is tuned again.
@@ -110,13 +110,13 @@ pub struct Mobile {
     clocks: Clocks,
     repeats: Repeats,
     signals: Signals,
-    /// The station where it was attached last.
+    /// The station where the host was attached last.
     home: StationIndex,
     /// The last station that was tried in turn, while the radio reports no signals.
     sought: StationIndex,
-    /// The handoff under way, or the last one, was ordered, and so is marked already.
+    /// Whether the last handoff, or the one under way, was ordered. An ordered handoff is marked when it is ordered.
     ordered: bool,
-    /// This host's own packets that wait for the radio.
+    /// This host's own packets that wait for the radio, the oldest first.
     waiting: Vec<Packet>,
     next_move: u16,
     updates: u64,
@@ -147,7 +147,8 @@ impl Mobile {
         })
     }
 
-    /// Starts at the station of the last configured handoff that is due: after a restart, the host is there.
+    /// Tunes to the station of the last configured handoff that is due, or to the first station. So a host that
+    /// restarts is where it was.
     fn start(&mut self, now: Instant, wall: WallTime, out: &mut Outbox) {
         self.clocks.start(wall);
         let past = self.config.moves.iter().take_while(|step| Instant::ZERO + step.at < now).count();
@@ -161,9 +162,9 @@ impl Mobile {
 
     // --- handoff ---------------------------------------------------------------------------------------------------
 
-    /// Begins a handoff, in place of one that is under way. Returns its kind: without a station, only a hard handoff is
-    /// possible. A hard order to the goal of a semisoft handoff ends the semisoft-delay at once. It is an error if `to`
-    /// is unknown, or if the host is there or on the way there already.
+    /// Begins a handoff, in place of one that is under way. Returns the kind of the handoff: without a station, only a
+    /// hard handoff is possible. A hard order to the goal of a semisoft handoff ends the semisoft-delay at once. It is
+    /// an error if `to` is unknown, or if the host is already there or on the way there.
     fn hand_off(&mut self, now: Instant, to: &str, kind: Kind, out: &mut Outbox) -> Result<Kind, String> {
         let named = self.config.stations.iter().position(|station| station.name == to);
         let Some(index) = named.map(|index| index as StationIndex) else {
@@ -194,7 +195,8 @@ impl Mobile {
             State::Attached { at } | State::Semisoft { at, .. } => (Some(at), kind),
             State::Tuning { .. } | State::Lost { .. } => (None, Kind::Hard),
         };
-        // A route-update on the old path confirms it (5.2), unless the radio leaves it at once.
+        // A route-update on the old path ends the aborted semisoft handoff, unless the radio leaves the old path at
+        // once.
         if let (State::Semisoft { at, .. }, Kind::Semisoft) = (self.state, kind) {
             self.announce(now, at, "abort", out);
         }
@@ -207,7 +209,7 @@ impl Mobile {
         Ok(kind)
     }
 
-    /// Marks that a handoff under way is aborted because one to `by` was ordered.
+    /// Marks that the handoff under way is aborted, because a handoff to `by` was ordered.
     fn abort(&self, by: &str, out: &mut Outbox) {
         if let State::Semisoft { to, .. } | State::Tuning { to, .. } = self.state {
             let aborted = Mark::new("mobile", HANDOFF_ABORTED).with("to", self.name_of(to));
@@ -231,7 +233,8 @@ impl Mobile {
         self.state = State::Semisoft { at, to };
         self.stop_updates();
         self.timers.set(Timer::Retune, now + self.config.semisoft_delay);
-        // An S=0 through the old station would cancel the semisoft handoff, so no timer sends one until it is done.
+        // A route-update with S=0 through the old station would cancel the semisoft handoff. So no timer sends one
+        // until the handoff is done.
         self.route_by(at, Lifetime::Permanent, out);
     }
 
@@ -242,7 +245,7 @@ impl Mobile {
         }
     }
 
-    /// Enters a state without a station: the host's own packets are queued.
+    /// Enters a state without a station. The host's own packets are queued from then on.
     fn leave(&mut self, state: State, out: &mut Outbox) {
         if matches!(self.state, State::Attached { .. } | State::Semisoft { .. }) {
             Self::hold_packets(out);
@@ -275,7 +278,7 @@ impl Mobile {
             {
                 self.attached(now, to, out);
             }
-            // The link came back without a request.
+            // The radio joined a cell without a request.
             (Link::Up { cell: Some(cell), .. }, State::Lost { .. }) => {
                 if let Some(at) = self.station_of(cell) {
                     self.attached(now, at, out);
@@ -295,7 +298,7 @@ impl Mobile {
                 self.ordered = false;
                 self.lost(now, at, out);
             }
-            // The new path is set up, so the host continues to it.
+            // The new path is already set up, so the host tunes to the new station.
             (Link::Down(why), State::Semisoft { at, to }) => {
                 self.mark_lost(at, why, out);
                 self.signals.forget(at);
@@ -308,16 +311,16 @@ impl Mobile {
         out.mark(Mark::new("mobile", mark::LINK_LOST).with("at", self.name_of(at)).with("why", why));
     }
 
-    /// Handles a radio that lost its cell or could not join the cell of `tried`.
+    /// Handles a radio that lost the cell of `tried`, or could not join it.
     fn lost(&mut self, now: Instant, tried: StationIndex, out: &mut Outbox) {
         self.signals.forget(tried);
         self.leave(State::Lost { tried }, out);
         self.seek(now, out);
     }
 
-    /// Tunes to the strongest station that is heard. If none is, the host waits until one is heard. A radio that
-    /// reports no signals is tuned to the last station; if that was tried, to the station after it in the
-    /// configuration.
+    /// Tunes to the strongest station that is heard. If no station is heard, the host waits until one is. A radio that
+    /// reports no signals is tuned to the station where the host was attached last. If that was tried, the next station
+    /// in turn is tried after 1 s.
     fn seek(&mut self, now: Instant, out: &mut Outbox) {
         let State::Lost { tried } = self.state else { return };
         match self.signals.strongest(now) {
@@ -328,7 +331,8 @@ impl Mobile {
         }
     }
 
-    /// The next station to try in turn. The one that the host came from is tried after each of them anyway.
+    /// Returns the next station to try in turn. The station where the host was attached last is left out, because it is
+    /// tried after each of the others.
     fn next_sought(&self) -> StationIndex {
         let stations = self.config.stations.len().max(1);
         let after = |place: StationIndex| ((usize::from(place) + 1) % stations) as StationIndex;
@@ -336,7 +340,7 @@ impl Mobile {
         if next == self.home { after(next) } else { next }
     }
 
-    /// Tunes to a station without an order. The handoff is marked, unless it follows a failed handoff that was ordered.
+    /// Tunes to a station without an order. The handoff is marked, unless it follows an ordered handoff that failed.
     fn find(&mut self, to: StationIndex, out: &mut Outbox) {
         if !self.ordered {
             self.mark_handoff(to, Kind::Hard, out);
@@ -344,7 +348,8 @@ impl Mobile {
         self.tune(None, to, out);
     }
 
-    /// Sends the route-update first, then the queued packets: data from a host without a mapping would be dropped.
+    /// Sends the route-update first, then the queued packets, because data from a host without a mapping would be
+    /// dropped.
     fn attached(&mut self, now: Instant, at: StationIndex, out: &mut Outbox) {
         self.state = State::Attached { at };
         self.timers.stop(Timer::Retune);
@@ -356,7 +361,8 @@ impl Mobile {
         }
     }
 
-    /// Handles an update-request. It is ignored during a semisoft handoff, which an S=0 would cancel.
+    /// Handles an update-request. Only an attached host answers, because a route-update with S=0 would cancel a
+    /// semisoft handoff.
     fn requested(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let iface = rx.iface;
         match UpdateRequest::parse(&rx.header, rx.payload(&packet)) {
@@ -375,7 +381,7 @@ impl Mobile {
 
     /// Handles an ICMP error about a packet that is too big for the access network. Such data do not reach the gateway,
     /// so they do not refresh the mappings there. Route-updates are then sent as often as without data. Forged errors
-    /// cause no more than one in that time. An error about another host's packet is ignored.
+    /// cause at most one route-update per `route_update_time`. An error about another host's packet is ignored.
     fn not_carried(&mut self, now: Instant, icmp: &[u8], out: &mut Outbox) {
         let too_big = || -> Result<bool, Malformed> {
             let quote = Quote::of(&icmp::Message::parse(icmp)?)?;
@@ -400,7 +406,7 @@ impl Mobile {
         self.set_next_repeat(next);
     }
 
-    /// Sends a route-update and restarts the timers of the next.
+    /// Sends a route-update, and restarts the timers after which the next one is sent.
     fn announce(&mut self, now: Instant, at: StationIndex, why: &'static str, out: &mut Outbox) {
         for packet in self.route_updates(now, at, false) {
             self.updates += 1;
@@ -428,8 +434,8 @@ impl Mobile {
         }
     }
 
-    /// Routes this host's own packets by a station. A watched route reports when none was sent for the
-    /// route-update-time.
+    /// Routes this host's own packets to a station. With [`Lifetime::ReportIdle`], the role is notified if no packet
+    /// was sent for the route-update-time.
     fn route_by(&self, at: StationIndex, lifetime: Lifetime, out: &mut Outbox) {
         if let Some(station) = self.config.stations.get(usize::from(at)) {
             let action = Action::Forward(Hop::mac(self.radio, station.mac));
@@ -437,7 +443,7 @@ impl Mobile {
         }
     }
 
-    // --- time ------------------------------------------------------------------------------------------------------
+    // --- timers ----------------------------------------------------------------------------------------------------
 
     fn timeout(&mut self, now: Instant, out: &mut Outbox) {
         while let Some(timer) = self.timers.pop(now) {
@@ -483,7 +489,7 @@ impl Mobile {
 
     // --- commands --------------------------------------------------------------------------------------------------
 
-    /// `handoff {to, kind}`; `kind` is `hard` by default. The answer contains the kind that is used.
+    /// Executes `handoff {to, kind}`; `kind` is `hard` by default. The answer contains the kind that is used.
     fn command(&mut self, now: Instant, command: &Command, out: &mut Outbox) -> Result<Value, String> {
         let to = command.args.get("to").and_then(Value::as_text);
         let to = to.ok_or_else(|| format!("`to` is missing; allowed: {}", self.station_names()))?;
@@ -515,7 +521,7 @@ impl Mobile {
     }
 }
 
-/// Update-requests, and ICMP errors about this host's data.
+/// The packets that the role gets: update-requests, and ICMP errors about this host's data.
 const LISTENS: [Listen; 4] = [
     Listen::Local(Proto::Icmp(ICMP_TYPE)),
     Listen::IcmpAbout(Proto::Ip(ipv4::UDP)),

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use wire::Instant;
 
-/// The maximum number of keys in one second. The oldest is removed for a new one, and its count starts again at 0. So
-/// no limit holds during a flood of more keys; in return, a flood does not limit a key that is new.
+/// The maximum number of keys in one second. A new key replaces the oldest, whose count starts again at 0. So during a
+/// flood of more keys, no count is reliable. In return, a flood of other keys does not limit a new key.
 const KEYS: usize = 1024;
 
 /// The number of occurrences of each key in this second.
@@ -28,7 +28,7 @@ impl<K: Ord + Copy> PerSecond<K> {
         self.counts.get(key).filter(|_| current).copied().unwrap_or_default()
     }
 
-    /// Adds one occurrence of this key.
+    /// Adds one occurrence of `key`.
     pub(crate) fn add(&mut self, now: Instant, key: K) {
         if self.second != second(now) {
             self.second = second(now);
@@ -48,7 +48,7 @@ impl<K: Ord + Copy> PerSecond<K> {
         self.counts.insert(key, 1);
     }
 
-    /// Adds an occurrence of this key if it is the first in this second, and returns whether it was.
+    /// Adds an occurrence of `key` if it is the first in this second. Returns whether it was the first.
     pub(crate) fn first(&mut self, now: Instant, key: K) -> bool {
         let is_first = self.count(now, &key) == 0;
         if is_first {

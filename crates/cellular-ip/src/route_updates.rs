@@ -1,4 +1,4 @@
-//! The route-updates of a mobile host: when they are repeated, and from which clock their timestamps are.
+//! The route-updates of a mobile host: when they are repeated, and which clocks give their timestamps.
 
 use crate::config::{MobileConfig, Station};
 use crate::message::{Authentication, RouteUpdate, Skipped};
@@ -6,12 +6,13 @@ use node::Rng;
 use std::num::NonZeroU64;
 use wire::{Duration, Instant, Packet, WallTime, ntp_distance};
 
-/// The maximum difference between two clocks that count as the same, in nanoseconds: far below any replay window.
+/// Two clocks count as the same if they differ by at most this number of nanoseconds. It is far below any replay
+/// window.
 const SAME_CLOCK: i64 = 1_000_000_000;
-/// Former clocks that are remembered at a time (ours). When there are more, the oldest is forgotten.
+/// The maximum number of former clocks that are remembered. When there are more, the oldest is forgotten.
 const FORMER_CLOCKS: usize = 8;
-/// How long a former clock is remembered (ours). A node accepts no timestamp that is further ahead than its
-/// `replay_window` (5 s by default). With a `replay_window` of more than this, a host can still be locked out.
+/// How long a former clock is remembered. A node accepts no timestamp that is further ahead than its `replay_window` (5
+/// s by default). If a `replay_window` is longer than this lifetime, a host can still be locked out.
 const FORMER_CLOCK_LIFETIME: Duration = Duration::from_mins(1);
 
 /// The configured repetitions of one route-update.
@@ -22,13 +23,14 @@ pub(crate) struct Repeats {
 }
 
 impl Repeats {
-    /// Starts the repetitions of a route-update that was sent; returns when the first is due.
+    /// Starts the repetitions of a route-update that was sent. Returns when the first is due; `None` if none is
+    /// configured.
     pub(crate) fn begin(&mut self, now: Instant, configured: &[Duration]) -> Option<Instant> {
         *self = Self { since: now, sent: 0 };
         self.next(configured)
     }
 
-    /// Counts a repetition that was sent; returns when the next is due.
+    /// Counts a repetition that was sent. Returns when the next is due; `None` after the last.
     pub(crate) fn repeated(&mut self, configured: &[Duration]) -> Option<Instant> {
         self.sent += 1;
         self.next(configured)
@@ -60,14 +62,15 @@ struct Clock {
 }
 
 impl Clock {
-    /// Makes the next timestamp. Strictly increasing; the bits that nanoseconds leave unused are random (draft 3.3.2).
+    /// Makes the next timestamp. Timestamps increase strictly. The two lowest bits, which nanoseconds leave unused, are
+    /// random (draft, section 3.3.2).
     fn stamp(&mut self, now: Instant, rng: &mut Rng) {
         let fresh = self.wall.plus(now.since(Instant::ZERO)).to_ntp() & !3 | rng.draw() & 3;
         let next = self.last.wrapping_add(1);
         self.last = if ntp_distance(fresh, next) >= 0 || self.last == 0 { fresh } else { next };
     }
 
-    /// Returns the last timestamp, and the first one of this attachment.
+    /// Returns the last timestamp, and the first one of the present attachment.
     fn last_and_first(&self) -> (u64, Option<u64>) {
         (self.last, self.since.map(NonZeroU64::get))
     }
@@ -84,8 +87,8 @@ impl Clock {
 /// The host's clock, and the clocks that it had before the clock was set.
 ///
 /// Nodes refuse a timestamp that is too far from their own time. A clock that is set may have become right or wrong,
-/// and the host cannot know which. So it sends a copy of each route-update for both clocks; the nodes accept the one
-/// that is right.
+/// and the host cannot know which. So it sends a copy of each route-update for the former clock and for the present
+/// one. Nodes accept the copy of the clock that is right.
 ///
 /// Nodes also refuse a timestamp below the last accepted one. If a clock is set forward and back, its time is below the
 /// timestamps that were signed meanwhile, which nodes may have accepted. So the host also continues from those
@@ -98,12 +101,12 @@ pub(crate) struct Clocks {
     rng: Rng,
 }
 
-/// The clocks that a host had before.
+/// The clocks that a host had before its present clock.
 #[derive(Debug, Default)]
 struct Before {
-    /// The first former clock, until the host returns to it.
+    /// The first former clock, until the host returns to it; otherwise `None`.
     former: Option<Clock>,
-    /// Later former clocks that have signed, each with the time when it is forgotten; the oldest first.
+    /// Later former clocks that have signed, the oldest first. With each is the time when it is forgotten.
     left: Vec<(Clock, Instant)>,
 }
 
@@ -118,8 +121,8 @@ impl Before {
         self.left.push((clock, now + FORMER_CLOCK_LIFETIME));
     }
 
-    /// Returns the latest former clock that shows this time. It stays in the list: nodes may have accepted what it
-    /// signed, and it may soon be too far ahead again.
+    /// Returns the latest former clock that shows this time. The clock stays in the list, because nodes may have
+    /// accepted what it signed, and because it may soon be too far ahead again.
     fn returned(&self, wall: WallTime) -> Option<Clock> {
         let same = |(clock, _): &&(Clock, Instant)| clock.is_as(wall);
         self.left.iter().rfind(same).map(|(clock, _)| *clock)
@@ -159,8 +162,8 @@ impl Clocks {
         true
     }
 
-    /// Returns the timestamps of one route-update, each for a separate copy. With each is the timestamp by the same
-    /// clock at which the host attached, if there is one.
+    /// Returns the timestamps of one route-update, each for a separate copy. With each is the timestamp at which the
+    /// host attached, by the same clock, if there is one.
     pub(crate) fn stamps(&mut self, now: Instant) -> Vec<(u64, Option<u64>)> {
         let mut stamps = Vec::with_capacity(1);
         let former = self.before.as_mut().and_then(|before| before.former.as_mut());
@@ -169,13 +172,13 @@ impl Clocks {
             stamps.push(clock.last_and_first());
         }
         let Some(before) = &mut self.before else { return stamps };
-        // Timestamps that all clocks have passed are forgotten.
+        // A former clock is forgotten when all timestamps above have passed its last one.
         let is_ahead = |last: u64| stamps.iter().any(|(stamp, _)| ntp_distance(last, *stamp) >= 0);
         before.left.retain(|(clock, until)| now < *until && is_ahead(clock.last));
         for (clock, _) in &mut before.left {
             clock.last = clock.last.wrapping_add(1);
-            // A clock that returned continues from the same timestamp. Nodes would refuse a second copy with it as a
-            // replay.
+            // A clock to which the host returned continues from the same timestamp as its entry in the list. Nodes
+            // would refuse a second copy with this timestamp as a replay.
             if stamps.iter().all(|(stamp, _)| *stamp != clock.last) {
                 stamps.push(clock.last_and_first());
             }
@@ -183,7 +186,7 @@ impl Clocks {
         stamps
     }
 
-    /// Starts an attachment with the last timestamps.
+    /// Notes that the last timestamps were those with which the host attached.
     pub(crate) fn attached(&mut self) {
         self.clock.attached();
         let Some(before) = &mut self.before else { return };
@@ -195,8 +198,8 @@ impl Clocks {
     }
 }
 
-/// Returns a signed route-update for a base station. A semisoft one contains `since`, the timestamp of the route-update
-/// with which the host attached to the old base station.
+/// Returns a signed route-update for a base station. If it is semisoft, it contains `since`: the timestamp of the
+/// route-update with which the host attached to the old base station.
 pub(crate) fn signed(
     config: &MobileConfig,
     station: &Station,
@@ -223,10 +226,10 @@ mod tests {
     use auth::ReplayWindow;
     use std::collections::BTreeSet;
 
-    /// 2000-01-01 00:00 UTC.
+    /// The right time at the start of a test: 2000-01-01 00:00 UTC.
     const RIGHT: WallTime = WallTime(946_684_800_000_000_000);
 
-    /// A clock that is `ms` milliseconds ahead of the right one.
+    /// Returns a clock that is `ms` milliseconds ahead of the right one.
     fn ahead(ms: i64) -> WallTime {
         WallTime(RIGHT.0 + ms * 1_000_000)
     }
@@ -257,7 +260,8 @@ mod tests {
         }
     }
 
-    /// The steps are a little less than the nodes' window, so that timestamps between them were accepted.
+    /// If a clock is set forward and back, a node still accepts route-updates. The steps are a little less than the
+    /// node's window, so that it has accepted timestamps of the clock that was ahead.
     #[test]
     fn two_steps_that_cancel_each_other_lock_no_host_out() {
         for step in [4000, 4900] {
@@ -274,7 +278,7 @@ mod tests {
         }
     }
 
-    /// The first clock is right, but the host cannot know it.
+    /// A node always accepts one copy of a route-update. The first clock is right, but the host cannot know that.
     #[test]
     fn whatever_steps_a_clock_makes_one_of_its_timestamps_is_accepted() {
         for seed in 0..300 {
@@ -291,8 +295,8 @@ mod tests {
         }
     }
 
-    /// The clock is set back to a value just before the one that it was left at. It and its remembered copy would then
-    /// continue from the same timestamp.
+    /// The clock is set back to a value just before the one at which it was left. Then the clock and its entry in the
+    /// list would continue from the same timestamp.
     #[test]
     fn a_clock_that_returned_is_in_no_second_copy() {
         let mut clocks = clocks(1);
@@ -309,7 +313,7 @@ mod tests {
     }
 
     /// A clock jumps ahead, back, and ahead again. Nodes refuse its new timestamps, which are too far in the future.
-    /// They accept those that continue from its former timestamps.
+    /// They accept timestamps that continue from those that it signed before.
     #[test]
     fn a_clock_that_returned_goes_on_from_its_former_timestamps_too() {
         let (mut clocks, mut node) = (clocks(1), Node::default());

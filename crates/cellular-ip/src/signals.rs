@@ -6,8 +6,8 @@ use wire::{Duration, Instant};
 /// The age at which a sample is out of date: radios report every 100 ms.
 const FORGETS: Duration = Duration::from_millis(250);
 
-/// The newest sample of each base station, by its index in the configuration: the strength in dBm and the time. Most
-/// radios of a large simulation report none.
+/// The newest sample of each base station: the strength in dBm and the time. The key is the station's index in the
+/// configuration. Most radios of a large simulation report no samples.
 #[expect(clippy::box_collection, reason = "a map has three words, and each of a million hosts has one")]
 #[derive(Debug, Default)]
 pub(crate) struct Signals(Option<Box<BTreeMap<u16, (i16, Instant)>>>);
@@ -24,13 +24,14 @@ impl Signals {
         }
     }
 
-    /// Returns the station with the strongest recent sample; of equal ones, the first of the configuration.
+    /// Returns the station with the strongest recent sample; of equal ones, the first in the configuration. Returns
+    /// `None` if there is no recent sample.
     pub(crate) fn strongest(&self, now: Instant) -> Option<u16> {
         let in_reach = self.0.as_ref()?.iter().rev().filter(|(_, (_, at))| now.since(*at) <= FORGETS);
         in_reach.max_by_key(|(_, (strength, _))| *strength).map(|(station, _)| *station)
     }
 
-    /// Returns whether this radio reports signals.
+    /// Returns whether the radio has ever reported a signal.
     pub(crate) const fn are_reported(&self) -> bool {
         self.0.is_some()
     }

@@ -28,19 +28,21 @@ use wire::{
 pub mod mark {
     /// A host is mapped to another neighbor than before, or for the first time.
     pub const MAPPING_CHANGED: &str = "mapping_changed";
-    /// From now on packets to that host take the new path.
+    /// From now on, packets to the host take the new path.
     pub const PATH_SWITCHED: &str = "path_switched";
     /// A host has two mappings: this node is the crossover of a semisoft handoff.
     pub const SEMISOFT_BEGUN: &str = "semisoft_begun";
-    /// The old path was confirmed by a route-update; the new one is removed.
+    /// A semisoft handoff was cancelled: a route-update confirmed the old path, and the new path is removed.
     pub const SEMISOFT_CANCELLED: &str = "semisoft_cancelled";
-    /// A mapping ended: no packet came from the host for the route-timeout, or no route-update has confirmed it.
+    /// A mapping ended: no packet came from the host for the route-timeout, or no route-update has confirmed the
+    /// mapping for too long.
     pub const MAPPING_EXPIRED: &str = "mapping_expired";
     /// The delay devices together hold `delay_pool` packets; at most one mark a second.
     pub const POOL_EXHAUSTED: &str = "delay_pool_exhausted";
     /// A route-update of `host` from `neighbor` has a wrong digest, possibly by tampering; at most one mark a second.
     pub const POSSIBLE_TAMPERING: &str = "possible_tampering";
-    /// A host was asked for a route-update, and `why`; at most one mark a second for each host.
+    /// A host was asked for a route-update, with the reason in the field `why`. At most one mark a second for each
+    /// host.
     pub const UPDATE_REQUESTED: &str = "update_requested";
     /// No route-update has confirmed a mapping for three times the route-reauth-time: data no longer refresh it.
     pub const MAPPING_UNCONFIRMED: &str = "mapping_unconfirmed";
@@ -58,19 +60,19 @@ pub mod reason {
     pub const UPLINK_MISMATCH: Reason = Reason("uplink_mismatch");
     /// A control packet from the uplink that is not an update-request.
     pub const WRONG_DIRECTION: Reason = Reason("wrong_direction");
-    /// A control packet for another gateway than ours.
+    /// A control packet to another gateway than that of the configuration.
     pub const WRONG_GATEWAY: Reason = Reason("wrong_gateway");
-    /// A source address that no mobile host can have.
+    /// A control packet whose source address no mobile host can have.
     pub const BAD_SOURCE: Reason = Reason("bad_source");
-    /// A control packet that is signed under a network key of another generation.
+    /// A control packet that is signed under another generation of the network key.
     pub const KEY_GENERATION: Reason = Reason("unknown_key_generation");
-    /// A route-update that was sent to another base station, or names none.
+    /// A route-update by radio that was sent to another base station, or names none.
     pub const SERVING_BS: Reason = Reason("wrong_serving_bs");
     /// A route-update from a neighbor that has sent too many wrong digests in this second.
     pub const AUTH_LIMIT: Reason = Reason("auth_limit");
     /// A route-update with a wrong digest, possibly by tampering.
     pub const BAD_AUTH: Reason = Reason("bad_auth");
-    /// A route-update of a host without a mapping, while the cache is full.
+    /// A route-update of a host without a mapping, while the route cache is full.
     pub const CACHE_FULL: Reason = Reason("cache_full");
     /// A copy for the new path of a semisoft handoff that was cancelled or expired.
     pub const SEMISOFT_ENDED: Reason = Reason("semisoft_ended");
@@ -81,20 +83,20 @@ const UP: Class = Class(16);
 /// The class of packets to mobile hosts.
 const DOWN: Class = Class(17);
 
-/// What is due for a host's entry.
+/// The timers of a host's cache entry.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Due {
     /// The old path of a semisoft handoff ends.
     Primary,
-    /// The new path ends.
+    /// The new path of a semisoft handoff ends.
     Secondary,
     /// A packet must leave the delay device.
     Hold,
-    /// The host's last timestamp is removed: earlier messages are now outside the replay window.
+    /// The host's last timestamp is removed, because earlier messages are now outside the replay window.
     Forget,
 }
 
-/// A node of the access network.
+/// The role of a node of the access network: a base station, or the node part of a gateway.
 #[derive(Debug)]
 pub struct Station {
     config: StationConfig,
@@ -104,11 +106,11 @@ pub struct Station {
     admission: Admission,
     cache: RouteCache,
     expiry: Expiry<(Ipv4Addr, Due)>,
-    /// Number of packets in all delay devices.
+    /// The number of packets in all delay devices of this node.
     pooled: usize,
-    /// When to look next for mappings that no route-update has confirmed; [`Instant::NEVER`] without mappings.
+    /// When to search next for mappings that no route-update has confirmed; [`Instant::NEVER`] without mappings.
     sweep: Instant,
-    /// The marks of this second, of those that are limited.
+    /// The marks of this second whose number is limited.
     marked: PerSecond<&'static str>,
     /// Hosts that were asked for a route-update in this second.
     asked: PerSecond<Ipv4Addr>,
@@ -150,7 +152,8 @@ impl Station {
         })
     }
 
-    /// Handles one input. Returns a route-update that was accepted: the caller sends it up or consumes it.
+    /// Handles one input. Returns a route-update that was accepted, with its interface. The caller sends it up or
+    /// consumes it.
     pub(crate) fn take(
         &mut self,
         now: Instant,
@@ -178,7 +181,7 @@ impl Station {
         None
     }
 
-    /// Sends a packet towards the gateway.
+    /// Sends a packet that arrived by `iface` towards the gateway.
     pub(crate) fn send_up(&mut self, iface: Iface, packet: Packet, out: &mut Outbox) {
         self.send(self.uplink, iface, packet, out);
     }
@@ -200,7 +203,8 @@ impl Station {
         }
         let up = Action::Forward(Hop::mac(self.uplink.iface, self.uplink.mac));
         out.route(RouteKey::all(UP), Route { action: up, lifetime: Lifetime::Permanent });
-        // This node's own ICMP errors: their destinations are beyond the gateway, or are reached from there.
+        // This node's own ICMP errors are sent up: their destinations are beyond the gateway, or are reached from the
+        // gateway.
         out.route(RouteKey::all(Class::HOST), Route { action: up, lifetime: Lifetime::Permanent });
         out.route(
             RouteKey::all(DOWN),
@@ -240,8 +244,8 @@ impl Station {
         }
     }
 
-    /// Forwards an update-request, the only control packet that may come from the uplink. It takes the path of data to
-    /// the host, but is never delayed.
+    /// Forwards an update-request, the only control packet that may come from the uplink. The request takes the path of
+    /// data to the host, but is never delayed.
     fn control_from_above(&mut self, rx: &Rx, packet: Packet, out: &mut Outbox) {
         let (iface, icmp) = (rx.iface, rx.payload(&packet));
         if control_code(&rx.header, icmp) != Some(UPDATE_REQUEST) {
@@ -266,8 +270,8 @@ impl Station {
 
     fn update(&mut self, now: Instant, from: Leg, update: &RouteUpdate, out: &mut Outbox) {
         let host = update.mobile;
-        // If the mapping is older than the host's present attachment, it is of a path that the host has left. Then this
-        // node is not the crossover.
+        // If the mapping is older than the host's present attachment, the mapping is of a path that the host has left.
+        // Then this node is not the crossover.
         let known = self.cache.hosts.get(&host).map(|entry| entry.last_timestamp);
         let stale =
             known.zip(update.attached_since()).is_some_and(|(last, since)| ntp_distance(last, since) < 0);
@@ -304,12 +308,12 @@ impl Station {
         }
     }
 
-    /// Handles an S=1 from another neighbor than the mapped one: this node is the crossover.
+    /// Handles a route-update with S=1 from another neighbor than the mapped one: this node is the crossover.
     fn begin_semisoft(&mut self, now: Instant, host: Ipv4Addr, old: Leg, new: Leg, out: &mut Outbox) {
         let ends = now + self.config.route_timeout;
         let two = Semisoft {
             primary: Some(old),
-            // Only the table knows the age of the mapping. So the old path may last longer than its timeout, never
+            // Only the table knows the age of the mapping. So the old path may last longer than its time-out, but never
             // shorter.
             primary_ends: ends,
             secondary: new,
@@ -325,7 +329,7 @@ impl Station {
         self.keep(host, two);
     }
 
-    /// Handles an S=1 while the host has two mappings.
+    /// Handles a route-update with S=1 while the host has two mappings.
     fn continue_semisoft(
         &mut self,
         now: Instant,
@@ -339,7 +343,7 @@ impl Station {
             two.primary_ends = ends;
         } else {
             if from != two.secondary {
-                // A host has at most two mappings: the third neighbor replaces the second.
+                // A host has at most two mappings, so a third neighbor replaces the second.
                 self.discard_all(&mut two, out);
                 two.secondary = from;
                 two.delayed = true;
@@ -349,7 +353,7 @@ impl Station {
         self.keep(host, two);
     }
 
-    /// Handles an S=0 while the host has two mappings: one remains.
+    /// Handles a route-update with S=0 while the host has two mappings: one remains.
     fn end_semisoft(&mut self, host: Ipv4Addr, mut two: Semisoft, from: Leg, out: &mut Outbox) {
         if from == two.secondary {
             self.map(host, from, true, out);
@@ -407,8 +411,8 @@ impl Station {
         }
     }
 
-    /// Handles data that failed the table's check of their source: the host has no mapping, two, or one to another
-    /// neighbor.
+    /// Handles data whose source failed the table's check: the host has no mapping, two mappings, or a mapping to
+    /// another neighbor.
     fn uplink(&mut self, now: Instant, rx: &Rx, packet: Packet, out: &mut Outbox) {
         let (iface, host) = (rx.iface, rx.header.src);
         let from = Leg { iface, mac: packet.link.src };
@@ -444,8 +448,8 @@ impl Station {
         }
     }
 
-    /// Returns whether this is an ICMP error that a node below has sent from the gateway's address. Mobile hosts have
-    /// no wired interface.
+    /// Returns whether this is an ICMP error that a node below has sent from the gateway's address. Such an error
+    /// arrives by wire, and mobile hosts have no wired interface.
     fn is_error_of_a_node(&self, iface: Iface, header: &Header, payload: &[u8]) -> bool {
         let wired = self.radio != Some(iface);
         let error =
@@ -453,7 +457,7 @@ impl Station {
         wired && error && header.src == self.config.gateway
     }
 
-    /// Sends a host an update-request, at most one a second.
+    /// Sends a host an update-request, at most one a second for each host.
     fn ask(&mut self, now: Instant, host: Ipv4Addr, to: Leg, why: update_request::Why, out: &mut Outbox) {
         if !plausible(host, &self.config) || !self.asked.first(now, host) {
             return;
@@ -478,7 +482,7 @@ impl Station {
         }
     }
 
-    // --- time ------------------------------------------------------------------------------------------------------
+    // --- timers ----------------------------------------------------------------------------------------------------
 
     fn timeout(&mut self, now: Instant, out: &mut Outbox) {
         while let Some((host, due)) = self.expiry.pop(now) {
@@ -494,7 +498,7 @@ impl Station {
         }
     }
 
-    /// Lets mappings end that only data have refreshed for too long: another host may have sent the data.
+    /// Lets mappings end that only data have refreshed for too long, because another host may have sent the data.
     fn sweep_mappings(&mut self, now: Instant, out: &mut Outbox) {
         let (time, limit) = (self.admission.ntp(now), self.config.route_reauth_time * 3);
         let overdue = |last: u64| ntp_distance(time, last).saturating_sub(ntp_span(limit));
@@ -549,7 +553,7 @@ impl Station {
         }
     }
 
-    /// Removes the mapping of a host. Its last timestamp is kept while a replay could be in the window.
+    /// Removes the mapping of a host. The host's last timestamp is kept while a replay could be in the window.
     fn expired(&mut self, now: Instant, host: Ipv4Addr, out: &mut Outbox) {
         self.cache.bury(host);
         out.route(RouteKey::to(DOWN, host), None);
@@ -557,11 +561,11 @@ impl Station {
         for due in [Due::Primary, Due::Secondary, Due::Hold] {
             self.expiry.stop((host, due));
         }
-        // The window extends as far ahead of our clock as behind it.
+        // The replay window extends as far ahead of our clock as behind it.
         self.expiry.set((host, Due::Forget), now + self.config.replay_window * 2);
     }
 
-    // --- tools -----------------------------------------------------------------------------------------------------
+    // --- helper functions ------------------------------------------------------------------------------------------
 
     fn keep(&mut self, host: Ipv4Addr, two: Semisoft) {
         if two.primary.is_some() {
@@ -581,7 +585,7 @@ impl Station {
         }
     }
 
-    /// Drops the copies for the new path. Those for the old path were sent already.
+    /// Drops the copies for the new path. The copies for the old path were sent already.
     fn discard_all(&mut self, two: &mut Semisoft, out: &mut Outbox) {
         let packets = two.device.flush();
         self.pooled -= packets.len();
@@ -590,8 +594,8 @@ impl Station {
         }
     }
 
-    /// Sends a packet that arrived by `iface` to a neighbor. It decrements the time to live, as the table's forwarding
-    /// does.
+    /// Sends a packet that arrived by `iface` to a neighbor. The time to live is decremented, as in the table's
+    /// forwarding.
     fn send(&mut self, leg: Leg, iface: Iface, mut packet: Packet, out: &mut Outbox) {
         if !ipv4::decrement_ttl(&mut packet.bytes) {
             return self.refuse(iface, packet, node::reason::TTL_EXPIRED, out);
@@ -634,7 +638,7 @@ fn source(packet: &Packet) -> String {
     ipv4::addresses(&packet.bytes).map_or_else(|| "?".to_owned(), |(source, _)| source.to_string())
 }
 
-/// Control packets of mobile hosts pass through the role, whatever gateway they are addressed to.
+/// Control packets pass through the role, whatever gateway they are addressed to.
 pub(crate) const LISTENS: [Listen; 1] = [Listen::Transit(Proto::Icmp(ICMP_TYPE), Prefix::ANY)];
 
 impl Role for Station {

@@ -1,9 +1,9 @@
 //! The update-request: a node that drops a host's data asks the host for a route-update.
 //!
-//! While a host sends data, it sends a route-update only every `route_reauth_time` (20 s by default). Without this
-//! message its data would be dropped until then, after a lost route-update or a restart of a node. The message is not
-//! authenticated: it is a hint. However many arrive, a host answers with a route-update and its repetitions
-//! (`update_repeats`) at most every 200 ms.
+//! While a host sends data, it sends a route-update only every `route_reauth_time` (20 s by default). If a route-update
+//! was lost, or a node restarted, the host's data would be dropped until then. The update-request shortens this time.
+//! The message is not authenticated, because it is only a hint. However many arrive, a host answers with a route-update
+//! and its repetitions (`update_repeats`) at most every 200 ms.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -24,7 +24,7 @@ use wire::icmp::Message;
 use wire::ipv4::{self, Header};
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// The ICMP code of an update-request (ours).
+/// The ICMP code of an update-request. The message is Wayfare's, and not in the draft.
 pub const UPDATE_REQUEST: u8 = 6;
 
 /// Why a node asks for a route-update.
@@ -37,7 +37,7 @@ pub enum Why {
 }
 
 impl Why {
-    /// Returns its name in records.
+    /// Returns the name of the reason in records.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NoMapping => "no_mapping",
@@ -46,16 +46,16 @@ impl Why {
     }
 }
 
-/// An update-request (ours): a node asks a host for a route-update.
+/// An update-request: a node asks a mobile host for a route-update. The message is Wayfare's, and not in the draft.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UpdateRequest {
-    /// The source address: the gateway's, which every node uses.
+    /// The source address of the datagram: the gateway's address, which every node uses.
     pub gateway: Ipv4Addr,
-    /// The home address of the mobile host.
+    /// The destination address of the datagram: the home address of the mobile host.
     pub mobile: Ipv4Addr,
-    /// The reason of the request.
+    /// Why the node asks for a route-update.
     pub why: Why,
-    /// The id of the node that sends it.
+    /// The id of the node that sends the request, as in its configuration.
     pub node: u32,
     /// The generation of the node's network key.
     pub key_generation: u8,
@@ -84,7 +84,7 @@ impl UpdateRequest {
         Ok(Self { gateway: ip.src, mobile: ip.dst, why, node, key_generation })
     }
 
-    /// Returns the whole IPv4 datagram.
+    /// Returns the message as a whole IPv4 datagram.
     pub fn emit(&self) -> Vec<u8> {
         let why = match self.why {
             Why::NoMapping => 1,

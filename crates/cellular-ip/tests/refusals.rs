@@ -25,7 +25,7 @@ fn seconds(seconds: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(seconds)
 }
 
-/// A role and the time.
+/// A role under test, and the current time.
 struct Bench<R> {
     role: R,
     now: Instant,
@@ -54,7 +54,7 @@ impl<R: Role> Bench<R> {
         self.packet(iface, PuntReason::Listen, bytes)
     }
 
-    /// Lets timers run until `at`. Mappings do not expire: a test reports that with [`Input::Idle`].
+    /// Lets timers run until `at`. Mappings do not expire here; a test reports that they expire with [`Input::Idle`].
     fn run_to(&mut self, at: Instant) {
         while let Some(due) = self.role.deadline().filter(|due| *due <= at) {
             self.now = due;
@@ -64,7 +64,7 @@ impl<R: Role> Bench<R> {
         self.now = at;
     }
 
-    /// The state of the role, without the counters of dropped packets and of the current second.
+    /// Returns the state of the role, without the counters of dropped packets and of the current second.
     fn memory(&self) -> String {
         let mut all = format!("{:?}", self.role);
         while let Some(begin) = all.find("PerSecond {") {
@@ -86,8 +86,8 @@ impl<R: Role> Bench<R> {
         refused.get(reason).and_then(Value::as_int).unwrap_or_default()
     }
 
-    /// Gives the role a packet that must be dropped: for this reason, counted once, without a route, gate or change of
-    /// state. At most once a second the drop is marked, and the sender is asked for a route-update.
+    /// Gives the role a packet, and asserts that it is dropped and counted once, for this reason. No route, ingress
+    /// policy or other state may change. A mark of the drop, and an update-request to the sender, are permitted.
     #[track_caller]
     fn refuses(&mut self, reason: &str, iface: Iface, why: PuntReason, bytes: Vec<u8>) {
         let (memory, count) = (self.memory(), self.refused(reason));
@@ -132,7 +132,7 @@ fn new_station(changes: &str) -> Bench<Station> {
     Bench::new(station(Station::new, changes))
 }
 
-/// A station with a mapping of the host to the left neighbor, made at 10 s.
+/// Returns a station with a mapping of the host to the left neighbor, made at 10 s.
 fn mapped(changes: &str) -> Bench<Station> {
     let mut bench = new_station(changes);
     bench.now = seconds(10);
@@ -152,7 +152,7 @@ fn changed(change: impl FnOnce(&mut RouteUpdate)) -> Vec<u8> {
     signed(update)
 }
 
-/// The bytes of an accepted message with one byte of the ICMP message changed, and a correct checksum.
+/// Returns an acceptable message with one byte of the ICMP message changed, and a correct checksum.
 fn forged(at: usize, value: u8) -> Vec<u8> {
     let whole = signed(update(seconds(11), false));
     let (header, body) = Header::parse(&whole).unwrap();
@@ -181,7 +181,7 @@ fn a_route_update_to_another_gateway_is_refused() {
 #[test]
 fn no_mobile_host_has_the_address_of_nobody_of_this_host_of_a_group_or_of_the_gateway() {
     let mut bench = mapped("");
-    // 10.1.0.2 is the node's own.
+    // 10.1.0.2 is the address of the node itself.
     for source in [
         "0.0.0.0",
         "0.1.2.3",
@@ -218,7 +218,7 @@ fn on_the_air_a_route_update_must_name_this_base_station() {
 #[test]
 fn a_wrong_digest_wherever_it_is_wrong_is_bad_authentication() {
     let mut bench = mapped("");
-    // The timestamp, S, R_MH, both ends of the digest, the serving base station.
+    // The changed bytes are in the timestamp, S, `R_MH`, both ends of the digest, and the serving base station.
     for (at, value) in [(11, 1), (12, 0x12), (20, 9), (28, 0), (43, 0), (49, 2)] {
         bench.refuses_control("bad_auth", RIGHT, forged(at, value));
     }
@@ -259,7 +259,7 @@ fn a_full_cache_refuses_the_new_and_keeps_the_known() {
     accepted(&bench.control(RIGHT, changed(|_| ())));
 }
 
-/// Hosts without a mapping do not count against the capacity; their timestamps have separate places.
+/// Hosts without a mapping do not count as part of the capacity; their timestamps have separate places.
 #[test]
 fn remembered_timestamps_do_not_fill_the_cache() {
     let mut bench = mapped("cache_capacity = 1");
@@ -277,8 +277,8 @@ fn remembered_timestamps_do_not_fill_the_cache() {
     assert!(!bench.memory().contains("10.1.0.8"));
 }
 
-/// A digest costs two HMACs. It is not checked in a message that is dropped anyway. After too many wrong ones, a
-/// neighbor's messages are dropped for the rest of the second; those of others are not.
+/// A digest costs two HMACs, so it is not checked in a message that is dropped anyway. After too many wrong digests, a
+/// neighbor's messages are dropped for the rest of the second, but not those of other neighbors.
 #[test]
 fn wrong_digests_are_limited_for_each_neighbor_and_tampering_is_marked_once_a_second() {
     let mut bench = mapped("");
@@ -301,7 +301,8 @@ fn wrong_digests_are_limited_for_each_neighbor_and_tampering_is_marked_once_a_se
     accepted(&bench.control(RIGHT, changed(|update| update.timestamp += 1)));
 }
 
-/// A node that was restarted remembers no timestamps. A message from before the start may be a replay.
+/// A node that was restarted refuses a message from before its start. The node remembers no timestamps, so the message
+/// may be a replay.
 #[test]
 fn what_was_sent_before_a_node_began_is_refused_for_as_long_as_the_window_reaches() {
     let mut bench = new_station("");
@@ -315,20 +316,20 @@ fn what_was_sent_before_a_node_began_is_refused_for_as_long_as_the_window_reache
     accepted(&bench.control(RIGHT, changed(|update| update.timestamp = stamp(seconds(20)))));
 }
 
-/// When a clock is set, the window moves with it, but the newest timestamp of a host stays.
+/// When a clock is set, the replay window moves with it, but the newest timestamp of a host stays.
 #[test]
 fn a_node_whose_clock_is_set_back_goes_on_with_the_new_time() {
     let mut bench = mapped("");
     bench.now = seconds(20);
     bench.give(Input::Wall(wire::WallTime(WALL.0 - 3_000_000_000)));
-    // Sent before the clock was set, but after the start of the node.
+    // A message is accepted that was sent before the clock was set, but after the start of the node.
     accepted(&bench.control(RIGHT, changed(|update| update.timestamp = stamp(seconds(15)))));
     accepted(&bench.control(RIGHT, changed(|update| update.timestamp = stamp(seconds(17)))));
     bench.refuses_control("outside_window", RIGHT, changed(|update| update.timestamp = stamp(seconds(23))));
 }
 
-/// Data alone refresh a mapping for at most three times the route-reauth-time: another host may send them, with the
-/// address of a host that has left the cell.
+/// Data alone refresh a mapping for at most three times the route-reauth-time. Another host may send such data, with
+/// the address of a host that has left the cell.
 #[test]
 fn data_do_not_keep_a_mapping_for_ever_that_no_route_update_confirms() {
     let mut bench = mapped("route_reauth_time = \"2s\"");
@@ -344,7 +345,7 @@ fn data_do_not_keep_a_mapping_for_ever_that_no_route_update_confirms() {
         let life = route(bench.give(Input::Timeout));
         assert_eq!(life, ends.map(|ends| node::Lifetime::Until(seconds(ends))), "{at} s");
     }
-    // It ends at 27 s: later sweeps do not extend it.
+    // The mapping ends at 27 s: later searches do not extend its lifetime.
     for at in [20, 22, 24, 26] {
         assert_eq!(bench.role.deadline(), Some(seconds(at)));
         bench.now = seconds(at);
@@ -374,7 +375,7 @@ fn a_host_whose_data_are_refused_is_asked_for_a_route_update_once_a_second() {
     assert_eq!(asked(&from(&mut bench, HOST)), 1);
 }
 
-/// A flood of data from more made-up sources than a node counts. A host that is then cut off is still sent an
+/// During a flood of data from more made-up sources than a node counts, a host that is cut off is still sent an
 /// update-request.
 #[test]
 fn a_flood_of_sources_keeps_no_host_from_being_asked() {
@@ -389,7 +390,7 @@ fn a_flood_of_sources_keeps_no_host_from_being_asked() {
     assert_eq!(asked(HOST), 0, "once a second");
 }
 
-/// An update-request takes the path of data to its host; from a downlink it is dropped.
+/// An update-request takes the path of data to its host. A request from a downlink is dropped.
 #[test]
 fn update_requests_go_down_only() {
     let request = |mobile| UpdateRequest {
@@ -500,8 +501,8 @@ fn data_to_a_host_without_two_mappings_are_not_for_the_role() {
     mapped("").refuses("no_mapping", UP, PuntReason::Action, data(CORRESPONDENT, Ipv4Addr::new(10, 1, 0, 8)));
 }
 
-/// The host was heard on its second path, and now prepares a third. Copies for the third are delayed again, as nothing
-/// has come from there.
+/// The host was heard on its second path, and now prepares a third path. Copies for the third path are delayed again,
+/// because nothing has come from there.
 #[test]
 fn copies_for_a_third_leg_are_delayed_though_the_second_was_heard() {
     let mut bench = mapped("delay_device = 8");
@@ -548,13 +549,13 @@ fn a_packet_on_its_last_hop_is_not_sent_on_by_the_role() {
     bench.refuses("ttl_expired", LEFT, PuntReason::ReversePath, Header { ttl: 1, ..header }.emit(payload));
 }
 
-/// A replay of a host's last message, through another base station, after its mapping has expired. The window alone
-/// would accept it.
+/// A replay of a host's last message through another base station is refused, even if the host's mapping has expired.
+/// The window alone would accept the replay.
 #[test]
 fn a_replay_after_the_mapping_has_expired_is_stale_for_as_long_as_the_window_would_let_it_pass() {
     let mut bench = new_station("route_timeout = \"2s\"");
     bench.now = seconds(10);
-    // A clock that is as far ahead as is accepted: the message stays inside the window for ten seconds.
+    // The host's clock is ahead by as much as nodes accept. So the message stays inside the window for ten seconds.
     let ahead = signed(update(seconds(15), false));
     accepted(&bench.control(LEFT, ahead.clone()));
     bench.now = seconds(12);
@@ -587,7 +588,7 @@ const MOBILE: &str = r#"
     stations = [{ name = "b2", id = 2, cell = 2, mac = "02:00:00:00:00:b2" }]
 "#;
 
-/// A mobile host with a radio and a wire.
+/// Returns a mobile host with a radio and a wire.
 fn mobile(changes: &str) -> Bench<Mobile> {
     let names = ["air", "wire"].map(str::to_owned);
     Bench::new(Mobile::new(configured(MOBILE, changes), Interfaces(&names), Rng::new(1)).unwrap())
@@ -607,7 +608,7 @@ fn a_mobile_host_keeps_as_many_of_its_packets_as_it_was_told() {
     assert_eq!(sent.iter().filter(|effect| matches!(effect, Effect::Send(None, _))).count(), 2);
 }
 
-/// A base station asks for route-updates by radio. Requests that come by another interface are refused.
+/// A base station sends update-requests by radio. Requests that come by another interface are not answered.
 #[test]
 fn an_update_request_by_another_interface_than_the_radio_is_not_answered() {
     let mut bench = mobile("");

@@ -10,17 +10,17 @@ use wire::{Duration, Instant};
 /// What a segment reports to the sending half.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ack<'a> {
-    /// The segment's sequence number.
+    /// The sequence number of the segment.
     pub(crate) seq: Seq,
-    /// The cumulative acknowledgment, within `una..=max`.
+    /// The cumulative acknowledgment.
     pub(crate) below: Seq,
     /// The peer's window, in bytes.
     pub(crate) window: u32,
-    /// Whether the segment takes no sequence space.
+    /// Whether the segment has no data, no SYN and no FIN.
     pub(crate) pure: bool,
     /// The SACK blocks.
     pub(crate) blocks: &'a [(Seq, Seq)],
-    /// When our segment was sent whose timestamp the peer echoes.
+    /// When the segment was sent whose timestamp the peer echoes; `None` without a valid echo.
     pub(crate) echoed: Option<Instant>,
 }
 
@@ -30,7 +30,8 @@ impl Sender {
             (self.unanswered, self.spared) = (0, None);
         }
         let same_window = ack.window == self.window;
-        // RFC 9293, section 3.10.7.4: the window is not taken from a segment older than the one before.
+        // RFC 9293, section 3.10.7.4: the window is not taken from a segment that is older than the one that announced
+        // the present window.
         if self.wl1.before(ack.seq) || (self.wl1 == ack.seq && !ack.below.before(self.wl2)) {
             (self.window, self.wl1, self.wl2) = (ack.window, ack.seq, ack.below);
             self.largest_window = self.largest_window.max(ack.window);
@@ -46,8 +47,8 @@ impl Sender {
         if further {
             self.advance(now, ack.below, ack.echoed);
         }
-        // RFC 5681, section 2: the five conditions of a duplicate. An answer to a window probe looks the same, and is
-        // excluded.
+        // RFC 5681, section 2, has five conditions of a duplicate. An answer to a window probe fulfills them too, and
+        // is excluded.
         let again = !further && ack.pure && same_window;
         let waits = self.flight() > 0 && !matches!(self.timer, Timer::Persist(_));
         if waits && if by_sack { news } else { again } {
@@ -68,7 +69,7 @@ impl Sender {
         self.measure(now, echoed);
         let srtt = self.rto.smoothed().map_or(Duration::ZERO, |(srtt, _)| srtt);
         let advice = self.congestion.new_ack(ack, acked, self.flight(), (now, srtt));
-        // RFC 6298, 5.2 and 5.3.
+        // RFC 6298, 5.2 and 5.3: the timer stops if everything is acknowledged, and otherwise restarts.
         if self.flight() == 0 {
             self.timer = Timer::Off;
         } else if advice != Advice::ResendOnly {
@@ -77,7 +78,7 @@ impl Sender {
         self.follow(advice);
     }
 
-    /// Removes everything below `ack`: the peer has received it.
+    /// Removes the data below `ack`, because the peer has received it.
     pub(crate) fn forget(&mut self, ack: Seq) {
         let acked = ack.since(self.una);
         let data = self.buffer.len().min(acked as usize);
@@ -90,8 +91,9 @@ impl Sender {
         self.probes = 0;
     }
 
-    /// Takes a round-trip sample, and returns it: of data that was sent once, to the nanosecond. Otherwise of the
-    /// timestamps, which show which of two transmissions was acknowledged (RFC 7323, section 4).
+    /// Takes a round-trip sample, and returns it. If the segment in `timed` is acknowledged, the sample is the time since
+    /// that segment was sent. Otherwise it is the age of the echoed timestamp, which shows which transmission was
+    /// acknowledged (RFC 7323, section 4). Returns `None` if there is neither.
     pub(crate) fn measure(&mut self, now: Instant, echoed: Option<Instant>) -> Option<Duration> {
         let timed = self.timed.take_if(|(_, end)| !end.after(self.una)).map(|(sent, _)| sent);
         let sent = timed.or(echoed)?;

@@ -1,17 +1,17 @@
-//! The limit for answers to invalid segments (RFC 5961, section 7). Without it, two ends that disagree could answer
-//! each other for ever, at the speed of the link.
+//! The limit for answers to invalid segments (RFC 5961, section 7). Without the limit, two ends that disagree could
+//! answer each other for ever, at the speed of the link.
 
 use wire::{Duration, Instant};
 
 const MOST: u32 = 100;
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// The count of answers in the current second.
+/// The number of answers to invalid segments in the current second.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Challenge {
     /// When the current second of the limit began (RFC 5961, section 7).
     pub since: Instant,
-    /// The number of answers asked for since then.
+    /// The number of answers requested since `since`. Answers above the limit are counted, but not sent.
     pub sent: u32,
 }
 

@@ -4,59 +4,60 @@
 use crate::{Cubic, Mechanisms, Profile, Seq};
 use wire::{Duration, Instant};
 
-/// The largest window that window scaling can express (RFC 7323, section 2.2).
+/// The largest window that window scaling can express (RFC 7323, section 2.3).
 const MOST: u32 = 65_535 << 14;
 
-/// What a sender does after a loss that duplicate acknowledgments indicate.
+/// How a sender repairs losses that it detects before the retransmission timer expires.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Recovery {
-    /// Fast retransmit, then slow start: everything is sent again as after a time-out, without the wait (Jacobson,
-    /// 1988, as in Fall and Floyd, 1996). Duplicates that the retransmissions cause do not count as a new loss (RFC
-    /// 6582, section 3.2, step 2).
+    /// Fast retransmit, then slow start: all unacknowledged data is sent again as after a time-out, but without waiting
+    /// for it (Jacobson, 1988, as in Fall and Floyd, 1996). Duplicate acknowledgments that the retransmissions cause do
+    /// not count as a new loss (RFC 6582, section 3.2, step 2).
     Tahoe,
-    /// Fast retransmit and fast recovery; the first new acknowledgment ends it (RFC 5681, section 3.2).
+    /// Fast retransmit and fast recovery; the first new acknowledgment ends the recovery (RFC 5681, section 3.2).
     Reno,
-    /// Fast recovery that partial acknowledgments do not end: it repairs one loss per round trip (RFC 6582).
+    /// Fast recovery that partial acknowledgments do not end. It repairs one loss per round trip (RFC 6582).
     NewReno,
-    /// Recovery by selective acknowledgments (RFC 6675); [`Self::NewReno`] if the peer sends none.
+    /// Recovery by selective acknowledgments (RFC 6675). If the peer does not support them, [`Self::NewReno`].
     Sack,
-    /// Recovery per segment, as in Linux, with these mechanisms; [`Self::NewReno`] if the peer sends no selective
-    /// acknowledgments.
+    /// Recovery per segment, as in Linux, with these mechanisms. If the peer does not support selective
+    /// acknowledgments, [`Self::NewReno`].
     Segments(Mechanisms),
 }
 
-/// The growth of the window in congestion avoidance, and its factor after a loss.
+/// The growth of the window in congestion avoidance, and the factor by which a loss reduces the window.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Avoidance {
-    /// Grows by one segment per round trip; factor 0.5 (RFC 5681).
+    /// The window grows by one segment per round trip, and a loss halves it (RFC 5681).
     #[default]
     Reno,
-    /// Grows as a cubic function of the time since the last loss; factor 0.7 (RFC 9438).
+    /// The window grows as a cubic function of the time since the last loss. A loss reduces it to 0.7 (RFC 9438).
     Cubic,
 }
 
 /// What a sender is to do after an acknowledgment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Advice {
-    /// Do nothing.
+    /// Send as before.
     Continue,
     /// Resend the first unacknowledged segment, and restart the timer.
     Resend,
-    /// Resend it, but do not restart the timer: not the first partial acknowledgment (RFC 6582, section 3.2, step 3).
+    /// Resend the first unacknowledged segment, but do not restart the timer, because this is not the first partial
+    /// acknowledgment (RFC 6582, section 3.2, step 3).
     ResendOnly,
-    /// Resend everything, as the window permits.
+    /// Resend all unacknowledged data, as the window permits.
     GoBack,
 }
 
-/// The phase of fast recovery (RFC 6582, section 3.2; RFC 6675, section 5).
+/// Whether a fast recovery is under way, and what has arrived in it (RFC 6582, section 3.2; RFC 6675, section 5).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Phase {
     /// No fast recovery is under way.
     #[default]
     No,
-    /// It has begun.
+    /// Fast recovery has begun, and no partial acknowledgment has arrived.
     Begun,
-    /// A partial acknowledgment has arrived.
+    /// A partial acknowledgment has arrived in this fast recovery.
     Partial,
 }
 
@@ -79,13 +80,13 @@ pub(crate) struct Congestion {
     each_rto: bool,
     avoidance: Avoidance,
     pub(crate) cubic: Cubic,
-    /// Acknowledged segments that have not raised the window yet; used with [`Recovery::Segments`] only.
+    /// The number of acknowledged segments that have not raised the window yet; used with [`Recovery::Segments`] only.
     pub(crate) counted: u32,
 }
 
 impl Congestion {
-    /// The state of a new connection. `iss` is the number of its SYN; `sack`: both ends support selective
-    /// acknowledgments.
+    /// Returns the state of a new connection. `iss` is the sequence number of its SYN. `sack`: both ends support
+    /// selective acknowledgments.
     pub(crate) fn new(profile: &Profile, mss: u32, iss: Seq, sack: bool) -> Self {
         let initial = mss.saturating_mul(profile.initial_window.max(1)).min(MOST);
         let method = match profile.recovery {
@@ -110,52 +111,51 @@ impl Congestion {
         }
     }
 
-    /// Continues with the state of another host.
+    /// Takes over the windows and the state of recovery of another host.
     pub(crate) fn restore(&mut self, cwnd: u32, initial: u32, ssthresh: u32, duplicates: u32, phase: Phase) {
         (self.cwnd, self.initial, self.ssthresh) = (cwnd.min(MOST), initial.min(MOST), ssthresh.min(MOST));
         (self.duplicates, self.phase) = (duplicates, phase);
     }
 
-    /// Whether fast recovery is under way.
+    /// Returns whether fast recovery is under way.
     pub(crate) const fn recovering(&self) -> bool {
         !matches!(self.phase, Phase::No)
     }
 
-    /// Whether selective acknowledgments are used.
+    /// Returns whether the recovery is [`Recovery::Sack`].
     pub(crate) const fn by_sack(&self) -> bool {
         matches!(self.method, Recovery::Sack)
     }
 
-    /// The number of duplicate acknowledgments that indicate a loss.
     pub(crate) const fn threshold(&self) -> u32 {
         self.threshold
     }
 
-    /// Sets the segment size. The window is counted in bytes, and stays, but is at least one segment.
+    /// Sets the segment size. The window is counted in bytes, so it stays, but it is at least one segment.
     pub(crate) fn resize(&mut self, mss: u32) {
         self.mss = mss;
         self.cwnd = self.cwnd.max(mss);
     }
 
-    /// Sets the initial window to one segment after lost SYNs (RFC 5681, section 3.1).
+    /// Sets the window to one segment after lost SYNs (RFC 5681, section 3.1).
     pub(crate) const fn lost_syn(&mut self) {
         self.cwnd = self.mss;
     }
 
-    /// Restarts after an idle time longer than a time-out (RFC 5681, section 4.1).
+    /// Limits the window to the initial window after an idle time longer than a time-out (RFC 5681, section 4.1).
     pub(crate) fn idle(&mut self, now: Instant, idle: Duration) {
         self.cwnd = self.cwnd.min(self.initial);
         self.cubic.idle(now, idle);
     }
 
-    /// The bytes that may be sent beyond the window while duplicates are counted (RFC 3042, section 2).
+    /// Returns the bytes that may be sent beyond the window while duplicates are counted (RFC 3042, section 2).
     pub(crate) const fn allowance(&self) -> u32 {
         let counts = self.limits && !self.recovering() && self.duplicates < self.threshold;
         if counts { self.duplicates.saturating_mul(self.mss) } else { 0 }
     }
 
-    /// `ack` acknowledged `acked` new bytes; `flight` bytes are still unacknowledged. `clock` is now, and the smoothed
-    /// round trip.
+    /// Updates the window after `ack` acknowledged `acked` new bytes; `flight` bytes are still unacknowledged. `clock`
+    /// is the current time and the smoothed round trip.
     pub(crate) fn new_ack(
         &mut self,
         ack: Seq,
@@ -174,15 +174,16 @@ impl Congestion {
             _ => {}
         }
         self.phase = Phase::No;
-        // The smaller window of RFC 6582 avoids a burst; RFC 5681 deflates to the threshold.
+        // At the end of a recovery, RFC 5681 sets the window to the threshold. RFC 6582 permits a smaller window, which
+        // avoids a burst.
         let newreno = self.method == Recovery::NewReno;
         let calm = if newreno { flight.max(self.mss) + self.mss } else { self.ssthresh };
         self.cwnd = self.ssthresh.min(calm);
         Advice::Continue
     }
 
-    /// RFC 6582, section 3.2, step 3, partial: deflates by the acknowledged bytes, and adds a segment if at least one
-    /// was acknowledged.
+    /// Handles a partial acknowledgment (RFC 6582, section 3.2, step 3). The window is deflated by the acknowledged
+    /// bytes. If at least one segment was acknowledged, one segment is added.
     fn partial(&mut self, acked: u32) -> Advice {
         let room = if acked >= self.mss { self.mss } else { 0 };
         self.cwnd = (self.cwnd.saturating_sub(acked) + room).max(self.mss);
@@ -227,7 +228,8 @@ impl Congestion {
                 self.duplicates = 0;
                 return Advice::GoBack;
             }
-            // The window is not inflated: the scoreboard knows what left the network (RFC 6675, section 5, step 4.2).
+            // The window is not inflated: the scoreboard shows which data left the network (RFC 6675, section 5, step
+            // 4.2).
             Recovery::Sack => self.cwnd = self.ssthresh,
             _ => self.cwnd = self.ssthresh.saturating_add(self.threshold.saturating_mul(self.mss)).min(MOST),
         }
@@ -235,8 +237,8 @@ impl Congestion {
         Advice::Resend
     }
 
-    /// Duplicates of data sent twice do not indicate a new loss (RFC 6582, section 3.2, step 2; RFC 6675, section
-    /// 5.1).
+    /// Returns whether duplicates of `una` may begin a recovery. Duplicates of data that was sent twice do not indicate
+    /// a new loss (RFC 6582, section 3.2, step 2; RFC 6675, section 5.1).
     const fn may_begin(&self, una: Seq) -> bool {
         match self.method {
             Recovery::Reno => true,
@@ -245,14 +247,14 @@ impl Congestion {
         }
     }
 
-    /// Everything up to `max` is sent again for another reason than a loss. Duplicates that this causes do not begin a
-    /// recovery.
+    /// Notes that everything up to `max` is sent again for another reason than a loss. Duplicates that the
+    /// retransmissions cause do not begin a recovery.
     pub(crate) const fn sent_again(&mut self, max: Seq) {
         self.phase = Phase::No;
         self.recover = max;
     }
 
-    /// Reduces the window after a time-out. `first`: the first one since something new was acknowledged.
+    /// Reduces the window after a time-out. `first`: the first time-out since the peer's last answer.
     pub(crate) fn timeout(&mut self, una: Seq, max: Seq, window: u32, first: bool) {
         if first || self.each_rto {
             self.halve(max.since(una), window);
@@ -265,10 +267,11 @@ impl Congestion {
     }
 
     fn halve(&mut self, flight: u32, window: u32) {
-        // 4.4BSD halves the smaller window; RFC 5681, equation 4, halves the unacknowledged data. Without selective
-        // acknowledgments, that includes what the peer keeps beyond a gap. In a long recovery this can be several
-        // windows, so a time-out would raise the threshold. Therefore `flight` is limited to the window, which bounds
-        // what was in the network. Segments of limited transmit do not count (RFC 3042, section 2).
+        // 4.4BSD halves the smaller of the congestion window and the peer's window. RFC 5681, equation 4, halves the
+        // unacknowledged data. Without selective acknowledgments, that data includes what the peer stores beyond a gap.
+        // In a long recovery this can be several windows, so a time-out would raise the threshold. Therefore `flight`
+        // is limited to the window before the loss, which bounds the data in the network. Segments of limited transmit
+        // do not count (RFC 3042, section 2).
         let network = if self.recovering() { self.ssthresh.saturating_mul(2) } else { self.cwnd };
         let load = if self.each_rto { self.cwnd.min(window) } else { flight.min(network) };
         self.ssthresh = match self.avoidance {
@@ -279,7 +282,7 @@ impl Congestion {
 
     // --- per-segment recovery: the window in whole segments, as in Linux --------------------------------------------
 
-    /// Lowers the threshold after a loss: it is computed from the window (Linux: `tcp_reno_ssthresh`,
+    /// Lowers the threshold after a loss. The new threshold is computed from the window (Linux: `tcp_reno_ssthresh`,
     /// `cubictcp_recalc_ssthresh`).
     pub(crate) fn lower(&mut self) {
         let mss = self.mss.max(1);
@@ -291,12 +294,13 @@ impl Congestion {
         self.counted = 0;
     }
 
-    /// The threshold to which a later reduction is relative (Linux: `tcp_current_ssthresh`).
+    /// Returns the threshold. Outside a recovery, it is at least three quarters of the window (Linux:
+    /// `tcp_current_ssthresh`).
     pub(crate) fn current_threshold(&self) -> u32 {
         if self.recovering() { self.ssthresh } else { self.ssthresh.max(self.cwnd / 4 * 3) }
     }
 
-    /// Undoes a reduction. The window and the threshold never become smaller by it.
+    /// Undoes a reduction. Neither the window nor the threshold becomes smaller.
     pub(crate) fn restore_window(&mut self, cwnd: u32, ssthresh: u32) {
         (self.cwnd, self.ssthresh) = (self.cwnd.max(cwnd), self.ssthresh.max(ssthresh));
     }
@@ -321,8 +325,8 @@ impl Congestion {
         self.cwnd = self.cwnd.min(MOST);
     }
 
-    /// Shrinks a window of which at most `used` segments were used for a time-out: the unused part is halved (RFC 2861,
-    /// section 3.2; Linux: `tcp_cwnd_application_limited`).
+    /// Shrinks a window if at most `used` of its segments were used within a time-out. The unused part is halved (RFC
+    /// 2861, section 3.2; Linux: `tcp_cwnd_application_limited`).
     pub(crate) fn not_used(&mut self, used: u32) {
         let used = used.max(self.initial / self.mss.max(1)) * self.mss;
         if used < self.cwnd {
@@ -331,7 +335,8 @@ impl Congestion {
         }
     }
 
-    /// Halves the window for each time-out within `idle`, in which nothing was sent (Linux: `tcp_cwnd_restart`).
+    /// Halves the window for each time-out within `idle`, the time in which nothing was sent. The window stays at least
+    /// the initial window (Linux: `tcp_cwnd_restart`).
     pub(crate) fn restart(&mut self, idle: Duration, rto: Duration) {
         self.ssthresh = self.current_threshold();
         let least = self.cwnd.min(self.initial);
@@ -403,7 +408,8 @@ mod tests {
             .for_each(|_| assert_eq!(c.duplicate(Seq(10_001), Seq(11_001), 65535, false), Advice::Continue));
     }
 
-    /// The peer keeps 30 kB beyond gaps. The network held 10 kB when the first gap was found.
+    /// A time-out in a recovery does not raise the threshold, although the peer stores 30 kB beyond gaps. The network
+    /// held 10 kB when the first gap was found.
     #[test]
     fn a_timeout_in_a_long_recovery_does_not_raise_the_threshold() {
         let mut c = congestion(&newreno());
@@ -441,8 +447,8 @@ mod tests {
         (0..9).for_each(|_| assert_eq!(c.duplicate(Seq(5001), Seq(10_001), 65535, false), Advice::Continue));
     }
 
-    /// RFC 6675, section 5: steps 1 and 2, and no inflation. Section 5.1: no recovery after a time-out until all is
-    /// acknowledged.
+    /// With selective acknowledgments, a reported loss begins a recovery, and the window is not inflated (RFC 6675,
+    /// section 5). After a time-out, no recovery begins until everything is acknowledged (section 5.1).
     #[test]
     fn by_selective_acknowledgments() {
         let mut c = with(Recovery::Sack);
@@ -460,7 +466,7 @@ mod tests {
         assert_eq!(none.method, Recovery::NewReno, "the peer does not speak of it");
     }
 
-    /// RFC 9438, section 4.6: a loss leaves 0.7 of the window. Then the window grows with time, not with
+    /// A loss leaves 0.7 of the window (RFC 9438, section 4.6). Then the window grows with time, not with
     /// acknowledgments alone.
     #[test]
     fn cubic_beside_reno() {
@@ -481,7 +487,7 @@ mod tests {
         assert_eq!(after(Avoidance::Cubic), (70_000, 9), "0.4 times 4 cubed, and 70");
     }
 
-    /// RFC 9438, section 5.8: after an idle time the window continues on the curve from where it was.
+    /// After an idle time, the window continues on the cubic curve from where it was (RFC 9438, section 5.8).
     #[test]
     fn idling_moves_the_begin_of_cubic() {
         let mut c = congestion(&Profile { avoidance: Avoidance::Cubic, ..newreno() });
@@ -490,7 +496,7 @@ mod tests {
         assert_eq!((c.cwnd, c.cubic.epoch), (3000, Some((Instant::from_millis(8100), 50_000))));
     }
 
-    /// RFC 3042: two segments, which do not count when the window is halved.
+    /// Limited transmit permits two new segments (RFC 3042). They do not count when the window is halved.
     #[test]
     fn limited_transmit_lets_two_out() {
         let mut c = with(Recovery::NewReno);

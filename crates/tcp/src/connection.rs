@@ -10,7 +10,7 @@ use crate::timestamps::Clocks;
 use crate::{Ended, Flags, Info, Options, Profile, Segment, Seq, State};
 use wire::{Instant, SocketAddrV4};
 
-/// One end of a connection. The crate's documentation shows how to drive it.
+/// One end of a TCP connection. The documentation of the crate shows in which order a caller uses the functions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Connection {
     pub(crate) profile: Profile,
@@ -19,7 +19,7 @@ pub struct Connection {
     pub(crate) state: State,
     pub(crate) send: Sender,
     pub(crate) receive: Receiver,
-    /// The number of the peer's SYN.
+    /// The sequence number of the peer's SYN.
     pub(crate) irs: Seq,
     /// The state of the timestamps; `None` if they are not used.
     pub(crate) clocks: Option<Clocks>,
@@ -52,19 +52,19 @@ impl Connection {
         }
     }
 
-    // --- the user --------------------------------------------------------------------------------------------------
+    // --- calls of the application ----------------------------------------------------------------------------------
 
-    /// Queues bytes to be sent. Returns the number of bytes taken, at most [`Self::room`].
+    /// Queues bytes to be sent. Returns the number of bytes that were taken, at most [`Self::room`].
     pub fn write(&mut self, bytes: &[u8]) -> usize {
         if self.state == State::Closed { 0 } else { self.send.write(bytes) }
     }
 
-    /// Returns the number of bytes that `write` would take; 0 after `finish`.
+    /// Returns the number of bytes that `write` would take; 0 after `finish` and in CLOSED.
     pub fn room(&self) -> usize {
         if self.state == State::Closed { 0 } else { self.send.room() }
     }
 
-    /// Returns the size of the send buffer, in bytes: data that is not sent, or not acknowledged.
+    /// Returns the size of the send buffer, in bytes. It holds written data until the peer acknowledges it.
     pub const fn send_buffer(&self) -> usize {
         self.send.capacity
     }
@@ -79,8 +79,8 @@ impl Connection {
         self.read_for(most, Vec::new())
     }
 
-    /// Does the same as [`Self::read`]. If it returns all bytes, the empty `buffer` becomes the storage for those that
-    /// follow.
+    /// Removes and returns the next bytes of the peer's stream, at most `most`. If it returns all bytes, `buffer`
+    /// becomes the storage for later bytes; `buffer` must be empty.
     pub fn read_for(&mut self, most: usize, buffer: Vec<u8>) -> Vec<u8> {
         self.receive.read(most, buffer)
     }
@@ -90,23 +90,25 @@ impl Connection {
         self.receive.unread.len()
     }
 
-    /// Returns whether the peer has finished and everything was read.
+    /// Returns whether the peer's FIN has arrived and all data was read.
     pub fn at_end(&self) -> bool {
         self.receive.finished && self.receive.unread.is_empty()
     }
 
-    /// Ends our stream: the FIN follows the last byte. The peer may continue to send.
+    /// Ends the stream of this end: a FIN follows the last byte. The peer may continue to send. In SYN-SENT, a
+    /// connection without data to send is closed.
     pub fn finish(&mut self) {
         if self.send.fin == Fin::No {
             self.send.fin = Fin::Queued;
         }
-        // RFC 9293, section 3.10.4: in SYN-SENT the connection is deleted, if there is no data to send.
+        // RFC 9293, section 3.10.4: a connection in SYN-SENT is deleted. Here it is kept if there is data to send.
         if self.state == State::SynSent && self.send.buffer.is_empty() {
             self.end(Ended::Finished);
         }
     }
 
-    /// Aborts the connection; `poll` returns a reset for the peer (RFC 9293, section 3.10.5).
+    /// Aborts the connection (RFC 9293, section 3.10.5). Then `poll` returns a reset for the peer, except in SYN-SENT,
+    /// TIME-WAIT and CLOSED.
     pub fn abort(&mut self) {
         if self.state == State::SynReceived || (self.state.synchronized() && self.state != State::TimeWait) {
             self.receive.acknowledged();
@@ -133,8 +135,9 @@ impl Connection {
         self.send.nagle = on;
     }
 
-    /// Sets the largest payload that the path to the peer carries, in bytes: less than before, or more. The profile's
-    /// `too_big` decides whether unacknowledged data is sent again at once (RFC 1191, sections 6.4 and 6.5).
+    /// Sets the largest segment that the path to the peer carries, in bytes: options and payload. It may be smaller
+    /// than before, or larger. If it is smaller, the profile's `too_big` decides whether unacknowledged data is sent
+    /// again at once (RFC 1191, section 6.4).
     pub fn path_mss(&mut self, mss: u16) {
         self.send.path_mss(u32::from(mss));
     }
@@ -145,7 +148,7 @@ impl Connection {
         seq.since(self.send.una) < self.send.max.since(self.send.una)
     }
 
-    /// Returns the state of the connection.
+    /// Returns the state of the connection (RFC 9293, section 3.3.2).
     pub const fn state(&self) -> State {
         self.state
     }
@@ -155,7 +158,7 @@ impl Connection {
         self.ended
     }
 
-    /// Returns our address and port.
+    /// Returns the address and port of this end.
     pub const fn local(&self) -> SocketAddrV4 {
         self.local
     }
@@ -165,12 +168,12 @@ impl Connection {
         self.remote
     }
 
-    /// Returns the largest payload now, in bytes.
+    /// Returns the largest payload of a segment to the peer, in bytes, as the path permits now.
     pub const fn mss(&self) -> u32 {
         self.send.mss
     }
 
-    /// Returns a snapshot, for graphs and reports.
+    /// Returns a snapshot of the connection, for graphs and reports.
     pub fn info(&self) -> Info {
         Info {
             state: self.state,
@@ -190,7 +193,7 @@ impl Connection {
         }
     }
 
-    // --- time ------------------------------------------------------------------------------------------------------
+    // --- timers ----------------------------------------------------------------------------------------------------
 
     /// Returns when the caller must call `timeout`; `None` if no timer runs.
     pub fn deadline(&self) -> Option<Instant> {
@@ -217,7 +220,8 @@ impl Connection {
 
     // --- segments to send ------------------------------------------------------------------------------------------
 
-    /// Returns the next segment to be sent. The caller repeats the call until `None`.
+    /// Returns the next segment to be sent, or `None` if no segment may be sent now. The caller repeats the call until
+    /// `None`.
     pub fn poll(&mut self, now: Instant) -> Option<Segment<'_>> {
         if self.reset.is_some() {
             return self.reset.take();
@@ -261,8 +265,8 @@ impl Connection {
         self.segment(now, self.send.bare(), Flags::default())
     }
 
-    /// A segment after the handshake, without its payload. It acknowledges, announces the window, and has the options
-    /// that were agreed on.
+    /// Returns a segment after the handshake, without its payload. The segment acknowledges, announces the window, and
+    /// has the options that were agreed on.
     pub(crate) fn segment(&mut self, now: Instant, seq: Seq, flags: Flags) -> Segment<'static> {
         let sack = self.blocks();
         self.receive.acknowledged();
@@ -284,8 +288,8 @@ impl Connection {
         }
     }
 
-    /// The SACK blocks: data that arrived twice, then data beyond gaps. There are as many as fit beside the timestamps
-    /// and one byte of payload (RFC 2018, section 3; RFC 2883, section 4).
+    /// Returns the SACK blocks: first data that arrived twice, then data beyond gaps. As many blocks are returned as
+    /// fit beside the timestamps and one byte of payload (RFC 2018, section 3; RFC 2883, section 4).
     #[inline]
     fn blocks(&self) -> Blocks {
         let nothing = self.receive.beyond.is_empty() && self.receive.duplicate.is_none();
@@ -307,15 +311,15 @@ impl Connection {
 
     // --- segments that arrive --------------------------------------------------------------------------------------
 
-    /// Handles an ICMP report that there is no path for our segment `seq` (destination unreachable, codes 0 and 1). It
-    /// never ends the connection.
+    /// Handles an ICMP report that there is no path for our segment `seq` (destination unreachable, codes 0 and 1). The
+    /// report itself does not end the connection.
     pub fn unreachable(&mut self, now: Instant, seq: Seq) {
         if seq == self.send.una {
             self.send.unreachable(now);
         }
     }
 
-    /// Handles a segment from the peer. Its addresses and ports must be those of this connection.
+    /// Handles a segment from the peer. The addresses and ports of the segment must be those of this connection.
     pub fn receive(&mut self, now: Instant, segment: &Segment<'_>) {
         match self.state {
             State::Closed => {}
@@ -325,13 +329,13 @@ impl Connection {
         self.check();
     }
 
-    /// Checks the numbers of both halves, after each segment and each time-out.
+    /// Checks that the sequence numbers of both halves are consistent, and panics if they are not.
     fn check(&self) {
         self.send.check();
         self.receive.check();
     }
 
-    /// RFC 9293, section 3.10.7.4, in the order given there.
+    /// Handles a segment in the states after SYN-SENT, in the order of RFC 9293, section 3.10.7.4.
     fn arrived(&mut self, now: Instant, segment: &Segment<'_>) {
         if self.state == State::SynReceived && self.repeated_syn(now, segment) {
             return;
@@ -339,7 +343,7 @@ impl Connection {
         if self.clocks.is_some() && !self.is_fresh(now, segment) {
             return;
         }
-        // A closed window accepts no data, but the segment's control bits and acknowledgment count.
+        // A closed window accepts no data, but the control bits and the acknowledgment of a segment are processed.
         let closed = self.receive.window() == 0 && segment.seq == self.receive.next;
         if !closed && !self.receive.acceptable(segment.seq, segment.len()) {
             self.unacceptable(now, segment);
@@ -362,8 +366,9 @@ impl Connection {
         self.data(now, segment, closed);
     }
 
-    /// RFC 7323, section 3.2: a segment without a timestamp is not the peer's. Section 5.3, R1: it may be an old one.
-    /// Resets are exempt from both (section 5.2).
+    /// Returns whether a segment may be processed, as far as its timestamp shows (RFC 7323). A segment without a
+    /// timestamp is dropped (section 3.2). An old segment is only acknowledged (section 5.3, R1). Resets are exempt
+    /// (section 5.2).
     fn is_fresh(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
         if segment.has(Flags::RST) {
             return true;
@@ -376,7 +381,8 @@ impl Connection {
         !old
     }
 
-    /// Handles a segment outside the window. A FIN restarts TIME-WAIT: our last acknowledgment was lost.
+    /// Handles a segment that is outside the window, or old by its timestamp. A FIN restarts TIME-WAIT, because our
+    /// last acknowledgment was lost.
     fn unacceptable(&mut self, now: Instant, segment: &Segment<'_>) {
         if segment.has(Flags::RST) {
             return;
@@ -396,15 +402,16 @@ impl Connection {
         self.receive.duplicates = self.receive.duplicates.saturating_add(1);
     }
 
-    /// Sends our state to a peer whose segment contradicts it, within the limit of RFC 5961, section 7.
+    /// Sends an acknowledgment with our state to a peer whose segment contradicts it, within the limit of RFC 5961,
+    /// section 7.
     fn dispute(&mut self, now: Instant) {
         if self.challenge.allow(now) {
             self.owe_duplicate();
         }
     }
 
-    /// RFC 9293, section 3.10.7.4, second (RFC 5961, section 3): a reset must have exactly the next number, or be
-    /// confirmed.
+    /// Handles a reset (RFC 9293, section 3.10.7.4, second check; RFC 5961, section 3). A reset must have exactly the
+    /// next expected number. Otherwise an acknowledgment is sent, so that the peer can confirm the reset.
     fn reset_came(&mut self, now: Instant, segment: &Segment<'_>) {
         if segment.seq == self.receive.next {
             self.end(if self.state == State::TimeWait { Ended::Finished } else { Ended::Reset });
@@ -413,13 +420,14 @@ impl Connection {
         }
     }
 
-    /// RFC 9293, section 3.10.7.4, fifth. Returns whether the segment's data is to be processed.
+    /// Handles the acknowledgment of a segment (RFC 9293, section 3.10.7.4, fifth check). Returns whether the segment's
+    /// data is to be processed.
     fn acknowledged(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
         if self.state == State::SynReceived && !self.completed(now, segment) {
             return false;
         }
         let (una, max) = (self.send.una, self.send.max);
-        // RFC 5961, section 5: the number was never sent, or is older than any window.
+        // RFC 5961, section 5: the acknowledged number was never sent, or is older than any window.
         if segment.ack.after(max) || segment.ack.before(una.minus(self.send.largest_window)) {
             self.dispute(now);
             return false;
@@ -448,12 +456,13 @@ impl Connection {
         true
     }
 
-    /// When our segment was sent whose timestamp the peer echoes.
+    /// Returns when the segment was sent whose timestamp `segment` echoes; `None` without a valid echo.
     pub(crate) fn echoed(&self, now: Instant, segment: &Segment<'_>) -> Option<Instant> {
         self.clocks.as_ref()?.left(now, segment.options.timestamps?)
     }
 
-    /// RFC 9293, section 3.10.7.4, seventh and eighth.
+    /// Handles the data and the FIN of a segment (RFC 9293, section 3.10.7.4, seventh and eighth checks). `closed`: our
+    /// window is closed.
     fn data(&mut self, now: Instant, segment: &Segment<'_>, closed: bool) {
         if !matches!(self.state, State::Established | State::FinWait1 | State::FinWait2) || segment.is_empty()
         {

@@ -2,51 +2,53 @@
 
 use wire::{Duration, Instant};
 
-/// The multiplicative decrease, in tenths (section 4.6: 0.7).
+/// The multiplicative decrease, in tenths (RFC 9438, section 4.6: 0.7).
 const BETA: u64 = 7;
-/// The units of `t` and `K` in a second: they are microseconds.
+/// The number of microseconds in a second. `t` and `K` are in microseconds.
 const SECOND: i128 = 1_000_000;
 
-/// The state of CUBIC in congestion avoidance. Names are those of section 4.1.
+/// The state of CUBIC in congestion avoidance (RFC 9438, section 4.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Cubic {
-    /// `W_max`, in bytes.
+    /// `W_max`: the window just before the last reduction, in bytes; zero after a time-out. Fast convergence lowers it
+    /// (RFC 9438, section 4.7).
     pub most: u32,
-    /// `cwnd_prior`, in bytes.
+    /// `cwnd_prior`: the window just before the last reduction, in bytes.
     pub prior: u32,
-    /// When congestion avoidance began, and the window then, in bytes; `None` before it began.
+    /// When this stage of congestion avoidance began, and the window then, in bytes; `None` before it began.
     pub epoch: Option<(Instant, u32)>,
-    /// `W_est`, in bytes.
+    /// `W_est`: the window that Reno would have, in bytes (RFC 9438, section 4.3).
     pub estimate: u32,
-    /// The remainders of the divisions that compute the window and `W_est`: less than a byte each.
+    /// The remainders of the divisions that compute the window and `W_est`. Each is less than the divisor, so less than
+    /// one byte.
     pub carry: (u64, u64),
 }
 
 impl Cubic {
-    /// Returns the threshold after a loss with the window `cwnd` (sections 4.6 and 4.7).
+    /// Returns the threshold after a loss with the window `cwnd` (RFC 9438, sections 4.6 and 4.7).
     pub(crate) fn reduce(&mut self, cwnd: u32, mss: u32) -> u32 {
         let share = |tenths: u64, of: u64| (u64::from(cwnd) * tenths / of) as u32;
-        // Fast convergence: if the window is smaller than at the loss before, the flow releases more bandwidth.
+        // Fast convergence: if the window is smaller than at the previous loss, the flow releases more bandwidth.
         self.most = if cwnd < self.most { share(10 + BETA, 20) } else { cwnd };
         (self.prior, self.epoch) = (cwnd, None);
         share(BETA, 10).max(2 * mss)
     }
 
-    /// Forgets the state before a time-out. `W_max` becomes the window at which congestion avoidance begins again
-    /// (section 4.8). `reduce` has computed the threshold.
+    /// Forgets the state before a time-out. `W_max` becomes the window at which congestion avoidance begins again (RFC
+    /// 9438, section 4.8). The caller has already computed the threshold with `reduce`.
     pub(crate) const fn timed_out(&mut self) {
         (self.most, self.epoch) = (0, None);
     }
 
-    /// Moves the epoch by `idle`, in which nothing was in flight: this time does not count (section 5.8; Linux:
-    /// `cubictcp_cwnd_event`).
+    /// Moves the begin of the epoch by `idle`, a time in which nothing was in flight, because this time does not count
+    /// (RFC 9438, section 5.8; Linux: `cubictcp_cwnd_event`).
     pub(crate) fn idle(&mut self, now: Instant, idle: Duration) {
         if let Some((begin, _)) = &mut self.epoch {
             *begin = (*begin + idle).min(now);
         }
     }
 
-    /// Returns the window after `acked` bytes were acknowledged (sections 4.2 to 4.5).
+    /// Returns the window after `acked` bytes were acknowledged (RFC 9438, sections 4.2 to 4.5).
     pub(crate) fn grow(&mut self, now: Instant, srtt: Duration, cwnd: u32, acked: u32, mss: u32) -> u32 {
         if self.epoch.is_none() {
             self.epoch = Some((now, cwnd));
@@ -59,7 +61,7 @@ impl Cubic {
         let t = micros(now.since(begin));
         self.estimate(cwnd, acked, mss);
         if self.window(t, k, mss) < i128::from(self.estimate) {
-            return cwnd.max(self.estimate); // section 4.3: grow as Reno would
+            return cwnd.max(self.estimate); // RFC 9438, section 4.3: grow as Reno would
         }
         let highest = i128::from(cwnd) * 3 / 2;
         let target = self.window(t + micros(srtt), k, mss).clamp(i128::from(cwnd), highest);
@@ -69,8 +71,8 @@ impl Cubic {
         cwnd.saturating_add((more / window) as u32)
     }
 
-    /// `W_est` (section 4.3, figure 4): Reno's growth, slowed by the smaller decrease until the window of the last loss
-    /// is reached.
+    /// Updates `W_est` (RFC 9438, section 4.3, figure 4). It grows by 9/17 of a segment per round trip until it reaches
+    /// `cwnd_prior`, then by one segment, as Reno.
     fn estimate(&mut self, cwnd: u32, acked: u32, mss: u32) {
         let (times, of) = if self.estimate >= self.prior { (1, 1) } else { (3 * (10 - BETA), 10 + BETA) };
         let more = u64::from(mss) * u64::from(acked) * times + self.carry.1;
@@ -79,14 +81,15 @@ impl Cubic {
         self.estimate = self.estimate.saturating_add((more / whole) as u32);
     }
 
-    /// `W_cubic(t)` in bytes (figure 1): C is 0.4 segments a second cubed.
+    /// Returns `W_cubic(t)` in bytes (RFC 9438, section 4.2, figure 1). C is 0.4 segments per second cubed.
     fn window(&self, t: i128, k: i128, mss: u32) -> i128 {
         let off = t - k;
         let cube = off * off * off * 4 * i128::from(mss) / (10 * SECOND * SECOND * SECOND);
         i128::from(self.most) + cube
     }
 
-    /// `K` in microseconds (figure 2): the time at which the window reaches `W_max` again.
+    /// Returns `K` in microseconds (RFC 9438, section 4.2, figure 2): the time from the begin of the epoch until the
+    /// window is `W_max`.
     fn k(&self, at_begin: u32, mss: u32) -> i128 {
         let short = i128::from(self.most.saturating_sub(at_begin));
         cube_root(short * 10 * SECOND * SECOND * SECOND / (4 * i128::from(mss.max(1))))
@@ -97,7 +100,7 @@ const fn micros(span: Duration) -> i128 {
     span.as_micros().cast_signed()
 }
 
-/// The cube root, rounded down.
+/// Returns the cube root, rounded down.
 fn cube_root(of: i128) -> i128 {
     let (mut low, mut high) = (0i128, 1i128 << 42);
     while low < high {
@@ -113,7 +116,8 @@ mod tests {
 
     const MSS: u32 = 1000;
 
-    /// Section 4.2: from 70 segments after a loss at 100, K is the cube root of 30 / 0.4, which is 4.217 s.
+    /// From a window of 70 segments after a loss at 100, K is the cube root of 30 / 0.4: 4.217 s (RFC 9438, section
+    /// 4.2).
     #[test]
     fn k_and_the_window_by_hand() {
         let mut cubic = Cubic::default();
@@ -123,12 +127,12 @@ mod tests {
         let at = |ms: i128| cubic.window(ms * 1000, k, MSS);
         assert!((i128::from(70 * MSS) - at(0)).abs() <= 1, "{}", at(0));
         assert!((99_900..=100_000).contains(&at(4217)));
-        // One second after K: 0.4 segments more; two seconds: 3.2.
+        // The window is 0.4 segments larger one second after K, and 3.2 segments larger two seconds after K.
         assert!((100_390..=100_400).contains(&at(5217)) && (103_190..=103_200).contains(&at(6217)));
         assert_eq!([0, 1, 7, 8, 26, 27].map(cube_root), [0, 1, 1, 2, 2, 3]);
     }
 
-    /// Section 4.7: a second loss below the first one's window.
+    /// A loss below the window of the previous loss lowers `W_max` further (RFC 9438, section 4.7).
     #[test]
     fn fast_convergence() {
         let mut cubic = Cubic::default();
@@ -140,8 +144,8 @@ mod tests {
         assert_eq!(cubic.reduce(MSS, MSS), 2 * MSS, "no less than two segments");
     }
 
-    /// Section 4.8: after a time-out the window grows from where congestion avoidance begins, whatever `W_max` was
-    /// before.
+    /// After a time-out, the window grows from where congestion avoidance begins, whatever `W_max` was before (RFC
+    /// 9438, section 4.8).
     #[test]
     fn a_time_out_forgets_what_was() {
         let mut cubic = Cubic::default();
@@ -156,7 +160,7 @@ mod tests {
         assert_eq!(cubic.most, 50 * MSS, "a flow that has begun again has lost no room");
     }
 
-    /// Section 5.8: time in which nothing was in flight does not count.
+    /// Time in which nothing was in flight does not count (RFC 9438, section 5.8).
     #[test]
     fn idling_does_not_count() {
         let (mut busy, window) = grown(100 * MSS, 100, 10);
@@ -174,7 +178,7 @@ mod tests {
         assert_eq!(none.epoch, None);
     }
 
-    /// Section 4.2: the window grows by at most a half in a round trip, however late it is.
+    /// The window grows by at most a half in a round trip, however much time has passed (RFC 9438, section 4.2).
     #[test]
     fn the_target_is_bounded() {
         let (mut cubic, _) = grown(100 * MSS, 100, 1);
@@ -196,8 +200,8 @@ mod tests {
         (cubic, window)
     }
 
-    /// Section 4.3: with a small window and a short round trip Reno would grow faster. CUBIC then grows as fast: 9/17
-    /// of a segment per round trip.
+    /// With a small window and a short round trip, CUBIC grows as its estimate of Reno: 9/17 of a segment per round
+    /// trip (RFC 9438, section 4.3).
     #[test]
     fn the_friendly_region() {
         let (cubic, window) = grown(20 * MSS, 10, 10);
@@ -205,7 +209,7 @@ mod tests {
         assert!((18_900..=19_400).contains(&window), "14 segments and ten times 0.529: {window}");
     }
 
-    /// Far from that region, the window follows the cubic function.
+    /// With a large window and a long round trip, the window follows the cubic function.
     #[test]
     fn the_cubic_region() {
         let (cubic, window) = grown(1000 * MSS, 200, 22);

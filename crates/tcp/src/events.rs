@@ -3,16 +3,16 @@
 use crate::{Info, State};
 use wire::Duration;
 
-/// A value of a connection that has changed.
+/// A value of a connection that has changed, with the new value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// The state (RFC 9293, figure 5).
+    /// The state of the connection (RFC 9293, section 3.3.2).
     State(State),
     /// The congestion window, in bytes.
     Cwnd(u32),
     /// The slow start threshold, in bytes.
     Ssthresh(u32),
-    /// Fast recovery began, or ended.
+    /// Whether fast recovery is under way: true when it begins, false when it ends.
     Recovering(bool),
     /// The smoothed round-trip time.
     Srtt(Duration),
@@ -23,7 +23,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// Returns the name of the value, as it is recorded.
+    /// Returns the name under which the value is recorded.
     pub const fn name(self) -> &'static str {
         match self {
             Self::State(_) => "state",
@@ -37,8 +37,8 @@ impl Change {
     }
 }
 
-/// The last snapshot of a connection, to find what has changed. A caller that asks after each event sees every change
-/// but those that are undone within one event.
+/// The last snapshot of a connection, to find what has changed. A caller that calls [`Watch::changes`] after each event
+/// gets all changes, except those that are undone within one event.
 #[derive(Clone, Debug, Default)]
 pub struct Watch(Option<Info>);
 

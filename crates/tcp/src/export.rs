@@ -1,4 +1,4 @@
-//! Moving a connection to another host: all of it that the peer could notice, and nothing else.
+//! The move of a connection to another host, in a form that every stack can produce and continue.
 
 use crate::options;
 use crate::receive::Receiver;
@@ -8,12 +8,12 @@ use crate::{Connection, Profile, State, TcpState};
 use wire::Instant;
 
 impl Connection {
-    /// Returns what the peer could notice of the connection, in a form that every stack can produce. `None` before it
-    /// is established, in TIME-WAIT, and when it is closed. The caller must not poll this one afterwards: two hosts
-    /// would send for one connection. [`Self::record`] returns the whole connection, in any state.
+    /// Returns what the peer could notice of the connection, in a form that every stack can produce. Returns `None`
+    /// before the connection is established, in TIME-WAIT, and in CLOSED. The caller must not poll `self` afterwards:
+    /// two hosts would send for one connection. [`Self::record`] returns the whole connection, in any state.
     pub fn export(&self, now: Instant) -> Option<TcpState> {
-        // A FIN that was acknowledged is exported as if it were not: the other host sends it again, and so shows its
-        // state.
+        // An acknowledged FIN is exported as an unacknowledged one. The other host sends the FIN again, and so gets an
+        // acknowledgment.
         let fin = u32::from(self.send.fin == Fin::Acknowledged);
         let is_movable = self.state.synchronized() && self.state != State::TimeWait;
         is_movable.then(|| TcpState {
@@ -40,13 +40,13 @@ impl Connection {
         })
     }
 
-    /// Continues a connection of another host. Unacknowledged data is sent again, in slow start, with a time-out
-    /// that starts from the former host's round trip (RFC 9040, section 6). An acknowledgment is sent to the peer at
-    /// once, so that it need not wait for its timer.
+    /// Continues a connection of another host. Unacknowledged data is sent again, in slow start. The time-out starts
+    /// from the former host's round trip (RFC 9040, section 6). An acknowledgment is sent to the peer at once, so that
+    /// the peer need not wait for a time-out.
     pub fn import(state: TcpState, now: Instant, profile: &Profile) -> Self {
         let mut connection = Self::new(state.local, state.remote, state.send_una.minus(1), profile);
         let send = &mut connection.send;
-        // What was agreed stays in force, whatever this host would have offered.
+        // The options that the former host agreed on stay in force, whatever this host would have offered.
         let overhead = if state.timestamp.is_some() { options::TIMESTAMPS } else { 0 };
         send.agree(state.mss.clamp(1, u32::from(profile.mss).max(1)), overhead);
         send.opened(now, profile, state.sack_permitted, None);

@@ -1,12 +1,12 @@
 //! The growth of a receive window as in Linux 6.18. The window grows with each segment up to the room
-//! (`tcp_grow_window`). The room grows with what the application reads in a round trip (`tcp_rcv_space_adjust`,
-//! `tcp_rcvbuf_grow`). Each growth of the window also acknowledges the next segment at once. So a growing window
-//! doubles the number of acknowledgments.
+//! (`tcp_grow_window`). The room grows with the data that the application reads in a round trip
+//! (`tcp_rcv_space_adjust`, `tcp_rcvbuf_grow`). After each growth of the window, the next segment is acknowledged at
+//! once. So a growing window doubles the number of acknowledgments.
 
 use crate::Seq;
 use wire::{Duration, Instant};
 
-/// The largest window that a SYN can announce. Linux starts with it, in whole segments.
+/// The largest window that a SYN can announce. Linux starts with this window, rounded down to whole segments.
 const FIRST: u32 = 65_535;
 /// The room of a socket with the default buffer (`tcp_rmem`, 131072 bytes), in bytes. Each segment takes the buffer of
 /// an Ethernet frame: 1448 of 2304 bytes are data. Linux rounds this ratio to parts of 256.
@@ -14,9 +14,9 @@ const ROOM: u32 = 81_920;
 /// The share of the data buffer that the first window uses, as a fraction: 4/5. Linux counts half of a socket's buffer
 /// as data before the first segment (`TCP_DEFAULT_SCALING_RATIO`), and five eighths later.
 const FIRST_SHARE: (u32, u32) = (4, 5);
-/// Shorter segments do not grow the window (`tcp_event_data_recv`).
+/// Segments with less data than this, in bytes, do not grow the window (`tcp_event_data_recv`).
 const LEAST: usize = 128;
-/// The segments of an initial window. They count as read in the round trip before the first.
+/// The number of segments of an initial window. They count as read in the round trip before the first measurement.
 const INITIAL: u32 = 10;
 
 /// A receive window that tunes itself. All sizes are in bytes.
@@ -26,25 +26,26 @@ pub struct Growth {
     pub window: u32,
     /// The limit to which `window` grows (`window_clamp`).
     pub room: u32,
-    /// The largest segment that has arrived.
+    /// The largest payload of a segment that has arrived.
     pub largest: usize,
-    /// The smoothed round-trip time as the receiver measures it, from echoed timestamps.
+    /// The smoothed round-trip time that the receiver measures with echoed timestamps; `None` before the first echo.
     pub round_trip: Option<Duration>,
     /// The timestamp that was echoed last.
     pub echo: u32,
-    /// When the last segment arrived. `was_read` uses it as the time, because reading has no clock.
+    /// When the last data arrived. `was_read` uses it as the current time, because reading has no clock.
     pub now: Instant,
-    /// When the current measurement of reading began. `read` is the number up to which the application had read then.
+    /// When the current measurement of reading began.
     pub since: Instant,
-    /// See `since`.
+    /// The sequence number up to which the application had read at `since`.
     pub read: Seq,
-    /// The largest number of bytes read in one round trip.
+    /// The largest number of bytes read in one round trip; ten segments at the start.
     pub in_round_trip: u32,
 }
 
 impl Growth {
-    /// The state at the start of a connection, or when one continues at another host. The buffer has `buffer` bytes, of
-    /// which the window field can announce `capacity`. `next` is the first number to be read.
+    /// Returns the state at the start of a connection, or when a connection continues at another host. The buffer has
+    /// `buffer` bytes; the window field can announce `capacity` of them. `next` is the sequence number of the first
+    /// byte to be read.
     pub(crate) const fn new(buffer: u32, capacity: u32, mss: u32, next: Seq) -> Self {
         let (data, of) = FIRST_SHARE;
         let half = buffer / of * data;
@@ -71,26 +72,26 @@ impl Growth {
         self.window = self.window.min(bytes);
     }
 
-    /// The current limit of the window.
+    /// Returns the current limit of the window.
     pub(crate) const fn room(&self) -> u32 {
         self.room
     }
 
-    /// The window that is announced for `free` bytes of room if the window field is not scaled: whole segments, of the
-    /// size that arrives (`__tcp_select_window`).
+    /// Returns the window that is announced for `free` bytes of room if the window field is not scaled. It is a number
+    /// of whole segments, of the largest size that has arrived (`__tcp_select_window`).
     pub(crate) fn whole_segments(&self, free: u32, mss: u32) -> u32 {
         let segment = if self.largest == 0 { mss } else { self.largest as u32 };
         free - free % segment.min(self.room).max(1)
     }
 
-    /// Whether reading justifies a window update: the window at least doubles, and was at most half of the room
-    /// (`tcp_cleanup_rbuf`).
+    /// Returns whether reading justifies a window update. The announced window `now` must be at most half of the room,
+    /// and `wanted` at least twice as large as `now` (`tcp_cleanup_rbuf`).
     pub(crate) const fn is_worth_telling(&self, now: u32, wanted: u32) -> bool {
         wanted > 0 && 2 * now as u64 <= self.room as u64 && wanted as u64 >= 2 * now as u64
     }
 
-    /// Notes a segment of `bytes` bytes. `unread` bytes are not read, without this segment. Returns whether the window
-    /// grew.
+    /// Notes a segment of `bytes` bytes. `unread` is the number of unread bytes, without this segment. Returns whether
+    /// the window grew.
     pub(crate) fn came(&mut self, now: Instant, bytes: usize, unread: usize) -> bool {
         self.now = now;
         self.largest = self.largest.max(bytes);
@@ -103,8 +104,8 @@ impl Growth {
         true
     }
 
-    /// Notes that a segment of `bytes` bytes echoed our timestamp `echo`, of a segment sent at `left`. Segments smaller
-    /// than the largest are ignored: the peer's application may have written them late.
+    /// Notes that a segment of `bytes` bytes echoed our timestamp `echo`, of a segment that was sent at `left`.
+    /// Segments smaller than the largest are ignored, because the peer's application may have written them late.
     pub(crate) fn echoed(&mut self, now: Instant, bytes: usize, echo: u32, left: Instant) {
         if bytes < self.largest || std::mem::replace(&mut self.echo, echo) == echo {
             return;
@@ -114,7 +115,7 @@ impl Growth {
     }
 
     /// Notes that the application has read up to `read`. `beyond` is the distance from the next expected number to the
-    /// end of data beyond gaps; `most` is the largest room.
+    /// end of the data beyond gaps. `most` is the maximum of the room.
     pub(crate) fn was_read(&mut self, read: Seq, beyond: u32, most: u32) {
         let Some(round_trip) = self.round_trip else { return };
         if self.now.since(self.since) < round_trip {
@@ -128,7 +129,7 @@ impl Growth {
         }
         let before = u64::from(std::mem::replace(&mut self.in_round_trip, bytes));
         let twice = 2 * u64::from(bytes);
-        // In slow start the sender doubles its rate in the meantime.
+        // In slow start, the sender doubles its rate until the new window takes effect.
         let ahead = twice.saturating_mul(2 * (u64::from(bytes) - before)) / before.max(1);
         let room = u32::try_from(twice.saturating_add(ahead).saturating_add(beyond.into()))
             .unwrap_or(u32::MAX)
@@ -150,8 +151,8 @@ mod tests {
 
     #[test]
     fn a_window_begins_and_grows_as_the_kernels() {
-        // Seen on Linux 6.18, a download with segments of 1448 bytes: 64240, plus two segments with each that arrives,
-        // up to 80896. In the units of the scaled window field that is 80480.
+        // As on Linux 6.18, the window begins with 64240 bytes (44 segments of 1460 bytes). Each segment of 1448 bytes
+        // that arrives adds two segments. At most, the window and the segment together fill the room.
         let mut growth = growth();
         assert_eq!(growth.window, 64_240);
         assert!(growth.came(NOW, 1448, 0));
@@ -163,8 +164,8 @@ mod tests {
 
     #[test]
     fn a_small_buffer_begins_with_half_and_has_room_for_a_segment_less() {
-        // Seen on Linux 6.18 with a buffer for 16384 bytes: the SYN announces 11680, every acknowledgment from the
-        // first on 14480.
+        // As on Linux 6.18 with a receive buffer of 16384 bytes, the SYN announces 11680 bytes. Later acknowledgments
+        // announce 14480 bytes.
         let mut growth = Growth::new(16_384, 16_384, 1460, Seq(0));
         assert_eq!((growth.window, growth.room()), (11_680, 16_384));
         assert!(growth.came(NOW, 1448, 0) && growth.came(NOW, 1448, 0) && !growth.came(NOW, 1448, 0));
@@ -197,7 +198,8 @@ mod tests {
         assert_eq!(growth.round_trip, Some(Duration::from_millis(100)));
         growth.now = Instant::from_millis(600);
         growth.was_read(Seq(29_200), 5000, MOST);
-        // Twice 29200; plus twice that, because what was read doubled from 14600; plus the data beyond a gap.
+        // The room is twice the 29200 bytes that were read, plus twice that sum, plus the data beyond a gap. The second
+        // part is there because the bytes per round trip doubled from 14600.
         assert_eq!(growth.room(), 58_400 + 2 * 58_400 + 5000);
         growth.now = Instant::from_millis(650);
         growth.was_read(Seq(200_000), 0, MOST);

@@ -8,14 +8,15 @@ use wire::{Instant, SocketAddrV4};
 
 /// The MSS of a peer that sends no MSS option (RFC 9293, section 3.7.1).
 const DEFAULT_MSS: u16 = 536;
-/// A smaller MSS is raised to this: a segment would be nearly all header (Linux: `tcp_min_snd_mss`).
+/// A smaller MSS of a peer is raised to this. Otherwise a segment would be almost only header (Linux:
+/// `tcp_min_snd_mss`).
 const LEAST_MSS: u16 = 48;
 /// The largest window shift (RFC 7323, section 2.3).
 const MOST_SCALE: u8 = 14;
 
 impl Connection {
-    /// Opens actively: `poll` returns the SYN. `iss` is its sequence number, which the caller draws at random (RFC
-    /// 6528).
+    /// Opens a connection actively: `poll` returns the SYN. `iss` is the sequence number of the SYN, which the caller
+    /// draws at random (RFC 6528).
     pub fn connect(local: SocketAddrV4, remote: SocketAddrV4, iss: Seq, profile: &Profile) -> Self {
         let mut connection = Self::new(local, remote, iss, profile);
         connection.state = State::SynSent;
@@ -23,8 +24,8 @@ impl Connection {
         connection
     }
 
-    /// Opens passively, for a SYN that arrived now at a listener. `None` if `syn` is not a SYN; the answer to it is
-    /// then [`Segment::refusal`].
+    /// Opens a connection passively, for a SYN that arrived at a listener at `now`. Returns `None` if `syn` is no SYN,
+    /// or has ACK or RST. The caller then answers with [`Segment::refusal`].
     pub fn accept(
         now: Instant,
         local: SocketAddrV4,
@@ -43,7 +44,7 @@ impl Connection {
         Some(connection)
     }
 
-    /// Takes the peer's sequence number and options.
+    /// Takes the initial sequence number and the options of the peer's SYN.
     fn peer_syn(&mut self, now: Instant, syn: &Segment<'_>) {
         self.irs = syn.seq;
         let most = syn.options.mss.unwrap_or(DEFAULT_MSS).max(LEAST_MSS);
@@ -65,7 +66,8 @@ impl Connection {
         self.receive = Receiver::new(&self.profile, syn.seq.plus(1), ours);
     }
 
-    /// Returns our SYN, with an acknowledgment in SYN-RECEIVED. Its window is not scaled (RFC 7323, section 2.2).
+    /// Returns our SYN. In SYN-RECEIVED it has an acknowledgment. The window field of a SYN is not scaled (RFC 7323,
+    /// section 2.2).
     pub(crate) fn syn(&mut self, now: Instant) -> Segment<'static> {
         let answer = self.state == State::SynReceived;
         let seq = self.send.una;
@@ -87,7 +89,8 @@ impl Connection {
         Segment { window, options, flags: Flags::SYN, ack: Seq(0), ..plain }
     }
 
-    /// A SYN-ACK echoes if the peer's SYN had a timestamp. A first SYN has nothing to echo (RFC 7323, section 3.2).
+    /// Returns the timestamps option of our SYN (RFC 7323, section 3.2). A SYN-ACK has the option only if the peer's
+    /// SYN had it, and echoes. A first SYN has nothing to echo.
     fn syn_stamps(&mut self, now: Instant, answer: bool) -> Option<Timestamps> {
         if answer {
             let next = self.receive.next;
@@ -97,7 +100,7 @@ impl Connection {
         self.profile.timestamps.then(|| Timestamps { value: ours.value(now), echo: 0 })
     }
 
-    /// RFC 9293, section 3.10.7.3: a segment in SYN-SENT.
+    /// Handles a segment in SYN-SENT (RFC 9293, section 3.10.7.3).
     pub(crate) fn answered(&mut self, now: Instant, segment: &Segment<'_>) {
         let acknowledges = segment.has(Flags::ACK);
         let ours = segment.ack.after(self.send.una) && !segment.ack.after(self.send.max);
@@ -119,12 +122,12 @@ impl Connection {
             self.established(now, segment, 0);
             self.receive.due = true;
         } else {
-            self.state = State::SynReceived; // both opened at once: figure 8
+            self.state = State::SynReceived; // both opened at once: RFC 9293, figure 7
             self.syn_due = true;
         }
     }
 
-    /// Handles a repeated SYN of the peer in SYN-RECEIVED. Returns whether the segment was one.
+    /// Handles a repeated SYN of the peer in SYN-RECEIVED. Returns whether `segment` is a repeated SYN.
     pub(crate) fn repeated_syn(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
         if !segment.has(Flags::SYN) || segment.has(Flags::RST) || segment.seq != self.irs {
             return false;
@@ -137,8 +140,8 @@ impl Connection {
         true
     }
 
-    /// Handles an acknowledgment in SYN-RECEIVED. Returns whether it acknowledges our SYN; if not, it is answered by a
-    /// reset.
+    /// Handles an acknowledgment in SYN-RECEIVED. Returns whether `segment` acknowledges our SYN. If not, a reset
+    /// answers it.
     pub(crate) fn completed(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
         if segment.ack != self.send.max || self.send.flight() == 0 {
             self.reset = segment.refusal();
@@ -160,7 +163,7 @@ impl Connection {
     }
 }
 
-/// The window shift of the profile, or the least with which a window field can express the whole buffer.
+/// Returns the window shift of the profile, or the smallest with which a window field can express the whole buffer.
 fn scale(profile: &Profile) -> u8 {
     let fits = |shift: &u8| u16::try_from(profile.receive_buffer >> shift).is_ok();
     profile.window_shift.or_else(|| (0..MOST_SCALE).find(fits)).unwrap_or(MOST_SCALE)

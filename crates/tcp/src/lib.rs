@@ -1,5 +1,6 @@
-//! TCP (RFC 9293) without I/O: no socket, no clock, no thread, no randomness. Papers about mobility measure TCP itself.
-//! So this crate implements it, and every constant that shapes a measurement is a public field of [`Profile`].
+//! TCP (RFC 9293) without I/O: no socket, no clock, no thread, no randomness. Papers about mobility measure the
+//! behavior of TCP. So this crate implements TCP, and the parameters that differ between TCP stacks are public fields
+//! of [`Profile`].
 //!
 //! ```text
 //!   write, finish, abort ──> ┌────────────┐ ──> poll: segments, until there is none
@@ -7,8 +8,8 @@
 //!   state, info          <── └────────────┘ <── timeout, when deadline() has come
 //! ```
 //!
-//! The caller drives it: after each `receive`, `timeout`, `write`, `read` or `finish` it calls `poll` until `None`, and
-//! then waits for `deadline`.
+//! After each call that changes the connection, the caller calls `poll` until it returns `None`. Then the caller waits
+//! for `deadline()`, for a segment, or for a call of the application.
 //!
 //! | what | by | where |
 //! |---|---|---|

@@ -3,7 +3,7 @@
 use crate::Seq;
 use wire::{Malformed, Reader};
 
-/// The largest length of the options, in bytes: the header length field allows 60.
+/// The largest length of the options, in bytes. A header has at most 60 bytes, and 20 of them are fixed.
 pub(crate) const MOST: usize = 40;
 /// The length of the timestamps option with padding in front, in bytes (RFC 7323, appendix A).
 pub(crate) const TIMESTAMPS: u32 = 12;
@@ -15,26 +15,29 @@ const BLOCKS: usize = 4;
 pub struct Options {
     /// The largest payload that the sender accepts, in bytes (RFC 9293, section 3.7.1).
     pub mss: Option<u16>,
-    /// The shift of the sender's later windows (RFC 7323, section 2.2). It is not checked, and may be more than 14.
+    /// The shift of the sender's later windows (RFC 7323, section 2.2). The value is not checked, and may be more than
+    /// 14.
     pub window_scale: Option<u8>,
     /// Whether the sender supports selective acknowledgments (RFC 2018, section 2).
     pub sack_permitted: bool,
-    /// The sender's timestamp, and the echo of ours (RFC 7323, section 3).
+    /// The sender's timestamp, and the echo of the receiver's (RFC 7323, section 3).
     pub timestamps: Option<Timestamps>,
-    /// The ranges that the sender received beyond a gap (RFC 2018, section 3).
+    /// The ranges that the sender received beyond gaps, half-open (RFC 2018, section 3).
     pub sack: Blocks,
 }
 
 /// The timestamps option (RFC 7323, section 3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Timestamps {
-    /// `TSval`: the sender's clock.
+    /// `TSval`: the value of the sender's timestamp clock.
     pub value: u32,
-    /// `TSecr`: the echo of the receiver's clock. Zero in a segment that does not acknowledge.
+    /// `TSecr`: the value of the receiver's timestamp clock that the sender echoes. Zero in a segment that does not
+    /// acknowledge.
     pub echo: u32,
 }
 
-/// Up to four half-open blocks of received data, the most recent first (RFC 2018, section 4).
+/// At most four half-open blocks of received data. In an option, the most recent block is the first (RFC 2018, section
+/// 4).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Blocks {
     blocks: [(Seq, Seq); BLOCKS],
@@ -63,21 +66,21 @@ impl Blocks {
         }
     }
 
-    /// Removes all but the first `most`.
+    /// Removes all blocks except the first `most`.
     pub(crate) fn keep(&mut self, most: usize) {
         let gone = self.blocks.iter_mut().skip(most);
         gone.for_each(|block| *block = Default::default());
         self.len = self.len.min(most as u8);
     }
 
-    /// The length of an option with `blocks` blocks and padding in front, in bytes.
+    /// Returns the length of an option with `blocks` blocks and padding in front, in bytes.
     pub(crate) const fn wire_len(blocks: usize) -> usize {
         if blocks == 0 { 0 } else { 4 + 8 * blocks }
     }
 }
 
 impl FromIterator<(Seq, Seq)> for Blocks {
-    /// Takes the first four; the rest is dropped.
+    /// Takes the first four blocks, and drops further ones.
     fn from_iter<I: IntoIterator<Item = (Seq, Seq)>>(from: I) -> Self {
         let mut blocks = Self::default();
         from.into_iter().take(BLOCKS).for_each(|(from, end)| _ = blocks.push(from, end));
@@ -96,7 +99,7 @@ impl Options {
                 1 => continue,
                 kind => kind,
             };
-            // The length counts kind and length too (RFC 9293, section 3.1).
+            // The length of an option includes its kind and length bytes (RFC 9293, section 3.1).
             let len = usize::from(r.u8()?).checked_sub(2).ok_or(bad)?;
             let mut body = Reader::new(r.take(len)?, bad);
             match kind {
@@ -114,8 +117,8 @@ impl Options {
         Ok(options)
     }
 
-    /// Pads each option in front to a multiple of four. If that does not fit, as with options from a foreign stack,
-    /// there is no padding.
+    /// Appends the options to `out`. Each option is padded in front to a multiple of four bytes. If that does not fit,
+    /// as with options from a foreign stack, only the end is padded.
     pub(crate) fn emit(&self, out: &mut Vec<u8>) {
         let tight = self.padded() > MOST;
         let begin = out.len();
@@ -147,7 +150,7 @@ impl Options {
         out.resize(begin + self.len(), 0);
     }
 
-    /// The length on the wire, in bytes.
+    /// Returns the length on the wire, in bytes, with padding.
     pub(crate) const fn len(&self) -> usize {
         let padded = self.padded();
         if padded <= MOST { padded } else { self.packed().next_multiple_of(4) }
@@ -195,7 +198,7 @@ mod tests {
         (0..n).map(|i| (Seq(100 * i), Seq(100 * i + 7))).collect()
     }
 
-    /// RFC 7323, appendix A, and RFC 2018, section 3.
+    /// Timestamps and SACK blocks have the layout of RFC 7323, appendix A, and RFC 2018, section 3.
     #[test]
     fn golden_bytes() {
         let timestamps = Some(Timestamps { value: 0x0102_0304, echo: 0x0506_0708 });

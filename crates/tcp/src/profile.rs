@@ -3,99 +3,105 @@
 use crate::{Avoidance, Estimator, Mechanisms, Recovery, Ticks, Timing, Wheel};
 use wire::{Duration, RtoBounds};
 
-/// The behavior of a TCP. Every field is public, because results of papers depend on them. The constructors are
-/// starting points.
+/// The parameters of a TCP stack. All fields are public, because results of papers depend on them. The constructors
+/// return the values of the RFCs and of known stacks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent parameter")]
 pub struct Profile {
-    /// The largest payload, in bytes: announced in the SYN, and the limit of segments to the peer (RFC 9293, section 3.7.1).
-    /// Options that each segment carries are subtracted (RFC 6691).
+    /// The largest segment payload, in bytes. The SYN announces it, and it limits the segments to the peer (RFC 9293,
+    /// section 3.7.1). The options of a segment reduce its payload (RFC 6691).
     pub mss: u16,
     /// Initial congestion window, in segments (RFC 5681, section 3.1; RFC 6928).
     pub initial_window: u32,
     /// The number of lost SYNs from which on the initial window is one segment (RFC 5681, section 3.1: 1; Linux,
     /// `tcp_init_transfer`: 2).
     pub lost_syns: u32,
-    /// What the sender does after a loss that duplicate acknowledgments indicate.
+    /// How the sender repairs losses that it detects before the retransmission timer expires.
     pub recovery: Recovery,
     /// How the window grows in congestion avoidance.
     pub avoidance: Avoidance,
     /// The number of duplicate acknowledgments that indicate a loss (RFC 5681, section 3.2, and `DupThresh` of RFC
     /// 6675: 3).
     pub duplicates: u32,
-    /// Whether each duplicate below `duplicates` lets one new segment be sent (RFC 3042).
+    /// Whether each duplicate acknowledgment below `duplicates` lets one new segment be sent (RFC 3042).
     pub limited_transmit: bool,
     /// How the time-out is computed from round-trip times.
     pub estimator: Estimator,
     /// Retransmission time-out before there is a sample (RFC 6298, 2.1).
     pub rto_initial: Duration,
-    /// Smallest retransmission time-out (RFC 6298, 2.4). With [`Estimator::Linux`]: the least that the variance adds.
+    /// Smallest retransmission time-out (RFC 6298, 2.4). With [`Estimator::Linux`]: the minimum of the variance that
+    /// the time-out adds to the round trip.
     pub rto_min: Duration,
     /// Largest retransmission time-out, backed off or not (RFC 6298, 2.5).
     pub rto_max: Duration,
     /// K: the factor of the variance in the time-out of [`Estimator::Rfc6298`] (RFC 6298, 2.2: 4).
     pub rto_variances: u32,
-    /// Clock granularity G: the least that the variance adds to the time-out (RFC 6298, 2.3).
+    /// Clock granularity G: the minimum of K times the variance in the time-out of [`Estimator::Rfc6298`] (RFC 6298,
+    /// 2.3).
     pub granularity: Duration,
-    /// When timers expire: at their deadline, or at a tick of the host's clock.
+    /// When timers expire: at their deadline, or at a tick or slot of the host's clock.
     pub timing: Timing,
-    /// The time that an acknowledgment may wait for another segment; `None`: each segment is acknowledged at once (RFC
-    /// 5681, section 4.2: at most 500 ms).
+    /// The longest time that an acknowledgment waits for another segment (RFC 5681, section 4.2: at most 500 ms). With
+    /// [`Timing::Ticks`] it waits until the next fast tick instead. `None`: each segment is acknowledged at once.
     pub delayed_ack: Option<Duration>,
-    /// Acknowledges at once every N-th segment in spite of `delayed_ack` (RFC 5681, section 4.2: 2).
+    /// The number N: every N-th segment is acknowledged at once in spite of `delayed_ack` (RFC 5681, section 4.2: 2).
     pub ack_every: u32,
     /// The number of data segments at the start that are acknowledged at once in spite of `delayed_ack` (Linux's "quick
-    /// ACK"). With `quick_again` it is at most half of the segments that the window holds, and at least one.
+    /// ACK"). With `quick_again` this is the maximum: the number is half of the segments that fit in the window, or 2
+    /// if that is zero.
     pub quick_acks: u32,
-    /// Whether quick acknowledgments start again after data that arrived twice, and after a gap between arrivals that
-    /// is longer than the time-out. The reason: the peer may be in slow start (Linux: `tcp_enter_quickack_mode`,
+    /// Whether quick acknowledgments start again after data that arrived twice, and after a pause between arrivals that
+    /// is longer than the time-out. Then the peer may be in slow start (Linux: `tcp_enter_quickack_mode`,
     /// `tcp_event_data_recv`).
     pub quick_again: bool,
-    /// The send buffer, in bytes: data that is not sent, or not acknowledged.
+    /// The size of the send buffer, in bytes. It holds written data until the peer acknowledges it.
     pub send_buffer: u32,
-    /// The receive buffer, in bytes: the largest window announced. Without `window_scale`, at most 65535 of it are
-    /// used.
+    /// The size of the receive buffer, in bytes. It is the largest window that is announced. Without window scaling, at
+    /// most 65535 bytes are announced.
     pub receive_buffer: u32,
     /// Whether window scaling is offered, and accepted (RFC 7323, section 2).
     pub window_scale: bool,
-    /// The window shift that is offered; `None`: the least with which the window field can express the whole receive
-    /// buffer.
+    /// The window shift that is offered, from 0 to 14. `None`: the smallest shift with which the window field can
+    /// express the whole receive buffer.
     pub window_shift: Option<u8>,
     /// Whether timestamps are offered, and accepted. They measure round-trip times, also of retransmitted segments, and
     /// reject segments from before a wrap of the sequence space (RFC 7323, sections 3 to 5).
     pub timestamps: bool,
     /// The tick of the timestamp clock (RFC 7323, section 5.4: from 1 ms to 1 s).
     pub timestamp_tick: Duration,
-    /// Whether selective acknowledgments are offered, and sent if the peer does too (RFC 2018). They are used by
-    /// [`Recovery::Sack`] and [`Recovery::Segments`].
+    /// Whether selective acknowledgments are offered, and sent if the peer offers them (RFC 2018). As a sender, only
+    /// [`Recovery::Sack`] and [`Recovery::Segments`] use those of the peer.
     pub sack: bool,
-    /// Whether data that arrived twice is reported in the first SACK block (RFC 2883).
+    /// Whether the first SACK block reports data that arrived twice (RFC 2883).
     pub dsack: bool,
-    /// Whether the receive window tunes itself, as in Linux: it begins with 64 KiB, and grows up to the receive buffer with
-    /// what is received and read in a round trip. Otherwise it has the buffer's size from the start.
+    /// Whether the receive window tunes itself, as in Linux. It begins with at most 65535 bytes. It grows up to the
+    /// receive buffer with the data that arrives and is read in a round trip. Otherwise the window has the buffer's
+    /// size from the start.
     pub window_growth: bool,
     /// Whether small segments wait while data is unacknowledged (Nagle; RFC 9293, section 3.7.4).
     pub nagle: bool,
-    /// Whether small segments wait only while another small segment is unacknowledged (Minshall's variant of Nagle;
-    /// Linux).
+    /// Whether `nagle` makes small segments wait only while another small segment is unacknowledged (Minshall's variant
+    /// of Nagle; Linux).
     pub minshall: bool,
-    /// Whether the last segment of a write goes into the send buffer whole if only a part of it has room (Linux calls
-    /// `sk_stream_memory_free` once per segment, not per byte).
+    /// Whether the limit of the send buffer is rounded up to whole segments. Linux does so, because it calls
+    /// `sk_stream_memory_free` once per segment, not per byte.
     pub whole_writes: bool,
     /// Whether the congestion window is set back to the initial window after an idle time longer than a time-out (RFC
-    /// 5681, section 4.1).
+    /// 5681, section 4.1). [`Recovery::Segments`] does as Linux: it halves the window once for each time-out of the
+    /// idle time, and shrinks a window that is not used (RFC 2861).
     pub idle_restart: bool,
     /// What the sender does when a router reports that a segment is too big for the path.
     pub too_big: TooBig,
-    /// The number of consecutive time-outs without an answer that the connection survives; the next one ends it (RFC
-    /// 9293, section 3.8.3).
+    /// The number of consecutive time-outs and window probes without an answer that the connection survives. The next
+    /// one ends the connection (RFC 9293, section 3.8.3).
     pub max_retransmissions: u32,
     /// Whether each time-out lowers the slow start threshold, as in 4.4BSD. Otherwise only the first time-out of a
     /// segment does (RFC 5681, section 3.1).
     pub ssthresh_each_rto: bool,
-    /// The least time before a closed window is probed; probes back off as retransmissions do (RFC 9293, section 3.8.6.1).
+    /// The shortest time before a closed window is probed. The time doubles with each probe (RFC 9293, section
+    /// 3.8.6.1).
     pub persist_min: Duration,
-    /// The largest time between such probes.
+    /// The longest time between two probes of a closed window.
     pub persist_max: Duration,
     /// How long TIME-WAIT lasts: twice the maximum segment lifetime (RFC 9293, section 3.6.1).
     pub time_wait: Duration,
@@ -104,13 +110,14 @@ pub struct Profile {
     pub traced: bool,
 }
 
-/// What a sender does when a router reports "fragmentation needed" (RFC 1191, sections 6.4 and 6.5).
+/// What a sender does when a router reports "fragmentation needed" (RFC 1191, section 6.4).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum TooBig {
-    /// The sender resends unacknowledged data at once, in segments that fit. The window stays: nothing was congested.
+    /// The sender resends data at once, in segments that fit. The slow start threshold is not lowered, because there
+    /// was no congestion.
     ResendAtOnce,
-    /// New segments fit the reported size. Segments that were too big are left to the retransmission timer, as in
-    /// stacks before path MTU discovery.
+    /// New segments fit the reported size. Segments that were too big are sent again when the retransmission timer
+    /// expires, as in stacks before path MTU discovery.
     AwaitTimeout,
 }
 
@@ -183,7 +190,7 @@ impl Profile {
     /// Returns Linux's defaults, with Reno instead of CUBIC. They are selective acknowledgments, timestamps, Linux's
     /// estimator (`tcp_rtt_estimator`), timers on a wheel of 250 ticks a second, and Linux's loss recovery: RACK-TLP,
     /// proportional rate reduction, F-RTO and undo. This crate does not have pacing, an auto-tuned send buffer,
-    /// `HyStart` of Linux's CUBIC, and the compression of selective acknowledgments.
+    /// `HyStart` of Linux's CUBIC, or the compression of selective acknowledgments.
     pub const fn linux() -> Self {
         Self {
             lost_syns: 2,
@@ -204,11 +211,11 @@ impl Profile {
         }
     }
 
-    /// Returns 4.4BSD-Lite (Wright and Stevens, TCP/IP Illustrated, volume 2; `tcp_timer.h`). It has two clocks of 500
-    /// ms and 200 ms, Reno, and an initial window of one segment. Each time-out lowers the threshold. Time-outs are
-    /// from 1 s to 64 s, and 6 s before the first sample; probes from 5 s to 60 s; a segment's lifetime is 30 s. Its
-    /// RFC 1323 extensions are the fields `window_scale` and `timestamps`, and are off. Buffers are those of
-    /// [`Self::rfc6298_reno`].
+    /// Returns the values of 4.4BSD-Lite (Wright and Stevens, TCP/IP Illustrated, volume 2; `tcp_timer.h`). It has two
+    /// clocks of 500 ms and 200 ms, Reno, and an initial window of one segment. Each time-out lowers the threshold.
+    /// Time-outs are from 1 s to 64 s, and 6 s before the first sample. The time before a window probe is from 5 s to
+    /// 60 s. A segment's lifetime is 30 s. The fields `window_scale` and `timestamps` are its RFC 1323 extensions, and
+    /// are off. Buffers are those of [`Self::rfc6298_reno`].
     pub const fn bsd44() -> Self {
         Self {
             initial_window: 1,
@@ -226,7 +233,6 @@ impl Profile {
         }
     }
 
-    /// The bounds of the time-out.
     pub(crate) const fn rto_bounds(&self) -> RtoBounds {
         RtoBounds {
             initial: self.rto_initial,

@@ -4,7 +4,8 @@ use crate::{Blocks, Seq};
 
 /// The largest number of pieces. It bounds the memory that a peer can use by sending single bytes.
 pub(crate) const PIECES: usize = 1024;
-/// The number of places that `recent` keeps. It is more than the blocks of an option, because some places join one run.
+/// The largest number of places in `recent`. It is larger than the number of blocks in an option, because several
+/// places can be in the same run of data.
 const RECENT: usize = 8;
 
 /// A piece of data beyond a gap.
@@ -20,7 +21,8 @@ impl Piece {
     }
 }
 
-/// Data beyond gaps. Pieces are sorted and do not overlap. `recent` has where data last arrived, the most recent first.
+/// Data beyond gaps. Pieces are sorted and do not overlap. `recent` has the sequence numbers at which data last
+/// arrived, the most recent first.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Reassembly {
     pieces: Vec<Piece>,
@@ -37,7 +39,7 @@ impl Reassembly {
         self.pieces.len()
     }
 
-    /// The end of the last piece.
+    /// Returns the end of the last piece; `None` if there is no piece.
     pub(crate) fn end(&self) -> Option<Seq> {
         self.pieces.last().map(Piece::end)
     }
@@ -47,7 +49,8 @@ impl Reassembly {
         self.recent.clear();
     }
 
-    /// Removes the pieces that follow `next` without a gap, and passes them to `each` in order. Returns where they end.
+    /// Removes the pieces that follow `next` without a gap, and passes them to `each` in order. Returns the next number
+    /// that is missing.
     pub(crate) fn join(&mut self, mut next: Seq, mut each: impl FnMut(&[u8])) -> Seq {
         let mut joined = 0;
         for piece in &self.pieces {
@@ -66,7 +69,7 @@ impl Reassembly {
         next
     }
 
-    /// Stores those bytes beyond a gap that no piece has yet. Data without room is dropped; the peer sends it again.
+    /// Stores the bytes that no piece has yet. Bytes without room are dropped; the peer sends them again.
     pub(crate) fn keep(&mut self, mut from: Seq, mut rest: &[u8]) {
         if !rest.is_empty() {
             self.recent.retain(|place| *place != from);
@@ -95,8 +98,8 @@ impl Reassembly {
         }
     }
 
-    /// The part of `from..end` that is stored already: its overlap with the first run of data that it meets (RFC 2883,
-    /// section 4).
+    /// Returns the part of `from..end` that is stored already: the overlap with the first run of data in this range
+    /// (RFC 2883, section 4). Returns `None` if nothing in this range is stored.
     pub(crate) fn known(&self, from: Seq, end: Seq) -> Option<(Seq, Seq)> {
         let first = self.pieces.get(self.pieces.partition_point(|piece| !piece.end().after(from)))?;
         let begin = from.latest(first.from);
@@ -104,7 +107,7 @@ impl Reassembly {
         begin.before(end).then(|| (begin, if run_end.before(end) { run_end } else { end }))
     }
 
-    /// The runs of data as SACK blocks, the most recent arrival first (RFC 2018, section 4).
+    /// Returns the runs of data as SACK blocks, the most recent arrival first (RFC 2018, section 4).
     pub(crate) fn blocks(&self) -> Blocks {
         let mut blocks = Blocks::default();
         for place in &self.recent {
@@ -116,7 +119,7 @@ impl Reassembly {
         blocks
     }
 
-    /// The run of adjacent pieces that contains `place`.
+    /// Returns the run of adjacent pieces that contains `place`; `None` if no piece contains it.
     fn run(&self, place: Seq) -> Option<(Seq, Seq)> {
         let behind = self.pieces.partition_point(|piece| !piece.from.after(place));
         let mut first = behind.checked_sub(1)?;
@@ -138,13 +141,13 @@ impl Reassembly {
         Some((from, end))
     }
 
-    /// Returns the pieces, and the places where data last arrived.
+    /// Returns the pieces, and the sequence numbers at which data last arrived.
     pub(crate) fn export(&self) -> (Vec<(Seq, Vec<u8>)>, Vec<Seq>) {
         let pieces = self.pieces.iter().map(|piece| (piece.from, piece.bytes.clone()));
         (pieces.collect(), self.recent.clone())
     }
 
-    /// Takes over what [`Self::export`] returned.
+    /// Stores the state that [`Self::export`] returned.
     pub(crate) fn restore(&mut self, pieces: &[(Seq, Vec<u8>)], recent: &[Seq]) {
         for (from, bytes) in pieces {
             self.keep(*from, bytes);
@@ -161,8 +164,8 @@ mod tests {
         held.blocks().as_slice().iter().map(|(from, end)| (from.0, end.0)).collect()
     }
 
-    /// RFC 2018, section 4: the first block contains the segment that caused the acknowledgment, the others are sorted
-    /// by their last growth. The example of section 7: every second of eight segments is lost.
+    /// The first block contains the segment that caused the acknowledgment; the others are sorted by their last growth
+    /// (RFC 2018, section 4). Every second of eight segments is lost, as in an example of RFC 2018, section 7.
     #[test]
     fn the_most_recent_block_comes_first() {
         let mut held = Reassembly::default();

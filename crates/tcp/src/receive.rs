@@ -8,13 +8,13 @@ use crate::{Profile, Seq, Timing};
 use std::collections::VecDeque;
 use wire::{Duration, Instant};
 
-/// The size that segments are assumed to have until a larger one arrives (Linux: `tcp_initialize_rcv_mss`).
+/// The segment size, in bytes, that is assumed until a larger segment arrives (Linux: `tcp_initialize_rcv_mss`).
 const GUESS: u32 = 536;
 
 /// The receiving half: data that is not read, and acknowledgments that are due.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Receiver {
-    /// The next number expected.
+    /// The next sequence number expected.
     pub(crate) next: Seq,
     /// The end of the window announced so far; it never moves back (RFC 9293, section 3.8.6).
     pub(crate) edge: Seq,
@@ -22,13 +22,13 @@ pub(crate) struct Receiver {
     /// The number of the first byte of `unread`: everything before was read.
     read: Seq,
     pub(crate) scale: u8,
-    /// Everything up to the peer's FIN has arrived.
+    /// Whether everything up to the peer's FIN has arrived.
     pub(crate) finished: bool,
     pub(crate) beyond: Reassembly,
-    /// The end of the peer's stream, if known.
+    /// The sequence number of the peer's FIN, if known.
     pub(crate) fin: Option<Seq>,
     pub(crate) capacity: u32,
-    /// How the window grows up to `capacity`, as in Linux; `None`: it has that size from the start.
+    /// How the window grows up to `capacity`, as in Linux; `None`: the window has that size from the start.
     pub(crate) growth: Option<Growth>,
     mss: u32,
     delay: Option<Duration>,
@@ -38,22 +38,22 @@ pub(crate) struct Receiver {
     /// The limit of `quick` if quick acknowledgments can start again; `None`: they cannot.
     quick_again: Option<u32>,
     pub(crate) last: Option<Instant>,
-    /// Segments with data that have not been acknowledged.
+    /// The number of segments with data that have not been acknowledged.
     pub(crate) waiting: u32,
-    /// An acknowledgment is due, alone or with data.
+    /// Whether an acknowledgment is due, alone or with data.
     pub(crate) due: bool,
-    /// Acknowledgments that must be segments without data, one each: the peer counts them (RFC 5681, section 2,
-    /// duplicate).
+    /// The number of acknowledgments that must be segments without data, because the peer counts duplicates (RFC 5681,
+    /// section 2).
     pub(crate) duplicates: u32,
     pub(crate) delayed: Option<Instant>,
-    /// Whether duplicates are reported (RFC 2883).
+    /// Whether data that arrived twice is reported (RFC 2883).
     reports: bool,
-    /// Data that arrived twice and is not reported yet.
+    /// The range of data that arrived twice and is not reported yet.
     pub(crate) duplicate: Option<(Seq, Seq)>,
 }
 
 impl Receiver {
-    /// `next` is the number after the peer's SYN. In a new connection nothing before it has arrived.
+    /// Returns the state after the peer's SYN. `next` is the sequence number of the first byte that is expected.
     pub(crate) fn new(profile: &Profile, next: Seq, scale: u8) -> Self {
         let capacity = sayable(profile.receive_buffer, scale);
         let mss = u32::from(profile.mss);
@@ -86,15 +86,15 @@ impl Receiver {
         }
     }
 
-    /// Notes that `from..end` arrived once more. The next segment reports it (RFC 2883, section 4).
+    /// Notes that `from..end` arrived once more. The next segment to the peer reports this range (RFC 2883, section 4).
     pub(crate) fn came_twice(&mut self, from: Seq, end: Seq) {
         if self.reports && from.before(end) {
             self.duplicate = Some((from, end));
         }
     }
 
-    /// Acknowledges the next segments at once: half a window, in segments of the size that arrives (Linux:
-    /// `tcp_incr_quickack`).
+    /// Makes the next data segments be acknowledged at once. Their number is half of the segments that fit in the
+    /// window, in the size that arrives (Linux: `tcp_incr_quickack`).
     fn be_quick(&mut self) {
         let Some(most) = self.quick_again else { return };
         let largest = self.growth.as_ref().map_or(self.mss, |growth| growth.largest as u32);
@@ -105,26 +105,26 @@ impl Receiver {
         self.quick = self.quick.max(half.min(most));
     }
 
-    /// Takes over what another host has not read.
+    /// Takes over data that arrived at another host and was not read. `finished`: the peer's FIN has arrived.
     pub(crate) fn hold(&mut self, unread: Vec<u8>, finished: bool) {
         (self.unread, self.finished) = (unread.into(), finished);
         self.read = self.next.minus(self.unread.len() as u32 + u32::from(finished));
     }
 
-    /// Checks that all bytes that came were read or are held, and that the window did not move back.
+    /// Checks that every byte that arrived was read or is held, and that no data beyond the window was accepted.
     ///
     /// # Panics
     ///
-    /// They were not, or it did.
+    /// If a byte is missing, or if data beyond the window was accepted.
     pub(crate) fn check(&self) {
         let held = self.next.since(self.read);
         let expected = self.unread.len() as u32 + u32::from(self.finished);
-        assert!(held == expected, "{held} numbers came and were not read, and {expected} are held");
-        assert!(!self.next.after(self.edge), "{:?} came, beyond the window up to {:?}", self.next, self.edge);
+        assert!(held == expected, "{held} unread sequence numbers arrived, but {expected} are held");
+        assert!(!self.next.after(self.edge), "{:?} is beyond the window end {:?}", self.next, self.edge);
     }
 
-    /// Notes that `bytes` bytes arrived in order. At the start of the connection, and after a gap longer than this
-    /// end's time-out, the peer may be in slow start.
+    /// Notes that `bytes` bytes arrived in order. At the start of the connection, and after a pause longer than this
+    /// end's time-out, the peer may be in slow start. Then the next segments are acknowledged at once.
     pub(crate) fn came_in_order(&mut self, now: Instant, bytes: usize, time_out: Duration) {
         if let Some(growth) = &mut self.growth {
             growth.largest = growth.largest.max(bytes);
@@ -134,7 +134,7 @@ impl Receiver {
         }
     }
 
-    /// Notes a segment without anything new.
+    /// Notes a segment that is not acceptable. The part of the segment below the next expected number arrived twice.
     pub(crate) fn is_old(&mut self, seq: Seq, len: u32) {
         if seq.before(self.next) {
             self.be_quick();
@@ -143,7 +143,7 @@ impl Receiver {
         self.came_twice(seq, if end.after(self.next) { self.next } else { end });
     }
 
-    /// Sets the size of the receive buffer, in bytes.
+    /// Sets the size of the receive buffer, in bytes, as far as the window shift can express it.
     pub(crate) fn set_capacity(&mut self, bytes: u32) {
         self.capacity = sayable(bytes, self.scale);
         if let Some(growth) = &mut self.growth {
@@ -151,20 +151,20 @@ impl Receiver {
         }
     }
 
-    /// The rest of the window that was announced.
+    /// Returns the bytes that are left of the announced window.
     pub(crate) const fn window(&self) -> u32 {
         self.edge.since(self.next)
     }
 
-    /// The end of the window that would be announced now. It moves by a sufficient step or not at all (RFC 9293,
-    /// section 3.8.6.2.2).
+    /// Returns the end of the window that a segment sent now would announce. Without growth, the end moves by a
+    /// sufficient step or not at all (RFC 9293, section 3.8.6.2.2).
     fn wanted_edge(&self) -> Seq {
         let unread = self.unread.len() as u32;
         if let Some(growth) = &self.growth {
             let free = growth.room().saturating_sub(unread).min(growth.window);
             let free = if self.scale == 0 { growth.whole_segments(free, self.mss) } else { free };
-            // Linux rounds up to a unit of the window field, also what it announced before (`__tcp_select_window`,
-            // `tcp_select_window`).
+            // Linux rounds the window up to a unit of the window field, and never announces less than before
+            // (`__tcp_select_window`, `tcp_select_window`).
             let window = free.max(self.window());
             return self.next.plus(window.next_multiple_of(1 << self.scale));
         }
@@ -173,26 +173,27 @@ impl Receiver {
         if more > 0 && more >= self.mss.min(self.capacity / 2) { self.next.plus(room) } else { self.edge }
     }
 
-    /// Moves the window, and returns the window field of a segment that is sent now.
+    /// Moves the end of the window, and returns the window field of a segment that is sent now.
     pub(crate) fn announce(&mut self) -> u16 {
         self.edge = self.wanted_edge();
         u16::try_from(self.window() >> self.scale).unwrap_or(u16::MAX)
     }
 
-    /// RFC 9293, section 3.10.7.4, first: whether a segment of `len` numbers from `seq` overlaps the window.
+    /// Returns whether a segment of `len` sequence numbers from `seq` on overlaps the window (RFC 9293, section
+    /// 3.10.7.4, first check).
     pub(crate) const fn acceptable(&self, seq: Seq, len: u32) -> bool {
         let window = self.window();
         match (len, window) {
             (0, 0) => seq.0 == self.next.0,
             (0, _) => within(seq, self.next, window),
             (_, 0) => false,
-            // It begins in the window, or begins before and reaches into it.
+            // The segment begins in the window, or it begins before the window and reaches into it.
             _ => within(seq, self.next, window) || within(self.next, seq, len),
         }
     }
 
-    /// Stores the part of a segment's data that is in the window; `fin`: it ends the stream. Returns whether the FIN
-    /// was reached.
+    /// Stores the part of a segment's data that is in the window. `fin`: the segment ends the stream. Returns whether
+    /// the stream is now complete up to the FIN.
     pub(crate) fn take(&mut self, now: Instant, seq: Seq, bytes: &[u8], fin: bool) -> bool {
         if self.finished || (bytes.is_empty() && !fin) {
             return false;
@@ -225,13 +226,15 @@ impl Receiver {
         } else if in_order && !gap_before {
             self.owe(now);
         } else {
-            // Out of order, old, or into a gap: acknowledge at once (RFC 5681, section 4.2).
+            // A segment that is out of order or old, or that arrives while there is a gap, is acknowledged at once (RFC
+            // 5681, section 4.2).
             self.duplicates = self.duplicates.saturating_add(1);
         }
         reached
     }
 
-    /// Reports the duplicate part of a segment that begins at `seq`. Its new part is `fresh` bytes from `from` on.
+    /// Reports the duplicate parts of a segment that begins at `seq`. Its part in the window is `fresh` bytes from
+    /// `from` on.
     fn report(&mut self, seq: Seq, from: Seq, fresh: usize) {
         if !self.reports {
             return;
@@ -244,7 +247,8 @@ impl Receiver {
         }
     }
 
-    /// The part of the data that is new, in the window, and before the FIN.
+    /// Returns the part of the data that is not below the next expected number, in the window, and before the FIN. The
+    /// first value is the sequence number of this part.
     fn inside<'a>(&self, seq: Seq, bytes: &'a [u8]) -> (Seq, &'a [u8]) {
         let old = if seq.before(self.next) { self.next.since(seq) as usize } else { 0 };
         let fresh = bytes.get(old..).unwrap_or_default();
@@ -263,7 +267,8 @@ impl Receiver {
         self.next = self.beyond.join(self.next.plus(bytes.len() as u32), |fresh| unread.extend(fresh));
     }
 
-    /// Data arrived in order: acknowledge every second segment, or as the profile says (RFC 5681, section 4.2).
+    /// Makes an acknowledgment due for data that arrived in order (RFC 5681, section 4.2). It is due at once for every
+    /// second segment, or as the profile says. Otherwise it is delayed.
     fn owe(&mut self, now: Instant) {
         self.waiting += 1;
         let quick = self.quick > 0;
@@ -285,7 +290,8 @@ impl Receiver {
         self.duplicate = None;
     }
 
-    /// Removes and returns the oldest `most` unread bytes. If it returns all, `buffer` becomes the new, empty storage.
+    /// Removes and returns the oldest unread bytes, at most `most`. If all are returned, `buffer` becomes the new
+    /// storage. `buffer` must be empty.
     pub(crate) fn read(&mut self, most: usize, buffer: Vec<u8>) -> Vec<u8> {
         let bytes = if most >= self.unread.len() {
             std::mem::replace(&mut self.unread, buffer.into()).into()
@@ -306,20 +312,21 @@ impl Receiver {
         bytes
     }
 
-    /// Whether the room that reading freed justifies a window update.
+    /// Returns whether the room that reading freed justifies a window update.
     fn is_worth_telling(&self) -> bool {
         let wanted = self.wanted_edge();
         if let Some(growth) = &self.growth {
             return growth.is_worth_telling(self.window(), wanted.since(self.next));
         }
-        // Two segments of new room do; after a closed window, one does.
+        // Two segments of new room justify an update. One is enough if the announced window has no room for a whole
+        // segment.
         let more = wanted.since(self.edge);
         let step = if self.window() < self.mss { self.mss } else { 2 * self.mss };
         more > 0 && more >= step.min(self.capacity / 2)
     }
 }
 
-/// The part of a buffer that a window field can announce.
+/// Returns the part of a buffer of `bytes` bytes that a window field with the shift `scale` can announce.
 fn sayable(bytes: u32, scale: u8) -> u32 {
     bytes.min(u32::from(u16::MAX) << scale)
 }
@@ -339,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "3 numbers came and were not read, and 2 are held")]
+    #[should_panic(expected = "3 unread sequence numbers arrived, but 2 are held")]
     fn no_byte_that_came_is_lost() {
         let mut r = receiver(1000);
         r.take(Instant::ZERO, Seq(1000), b"abc", false);
@@ -349,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "beyond the window")]
+    #[should_panic(expected = "beyond the window end")]
     fn nothing_comes_beyond_the_window() {
         let mut r = receiver(1000);
         r.edge = Seq(999);
@@ -380,7 +387,8 @@ mod tests {
 
     #[test]
     fn linux_rounds_a_window_up_to_its_unit_and_takes_nothing_of_it_back() {
-        // Seen on Linux 6.18 with a scale of 7: 80472 bytes are announced as 629 units, also while a segment waits to be read.
+        // As on Linux 6.18 with a window shift of 7, a window of 80472 bytes is announced as 629 units. A segment that
+        // waits to be read does not change that.
         let mut r = Receiver::new(&Profile::linux(), Seq(0), 7);
         let mut announced = Vec::new();
         for segment in 0..20 {
@@ -407,8 +415,8 @@ mod tests {
         assert_eq!((r.next, r.window()), (Seq(101), 0));
     }
 
-    /// Linux: `tcp_incr_quickack`: half a window, in segments of the size that arrived, or of 536 bytes if that is
-    /// smaller.
+    /// The number of segments that are acknowledged at once is half of a window (Linux: `tcp_incr_quickack`). It counts
+    /// in the size of the largest segment that arrived, at least 536 bytes.
     #[test]
     fn as_many_are_acknowledged_at_once_as_half_a_window_holds() {
         let quick = |buffer, bytes| {

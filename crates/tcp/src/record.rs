@@ -1,4 +1,4 @@
-//! A whole connection in any state as plain data, to continue exactly as before, for example at another host.
+//! A whole connection in any state as plain data. It can continue exactly as before, for example at another host.
 
 use crate::congestion::Congestion;
 use crate::estimator::Clockwork;
@@ -12,36 +12,36 @@ use crate::{
 };
 use wire::{Instant, SocketAddrV4};
 
-/// A connection. Instants are those of the run, which all its hosts share. It contains only the parameters that the
-/// application can set; all others are in the [`Profile`] of the host that continues. With the same profile, the
-/// connection continues bit for bit as it would have.
+/// A connection as plain data. Its instants are times of the run, which all hosts share. Of the parameters, it contains
+/// only those that the application can set; all others are in the [`Profile`] of the host that continues. With the same
+/// profile, the connection continues exactly as without a record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConnectionRecord {
-    /// Our address and port.
+    /// The address and port of this end.
     pub local: SocketAddrV4,
     /// The peer's address and port.
     pub remote: SocketAddrV4,
-    /// The state of the connection.
+    /// The state of the connection (RFC 9293, section 3.3.2).
     pub state: State,
-    /// Why it is closed, if it is.
+    /// Why the connection is closed; `None` while it is not.
     pub ended: Option<Ended>,
-    /// The number of the peer's SYN.
+    /// The sequence number of the peer's SYN.
     pub irs: Seq,
     /// Whether both ends support selective acknowledgments.
     pub sack: bool,
     /// The state of the timestamps; `None` if they are not used.
     pub clocks: Option<Clocks>,
-    /// When TIME-WAIT ends.
+    /// When TIME-WAIT ends; `None` in other states.
     pub time_wait: Option<Instant>,
     /// Whether a SYN is to be sent.
     pub syn_due: bool,
-    /// The reset that is to be sent.
+    /// The reset that is to be sent; `None` if there is none.
     pub reset: Option<Segment<'static>>,
-    /// The limit for answers to invalid segments.
+    /// The count of answers to invalid segments, for their limit (RFC 5961, section 7).
     pub challenge: Challenge,
-    /// The sending half.
+    /// The sending half of the connection.
     pub send: Sending,
-    /// The receiving half.
+    /// The receiving half of the connection.
     pub receive: Receiving,
 }
 
@@ -50,45 +50,50 @@ pub struct ConnectionRecord {
 pub struct Sending {
     /// Whether our SYN is acknowledged.
     pub open: bool,
-    /// `SND.UNA`: the number of the first of `bytes`, once the SYN is acknowledged.
+    /// `SND.UNA`: the oldest sequence number that is not acknowledged. Once the SYN is acknowledged, it is the number
+    /// of the first of `bytes`.
     pub una: Seq,
-    /// `SND.NXT`, which a time-out moves back.
+    /// `SND.NXT`: the next sequence number to be sent. A time-out moves it back.
     pub next: Seq,
-    /// The end of all data ever sent (`HighData`).
+    /// The sequence number after all data ever sent (`HighData` of RFC 6675, plus one).
     pub max: Seq,
-    /// Bytes that were written and are not acknowledged: those that were sent, then the others.
+    /// Bytes that were written and are not acknowledged: first those that were sent, then the unsent ones.
     pub bytes: Vec<u8>,
     /// The size of the send buffer, in bytes.
     pub capacity: u64,
-    /// Whether small segments wait while data is unacknowledged.
+    /// Whether small segments wait while data is unacknowledged (Nagle).
     pub nagle: bool,
-    /// The end of the last small segment that was sent.
+    /// The end of the last segment sent with less than a full payload; `None` if there was none (Minshall's variant of
+    /// Nagle).
     pub small: Option<Seq>,
-    /// The state of our FIN.
+    /// Whether this end has finished, and whether its FIN was acknowledged.
     pub fin: Fin,
-    /// `SND.WND`, in bytes.
+    /// `SND.WND`: the window that the peer announced last, in bytes.
     pub window: u32,
     /// The largest value that `window` ever had, in bytes.
     pub largest_window: u32,
-    /// `SND.WL1`.
+    /// `SND.WL1`: the sequence number of the segment that announced `window`.
     pub window_seq: Seq,
-    /// `SND.WL2`.
+    /// `SND.WL2`: the acknowledgment number of the segment that announced `window`.
     pub window_ack: Seq,
-    /// The shift of the windows that the peer announces.
+    /// The window shift of the peer, from 0 to 14: the number of bits by which its window fields are shifted left.
     pub scale: u8,
-    /// The largest payload that both ends agreed on, including the options that each segment carries.
+    /// The largest payload that both ends agreed on, in bytes. The options that each segment carries are not
+    /// subtracted.
     pub agreed_mss: u32,
-    /// The largest payload now, without these options. The path may carry less than was agreed.
+    /// The largest payload now, in bytes, without the options that each segment carries. The path may permit less than
+    /// both ends agreed on.
     pub mss: u32,
-    /// The running timer.
+    /// The timer of the sending half that runs now.
     pub timer: Timer,
     /// The state of the round-trip estimator.
     pub round_trip: RoundTrip,
-    /// The segment whose round trip is measured: when it was sent, and the number that acknowledges it.
+    /// The segment whose round trip is measured: when it was sent, and the sequence number that acknowledges it. `None`
+    /// if no round trip is measured.
     pub timed: Option<(Instant, Seq)>,
     /// The congestion window, in bytes.
     pub cwnd: u32,
-    /// The initial window, and the window after an idle time, in bytes.
+    /// The initial window, in bytes. It is also the window after a long idle time.
     pub initial_window: u32,
     /// The slow start threshold, in bytes.
     pub ssthresh: u32,
@@ -96,44 +101,45 @@ pub struct Sending {
     pub duplicates: u32,
     /// The phase of fast recovery.
     pub phase: Phase,
-    /// `RecoveryPoint`.
+    /// The end of the data sent when the last recovery or time-out began (`RecoveryPoint` of RFC 6675).
     pub recover: Seq,
-    /// The scoreboard: the ranges that the peer received beyond gaps.
+    /// The scoreboard: the ranges that the peer received beyond gaps, half-open and ascending.
     pub received: Vec<(Seq, Seq)>,
-    /// `HighRxt`.
+    /// The end of the data sent again in this recovery (`HighRxt` of RFC 6675); `None` before the first retransmission.
     pub resent: Option<Seq>,
-    /// `RescueRxt`.
+    /// The recovery point when the rescue retransmission was sent (`RescueRxt` of RFC 6675); `None` before.
     pub rescued: Option<Seq>,
-    /// The state of each segment, with [`crate::Recovery::Segments`].
+    /// The state of per-segment recovery; `None` without [`crate::Recovery::Segments`].
     pub repair: Option<Box<Repair>>,
     /// The state of CUBIC.
     pub cubic: Cubic,
-    /// Acknowledged segments that have not raised the window yet.
+    /// The number of acknowledged segments that have not raised the window yet.
     pub counted: u32,
-    /// The segment that is sent before all others.
+    /// The segment that is to be sent before all others.
     pub errand: Errand,
     /// The number of probes of a closed window in a row.
     pub probes: u32,
     /// The number of time-outs and probes in a row without an answer.
     pub unanswered: u32,
-    /// When an ICMP report first took a time-out back since the peer's last answer (RFC 6069).
+    /// When an ICMP report first undid a doubling of the time-out since the peer's last answer (RFC 6069). `None` if no
+    /// report did.
     pub spared: Option<Instant>,
-    /// When a segment with data was last sent.
+    /// When a SYN, data or a FIN was last sent.
     pub last_sent: Instant,
-    /// Counters: segments sent again, time-outs, fast retransmits, window probes.
+    /// Four counters: segments sent again, time-outs, fast retransmits, window probes.
     pub counts: [u64; 4],
 }
 
 /// The receiving half of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Receiving {
-    /// `RCV.NXT`.
+    /// `RCV.NXT`: the next sequence number expected.
     pub next: Seq,
     /// The end of the window that was announced: `RCV.NXT` + `RCV.WND`.
     pub edge: Seq,
-    /// The shift of the windows that we announce.
+    /// The window shift of this end, from 0 to 14: the number of bits by which its window fields are shifted right.
     pub scale: u8,
-    /// Bytes that were acknowledged and not read.
+    /// Bytes that arrived in order and were not read.
     pub unread: Vec<u8>,
     /// The size of the receive buffer, in bytes.
     pub capacity: u32,
@@ -141,31 +147,31 @@ pub struct Receiving {
     pub growth: Option<Growth>,
     /// Whether everything up to the peer's FIN has arrived.
     pub finished: bool,
-    /// The end of the peer's stream, if known.
+    /// The sequence number of the peer's FIN; `None` if it is not known.
     pub fin: Option<Seq>,
-    /// Data beyond gaps.
+    /// Pieces of data beyond gaps, each with the sequence number of its first byte.
     pub beyond: Vec<(Seq, Vec<u8>)>,
-    /// The places where data beyond gaps last arrived, the most recent first.
+    /// The sequence numbers at which data beyond gaps last arrived, the most recent first.
     pub recent: Vec<Seq>,
-    /// Segments with data that have not been acknowledged.
+    /// The number of segments with data that have not been acknowledged.
     pub waiting: u32,
-    /// The number of next segments that are to be acknowledged at once.
+    /// The number of following data segments that are to be acknowledged at once.
     pub quick: u32,
-    /// When data last arrived in order.
+    /// When data last arrived in order; `None` if none has.
     pub last: Option<Instant>,
     /// Whether an acknowledgment is due.
     pub due: bool,
     /// The number of acknowledgments due that must be segments without data.
     pub duplicates: u32,
-    /// When the delayed acknowledgment is sent.
+    /// When the delayed acknowledgment is to be sent; `None` if none waits.
     pub delayed: Option<Instant>,
-    /// Data that arrived twice and is not reported yet.
+    /// The range of data that arrived twice and is not reported yet (RFC 2883); `None` if there is none.
     pub duplicate: Option<(Seq, Seq)>,
 }
 
 impl Connection {
-    /// Returns the whole connection. The caller must not poll this one afterwards: two hosts would send for one
-    /// connection.
+    /// Returns the whole connection as plain data. If another host continues it, the caller must not poll `self`
+    /// afterwards. Otherwise two hosts would send for one connection.
     pub fn record(&self) -> ConnectionRecord {
         ConnectionRecord {
             local: self.local,
@@ -184,7 +190,8 @@ impl Connection {
         }
     }
 
-    /// Continues a connection exactly as it was. `None` if the record contradicts itself: it may come from a network.
+    /// Continues a recorded connection exactly as it was. Returns `None` if the record contradicts itself: it may come
+    /// from a network.
     pub fn resume(record: ConnectionRecord, profile: &Profile) -> Option<Self> {
         if !record.is_consistent() {
             return None;
@@ -207,7 +214,7 @@ impl Connection {
 }
 
 impl ConnectionRecord {
-    /// Whether the numbers are in order, and fit the lengths of the data between them.
+    /// Returns whether the sequence numbers are in order, and fit the lengths of the data between them.
     fn is_consistent(&self) -> bool {
         let Sending { una, next, max, bytes, scale, agreed_mss, mss, .. } = &self.send;
         let extra = 1; // a SYN or a FIN

@@ -2,29 +2,29 @@
 
 use crate::Seq;
 
-/// The largest number of ranges. It bounds the memory that a peer can use by acknowledging single bytes. What has no
-/// room counts as not received, and is sent again.
+/// The largest number of ranges. It bounds the memory that a peer can use by acknowledging single bytes. A range
+/// without room counts as not received, so its data can be sent again.
 const MOST: usize = 1024;
 
 /// The scoreboard of a sender. Ranges are half-open, sorted, disjoint, and above the cumulative acknowledgment.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Scoreboard {
     received: Vec<(Seq, Seq)>,
-    /// `HighRxt`: the end of the data sent again in this recovery.
+    /// `HighRxt`: the end of the data sent again in this recovery; `None` before the first retransmission.
     pub(crate) resent: Option<Seq>,
     /// `RescueRxt`: the recovery point when the one rescue retransmission of this recovery was sent (RFC 6675, section
-    /// 4, rule 4).
+    /// 4, `NextSeg()`, rule 4); `None` before.
     pub(crate) rescued: Option<Seq>,
 }
 
 impl Scoreboard {
-    /// `Update()`: takes the blocks of an acknowledgment of all below `una`. `max` is the end of the data sent. Returns
-    /// whether anything in them was new.
+    /// Stores the SACK blocks of an acknowledgment (RFC 6675, section 4, `Update()`). `una` is the cumulative
+    /// acknowledgment, and `max` is the end of the data sent. Returns whether a block reports data that was not stored.
     pub(crate) fn learn(&mut self, una: Seq, max: Seq, blocks: &[(Seq, Seq)]) -> bool {
         self.forget_below(una);
         let mut news = false;
         for (from, end) in blocks {
-            // Blocks that are below `una` (a duplicate, RFC 2883), or above `max` (never sent), are not stored.
+            // A block that begins below `una` (a duplicate, RFC 2883), or ends above `max` (never sent), is not stored.
             let plausible = from.before(*end) && !from.before(una) && !end.after(max);
             news |= plausible && self.add(*from, *end);
         }
@@ -63,7 +63,7 @@ impl Scoreboard {
         (self.resent, self.rescued) = (None, None);
     }
 
-    /// Resets the state of a recovery when a new one begins.
+    /// Clears `resent` and `rescued`, because a new recovery begins.
     pub(crate) const fn begin(&mut self) {
         (self.resent, self.rescued) = (None, None);
     }
@@ -77,26 +77,27 @@ impl Scoreboard {
         self.learn(una, max, ranges);
     }
 
-    /// The number of sequence numbers below `end` that were received.
+    /// Returns how many sequence numbers below `end` are in the stored ranges.
     pub(crate) fn below(&self, end: Seq) -> u32 {
         let below = self.received.iter().take_while(|(from, _)| from.before(end));
         below.map(|(from, to)| if to.after(end) { end.since(*from) } else { to.since(*from) }).sum()
     }
 
-    /// The first number from `seq` on that was not received.
+    /// Returns the first sequence number, from `seq` on, that was not received.
     pub(crate) fn skip(&self, seq: Seq) -> Seq {
         let within = self.received.iter().find(|(from, end)| !from.after(seq) && end.after(seq));
         within.map_or(seq, |(_, end)| *end)
     }
 
-    /// The length from `seq` to the end of its gap, at most to `end`.
+    /// Returns the length from `seq` to the next received range, or to `end` if that comes first.
     pub(crate) fn gap(&self, seq: Seq, end: Seq) -> u32 {
         let next = self.received.iter().map(|(from, _)| *from).find(|from| from.after(seq));
         next.filter(|next| next.before(end)).unwrap_or(end).since(seq)
     }
 
-    /// Below the returned number, `IsLost()` holds for what was not received: `threshold` ranges above it were
-    /// received, or more than (`threshold` - 1) segments' bytes. `None`: nothing is lost.
+    /// Returns a number below which all missing data is lost (RFC 6675, section 4, `IsLost()`). Above that data,
+    /// `threshold` ranges were received, or more than (`threshold` - 1) segments' bytes. Returns `None` if too little
+    /// was received.
     pub(crate) fn lost_below(&self, threshold: u32, mss: u32) -> Option<Seq> {
         let most = u64::from(threshold.saturating_sub(1)) * u64::from(mss);
         let (mut ranges, mut bytes) = (0, 0);
@@ -110,7 +111,7 @@ impl Scoreboard {
         None
     }
 
-    /// `SetPipe()`: the estimate of the bytes that are in flight.
+    /// Returns the estimate of the bytes in flight (RFC 6675, section 4, `SetPipe()`).
     pub(crate) fn pipe(&self, una: Seq, max: Seq, lost_below: Option<Seq>) -> u32 {
         let not_lost = lost_below.filter(|lost| lost.after(una)).unwrap_or(una);
         let open = |from: Seq, end: Seq| end.since(from) - (self.below(end) - self.below(from));
@@ -118,8 +119,8 @@ impl Scoreboard {
         open(not_lost, max.latest(not_lost)) + again
     }
 
-    /// `NextSeg()`, rules 1 and 3: the begin of the next gap below what was received that was not sent again yet. With
-    /// `lost_below`, only a gap that is lost.
+    /// Returns the begin of the next gap that was not sent again yet (RFC 6675, section 4, `NextSeg()`, rules 1 and 3).
+    /// Received data is above that gap. With `lost_below`, the gap must be lost.
     pub(crate) fn next_gap(&self, una: Seq, lost_below: Option<Seq>) -> Option<Seq> {
         let (_, highest) = self.received.last()?;
         let from = self.skip(self.resent.map_or(una, |resent| resent.latest(una)));
@@ -127,7 +128,8 @@ impl Scoreboard {
         (from.before(*highest) && lost).then_some(from)
     }
 
-    /// The highest range that was sent and not received, half-open (rule 4); `None` if there is none.
+    /// Returns the highest range that was sent and not received, half-open (RFC 6675, section 4, `NextSeg()`, rule 4).
+    /// Returns `None` if there is none.
     pub(crate) fn last_gap(&self, una: Seq, max: Seq) -> Option<(Seq, Seq)> {
         let mut ends = self.received.iter().rev();
         let (from, end) = match ends.next() {
@@ -167,7 +169,8 @@ mod tests {
         assert_eq!(board.ranges(), [block(5000, 6000)]);
     }
 
-    /// RFC 6675, section 4, `IsLost()`: three ranges above it, or more than two segments' bytes.
+    /// Data is lost if three ranges above it were received, or more than two segments' bytes (RFC 6675, section 4,
+    /// `IsLost()`).
     #[test]
     fn lost_by_ranges_or_by_bytes() {
         let single = board(&[block(1000, 1100), block(2000, 2100), block(3000, 3100)]);
@@ -176,7 +179,7 @@ mod tests {
         assert_eq!(board(&[block(2000, 4001)]).lost_below(3, 1000), Some(Seq(2000)));
     }
 
-    /// RFC 6675, section 4, `SetPipe()`: what is lost is not in flight, unless it was sent again.
+    /// Lost data is not in flight, unless it was sent again (RFC 6675, section 4, `SetPipe()`).
     #[test]
     fn the_pipe_by_hand() {
         let mut board = board(&[block(1000, 2000), block(3000, 6000)]);
@@ -217,7 +220,7 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with a model of one bit per sequence number, across the wrap of the sequence space.
+        /// The scoreboard agrees with a model of one bit per sequence number, across the wrap of the sequence space.
         #[test]
         fn it_is_a_set(
             blocks in proptest::collection::vec((0u32..300, 1u32..40), 1..40),
@@ -240,7 +243,7 @@ mod tests {
             prop_assert_eq!(board.below(max) as usize, bits.iter().filter(|bit| **bit).count());
             board.resent = resent.map(|at| start.plus(at));
             let lost = board.lost_below(3, 20);
-            // RFC 6675, section 4, number by number.
+            // The pipe of RFC 6675, section 4, is computed for each sequence number.
             let is_lost = |at: usize| lost.is_some_and(|lost| start.plus(at as u32).before(lost));
             let again = |at: usize| resent.is_some_and(|resent| (at as u32) < resent);
             let count = |at: usize| usize::from(!is_lost(at)) + usize::from(again(at));

@@ -5,31 +5,32 @@ use std::borrow::Cow;
 use wire::ipv4::Header;
 use wire::{Checksum, Ipv4Addr, Malformed};
 
-/// The protocol number in an IPv4 header.
+/// The protocol number of TCP in an IPv4 header.
 pub const PROTOCOL: u8 = wire::ipv4::TCP;
 
-/// Bytes of the header without options.
+/// The length of a TCP header without options, in bytes.
 pub const HEADER: usize = 20;
 
 const TRUNCATED: Malformed = Malformed("tcp_truncated");
 
-/// The offset of the checksum field.
+/// The offset of the checksum field in the header, in bytes.
 const CHECKSUM: usize = 16;
 
-/// The control bits. Bits that this crate does not use (URG, ECE, CWR) are kept as received.
+/// The control bits of a segment (RFC 9293, section 3.1). Bits that this crate does not use (URG, ECE, CWR) are kept as
+/// received.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Flags(pub u8);
 
 impl Flags {
-    /// No more data from the sender.
+    /// FIN: the sender has no more data.
     pub const FIN: Self = Self(1);
-    /// Synchronize sequence numbers.
+    /// SYN: the sequence number is the initial one.
     pub const SYN: Self = Self(2);
-    /// Reset the connection.
+    /// RST: the connection is reset.
     pub const RST: Self = Self(4);
-    /// Push: the sender has no more data to send now.
+    /// PSH: the sender has no more data to send now.
     pub const PSH: Self = Self(8);
-    /// The acknowledgment field is significant.
+    /// ACK: the acknowledgment field is significant.
     pub const ACK: Self = Self(16);
 
     /// Returns whether all bits of `other` are set.
@@ -54,21 +55,21 @@ pub struct Segment<'a> {
     pub dst_port: u16,
     /// The sequence number of the first byte, or of the SYN.
     pub seq: Seq,
-    /// The next number that the sender expects; significant with `ACK` only.
+    /// The next sequence number that the sender expects; significant only with `ACK`.
     pub ack: Seq,
-    /// The control bits.
+    /// The control bits: SYN, FIN, RST and others.
     pub flags: Flags,
-    /// The window field, not scaled.
+    /// The window field as it is sent, before the window scale is applied (RFC 7323, section 2.2).
     pub window: u16,
-    /// The options.
+    /// The options that this crate supports.
     pub options: Options,
-    /// The data.
+    /// The payload: the bytes after the header and its options.
     pub payload: Cow<'a, [u8]>,
 }
 
 impl<'a> Segment<'a> {
-    /// Parses `bytes`, an IP payload from `src` to `dst`. The urgent pointer is not kept. The error names the malformed
-    /// field.
+    /// Parses `bytes`, an IP payload from `src` to `dst`. The urgent pointer is not kept. Returns an error if the
+    /// segment is truncated or too long, or if its data offset, its checksum or an option is wrong.
     pub fn parse(bytes: &'a [u8], src: Ipv4Addr, dst: Ipv4Addr) -> Result<Self, Malformed> {
         let fixed = bytes.first_chunk::<HEADER>().ok_or(TRUNCATED)?;
         let [s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, offset, flags, w0, w1, ..] = *fixed;
@@ -93,7 +94,8 @@ impl<'a> Segment<'a> {
         })
     }
 
-    /// Returns the IP payload for this segment from `src` to `dst`. Header and payload must fit an IPv4 packet.
+    /// Returns this segment as an IP payload, with the checksum for `src` and `dst`. Header and payload must fit an
+    /// IPv4 packet.
     pub fn emit(&self, src: Ipv4Addr, dst: Ipv4Addr) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.wire_len());
         self.emit_behind(&mut out, src, dst);
@@ -105,7 +107,8 @@ impl<'a> Segment<'a> {
         self.datagram_in(Vec::new(), src, dst)
     }
 
-    /// Does the same as [`Self::datagram`], and reuses the allocation of `buffer`.
+    /// Returns the IPv4 packet that carries this segment from `src` to `dst`. The packet uses the allocation of
+    /// `buffer`, whose content is lost.
     pub fn datagram_in(&self, buffer: Vec<u8>, src: Ipv4Addr, dst: Ipv4Addr) -> Vec<u8> {
         let mut out = Header::new(PROTOCOL, src, dst).begin_in(buffer, self.wire_len());
         self.emit_behind(&mut out, src, dst);
@@ -130,12 +133,12 @@ impl<'a> Segment<'a> {
         }
     }
 
-    /// Returns the same segment, which owns its payload.
+    /// Returns this segment with an owned payload. A borrowed payload is copied.
     pub fn into_owned(self) -> Segment<'static> {
         Segment { payload: Cow::Owned(self.payload.into_owned()), ..self }
     }
 
-    /// Returns the length of header and payload, in bytes.
+    /// Returns the length of header, options and payload, in bytes.
     pub fn wire_len(&self) -> usize {
         HEADER + self.options.len() + self.payload.len()
     }
@@ -155,8 +158,8 @@ impl<'a> Segment<'a> {
         self.flags.has(flags)
     }
 
-    /// Returns the reset with which a host answers if it has no such connection (RFC 9293, section 3.10.7.1). `None`
-    /// for a reset.
+    /// Returns the reset that answers this segment if the receiver has no such connection (RFC 9293, section 3.10.7.1).
+    /// Returns `None` if this segment is a reset.
     pub fn refusal(&self) -> Option<Segment<'static>> {
         if self.has(Flags::RST) {
             return None;
@@ -200,8 +203,8 @@ mod tests {
         }
     }
 
-    /// Emits a segment, applies `change` to its bytes, and returns the error of parsing them. If `set_checksum` is true, the
-    /// checksum is computed again after the change, so that another check fails.
+    /// Emits a segment, applies `change` to its bytes, and returns the error of parsing them. If `set_checksum` is
+    /// true, the checksum is computed again after the change, so that another check fails.
     fn refused(change: impl FnOnce(&mut Vec<u8>), set_checksum: bool) -> &'static str {
         let mut bytes = syn().emit(A, B);
         change(&mut bytes);
@@ -221,7 +224,7 @@ mod tests {
         assert_eq!(Segment::parse(&plain.emit(A, B), A, B), Ok(plain));
     }
 
-    /// RFC 9293, section 3.1: the layout, byte by byte.
+    /// The bytes of a segment have the layout of RFC 9293, section 3.1.
     #[test]
     fn golden_bytes() {
         let bytes = syn().emit(A, B);

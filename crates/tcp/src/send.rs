@@ -1,5 +1,6 @@
-//! The sending half of a connection: which data may be sent and resent (RFC 9293, section 3.8). Other parts of it are
-//! `acknowledge.rs` (acknowledgments), `timers.rs` (timers) and `sack_recovery.rs` (recovery with SACK).
+//! The sending half of a connection: which data may be sent and resent (RFC 9293, section 3.8). Other parts of the
+//! sending half are `acknowledge.rs` (acknowledgments), `timers.rs` (timers), `sack_recovery.rs` (recovery with SACK)
+//! and `repair/` (recovery per segment).
 
 use crate::congestion::Congestion;
 use crate::estimator::Clockwork;
@@ -22,17 +23,17 @@ pub enum Fin {
     Acknowledged,
 }
 
-/// A segment that is sent before all others.
+/// A segment that is to be sent before all others.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Errand {
-    /// No such segment.
+    /// No segment has precedence.
     #[default]
     None,
-    /// The first unacknowledged segment again.
+    /// The first unacknowledged segment is to be sent again.
     Resend,
-    /// A probe of a closed window.
+    /// A probe of a closed window is to be sent (RFC 9293, section 3.8.6.1).
     Probe,
-    /// A tail loss probe (RFC 8985, section 7.3).
+    /// A tail loss probe is to be sent (RFC 8985, section 7.3).
     Tail,
 }
 
@@ -43,7 +44,7 @@ pub(crate) struct Chunk {
     /// The range of the payload in the send buffer.
     pub(crate) bytes: Range<usize>,
     pub(crate) fin: bool,
-    /// Whether nothing is left to be sent after it.
+    /// Whether nothing is left to be sent after this segment.
     pub(crate) last: bool,
 }
 
@@ -51,11 +52,11 @@ pub(crate) struct Chunk {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each has an independent meaning")]
 pub(crate) struct Sender {
-    /// The oldest number that is not acknowledged.
+    /// `SND.UNA`: the oldest sequence number that is not acknowledged.
     pub(crate) una: Seq,
     /// `SND.NXT`: the next number to be sent; a time-out moves it back.
     pub(crate) next: Seq,
-    /// The end of all data ever sent.
+    /// The sequence number after all data ever sent.
     pub(crate) max: Seq,
     /// Written data from `una` on, once the SYN is acknowledged.
     pub(crate) buffer: VecDeque<u8>,
@@ -65,9 +66,9 @@ pub(crate) struct Sender {
     pub(crate) wl1: Seq,
     pub(crate) wl2: Seq,
     pub(crate) scale: u8,
-    /// The largest payload now, in bytes.
+    /// The largest payload of a segment now, in bytes.
     pub(crate) mss: u32,
-    /// The largest payload that both ends agreed on, including `overhead`. The path may carry less.
+    /// The largest payload that both ends agreed on, including `overhead`, in bytes. The path may permit less.
     pub(crate) agreed_mss: u32,
     /// The options that each segment carries, in bytes; they reduce the payload (RFC 6691).
     pub(crate) overhead: u32,
@@ -77,37 +78,37 @@ pub(crate) struct Sender {
     pub(crate) rto: Clockwork,
     pub(crate) congestion: Congestion,
     pub(crate) scoreboard: Scoreboard,
-    /// Whether recovery is per segment: then `repair` is `Some`, and neither the scoreboard nor `timed` is used.
+    /// Whether recovery is per segment. Then `repair` is `Some`, and data uses neither the scoreboard nor `timed`.
     pub(crate) tracked: bool,
     pub(crate) repair: Option<Box<Repair>>,
     pub(crate) retransmissions: u64,
     pub(crate) timeouts: u64,
     pub(crate) fast_retransmits: u64,
     pub(crate) probes_sent: u64,
-    /// The segment whose round trip is measured: when it was sent, and the number that acknowledges it. Never of data
-    /// that was sent twice (Karn's algorithm).
+    /// The segment whose round trip is measured: when it was sent, and the sequence number that acknowledges it. Data
+    /// that was sent twice is not measured (Karn's algorithm).
     pub(crate) timed: Option<(Instant, Seq)>,
     pub(crate) errand: Errand,
     /// The number of probes of a closed window in a row.
     pub(crate) probes: u32,
-    /// The number of time-outs and probes in a row without an answer. Time-outs that are taken back do not count.
+    /// The number of time-outs and probes in a row without an answer. Time-outs that an ICMP report undid do not count.
     pub(crate) unanswered: u32,
-    /// When an ICMP report first took a time-out back since the peer's last answer (RFC 6069).
+    /// When an ICMP report first undid a doubling of the time-out since the peer's last answer (RFC 6069).
     pub(crate) spared: Option<Instant>,
     pub(crate) last_sent: Instant,
     pub(crate) timing: Timing,
     pub(crate) persist: (Duration, Duration),
     pub(crate) most: u32,
-    /// The time after which a silent peer is given up where time-outs are taken back (R2).
+    /// The time after which a silent peer is given up if ICMP reports undo its time-outs (RFC 9293, section 3.8.3: R2).
     pub(crate) patience: Duration,
     pub(crate) capacity: usize,
     pub(crate) nagle: bool,
     minshall: bool,
-    /// The buffer's limit is rounded up to a multiple of this, in bytes. It does not change with the path, because an
-    /// application may already count on the room.
+    /// The limit of the send buffer is rounded up to a multiple of this number, in bytes. The number does not change
+    /// with the path, because an application may already count on the room.
     write_unit: usize,
     whole_writes: bool,
-    /// The end of the last small segment that was sent.
+    /// The end of the last segment sent with less than a full payload (Minshall's variant of Nagle).
     pub(crate) small: Option<Seq>,
     pub(crate) idle_restart: bool,
     too_big: TooBig,
@@ -170,7 +171,7 @@ impl Sender {
         self.congestion.resize(self.mss);
     }
 
-    /// Sets the largest payload that the path carries.
+    /// Sets the largest segment that the path carries, in bytes: options and payload.
     pub(crate) fn path_mss(&mut self, mss: u32) {
         let mss = mss.min(self.agreed_mss).saturating_sub(self.overhead).max(1);
         let before = std::mem::replace(&mut self.mss, mss);
@@ -191,14 +192,15 @@ impl Sender {
         }
     }
 
-    /// Resends everything, as the window permits. The first segment restarts the timer.
+    /// Prepares to resend all unacknowledged data, as the window permits. The first of these segments restarts the
+    /// timer.
     pub(crate) const fn go_back(&mut self) {
         self.next = self.una;
         self.timed = None;
         self.timer = Timer::Off;
     }
 
-    /// The number of bytes that `write` would take.
+    /// Returns the number of bytes that `write` would take.
     pub(crate) fn room(&self) -> usize {
         let whole = self.capacity.next_multiple_of(self.write_unit);
         if self.fin == Fin::No { whole.saturating_sub(self.buffer.len()) } else { 0 }
@@ -210,7 +212,7 @@ impl Sender {
         taken.len()
     }
 
-    /// A range of the buffer. It is copied only if it crosses the end of the ring.
+    /// Returns a range of the send buffer. The bytes are copied only if the range crosses the end of the ring buffer.
     pub(crate) fn bytes(&self, Range { start, end }: Range<usize>) -> Cow<'_, [u8]> {
         let (head, tail) = self.buffer.as_slices();
         let behind = |at: usize| at.checked_sub(head.len());
@@ -225,17 +227,17 @@ impl Sender {
         self.max.since(self.una)
     }
 
-    /// Checks that the numbers are in order: acknowledged, sent, and held for transmission.
+    /// Checks that the sequence numbers are in order, and that all data in flight is held.
     ///
     /// # Panics
     ///
-    /// They are not.
+    /// If they are not in order, or data in flight is not held.
     pub(crate) fn check(&self) {
         let Self { una, next, max, .. } = *self;
         assert!(!una.after(next) && !next.after(max), "una {una:?}, next {next:?}, max {max:?}");
         // A SYN or a FIN takes a number without a byte.
         let (flight, held) = (self.flight(), self.buffer.len() + 1);
-        assert!(flight as usize <= held, "{flight} numbers are in flight, and only {held} are held");
+        assert!(flight as usize <= held, "{flight} sequence numbers are in flight, but only {held} are held");
     }
 
     // --- the handshake ---------------------------------------------------------------------------------------------
@@ -277,13 +279,13 @@ impl Sender {
 
     // --- sending ---------------------------------------------------------------------------------------------------
 
-    /// The numbers from `una` to the end of the written data, including the FIN.
+    /// Returns how many sequence numbers the written data takes from `una` on, including an unacknowledged FIN.
     pub(crate) fn total(&self) -> usize {
         self.buffer.len() + usize::from(self.fin == Fin::Queued)
     }
 
-    /// Returns what to send next. `options`: the length of the options of this segment that not every segment carries.
-    /// `None` if there is nothing, or it may not be sent.
+    /// Returns the content of the next segment. Returns `None` if there is nothing to send, or if it may not be sent
+    /// now. `options` is the length of those options, in bytes, that not every segment carries.
     pub(crate) fn next(&mut self, now: Instant, options: u32) -> Option<Chunk> {
         if !self.open || self.total() == 0 {
             return None;
@@ -317,27 +319,28 @@ impl Sender {
         Some(self.cut(now, self.next, len))
     }
 
-    /// The room in the congestion window, in bytes.
+    /// Returns the room in the congestion window, in bytes.
     fn allowed(&self) -> u32 {
         let again = self.next.before(self.max);
         let extra = if again || self.congestion.by_sack() { 0 } else { self.congestion.allowance() };
-        // In a retransmission, what the peer has beyond a gap is not in flight (RFC 6675, section 5.1). Before a loss
-        // is certain it counts as in flight, unless limited transmit lets new segments be sent.
+        // In a retransmission, data that the peer has beyond a gap is not in flight (RFC 6675, section 5.1). Before a
+        // loss is certain, such data counts as in flight, unless limited transmit lets new segments be sent.
         let there =
             if again || self.congestion.allowance() > 0 { self.scoreboard.below(self.next) } else { 0 };
         let out = self.next.since(self.una) - there;
         self.congestion.cwnd.saturating_add(extra).saturating_sub(out)
     }
 
-    /// The number of bytes that may be sent from `next` on, if the congestion window has room for `allowed`; `Some(0)`
-    /// for a FIN alone. Sender SWS avoidance and Nagle: RFC 9293, sections 3.8.6.2.1 and 3.7.4. If these wait with
-    /// nothing in flight, the persist timer overrides them.
+    /// Returns the number of bytes that may be sent from `next` on, if the congestion window has room for `allowed`.
+    /// `Some(0)` is a FIN alone, and `None` means that nothing may be sent. The rules are sender SWS avoidance and
+    /// Nagle (RFC 9293, sections 3.8.6.2.1 and 3.7.4). If these wait with nothing in flight, the persist timer
+    /// overrides them.
     pub(crate) fn sendable(&self, limit: u32, allowed: u32) -> Option<usize> {
         let waits = self.nagle && (!self.minshall || self.small.is_some_and(|end| end.after(self.una)));
         self.sendable_if(limit, allowed, waits)
     }
 
-    /// Does the same; `waits`: a small segment waits while data is unacknowledged.
+    /// Returns the same number as [`Self::sendable`]. `waits`: a small segment waits while data is unacknowledged.
     pub(crate) fn sendable_if(&self, limit: u32, allowed: u32, waits: bool) -> Option<usize> {
         let sent = self.next.since(self.una);
         let room = allowed.min(self.window.saturating_sub(sent)) as usize;
@@ -353,7 +356,7 @@ impl Sender {
         (fin || (len > 0 && worth)).then_some(len)
     }
 
-    /// Resends up to `limit` numbers from `seq` on: nothing that the peer has, and nothing from `end` on.
+    /// Resends at most `limit` sequence numbers from `seq` on: no data that the peer has, and no data from `end` on.
     pub(crate) fn resend(&mut self, now: Instant, seq: Seq, end: Seq, limit: u32) -> Chunk {
         let len = self.scoreboard.gap(seq, end).min(limit);
         let chunk = self.cut(now, seq, len as usize);
@@ -363,7 +366,8 @@ impl Sender {
         chunk
     }
 
-    /// Makes the segment of `len` bytes from `seq` on, with the FIN if it ends there, and notes it as sent.
+    /// Makes the segment of `len` bytes from `seq` on, and notes it as sent. The segment has the FIN if it reaches the
+    /// end of the data.
     pub(crate) fn cut(&mut self, now: Instant, seq: Seq, len: usize) -> Chunk {
         let from = seq.since(self.una) as usize;
         let to = self.buffer.len().min(from + len);
@@ -386,12 +390,14 @@ impl Sender {
         Chunk { seq, bytes, fin, last: end.since(self.una) as usize == self.total() }
     }
 
-    /// Sends one byte into a closed window, or what a small window takes (RFC 9293, section 3.8.6.1).
+    /// Sends a probe: one byte if the peer's window is closed, or the data that a small window takes (RFC 9293, section
+    /// 3.8.6.1).
     fn probe(&mut self, now: Instant) -> Chunk {
         let len = (self.window.max(1) as usize).min(self.mss as usize).min(self.buffer.len());
         let bytes = 0..len;
         let fin = bytes.is_empty();
-        // The peer may accept and acknowledge it. Until then it counts as not sent.
+        // The peer may accept and acknowledge the probe, so `max` includes its data. `next` does not, so the data
+        // counts as not sent.
         self.max = self.max.latest(self.una.plus(bytes.len() as u32 + u32::from(fin)));
         self.timed = None;
         self.probes_sent += 1;
@@ -399,8 +405,8 @@ impl Sender {
         Chunk { seq: self.una, bytes, fin, last: true }
     }
 
-    /// The sequence number of a segment without data. It must be in the peer's window, or the peer would ignore the
-    /// acknowledgment.
+    /// Returns the sequence number of a segment without data. It must be in the peer's window. Otherwise the peer would
+    /// ignore the acknowledgment.
     pub(crate) fn bare(&self) -> Seq {
         if self.open { self.una.plus(self.flight().min(self.window)) } else { self.max }
     }
@@ -428,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "3 numbers are in flight, and only 2 are held")]
+    #[should_panic(expected = "3 sequence numbers are in flight, but only 2 are held")]
     fn what_is_in_flight_is_held() {
         let mut sender = Sender::new(&Profile::rfc6298_reno(), Seq(9));
         sender.write(b"a");

@@ -1,35 +1,35 @@
-//! The state of a connection, as it reports it.
+//! The state of a connection, the reason of its end, and a snapshot for reports.
 
 use wire::Duration;
 
-/// The states of RFC 9293, section 3.3.2. LISTEN is not one of them: the caller listens, and makes a connection for
-/// each SYN.
+/// The states of RFC 9293, section 3.3.2. LISTEN is left out: the caller of this crate listens, and makes a connection
+/// for each SYN.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum State {
-    /// No connection any more.
+    /// CLOSED: the connection has ended; [`Ended`] is the reason.
     Closed,
-    /// Our SYN is sent.
+    /// SYN-SENT: this end opened the connection, and the peer's SYN has not arrived.
     SynSent,
-    /// A SYN arrived; ours is not acknowledged.
+    /// SYN-RECEIVED: the peer's SYN has arrived, and the SYN of this end is not acknowledged.
     SynReceived,
-    /// Open: data can flow in both directions.
+    /// ESTABLISHED: data can flow in both directions.
     Established,
-    /// We finished; our FIN is not acknowledged.
+    /// FIN-WAIT-1: this end has sent its FIN, and the peer has not acknowledged it.
     FinWait1,
-    /// We finished; the peer may still send.
+    /// FIN-WAIT-2: the FIN of this end is acknowledged, and the peer may still send.
     FinWait2,
-    /// The peer finished; we may still send.
+    /// CLOSE-WAIT: the peer's FIN has arrived, and this end may still send.
     CloseWait,
-    /// Both finished at once; our FIN is not acknowledged.
+    /// CLOSING: both ends have sent a FIN at the same time, and the FIN of this end is not acknowledged.
     Closing,
-    /// The peer finished, then we; our FIN is not acknowledged.
+    /// LAST-ACK: this end has sent its FIN after the peer's FIN, and the peer has not acknowledged it.
     LastAck,
-    /// All is acknowledged; old segments die out.
+    /// TIME-WAIT: both FINs are acknowledged. Old segments can still arrive until this state ends.
     TimeWait,
 }
 
 impl State {
-    /// Returns its name in the RFC.
+    /// Returns the name of the state in RFC 9293, for example `SYN-SENT`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Closed => "CLOSED",
@@ -45,7 +45,8 @@ impl State {
         }
     }
 
-    /// Returns whether both sides know each other's initial sequence number.
+    /// Returns whether both ends know each other's initial sequence number: in ESTABLISHED and the later states, but
+    /// not in CLOSED.
     pub const fn synchronized(self) -> bool {
         !matches!(self, Self::Closed | Self::SynSent | Self::SynReceived)
     }
@@ -54,15 +55,15 @@ impl State {
 /// Why a connection is closed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Ended {
-    /// Both sides finished.
+    /// Both ends finished, or the application finished before the peer answered the SYN.
     Finished,
     /// The peer answered the SYN with a reset.
     Refused,
     /// The peer reset the connection.
     Reset,
-    /// Our side aborted the connection.
+    /// The application of this end aborted the connection.
     Aborted,
-    /// The peer did not answer too many retransmissions.
+    /// The peer was silent for too many time-outs, or for too long.
     TimedOut,
 }
 
@@ -81,20 +82,22 @@ pub struct Info {
     pub rto: Duration,
     /// The smoothed round-trip time; `None` before the first sample.
     pub srtt: Option<Duration>,
-    /// Its mean deviation, or the estimator's equivalent; `None` before the first sample.
+    /// The variance of the round-trip time, as the estimator stores it: the mean deviation. With Linux's estimator, it
+    /// is the value that the time-out adds to `srtt`. `None` before the first sample.
     pub rttvar: Option<Duration>,
     /// Bytes of sequence space that are sent and not acknowledged.
     pub flight: u32,
-    /// The peer's window, in bytes.
+    /// The window that the peer announced last, in bytes.
     pub window: u32,
-    /// The largest payload that is sent, in bytes.
+    /// The largest payload of a segment to the peer, in bytes.
     pub mss: u32,
-    /// Segments that were sent again for any cause, SYN and FIN included, window probes not.
+    /// The number of segments sent again, with SYN and FIN, but without window probes.
     pub retransmissions: u64,
-    /// Time-outs of the retransmission timer.
+    /// The number of times that the retransmission timer expired.
     pub timeouts: u64,
-    /// Fast retransmits, without those of partial acknowledgments.
+    /// The number of fast retransmits, without those that a partial acknowledgment causes. With per-segment recovery,
+    /// the number of recoveries.
     pub fast_retransmits: u64,
-    /// Probes of a closed window.
+    /// The number of probes of a closed window that were sent.
     pub probes: u64,
 }

@@ -2,46 +2,45 @@
 
 use wire::{Duration, Instant, nanos_of};
 
-/// The clocks of a host whose timers count ticks (4.4BSD: `tcp_slowtimo`, `tcp_fasttimo`). A timer of *n* ticks expires
-/// at the *n*-th tick from now: after more than *n* - 1 and at most *n* tick intervals.
+/// The clocks of a host whose timers count ticks (4.4BSD: `tcp_slowtimo`, `tcp_fasttimo`). A timer of *n* slow ticks
+/// expires at the *n*-th slow tick from now. So it waits for more than *n* - 1 and at most *n* tick intervals.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Ticks {
-    /// The tick interval of retransmission, window probes and TIME-WAIT; also the unit in which [`Estimator::Bsd`]
-    /// measures.
+    /// The tick interval of retransmission, window probes and TIME-WAIT. [`Estimator::Bsd`] measures in this unit.
     ///
     /// [`Estimator::Bsd`]: crate::Estimator::Bsd
     pub slow: Duration,
-    /// The tick interval of delayed acknowledgments. All that wait are sent at the next tick, however short they have
-    /// waited.
+    /// The tick interval of delayed acknowledgments. A delayed acknowledgment is sent at the next of these ticks, so it
+    /// waits for at most this time.
     pub fast: Duration,
-    /// The time from the start of the run to the first ticks. `None`: the host's stack draws it at random; in this
-    /// crate it is zero. Ticks that all hosts share, or that are in step with periodic moves, would be an artefact of
-    /// the measurement.
+    /// A time of the run at which both clocks tick, modulo their intervals. If it is `None`, the host's stack draws it
+    /// at random, and this crate uses zero. Ticks that all hosts share, or that are in step with periodic moves, would
+    /// be an artefact of the measurement.
     pub phase: Option<Duration>,
 }
 
 impl Ticks {
-    /// 4.4BSD: 500 ms and 200 ms (`PR_SLOWHZ`, `PR_FASTHZ`).
+    /// The clocks of 4.4BSD (`PR_SLOWHZ`, `PR_FASTHZ`): 500 ms and 200 ms, with a random phase.
     pub const BSD: Self =
         Self { slow: Duration::from_millis(500), fast: Duration::from_millis(200), phase: None };
 
-    /// The number of slow ticks from the tick before the run until `at`.
+    /// Returns the number of slow ticks up to `at`. The first tick of the run has number 1.
     pub(crate) fn count(&self, at: Instant) -> u64 {
         self.shifted(at, self.slow) / nanos(self.slow)
     }
 
-    /// The slow tick at which a timer of `span` that is set `now` expires.
+    /// Returns the slow tick at which a timer of `span` expires that is set at `now`.
     pub(crate) fn slow_after(&self, now: Instant, span: Duration) -> Instant {
         let ticks = (nanos_of(span) / nanos(self.slow)).max(1);
         self.tick(self.count(now).saturating_add(ticks), self.slow)
     }
 
-    /// The next fast tick.
+    /// Returns the next fast tick after `now`.
     pub(crate) fn fast_after(&self, now: Instant) -> Instant {
         self.tick(self.shifted(now, self.fast) / nanos(self.fast) + 1, self.fast)
     }
 
-    /// Returns the time since the last tick before the run, so that the first tick of the run has number 1.
+    /// Returns the nanoseconds from the last tick before the run to `at`.
     fn shifted(&self, at: Instant, tick: Duration) -> u64 {
         at.0.saturating_add(nanos(tick) - self.offset(tick))
     }
@@ -57,7 +56,7 @@ impl Ticks {
     }
 }
 
-/// At least 1: callers divide by it.
+/// Returns an interval in nanoseconds, at least 1, because callers divide by it.
 fn nanos(tick: Duration) -> u64 {
     nanos_of(tick).max(1)
 }

@@ -1,45 +1,48 @@
-//! Linux's timer wheel (`kernel/time/timer.c`). It counts ticks. The later a timer is due, the longer are the slots at
-//! whose begin it can expire.
+//! Linux's timer wheel (`kernel/time/timer.c`). It counts ticks. A timer expires at the begin of a slot, and timers
+//! that are due later have longer slots.
 
 use wire::{Duration, Instant, nanos_of};
 
-/// `LVL_CLK_SHIFT`: a slot is eight slots of the level below.
+/// `LVL_CLK_SHIFT`: a slot is as long as eight slots of the level below.
 const LEVEL_SHIFT: u32 = 3;
-/// `LVL_START(1)`: timers that are due in 63 ticks or later go to the second level; in eight times as many, to the
-/// third.
+/// `LVL_START(1)`: timers that are due in 63 ticks or later go to the second level. Timers that are due in 504 ticks or
+/// later go to the third.
 const FIRST_LEVEL: u64 = 63;
-/// Slots of this level last two minutes with a tick of 4 ms. No timer of this crate is due later.
+/// The highest level in use. With a tick of 4 ms, its slots last 131 s, and it has the timers that are due in 1032 s or
+/// later.
 const LAST_LEVEL: u32 = 5;
-/// The period of the wheel in ticks: after it, the slots of all levels begin together again.
+/// The period of the wheel in ticks. After this period, the slots of all levels begin together again.
 const TURN: u64 = 1 << (LAST_LEVEL * LEVEL_SHIFT);
 
-/// The clock of a host whose timers wait for slots of a wheel. A timer never expires early, and at most a slot late. A
-/// slot is one tick for timers due in less than 63 ticks, eight ticks below 504, and so on. Slots begin at multiples of
-/// their length since the host's boot, so each host has its own phase.
+/// The clock of a host whose timers wait for slots of a wheel. A timer never expires early. It expires late by less
+/// than a slot and a tick. A slot is one tick for timers due in less than 63 ticks, eight ticks below 504, and so on.
+/// Slots begin at multiples of their length since the host's boot, so each host has a separate phase.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Wheel {
     /// The time between two ticks: the unit of all timers (`jiffies`).
     pub tick: Duration,
-    /// The time of the run at which the slots of all levels begin together. `None`: the host's stack draws it at
-    /// random; in this crate it is zero.
+    /// A time of the run at which the slots of all levels begin together. If it is `None`, the host's stack draws it at
+    /// random, and this crate uses zero.
     pub phase: Option<Duration>,
 }
 
 impl Wheel {
-    /// Linux with 250 ticks a second (`CONFIG_HZ`), as in distributions.
+    /// Linux with 250 ticks a second (`CONFIG_HZ`), as in common distributions, and with a random phase.
     pub const LINUX: Self = Self { tick: Duration::from_millis(4), phase: None };
 
-    /// Returns the period of the wheel. A phase counts modulo this.
+    /// Returns the period of the wheel, after which the slots of all levels begin together again. `phase` counts modulo
+    /// this period.
     pub fn turn(&self) -> Duration {
         Duration::from_nanos(self.nanos().saturating_mul(TURN))
     }
 
-    /// Rounds up to whole ticks (`usecs_to_jiffies`).
+    /// Returns `span`, rounded up to whole ticks (`usecs_to_jiffies`).
     pub(crate) fn counted(&self, span: Duration) -> Duration {
         Duration::from_nanos(self.ticks(span).saturating_mul(self.nanos()))
     }
 
-    /// `calc_wheel_index`: the begin of the slot after the one in which a timer of `span`, set `now`, is due.
+    /// Returns the begin of the slot after the one in which a timer of `span`, set at `now`, is due
+    /// (`calc_wheel_index`).
     pub(crate) fn after(&self, now: Instant, span: Duration) -> Instant {
         let ahead = self.ticks(span);
         let level = (0..LAST_LEVEL).find(|level| ahead < FIRST_LEVEL << (level * LEVEL_SHIFT));
@@ -55,13 +58,13 @@ impl Wheel {
         nanos_of(span).div_ceil(self.nanos())
     }
 
-    /// The time from the begin of the last period before the run to the run.
+    /// Returns the nanoseconds from the begin of the last period before the run to the begin of the run.
     fn early(&self) -> u64 {
         let turn = nanos_of(self.turn());
         turn - nanos_of(self.phase.unwrap_or_default()) % turn
     }
 
-    /// At least 1: callers divide by it.
+    /// Returns the tick in nanoseconds, at least 1, because callers divide by it.
     fn nanos(&self) -> u64 {
         nanos_of(self.tick).max(1)
     }
@@ -75,14 +78,14 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// The expiry in milliseconds, on a wheel whose slots begin together at `phase`.
+    /// Returns the expiry in milliseconds, on a wheel whose slots begin together at `phase`.
     fn after(phase: u64, at: u64, span: u64) -> u64 {
         let wheel = Wheel { phase: Some(ms(phase)), ..Wheel::LINUX };
         wheel.after(Instant::from_millis(at), ms(span)).0 / 1_000_000
     }
 
-    /// `kernel/time/timer.c`, the table for HZ 250: slots of 4 ms up to 252 ms ahead, 32 ms up to 2 s, 256 ms up to 16 s,
-    /// 2048 ms up to 129 s.
+    /// The slots are those of the table for HZ 250 in `kernel/time/timer.c`: 4 ms up to 252 ms ahead, 32 ms up to 2 s,
+    /// 256 ms up to 16 s, 2048 ms up to 129 s.
     #[test]
     fn the_farther_ahead_the_coarser() {
         assert_eq!([after(0, 0, 40), after(0, 3, 40), after(0, 4, 40), after(0, 0, 248)], [44, 44, 48, 252]);

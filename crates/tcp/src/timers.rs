@@ -4,23 +4,23 @@ use crate::profile::Profile;
 use crate::send::{Errand, Sender};
 use wire::{Duration, Instant};
 
-/// The timer of the sending half. There is one, because two are never needed at the same time.
+/// The timer of the sending half. At most one timer runs at a time. A variant's instant is its expiry.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Timer {
     /// No timer runs.
     Off,
-    /// Waits for an acknowledgment (RFC 6298, section 5).
+    /// The retransmission timer, which waits for an acknowledgment (RFC 6298, section 5).
     Retransmit(Instant),
-    /// Waits for the window to open (RFC 9293, section 3.8.6.1).
+    /// The persist timer, which waits for the peer's window to open (RFC 9293, section 3.8.6.1).
     Persist(Instant),
-    /// Waits for an acknowledgment before it sends a tail loss probe (RFC 8985, section 7.2).
+    /// The timer of a tail loss probe, which waits for an acknowledgment (RFC 8985, section 7.2).
     Tail(Instant),
-    /// Waits for segments that may only be reordered (RFC 8985, section 6.2, step 5).
+    /// The reordering timer, which waits for segments that may only be late (RFC 8985, section 6.2, step 5).
     Reorder(Instant),
 }
 
 impl Timer {
-    /// When it expires.
+    /// Returns when the timer expires; `None` if no timer runs.
     pub(crate) const fn at(self) -> Option<Instant> {
         match self {
             Self::Off => None,
@@ -29,8 +29,8 @@ impl Timer {
     }
 }
 
-/// The time after which a silent peer is given up (RFC 9293, section 3.8.3: R2). It is the sum of all time-outs, if the
-/// first is `rto_min` and each is twice the one before, up to `rto_max`.
+/// Returns the time after which a silent peer is given up (RFC 9293, section 3.8.3: R2). It is the sum of all
+/// time-outs, if the first is `rto_min` and each is twice the one before, up to `rto_max`.
 pub(crate) fn patience(profile: &Profile) -> Duration {
     let doubled = |times: u32| profile.rto_min.saturating_mul(1 << times.min(31));
     (0..=profile.max_retransmissions).map(|times| doubled(times).min(profile.rto_max)).sum()
@@ -75,9 +75,9 @@ impl Sender {
     }
 
     /// Handles an ICMP report that there is no path for the retransmitted segment (RFC 6069, section 4). The loss is no
-    /// sign of congestion, so one doubling of the time-out is taken back. If the shorter time-out is over by now, the
-    /// timer is due at once. The time-out does not count as unanswered. So if a router reports each, the peer is given
-    /// up by time, as in Linux (`retransmits_timed_out`).
+    /// sign of congestion, so one doubling of the time-out is undone. If the shorter time-out is already over, the
+    /// timer is due at once. The time-out does not count as unanswered. So if a router reports each time-out, the peer
+    /// is given up by time, as in Linux (`retransmits_timed_out`). Only per-segment recovery uses such reports.
     pub(crate) fn unreachable(&mut self, now: Instant) {
         let Timer::Retransmit(at) = self.timer else { return };
         let before = self.rto.current();
@@ -91,20 +91,21 @@ impl Sender {
         self.timer = Timer::Retransmit(if at > now { at } else { now });
     }
 
-    /// Starts the persist timer if only the peer's window keeps data from being sent. Called when `poll` has nothing
-    /// more to send.
+    /// Starts the persist timer if data waits, nothing is in flight, and no other timer runs. `poll` calls this
+    /// function when nothing more may be sent.
     pub(crate) fn watch_window(&mut self, now: Instant) {
         if self.open && self.timer == Timer::Off && self.next == self.una && self.total() > 0 {
             self.timer = self.persist_after(now);
         }
     }
 
-    /// The retransmission timer, started `now`.
+    /// Returns the retransmission timer, started at `now`.
     pub(crate) fn retransmit_after(&self, now: Instant) -> Timer {
         Timer::Retransmit(self.after(now, self.rto.current()))
     }
 
-    /// The persist timer, started `now`. Each probe waits twice as long as the one before (RFC 9293, section 3.8.6.1).
+    /// Returns the persist timer, started at `now`. Each probe waits twice as long as the one before, within the limits
+    /// of the profile (RFC 9293, section 3.8.6.1).
     pub(crate) fn persist_after(&self, now: Instant) -> Timer {
         let (least, most) = self.persist;
         Timer::Persist(self.after(now, self.rto.after(self.probes).clamp(least, most)))

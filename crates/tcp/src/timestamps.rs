@@ -4,45 +4,46 @@
 use crate::{Profile, Segment, Seq, Timestamps};
 use wire::{Duration, Instant, nanos_of};
 
-/// After this time without a segment the peer's clock may have wrapped half, so its last value is invalid (RFC 7323,
-/// section 5.5).
+/// After this time without a segment, the peer's clock may have advanced by half of its range. So its last value is
+/// invalid (RFC 7323, section 5.5).
 const OUTDATED: Duration = Duration::from_hours(24 * 24);
 
-/// The state of both clocks, as plain data.
+/// The state of the timestamps of a connection, as plain data.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Clocks {
-    /// The value of our clock at the start of the run.
+    /// The value of this end's timestamp clock at the start of the run.
     pub offset: u32,
-    /// `TS.Recent`: the value that is echoed.
+    /// `TS.Recent`: the peer's timestamp that is echoed.
     pub recent: u32,
-    /// When it arrived; `None`: the peer sent none yet, and `recent` is invalid.
+    /// When `recent` arrived. `None`: no timestamp of the peer has arrived yet, and `recent` is invalid.
     pub recent_at: Option<Instant>,
     /// `Last.ACK.sent`: the acknowledgment number of the last segment that was sent.
     pub last_ack: Seq,
-    /// The tick of our clock.
+    /// The tick of this end's timestamp clock.
     pub tick: Duration,
 }
 
 impl Clocks {
-    /// Our clock, before the peer has sent anything. It starts at a random value, which is `iss` (RFC 7323, section
-    /// 7.1).
+    /// Returns the state before the peer has sent anything. Our clock starts at a random value, for which `iss` is used
+    /// (RFC 7323, section 7.1).
     pub(crate) const fn new(profile: &Profile, iss: Seq) -> Self {
         Self { offset: iss.0, recent: 0, recent_at: None, last_ack: Seq(0), tick: profile.timestamp_tick }
     }
 
-    /// Our clock, set so that it has `value` now, for a peer whose next segment is expected to have the number `next`.
+    /// Returns a state in which our clock has `value` at `now`. The peer's next segment is expected to have the number
+    /// `next`.
     pub(crate) fn moved(now: Instant, profile: &Profile, value: u32, next: Seq) -> Self {
         let mut clocks = Self { last_ack: next, ..Self::new(profile, Seq(0)) };
         clocks.offset = value.wrapping_sub(clocks.value(now));
         clocks
     }
 
-    /// Adds the clock of the peer, whose SYN had `value` and whose next number is `next`.
+    /// Adds the peer's clock. The peer's SYN had the timestamp `value`, and its next sequence number is `next`.
     pub(crate) const fn met(self, now: Instant, value: u32, next: Seq) -> Self {
         Self { recent: value, recent_at: Some(now), last_ack: next, ..self }
     }
 
-    /// Whether the peer's last value is still valid.
+    /// Returns whether the peer's last timestamp is still valid.
     fn is_valid(&self, now: Instant) -> bool {
         self.recent_at.is_some_and(|at| now.since(at) < OUTDATED)
     }
@@ -52,32 +53,32 @@ impl Clocks {
         self.offset.wrapping_add((now.0 / self.nanos()) as u32)
     }
 
-    /// At least 1: callers divide by it.
+    /// Returns the tick in nanoseconds, at least 1, because callers divide by it.
     fn nanos(&self) -> u64 {
         nanos_of(self.tick).max(1)
     }
 
-    /// The option of a segment that acknowledges `ack` and is sent now.
+    /// Returns the timestamps option of a segment that acknowledges `ack` and is sent at `now`.
     pub(crate) fn stamp(&mut self, now: Instant, ack: Seq) -> Timestamps {
         self.last_ack = ack;
         Timestamps { value: self.value(now), echo: self.recent }
     }
 
-    /// PAWS (RFC 7323, section 5.3, R1): whether a segment is older than one that has arrived.
+    /// Returns whether a segment is older than one that has arrived (PAWS: RFC 7323, section 5.3, R1).
     pub(crate) fn is_old(&self, now: Instant, theirs: Timestamps) -> bool {
         self.is_valid(now) && Seq(theirs.value).before(Seq(self.recent))
     }
 
-    /// Chooses the timestamp to echo (RFC 7323, section 4.3): that of the first segment that is not acknowledged, not
-    /// of one beyond a gap. `segment` must be acceptable.
+    /// Stores the timestamp of `segment` for the next echoes, if `segment` begins at or below the last acknowledgment
+    /// sent (RFC 7323, section 4.3). So a segment beyond a gap is not echoed. `segment` must be acceptable.
     pub(crate) fn note(&mut self, now: Instant, segment: &Segment<'_>, theirs: Timestamps) {
         if !self.is_old(now, theirs) && !segment.seq.after(self.last_ack) {
             (self.recent, self.recent_at) = (theirs.value, Some(now));
         }
     }
 
-    /// When our segment was sent whose timestamp is echoed, in whole ticks. `None` if we never sent that timestamp, or
-    /// if it is zero: then the peer had none to echo.
+    /// Returns when the segment was sent whose timestamp is echoed, in whole ticks. Returns `None` if this end never
+    /// sent that timestamp, or if the echo is zero: then the peer had no timestamp to echo.
     pub(crate) fn left(&self, now: Instant, theirs: Timestamps) -> Option<Instant> {
         let age = self.value(now).wrapping_sub(theirs.echo);
         let nanos = u64::from(age).saturating_mul(self.nanos());
@@ -106,7 +107,8 @@ mod tests {
         assert_eq!((clocks.left(now, stamps(0, 5)), clocks.left(now, stamps(0, 1 << 30))), (None, None));
     }
 
-    /// RFC 7323, section 5.3 and 5.5.
+    /// A smaller timestamp than the last one is old, but not after 24 days without a segment (RFC 7323, sections 5.3
+    /// and 5.5).
     #[test]
     fn what_is_old_is_old_for_24_days() {
         let clocks = clocks();
@@ -117,8 +119,8 @@ mod tests {
         );
     }
 
-    /// RFC 7323, section 4.3: the timestamp of a segment that fills a hole is echoed, that of a segment beyond it is
-    /// not.
+    /// The timestamp of a segment that fills a gap is echoed, and that of a segment beyond the gap is not (RFC 7323,
+    /// section 4.3).
     #[test]
     fn which_is_echoed() {
         let mut clocks = clocks();

@@ -3,19 +3,19 @@
 use crate::{Ticks, Wheel};
 use wire::{Duration, Instant};
 
-/// The clock behind a host's timers.
+/// How a host's timers expire.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Timing {
     /// Timers expire exactly at their deadline.
     Exact,
-    /// At the ticks of two clocks, as in 4.4BSD.
+    /// Timers expire at the ticks of two clocks, as in 4.4BSD.
     Ticks(Ticks),
-    /// At the slots of a wheel, as in Linux.
+    /// Timers expire at the slots of a wheel, as in Linux.
     Wheel(Wheel),
 }
 
 impl Timing {
-    /// Returns the same clock with the phase `drawn`, unless it has a phase.
+    /// Returns the same timing with a phase. If it has no phase yet, `drawn` returns one. [`Self::Exact`] has no phase.
     #[must_use]
     pub fn with_phase(self, drawn: impl FnOnce() -> Duration) -> Self {
         match self {
@@ -29,7 +29,7 @@ impl Timing {
         }
     }
 
-    /// The expiry of a timer that is set to `span` from `now`.
+    /// Returns the expiry of a timer that is set at `now` to `span`.
     pub(crate) fn after(&self, now: Instant, span: Duration) -> Instant {
         match self {
             Self::Exact => now + span,
@@ -38,7 +38,7 @@ impl Timing {
         }
     }
 
-    /// The expiry of a delayed acknowledgment that may wait for `span` from `now`.
+    /// Returns the expiry of a delayed acknowledgment that may wait for `span` from `now`. Ticks do not use `span`.
     pub(crate) fn soon_after(&self, now: Instant, span: Duration) -> Instant {
         match self {
             Self::Exact => now + span,
@@ -47,7 +47,7 @@ impl Timing {
         }
     }
 
-    /// A time-out as the host counts it: whole ticks with a wheel.
+    /// Returns a time-out as the host counts it: with a wheel, `span` is rounded up to whole ticks.
     pub(crate) fn counted(&self, span: Duration) -> Duration {
         match self {
             Self::Exact | Self::Ticks(_) => span,

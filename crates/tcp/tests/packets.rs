@@ -8,9 +8,9 @@
 //! = cwnd N ...                                                       internal values at this time
 //! ```
 //!
-//! Numbers count from the initial sequence numbers, flags are packetdrill's. The whole conversation is compared: a
-//! segment that is not in the script fails the test. `WAYFARE_BLESS=1` writes the actual segments into the files; check
-//! them with the RFC before a commit.
+//! Numbers count from the initial sequence numbers, and flags are those of packetdrill. The whole conversation is
+//! compared: a segment that is not in the script fails the test. `WAYFARE_BLESS=1` writes the actual segments into the
+//! files. Compare them with the RFC before a commit.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -23,7 +23,8 @@ use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
 
 const US: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 2, 0, 1), 4000);
 const PEER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 1, 0, 7), 80);
-/// Both sequence spaces wrap soon.
+/// The initial sequence number of this end. Both this one and `IRS`, the peer's, are chosen so that the sequence space
+/// wraps soon.
 const ISS: Seq = Seq(u32::MAX - 1500);
 const IRS: Seq = Seq(u32::MAX - 3);
 
@@ -40,7 +41,7 @@ fn number<'a, T: std::str::FromStr>(words: &mut impl Iterator<Item = &'a str>) -
     word.parse().unwrap_or_else(|_| panic!("`{word}` is no such number"))
 }
 
-/// Parses `FROM:END`.
+/// Parses `FROM:END`, two sequence numbers.
 fn span(word: &str) -> (u32, u32) {
     let (from, end) = word.split_once(':').unwrap_or_else(|| panic!("`{word}` is no span"));
     (from.parse().unwrap(), end.parse().unwrap())
@@ -91,7 +92,7 @@ fn profile(text: &str) -> Profile {
 }
 
 impl Script {
-    /// Runs a script, and returns it with the actual segments and values.
+    /// Runs a script. Returns the script with the actual segments and values.
     fn play(text: &str) -> String {
         let mut script = Self { profile: Profile::rfc6298_reno(), tcp: None, out: String::new() };
         let mut comments = String::new();
@@ -162,7 +163,7 @@ impl Script {
         }
     }
 
-    /// Returns the values of the keys in a line.
+    /// Returns the keys of a line with their actual values.
     fn look(&mut self, words: Words<'_>) -> String {
         let tcp = self.tcp();
         let (info, readable) = (tcp.info(), tcp.readable());
@@ -234,7 +235,7 @@ fn heard(mut words: Words<'_>) -> Segment<'static> {
     }
 }
 
-/// Formats a segment of ours.
+/// Formats a segment of this end as in the scripts.
 fn said(segment: &Segment<'_>) -> String {
     let flag = |bit, name| if segment.has(bit) { name } else { "" };
     let flags = [

@@ -5,7 +5,8 @@ use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
 
 const US: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 2, 0, 1), 4000);
 const PEER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 1, 0, 7), 80);
-/// Our initial sequence number, and the peer's: both spaces wrap soon.
+/// The initial sequence number of this end. Both this one and `IRS`, the peer's, are chosen so that the sequence space
+/// wraps soon.
 const ISS: Seq = Seq(u32::MAX - 1500);
 const IRS: Seq = Seq(u32::MAX - 3);
 
@@ -17,14 +18,14 @@ fn thousand() -> Profile {
     Profile { mss: 1000, nagle: false, ..Profile::rfc6298_reno() }
 }
 
-/// A connection. Its segments are written with numbers that count from the initial ones.
+/// A connection under test. Sequence numbers in its scripts count from the initial ones.
 struct Script {
     tcp: Connection,
     now: u64,
 }
 
 impl Script {
-    /// A connection that was opened actively at 0 ms, with a round trip of zero.
+    /// Returns a connection that was opened actively at 0 ms, with a round trip of zero.
     fn established(profile: &Profile) -> Self {
         let mut script = Self::connecting(profile);
         script.says(&["S 0 ack 0"]);
@@ -111,16 +112,16 @@ impl Script {
     }
 }
 
-// --- begin and end -----------------------------------------------------------------------------------------------------
+// --- opening and closing -----------------------------------------------------------------------------------------------
 
 #[test]
 fn the_last_segment_written_goes_whole_into_a_send_buffer_of_linux() {
-    // Seen on Linux 6.18: a relay that may write 32768 bytes ahead has 23 segments of 1448 bytes in the queue.
+    // Linux 6.18 has 23 segments of 1448 bytes in the queue of a relay that may write 32768 bytes ahead.
     let room = |whole_writes| {
         let profile =
             Profile { send_buffer: 32_768, mss: 1448, timestamps: false, whole_writes, ..Profile::linux() };
         let mut tcp = Connection::connect(US, PEER, ISS, &profile);
-        // The room that was reported is accepted until it is used up, also in pieces.
+        // The reported room is accepted until it is used up, even if it is written in pieces.
         let half = vec![7; 32_768];
         let taken = tcp.write(&half) + tcp.write(&half);
         (taken, tcp.room())
@@ -129,8 +130,8 @@ fn the_last_segment_written_goes_whole_into_a_send_buffer_of_linux() {
     assert_eq!(room(false), (32_768, 0));
 }
 
-/// RFC 9293, section 3.5, figure 6, from the passive side; RFC 7323, section 2.2: windows are scaled in both directions
-/// or in neither.
+/// A passive end opens as in RFC 9293, section 3.5, figure 6. Windows are scaled in both directions or in neither (RFC
+/// 7323, section 2.2).
 #[test]
 fn passive_opening_and_what_is_agreed() {
     let syn = |window_scale| Segment {
@@ -158,7 +159,8 @@ fn passive_opening_and_what_is_agreed() {
     );
 }
 
-/// RFC 6298, 5.5 and 5.7; RFC 5681, section 3.1.
+/// Each lost SYN doubles the time-out. After the handshake, the time-out is 3 s (RFC 6298, 5.5 and 5.7), and the window
+/// is one segment (RFC 5681, section 3.1).
 #[test]
 fn a_lost_syn_doubles_and_makes_careful() {
     let mut script = Script::connecting(&thousand());
@@ -170,7 +172,7 @@ fn a_lost_syn_doubles_and_makes_careful() {
     assert_eq!((info.rto.as_secs(), info.srtt, info.cwnd), (3, None, 536));
 }
 
-/// Linux (`tcp_init_transfer`): the initial window is one segment if two SYNs were lost, but not if one was.
+/// In Linux (`tcp_init_transfer`), the initial window is one segment if two SYNs were lost, but not if one was.
 #[test]
 fn linux_forgives_one_lost_syn() {
     for (lost, segments) in [(1, 10), (2, 1)] {
@@ -182,7 +184,7 @@ fn linux_forgives_one_lost_syn() {
     }
 }
 
-/// RFC 9293, section 3.5, figure 7.
+/// If both ends open at the same time, they connect as in RFC 9293, section 3.5, figure 7.
 #[test]
 fn simultaneous_opening() {
     let mut script = Script::connecting(&thousand());
@@ -193,7 +195,7 @@ fn simultaneous_opening() {
     script.is(State::Established);
 }
 
-/// RFC 9293, section 3.6, figure 12.
+/// An end that finishes first closes as in RFC 9293, section 3.6, figure 12.
 #[test]
 fn we_finish_first() {
     let mut script = Script::established(&thousand());
@@ -226,7 +228,7 @@ fn the_peer_finishes_first() {
     assert_eq!((script.tcp.state(), script.tcp.ended()), (State::Closed, Some(Ended::Finished)));
 }
 
-/// RFC 9293, section 3.6, figure 13.
+/// If both ends finish at the same time, they close as in RFC 9293, section 3.6, figure 13.
 #[test]
 fn simultaneous_close() {
     let mut script = Script::established(&thousand());
@@ -238,7 +240,8 @@ fn simultaneous_close() {
     script.is(State::TimeWait);
 }
 
-/// RFC 9293, section 3.10.7.4; RFC 5961, sections 3 to 5.
+/// Only a reset with exactly the expected number ends a connection (RFC 9293, section 3.10.7.4; RFC 5961, sections 3 to
+/// 5).
 #[test]
 fn only_what_fits_exactly_resets() {
     let mut script = Script::established(&thousand());
@@ -271,7 +274,7 @@ fn aborting_tells_the_peer() {
 
 // --- loss --------------------------------------------------------------------------------------------------------------
 
-/// RFC 5681, section 3.2: one of seven is lost.
+/// If one of seven segments is lost, the third duplicate acknowledgment resends it at once (RFC 5681, section 3.2).
 #[test]
 fn the_third_duplicate_sends_again_at_once() {
     let mut script = Script::established(&Profile { initial_window: 7, ..thousand() });
@@ -292,7 +295,8 @@ fn the_third_duplicate_sends_again_at_once() {
     assert_eq!(info.srtt, Some(Duration::ZERO), "Karn: the handshake's, and none of what was sent twice");
 }
 
-/// RFC 6582, section 3.2: two of six are lost; Reno would wait for its timer.
+/// If two of six segments are lost, a partial acknowledgment resends the second one (RFC 6582, section 3.2). Reno would
+/// wait for its timer.
 #[test]
 fn a_partial_acknowledgment_sends_the_next_hole() {
     for (recovery, answer) in [(Recovery::NewReno, &["3001 ack 1 +1000"][..]), (Recovery::Reno, &[])] {
@@ -307,8 +311,8 @@ fn a_partial_acknowledgment_sends_the_next_hole() {
     }
 }
 
-/// RFC 6298, 5.4 to 5.6, and Karn: data that was sent twice gives no sample, and the doubled time-out stays until there
-/// is one.
+/// Each time-out doubles the next one (RFC 6298, 5.4 to 5.6). Data that was sent twice gives no sample, and the doubled
+/// time-out stays until there is a sample (Karn's algorithm).
 #[test]
 fn timeouts_double_and_karn_holds() {
     let mut script = Script::established(&thousand());
@@ -342,7 +346,7 @@ fn silence_ends_it() {
 
 // --- acknowledgments and windows ---------------------------------------------------------------------------------------
 
-/// RFC 5681, section 4.2.
+/// Every second segment is acknowledged at once, and so is a segment beyond a gap or in it (RFC 5681, section 4.2).
 #[test]
 fn every_second_segment_is_acknowledged_and_gaps_at_once() {
     let mut script = Script::established(&thousand());
@@ -367,7 +371,8 @@ fn every_second_segment_is_acknowledged_and_gaps_at_once() {
     plain.hears("A", 1001, 1, 1000, &["A 1 ack 2001"]);
 }
 
-/// RFC 9293, section 3.8.6.1.
+/// The time between probes of a closed window doubles, and answered probes do not end the connection (RFC 9293, section
+/// 3.8.6.1).
 #[test]
 fn a_closed_window_is_probed_ever_more_seldom() {
     let mut script = Script::established(&Profile { max_retransmissions: 2, ..thousand() });
@@ -385,7 +390,7 @@ fn a_closed_window_is_probed_ever_more_seldom() {
     assert_eq!(script.tcp.deadline(), None);
 }
 
-/// RFC 9293, section 3.8.6.2.2: the window opens by sufficient steps, and never moves back.
+/// The window opens by sufficient steps, and never moves back (RFC 9293, section 3.8.6.2.2).
 #[test]
 fn our_window_closes_and_opens() {
     let mut script = Script::established(&Profile { receive_buffer: 3000, ..thousand() });
@@ -403,7 +408,8 @@ fn our_window_closes_and_opens() {
     assert_eq!(script.tcp.readable(), 3000);
 }
 
-/// RFC 9293, section 3.7.4; RFC 5681, section 4.1.
+/// Small writes wait for an acknowledgment (RFC 9293, section 3.7.4). After an idle time, the window is the initial one
+/// (RFC 5681, section 4.1).
 #[test]
 fn small_writes_wait_and_idleness_is_forgotten() {
     let mut script = Script::established(&Profile { nagle: true, ..thousand() });

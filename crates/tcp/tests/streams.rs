@@ -13,7 +13,8 @@ fn bad(seed: u64, loss: u64) -> Link {
     Link { loss, reorder: 15, double: 5, rng, ..Link::perfect(20) }
 }
 
-/// Transfers in both directions at once, over links that lose, reorder and double. Sequence numbers wrap on the way.
+/// Runs transfers in both directions at once, over links that lose, reorder and duplicate packets. The sequence numbers
+/// wrap during a transfer.
 fn transfer(profile: &Profile, seed: u64, loss: u64) -> Network {
     let wrap = u32::MAX - 40_000;
     let ends =
@@ -42,7 +43,7 @@ fn every_byte_arrives_both_ways_over_bad_links() {
     }
 }
 
-/// Profiles with one parameter changed each, and the profiles of TCP stacks.
+/// Returns profiles that differ in one or a few parameters, and the profiles of TCP stacks.
 fn profiles() -> Vec<(&'static str, Profile)> {
     let base = Profile::rfc6298_reno;
     let all = vec![
@@ -79,7 +80,8 @@ fn a_slow_reader_gets_everything() {
     }
 }
 
-/// ns-3 and smoltcp have 94.9 to 96.6 % of 2 Mb/s on the same links; headers alone cost 2.7 %.
+/// The goodput is near that of ns-3 and smoltcp, which have 94.9 to 96.6 % of 2 Mb/s on the same links. Headers alone
+/// cost 2.7 %.
 #[test]
 fn bulk_goodput_is_that_of_other_implementations() {
     let with = |recovery| Profile { recovery, initial_window: 2, sack: true, ..Profile::rfc6298_reno() };
@@ -133,7 +135,8 @@ fn a_connection_that_moves_keeps_its_streams() {
     }
 }
 
-/// The state of a connection with data in flight, exported by its host, and the segment that acknowledges all of it.
+/// Returns the state of a connection with data in flight, exported by its host, and the segment that acknowledges all
+/// of that data.
 fn moving(profile: &Profile) -> (wire::TcpState, Segment<'static>) {
     let ends = [End::new(profile, 5, noise(1, 60_000)), End::new(profile, 6, Vec::new())];
     let mut net = Network::new(ends, [Link::perfect(20), Link::perfect(20)]);
@@ -156,7 +159,7 @@ fn moving(profile: &Profile) -> (wire::TcpState, Segment<'static>) {
     (state, acknowledges)
 }
 
-/// RFC 9040, section 7: the time-out starts from the known round trip, not from one or three seconds.
+/// After a move, the time-out starts from the known round trip, not from one or three seconds (RFC 9040, section 6).
 #[test]
 fn a_connection_that_moves_knows_its_round_trip() {
     for (name, profile) in profiles() {
@@ -171,8 +174,8 @@ fn a_connection_that_moves_knows_its_round_trip() {
     }
 }
 
-/// It is not known when the former host sent its data. So an acknowledgment of it gives no round trip; it may have been
-/// kept until the connection was moved.
+/// It is not known when the former host sent data, and an acknowledgment may have been delayed until the connection was
+/// moved. So an acknowledgment of that data gives no round trip.
 #[test]
 fn what_a_former_host_sent_gives_no_round_trip() {
     for (name, profile) in profiles() {
@@ -188,7 +191,7 @@ fn what_a_former_host_sent_gives_no_round_trip() {
     }
 }
 
-/// An open connection with data that is not acknowledged, and the number of its first byte.
+/// Returns an open connection with unacknowledged data, and the sequence number of the first byte of that data.
 fn unanswered() -> (Connection, Seq) {
     let profile = Profile::linux();
     let (state, _) = moving(&profile);
@@ -196,9 +199,9 @@ fn unanswered() -> (Connection, Seq) {
     (Connection::import(state, Instant::ZERO, &profile), una)
 }
 
-/// RFC 6069, section 4: in an outage the time-out has doubled several times. Each report that there is no path takes
-/// one doubling back, and data that is overdue then is sent at once. Before any time-out a report has no effect; it
-/// never ends the connection.
+/// In an outage, the time-out has doubled several times. Each report that there is no path undoes one doubling, and
+/// data that is then overdue is sent at once (RFC 6069, section 4). Before any time-out, a report has no effect. No
+/// report ends the connection.
 #[test]
 fn a_path_that_was_unreachable_is_tried_again_at_once() {
     let (mut tcp, una) = unanswered();
@@ -220,15 +223,15 @@ fn a_path_that_was_unreachable_is_tried_again_at_once() {
     assert_eq!((tcp.deadline(), tcp.info().rto), (Some(waits), backed_off), "about another segment");
     tcp.unreachable(half, una);
     assert_eq!(tcp.info().rto, backed_off / 2);
-    // In whole ticks: at most one tick after the next.
+    // The timer waits for a slot of the wheel, so it can expire up to 300 ms later.
     let soon = tcp.deadline().unwrap();
     assert!(soon <= half + Duration::from_millis(300), "{soon:?}");
     tcp.timeout(soon);
     assert_eq!((sends(&mut tcp, soon), tcp.state()), (1, begun));
 }
 
-/// Time-outs that reports took back are not counted. So a peer behind a router without a path is given up by time (RFC
-/// 9293, section 3.8.3), not after a few seconds. Linux: 924.6 s.
+/// Time-outs that reports undo are not counted. So a peer behind a router without a path is given up by time (RFC 9293,
+/// section 3.8.3), not after a few seconds. Linux gives it up after 924.6 s.
 #[test]
 fn a_path_that_stays_unreachable_is_given_up_by_time() {
     let (mut tcp, una) = unanswered();
@@ -245,8 +248,8 @@ fn a_path_that_stays_unreachable_is_given_up_by_time() {
     assert!(now > Instant::ZERO + Duration::from_mins(15), "{now}");
 }
 
-/// At every step of a transfer, including the handshake and half-closed ends, a recorded and resumed connection is
-/// identical. A transfer with records at every step sends the same segments as one without.
+/// At every step of a transfer, a recorded and resumed connection is identical. The steps include the handshake and
+/// half-closed ends. A transfer with records at every step sends the same segments as one without.
 #[test]
 fn what_is_recorded_is_all_there_is() {
     for (name, profile) in profiles() {
@@ -262,7 +265,7 @@ fn what_is_recorded_is_all_there_is() {
             while net.step() {
                 for who in 0..2 {
                     let Some(tcp) = &mut net.ends[who].tcp else { continue };
-                    // The record includes what users set.
+                    // The record must include the parameters that applications set.
                     if who == 1 {
                         tcp.set_nagle(false);
                         tcp.set_send_buffer(50_000);
@@ -285,7 +288,7 @@ fn what_is_recorded_is_all_there_is() {
     }
 }
 
-/// A record from a network may have any content: it is rejected, or harmless.
+/// A record from a network may have any content. A record that contradicts itself is rejected.
 #[test]
 fn a_record_that_contradicts_itself_is_refused() {
     let profile = Profile::linux();
@@ -320,7 +323,7 @@ fn a_peer_that_vanishes_is_given_up() {
     assert_eq!(net.tcp(0).ended(), Some(Ended::TimedOut));
 }
 
-/// What an end stores is bounded by its buffers, and by the limits of stored ranges.
+/// Returns whether the data of an end is bounded by its buffers, and by the limits of stored ranges.
 fn is_bounded(tcp: &Connection, profile: &Profile) -> bool {
     let record = tcp.record();
     let (send, receive) = (&record.send, &record.receive);
@@ -334,8 +337,8 @@ fn is_bounded(tcp: &Connection, profile: &Profile) -> bool {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
-    /// On a wire that loses, doubles, reorders, delays and corrupts, each byte arrives once and in order. The end is
-    /// reached in bounded time, and memory stays bounded.
+    /// On a wire that loses, duplicates, reorders, delays and corrupts, each byte arrives once and in order. The
+    /// transfer ends in bounded time, and memory stays bounded.
     #[test]
     fn a_bad_wire_only_delays(
         which in 0usize..10,
@@ -372,7 +375,7 @@ fn hostile() -> impl Strategy<Value = (usize, u8, i64, i64, u16, usize, bool)> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
-    /// An attacker who knows the ports injects arbitrary segments: no end panics, uses unbounded memory, or answers
+    /// If an attacker that knows the ports injects arbitrary segments, no end panics, uses unbounded memory, or answers
     /// without end.
     #[test]
     fn a_hostile_wire_stops_nobody(
@@ -393,7 +396,7 @@ proptest! {
             }
             let now = net.now;
             let Some(tcp) = net.ends[who].tcp.as_mut() else { continue };
-            // Near the numbers that the end expects: its segments contain them.
+            // The injected numbers are near those that the end expects, because an attacker can see those in segments.
             let (base_seq, base_ack) = tcp.export(now).map_or((seed, seed), |s| (s.receive_next.0, s.send_una.0));
             let options = Options {
                 mss: options.then_some(window),

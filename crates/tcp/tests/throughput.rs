@@ -1,7 +1,7 @@
-//! The speed of two ends without a network: the bytes that one sends are passed to the other, and parsed there.
+//! The speed of two ends without a network: the bytes that one end sends are passed to the other end, and parsed there.
 //!
-//! `cargo test --release -p tcp --test connection -- --nocapture throughput::` prints a line of JSON. The figure depends on the
-//! machine, and the test does not check it. It checks that every byte arrives as it was written.
+//! `cargo test --release -p tcp --test connection -- --nocapture throughput::` prints a line of JSON. The figure in it
+//! depends on the machine, and the test does not check it. The test checks that every byte arrives as it was written.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use tcp::{Connection, Profile, Segment, Seq};
@@ -10,10 +10,10 @@ use wire::{Duration, Instant};
 const BYTES: usize = 256 << 20;
 const US: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 1), 1);
 const PEER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 2);
-/// The time between a segment and its answer. Without it, timestamps would not advance.
+/// The time between a segment and its answer. If it were zero, timestamps would not advance.
 const STEP: Duration = Duration::from_micros(10);
 
-/// A part of the stream; its period is no multiple of a segment's length.
+/// Returns a part of the stream. Its period is no multiple of a segment's length.
 fn pattern() -> Vec<u8> {
     (0..65_521u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
@@ -30,7 +30,7 @@ fn hand_over(now: Instant, from: &mut Connection, to: &mut Connection) -> u64 {
     segments
 }
 
-/// Transfers `bytes` bytes. Returns the number of segments, those of the receiver included.
+/// Transfers `bytes` bytes. Returns the number of segments of both ends.
 fn transfer(bytes: usize) -> u64 {
     let profile = Profile::linux();
     let (pattern, mut now, mut segments) = (pattern(), Instant::ZERO, 0);

@@ -6,8 +6,8 @@ use harness::{End, Link, Network, noise};
 use tcp::{Ended, Profile, State};
 use wire::{Duration, Instant, Rng};
 
-/// The fingerprint of transfers in both directions. The links queue, lose, reorder and double, there is an outage, and
-/// one reader is slow.
+/// Returns the fingerprint of transfers in both directions. The links queue, lose, reorder and duplicate packets. There
+/// is an outage, and one application reads slowly.
 fn number(profile: &Profile, seed: u64, loss: u64) -> u64 {
     let profile = &Profile { max_retransmissions: 40, ..profile.clone() };
     let link = |seed| Link {

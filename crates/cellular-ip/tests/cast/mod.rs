@@ -31,12 +31,13 @@ const EF: u8 = 46 << 2;
 #[derive(Default)]
 pub(crate) struct CellularIp {
     interfaces: &'static [&'static str],
-    /// Number of data packets so far. Each carries its number.
+    /// The number of data packets so far. Each packet contains its number.
     data: u64,
-    /// The newest timestamp that a mobile host has sent, and all of them.
+    /// The newest timestamp that a mobile host has sent.
     newest: u64,
+    /// All timestamps that a mobile host has sent.
     stamps: BTreeSet<u64>,
-    /// The role's clock was set, so it may sign by two clocks.
+    /// Whether the role's clock was set. If so, the role may sign by two clocks.
     two_clocks: bool,
 }
 
@@ -53,7 +54,8 @@ impl Cast for CellularIp {
         (Node::new(vec![role], addresses), interfaces)
     }
 
-    /// The radio of a station serves its cell from the start.
+    /// Returns whether an interface is up from the start: those of a station are, but the radio of a mobile host is
+    /// not.
     fn comes_up(&self, _interface: &str) -> bool {
         self.interfaces.len() > 1
     }
@@ -116,7 +118,8 @@ impl Cast for CellularIp {
         }
     }
 
-    /// A neighbor at a wire has the number of the interface; a station has the number of its name.
+    /// Returns the name of a neighbor. The link address of a neighbor by wire ends with the number of the interface.
+    /// That of a station ends with the number of the station's name.
     fn neighbor(&self, mac: Mac) -> Option<&'static str> {
         match mac.0 {
             [2, 0, 0, 0, 0, 0xb2] => Some("b2"),
@@ -167,13 +170,13 @@ fn receive(teller: &mut Teller<CellularIp>, from: &str, bytes: Vec<u8>) {
     teller.receive(from, Packet { link, ..Packet::new(Mac::ZERO, bytes) });
 }
 
-/// Returns the route-update in a packet, if it is one.
+/// Returns the route-update in a packet; `None` if it is another packet.
 fn route_update(packet: &Packet) -> Option<RouteUpdate> {
     let (ip, icmp) = Header::parse(&packet.bytes).ok()?;
     RouteUpdate::parse(&ip, icmp).ok()
 }
 
-/// Returns the TOS byte and the number of a datagram of this script.
+/// Returns the TOS byte and the number of a datagram that a script sent; `None` for other packets.
 fn number(packet: &Packet) -> Option<(u8, u64)> {
     let (ip, payload) = Header::parse(&packet.bytes).ok()?;
     let datagram = udp::Datagram::parse(payload, ip.src, ip.dst).ok().filter(|_| ip.protocol == ipv4::UDP)?;

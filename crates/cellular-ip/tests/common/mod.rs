@@ -1,4 +1,4 @@
-//! Shared by the tests of one role: configurations, and messages signed with a test key.
+//! Configurations, and messages that are signed with a test key, for the tests of one role.
 
 use auth::Key;
 use cellular_ip::config::StationConfig;
@@ -10,7 +10,7 @@ use wire::{Instant, Ipv4Addr, Mac, WallTime};
 pub(crate) const HOST: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
 pub(crate) const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
 pub(crate) const CORRESPONDENT: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 2);
-/// The address of a node.
+/// The address of the node under test.
 pub(crate) const NODE: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
 /// The wall time when a test begins: 2000-01-01 00:00 UTC.
 pub(crate) const WALL: WallTime = WallTime(946_684_800_000_000_000);
@@ -28,14 +28,14 @@ const STATION: &str = r#"
     network_key = "000102030405060708090a0b0c0d0e0f"
 "#;
 
-/// A configuration with some values changed, each written as in a file.
+/// Returns a configuration with some values changed. Each value is written as in a file.
 pub(crate) fn configured<T: DeserializeOwned>(base: &str, changes: &str) -> T {
     let mut table: toml::Table = base.parse().unwrap();
     table.extend(changes.parse::<toml::Table>().unwrap());
     toml::Value::Table(table).try_into().unwrap()
 }
 
-/// The configuration of [`STATION`] with changes, on a host with the addresses of a gateway.
+/// Returns the configuration of [`STATION`] with changes, on a host with the addresses of a gateway and of the node.
 pub(crate) fn station_config(changes: &str) -> StationConfig {
     let config: StationConfig = configured(STATION, changes);
     StationConfig { own: vec![GATEWAY, NODE], ..config }
@@ -49,22 +49,22 @@ pub(crate) fn station<T>(
     new(station_config(changes), Interfaces(&names)).unwrap()
 }
 
-/// The key that `host` would get when it registers.
+/// Returns the key that `host` would get when it registers.
 pub(crate) fn key_of(host: Ipv4Addr) -> Key {
     session_key(&NETWORK_KEY.parse().unwrap(), 1, host, R_MH)
 }
 
-/// The link address of a neighbor: the number of the interface that leads to it.
+/// Returns the link address of a neighbor. Its last byte is the number of the interface that leads to the neighbor.
 pub(crate) fn neighbor(iface: u16) -> Mac {
     Mac([2, 0, 0, 0, 0, iface as u8])
 }
 
-/// The timestamp of a host whose clock is right.
+/// Returns the timestamp of a host whose clock is right.
 pub(crate) fn stamp(at: Instant) -> u64 {
     WALL.plus(at.since(Instant::ZERO)).to_ntp()
 }
 
-/// An unsigned route-update that [`HOST`] sends at `at`.
+/// Returns an unsigned route-update that [`HOST`] sends at `at`.
 pub(crate) fn update(at: Instant, semisoft: bool) -> RouteUpdate {
     RouteUpdate {
         mobile: HOST,
@@ -77,7 +77,7 @@ pub(crate) fn update(at: Instant, semisoft: bool) -> RouteUpdate {
     }
 }
 
-/// A route-update as a datagram, signed by the host that it names.
+/// Returns a route-update as a datagram, signed by the host that it names.
 pub(crate) fn signed(mut update: RouteUpdate) -> Vec<u8> {
     update.sign(&key_of(update.mobile));
     update.emit()

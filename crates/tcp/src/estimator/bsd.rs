@@ -8,21 +8,22 @@ use wire::{Duration, Instant};
 
 /// `TCP_RTT_SHIFT`: the smoothed round trip is kept in eighths of a tick.
 const RTT_SHIFT: u32 = 3;
-/// `TCP_RTTVAR_SHIFT`: the variance is kept in quarters of a tick. So the stored number is four variances in ticks,
-/// which the time-out adds.
+/// `TCP_RTTVAR_SHIFT`: the variance is kept in quarters of a tick. So the stored number is four times the variance in
+/// ticks, and the time-out adds this number.
 const RTTVAR_SHIFT: u32 = 2;
 /// The largest factor in `tcp_backoff` is 64.
 const MAX_SHIFT: u32 = 6;
-/// After more time-outs than this the path has probably changed, and the round trip is measured again
+/// After more time-outs than this, the path has probably changed, and the round trip is measured again
 /// (`TCP_MAXRXTSHIFT / 4`).
 const LOSING: u32 = 3;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Bsd {
     ticks: Ticks,
-    /// Eighths of a tick; zero before the first sample.
+    /// The smoothed round trip in eighths of a tick. It is zero before the first sample, and after more than `LOSING`
+    /// time-outs.
     srtt: u32,
-    /// Quarters of a tick.
+    /// The variance in quarters of a tick.
     rttvar: u32,
     /// The time-out in ticks: `t_rxtcur` while nothing is backed off.
     base: u32,
@@ -36,13 +37,14 @@ impl Bsd {
         let ticks = if let Timing::Ticks(ticks) = profile.timing { ticks } else { Ticks::BSD };
         let (min, max) = (whole(profile.rto_min, ticks), whole(profile.rto_max, ticks));
         let base = whole(profile.rto_initial, ticks);
-        // `TCPTV_SRTTDFLT`: without a sample, `value` is twice the first time-out. Backed off once it is four times: 6
-        // s, then 24 s.
+        // `TCPTV_SRTTDFLT`: without a sample, `value` is twice the first time-out. The first back-off doubles `value`,
+        // so the time-outs are 6 s, then 24 s.
         let rttvar = base.saturating_mul(2);
         Self { ticks, srtt: 0, rttvar, base, doublings: 0, min, max: max.max(min) }
     }
 
-    /// `tcp_xmit_timer`: `t_rtt` starts at one, and counts the ticks until the acknowledgment.
+    /// Takes a round-trip sample (`tcp_xmit_timer`). `t_rtt` starts at one, and counts the ticks until the
+    /// acknowledgment.
     pub(super) fn sample(&mut self, sent: Instant, now: Instant) {
         let ticks = self.ticks.count(now).saturating_sub(self.ticks.count(sent));
         let rtt = i64::from(u32::try_from(ticks).unwrap_or(u32::MAX >> 8).min(u32::MAX >> 8)) + 1;
@@ -59,7 +61,7 @@ impl Bsd {
         self.base = self.value().clamp(self.min, self.max);
     }
 
-    /// `TCP_REXMTVAL`.
+    /// Returns the time-out in ticks, without back-off and limits (`TCP_REXMTVAL`).
     const fn value(&self) -> u32 {
         (self.srtt >> RTT_SHIFT) + self.rttvar
     }
@@ -95,7 +97,7 @@ impl Bsd {
 
     pub(super) fn export(&self) -> RoundTrip {
         let slow = self.ticks.slow;
-        // The variance is exported without a sample too: the back-off uses it.
+        // Without a sample, the variance is exported too, because the back-off uses it.
         let smoothed = Some((slow.saturating_mul(self.srtt) / 8, slow.saturating_mul(self.rttvar) / 4));
         RoundTrip { smoothed, base: self.span(self.base), doublings: self.doublings, window: None }
     }
@@ -116,7 +118,7 @@ impl Bsd {
     }
 }
 
-/// Whole ticks in a span.
+/// Returns the number of whole ticks in `span`.
 fn whole(span: Duration, ticks: Ticks) -> u32 {
     let ticks = span.as_nanos() / ticks.slow.as_nanos().max(1);
     u32::try_from(ticks).unwrap_or(u32::MAX).min(u32::MAX >> 8)
@@ -134,8 +136,8 @@ mod tests {
         Instant::from_millis(ms)
     }
 
-    /// Stevens, TCP/IP Illustrated, volume 1, section 18.3, volume 2, section 25.7: time-outs of 6 s, 24 s, 48 s, and
-    /// last 64 s.
+    /// Before the first sample, the time-outs are 6 s, 24 s, 48 s and 64 s (Stevens, TCP/IP Illustrated, volume 1,
+    /// section 18.3; volume 2, section 25.7).
     #[test]
     fn syns_are_sent_again_after_6_and_24_seconds() {
         let mut bsd = bsd();
@@ -143,7 +145,7 @@ mod tests {
         assert_eq!(seen, [6, 24, 48, 64]);
     }
 
-    /// Jacobson's computation by hand: round trips of two ticks, then one of six.
+    /// Round trips of two ticks, then one of six, give the values that Jacobson's computation gives by hand.
     #[test]
     fn ticks_and_integers() {
         let mut bsd = bsd();
@@ -155,7 +157,7 @@ mod tests {
         assert_eq!((bsd.srtt, bsd.rttvar, bsd.current()), (27, 9, Duration::from_secs(6)));
     }
 
-    /// On a short path the integers converge to three ticks: the last quarters of the variance are never subtracted.
+    /// On a short path the time-out converges to three ticks: the last quarters of the variance are never subtracted.
     #[test]
     fn a_short_path_waits_three_ticks_and_four_timeouts_forget_it() {
         let mut bsd = bsd();

@@ -1,5 +1,6 @@
-//! Linux's estimator (`net/ipv4/tcp_input.c`, `tcp_rtt_estimator` and `tcp_set_rto`). It works in microseconds. The
-//! deviation falls slowly. The variance is the largest deviation in a window of data, at least `TCP_RTO_MIN`.
+//! The time-out as in Linux (`net/ipv4/tcp_input.c`, `tcp_rtt_estimator` and `tcp_set_rto`). The kernel computes in
+//! microseconds, this code in nanoseconds. The variance rises at once to the largest deviation, and falls slowly, once
+//! per window of data. It is at least `TCP_RTO_MIN`.
 
 use super::{RoundTrip, Sample};
 use crate::{Profile, Seq, Timing};
@@ -9,7 +10,7 @@ const MAX_SHIFT: u32 = 16;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Linux {
-    /// The smoothed round trip, and the variance that is added to it.
+    /// The smoothed round trip, and the variance that is added to it; `None` before the first sample.
     pub(super) smoothed: Option<(Duration, Duration)>,
     /// The time-out before the first sample.
     base: Duration,
@@ -39,8 +40,8 @@ impl Linux {
         }
     }
 
-    /// The kernel keeps eighths of the round trip and quarters of the deviation. This code divides instead, to the
-    /// nanosecond.
+    /// Takes a round-trip sample. The kernel stores eighths of the round trip and quarters of the deviation. This code
+    /// divides instead.
     pub(super) fn sample(&mut self, sample: &Sample) {
         let rtt = sample.now.since(sample.sent);
         match self.smoothed {
@@ -81,14 +82,14 @@ impl Linux {
         self.doublings = (self.doublings + 1).min(MAX_SHIFT);
     }
 
-    /// Takes the last doubling back. Returns whether there was one.
+    /// Undoes the last doubling. Returns whether there was a doubling.
     pub(super) const fn take_back(&mut self) -> bool {
         let any = self.doublings > 0;
         self.doublings = self.doublings.saturating_sub(1);
         any
     }
 
-    /// The smoothed round trip and its mean deviation. `deviation` is four times the mean deviation.
+    /// Returns the smoothed round trip and its mean deviation. The field `deviation` is four times the mean deviation.
     pub(super) fn measured(&self) -> Option<(Duration, Duration)> {
         self.smoothed.map(|(srtt, _)| (srtt, self.deviation / 4))
     }
@@ -104,7 +105,8 @@ impl Linux {
         self.doublings = 0;
     }
 
-    /// `__tcp_set_rto` rounds to whole ticks before the time-out is doubled.
+    /// Returns the time-out with `doublings` doublings. It is rounded up to whole ticks before it is doubled (Linux:
+    /// `__tcp_set_rto`).
     pub(super) fn after(&self, doublings: u32) -> Duration {
         let base = self.smoothed.map_or(self.base, |(srtt, variance)| srtt.saturating_add(variance));
         self.timing.counted(base).saturating_mul(1 << doublings.min(MAX_SHIFT)).min(self.max)
@@ -143,7 +145,8 @@ mod tests {
         linux.after(linux.doublings).as_millis()
     }
 
-    /// What `ss -i` shows on a path of 50 ms: the time-out is a round trip plus 200 ms, in ticks of 4 ms, rounded up.
+    /// On a path with a round trip of 50 ms, the time-out is 252 ms, as `ss -i` shows. It is the round trip plus 200
+    /// ms, rounded up to ticks of 4 ms.
     #[test]
     fn the_least_is_a_round_trip_and_200_ms() {
         let mut linux = Linux::new(&Profile::linux());

@@ -8,22 +8,22 @@ use bsd::Bsd;
 use linux::Linux;
 use wire::{Duration, Instant, RoundTripTime, Rto};
 
-/// RFC 6298, 5.7: the time-out after a handshake whose SYN was lost.
+/// The minimum time-out after a handshake whose SYN was lost (RFC 6298, 5.7).
 const AFTER_LOST_SYN: Duration = Duration::from_secs(3);
 
 /// The arithmetic that computes a time-out from round-trip times.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Estimator {
-    /// RFC 6298, section 2, in nanoseconds.
+    /// The arithmetic of RFC 6298, section 2, in nanoseconds.
     Rfc6298,
-    /// 4.4BSD's in whole ticks of its slow clock (`tcp_xmit_timer`; Jacobson, 1988, appendix A).
+    /// The arithmetic of 4.4BSD, in whole ticks of its slow clock (`tcp_xmit_timer`; Jacobson, 1988, appendix A).
     Bsd,
-    /// Linux's in microseconds (`tcp_rtt_estimator`). The variance falls slowly, at most once in a window of data, and
-    /// adds at least `rto_min`. So the minimum time-out is a round trip plus 200 ms.
+    /// The arithmetic of Linux (`tcp_rtt_estimator`), in nanoseconds. The time-out is the smoothed round trip plus the
+    /// variance. The variance is at least `rto_min`, and falls at most once per window of data.
     Linux,
 }
 
-/// A measured round trip.
+/// A measured round trip, and the state of the sender at its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     /// When the segment that was acknowledged was sent.
@@ -32,12 +32,13 @@ pub(crate) struct Sample {
     pub(crate) now: Instant,
     /// The expected number of samples in a round trip (RFC 7323, appendix G).
     pub(crate) samples: u32,
-    /// The cumulative acknowledgment, and the end of the data sent.
+    /// The cumulative acknowledgment.
     pub(crate) una: Seq,
+    /// The end of the data sent.
     pub(crate) max: Seq,
 }
 
-/// The state of the time-out of a connection.
+/// The estimator of a connection, with its state.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Clockwork {
     Rfc6298(Rto),
@@ -45,16 +46,17 @@ pub(crate) enum Clockwork {
     Linux(Linux),
 }
 
-/// The state of an estimator as plain data, to continue at another host.
+/// The state of an estimator as plain data, to continue the connection at another host.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct RoundTrip {
-    /// The smoothed round trip and its variance; `None` before the first sample.
+    /// The smoothed round trip and its variance, as the estimator stores them. `None` before the first sample.
+    /// [`Estimator::Bsd`] always has them, with a round trip of zero before the first sample.
     pub smoothed: Option<(Duration, Duration)>,
-    /// The time-out without doublings.
+    /// The time-out without doublings. With [`Estimator::Linux`], only the time-out before the first sample.
     pub base: Duration,
-    /// Doublings so far.
+    /// The number of doublings that are in effect.
     pub doublings: u32,
-    /// [`Estimator::Linux`]: the deviation, its largest value in this window, and the end of the window.
+    /// Only [`Estimator::Linux`]: the deviation, its largest value in this window of data, and the end of the window.
     pub window: Option<(Duration, Duration, Seq)>,
 }
 
@@ -85,7 +87,7 @@ impl Clockwork {
         }
     }
 
-    /// Sets the time-out after a handshake that lost a SYN, and so has no sample (RFC 6298, 5.7). 4.4BSD keeps its
+    /// Raises the time-out to at least 3 s after a handshake in which a SYN was lost (RFC 6298, 5.7). 4.4BSD keeps its
     /// time-out.
     pub(crate) fn lost_syn(&mut self) {
         match self {
@@ -95,7 +97,7 @@ impl Clockwork {
         }
     }
 
-    /// The current time-out, backed off.
+    /// Returns the current time-out, backed off.
     pub(crate) fn current(&self) -> Duration {
         match self {
             Self::Rfc6298(rto) => rto.current(),
@@ -104,7 +106,7 @@ impl Clockwork {
         }
     }
 
-    /// The time-out with `doublings` doublings.
+    /// Returns the time-out with `doublings` doublings.
     pub(crate) fn after(&self, doublings: u32) -> Duration {
         match self {
             Self::Rfc6298(rto) => rto.after(doublings),
@@ -113,7 +115,7 @@ impl Clockwork {
         }
     }
 
-    /// The smoothed round trip and its variance.
+    /// Returns the smoothed round trip and its variance, as the estimator stores them.
     pub(crate) fn smoothed(&self) -> Option<(Duration, Duration)> {
         match self {
             Self::Rfc6298(rto) => rto.srtt().zip(rto.rttvar()),
@@ -122,7 +124,7 @@ impl Clockwork {
         }
     }
 
-    /// The smoothed round trip and its deviation as RFC 6298 defines them, for a host with any estimator.
+    /// Returns the smoothed round trip and its deviation as RFC 6298 defines them, for a host with any estimator.
     pub(crate) fn measured(&self) -> Option<RoundTripTime> {
         let (smoothed, variation) = match self {
             Self::Linux(linux) => linux.measured()?,
@@ -142,7 +144,7 @@ impl Clockwork {
         }
     }
 
-    /// Takes one doubling back (RFC 6069, section 4). Returns whether there was one.
+    /// Undoes one doubling (RFC 6069, section 4). Returns whether there was a doubling.
     pub(crate) const fn take_back(&mut self) -> bool {
         match self {
             Self::Rfc6298(rto) => rto.take_back(),
@@ -151,7 +153,7 @@ impl Clockwork {
         }
     }
 
-    /// All that is known, as plain data.
+    /// Returns the whole state as plain data.
     pub(crate) fn export(&self) -> RoundTrip {
         match self {
             Self::Rfc6298(rto) => {
@@ -163,7 +165,7 @@ impl Clockwork {
         }
     }
 
-    /// Continues with the state of another host. `from` must be of the same kind of estimator.
+    /// Returns an estimator with the state of another host. `from` must be of the same kind of estimator.
     pub(crate) fn import(profile: &Profile, from: RoundTrip) -> Self {
         let mut clockwork = Self::new(profile);
         match &mut clockwork {

@@ -7,7 +7,7 @@ pub enum FRto {
     /// F-RTO is not in progress.
     #[default]
     Off,
-    /// Step 1: the first segment was sent again.
+    /// Step 1: a time-out occurred, and the first segment is sent again.
     Asked,
     /// Step 2b: only new data may be sent until the next acknowledgment.
     NewData,
@@ -17,17 +17,17 @@ pub enum FRto {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate condition of the RFC's steps")]
 pub(crate) struct Seen {
-    /// It acknowledges, cumulatively or selectively, data that was sent once and before the time-out.
+    /// Whether the acknowledgment covers data, cumulatively or selectively, that was sent once and before the time-out.
     pub(crate) original: bool,
-    /// The cumulative acknowledgment advanced.
+    /// Whether the cumulative acknowledgment advanced.
     pub(crate) advanced: bool,
-    /// It acknowledges everything sent before the time-out.
+    /// Whether the acknowledgment covers everything sent before the time-out.
     pub(crate) recovered: bool,
-    /// New data was sent since the time-out.
+    /// Whether new data was sent since the time-out.
     pub(crate) new_sent: bool,
-    /// It is a duplicate, or acknowledges something selectively.
+    /// Whether the acknowledgment is a duplicate, or acknowledges data selectively.
     pub(crate) duplicate: bool,
-    /// There is new data, and the peer's window has room for it.
+    /// Whether there is new data, and the peer's window has room for it.
     pub(crate) can_send: bool,
 }
 
@@ -38,12 +38,12 @@ pub(crate) enum Step {
     Spurious,
     /// New data is to be sent.
     SendNew,
-    /// What is lost is to be sent again.
+    /// Lost segments are to be sent again.
     Retransmit,
 }
 
 impl FRto {
-    /// Steps 2 and 3.
+    /// Decides what to do after an acknowledgment (RFC 5682, section 3.1, steps 2 and 3).
     pub(crate) fn judge(&mut self, seen: Seen) -> Step {
         let before = std::mem::take(self);
         if before == Self::Off {
@@ -80,7 +80,8 @@ mod tests {
         can_send: true,
     };
 
-    /// RFC 5682, section 3.1: steps 1, 2b, 3b.
+    /// A time-out is spurious if an original arrives after new data was sent (RFC 5682, section 3.1, steps 1, 2b and
+    /// 3b).
     #[test]
     fn what_was_only_late_is_found_out() {
         let mut forward = FRto::Asked;
@@ -89,7 +90,7 @@ mod tests {
         assert_eq!((forward.judge(late), forward), (Step::Spurious, FRto::Off));
     }
 
-    /// Steps 2a and 3a.
+    /// After a real loss, lost segments are sent again (RFC 5682, section 3.1, steps 2a and 3a).
     #[test]
     fn what_was_lost_is_lost() {
         let mut forward = FRto::Asked;

@@ -3,7 +3,7 @@
 //!
 //! | what | by | where |
 //! |---|---|---|
-//! | the state of each segment | RFC 6675, RFC 8985 5.2 | `segments.rs` |
+//! | the state of each segment | RFC 6675; RFC 8985, section 5.2 | `segments.rs` |
 //! | losses by time | RFC 8985, sections 5, 6 | `rack.rs` |
 //! | tail loss probes | RFC 8985, section 7 | `tail.rs` |
 //! | the amount sent in a recovery | RFC 6937 | `prr.rs` |
@@ -34,67 +34,70 @@ pub use undo::Undo;
 use crate::{Profile, Recovery, Seq};
 use wire::{Duration, Instant};
 
-/// The mechanisms that a sender uses; Linux uses all.
+/// The mechanisms of per-segment recovery that a sender uses. Linux uses all of them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each has a separate switch")]
 pub struct Mechanisms {
-    /// Losses by time (RFC 8985: RACK). Otherwise three segments above that have arrived indicate a loss (RFC 6675).
+    /// Whether losses are detected by time (RFC 8985: RACK). Otherwise a segment is lost if three segments above it
+    /// have arrived (RFC 6675), or as many as the profile's `duplicates`.
     pub rack: bool,
-    /// Tail loss probes (RFC 8985: TLP).
+    /// Whether tail loss probes are sent (RFC 8985: TLP).
     pub tlp: bool,
-    /// Proportional rate reduction (RFC 6937). Otherwise the window is set to the threshold at once (RFC 6675).
+    /// Whether the window is reduced in proportion to the data that arrives (RFC 6937: PRR). Otherwise it is set to the
+    /// threshold at once (RFC 6675).
     pub prr: bool,
-    /// Detection of spurious time-outs (RFC 5682: F-RTO).
+    /// Whether spurious time-outs are detected (RFC 5682: F-RTO).
     pub frto: bool,
 }
 
 impl Mechanisms {
-    /// All of them, as in Linux.
+    /// All mechanisms, as in Linux.
     pub const ALL: Self = Self { rack: true, tlp: true, prr: true, frto: true };
-    /// None of them.
+    /// No mechanism: RFC 6675 without extensions.
     pub const NONE: Self = Self { rack: false, tlp: false, prr: false, frto: false };
 }
 
 /// The recovery state of a sender (Linux: `tcp_ca_state`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Standing {
-    /// Nothing is known to be missing.
+    /// No data is known to be missing.
     #[default]
     Open,
-    /// Something is missing, but may only be late.
+    /// Data is missing, but may only be late; or a retransmission is still in flight.
     Disorder,
     /// Lost segments are sent again, and the window is reduced.
     Recovery,
-    /// After a time-out.
+    /// A time-out occurred, and lost segments are sent again in slow start. A path that carries less, or a move to this
+    /// host, also leads to this state.
     Loss,
 }
 
-/// The state of per-segment recovery.
+/// The state of per-segment recovery of one sender.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Repair {
-    /// The mechanisms that are used.
+    /// The mechanisms that this sender uses.
     pub does: Mechanisms,
-    /// The unacknowledged segments.
+    /// The list of unacknowledged segments.
     pub segments: Segments,
-    /// Losses by time (RACK).
+    /// The state of loss detection by time (RACK).
     pub rack: Rack,
-    /// The tail loss probe.
+    /// The state of the tail loss probe.
     pub tail: Tail,
     /// The counters of proportional rate reduction.
     pub prr: Prr,
-    /// The detection of a spurious time-out.
+    /// The step in the detection of a spurious time-out.
     pub forward: FRto,
     /// The state before the last reduction, to undo it.
     pub undo: Undo,
-    /// The recovery state.
+    /// The recovery state: whether losses are known or repaired.
     pub standing: Standing,
-    /// The end of the data sent when `standing` last changed (`RecoveryPoint`).
+    /// The end of the data sent when `standing` last changed, or when F-RTO last requested new data (`RecoveryPoint`).
     pub high: Seq,
-    /// Whether the window limited the sender in the period that `usage` ends.
+    /// Whether the window limited the sender in the current period. The period ends when `usage` is acknowledged.
     pub limited: bool,
-    /// The largest number of segments in flight in this period.
+    /// The largest number of segments in flight in the period that `usage` ends.
     pub most_out: u32,
-    /// The end of the period of `limited` and `most_out`: they hold until this number is acknowledged.
+    /// The end of the period of `limited` and `most_out`. The period ends when this sequence number is acknowledged.
     pub usage: Seq,
     /// When the window last limited the sender, or its use was last checked (RFC 2861).
     pub used_up: Instant,
@@ -102,17 +105,18 @@ pub struct Repair {
     pub used: u32,
     /// The number of segments that the peer reported as duplicates (RFC 2883).
     pub duplicates: u64,
-    /// The time by which the acknowledgment of a single segment may be delayed; it is added to the time before a probe.
+    /// The time by which the acknowledgment of a single segment may be delayed. It is added to the time before a probe.
     delay: Duration,
-    /// The time before a probe without a round-trip sample, and the tick of the timestamps.
+    /// The time before a probe without a round-trip sample.
     initial: Duration,
+    /// The tick of the timestamp clock.
     tick: Duration,
     threshold: u32,
 }
 
 impl Repair {
-    /// The state for a connection whose first unacknowledged number is `una`; `None` if the profile has another
-    /// recovery.
+    /// Returns the state of a connection whose first unacknowledged number is `una`. Returns `None` if the profile has
+    /// another recovery.
     pub(crate) fn new(profile: &Profile, una: Seq) -> Option<Box<Self>> {
         let Recovery::Segments(does) = profile.recovery else { return None };
         Some(Box::new(Self {
@@ -138,29 +142,29 @@ impl Repair {
         }))
     }
 
-    /// Notes a round trip. If it is shorter than the timestamp clock can measure, it counts as a tick.
+    /// Notes a round-trip time. A time of zero counts as one tick of the timestamp clock.
     pub(crate) fn measured(&mut self, rtt: Duration) {
         self.rack.measured(if rtt.is_zero() { self.tick } else { rtt });
     }
 
-    /// Whether a copy is in flight, or the first segment was ever sent again (Linux: `tcp_any_retrans_done`).
+    /// Returns whether a copy is in flight, or the first segment was ever sent again (Linux: `tcp_any_retrans_done`).
     fn any_resent(&self) -> bool {
         self.segments.resent() > 0 || self.segments.first().is_some_and(|sent| sent.ever_resent)
     }
 
-    /// `RACK_update_reo_wnd()` in the current state.
+    /// Returns the reordering window in the current state (RFC 8985: `RACK_update_reo_wnd()`).
     fn late(&self, srtt: Option<Duration>) -> Duration {
         let recovering = matches!(self.standing, Standing::Recovery | Standing::Loss);
         self.rack.window(srtt, recovering, self.segments.sacked(), self.threshold)
     }
 
-    /// Marks lost segments. Returns the time until there may be more; `None` if there is nothing to wait for.
+    /// Marks lost segments. Returns the time until more segments may be lost; `None` if there is nothing to wait for.
     fn look(&mut self, now: Instant, srtt: Option<Duration>) -> Option<Duration> {
         if self.does.rack {
             let window = self.late(srtt);
             return self.rack.advanced.then(|| self.rack.detect(now, window, &mut self.segments)).flatten();
         }
-        // RFC 6675, section 4, `IsLost()`, in segments.
+        // `IsLost()` of RFC 6675, section 4, which here counts segments instead of ranges and bytes.
         let mut above = self.segments.sacked();
         for at in 0..self.segments.len() as usize {
             let Some(sent) = self.segments.get(at).copied() else { break };

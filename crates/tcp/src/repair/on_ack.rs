@@ -12,7 +12,7 @@ use crate::{Blocks, Seq, Timer};
 use wire::Instant;
 
 impl Sender {
-    /// Handles an acknowledgment. The caller has already stored its window.
+    /// Handles an acknowledgment. The caller has already stored the window that it announces.
     pub(crate) fn answer(&mut self, now: Instant, ack: &Ack<'_>, same_window: bool) {
         let Some(mut repair) = self.repair.take() else { return };
         self.answered(now, ack, same_window, &mut repair);
@@ -23,8 +23,8 @@ impl Sender {
         let before = self.una;
         let advanced = ack.below.after(before);
         let twice = self.came_twice(ack, repair);
-        // Only with reordering does a duplicate show that losses were declared too early. The duplicate of a probe
-        // never does.
+        // If the network reorders, a duplicate shows that a loss was declared too early. The duplicate of a probe never
+        // shows that.
         let early = repair.rack.reordered && twice.is_some_and(|twice| !twice.probe);
         let dsack = twice.is_some();
         let head = repair.segments.first().map(|sent| sent.at);
@@ -58,7 +58,8 @@ impl Sender {
         self.steer(now, repair, &summary, advanced, repair.segments.losses() > losses);
     }
 
-    /// Handles an acknowledgment that a later one overtook: only its blocks count (Linux: `tcp_ack`, `old_ack`).
+    /// Handles an acknowledgment that a later acknowledgment overtook: only its blocks count (Linux: `tcp_ack`,
+    /// `old_ack`).
     pub(crate) fn answer_overtaken(&mut self, now: Instant, ack: &Ack<'_>) {
         let Some(mut repair) = self.repair.take_if(|_| !ack.blocks.is_empty()) else { return };
         let twice = self.came_twice(ack, &mut repair);
@@ -78,8 +79,9 @@ impl Sender {
         self.repair = Some(repair);
     }
 
-    /// The duplicate data that the first block reports (RFC 2883, section 4). `None` if it reports more than was ever
-    /// sent again: this sender cannot have caused that (Linux: `tcp_check_dsack`, `tcp_dsack_seen`).
+    /// Returns the duplicate data that the first block reports (RFC 2883, section 4); `None` if there is none. The
+    /// result is also `None` if the peer has reported more duplicates than this sender has sent again. Then this sender
+    /// did not cause them (Linux: `tcp_check_dsack`, `tcp_dsack_seen`).
     fn came_twice(&self, ack: &Ack<'_>, repair: &mut Repair) -> Option<Twice> {
         let (from, end) = duplicate_told(ack.below, ack.blocks)?;
         let (len, mss) = (end.since(from), self.mss.max(1));
@@ -108,7 +110,7 @@ impl Sender {
         let mut summary = repair.segments.summary();
         let (segments, rack) = (&mut repair.segments, &mut repair.rack);
         let una = self.una.latest(ack.below);
-        // A duplicate (RFC 2883) or an invalid block reports no arrival.
+        // A block that reports a duplicate (RFC 2883), or an invalid block, shows no arrival.
         let valid = |(from, end): &(Seq, Seq)| from.before(*end) && !from.before(una) && !end.after(self.max);
         let mut blocks: Blocks = ack.blocks.iter().copied().filter(valid).collect();
         blocks.sort_from(una);
@@ -119,8 +121,8 @@ impl Sender {
         summary.reordered &= repair.standing != Standing::Loss || repair.undo.marker.is_some();
         if ack.below.after(self.una) {
             self.forget(ack.below);
-            // An echo from before the retransmission acknowledges the original, and gives no time of the copy (RFC
-            // 8985, section 6.2, step 2).
+            // If the echo is from before the retransmission, the original is acknowledged. So there is no round trip of
+            // the copy (RFC 8985, section 6.2, step 2).
             let older = |sent: &Sent| sent.ever_resent && is_before(ack.echoed, Some(sent.at), repair.tick);
             segments.acked(ack.below, repair.high, &mut summary, |sent| {
                 if !older(sent) {
@@ -132,9 +134,9 @@ impl Sender {
         summary
     }
 
-    /// Takes a round-trip sample: of data that was sent once, or else of the timestamps (RFC 7323, section 4). Returns
-    /// whether only SACK acknowledged data, and that was sent before the last transmission of the first segment: then
-    /// the time-out is restarted.
+    /// Takes a round-trip sample from data that was sent once, or else from the timestamps (RFC 7323, section 4).
+    /// Returns whether the time-out is to be restarted, because only SACK acknowledged data, which was sent before the
+    /// last transmission of the first segment.
     fn measured(
         &mut self,
         now: Instant,
@@ -181,7 +183,7 @@ impl Sender {
         }
     }
 
-    /// Proportional rate reduction, after `delivered` segments arrived.
+    /// Sets the window by proportional rate reduction, after `delivered` segments arrived.
     pub(super) fn slow_down(&mut self, repair: &mut Repair, delivered: u32, safe: bool) {
         let mss = self.mss.max(1);
         if !repair.does.prr {
@@ -195,7 +197,7 @@ impl Sender {
         }
     }
 
-    /// Whether the window limits the sender (Linux: `tcp_is_cwnd_limited`).
+    /// Returns whether the window limits the sender (Linux: `tcp_is_cwnd_limited`).
     pub(super) fn is_limited(&self, repair: &Repair) -> bool {
         let cwnd = self.congestion.cwnd / self.mss.max(1);
         let slow_start = self.congestion.cwnd < self.congestion.ssthresh;
@@ -206,13 +208,13 @@ impl Sender {
 /// The duplicate data that an acknowledgment reports.
 #[derive(Clone, Copy, Debug)]
 struct Twice {
-    /// Whether it is the tail loss probe.
+    /// Whether the duplicate is the tail loss probe.
     probe: bool,
     segments: u32,
 }
 
-/// The first block, if it reports duplicate data (RFC 2883, section 4): it is below the acknowledgment, or within the
-/// second block.
+/// Returns the first block if it reports duplicate data (RFC 2883, section 4). Such a block begins below the
+/// acknowledgment, or is within the second block.
 fn duplicate_told(ack: Seq, blocks: &[(Seq, Seq)]) -> Option<(Seq, Seq)> {
     let (from, end) = *blocks.first()?;
     let within = |(first, last): &(Seq, Seq)| !from.before(*first) && !end.after(*last);

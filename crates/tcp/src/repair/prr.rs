@@ -1,26 +1,26 @@
-//! The amount that may be sent in a recovery (RFC 6937, with the slow start reduction bound): as much as arrives, until
-//! the window equals the threshold.
+//! The number of segments that may be sent in a recovery (RFC 6937, with the slow start reduction bound). The window
+//! falls in proportion to what arrives, until it equals the threshold.
 
-/// Counters of a recovery, in segments; names are those of RFC 6937, section 3.
+/// The counters of a recovery, in segments (RFC 6937, section 3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Prr {
-    /// `prr_delivered`: segments that arrived since the recovery began.
+    /// `prr_delivered`: the number of segments that arrived since the recovery began.
     pub delivered: u32,
-    /// `prr_out`: segments sent since then.
+    /// `prr_out`: the number of segments sent since the recovery began.
     pub out: u32,
-    /// `RecoverFS`: the window when the recovery began.
+    /// `RecoverFS`: the congestion window when the recovery began, in segments.
     pub before: u32,
 }
 
 impl Prr {
-    /// The counters of a recovery that begins with a window of `before` segments.
+    /// Returns the counters of a recovery that begins with a window of `before` segments.
     pub(crate) const fn new(before: u32) -> Self {
         Self { delivered: 0, out: 0, before }
     }
 
-    /// `sndcnt`: the number of segments that may be sent now that `delivered` arrived, with `pipe` in flight. `safe`:
-    /// the acknowledgment advanced and showed no further loss. Only then the window grows by more than what arrives, as
-    /// in the kernel.
+    /// Returns the number of segments that may be sent after `delivered` segments arrived, with `pipe` in flight
+    /// (`sndcnt`). `safe`: the acknowledgment advanced, and showed no further loss. Only then can more segments be sent
+    /// than arrived, as in the kernel.
     pub(crate) fn count(&mut self, ssthresh: u32, pipe: u32, delivered: u32, safe: bool) -> u32 {
         self.delivered += delivered;
         let count = if pipe > ssthresh {
@@ -38,8 +38,8 @@ impl Prr {
 mod tests {
     use super::*;
 
-    /// RFC 6937, section 3.1, figure: 20 in flight, one lost, to be reduced to 10. One segment is sent for every second
-    /// that arrives.
+    /// After one loss of 20 segments, the window is to be reduced to 10. So one segment is sent for every two that
+    /// arrive (RFC 6937, section 3.1).
     #[test]
     fn one_loss_of_twenty() {
         let (mut prr, mut sent) = (Prr::new(20), Vec::new());
@@ -55,8 +55,8 @@ mod tests {
         assert_eq!(pipe, 10, "the threshold, and no burst on the way");
     }
 
-    /// RFC 6937, section 3.1: 15 of 20 are lost. Four acknowledgments release at most eight segments, and the window
-    /// does not jump to the threshold.
+    /// After a loss of 15 of 20 segments, four acknowledgments release at most eight segments. The window does not jump
+    /// to the threshold (RFC 6937, section 3.1).
     #[test]
     fn a_burst_of_losses() {
         let mut prr = Prr::new(20);

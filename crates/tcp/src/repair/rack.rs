@@ -5,31 +5,32 @@ use super::segments::{Segments, Sent};
 use crate::Seq;
 use wire::{Duration, Instant};
 
-/// The number of recoveries for which a window that duplicates widened stays wide (RFC 8985, section 6.2, step 4: 16).
+/// The number of recoveries for which duplicates keep the reordering window wide (RFC 8985, section 6.2, step 4: 16).
 const PERSIST: u32 = 16;
-/// The widest window, in quarters of the minimum round trip. The smoothed round trip bounds it too.
+/// The largest reordering window, in quarters of the minimum round trip. The smoothed round trip limits the window too.
 const MOST_STEPS: u32 = 255;
 
-/// The state of RACK. Names are those of RFC 8985, section 5.3.
+/// The state of RACK (RFC 8985, section 5.3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Rack {
-    /// `RACK.xmit_ts`: the latest transmission time of all segments that arrived; `None` before one has.
+    /// `RACK.xmit_ts`: the latest transmission time of all segments that arrived; `None` before a segment has arrived.
     pub sent: Option<Instant>,
-    /// `RACK.end_seq`: the end of that segment.
+    /// `RACK.end_seq`: the end of the segment that was sent at `sent`.
     pub end: Seq,
-    /// `RACK.rtt`: its round trip.
+    /// `RACK.rtt`: the round trip of the segment that arrived last.
     pub rtt: Duration,
-    /// `RACK.min_RTT`, of the whole connection.
+    /// `RACK.min_RTT`: the shortest round trip of the whole connection; `None` before the first sample.
     pub min_rtt: Option<Duration>,
-    /// `RACK.reordering_seen`.
+    /// `RACK.reordering_seen`: whether the network has reordered segments of this connection.
     pub reordered: bool,
-    /// `RACK.reo_wnd_mult`.
+    /// `RACK.reo_wnd_mult`: the reordering window in quarters of the minimum round trip.
     pub steps: u32,
-    /// `RACK.reo_wnd_persist`: the number of recoveries until the window becomes narrow again.
+    /// `RACK.reo_wnd_persist`: the number of recoveries until the reordering window becomes narrow again.
     pub persist: u32,
-    /// `RACK.dsack_round`: until this number is acknowledged, duplicates do not widen the window further.
+    /// `RACK.dsack_round`: until this sequence number is acknowledged, duplicates do not widen the window further.
+    /// `None`: the next duplicate widens it.
     pub round: Option<Seq>,
-    /// Whether something arrived since the last search for losses.
+    /// Whether a segment arrived since the last search for losses.
     pub advanced: bool,
 }
 
@@ -49,22 +50,22 @@ impl Default for Rack {
     }
 }
 
-/// Whether a segment was sent after another. Of two that were sent at the same time, the later is the one with the
-/// higher numbers (RFC 8985, section 6.2, step 2).
+/// Returns whether a segment was sent after another. Each is given by its transmission time and its end. Of two that
+/// were sent at the same time, the later is the one with the higher numbers (RFC 8985, section 6.2, step 2).
 fn sent_after(one: (Instant, Seq), other: (Instant, Seq)) -> bool {
     one.0 > other.0 || (one.0 == other.0 && one.1.after(other.1))
 }
 
 impl Rack {
-    /// Notes a round trip.
+    /// Notes a round-trip time for the minimum (RFC 8985, section 6.2, step 1).
     pub(crate) fn measured(&mut self, rtt: Duration) {
         self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
     }
 
-    /// Steps 1 to 2: notes that a segment has arrived.
+    /// Notes that a segment has arrived (RFC 8985, section 6.2, step 2).
     pub(crate) fn arrived(&mut self, now: Instant, segment: &Sent) {
         let rtt = now.since(segment.at);
-        // An acknowledgment that comes sooner after the copy than any round trip acknowledges the original.
+        // If less than the shortest round trip has passed since the copy was sent, the original is acknowledged.
         if segment.ever_resent && self.min_rtt.is_some_and(|least| rtt < least) {
             return;
         }
@@ -75,8 +76,8 @@ impl Rack {
         }
     }
 
-    /// Step 4: adapts the window. `dsack`: the peer reported a duplicate. `una`: the first unacknowledged number;
-    /// `next`: the end of the data sent.
+    /// Adapts the reordering window (RFC 8985, section 6.2, step 4). `dsack`: the peer reported a duplicate. `una`: the
+    /// first unacknowledged number. `next`: the end of the data sent.
     pub(crate) fn adapt(&mut self, dsack: bool, una: Seq, next: Seq) {
         self.round = self.round.filter(|round| una.before(*round));
         if dsack && self.round.is_none() {
@@ -88,12 +89,12 @@ impl Rack {
         }
     }
 
-    /// Notes a recovery in which everything sent again was a duplicate.
+    /// Notes that everything sent again in a recovery was a duplicate. A wide window stays wide for one more recovery.
     pub(crate) fn found_early(&mut self) {
         self.persist = (self.persist + 1).min(PERSIST);
     }
 
-    /// Notes the end of a recovery.
+    /// Notes the end of a recovery. After several recoveries without a duplicate, a wide window becomes narrow again.
     pub(crate) const fn recovered(&mut self) {
         self.persist = self.persist.saturating_sub(1);
     }
@@ -114,7 +115,8 @@ impl Rack {
         srtt.map_or(window, |srtt| window.min(srtt))
     }
 
-    /// `RACK_detect_loss()`: marks lost segments. Returns the time until more may be lost.
+    /// Marks lost segments (RFC 8985: `RACK_detect_loss()`). Returns the time after which the last of the overtaken
+    /// segments counts as lost; `None` if no overtaken segment waits.
     pub(crate) fn detect(
         &mut self,
         now: Instant,
@@ -145,7 +147,7 @@ impl Rack {
         wait
     }
 
-    /// The time until a segment counts as lost; `None` if it does now.
+    /// Returns the time until a segment counts as lost; `None` if it is lost now.
     pub(crate) fn remaining(&self, now: Instant, sent: &Sent, window: Duration) -> Option<Duration> {
         (self.rtt + window).checked_sub(now.since(sent.at)).filter(|left| !left.is_zero())
     }
@@ -160,7 +162,7 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// Segments of 1000 bytes that were sent at these instants, with a minimum round trip of 40 ms.
+    /// Returns segments of 1000 bytes that were sent at these milliseconds, and a minimum round trip of 40 ms.
     fn flight(at: &[u64]) -> (Rack, Segments) {
         let (mut rack, mut segments) = (Rack::default(), Segments::default());
         for (i, at) in (0..).zip(at) {
@@ -185,8 +187,8 @@ mod tests {
         segments.iter().filter(|sent| sent.lost).map(|sent| sent.from.0 / 1000).collect()
     }
 
-    /// RFC 8985, section 6.2, step 5: the third of three arrives; the first two wait a quarter of the minimum round
-    /// trip.
+    /// When the third of three segments arrives, the first two are not lost at once. They become lost after a quarter
+    /// of the minimum round trip (RFC 8985, section 6.2, step 5).
     #[test]
     fn lost_after_the_reordering_window() {
         let (mut rack, mut segments) = flight(&[0, 1, 2]);
@@ -206,7 +208,7 @@ mod tests {
         assert_eq!(lost(&segments), [0, 1]);
     }
 
-    /// RFC 8985, section 6.2, step 4.
+    /// The reordering window is as in RFC 8985, section 6.2, step 4.
     #[test]
     fn the_window_by_its_rules() {
         let mut rack = flight(&[]).0;
@@ -233,7 +235,7 @@ mod tests {
         assert_eq!(rack.steps, 1);
     }
 
-    /// A retransmission is lost only if something that was sent after it has arrived.
+    /// A retransmission is lost only if a segment that was sent after it has arrived.
     #[test]
     fn a_lost_retransmission_is_found() {
         let (mut rack, mut segments) = flight(&[0, 1, 2, 60]);
@@ -252,7 +254,7 @@ mod tests {
         );
     }
 
-    /// RFC 8985, section 6.2, step 2: an acknowledgment too soon after the copy is not taken as one of the copy.
+    /// An acknowledgment too soon after the copy is not one of the copy (RFC 8985, section 6.2, step 2).
     #[test]
     fn an_answer_to_the_first_copy_is_not_one_to_the_second() {
         let (mut rack, mut segments) = flight(&[0, 1]);

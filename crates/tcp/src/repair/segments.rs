@@ -4,28 +4,28 @@ use crate::Seq;
 use std::collections::VecDeque;
 use wire::Instant;
 
-/// A segment that was sent.
+/// An unacknowledged segment that was sent at least once.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each has an independent meaning")]
 pub struct Sent {
-    /// Its first number.
+    /// The first sequence number of the segment.
     pub from: Seq,
-    /// The number after its last.
+    /// The sequence number after the last one of the segment.
     pub end: Seq,
-    /// When it was last sent.
+    /// When the segment was last sent.
     pub at: Instant,
-    /// The peer reported it as received (RFC 2018).
+    /// Whether the peer reported the segment as received (RFC 2018).
     pub sacked: bool,
-    /// It is considered lost.
+    /// Whether the segment is considered lost. It stays so while a copy is in flight.
     pub lost: bool,
-    /// It was sent again, and that copy is not considered lost.
+    /// Whether the segment was sent again, and its last copy is not considered lost.
     pub resent: bool,
-    /// It was sent again at least once.
+    /// Whether the segment was sent again at least once.
     pub ever_resent: bool,
 }
 
 impl Sent {
-    /// The number of its copies that are considered in flight.
+    /// Returns the number of copies of the segment that are considered in flight.
     const fn flying(&self) -> u32 {
         (!self.sacked && !self.lost) as u32 + (!self.sacked && self.resent) as u32
     }
@@ -35,24 +35,26 @@ impl Sent {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each has an independent meaning")]
 pub(crate) struct AckSummary {
-    /// The number of segments that arrived, acknowledged in either way: `DeliveredData` of RFC 6937, in segments.
+    /// The number of segments that arrived, acknowledged cumulatively or selectively (`DeliveredData` of RFC 6937, in
+    /// segments).
     pub(crate) delivered: u32,
-    /// Data was acknowledged cumulatively.
+    /// Whether data was acknowledged cumulatively.
     pub(crate) acked: bool,
-    /// Some of the cumulatively acknowledged data had been sent again.
+    /// Whether any of the cumulatively acknowledged data had been sent again.
     pub(crate) again: bool,
-    /// Data was acknowledged selectively that was not before.
+    /// Whether data was acknowledged selectively that was not acknowledged before.
     pub(crate) sacked: bool,
-    /// Some of what arrived was sent only once, and before the recovery began.
+    /// Whether a segment arrived that was sent only once, and before the recovery began.
     pub(crate) original: bool,
-    /// Some of what arrived was sent only once, and is below what had arrived before: the network reorders.
+    /// Whether the network reordered: a segment that was sent only once arrived below data that had arrived before.
     pub(crate) reordered: bool,
-    /// The earliest transmission time of data that was acknowledged cumulatively and sent only once.
+    /// The earliest transmission time of segments that were acknowledged cumulatively and sent only once.
     pub(crate) oldest: Option<Instant>,
-    /// The latest transmission time of these.
+    /// The latest transmission time of segments that were acknowledged cumulatively and sent only once.
     pub(crate) newest: Option<Instant>,
-    /// The same for data that was acknowledged selectively.
+    /// The earliest transmission time of segments that were acknowledged selectively and sent only once.
     pub(crate) sacked_oldest: Option<Instant>,
+    /// The latest transmission time of segments that were acknowledged selectively and sent only once.
     pub(crate) sacked_newest: Option<Instant>,
     /// The end of the highest segment that had arrived before this acknowledgment.
     before: Option<Seq>,
@@ -69,7 +71,8 @@ impl AckSummary {
     }
 }
 
-/// The list of segments, in the order of their numbers and without gaps, with sums over their states.
+/// The list of unacknowledged segments, in the order of their sequence numbers and without gaps, with sums over their
+/// states.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Segments {
     list: VecDeque<Sent>,
@@ -78,12 +81,13 @@ pub struct Segments {
     lost: u32,
     resent: u32,
     losses: u64,
-    /// The end of the highest segment that the peer has.
+    /// The end of the highest segment that the peer reported as received; `None` if there is none above the cumulative
+    /// acknowledgment.
     fack: Option<Seq>,
 }
 
 impl Segments {
-    /// The number of unacknowledged segments.
+    /// Returns the number of unacknowledged segments.
     pub(crate) fn len(&self) -> u32 {
         self.list.len() as u32
     }
@@ -96,17 +100,17 @@ impl Segments {
         self.sacked
     }
 
-    /// The number of segments that are considered lost, sent again or not.
+    /// Returns the number of segments that are considered lost, sent again or not.
     pub(crate) const fn lost(&self) -> u32 {
         self.lost
     }
 
-    /// The number of times so far that a segment or a copy was declared lost.
+    /// Returns how often a segment or a copy was declared lost so far.
     pub(crate) const fn losses(&self) -> u64 {
         self.losses
     }
 
-    /// The number of copies that may still arrive.
+    /// Returns the number of segments with a copy that is considered in flight.
     pub(crate) const fn resent(&self) -> u32 {
         self.resent
     }
@@ -127,17 +131,17 @@ impl Segments {
         self.list.get(at)
     }
 
-    /// The end of the highest segment that the peer has.
+    /// Returns the end of the highest segment that the peer reported as received.
     pub(crate) const fn fack(&self) -> Option<Seq> {
         self.fack
     }
 
-    /// An empty report for the next acknowledgment.
+    /// Returns an empty summary for the next acknowledgment.
     pub(crate) fn summary(&self) -> AckSummary {
         AckSummary { before: self.fack, ..AckSummary::default() }
     }
 
-    /// Appends a segment that is sent at `at`.
+    /// Appends a segment that is sent at the instant `at`.
     pub(crate) fn push(&mut self, from: Seq, end: Seq, at: Instant) {
         let sent = Sent { from, end, at, sacked: false, lost: false, resent: false, ever_resent: false };
         self.count(&sent, true);
@@ -163,7 +167,7 @@ impl Segments {
         }
     }
 
-    /// Splits a segment at `at`, if that is within it.
+    /// Splits the segment at `index` before the sequence number `at`, if `at` is inside the segment.
     pub(crate) fn split(&mut self, index: usize, at: Seq) {
         let Some(sent) =
             self.list.get(index).copied().filter(|sent| at.after(sent.from) && at.before(sent.end))
@@ -176,21 +180,21 @@ impl Segments {
         self.list.insert(index + 1, second);
     }
 
-    /// Declares a segment lost, and its copy if there is one.
+    /// Declares a segment lost, and its copy if there is one. A segment that the peer has is not lost.
     pub(crate) fn lose(&mut self, at: usize) {
         let further = self.get(at).is_some_and(|sent| !sent.sacked && (!sent.lost || sent.resent));
         self.losses += u64::from(further);
         self.edit(at, |sent| (sent.lost, sent.resent) = (!sent.sacked, false));
     }
 
-    /// Takes back that segments were declared lost.
+    /// Marks all segments as not lost.
     pub(crate) fn find_again(&mut self) {
         for at in 0..self.list.len() {
             self.edit(at, |sent| sent.lost = false);
         }
     }
 
-    /// Forgets what the peer reported as received: it may discard that (RFC 2018, section 8).
+    /// Forgets which segments the peer reported as received, because the peer may discard them (RFC 2018, section 8).
     pub(crate) fn renege(&mut self) {
         for at in 0..self.list.len() {
             self.edit(at, |sent| sent.sacked = false);
@@ -199,8 +203,8 @@ impl Segments {
     }
 
     /// Applies a SACK block; `each` is called for each segment that arrived. The caller applies several blocks in
-    /// ascending order, so that segments that one acknowledgment reports do not look reordered (RFC 8985, section 6.2,
-    /// step 3).
+    /// ascending order. So segments that one acknowledgment reports do not look reordered (RFC 8985, section 6.2, step
+    /// 3).
     pub(crate) fn sack(
         &mut self,
         from: Seq,
@@ -234,14 +238,14 @@ impl Segments {
         }
     }
 
-    /// The segments that are wholly within a block.
+    /// Returns the segments that are wholly within a block.
     pub(crate) fn within(&self, from: Seq, end: Seq) -> impl Iterator<Item = &Sent> {
         let first = self.list.partition_point(|sent| sent.from.before(from));
         self.list.range(first..).take_while(move |sent| !sent.end.after(end))
     }
 
-    /// Removes all segments below `una`. A segment counts as reordered if it is below what had arrived before this
-    /// acknowledgment; its own blocks do not count.
+    /// Removes all segments below `una`. A segment counts as reordered if it is below data that had arrived before this
+    /// acknowledgment. The blocks of this acknowledgment do not count.
     pub(crate) fn acked(
         &mut self,
         una: Seq,
@@ -332,8 +336,8 @@ mod tests {
         assert!(summary.reordered && !summary.original, "it was sent after the recovery began");
     }
 
-    /// RFC 8985, section 6.2, step 3: an acknowledgment is applied in the order of the numbers. Here 0 and 1 arrive in
-    /// order, and 2 is lost.
+    /// An acknowledgment is applied in the order of the sequence numbers (RFC 8985, section 6.2, step 3). Here the
+    /// segments 0 and 1 arrive in order, and 2 is lost.
     #[test]
     fn what_arrived_in_order_is_not_reordered_for_a_block_beside_it() {
         let (mut s, high) = (five(), Seq(9000));

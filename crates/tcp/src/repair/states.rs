@@ -13,22 +13,23 @@ use wire::Instant;
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate condition")]
 pub(super) struct Seen {
     pub(super) now: Instant,
-    /// The cumulative acknowledgment before it.
+    /// The cumulative acknowledgment before this one.
     pub(super) before: Seq,
-    /// The cumulative acknowledgment advanced.
+    /// Whether the cumulative acknowledgment advanced.
     pub(super) advanced: bool,
-    /// It selectively acknowledges data that was not acknowledged before.
+    /// Whether the acknowledgment reports data in its SACK blocks that was not acknowledged before.
     pub(super) sacked: bool,
-    /// Data arrived that was sent once, and before the recovery began.
+    /// Whether data arrived that was sent only once, and before the recovery began.
     pub(super) original: bool,
-    /// It is a duplicate of the acknowledgment before it.
+    /// Whether the acknowledgment repeats the one before it.
     pub(super) duplicate: bool,
-    /// It echoes a timestamp from before the first retransmission.
+    /// Whether the acknowledgment echoes a timestamp from before the first retransmission.
     pub(super) older: bool,
 }
 
 impl Sender {
-    /// Updates the state after a sign of a loss. Returns whether the timer now waits for reordering.
+    /// Updates the state after an acknowledgment that may show a loss. Returns whether the timer now waits for
+    /// reordering.
     pub(super) fn alert(&mut self, seen: &Seen, repair: &mut Repair) -> bool {
         if matches!(repair.standing, Standing::Open) {
             repair.undo.first = None;
@@ -36,7 +37,8 @@ impl Sender {
             self.recovered(seen, repair);
         }
         if repair.standing == Standing::Recovery && seen.advanced && seen.older {
-            // The late original filled the gap, not the retransmission (Linux: `tcp_try_undo_partial`).
+            // The original segment arrived late and filled the gap, not the retransmission (Linux:
+            // `tcp_try_undo_partial`).
             repair.rack.reordered |= seen.before.before(repair.segments.fack().unwrap_or(self.una));
             if repair.segments.resent() > 0 {
                 return false;
@@ -73,7 +75,7 @@ impl Sender {
         wait.is_some()
     }
 
-    /// Ends a recovery: everything that was in flight when it began is acknowledged.
+    /// Ends a recovery: everything that was in flight when the recovery began is acknowledged.
     fn recovered(&mut self, seen: &Seen, repair: &mut Repair) {
         if seen.older || repair.undo.all_were_duplicates() {
             self.take_back(repair, false);
@@ -86,7 +88,7 @@ impl Sender {
         self.keep_open(repair);
     }
 
-    /// Linux: `tcp_process_loss`.
+    /// Handles an acknowledgment in the state Loss (Linux: `tcp_process_loss`).
     fn after_timeout(&mut self, seen: &Seen, repair: &mut Repair) {
         let recovered = !self.una.before(repair.high);
         let for_nothing = seen.older || repair.undo.all_were_duplicates();
@@ -117,7 +119,8 @@ impl Sender {
         }
     }
 
-    /// Linux: `tcp_try_keep_open`.
+    /// Sets the state to Disorder if segments are missing or were sent again, and otherwise to Open (Linux:
+    /// `tcp_try_keep_open`).
     pub(super) fn keep_open(&mut self, repair: &mut Repair) {
         let left = repair.segments.lost() + repair.segments.sacked();
         let open = left == 0 && !repair.any_resent();
@@ -128,7 +131,8 @@ impl Sender {
         self.congestion.phase = Phase::No;
     }
 
-    /// Begins a reduction of the window to the threshold, at once or as segments arrive.
+    /// Begins a reduction: lowers the threshold, and stores the state to undo the reduction. It does not change the
+    /// window.
     pub(super) fn reduce(&mut self, repair: &mut Repair) {
         self.begin_undo(repair);
         repair.high = self.max;
@@ -137,7 +141,7 @@ impl Sender {
         self.congestion.lower();
     }
 
-    /// Stores the window, to undo a reduction (Linux: `tcp_init_undo`).
+    /// Stores the window and the threshold, to undo a reduction (Linux: `tcp_init_undo`).
     fn begin_undo(&self, repair: &mut Repair) {
         let probes = u32::from(repair.tail.end.is_some() && repair.tail.again);
         let copies = repair.segments.resent() + probes;
@@ -151,7 +155,7 @@ impl Sender {
         self.fast_retransmits += 1;
     }
 
-    /// Undoes a reduction that was spurious. `find`: segments are no longer considered lost either.
+    /// Undoes a spurious reduction. `find`: lost segments are no longer considered lost.
     fn take_back(&mut self, repair: &mut Repair, find: bool) {
         if find {
             repair.segments.find_again();
@@ -182,7 +186,8 @@ impl Sender {
         self.timer = Timer::Off;
     }
 
-    /// RFC 8985, section 6.3: segments that were sent too recently to be lost are not declared lost.
+    /// Declares segments lost after a time-out. With RACK, segments that were sent recently are not declared lost,
+    /// except the first (RFC 8985, section 6.3).
     fn mark_after_timeout(now: Instant, repair: &mut Repair) {
         let reneged = repair.segments.first().is_some_and(|sent| sent.sacked);
         if reneged {

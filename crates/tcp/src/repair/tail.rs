@@ -1,42 +1,42 @@
-//! Tail loss probes (RFC 8985, section 7: TLP). If no acknowledgment comes for two round trips, the last segment is
-//! sent again, or a new one. Its acknowledgment shows what is missing.
+//! Tail loss probes (RFC 8985, section 7: TLP). If no acknowledgment comes for two round trips, a new segment is sent,
+//! or the last one again. The acknowledgment of this probe shows what is missing.
 
 use crate::Seq;
 use wire::Duration;
 
-/// The kernel's minimum for a timer (`TCP_TIMEOUT_MIN`): two ticks of a thousand a second.
+/// The kernel's minimum for a timer (`TCP_TIMEOUT_MIN_US`).
 const LEAST: Duration = Duration::from_millis(2);
 
-/// The probe of a connection. At most one is in flight.
+/// The state of the tail loss probe of a connection. At most one probe is in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Tail {
     /// `TLP.end_seq`: the end of the data sent when the probe was sent; `None`: no probe is in flight.
     pub end: Option<Seq>,
-    /// `TLP.is_retrans`: the probe repeated a segment.
+    /// `TLP.is_retrans`: whether the probe was a segment that was sent again.
     pub again: bool,
 }
 
 /// What an acknowledgment shows about a probe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
-    /// Nothing.
+    /// Nothing: no probe is in flight, or its result is still open.
     Open,
-    /// Nothing was lost.
+    /// The probe repaired no loss.
     Clean,
     /// The probe repaired a loss that nothing else showed: the window is to be reduced.
     Repaired,
 }
 
-/// `TLP_calc_PTO()`: the time before a probe. With one segment in flight, `delay` is added for a delayed
-/// acknowledgment.
+/// Returns the time before a probe (RFC 8985, section 7.2, `TLP_calc_PTO()`). With one segment in flight, `delay` is
+/// added for a delayed acknowledgment. Without a round-trip sample, it is `initial`.
 pub(crate) fn timeout(srtt: Option<Duration>, segments: u32, delay: Duration, initial: Duration) -> Duration {
     let Some(srtt) = srtt else { return initial };
     srtt * 2 + if segments == 1 { delay } else { LEAST }
 }
 
 impl Tail {
-    /// `TLP_process_ack()` for the cumulative acknowledgment `ack`. `dsack`: the peer reports the probe as a duplicate.
-    /// `pure`: the segment is a plain duplicate acknowledgment.
+    /// Handles the cumulative acknowledgment `ack` (RFC 8985, section 7.4.2, `TLP_process_ack()`). `dsack`: the peer
+    /// reports the probe as a duplicate. `pure`: the segment is a plain duplicate acknowledgment.
     pub(crate) fn judge(&mut self, ack: Seq, dsack: bool, pure: bool) -> Verdict {
         let Some(end) = self.end.filter(|end| !ack.before(*end)) else { return Verdict::Open };
         let verdict = if !self.again || dsack {
@@ -61,7 +61,7 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// RFC 8985, section 7.2.
+    /// The time before a probe is as in RFC 8985, section 7.2.
     #[test]
     fn the_time_before_a_probe() {
         let after = |srtt, segments| timeout(srtt, segments, ms(200), ms(1000));
@@ -70,7 +70,7 @@ mod tests {
         assert_eq!(after(None, 2), ms(1000));
     }
 
-    /// RFC 8985, section 7.4.2.
+    /// The acknowledgment of a probe is evaluated as in RFC 8985, section 7.4.2.
     #[test]
     fn what_its_answer_says() {
         let out = |again| Tail { end: Some(Seq(5000)), again };

@@ -39,12 +39,13 @@ impl Talk {
         talk
     }
 
-    /// The sequence numbers, in thousands, of the segments sent now.
+    /// Returns the sequence numbers, in thousands, of the segments sent at `now`.
     fn sends(&mut self, now: u64) -> Vec<u32> {
         std::iter::from_fn(|| self.0.next(at(now), 0)).map(|chunk| chunk.seq.0 / 1000).collect()
     }
 
-    /// Handles an acknowledgment, in thousands. Returns the segments sent then.
+    /// Handles an acknowledgment up to `below` with SACK `blocks`, in thousands of bytes. Returns the segments sent
+    /// then.
     fn hears(&mut self, now: u64, below: u32, blocks: &[(u32, u32)]) -> Vec<u32> {
         let blocks: Vec<_> = blocks.iter().map(|(from, end)| (Seq(1000 * from), Seq(1000 * end))).collect();
         let (seq, below, window) = (Seq(1), Seq(1000 * below), self.0.window);
@@ -53,7 +54,8 @@ impl Talk {
         self.sends(now)
     }
 
-    /// Handles an acknowledgment, in thousands, of what was sent at `echoed`. Returns the segments sent then.
+    /// Handles an acknowledgment up to `below`, in thousands of bytes, that echoes the timestamp of `echoed`. Returns
+    /// the segments sent then.
     fn hears_echo(&mut self, now: u64, below: u32, echoed: u64) -> Vec<u32> {
         let (seq, below, window) = (Seq(1), Seq(1000 * below), self.0.window);
         let ack = Ack { seq, below, window, pure: true, blocks: &[], echoed: Some(at(echoed)) };
@@ -61,7 +63,7 @@ impl Talk {
         self.sends(now)
     }
 
-    /// Lets the timer expire, which must be `timer`. Returns the segments sent then.
+    /// Lets the timer expire, which must be equal to `timer`. Returns the segments sent then.
     fn waits(&mut self, timer: Timer) -> Vec<u32> {
         assert_eq!(self.0.timer, timer);
         let when = timer.at().unwrap();
@@ -82,8 +84,8 @@ impl Talk {
     }
 }
 
-/// RFC 8985, section 3.2: the last of ten are lost. A probe after two round trips and 2 ms shows it, long before the
-/// time-out.
+/// The last two of ten segments are lost. A probe after two round trips and 2 ms shows the loss, long before the
+/// time-out (RFC 8985, section 3.2).
 #[test]
 fn a_lost_tail_is_repaired_without_a_time_out() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -100,7 +102,8 @@ fn a_lost_tail_is_repaired_without_a_time_out() {
     assert_eq!(talk.0.timeouts, 1);
 }
 
-/// RFC 8985, section 7.3: the probe is new data if there is some. Section 7.4: its acknowledgment alone shows no loss.
+/// The probe is new data if there is any (RFC 8985, section 7.3). The acknowledgment of the probe alone shows no loss
+/// (section 7.4).
 #[test]
 fn a_probe_is_new_data_if_there_is_any() {
     let mut talk = Talk::ten(Mechanisms::ALL, 11_000);
@@ -110,13 +113,14 @@ fn a_probe_is_new_data_if_there_is_any() {
     assert_eq!((talk.standing(), talk.cwnd() >= 10), (Standing::Open, true));
 }
 
-/// RFC 8985, section 7.4.2: the probe repaired the loss of the last segment, so the window is reduced.
+/// If the probe repaired the loss of the last segment, the window is reduced (RFC 8985, section 7.4.2).
 #[test]
 fn a_loss_that_the_probe_repaired_reduces_the_window() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
     talk.hears(150, 9, &[]);
     let window = talk.cwnd();
-    // One segment is in flight: its acknowledgment may be delayed by 200 ms, and the time-out is earlier.
+    // One segment is in flight, and its acknowledgment may be delayed by 200 ms. So the time-out would come before the
+    // probe, and bounds the wait.
     assert_eq!(talk.waits(Timer::Tail(at(400))), [9]);
     talk.0.write(&[7; 2000]);
     assert_eq!(talk.sends(401), [10, 11]);
@@ -124,13 +128,14 @@ fn a_loss_that_the_probe_repaired_reduces_the_window() {
     assert_eq!(talk.cwnd(), window / 2);
 }
 
-/// RFC 8985, section 6.2, step 5: an overtaken segment may be late by a quarter of a round trip.
+/// An overtaken segment may be late by a quarter of a round trip before it is lost (RFC 8985, section 6.2, step 5).
 #[test]
 fn what_is_late_is_waited_for() {
     let mut talk = Talk::ten(Mechanisms::ALL, 40_000);
     assert_eq!(talk.hears(150, 0, &[(1, 2)]), [10]);
     assert_eq!(talk.standing(), Standing::Disorder);
-    // 50 ms of round trip and 12.5 ms of window after it was sent, and 2 ms: 164.5 ms.
+    // The segment was sent at 100 ms. With a round trip of 50 ms, a window of 12.5 ms and the 2 ms that Linux adds, the
+    // wait ends at 164.5 ms.
     let Timer::Reorder(when) = talk.0.timer else { panic!("{:?}", talk.0.timer) };
     assert_eq!(when.0, 164_500_000);
     let mut lost = Talk(talk.0.clone());
@@ -141,7 +146,7 @@ fn what_is_late_is_waited_for() {
     assert_eq!(lost.standing(), Standing::Recovery);
 }
 
-/// RFC 6675's three duplicates, if losses are not found by time.
+/// Without RACK, three segments above a missing one indicate a loss (RFC 6675).
 #[test]
 fn without_rack_three_segments_above_mean_a_loss() {
     let mut talk = Talk::ten(Mechanisms { rack: false, ..Mechanisms::ALL }, 40_000);
@@ -151,8 +156,8 @@ fn without_rack_three_segments_above_mean_a_loss() {
     assert_eq!(talk.standing(), Standing::Recovery);
 }
 
-/// RFC 6937: the window decreases as segments arrive, until it equals the threshold. Without PRR nothing is sent until
-/// half has arrived.
+/// With PRR, the window decreases as segments arrive, until it equals the threshold (RFC 6937). Without PRR, nothing
+/// but the retransmission is sent until half of the window has arrived.
 #[test]
 fn the_rate_is_reduced_in_proportion() {
     let sent = |does| {
@@ -167,7 +172,8 @@ fn the_rate_is_reduced_in_proportion() {
     assert_eq!((at_once, window), (vec![1, 0, 0, 1, 1, 1, 1], 5));
 }
 
-/// RFC 5682, section 3.1, with selective acknowledgments: no segment was lost, they were only late.
+/// If no segment was lost, but all were late, the time-out is undone (RFC 5682, section 3.1, with selective
+/// acknowledgments).
 #[test]
 fn a_spurious_time_out_is_taken_back() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, ..Mechanisms::ALL }, 40_000);
@@ -183,7 +189,7 @@ fn a_spurious_time_out_is_taken_back() {
     assert_eq!(talk.hears(360, 1, &[]), [1, 2]);
 }
 
-/// RFC 5682, step 3a: after a real time-out, what is lost is sent again.
+/// After a real time-out, lost segments are sent again (RFC 5682, section 3.1, step 3a).
 #[test]
 fn a_real_time_out_is_repaired() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, ..Mechanisms::ALL }, 40_000);
@@ -193,7 +199,7 @@ fn a_real_time_out_is_repaired() {
     assert_eq!(talk.standing(), Standing::Loss);
 }
 
-/// RFC 8985, section 6.3: a time-out of the first segment does not mean that recently sent segments are lost.
+/// A time-out of the first segment does not mean that recently sent segments are lost (RFC 8985, section 6.3).
 #[test]
 fn what_left_a_moment_ago_is_not_lost_with_the_first() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, frto: false, ..Mechanisms::ALL }, 10_000);
@@ -206,7 +212,7 @@ fn what_left_a_moment_ago_is_not_lost_with_the_first() {
     assert_eq!(lost.last(), Some(&false));
 }
 
-/// RFC 2883, RFC 3708: the peer already had everything that was sent again.
+/// If the peer already had everything that was sent again, the recovery is undone (RFC 2883, RFC 3708).
 #[test]
 fn duplicates_take_a_recovery_back() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -215,14 +221,14 @@ fn duplicates_take_a_recovery_back() {
     talk.hears(152, 5, &[]); // it was only late
     talk.hears(200, 5, &[(0, 1)]);
     assert_eq!((talk.standing(), talk.cwnd()), (Standing::Open, 10));
-    // The same report about data that was sent once has no effect: the network made the copy.
+    // A report of a duplicate of data that was sent once has no effect, because the network made the copy.
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
     talk.hears(150, 5, &[(0, 1)]);
     assert_eq!((talk.standing(), talk.rack().steps, talk.cwnd()), (Standing::Open, 1, 15));
 }
 
-/// RFC 8985, section 6.2, step 3: one acknowledgment reports data in order and the first block beyond a gap, because
-/// the acknowledgment before it was lost. That is no sign of reordering: the third duplicate indicates a loss.
+/// One acknowledgment reports data in order and the first block beyond a gap, because the acknowledgment before it was
+/// lost. That is no sign of reordering (RFC 8985, section 6.2, step 3). So the third duplicate indicates a loss.
 #[test]
 fn data_in_order_beside_a_block_is_not_reordered() {
     let mut talk = Talk::ten(Mechanisms::ALL, 40_000);
@@ -241,8 +247,9 @@ fn data_in_order_beside_a_block_is_not_reordered() {
     assert!(talk.rack().reordered);
 }
 
-/// RFC 8985, section 6.2, step 2: an acknowledgment of the original gives no time of the copy. So what was sent between
-/// the two is not late. With RFC 3522 a spurious time-out costs one segment.
+/// An acknowledgment of the original gives no round trip of the copy (RFC 8985, section 6.2, step 2). So segments that
+/// were sent between the original and the copy are not declared lost. With RFC 3522, a spurious time-out costs one
+/// segment.
 #[test]
 fn an_answer_older_than_the_copy_loses_nothing() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, frto: false, ..Mechanisms::ALL }, 10_000);
@@ -251,8 +258,7 @@ fn an_answer_older_than_the_copy_loses_nothing() {
     assert_eq!((talk.standing(), talk.cwnd() >= 10, talk.0.retransmissions), (Standing::Open, true, 1));
 }
 
-/// The late original filled the gap after it was sent again (RFC 3522): the network reorders, and the next segment gets
-/// time.
+/// The late original filled the gap after it was sent again (RFC 3522). That is a sign that the network reorders.
 #[test]
 fn a_recovery_for_nothing_is_a_sign_of_reordering() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -261,8 +267,8 @@ fn a_recovery_for_nothing_is_a_sign_of_reordering() {
     assert!(talk.rack().reordered);
 }
 
-/// RFC 8985, section 6.2, step 4: a duplicate after reordering widens the window. One without reordering, and that of a
-/// probe, do not.
+/// A duplicate after reordering widens the window (RFC 8985, section 6.2, step 4). A duplicate without reordering, and
+/// the duplicate of a probe, do not.
 #[test]
 fn a_duplicate_after_reordering_widens_the_window() {
     let widened = |reordered: bool| {
@@ -305,7 +311,8 @@ fn the_blocks_of_an_overtaken_acknowledgment_count() {
     assert_eq!((talk.sends(151), talk.standing()), (vec![2], Standing::Recovery));
 }
 
-/// The path carries less: what is too long is sent again in pieces, and the window counts segments.
+/// If the path carries less, segments that are too long are sent again in pieces. The window keeps its number of
+/// segments.
 #[test]
 fn what_is_too_long_for_the_path_is_cut() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);

@@ -16,13 +16,13 @@ impl Sender {
         self.repair = Some(repair);
     }
 
-    /// Makes the next segment a tail loss probe, because no acknowledgment came for two round trips.
+    /// Makes the next segment a tail loss probe, because the timer of the probe expired.
     pub(crate) const fn probe_tail(&mut self) {
         self.errand = Errand::Tail;
         self.timer = Timer::Off;
     }
 
-    /// Declares lost what has not arrived within the reordering window (Linux: `tcp_rack_reo_timeout`).
+    /// Declares segments lost that have not arrived within the reordering window (Linux: `tcp_rack_reo_timeout`).
     pub(crate) fn reorder_over(&mut self, now: Instant) {
         self.timer = Timer::Off;
         let Some(mut repair) = self.repair.take() else { return };
@@ -44,8 +44,8 @@ impl Sender {
         self.timer = Timer::Reorder(self.timing.after(now, wait + MORE));
     }
 
-    /// Starts the time-out now. If another timer ran until now, it counts from when the first segment was sent (Linux:
-    /// `tcp_rearm_rto`).
+    /// Starts the retransmission timer. The time-out counts from `now`. But if the timer of a probe or of reordering
+    /// ran, it counts from when the first segment was last sent (Linux: `tcp_rearm_rto`).
     pub(super) fn rearm(&mut self, now: Instant, repair: &Repair) {
         match self.timer {
             Timer::Tail(_) | Timer::Reorder(_) => self.rearm_from_head(now, repair),
@@ -54,15 +54,16 @@ impl Sender {
         }
     }
 
-    /// Starts the time-out, counted from when the first segment was sent.
+    /// Starts the retransmission timer. The time-out counts from when the first segment was last sent.
     pub(super) fn rearm_from_head(&mut self, now: Instant, repair: &Repair) {
         let left = |at| self.rto.current().saturating_sub(now.since(at)).max(Duration::from_micros(1));
         let after = |at| Timer::Retransmit(self.timing.after(now, left(at)));
         self.timer = repair.segments.first().map_or(Timer::Off, |head| after(head.at));
     }
 
-    /// Starts the timer of a tail loss probe if one may be sent, else the time-out. `afresh`: the time-out begins now;
-    /// otherwise it began when the first segment was sent (Linux: `tcp_schedule_loss_probe`).
+    /// Starts the timer of a tail loss probe, if one may be sent (Linux: `tcp_schedule_loss_probe`). Otherwise it
+    /// restarts the retransmission timer if `afresh`. `afresh`: the time-out counts from `now`, and not from when the
+    /// first segment was last sent.
     pub(super) fn watch_tail(&mut self, now: Instant, repair: &Repair, afresh: bool) {
         let Some(head) =
             repair.segments.first().filter(|_| repair.does.tlp && repair.standing == Standing::Open)

@@ -9,7 +9,8 @@ use crate::timers::Timer;
 use wire::Instant;
 
 impl Sender {
-    /// The next segment: a lost one, or new data, while the window has room for a whole one.
+    /// Returns the next segment: a tail loss probe if `errand` requests it. Otherwise it is a lost segment, or new
+    /// data, if the window has room for it.
     pub(crate) fn transmit(&mut self, now: Instant, limit: u32, errand: Errand) -> Option<Chunk> {
         let mut repair = self.repair.take()?;
         let chunk = match errand {
@@ -79,7 +80,7 @@ impl Sender {
         chunk
     }
 
-    /// Makes a segment of the list to be sent again; one that is longer than `limit` is split.
+    /// Makes the segment at index `at` of the list to be sent again. A segment that is longer than `limit` is split.
     fn again(&mut self, now: Instant, at: usize, limit: u32, repair: &mut Repair) -> Chunk {
         let (from, end) = repair.segments.get(at).map_or((self.una, self.una), |sent| (sent.from, sent.end));
         let data = self.data_end(end).since(from);
@@ -99,8 +100,8 @@ impl Sender {
         chunk
     }
 
-    /// Sends new data as a tail loss probe, whatever the congestion window, or else the last segment again (RFC 8985,
-    /// section 7.3). At most one probe is in flight.
+    /// Sends new data as a tail loss probe, whatever the congestion window. Without new data, the last segment is sent
+    /// again (RFC 8985, section 7.3). At most one probe is in flight.
     fn send_probe(&mut self, now: Instant, limit: u32, repair: &mut Repair) -> Option<Chunk> {
         if repair.tail.end.is_some() || repair.segments.len() == 0 {
             self.rearm_from_head(now, repair);
@@ -128,14 +129,14 @@ impl Sender {
         Some(chunk)
     }
 
-    /// The end of the data of a segment that ends at `end`: a FIN takes a number, but no room.
+    /// Returns the end of the data of a segment that ends at `end`. A FIN takes a sequence number, but no byte.
     fn data_end(&self, end: Seq) -> Seq {
         let written = self.una.plus(self.buffer.len() as u32);
         if end.after(written) { written } else { end }
     }
 
-    /// Notes the use of the window after all that may be sent was sent. `full`: the window has no room for more (Linux:
-    /// `tcp_cwnd_validate`).
+    /// Notes how much of the window is used, when nothing more may be sent. `full`: the window has no room for more
+    /// (Linux: `tcp_cwnd_validate`).
     fn use_of_window(&mut self, now: Instant, repair: &mut Repair, full: bool) {
         let out = repair.segments.len();
         if !self.una.before(repair.usage) || full || (!repair.limited && out > repair.most_out) {
@@ -155,7 +156,8 @@ impl Sender {
         }
     }
 
-    /// Declares lost what was sent before this sender tracked segments, and what is longer than `than` bytes.
+    /// Declares lost the segments that are longer than `than` bytes. Data that was sent before this sender tracked
+    /// segments counts as one segment.
     pub(crate) fn lose_longer(&mut self, than: u32) {
         let Some(mut repair) = self.repair.take() else { return };
         let known = repair.segments.last().map_or(self.una, |sent| sent.end);
@@ -163,7 +165,7 @@ impl Sender {
             repair.segments.push(known, self.max, self.last_sent);
         }
         for at in 0..repair.segments.len() as usize {
-            // A FIN alone fits every path. It is lost only if all are (`than` is 0).
+            // A FIN alone counts as one byte, so it fits every path. It is declared lost only if `than` is 0.
             let len = |sent: &Sent| self.data_end(sent.end).since(sent.from).max(1);
             if repair.segments.get(at).is_some_and(|sent| len(sent) > than) {
                 repair.segments.lose(at);
@@ -179,8 +181,8 @@ impl Sender {
         self.repair = Some(repair);
     }
 
-    /// Marks all segments as sent by another host: when and how often is not known here. So their acknowledgments give
-    /// no round-trip time, unless a timestamp does (Karn; RFC 7323, section 4).
+    /// Marks all segments as sent by another host, because it is not known when and how often they were sent. So their
+    /// acknowledgments give no round-trip time, unless a timestamp does (Karn's algorithm; RFC 7323, section 4).
     pub(crate) fn forget_when_sent(&mut self) {
         let Some(repair) = &mut self.repair else { return };
         for at in 0..repair.segments.len() as usize {
@@ -189,7 +191,7 @@ impl Sender {
     }
 }
 
-/// The index of the first segment that is lost and not sent again since.
+/// Returns the index of the first segment that is lost and not sent again since.
 fn first_lost(repair: &Repair) -> Option<usize> {
     if repair.segments.lost() == repair.segments.resent() {
         return None;

@@ -1,5 +1,6 @@
-//! Undo of a spurious reduction of the window. It is spurious if the peer reports everything sent again as a duplicate
-//! (RFC 2883, RFC 3708), or if an acknowledgment is older than the first retransmission (Eifel, RFC 3522).
+//! Undo of a spurious reduction of the window. A reduction is spurious if the peer reports everything sent again as a
+//! duplicate (RFC 2883, RFC 3708). It is also spurious if an acknowledgment is older than the first retransmission
+//! (Eifel, RFC 3522).
 
 use crate::Seq;
 use wire::{Duration, Instant};
@@ -7,17 +8,17 @@ use wire::{Duration, Instant};
 /// The state before a reduction, to undo it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Undo {
-    /// The first unacknowledged number when the recovery began; `None`: there is nothing to undo.
+    /// The first unacknowledged number when the reduction began; `None`: there is nothing to undo.
     pub marker: Option<Seq>,
-    /// The number of segments sent again since then that the peer has not reported as duplicates.
+    /// The number of segments sent again for this reduction that the peer has not reported as duplicates.
     pub resent: u32,
-    /// Whether any segment was sent again.
+    /// Whether any segment was sent again for this reduction.
     pub any: bool,
-    /// When the first segment was sent again.
+    /// When the first segment was sent again; `None` if none was.
     pub first: Option<Instant>,
-    /// The window before, in bytes.
+    /// The congestion window before the reduction, in bytes.
     pub cwnd: u32,
-    /// The threshold before, in bytes.
+    /// The slow start threshold before the reduction, in bytes.
     pub ssthresh: u32,
 }
 
@@ -34,26 +35,26 @@ impl Undo {
         (self.resent, self.any) = (self.resent + 1, true);
     }
 
-    /// Notes that the peer reports `segments` duplicates that end at `end`. Those below the marker belong to an earlier
-    /// recovery.
+    /// Notes that the peer reports `segments` duplicates that end at `end`. Duplicates below the marker belong to an
+    /// earlier recovery.
     pub(crate) fn duplicate(&mut self, end: Seq, segments: u32) {
         if self.marker.is_some_and(|marker| end.after(marker)) {
             self.resent = self.resent.saturating_sub(segments);
         }
     }
 
-    /// Whether an acknowledgment echoes a timestamp from before the first retransmission.
+    /// Returns whether an acknowledgment echoes a timestamp from before the first retransmission.
     pub(crate) fn is_older(&self, echoed: Option<Instant>, tick: Duration) -> bool {
         self.marker.is_some() && is_before(echoed, self.first, tick)
     }
 
-    /// Whether everything sent again was a duplicate.
+    /// Returns whether everything sent again was a duplicate.
     pub(crate) const fn all_were_duplicates(&self) -> bool {
         self.marker.is_some() && self.any && self.resent == 0
     }
 }
 
-/// Whether an echoed timestamp is from before `other`. Both are compared in ticks of the timestamp clock.
+/// Returns whether an echoed timestamp is from before `other`. Both are compared in ticks of the timestamp clock.
 pub(super) fn is_before(echoed: Option<Instant>, other: Option<Instant>, tick: Duration) -> bool {
     let ticks = |at: Instant| u128::from(at.0) / tick.as_nanos().max(1);
     echoed.zip(other).is_some_and(|(echoed, other)| ticks(echoed) < ticks(other))

@@ -1,4 +1,5 @@
-//! The two stacks with a common interface, each with its application: one writes, the other reads everything at once.
+//! The two stacks with a common interface, each with its application: the first end writes, and the second reads
+//! everything at once.
 
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::phy::{self, DeviceCapabilities, Medium};
@@ -11,7 +12,7 @@ use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
 
 pub(crate) const ADDRESSES: [SocketAddrV4; 2] =
     [SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 1), 4000), SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 80)];
-/// The largest payload. smoltcp's initial window is 2048 bytes, which is two segments of this size.
+/// The largest payload. Two segments of this size are smoltcp's initial window of 2048 bytes.
 pub(crate) const MSS: u16 = 1024;
 /// The size of both buffers. It is a multiple of segments, because smoltcp cuts a segment where its ring ends. It is
 /// below 64 KiB, at which smoltcp caps the congestion window.
@@ -36,18 +37,18 @@ pub(crate) trait End {
     fn hear(&mut self, now: Instant, segment: &Segment<'_>);
     /// Runs the application and the timers. Returns the segments to send.
     fn work(&mut self, now: Instant) -> Vec<Segment<'static>>;
-    /// When `work` must be called next.
+    /// Returns when `work` must be called next; `None` if no timer runs.
     fn deadline(&mut self, now: Instant) -> Option<Instant>;
-    /// What the application has read.
+    /// Returns the bytes that the application has read.
     fn got(&self) -> &[u8];
-    /// Whether the threshold was ever computed from the window, because that was less than the outstanding data. RFC
-    /// 5681 halves the outstanding data (section 3.1, equation 4: "no more than").
+    /// Returns whether the threshold was ever computed from the window, because the window was smaller than the
+    /// outstanding data. RFC 5681 halves the outstanding data (section 3.1, equation 4: "no more than").
     fn has_halved_window(&self) -> bool {
         false
     }
 }
 
-// --- ours --------------------------------------------------------------------------------------------------------------
+// --- our TCP -----------------------------------------------------------------------------------------------------------
 
 pub(crate) struct Ours {
     who: usize,
@@ -55,7 +56,7 @@ pub(crate) struct Ours {
     data: Vec<u8>,
     written: usize,
     got: Vec<u8>,
-    /// The last event of the oldest segment was a time-out.
+    /// Whether the retransmission timer expired since data was last acknowledged.
     again: bool,
     has_halved_window: bool,
 }

@@ -1,5 +1,5 @@
-//! Compares our TCP with smoltcp 0.14.0 in virtual time: the conversations must be equal, segment by segment and to the
-//! microsecond, where the rules are the same.
+//! Compares our TCP with smoltcp 0.14.0 in virtual time. Where the rules are the same, the conversations must be equal,
+//! segment by segment and to the microsecond.
 //!
 //! **Made equal**: segments of 1024 bytes, so that smoltcp's initial window of 2048 bytes is two of them. Reno (RFC
 //! 5681, section 3.2) without RFC 6582, as in smoltcp. Time-outs from 1 s to 60 s, which are smoltcp's constants; they
@@ -13,7 +13,7 @@
 //!
 //! | smoltcp 0.14.0 | what follows |
 //! |---|---|
-//! | halves all outstanding data (`tcp/congestion/reno.rs`, `on_loss`, `on_rto`) | ours halves the smaller of that and the window: they differ from the first loss at which more than the window is outstanding |
+//! | halves all outstanding data (`tcp/congestion/reno.rs`, `on_loss`, `on_rto`) | ours halves the smaller of that and the window: the stacks differ from the first loss at which more than the window is outstanding |
 //! | an acknowledgment that fills a gap announces the window before the application has read (`tcp.rs`, `process`) | a smaller window for an instant; receivers are compared only where no gap is filled |
 //! | after such a window of zero it probes at once | its sender is compared with our receiver only |
 //! | a lost SYN lowers the threshold; duplicates are counted across a time-out; no restart after idling; no limit of retransmissions; a first time-out of 3 s after a lost SYN is not kept (RFC 6298, 5.7) | these cases do not occur |
@@ -50,7 +50,7 @@ fn run(stacks: [Stack; 2], faults: &Faults) -> Talk {
     talk(ends, &data, faults.clone())
 }
 
-/// The first line in which two conversations differ.
+/// Returns the index of the first line in which two conversations differ; `None` if they are equal.
 fn first_difference(a: &Talk, b: &Talk) -> Option<usize> {
     let at = a.lines.iter().zip(&b.lines).position(|(a, b)| a != b);
     at.or((a.lines.len() != b.lines.len()).then(|| a.lines.len().min(b.lines.len())))
@@ -64,7 +64,8 @@ fn assert_same(name: &str, ours: &Talk, theirs: &Talk) {
     }
 }
 
-/// Faults, and the number of data segments that they cause to be sent again.
+/// Returns cases: a name, faults, and the number of data segments that are sent again because of the faults. Zero means
+/// that this number is not checked.
 fn cases() -> Vec<(&'static str, Faults, usize)> {
     let lost = |data: &[usize]| Faults { data: data.to_vec(), ..Faults::default() };
     let outage = |from, to| Faults { outage: Some((from, to)), ..Faults::default() };
@@ -96,7 +97,8 @@ fn senders_say_the_same() {
     }
 }
 
-/// Without filled gaps. Also compares pairs of one stack, which have only the wire in common.
+/// Receivers of both stacks behave the same while no gap is filled. Two ends of smoltcp also send the same as two of
+/// ours.
 #[test]
 fn receivers_say_the_same() {
     let without_gaps = cases().into_iter().filter(|(_, faults, _)| faults.data.is_empty());
@@ -108,8 +110,8 @@ fn receivers_say_the_same() {
     }
 }
 
-/// Random losses from 0.5 % to 5 %, with and without a queue that overflows. The conversations are equal to the end, or
-/// until ours halves the window and smoltcp all outstanding data.
+/// With random losses from 0.5 % to 5 %, with and without a queue that overflows, two conversations are equal to the
+/// end. Exception: they may differ after ours halved the window and smoltcp all outstanding data.
 #[test]
 fn by_chance_they_differ_for_one_reason_only() {
     let (mut equal, mut halved) = (0, 0);

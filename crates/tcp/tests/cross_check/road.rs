@@ -6,18 +6,18 @@ use std::fmt::Write as _;
 use tcp::{Flags, Segment, Seq};
 use wire::{Duration, Instant, Rng};
 
-/// The faults of a wire of 2 Mb/s and 20 ms.
+/// The faults of a wire with 2 Mb/s and a delay of 20 ms.
 #[derive(Clone, Default)]
 pub(crate) struct Faults {
-    /// The number of segments that may wait at each end; `None`: no limit.
+    /// The number of segments that may wait at each end, without the one on the wire; `None`: no limit.
     pub(crate) queue: Option<usize>,
-    /// These data segments are lost, counted from 1 in the order of sending.
+    /// The data segments that are lost, counted from 1 in the order of sending.
     pub(crate) data: Vec<usize>,
-    /// These acknowledgments are lost, counted in the same way.
+    /// The segments without data that are lost, counted from 1 in the order of sending.
     pub(crate) acks: Vec<usize>,
-    /// Segments whose transmission ends in this time are lost, in both directions; in milliseconds.
+    /// An interval in milliseconds: segments of both directions are lost if their transmission ends in it.
     pub(crate) outage: Option<(u64, u64)>,
-    /// The probability of a loss in thousandths, in both directions, and the generator.
+    /// The probability of a loss in thousandths, in both directions, and the random generator.
     pub(crate) random_loss: Option<(u64, Rng)>,
 }
 
@@ -35,7 +35,7 @@ const DELAY: Duration = Duration::from_millis(20);
 const HEADERS: u64 = 40;
 
 impl Transmitter {
-    /// When a segment arrives; `None` if it is lost.
+    /// Returns when a segment arrives; `None` if it is lost.
     fn carry(&mut self, now: Instant, segment: &Segment, faults: &mut Faults) -> Option<Instant> {
         let has_data = !segment.payload.is_empty();
         let number = if has_data { &mut self.carried } else { &mut self.bare };
@@ -54,7 +54,7 @@ impl Transmitter {
         let cut = faults
             .outage
             .is_some_and(|(from, to)| (Instant::from_millis(from)..Instant::from_millis(to)).contains(&out));
-        // Random losses spare the handshake: lost SYNs are a known difference.
+        // Random losses spare SYNs and the first 100 ms, because lost SYNs are a known difference.
         let spared = segment.has(Flags::SYN) || now < Instant::from_millis(100);
         let is_lost = chosen || cut || (unlucky && !spared);
         (!is_lost).then_some(out + DELAY)
@@ -64,9 +64,10 @@ impl Transmitter {
 /// The log of a conversation, and its counters.
 pub(crate) struct Talk {
     pub(crate) lines: Vec<String>,
-    /// The number of data segments that were sent again.
+    /// The number of data segments of the first end that were sent again.
     pub(crate) again: usize,
-    /// The number of lines when the window was first halved; see [`End::has_halved_window`].
+    /// The number of lines in the log when the threshold was first computed from the window; see
+    /// [`End::has_halved_window`].
     pub(crate) halved_window: Option<usize>,
 }
 

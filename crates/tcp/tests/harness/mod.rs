@@ -10,12 +10,13 @@ pub(crate) const B: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 1, 0, 7),
 /// One direction of a link.
 #[derive(Clone)]
 pub(crate) struct Link {
-    /// Bits per second; 0 is unlimited.
+    /// The rate in bits per second; 0 is unlimited.
     pub(crate) rate: u64,
     pub(crate) delay: Duration,
     /// The number of packets that may wait, including the one on the wire.
     pub(crate) queue: usize,
-    /// The probabilities of the faults, in percent.
+    /// The probability of a loss, in percent. `reorder`, `double` and `corrupt` are the probabilities of other faults,
+    /// in percent.
     pub(crate) loss: u64,
     pub(crate) reorder: u64,
     pub(crate) double: u64,
@@ -53,7 +54,7 @@ impl Link {
         }
     }
 
-    /// The arrival times of the copies of a packet of `bytes` bytes.
+    /// Returns the arrival times of the copies of a packet of `bytes` bytes; none if the packet is lost.
     fn carry(&mut self, now: Instant, bytes: usize) -> Vec<Instant> {
         if self.happens(self.loss) {
             return Vec::new();
@@ -85,7 +86,7 @@ pub(crate) struct End {
     pub(crate) got: Vec<u8>,
     pub(crate) profile: Profile,
     pub(crate) iss: Seq,
-    /// The largest number of bytes read at once.
+    /// The largest number of bytes that the application reads at once.
     pub(crate) appetite: usize,
 }
 
@@ -111,13 +112,13 @@ pub(crate) struct Network {
     pub(crate) ends: [End; 2],
     pub(crate) links: [Link; 2],
     pub(crate) sent: u64,
-    /// The fingerprint (FNV-1a) of all that was sent, and when.
+    /// The fingerprint (FNV-1a) of all segments that were sent, with their times.
     pub(crate) number: u64,
     wire: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
 }
 
 impl Network {
-    /// Two ends, of which the first connects to the second.
+    /// Returns a network of two ends, of which the first connects to the second.
     pub(crate) fn new(mut ends: [End; 2], links: [Link; 2]) -> Self {
         let [a, _] = &mut ends;
         a.tcp = Some(Connection::connect(A, B, a.iss, &a.profile));
@@ -162,7 +163,7 @@ impl Network {
 
     /// Executes the next event. Returns false if there is none.
     pub(crate) fn step(&mut self) -> bool {
-        // An application that left something unread reads again later.
+        // An application that left bytes unread reads again 10 ms later.
         let again = self.now + Duration::from_millis(10);
         let deadline = |end: &End| {
             let tcp = end.tcp.as_ref()?;

@@ -1,9 +1,9 @@
-//! Round trips, probes and time-outs.
+//! The timers of per-segment recovery: round trips, probes and time-outs.
 
 use super::*;
 use crate::Fin;
 
-/// RFC 8985, section 6.2, step 1: `RACK.min_RTT` is the minimum of all round trips, including the handshake. Otherwise
+/// `RACK.min_RTT` is the minimum of all round trips, including the handshake (RFC 8985, section 6.2, step 1). Otherwise
 /// the acknowledgment of a short probe would count as one of the original.
 #[test]
 fn the_round_trip_of_the_handshake_counts() {
@@ -16,8 +16,8 @@ fn the_round_trip_of_the_handshake_counts() {
     assert_eq!(talk.hears(probe + 55, 8, &[(9, 10)]), [8]);
 }
 
-/// Linux probes the tail only in the states Open and CWR (`tcp_schedule_loss_probe`): after a time-out that was found
-/// to be spurious, but not while the state is Loss.
+/// Linux probes the tail only in the states Open and CWR (`tcp_schedule_loss_probe`). So it does after a time-out that
+/// was found to be spurious, but not while the state is Loss.
 #[test]
 fn a_probe_comes_after_a_spurious_time_out_and_not_after_a_loss() {
     let timed_out = || {
@@ -27,17 +27,17 @@ fn a_probe_comes_after_a_spurious_time_out_and_not_after_a_loss() {
         assert_eq!(talk.waits(Timer::Retransmit(when)), [0]);
         (talk, when.0 / 1_000_000)
     };
-    // Only what was sent again arrived.
+    // If only the segment that was sent again has arrived, the state stays Loss.
     let (mut talk, when) = timed_out();
     talk.hears(when + 50, 1, &[]);
     assert!(matches!((talk.standing(), talk.0.timer), (Standing::Loss, Timer::Retransmit(_))));
-    // What was sent once had arrived too, and the echo is of the first copy.
+    // If an echo shows that the first copies had arrived, the time-out was spurious, and a probe is scheduled.
     let (mut talk, when) = timed_out();
     assert_eq!(talk.hears_echo(when + 50, 2, 100), [] as [u32; 0]);
     assert!(matches!((talk.standing(), talk.0.timer), (Standing::Open, Timer::Tail(_))));
 }
 
-/// The same for a round trip that timestamps give (Linux: `tcp_ack_update_rtt`); it is at least a tick.
+/// A round trip that timestamps give counts for `RACK.min_RTT` (Linux: `tcp_ack_update_rtt`). It is at least one tick.
 #[test]
 fn the_round_trip_of_a_timestamp_counts() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, frto: false, ..Mechanisms::ALL }, 10_000);
@@ -49,7 +49,7 @@ fn the_round_trip_of_a_timestamp_counts() {
     assert_eq!(talk.rack().min_rtt, Some(Duration::from_millis(1)));
 }
 
-/// A FIN takes a number, but no room: a whole segment with a FIN is sent again in one piece.
+/// A FIN takes a sequence number, but no byte. So a full segment with a FIN is sent again in one piece.
 #[test]
 fn a_fin_does_not_cut_the_last_segment() {
     let ended = |does| {
@@ -67,7 +67,7 @@ fn a_fin_does_not_cut_the_last_segment() {
     assert_eq!(ended(Mechanisms { tlp: false, ..Mechanisms::ALL }), (10_000, 1000, true, 1), "a time-out");
 }
 
-/// If the path carries less, a segment with a FIN that is too long is split, and a FIN alone is not resent.
+/// If the path carries 500 bytes, a segment of 500 bytes with a FIN is not too long, because a FIN takes no byte.
 #[test]
 fn a_fin_is_not_too_long_for_a_path() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -76,7 +76,7 @@ fn a_fin_is_not_too_long_for_a_path() {
     assert_eq!(talk.hears(150, 10, &[]), [10]);
     talk.0.path_mss(500);
     assert_eq!((talk.sends(160), talk.0.retransmissions), (vec![], 0));
-    // But a FIN alone is lost with everything else if nothing is known of what was sent.
+    // With a limit of zero, every segment is declared lost, even a FIN alone.
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
     talk.hears(150, 10, &[]);
     talk.0.fin = Fin::Queued;
@@ -85,7 +85,8 @@ fn a_fin_is_not_too_long_for_a_path() {
     assert_eq!(talk.0.repair.as_ref().unwrap().segments.lost(), 1);
 }
 
-/// RFC 8985, section 7.3: the probe is new data if the window has room for it, however short (Linux: `TCP_NAGLE_OFF`).
+/// The probe is new data if the window has room for it, however short it is (RFC 8985, section 7.3; Linux:
+/// `TCP_NAGLE_OFF`).
 #[test]
 fn a_probe_does_not_wait_for_a_whole_segment() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -99,8 +100,8 @@ fn a_probe_does_not_wait_for_a_whole_segment() {
     assert_eq!((chunk.seq.0, chunk.bytes.len()), (10_100, 100));
 }
 
-/// Linux: `tcp_rack_reo_timeout`: a loss found by time begins a recovery. In a recovery it does not open the window,
-/// because nothing arrived.
+/// A loss that is found by time begins a recovery (Linux: `tcp_rack_reo_timeout`). During a recovery, such a loss does
+/// not open the window, because nothing arrived.
 #[test]
 fn time_alone_lets_nothing_out_in_a_recovery() {
     let mut talk = Talk::ten(Mechanisms::ALL, 40_000);
@@ -118,7 +119,8 @@ fn time_alone_lets_nothing_out_in_a_recovery() {
     assert!(talk.0.repair.as_ref().unwrap().segments.lost() > 1, "the second and the third are lost too");
 }
 
-/// RFC 2018, section 8: after a peer discards what it had, everything sent counts as lost, however recent.
+/// After a peer discards data that it had reported, all unacknowledged data counts as lost, however recent (RFC 2018,
+/// section 8).
 #[test]
 fn after_reneging_all_is_lost() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, frto: false, ..Mechanisms::ALL }, 11_000);
@@ -130,8 +132,8 @@ fn after_reneging_all_is_lost() {
     assert_eq!((segments.sacked(), segments.lost(), segments.len()), (0, 10, 10));
 }
 
-/// RFC 8985, section 7.3: at most one probe is in flight. Then the time-out runs, counted from when the first segment
-/// was sent (Linux: `tcp_rearm_rto`).
+/// At most one probe is in flight (RFC 8985, section 7.3). After it, the retransmission timer runs, counted from when
+/// the first segment was sent (Linux: `tcp_rearm_rto`).
 #[test]
 fn a_second_probe_waits_for_the_answer_to_the_first() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -144,7 +146,7 @@ fn a_second_probe_waits_for_the_answer_to_the_first() {
     assert_eq!(talk.0.timer, Timer::Retransmit(overdue), "it left longer than a time-out ago");
 }
 
-/// RFC 5682, section 3.1, step 2b: if no new data can be sent, F-RTO ends, and what is lost is sent again.
+/// If no new data can be sent, F-RTO ends, and lost segments are sent again (RFC 5682, section 3.1, step 2b).
 #[test]
 fn without_new_data_a_time_out_is_repaired() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, ..Mechanisms::ALL }, 40_000);
@@ -153,7 +155,7 @@ fn without_new_data_a_time_out_is_repaired() {
     assert_eq!(talk.hears(360, 1, &[]), [1, 2]);
 }
 
-/// Linux: `tcp_rearm_rto`: when a wait for reordering ends, the time-out counts from when the first segment was sent.
+/// When a wait for reordering ends, the time-out counts from when the first segment was sent (Linux: `tcp_rearm_rto`).
 #[test]
 fn a_time_out_counts_from_the_first_segment_after_another_timer() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -174,7 +176,8 @@ fn a_time_out_counts_from_the_first_segment_after_another_timer() {
     assert_eq!(talk.0.timer, Timer::Retransmit(at(9000) + Duration::from_micros(1)), "it is overdue");
 }
 
-/// RFC 8985, section 6.2, step 5: losses are searched for when the wait ends, also if nothing arrived in the meantime.
+/// When the wait for reordering ends, losses are searched for, even if nothing has arrived (RFC 8985, section 6.2, step
+/// 5).
 #[test]
 fn time_alone_finds_losses() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -186,8 +189,8 @@ fn time_alone_finds_losses() {
     assert_eq!((repair.standing, repair.segments.lost(), repair.prr.delivered), (Standing::Recovery, 1, 1));
 }
 
-/// RFC 2883, section 4: a duplicate above the acknowledgment is within the second block. It counts towards the undo,
-/// and is a sign of reordering if more has arrived above it.
+/// A block that reports a duplicate above the acknowledgment is within the second block (RFC 2883, section 4). The
+/// duplicate counts for the undo. It is a sign of reordering if more data has arrived above it.
 #[test]
 fn a_duplicate_above_the_acknowledgment() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -201,7 +204,7 @@ fn a_duplicate_above_the_acknowledgment() {
     talk.hears(200, 0, &[(2, 3), (2, 7)]);
     let repair = talk.0.repair.as_ref().unwrap();
     assert_eq!((repair.duplicates, repair.undo.resent, repair.rack.reordered), (1, copies - 1, true));
-    // The data was sent once, so the network made the copy.
+    // Segment 4 was sent only once, so the network made the copy.
     let resent = repair.undo.resent;
     talk.hears(201, 0, &[(4, 5), (2, 7)]);
     let repair = talk.0.repair.as_ref().unwrap();

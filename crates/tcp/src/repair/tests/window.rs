@@ -1,9 +1,9 @@
-//! The congestion window: its use, reduction and undo.
+//! The congestion window in per-segment recovery: its use, reduction and undo.
 
 use super::*;
 
-/// The loss of a retransmission is a further loss. The window grows by no more than what arrives (RFC 6937, section
-/// 3: PRR-CRB).
+/// The loss of a retransmission is a further loss. After such a loss, the window grows by no more than what arrives
+/// (RFC 6937, section 3: PRR-CRB).
 #[test]
 fn a_lost_copy_is_a_further_loss() {
     let mut segments = crate::Segments::default();
@@ -14,18 +14,19 @@ fn a_lost_copy_is_a_further_loss() {
     segments.edit(0, |sent| sent.resent = true);
     segments.lose(0);
     assert_eq!((segments.lost(), segments.losses()), (1, 2));
-    // Seven of ten are lost; of the first three copies the second is lost again. Two arrived, so two are sent.
+    // Seven of ten segments are lost, and the second of the first three copies is lost too. Two copies arrived, so two
+    // segments are sent.
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
     assert_eq!(talk.hears(150, 0, &[(7, 10)]), [0, 1, 2]);
     assert_eq!(talk.hears(200, 1, &[(2, 3), (7, 10)]), [1, 3]);
-    // Counter-check: all three arrived, and one more is sent than arrived.
+    // Counter-check: all three copies arrived, so four segments are sent.
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
     talk.hears(150, 0, &[(7, 10)]);
     assert_eq!(talk.hears(200, 3, &[(7, 10)]), [3, 4, 5, 6]);
 }
 
-/// RFC 2861, section 3.2 (Linux: `tcp_cwnd_application_limited`): if the window was not used up for a time-out, half of
-/// the unused part is taken away. It does not grow in the meantime, whatever is acknowledged.
+/// If the window was not used up within a time-out, half of the unused part is taken away (RFC 2861, section 3.2;
+/// Linux: `tcp_cwnd_application_limited`). The window does not grow in the meantime, whatever is acknowledged.
 #[test]
 fn a_window_that_is_not_used_shrinks_and_does_not_grow() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -42,7 +43,7 @@ fn a_window_that_is_not_used_shrinks_and_does_not_grow() {
         talk.hears(now, round, &[]);
         windows.push(talk.cwnd());
     }
-    // The time-out is 250 ms: at 400 ms, 700 ms and so on.
+    // The time-out is 250 ms, so the window shrinks at 400 ms, 700 ms, 1000 ms and 1300 ms.
     assert_eq!(windows, [20, 20, 15, 15, 15, 12, 12, 12, 11, 11, 11, 10, 10, 10]);
     assert_eq!(talk.0.congestion.ssthresh, 15_000, "three quarters of what there was");
     // Within a time-out, one burst of fifteen segments counts as the use of the window.
@@ -64,7 +65,8 @@ fn a_window_that_is_not_used_shrinks_and_does_not_grow() {
     talk.sends(450);
     assert_eq!(talk.cwnd(), 20);
     talk.0.capacity = 100_000;
-    // The window does not shrink after a gap, without `idle_restart`, or if the peer's window stops the sender.
+    // The window does not shrink while data is missing, without `idle_restart`, or if the peer's window stops the
+    // sender.
     let cwnd = |change: &dyn Fn(&mut Talk)| {
         let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
         talk.hears(150, 10, &[]);
@@ -80,7 +82,8 @@ fn a_window_that_is_not_used_shrinks_and_does_not_grow() {
     assert_eq!(cwnd(&|talk| talk.0.window = 10), 20);
 }
 
-/// After an idle time the window is smaller; what was unused until then has been counted (RFC 2861).
+/// An idle time halves the window once for each time-out. The window is not reduced a second time because it was not
+/// used (RFC 2861).
 #[test]
 fn an_idle_sender_begins_with_less() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -95,7 +98,7 @@ fn an_idle_sender_begins_with_less() {
     assert_eq!(talk.0.congestion.cubic.epoch, Some((now, 64_000)), "RFC 9438, section 5.8");
 }
 
-/// RFC 9438, section 4.8.
+/// A time-out ends the cubic curve, and forgets `W_max` (RFC 9438, section 4.8).
 #[test]
 fn a_time_out_begins_a_new_curve() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, ..Mechanisms::ALL }, 10_000);
@@ -105,7 +108,8 @@ fn a_time_out_begins_a_new_curve() {
     assert_eq!((talk.0.congestion.cubic.most, talk.0.congestion.cubic.epoch), (0, None));
 }
 
-/// RFC 8985, section 7.4.2: the window is set to the threshold at once, and a later duplicate undoes nothing.
+/// After a loss that the probe repaired, the window is set to the threshold at once (RFC 8985, section 7.4.2). A later
+/// duplicate undoes nothing.
 #[test]
 fn a_loss_that_the_probe_repaired_is_no_recovery() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -120,7 +124,7 @@ fn a_loss_that_the_probe_repaired_is_no_recovery() {
     assert_eq!((talk.cwnd(), talk.0.congestion.ssthresh), (9, 9000));
 }
 
-/// The end of a spurious recovery restores window and threshold; neither becomes smaller than it is now.
+/// The undo of a spurious time-out restores the window and the threshold. Neither becomes smaller than it is now.
 #[test]
 fn what_is_taken_back_is_the_window_and_the_threshold() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, frto: false, ..Mechanisms::ALL }, 10_000);
@@ -136,8 +140,8 @@ fn what_is_taken_back_is_the_window_and_the_threshold() {
     assert_eq!((more.cwnd, more.ssthresh), (10_000, 8000));
 }
 
-/// A block shows that a time-out was spurious, before anything is acknowledged. The peer has answered, so the next
-/// time-out is a first one again (Linux: `tcp_undo_cwnd_reduction` by `tcp_try_undo_loss` resets `icsk_retransmits`).
+/// A block can show that a time-out was spurious before anything is acknowledged. The peer has answered, so the next
+/// time-out is a first one again. In Linux, `tcp_try_undo_loss` resets `icsk_retransmits`.
 #[test]
 fn a_time_out_that_is_taken_back_does_not_count_as_unanswered() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, ..Mechanisms::ALL }, 10_000);
@@ -148,7 +152,7 @@ fn a_time_out_that_is_taken_back_does_not_count_as_unanswered() {
     assert_eq!(talk.0.unanswered, 0);
 }
 
-/// RFC 5681, section 3.1: one loss lowers the threshold once, however often the timer expires.
+/// One loss lowers the threshold once, however often the timer expires (RFC 5681, section 3.1).
 #[test]
 fn a_second_time_out_of_the_same_segment_does_not_lower_the_threshold() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, ..Mechanisms::ALL }, 10_000);
@@ -164,8 +168,8 @@ fn a_second_time_out_of_the_same_segment_does_not_lower_the_threshold() {
     assert_eq!(talk.0.congestion.ssthresh, 2000);
 }
 
-/// Linux: `tcp_try_undo_partial`, `tcp_undo_cwnd_reduction`: after an undo, losses are searched for anew, and
-/// segments that are too late are declared lost again.
+/// After an undo, losses are searched for anew, and segments that are too late are declared lost again (Linux:
+/// `tcp_try_undo_partial`, `tcp_undo_cwnd_reduction`).
 #[test]
 fn losses_are_looked_for_anew_after_a_reduction_was_taken_back() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
