@@ -20,7 +20,7 @@ use super::extension::{self, Extension, signed};
 use super::{Code, address};
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// The type of the message.
+/// The message type of a Registration Reply.
 pub(super) const TYPE: u8 = 3;
 
 /// A Registration Reply (RFC 5944, section 3.4).
@@ -32,9 +32,10 @@ pub struct Reply {
     pub lifetime: u16,
     /// The home address of the mobile node.
     pub home: Ipv4Addr,
-    /// The address of its home agent.
+    /// The address of the mobile node's home agent.
     pub home_agent: Ipv4Addr,
-    /// As in the request. With [`Code::IdentificationMismatch`], the high half is the home agent's clock.
+    /// The Identification of the request. With [`Code::IdentificationMismatch`], the high half is the home agent's
+    /// clock in seconds (RFC 5944, section 5.7.1).
     pub identification: u64,
     /// The extensions in the order of the message.
     pub extensions: Vec<Extension>,

@@ -22,7 +22,7 @@ use super::extension::{self, Extension, signed};
 use super::{address, reply::Reply};
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// The type of the message.
+/// The message type of a Registration Request.
 pub(super) const TYPE: u8 = 1;
 
 /// The flags of a Registration Request: what a mobile node requests besides the binding (RFC 5944, section 3.3).
@@ -40,30 +40,30 @@ impl RequestFlags {
     pub const GRE: Self = Self(0x08);
     /// T: reverse tunneling (RFC 3024).
     pub const REVERSE: Self = Self(0x02);
-    /// x: reserved. Bit r, before T, is also reserved, but is ignored when received.
+    /// x: reserved; agents deny a request with this flag. Bit r before T is also reserved, but is ignored.
     pub const RESERVED: Self = Self(0x01);
 
-    /// Whether any of `other` is set.
+    /// Returns whether any flag of `other` is set.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 }
 
-/// A request to bind a home address to a care-of address for a limited time.
+/// A Registration Request: asks to bind a home address to a care-of address for a limited time (RFC 5944, section 3.3).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// The options that are requested.
+    /// The options that the mobile node requests.
     pub flags: RequestFlags,
-    /// In seconds; 0 ends the binding, [`super::INFINITE`] means without end.
+    /// The requested lifetime in seconds; 0 ends the binding, [`super::INFINITE`] means without end.
     pub lifetime: u16,
     /// The home address of the mobile node.
     pub home: Ipv4Addr,
-    /// The address of its home agent.
+    /// The address of the mobile node's home agent.
     pub home_agent: Ipv4Addr,
     /// The care-of address: the exit of the tunnel.
     pub care_of: Ipv4Addr,
-    /// For protection against replay: an NTP timestamp of 32.32 bits, strictly increasing. A reply repeats its low
-    /// half.
+    /// The Identification, for protection against replay: an NTP timestamp of 32.32 bits, strictly increasing. The
+    /// reply repeats the low half (RFC 5944, section 5.7).
     pub identification: u64,
     /// The extensions in the order of the message.
     pub extensions: Vec<Extension>,
