@@ -91,9 +91,8 @@ impl MobileNode {
         }
     }
 
-    /// Returns whether data may move to this address: no peer has to answer its addition, and at least one open
-    /// association has the address. Without open associations, only the
-    /// outstanding answers count.
+    /// Returns whether data may move to this address: all peers have answered the request to add it, and at least one
+    /// association has it, or no association is open.
     pub(super) fn may_be_used(&self, address: Ipv4Addr) -> bool {
         let open = self.transport.open();
         !self.waits_for(Change::Add(address))
