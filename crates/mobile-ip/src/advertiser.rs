@@ -29,7 +29,8 @@ pub(crate) struct Advertiser {
     /// The whole second since [`Instant::ZERO`] in which the answers in `answered` were counted.
     second: u64,
     answered: u16,
-    /// When the advertisement that answers several solicitations together is due.
+    /// When the advertisement that answers several solicitations together is due; `None` if there is no such
+    /// advertisement.
     together: Option<Instant>,
 }
 
@@ -100,8 +101,8 @@ impl Advertiser {
 
     /// Answers a packet if it is a solicitation. An error is the reason to drop the packet.
     ///
-    /// If the source address can be a host's, the answer goes only to this host, at the link address of the
-    /// solicitation (RFC 5944, section 2.1). ARP is not used: the host's IP address may belong to another network.
+    /// If the source address can be a host's, the answer is sent only to the sender, at the link address of the
+    /// solicitation (RFC 5944, section 2.1). ARP is not used: the sender's address may belong to another network.
     pub(crate) fn solicited(
         &mut self,
         now: Instant,

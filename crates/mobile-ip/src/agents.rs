@@ -5,8 +5,8 @@ use node::Expiry;
 use std::collections::BTreeMap;
 use wire::{Duration, Instant, Ipv4Addr, Mac, Prefix};
 
-/// The maximum number of agents in the list (not from an RFC). Beyond it, the agent whose lifetime ends first is
-/// removed, except the newest one and the one in use.
+/// The maximum number of agents in the list (not from an RFC). When a further agent is heard, the agent whose lifetime
+/// ends first is removed, but neither the new agent nor the agent in use.
 const CAPACITY: usize = 16;
 /// The sequence number after 0xffff. So a number below this value that follows a higher one shows that the agent
 /// restarted (RFC 5944, section 2.3.2).
@@ -16,9 +16,9 @@ const ROLLOVER: u16 = 256;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Agent {
     pub(crate) mac: Mac,
-    /// When its last advertisement arrived.
+    /// When the last advertisement of the agent arrived.
     pub(crate) heard: Instant,
-    /// The lifetime of its last advertisement.
+    /// The lifetime of the last advertisement of the agent.
     lifetime: Duration,
     sequence: u16,
     /// The longest registration that the agent accepts, in seconds; 0: it accepts none. [`Agents::hear`] may keep an

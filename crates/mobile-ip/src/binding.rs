@@ -14,7 +14,7 @@ pub(crate) struct BindingRecord {
 /// A mobility binding: where the packets of a mobile node are tunneled to, and until when.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Binding {
-    /// The exit of the tunnel.
+    /// The care-of address, where the tunnel ends.
     pub(crate) care_of: Ipv4Addr,
     /// The granted lifetime in seconds.
     pub(crate) granted: u16,

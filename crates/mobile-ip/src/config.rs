@@ -15,7 +15,7 @@ const SHORTEST_KEY: usize = 16;
 /// The greatest reserved security parameter index: 0 to 255 are reserved (RFC 5944, section 1.6).
 const RESERVED_SPIS: u32 = 255;
 
-/// The configuration of a home agent.
+/// The configuration of a home agent: its network, its mobile nodes and its limits.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HomeAgentConfig {
@@ -23,7 +23,7 @@ pub struct HomeAgentConfig {
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::interface_address")]
     pub address: InterfaceAddress,
-    /// The interface to the home network.
+    /// The name of the interface to the home network.
     pub interface: String,
     /// The mobile nodes that the home agent serves, with their security associations. A mobile node that is listed
     /// twice has two associations.
@@ -50,7 +50,7 @@ pub struct HomeAgentConfig {
     #[serde(default = "announcements", deserialize_with = "spans")]
     #[schemars(schema_with = "node::config::schema::spans")]
     pub announcements: Vec<Duration>,
-    /// The agent advertisements.
+    /// The parameters of the agent advertisements.
     #[serde(default)]
     pub advertise: Advertise,
     /// All addresses of the host on which the home agent runs, with their links. The caller sets them. None of them,
@@ -59,7 +59,7 @@ pub struct HomeAgentConfig {
     pub host: Vec<InterfaceAddress>,
 }
 
-/// The configuration of a foreign agent.
+/// The configuration of a foreign agent: its network, its associations and its limits.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ForeignAgentConfig {
@@ -67,7 +67,7 @@ pub struct ForeignAgentConfig {
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::interface_address")]
     pub address: InterfaceAddress,
-    /// The interface to the visited network.
+    /// The name of the interface to the visited network.
     pub interface: String,
     /// The names of the interfaces to visited networks of all foreign agents on the same host. The caller sets them.
     #[serde(skip)]
@@ -108,12 +108,12 @@ pub struct ForeignAgentConfig {
     #[serde(default = "pending_timeout", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub pending_timeout: Duration,
-    /// The agent advertisements.
+    /// The parameters of the agent advertisements.
     #[serde(default)]
     pub advertise: Advertise,
 }
 
-/// The agent advertisements of an agent.
+/// The parameters of the advertisements of a home agent or foreign agent (RFC 5944, section 2.3).
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Advertise {
@@ -148,7 +148,7 @@ impl Default for Advertise {
     }
 }
 
-/// The configuration of a mobile node.
+/// The configuration of a mobile node: its home network, its associations and its movement detection.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MobileNodeConfig {

@@ -96,7 +96,7 @@ pub struct ForeignAgent {
     classes: BTreeMap<Ipv4Addr, Class>,
     advertiser: Advertiser,
     denials: Limiter<Mac>,
-    /// Replies that were sent to mobile nodes: those of home agents, and denials by this agent.
+    /// The number of replies that were sent to mobile nodes, by code: relayed replies, and denials by this agent.
     codes: ReplyCounts,
     refused: Refusals,
     clock: Clock,

@@ -1,5 +1,5 @@
-//! The home agent: keeps the bindings of its mobile nodes, answers ARP for those that are away, and tunnels their
-//! packets.
+//! The home agent: keeps the bindings of its mobile nodes. For mobile nodes that are away, it answers ARP requests and
+//! tunnels the packets.
 //!
 //! A request is checked in this order (RFC 5944, section 3.8.2): it must be authentic, it must be new, and it must
 //! request nothing that is not supported. Then its record is stored. Only when the record is durable, the path is
@@ -60,15 +60,15 @@ pub mod refusal {
 /// How a request that is not accepted is answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Denial {
-    /// Without a reply: the packet is dropped for this reason.
+    /// The request gets no reply, and its packet is dropped for this reason.
     Silent(Reason),
-    /// With a reply of this code.
+    /// The request gets a reply with this code.
     Code(Code),
-    /// A repetition of the last accepted request: with the same reply and this lifetime, in seconds.
+    /// The request repeats the last accepted one. It gets the same reply with this lifetime, in seconds.
     Again(u16),
 }
 
-/// The path of a reply.
+/// Where a reply is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Path {
     to: SocketAddrV4,
@@ -80,7 +80,7 @@ struct Path {
 /// The state of one mobile node.
 #[derive(Debug, Default)]
 struct Home {
-    /// The durable record, which forwarding follows.
+    /// The durable record, to which the routes correspond.
     record: Option<BindingRecord>,
     /// The SPI of the registration in `record`; `None` if the record is from before this start.
     spi: Option<u32>,
@@ -121,7 +121,7 @@ pub struct HomeAgent {
     mobile_nodes: Associations,
     foreign_agents: Associations,
     homes: BTreeMap<Ipv4Addr, Home>,
-    /// The stores under way; `None`: the end of a binding, which forwarding follows already.
+    /// The stores under way; `None`: the store is for the end of a binding, whose route is already removed.
     under_way: UnderWay<Option<Accepted>>,
     /// The link address of this host on the home network; `None` while the link is down.
     mac: Option<Mac>,

@@ -57,7 +57,7 @@ struct Pending {
     sent: Instant,
 }
 
-/// A registration that holds.
+/// A registration that has not ended.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     care_of: Ipv4Addr,
@@ -66,7 +66,7 @@ struct Held {
     sent: Instant,
 }
 
-/// The result of a reply.
+/// What a reply means for the registration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ReplyOutcome {
     /// The registration holds for `lifetime` seconds from when the request was `sent`; 0: the registration has ended.
@@ -98,11 +98,11 @@ pub(crate) struct Registrar {
     pending: Option<Pending>,
     /// Whether the last request was denied, and the next one uses no correction from the reply.
     is_denied: bool,
-    /// Requests for this target since a reply was accepted or gave a correction.
+    /// The number of requests for this target since a reply was accepted or gave a correction.
     attempts: u32,
     /// The codes of corrections that were used already: a second denial with the same code is not corrected again.
     followed: Vec<Code>,
-    /// Replies that were authentic, or that need no authentication.
+    /// The number of replies that were authentic or need no authentication, by code.
     codes: ReplyCounts,
     /// The last round trip of a registration; `None` before the first.
     round_trip: Option<Duration>,

@@ -20,7 +20,7 @@ pub(crate) const SMALLEST_MTU: u16 = 548;
 /// The content of an ICMP error about a packet in a tunnel.
 #[derive(Debug)]
 pub(crate) struct Report<'a> {
-    /// The exit of the tunnel.
+    /// The care-of address, where the tunnel ends.
     pub(crate) care_of: Ipv4Addr,
     /// The error for the sender of the inner datagram, if any.
     pub(crate) error: Option<IcmpError>,

@@ -1,4 +1,4 @@
-//! Configurations that are rejected, and attacks that must have no effect.
+//! Tests of configurations that must be rejected, and of attacks that must have no effect.
 
 #[path = "refusals/agents.rs"]
 mod agents;

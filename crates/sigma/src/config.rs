@@ -79,7 +79,8 @@ pub struct RegistrarConfig {
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub key: Key,
-    /// The interval of updates while the address does not change, at least `1s`; default `20min` (ours).
+    /// The interval of updates while the address does not change, at least `1s`; default `20min` (not from an
+    /// RFC).
     #[serde(default = "refresh", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub refresh: Duration,
@@ -121,8 +122,8 @@ pub struct MobileNodeConfig {
     /// The location manager with which the mobile node registers; without this field, the mobile node does not
     /// register.
     pub location_manager: Option<RegistrarConfig>,
-    /// The peers that also move. If such a peer does not answer, or if the mobile node has lost its network, the mobile
-    /// node asks the location manager for the address of the peer.
+    /// The peers that are mobile nodes. If such a peer does not answer, or if the mobile node has lost its network, the
+    /// mobile node asks the location manager for the address of the peer.
     #[serde(default)]
     pub peers: Vec<Peer>,
     /// The SCTP parameters of the mobile node.
@@ -130,7 +131,7 @@ pub struct MobileNodeConfig {
     pub sctp: SctpConfig,
 }
 
-/// A peer that also moves.
+/// A peer that is a mobile node.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Peer {

@@ -1,6 +1,6 @@
 //! The resolver: asks the location manager for the address of a peer that has moved at the same time as this host.
 //! Without it, each of the two hosts could know only a lost address of the other. The SIGMA report uses the location
-//! manager only to open associations (section II.D).
+//! manager only to open associations (TR-OU-TNRL-04-105, section II.D).
 //!
 //! An answer is not authenticated. It only gives an address to which a change of an association is sent, and both ends
 //! authenticate this change. So the question needs no signature. Its message number and port are random.

@@ -504,7 +504,8 @@ impl User {
 /// The reason that a program gets when it closes an association before it opened.
 const GIVEN_UP: &str = "given up";
 
-/// Returns the reason why an association ended, as a text for the program. Other transports use the same texts.
+/// Returns the reason why an association ended, as a text for the program. Most of these texts are used by all
+/// transports.
 const fn in_words(why: Ended, opened: bool) -> &'static str {
     match why {
         Ended::AbortedByPeer(_) if opened => refusal::RESET,

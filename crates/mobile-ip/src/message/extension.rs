@@ -10,11 +10,11 @@ use wire::{Malformed, Reader};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Between {
-    /// The mobile node and its home agent.
+    /// The Mobile-Home Authentication Extension: between the mobile node and its home agent.
     MobileHome = 32,
-    /// The mobile node and the foreign agent.
+    /// The Mobile-Foreign Authentication Extension: between the mobile node and the foreign agent.
     MobileForeign = 33,
-    /// The foreign agent and the home agent.
+    /// The Foreign-Home Authentication Extension: between the foreign agent and the home agent.
     ForeignHome = 34,
 }
 

@@ -68,13 +68,14 @@ pub struct Received {
 }
 
 impl Received {
-    /// Parses a whole IPv4 datagram. It is an error if it is a fragment, not UDP, or malformed.
+    /// Parses a whole IPv4 datagram. It is an error if the datagram is a fragment, is not UDP, or is malformed.
     pub fn parse(packet: &[u8]) -> Result<Self, Malformed> {
         let (ip, payload) = Header::parse(packet)?;
         Self::of(ip, payload)
     }
 
-    /// Parses the payload of a datagram with this header. It is an error if it is a fragment, not UDP, or malformed.
+    /// Parses the payload of a datagram with this header. It is an error if the datagram is a fragment, is not UDP, or
+    /// is malformed.
     pub fn of(ip: Header, payload: &[u8]) -> Result<Self, Malformed> {
         if ip.protocol != ipv4::UDP {
             return Err(Malformed("mip_protocol"));
@@ -120,7 +121,7 @@ fn one_hop(ip: &Header, payload: &[u8], kind: u8) -> Result<(u8, Vec<u8>), Malfo
     Ok((message.code, message.body.to_vec()))
 }
 
-/// Reads an address of 4 bytes.
+/// Reads an IPv4 address.
 fn address(r: &mut Reader<'_>) -> Result<Ipv4Addr, Malformed> {
     r.array::<4>().map(Ipv4Addr::from)
 }

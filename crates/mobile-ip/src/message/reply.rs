@@ -26,7 +26,7 @@ pub(super) const TYPE: u8 = 3;
 /// A Registration Reply (RFC 5944, section 3.4).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reply {
-    /// Accepted, or which agent denied the request and why.
+    /// The result of the request: accepted, or which agent denied it and why.
     pub code: Code,
     /// The granted lifetime in seconds. In a denial it has no meaning, unless the code is [`Code::LifetimeTooLong`].
     pub lifetime: u16,
@@ -42,7 +42,8 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Parses a UDP payload. It is an error if it is short, of another type, or has malformed extensions.
+    /// Parses a UDP payload. It is an error if the message is too short, is of another type, or has malformed
+    /// extensions.
     pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(payload, Malformed("mip_reply_short"));
         if r.u8()? != TYPE {

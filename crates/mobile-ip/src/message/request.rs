@@ -32,7 +32,7 @@ pub struct RequestFlags(pub u8);
 impl RequestFlags {
     /// S: keep the earlier bindings of the mobile node.
     pub const SIMULTANEOUS: Self = Self(0x80);
-    /// B: also tunnel the broadcasts of the home network.
+    /// B: tunnel the broadcasts of the home network to the mobile node.
     pub const BROADCAST: Self = Self(0x40);
     /// M: minimal encapsulation (RFC 2004).
     pub const MINIMAL: Self = Self(0x10);
@@ -40,7 +40,7 @@ impl RequestFlags {
     pub const GRE: Self = Self(0x08);
     /// T: reverse tunneling (RFC 3024).
     pub const REVERSE: Self = Self(0x02);
-    /// x: reserved; agents deny a request with this flag. Bit r before T is also reserved, but is ignored.
+    /// x: reserved; agents deny a request with this flag. The reserved bit r (0x04) is ignored.
     pub const RESERVED: Self = Self(0x01);
 
     /// Returns whether any flag of `other` is set.
@@ -70,7 +70,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// Parses a UDP payload. It is an error if it is short, of another type, or has malformed extensions.
+    /// Parses a UDP payload. It is an error if the message is too short, is of another type, or has malformed
+    /// extensions.
     pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(payload, Malformed("mip_request_short"));
         if r.u8()? != TYPE {

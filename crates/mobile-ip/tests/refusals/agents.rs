@@ -1,4 +1,4 @@
-//! What agents remove from relayed messages, what they grant, and what they remember.
+//! Tests of agents: what they remove from relayed messages, which lifetimes they grant, and what they remember.
 
 use super::*;
 use node::Value;

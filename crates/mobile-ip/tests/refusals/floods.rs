@@ -1,4 +1,4 @@
-//! Floods of requests from made-up link and home addresses, at a foreign agent.
+//! Tests of a foreign agent that receives floods of requests from made-up link and home addresses.
 
 use super::*;
 use node::Value;

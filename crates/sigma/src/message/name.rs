@@ -143,7 +143,7 @@ pub struct ParseNameError;
 impl fmt::Display for ParseNameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "a name must have labels of letters, digits, `-` and `_` with dots between them, for example mobile.example",
+            "a name must have labels of letters, digits, `-` and `_` with dots between, for example mobile.example",
         )
     }
 }

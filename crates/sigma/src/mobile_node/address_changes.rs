@@ -38,7 +38,7 @@ impl MobileNode {
                 self.waiting.insert(id);
                 self.lacks(now, id, changes.iter().any(|it| matches!(it, Change::SetPrimary(_))));
             }
-            // The peer cannot be asked: the association is not open, or does not support the change.
+            // The peer cannot be asked: the association is not open, has no support, or the address is not unicast.
             Err(RequestError::NotOpen | RequestError::Unsupported | RequestError::Address) => {}
         }
     }

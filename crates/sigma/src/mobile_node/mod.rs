@@ -119,7 +119,7 @@ pub struct MobileNode {
     again: u32,
     /// Associations in `lacking` that could not request a change, because another change waited for an answer.
     waiting: BTreeSet<AssociationId>,
-    /// The names of peers that also move, by association.
+    /// The names of the peers that are mobile nodes, by association.
     met: BTreeMap<AssociationId, Name>,
     /// The associations whose peers are being looked for at the location manager.
     sought: BTreeSet<AssociationId>,
@@ -423,8 +423,7 @@ impl MobileNode {
         let here: Vec<Ipv4Addr> = self.ready().filter_map(|at| self.address_of(at)).collect();
         for id in self.transport.open() {
             if let Some(association) = self.transport.open_mut(id) {
-                // `move_to` fails for an association that does not have this address. It keeps the addresses that it
-                // has.
+                // `move_to` fails if the peer does not support address changes. Then the association is not changed.
                 let _ = association.move_to(now, address, &here);
             }
         }

@@ -1,8 +1,8 @@
-//! Peers that also move. If both ends lose their networks before either could notify the other, each end knows only a
-//! lost address of the other end. But both ends register with the location manager. A mobile node that has lost its
-//! network asks the location manager for the address of such a peer. It asks at once, and again when its registration
-//! is confirmed. So of two nodes that move at the same time, the node that registers later finds the other. A mobile
-//! node also asks when a peer does not answer.
+//! Peers that are mobile nodes. If both ends lose their networks before either could notify the other, each end knows
+//! only a lost address of the other end. But both ends register with the location manager. A mobile node that has lost
+//! its network asks the location manager for the address of such a peer. It asks at once, and again when its
+//! registration is confirmed. So of two nodes that move at the same time, the node that registers later finds the
+//! other. A mobile node also asks when a peer does not answer.
 
 use super::MobileNode;
 use crate::mark::SigmaEvent;
@@ -43,7 +43,7 @@ impl MobileNode {
         }
     }
 
-    /// Looks for all peers that also move, after this host has lost its network.
+    /// Looks for all peers that are mobile nodes, after this host has lost its network.
     pub(super) fn seek_all(&mut self, now: Instant, out: &mut Outbox) {
         let open = self.transport.open().into_iter().collect();
         self.seek(now, open, out);
