@@ -265,7 +265,10 @@ impl HomeAgentConfig {
             }
         }
         if self.replay_window <= Duration::from_secs(3) {
-            return Err(ConfigError::new("replay_window", "must be greater than 3s (RFC 5944, section 5.7)"));
+            return Err(ConfigError::new(
+                "replay_window",
+                "must be greater than 3s (RFC 5944, section 5.7.1)",
+            ));
         }
         if self.tunnel_mtu < SMALLEST_MTU {
             let problem = format!(
@@ -322,7 +325,7 @@ impl Advertise {
             return Err(ConfigError::new("advertise", problem));
         }
         if self.lifetime.subsec_nanos() != 0 {
-            return Err(ConfigError::new("advertise", "`lifetime` must be whole seconds"));
+            return Err(ConfigError::new("advertise", "`lifetime` must be whole seconds, for example `3s`"));
         }
         Ok(())
     }
@@ -361,7 +364,7 @@ fn check_peers(key: &'static str, peers: &[Peer]) -> Result<(), ConfigError> {
         } else if let Err((_, problem)) = check_association(peer.spi, &peer.key) {
             format!("{}: {problem}", peer.address)
         } else if !known.insert((peer.address, peer.spi)) {
-            format!("{} has two associations with SPI {}", peer.address, peer.spi)
+            format!("{} has two associations with SPI {}; give each a different SPI", peer.address, peer.spi)
         } else {
             continue;
         };

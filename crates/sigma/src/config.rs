@@ -325,7 +325,10 @@ impl LocationManagerConfig {
         for Identity { name, key } in &self.mobile_nodes {
             check_identity("mobile_nodes", &self.zone, name, key)?;
             if !names.insert(name) {
-                return Err(ConfigError::new("mobile_nodes", format!("{name} is listed twice")));
+                return Err(ConfigError::new(
+                    "mobile_nodes",
+                    format!("{name} is listed twice; give each mobile node a different name"),
+                ));
             }
         }
         if self.ttl.subsec_nanos() != 0 || self.ttl.as_secs() > 86_400 {

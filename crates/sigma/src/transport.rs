@@ -513,7 +513,7 @@ const fn in_words(why: Ended, opened: bool) -> &'static str {
         Ended::TimedOut => refusal::TIMED_OUT,
         Ended::Unreachable => refusal::UNREACHABLE,
         Ended::Violation(what) => what,
-        Ended::Unsupported => "the peer cannot change addresses",
+        Ended::Unsupported => "the peer does not support address changes",
         Ended::Aborted | Ended::Finished => GIVEN_UP,
     }
 }
