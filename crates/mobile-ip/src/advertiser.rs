@@ -7,13 +7,15 @@ use crate::message::{
 use node::{Listen, Outbox, Proto, Rng, Rx};
 use wire::{Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Reason, nanos_of};
 
-/// A solicitation that is not answered: the agent has sent 2 * [`Advertise::answers`] answers in this second.
+/// The reason to drop a solicitation: the agent has sent or scheduled 2 * [`Advertise::answers`] answers in this
+/// second.
 pub(crate) const TOO_MANY_SOLICITATIONS: Reason = Reason("too_many_solicitations");
 
-/// The longest delay of the advertisement that answers several solicitations together (ours). The delay is random.
+/// The longest delay of the advertisement that answers several solicitations together (not from an RFC). The delay is
+/// random.
 const CROWD: Duration = Duration::from_millis(20);
 
-/// Advertises one agent on one link.
+/// Sends the advertisements of one agent on one link.
 #[derive(Debug)]
 pub(crate) struct Advertiser {
     iface: Iface,
@@ -24,15 +26,17 @@ pub(crate) struct Advertiser {
     /// When the next periodic advertisement is due; `None` while the link is down.
     due: Option<Instant>,
     rng: Rng,
-    /// The second in which `answered` was counted.
+    /// The whole second since [`Instant::ZERO`] in which the answers in `answered` were counted.
     second: u64,
     answered: u16,
-    /// When the advertisement that answers several solicitations together is due.
+    /// When the advertisement that answers several solicitations together is due; `None` if there is no such
+    /// advertisement.
     together: Option<Instant>,
 }
 
 impl Advertiser {
-    /// `kind` is F or H. With F the care-of address is the agent's own address.
+    /// Returns an advertiser that does not send yet. `kind` is [`AgentFlags::FOREIGN`] or [`AgentFlags::HOME`]. A
+    /// foreign agent offers its own address as the care-of address.
     pub(crate) fn new(
         iface: Iface,
         own: InterfaceAddress,
@@ -57,7 +61,7 @@ impl Advertiser {
         Self { iface, own, config, next, due: None, rng, second: 0, answered: 0, together: None }
     }
 
-    /// Packets with which a mobile node may look for an agent.
+    /// Returns what an agent must listen to for solicitations: two groups on `iface`, and ICMP type 10 to this host.
     pub(crate) const fn listens(iface: Iface) -> [Listen; 3] {
         [
             Listen::Group(iface, ALL_ROUTERS),
@@ -66,8 +70,8 @@ impl Advertiser {
         ]
     }
 
-    /// Starts to advertise on a link that came up. The first advertisement is at a random time within an interval, so
-    /// that agents that start together do not send together.
+    /// Starts to advertise on a link that came up. The first advertisement is at a random time within one interval:
+    /// several agents that start at the same time then do not send at the same time.
     pub(crate) fn up(&mut self, now: Instant) {
         self.due = Some(now + self.chance_below(self.config.interval));
     }
@@ -81,7 +85,7 @@ impl Advertiser {
         Instant::sooner(self.due, self.together)
     }
 
-    /// Sends the advertisements that are due. `busy` sets B: the agent takes no more visitors.
+    /// Sends the advertisements that are due. `busy` sets flag B: the agent takes no more visitors.
     pub(crate) fn timeout(&mut self, now: Instant, busy: bool, out: &mut Outbox) {
         if self.together.is_some_and(|due| due <= now) {
             self.together = None;
@@ -95,10 +99,10 @@ impl Advertiser {
         self.due = Some(now + self.config.interval.saturating_sub(sooner));
     }
 
-    /// Answers a packet if it is a solicitation; the error is the reason to drop it.
+    /// Answers a packet if it is a solicitation. An error is the reason to drop the packet.
     ///
-    /// A sender with a host's address is answered alone, at the link address that the packet came from. Its IP address
-    /// may belong to another network, and then ARP would not resolve it (section 2.1).
+    /// If the source address can be a host's, the answer is sent only to the sender, at the link address of the
+    /// solicitation (RFC 5944, section 2.1). ARP is not used: the sender's address may belong to another network.
     pub(crate) fn solicited(
         &mut self,
         now: Instant,
@@ -116,7 +120,8 @@ impl Advertiser {
             (self.second, self.answered) = (second, 0);
         }
         if self.answered >= self.config.answers {
-            // Beyond the limit, one advertisement to all answers several solicitations (section 2.3).
+            // Beyond the limit of answers to single hosts, one advertisement to all hosts of the link answers several
+            // solicitations. RFC 5944, section 2.3, requires a limit for advertisements to all.
             if self.answered >= 2 * self.config.answers {
                 return Err(TOO_MANY_SOLICITATIONS);
             }

@@ -1,56 +1,59 @@
-//! The agents that a mobile node has heard and whose lifetime has not ended (RFC 5944, section 2.4).
+//! The agents that a mobile node has heard and that have not expired (RFC 5944, section 2.4.2.1).
 
 use crate::message::{Advertisement, AgentFlags};
 use node::Expiry;
 use std::collections::BTreeMap;
 use wire::{Duration, Instant, Ipv4Addr, Mac, Prefix};
 
-/// Agents kept at a time (ours). When another is heard, the one whose lifetime ends first is removed.
+/// The maximum number of agents in the list (not from an RFC). When a further agent is heard, the agent whose lifetime
+/// ends first is removed, but neither the new agent nor the agent in use.
 const CAPACITY: usize = 16;
-/// Sequence numbers below this value are sent by an agent that has just started (section 2.3.2).
+/// The sequence number after 0xffff. So a number below this value that follows a higher one shows that the agent
+/// restarted (RFC 5944, section 2.3.2).
 const ROLLOVER: u16 = 256;
 
-/// An agent, as its last advertisement describes it.
+/// An agent that was heard.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Agent {
     pub(crate) mac: Mac,
-    /// When its last advertisement arrived.
+    /// When the last advertisement of the agent arrived.
     pub(crate) heard: Instant,
-    /// The lifetime of its last advertisement.
+    /// The lifetime of the last advertisement of the agent.
     lifetime: Duration,
     sequence: u16,
-    /// In seconds; 0: it takes no registrations.
+    /// The longest registration that the agent accepts, in seconds; 0: it accepts none. [`Agents::hear`] may keep an
+    /// earlier value.
     pub(crate) registration_lifetime: u16,
     pub(crate) registered_only: bool,
-    /// The care-of address that it offers; `None` for a home agent.
+    /// The first care-of address that the agent offers; `None` if it is not a foreign agent.
     pub(crate) care_of: Option<Ipv4Addr>,
     prefix: Option<Prefix>,
 }
 
 impl Agent {
-    /// Whether it takes registrations as a foreign agent.
+    /// Returns whether the agent is a foreign agent that accepts registrations.
     pub(crate) const fn takes_registrations(&self) -> bool {
         self.care_of.is_some() && self.registration_lifetime > 0
     }
 }
 
-/// Returns the care-of address that an advertisement offers; `None` if its sender is not a foreign agent.
+/// Returns the first care-of address that an advertisement offers; `None` if its sender is not a foreign agent.
 pub(crate) fn offered(advertisement: &Advertisement) -> Option<Ipv4Addr> {
     advertisement.care_of.first().copied().filter(|_| advertisement.flags.has(AgentFlags::FOREIGN))
 }
 
-/// What is new in an advertisement.
+/// What an advertisement shows about its sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AgentChange {
-    /// The agent is not in the list, or took no registrations before.
+    /// The agent was not in the list, or it accepts registrations now and did not before.
     New,
-    /// The agent restarted, so it has lost its visitors.
+    /// The sequence number shows that the agent restarted. So it has lost its visitors.
     Restarted,
-    /// Nothing.
+    /// Nothing that [`Self::New`] or [`Self::Restarted`] describes.
     None,
 }
 
-/// All agents whose lifetime has not ended.
+/// The agents that have not expired, by address.
 #[derive(Debug, Default)]
 pub(crate) struct Agents {
     list: BTreeMap<Ipv4Addr, Agent>,
@@ -58,8 +61,9 @@ pub(crate) struct Agents {
 }
 
 impl Agents {
-    /// Records an advertisement. `keep` is the agent in use. It is never removed to make room, and a registration
-    /// lifetime of 0 does not replace the one known of it: an advertisement is not authenticated.
+    /// Records an advertisement, and returns what it shows. `keep` is the agent in use. A full list does not remove
+    /// that agent. A registration lifetime of 0 does not replace the known one of that agent, because an advertisement
+    /// is not authenticated.
     pub(crate) fn hear(
         &mut self,
         now: Instant,
@@ -86,7 +90,7 @@ impl Agents {
         let change = match self.list.get(&advertisement.src) {
             None => AgentChange::New,
             Some(old) if !old.takes_registrations() && agent.takes_registrations() => AgentChange::New,
-            // A lower number of 256 or more is a rollover (section 2.4.4).
+            // A lower sequence number of 256 or more is a rollover (RFC 5944, section 2.4.4).
             Some(old) if advertisement.sequence < old.sequence && advertisement.sequence < ROLLOVER => {
                 AgentChange::Restarted
             }
@@ -113,32 +117,32 @@ impl Agents {
         self.expiry.stop(who);
     }
 
-    /// Shortens the time that an agent is kept to a third of its lifetime from now (one interval), since the link to it
-    /// is down.
+    /// Lets an agent expire after a third of its lifetime from now, because the link to it is down. An earlier expiry
+    /// is kept.
     pub(crate) fn suspect(&mut self, now: Instant, who: Ipv4Addr) {
         if let Some(agent) = self.list.get(&who) {
             self.expiry.set_by(who, now + agent.lifetime / 3);
         }
     }
 
-    /// When the next agent expires.
+    /// Returns when the next agent expires; `None` if there is no agent.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.expiry.next()
     }
 
-    /// Removes an agent whose lifetime has ended, and returns it.
+    /// Removes and returns an agent that has expired, with its address; `None` if there is none.
     pub(crate) fn expired(&mut self, now: Instant) -> Option<(Ipv4Addr, Agent)> {
         let who = self.expiry.pop(now)?;
         self.list.remove(&who).map(|agent| (who, agent))
     }
 
-    /// Whether both advertise the same prefix.
+    /// Returns whether two agents advertise the same prefix; false if one of them advertises none.
     pub(crate) fn share_a_subnet(&self, one: Ipv4Addr, other: Ipv4Addr) -> bool {
         let prefix = |who| self.get(who).and_then(|agent| agent.prefix);
         prefix(one).is_some() && prefix(one) == prefix(other)
     }
 
-    /// Returns the agent that was heard last of those for which `pass` holds.
+    /// Returns the address of the agent that was heard last, among the agents for which `pass` holds.
     pub(crate) fn freshest(&self, pass: impl Fn(Ipv4Addr, &Agent) -> bool) -> Option<Ipv4Addr> {
         let usable = self.list.iter().filter(|(who, agent)| pass(**who, agent));
         usable.max_by_key(|(who, agent)| (agent.heard, **who)).map(|(who, _)| *who)
@@ -223,7 +227,7 @@ mod tests {
         agents.hear(Instant::ZERO, &agent(1, 0, 0), MAC, None);
         agents.suspect(Instant::from_millis(500), Ipv4Addr::new(10, 3, 0, 1));
         assert_eq!(agents.due(), Some(Instant::from_millis(1500)));
-        // A second loss of the link before it came up again does not extend the time.
+        // A second report that the link is down does not extend the time.
         agents.suspect(Instant::from_millis(1400), Ipv4Addr::new(10, 3, 0, 1));
         assert_eq!(agents.due(), Some(Instant::from_millis(1500)));
         agents.hear(Instant::from_millis(1450), &agent(1, 1, 0), MAC, None);

@@ -1,24 +1,24 @@
-//! The home agent's record of a mobile node, which is kept across restarts.
+//! The home agent's record of a mobile node. The record is kept across restarts.
 
 use wire::{Ipv4Addr, Malformed, Reader, WallTime};
 
-/// The mobile node's last registration.
+/// The result of the last registration of a mobile node that the home agent accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct BindingRecord {
-    /// The Identification accepted last: no older request is accepted.
+    /// The Identification of the request that was accepted last. Only requests with a later one are accepted.
     pub(crate) identification: u64,
-    /// The current binding; `None` at home.
+    /// The current binding; `None` if the mobile node has deregistered, or the binding has expired.
     pub(crate) binding: Option<Binding>,
 }
 
-/// A mobility binding.
+/// A mobility binding: where the packets of a mobile node are tunneled to, and until when.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Binding {
-    /// The exit of the tunnel.
+    /// The care-of address, where the tunnel ends.
     pub(crate) care_of: Ipv4Addr,
-    /// The lifetime granted, in seconds.
+    /// The granted lifetime in seconds.
     pub(crate) granted: u16,
-    /// When it ends, by the wall clock: the monotonic clock does not continue after a restart.
+    /// When the binding ends, by the wall clock: the monotonic clock does not continue after a restart.
     pub(crate) ends: WallTime,
 }
 

@@ -20,7 +20,7 @@ impl Clock {
         self.wall(at).0 / 1_000_000_000
     }
 
-    /// Sets the clock forward by `span`, an NTP span of 32.32 bits; does nothing if it is negative.
+    /// Sets the clock forward by `span`, in units of 2^-32 s; does nothing if `span` is negative.
     pub(crate) fn advance(&mut self, span: i64) {
         let nanos = (u128::from(span.max(0).unsigned_abs()) * 1_000_000_000) >> 32;
         self.zero = self.zero.plus(Duration::from_nanos(u64::try_from(nanos).unwrap_or(0)));

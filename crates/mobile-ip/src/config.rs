@@ -1,4 +1,5 @@
-//! The configuration. Defaults are those of the RFC if it has one, otherwise ours; the docs name the source.
+//! The configuration of the Mobile IP roles. The doc of a field names the RFC of its default. A default that is not
+//! from an RFC is marked.
 
 use crate::message::{Algorithm, Association, INFINITE};
 use crate::tunnels::SMALLEST_MTU;
@@ -11,10 +12,10 @@ use wire::{Duration, InterfaceAddress, Ipv4Addr};
 
 /// The minimum length of an association's key, in bytes (RFC 5944, section 5.1).
 const SHORTEST_KEY: usize = 16;
-/// The greatest reserved security parameter index; 0 to this one are reserved (RFC 5944, section 1.6).
+/// The greatest reserved security parameter index: 0 to 255 are reserved (RFC 5944, section 1.6).
 const RESERVED_SPIS: u32 = 255;
 
-/// The configuration of a home agent.
+/// The configuration of a home agent: its network, its mobile nodes and its limits.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HomeAgentConfig {
@@ -22,15 +23,16 @@ pub struct HomeAgentConfig {
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::interface_address")]
     pub address: InterfaceAddress,
-    /// The interface to the home network.
+    /// The name of the interface to the home network.
     pub interface: String,
-    /// The mobile nodes that it serves, with their security associations. A mobile node that is listed twice has two
-    /// associations.
+    /// The mobile nodes that the home agent serves, with their security associations. A mobile node that is listed
+    /// twice has two associations.
     pub mobile_nodes: Vec<Peer>,
-    /// The foreign agents with which it has security associations.
+    /// The foreign agents with which the home agent has security associations.
     #[serde(default)]
     pub foreign_agents: Vec<Peer>,
-    /// The longest registration that it grants, in whole seconds from `3s` to `65534s`; default `60min` (ours).
+    /// The longest registration that the home agent grants, in whole seconds from `3s` to `65534s`; default `60min`
+    /// (not from an RFC).
     #[serde(default = "registration_lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub registration_lifetime: Duration,
@@ -39,24 +41,25 @@ pub struct HomeAgentConfig {
     #[serde(default = "replay_window", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub replay_window: Duration,
-    /// The largest datagram inside a tunnel in bytes, at least 548; default 1480, an Ethernet frame's payload without
-    /// the outer header.
+    /// The size of the largest datagram inside a tunnel in bytes, at least 548; default 1480: an Ethernet frame's
+    /// payload of 1500 bytes without the outer header of 20 bytes.
     #[serde(default = "tunnel_mtu")]
     pub tunnel_mtu: u16,
     /// When the home agent announces a mobile node's new link address on the home network by gratuitous ARP (RFC
-    /// 5944, section 4.6), counted from the change, in ascending order; default `0s`, `1s` and `3s` (ours).
+    /// 5944, section 4.6), counted from the change, in ascending order; default `0s`, `1s` and `3s` (not from an RFC).
     #[serde(default = "announcements", deserialize_with = "spans")]
     #[schemars(schema_with = "node::config::schema::spans")]
     pub announcements: Vec<Duration>,
-    /// The agent advertisements.
+    /// The parameters of the agent advertisements.
     #[serde(default)]
     pub advertise: Advertise,
-    /// All addresses of its host, which no mobile node may have.
+    /// All addresses of the host on which the home agent runs, with their links. The caller sets them. None of them,
+    /// and no broadcast address of these links, is accepted as a care-of address.
     #[serde(skip)]
     pub host: Vec<InterfaceAddress>,
 }
 
-/// The configuration of a foreign agent.
+/// The configuration of a foreign agent: its network, its associations and its limits.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ForeignAgentConfig {
@@ -64,71 +67,73 @@ pub struct ForeignAgentConfig {
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::interface_address")]
     pub address: InterfaceAddress,
-    /// The interface to the visited network.
+    /// The name of the interface to the visited network.
     pub interface: String,
-    /// The interfaces of all foreign agents of its host.
+    /// The names of the interfaces to visited networks of all foreign agents on the same host. The caller sets them.
     #[serde(skip)]
     pub visited: Vec<String>,
-    /// Addresses to which other roles of its host send without a request. No visitor may have one of them.
+    /// Addresses to which other roles on the same host send without a previous request from there. The caller sets
+    /// them. A registration with one of them as the home address is denied.
     #[serde(skip)]
     pub partners: Vec<Ipv4Addr>,
-    /// All addresses of its host.
+    /// All addresses of the host on which the foreign agent runs. The caller sets them.
     #[serde(skip)]
     pub own: Vec<Ipv4Addr>,
-    /// Those of `own` that home agents of its host have.
+    /// The addresses in `own` that belong to home agents on the same host. The caller sets them.
     #[serde(skip)]
     pub beside: Vec<Ipv4Addr>,
-    /// The mobile nodes with which it has security associations.
+    /// The mobile nodes with which the foreign agent has security associations.
     #[serde(default)]
     pub mobile_nodes: Vec<Peer>,
-    /// The home agents with which it has security associations.
+    /// The home agents with which the foreign agent has security associations.
     #[serde(default)]
     pub home_agents: Vec<Peer>,
-    /// The longest registration that it advertises and accepts, in whole seconds from `3s` to `65534s`; default
-    /// `60min` (ours).
+    /// The longest registration that the foreign agent advertises and accepts, in whole seconds from `3s` to `65534s`;
+    /// default `60min` (not from an RFC).
     #[serde(default = "registration_lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub registration_lifetime: Duration,
-    /// The number of visitors that it serves at a time; default 1024 (ours). Beyond that it advertises that it is
-    /// busy. Without a security association, nothing proves that a visit is genuine. So a host on the link that
-    /// cooperates with a host elsewhere can take all places for the longest registration.
+    /// The maximum number of visitors at a time; default 1024 (not from an RFC). With this number, the foreign agent
+    /// advertises that it is busy. Without a security association, nothing proves that a visit is genuine. So a host on
+    /// the link that cooperates with a host elsewhere can take all places for `registration_lifetime`.
     #[serde(default = "visitors")]
     pub visitors: usize,
-    /// The number of registrations that wait for a home agent's reply, at most; default 1024, and 2 of one mobile
-    /// node (ours; RFC 5944, section 3.7.1, suggests 5). Those of registered visitors are not counted.
+    /// The maximum number of requests that wait for a home agent's reply; default 1024 (RFC 5944, section 3.7.1,
+    /// suggests 5). Of these, 2 may have the same home and link address, and 4 the same link address. Requests of
+    /// registered visitors are not counted.
     #[serde(default = "pending")]
     pub pending: usize,
-    /// How long a registration waits for the home agent's reply, greater than zero; default `7s` (RFC 5944, section
+    /// How long a request waits for the home agent's reply at most, greater than zero; default `7s` (RFC 5944, section
     /// 3.7.1).
     #[serde(default = "pending_timeout", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub pending_timeout: Duration,
-    /// The agent advertisements.
+    /// The parameters of the agent advertisements.
     #[serde(default)]
     pub advertise: Advertise,
 }
 
-/// The agent advertisements of an agent.
+/// The parameters of the advertisements of a home agent or foreign agent (RFC 5944, section 2.3).
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Advertise {
-    /// The interval of advertisements, greater than zero; default `1s` (the shortest that RFC 2002 recommends, and used
-    /// in the experiments).
+    /// The interval of advertisements, greater than zero; default `1s`: RFC 2002, section 2.3, recommends at most one
+    /// advertisement per second.
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub interval: Duration,
-    /// The longest time by which an advertisement is sent early, less than `interval`; default `50ms` (ours). The
-    /// time is random, so that agents do not synchronize.
+    /// The longest time by which an advertisement is sent early, less than `interval`; default `50ms` (not from an
+    /// RFC). The time is random, so that agents do not synchronize (RFC 5944, section 2.1).
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub jitter: Duration,
-    /// The lifetime of an advertisement, in whole seconds from three times `interval` to `9000s`; default `3s` (RFC
-    /// 5944, section 2.1).
+    /// The lifetime of an advertisement, in whole seconds from three times `interval` (RFC 5944, section 2.1) to
+    /// `9000s` (RFC 1256, section 4.1); default `3s`.
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub lifetime: Duration,
-    /// The number of solicitations in one second that are answered to their sender; default 20 (ours). Those beyond
-    /// are answered by as many advertisements to all.
+    /// The number of solicitations per second that are each answered; default 20 (not from an RFC). At most the same
+    /// number of advertisements to all hosts per second answers further solicitations.
     pub answers: u16,
 }
 
@@ -143,7 +148,7 @@ impl Default for Advertise {
     }
 }
 
-/// The configuration of a mobile node.
+/// The configuration of a mobile node: its home network, its associations and its movement detection.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MobileNodeConfig {
@@ -151,29 +156,30 @@ pub struct MobileNodeConfig {
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::interface_address")]
     pub address: InterfaceAddress,
-    /// The interface with which it moves.
+    /// The name of the interface that moves between networks.
     pub interface: String,
     /// The home agent, with the security association that signs requests.
     pub home_agent: Peer,
-    /// The foreign agents with which it has security associations.
+    /// The foreign agents with which the mobile node has security associations.
     #[serde(default)]
     pub foreign_agents: Vec<Peer>,
-    /// The router of the home network. Without it, the home agent is the router.
+    /// The address of the router of the home network. Without it, the mobile node uses the home agent as the router at
+    /// home.
     pub home_router: Option<Ipv4Addr>,
-    /// How it detects that it has moved.
+    /// How the mobile node detects that it has moved; default `eager`.
     #[serde(default)]
     pub movement: Movement,
-    /// Whether it solicits and registers at once when its interface comes up (allowed by RFC 5944, appendix A);
-    /// default true.
+    /// Whether the mobile node solicits when its interface comes up, and registers with the next agent that it hears
+    /// (allowed by RFC 5944, section 3.6 and appendix A); default true.
     #[serde(default = "yes")]
     pub link_trigger: bool,
-    /// The lifetime that it requests, in whole seconds from `3s` to `65534s`, unless an agent offers less; default
-    /// `5min` (ours).
+    /// The lifetime that the mobile node requests, in whole seconds from `3s` to `65534s`, unless an agent offers less;
+    /// default `5min` (not from an RFC).
     #[serde(default = "lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub lifetime: Duration,
-    /// When it announces its return on the home network by gratuitous ARP (RFC 5944, section 4.6), counted from the
-    /// return, in ascending order; default `0s`, `1s` and `3s` (ours).
+    /// When the mobile node announces its return on the home network by gratuitous ARP (RFC 5944, section 4.6), counted
+    /// from the return, in ascending order; default `0s`, `1s` and `3s` (not from an RFC).
     #[serde(default = "announcements", deserialize_with = "spans")]
     #[schemars(schema_with = "node::config::schema::spans")]
     pub announcements: Vec<Duration>,
@@ -183,8 +189,8 @@ pub struct MobileNodeConfig {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Movement {
-    /// Eager cell switching: it registers with every agent that it has not heard before. RFC 5944, section 3.6,
-    /// recommends to stay while its own agent is heard.
+    /// Eager cell switching: the mobile node registers with each new agent that it hears, unless the agent is in the
+    /// subnet of the present agent. RFC 5944, section 3.6, recommends to stay while the present agent is heard.
     #[default]
     Eager,
 }
@@ -214,7 +220,7 @@ impl Peer {
     }
 }
 
-/// The associations of a node, by peer; those with a peer in the order of the configuration.
+/// The associations of a node, by the peer's address. Those with the same peer are in the order of the configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct Associations(BTreeMap<Ipv4Addr, Vec<Association>>);
 
@@ -247,7 +253,8 @@ impl HomeAgentConfig {
         check_lifetime("registration_lifetime", self.registration_lifetime)?;
         self.advertise.check()?;
         for peer in &self.mobile_nodes {
-            // The home agent answers ARP for this address, so it must be of the home network, and not its own.
+            // The home agent answers ARP requests for a mobile node's address. So this address must be in the home
+            // network, and must not be the home agent's.
             let at_home = self.address.link.contains(peer.address) && peer.address != self.address.address;
             if !at_home || self.address.is_broadcast(peer.address) {
                 let problem = format!(
@@ -258,7 +265,10 @@ impl HomeAgentConfig {
             }
         }
         if self.replay_window <= Duration::from_secs(3) {
-            return Err(ConfigError::new("replay_window", "must be greater than 3s (RFC 5944, section 5.7)"));
+            return Err(ConfigError::new(
+                "replay_window",
+                "must be greater than 3s (RFC 5944, section 5.7.1)",
+            ));
         }
         if self.tunnel_mtu < SMALLEST_MTU {
             let problem = format!(
@@ -305,9 +315,9 @@ impl Advertise {
             let problem = "`interval` must be greater than zero, and `jitter` less than `interval`";
             return Err(ConfigError::new("advertise", problem));
         }
-        // With less, an agent would expire after one or two lost advertisements.
+        // With a shorter lifetime, an agent could expire after two lost advertisements.
         let least = self.interval.saturating_mul(3);
-        // The maximum lifetime is RFC 1256's (section 4.1).
+        // RFC 1256, section 4.1, limits the lifetime to 9000 s.
         if self.lifetime < least || self.lifetime > Duration::from_mins(150) {
             let problem = format!(
                 "`lifetime` must be at least three times `interval` ({least:?}; RFC 5944, section 2.1) and at most 9000s"
@@ -315,7 +325,7 @@ impl Advertise {
             return Err(ConfigError::new("advertise", problem));
         }
         if self.lifetime.subsec_nanos() != 0 {
-            return Err(ConfigError::new("advertise", "`lifetime` must be whole seconds"));
+            return Err(ConfigError::new("advertise", "`lifetime` must be whole seconds, for example `3s`"));
         }
         Ok(())
     }
@@ -328,7 +338,8 @@ fn check_address(key: &'static str, own: InterfaceAddress) -> Result<(), ConfigE
     Err(ConfigError::new(key, format!("{} is not a unicast host address", own.address)))
 }
 
-/// Checks an association. The error is the key that is wrong, `spi` or `key`, and what is wrong with it.
+/// Checks the SPI and the key of an association. An error has the name of the wrong part, `spi` or `key`, and the
+/// problem.
 pub fn check_association(spi: u32, key: &Key) -> Result<(), (&'static str, String)> {
     if spi <= RESERVED_SPIS {
         return Err(("spi", format!("SPI {spi} is reserved; use {} or more", RESERVED_SPIS + 1)));
@@ -353,7 +364,7 @@ fn check_peers(key: &'static str, peers: &[Peer]) -> Result<(), ConfigError> {
         } else if let Err((_, problem)) = check_association(peer.spi, &peer.key) {
             format!("{}: {problem}", peer.address)
         } else if !known.insert((peer.address, peer.spi)) {
-            format!("{} has two associations with SPI {}", peer.address, peer.spi)
+            format!("{} has two associations with SPI {}; give each a different SPI", peer.address, peer.spi)
         } else {
             continue;
         };
@@ -362,8 +373,8 @@ fn check_peers(key: &'static str, peers: &[Peer]) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// A lifetime is sent as whole seconds, and [`INFINITE`] has a special meaning. A lifetime shorter than three seconds would end
-/// before a lost request is repeated: registrations are at least a second apart.
+/// Checks the lifetime of registrations. A lifetime is sent in whole seconds, and [`INFINITE`] has a special meaning. A
+/// lifetime shorter than three seconds could end before a lost request is repeated: requests are at least 1 s apart.
 fn check_lifetime(key: &'static str, lifetime: Duration) -> Result<(), ConfigError> {
     if lifetime.subsec_nanos() == 0 && (3..INFINITE.into()).contains(&lifetime.as_secs()) {
         return Ok(());
@@ -371,7 +382,7 @@ fn check_lifetime(key: &'static str, lifetime: Duration) -> Result<(), ConfigErr
     Err(ConfigError::new(key, "must be whole seconds, from 3s to 65534s"))
 }
 
-/// An announcement waits for those before it in the list.
+/// Checks the times of announcements. Announcements are sent in the order of the list, so the times must be ascending.
 fn check_announcements(times: &[Duration]) -> Result<(), ConfigError> {
     if times.is_sorted() {
         return Ok(());
@@ -382,7 +393,7 @@ fn check_announcements(times: &[Duration]) -> Result<(), ConfigError> {
     ))
 }
 
-/// Whether an address can be a host's: not of 0.0.0.0/8, loopback, multicast, class E or limited broadcast.
+/// Returns whether an address can be a host's: not in 0.0.0.0/8, loopback, multicast, class E or limited broadcast.
 pub(crate) const fn is_host(address: Ipv4Addr) -> bool {
     !matches!(address.octets()[0], 0 | 127 | 224..)
 }

@@ -1,19 +1,19 @@
 //! The foreign agent: advertises, relays registrations, and ends the tunnels to its visitors.
 //!
-//! A request waits until the home agent has accepted it; only then the mobile node is a visitor. A host on a visited
-//! link cannot answer for a home agent: replies, and ICMP errors about requests, are dropped if they arrive by an
-//! interface of any foreign agent of this host.
+//! A mobile node becomes a visitor only when its home agent has accepted its request. A host on a visited link cannot
+//! answer for a home agent: replies, and ICMP errors about requests, are dropped if they arrive by an interface of any
+//! foreign agent of this host.
 //!
-//! A tunnel is opened for a visitor only if its source is the visitor's home agent. Packets from tunnels are sent to
-//! visitors only, to the link address that registered, without ARP. All others are dropped without an answer (RFC 5944,
-//! section 4.2.2).
+//! A packet from a tunnel is forwarded to a visitor only if the source of the tunnel is the visitor's home agent. It is
+//! sent to the link address that registered, without ARP. All other packets from tunnels are dropped without an answer
+//! (RFC 5944, section 4.2.2).
 //!
 //! Without an association with the mobile node or its home agent, a visit is not authenticated: the visitor can claim
-//! any home address. So of this host's own packets, such a visitor receives only those from the care-of address, as
-//! ICMP errors. A home address of the visited link is refused, because it would cut off the neighbor that has it.
+//! any home address. So of this host's own packets, such a visitor receives only those from the care-of address, for
+//! example ICMP errors. A home address of the visited link is denied, because a neighbor may have this address.
 //!
-//! There are places for `visitors` visits (1024 by default). A host on the link can fill them within a minute, with
-//! made-up addresses and a helper outside that accepts them as their home agent. New mobile nodes are then refused
+//! There are places for `visitors` visits (1024 by default). A host on the link can fill all of them: it makes up home
+//! addresses, and a helper elsewhere accepts the requests as the home agent. New mobile nodes are then denied
 //! (`no_place`) until those registrations end; visitors can still renew theirs. A shorter `registration_lifetime`
 //! limits this time.
 
@@ -38,33 +38,36 @@ use wire::icmp::{self, Quote};
 use wire::ipv4::{self, Header};
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, SocketAddrV4, ntp_distance};
 
-/// The class of packets from tunnels whose source is no visitor's home agent. It has no route but the one that drops
-/// them.
+/// The class of packets from tunnels whose source is not a visitor's home agent. The only route of this class drops
+/// these packets.
 const STRANGERS: Class = Class(Class::CLOSED.0 + 16);
-/// The first class of a home agent. Each home agent has a class, so that packets from its tunnels find routes to its
-/// own visitors only.
+/// The first class for home agents. Each home agent with visitors has a separate class, so that packets from its
+/// tunnels find routes to its mobile nodes only.
 const FIRST_CLASS: u8 = STRANGERS.0 + 1;
-/// Home agents whose mobile nodes may visit at a time (ours): the number of classes.
+/// The maximum number of home agents with visitors at a time: the number of classes (not from an RFC).
 const HOME_AGENTS: u8 = u8::MAX - FIRST_CLASS;
-/// A packet from a tunnel to a host that is not a visitor.
+/// The reason to drop a packet from a tunnel: its destination is not a visitor of the home agent that sent the packet.
 pub const NOT_A_VISITOR: Reason = Reason("not_a_visitor");
-/// A request that was dropped for a newer one; counted only, because its packet was relayed.
+/// The reason to forget a pending request: a request of another home or link address takes its place. It is counted
+/// only, because the packet of the request was relayed.
 pub const GAVE_WAY: Reason = Reason("gave_way");
-/// A request that was denied because there is no place for it; counted only.
+/// The reason to deny a request: there is no place for it. It is counted only, because a reply is sent.
 pub const NO_PLACE: Reason = Reason("no_place");
-/// A reply or ICMP error that matches no waiting request.
+/// The reason to drop a reply or an ICMP error: it matches no pending request.
 pub const NOT_PENDING: Reason = Reason("not_pending");
-/// A request that was sent before from another link address.
+/// The reason to drop a request, or the reply to a request: another link address has sent the same request or a later
+/// one.
 pub const REPEATED_BY_ANOTHER: Reason = Reason("repeated_by_another");
-/// A reply, or an ICMP error about a request, from a visited link: no home agent is there.
+/// The reason to drop a reply, or an ICMP error about a request: it arrived from a visited link, not from the home
+/// agent.
 pub const NOT_FROM_HOME: Reason = Reason("not_from_home_agent");
-/// A reply that the home agent did not authenticate, though there is an association with it.
+/// The reason to drop a reply: its Foreign-Home Authentication is missing or wrong, and the configuration requires one.
 pub const HOME_AGENT_FAILED: Reason = Reason("home_agent_failed");
 
-/// The home address and home agent of a mobile node. The same home address with another home agent is another visit.
+/// The key of a visit: the home address of the mobile node, and the address of its home agent.
 type Visit = (Ipv4Addr, Ipv4Addr);
 
-/// A mobile node that is registered here.
+/// A mobile node that is registered through this foreign agent.
 #[derive(Debug)]
 struct Visitor {
     mac: Mac,
@@ -73,7 +76,7 @@ struct Visitor {
     /// The granted lifetime in seconds, and when it ends.
     lifetime: u16,
     ends: Instant,
-    /// The route of this host's own packets to this visitor; `None` if they do not go to it.
+    /// The key of the route for this host's own packets to this visitor; `None` if there is no such route.
     reached: Option<RouteKey>,
 }
 
@@ -89,19 +92,19 @@ pub struct ForeignAgent {
     home_agents: Associations,
     waiting: Waiting,
     visitors: BTreeMap<Visit, Visitor>,
-    /// When visits end.
-    /// The home agents of visitors, and the class of packets from each one's tunnels.
+    /// The class of packets from the tunnels of each home agent that has visitors here.
     classes: BTreeMap<Ipv4Addr, Class>,
     advertiser: Advertiser,
     denials: Limiter<Mac>,
-    /// Replies that were sent to mobile nodes: those of home agents, and denials by this agent.
+    /// The number of replies that were sent to mobile nodes, by code: relayed replies, and denials by this agent.
     codes: ReplyCounts,
     refused: Refusals,
     clock: Clock,
 }
 
 impl ForeignAgent {
-    /// Creates a foreign agent on a host with these interfaces. It is an error if the configuration is invalid.
+    /// Creates a foreign agent on a host with these interfaces. An error names the key of the configuration that is
+    /// invalid, for example an interface that the host does not have.
     pub fn new(
         config: ForeignAgentConfig,
         interfaces: Interfaces<'_>,
@@ -183,13 +186,13 @@ impl ForeignAgent {
                 self.request(now, &received.ip, pending, out)
             }
             Registration::Request(_) => Err(Reason("wrong_direction")),
-            // Without an association, the interface is the only way to detect a forged reply.
+            // Without an association, only the interface shows that a reply is forged.
             Registration::Reply(_) if self.visited.contains(&rx.iface) => Err(NOT_FROM_HOME),
             Registration::Reply(reply) => self.reply(now, reply, out),
         }
     }
 
-    // --- requests (section 3.7.2) ----------------------------------------------------------------------------------
+    // --- requests (RFC 5944, section 3.7.2) ------------------------------------------------------------------------
 
     fn request(
         &mut self,
@@ -199,8 +202,8 @@ impl ForeignAgent {
         out: &mut Outbox,
     ) -> Result<(), Reason> {
         let Pending { mac, ref request, .. } = pending;
-        // The reply goes to `mac` and to the home address: both must be one station's, and the address not this
-        // agent's.
+        // The reply is sent to the home address at `mac`. So `mac` must not be a group, and the home address must be a
+        // host's address and not this agent's.
         let is_own = request.home == self.config.address.address;
         if mac.is_group() || ip.src != request.home || !is_host(request.home) || is_own {
             return Err(Reason("implausible_source"));
@@ -220,7 +223,7 @@ impl ForeignAgent {
         Ok(())
     }
 
-    /// Returns the requests to drop so that this one can be relayed, or the code of the denial.
+    /// Returns the waiting requests to drop so that `pending` can be relayed, or the code of the denial of `pending`.
     fn judge(&self, pending: &Pending) -> Result<Vec<RequestKey>, Code> {
         let request = &pending.request;
         let asks = |flags| request.flags.has(flags);
@@ -232,8 +235,8 @@ impl ForeignAgent {
         {
             return Err(Code::ForeignBadRequest);
         }
-        // A request to an address of this host is not relayed (section 3.7.2), unless a home agent of the host has the
-        // address.
+        // A request with an address of this host as the home agent is not relayed (RFC 5944, section 3.7.2), unless a
+        // home agent on this host has the address.
         let is_ours = |address: &Ipv4Addr| *address == own || self.config.own.contains(address);
         let is_beside = request.home_agent != own && self.config.beside.contains(&request.home_agent);
         if is_ours(&request.home_agent) && !is_beside {
@@ -242,8 +245,8 @@ impl ForeignAgent {
         if request.lifetime != 0 && request.care_of != own {
             return Err(Code::InvalidCareOf);
         }
-        // This host's packets to a visitor's address go to the visitor. So the addresses of neighbors, of other roles'
-        // peers and of this host are refused.
+        // This host's own packets to a visitor's home address go to the visitor. So the addresses of neighbors, of
+        // other roles' peers and of this host are denied as home addresses.
         let is_others = self.config.address.link.contains(request.home)
             || self.config.partners.contains(&request.home)
             || is_ours(&request.home);
@@ -262,7 +265,8 @@ impl ForeignAgent {
         self.place(pending).ok_or(Code::ForeignResources)
     }
 
-    /// Whether the mobile node is authenticated. Always true without an association with it.
+    /// Returns whether the Mobile-Foreign Authentication of a request is correct; true without an association with the
+    /// mobile node, because none is required then.
     fn is_authentic(&self, request: &Request) -> bool {
         if self.mobile_nodes.first(request.home).is_none() {
             return true;
@@ -272,22 +276,23 @@ impl ForeignAgent {
         association.is_some_and(|association| request.verify(Between::MobileForeign, association))
     }
 
-    /// Whether another link address has sent this request before, so that this one may be a replay. The reply and the
-    /// visit belong to the first sender. A mobile node's next request always has a later Identification.
+    /// Returns whether another link address has sent the same request before, or has registered with it or a later one.
+    /// The pending request may be a replay, so the reply and the visit belong to the other link address. A new request
+    /// of a mobile node always has a later Identification.
     fn is_repeated_by_another(&self, Pending { mac, request, .. }: &Pending) -> bool {
         let asked = (request.home, low(request.identification));
         let waits = self.waiting.get(asked).is_some_and(|pending| pending.mac != *mac);
         waits || self.is_overtaken(*mac, request)
     }
 
-    /// Whether the mobile node has registered from another link address with a later request, or with this one.
+    /// Returns whether the mobile node has registered from another link address, with `request` or a later one.
     fn is_overtaken(&self, mac: Mac, request: &Request) -> bool {
         let visitor = self.visitors.get(&(request.home, request.home_agent));
         let later = |visitor: &Visitor| ntp_distance(request.identification, visitor.identification) <= 0;
         visitor.is_some_and(|visitor| visitor.mac != mac && later(visitor))
     }
 
-    /// Returns the standing of a request. With an association, [`Self::is_authentic`] is still to be checked.
+    /// Returns how plausible a request from `mac` is. The authentication of the request is not checked here.
     fn standing(&self, mac: Mac, request: &Request) -> Standing {
         let visitor = self.visitors.get(&(request.home, request.home_agent));
         let is_known = self.waiting.is_answered(request.home_agent)
@@ -301,15 +306,16 @@ impl ForeignAgent {
         }
     }
 
-    /// Returns the requests to drop so that `new` can wait; `None` if it cannot.
+    /// Returns the waiting requests to drop so that `new` can wait; `None` if there is no place for `new`.
     fn place(&self, new: &Pending) -> Option<Vec<RequestKey>> {
         let mut give_way = self.class_place(new)?;
         give_way.extend(self.waiting.place(new)?);
         Some(give_way)
     }
 
-    /// Like [`Self::place`], for the class of the home agent. A waiting request reserves a class, because one must be
-    /// available when the home agent accepts it.
+    /// Returns the waiting requests to drop so that the home agent of `new` can have a class. `None` if there is no
+    /// class or no place for another visitor. A waiting request reserves a class for its home agent, because the visit
+    /// needs a class when the home agent accepts the request.
     fn class_place(&self, new: &Pending) -> Option<Vec<RequestKey>> {
         let Request { home, home_agent, lifetime, .. } = new.request;
         if lifetime == 0 {
@@ -351,7 +357,8 @@ impl ForeignAgent {
         self.waiting.insert(now + self.patience(&pending.request), pending);
     }
 
-    /// Returns how long a request waits: at most the requested lifetime (section 3.7.2.2).
+    /// Returns how long a request waits for its reply: `pending_timeout`, or the requested lifetime if this is shorter
+    /// and not 0 (RFC 5944, section 3.7.2.2).
     fn patience(&self, request: &Request) -> Duration {
         let timeout = self.config.pending_timeout;
         match request.lifetime {
@@ -360,8 +367,8 @@ impl ForeignAgent {
         }
     }
 
-    /// Denies a request, at most once a second for each link address (section 3.7.2). It is an error if that is too
-    /// soon.
+    /// Denies a request with `code`, at most once a second for each link address (RFC 5944, section 3.7.2, has this
+    /// limit for each mobile node). Fails if a request from the same link address was denied within the last second.
     fn deny(&mut self, now: Instant, pending: &Pending, code: Code, out: &mut Outbox) -> Result<(), Reason> {
         if !self.denials.may(now, pending.mac) {
             return Err(refusal::ANSWERED);
@@ -372,7 +379,7 @@ impl ForeignAgent {
         Ok(())
     }
 
-    // --- replies (section 3.7.3) -----------------------------------------------------------------------------------
+    // --- replies (RFC 5944, section 3.7.3) -------------------------------------------------------------------------
 
     fn reply(&mut self, now: Instant, mut reply: Reply, out: &mut Outbox) -> Result<(), Reason> {
         let asked = (reply.home, low(reply.identification));
@@ -398,7 +405,8 @@ impl ForeignAgent {
         Ok(())
     }
 
-    /// Whether the home agent authenticated the reply. Always true without an association with it.
+    /// Returns whether the Foreign-Home Authentication of a reply is correct; true without an association with the home
+    /// agent, because none is required then.
     fn is_home_agent(&self, pending: &Pending, reply: &Reply) -> bool {
         let home_agent = pending.request.home_agent;
         if self.home_agents.first(home_agent).is_none() {
@@ -409,7 +417,7 @@ impl ForeignAgent {
         association.is_some_and(|association| reply.verify(Between::ForeignHome, association))
     }
 
-    /// Drops the requests of this mobile node that are older than the accepted one.
+    /// Drops the waiting requests from the same home and link address that are older than the accepted request.
     fn forget_older(&mut self, Pending { mac, request, .. }: &Pending) {
         let older = |other: &Request| ntp_distance(other.identification, request.identification) < 0;
         let own = self.waiting.of(request.home, *mac).filter(|(_, other)| older(&other.request));
@@ -441,8 +449,9 @@ impl ForeignAgent {
             self.unreach(key, host, out);
         }
         if let Some(key) = reached {
-            // This host's own packets to a visitor, such as ICMP errors, are sent on the link, without ARP (section
-            // 4.6). The home agent would take them for a tunnel loop, because their source is the care-of address.
+            // This host's own packets to a visitor, for example ICMP errors, are sent on the link without ARP (RFC
+            // 5944, section 4.2.2). The home agent would drop them as a tunnel loop, because their source is the
+            // care-of address.
             out.route(key, route);
             out.neighbor(self.iface, host, Neighbor::At(mac));
         }
@@ -451,7 +460,8 @@ impl ForeignAgent {
         }
     }
 
-    /// Returns the class of a home agent, and opens its tunnels; `None` if no class is free.
+    /// Returns the class of a home agent. If it has none, assigns a free class, and sets the routes for packets from
+    /// its tunnels. `None` if no class is free.
     fn open_for(&mut self, home_agent: Ipv4Addr, out: &mut Outbox) -> Option<Class> {
         if let Some(class) = self.classes.get(&home_agent) {
             return Some(*class);
@@ -470,7 +480,7 @@ impl ForeignAgent {
         Some(class)
     }
 
-    /// The route of packets to the care-of address from a home agent.
+    /// Returns the key of the route for packets from a home agent to the care-of address.
     const fn tunnel(&self, home_agent: Ipv4Addr) -> RouteKey {
         RouteKey {
             class: None,
@@ -495,8 +505,8 @@ impl ForeignAgent {
         }
     }
 
-    /// The route of this host's own packets to a visitor: from any source if an association authenticates the visit,
-    /// otherwise from the care-of address only.
+    /// Returns the key of the route for this host's own packets to a visitor. The route is for any source address if an
+    /// association authenticates the visit, and otherwise for the care-of address only.
     fn own_packets_to(&self, (host, home_agent): Visit) -> RouteKey {
         let is_proved =
             self.mobile_nodes.first(host).is_some() || self.home_agents.first(home_agent).is_some();
@@ -515,7 +525,8 @@ impl ForeignAgent {
         waits || self.classes.contains_key(&host)
     }
 
-    /// Removes the route of this host's own packets to a visitor whose home address is that of this home agent.
+    /// Removes the route for this host's own packets to a visitor whose home address equals `home_agent`. Otherwise,
+    /// requests for the home agent would be sent to the visitor.
     fn keep_path_to(&mut self, home_agent: Ipv4Addr, out: &mut Outbox) {
         let same = |visit: &Visit, visitor: &Visitor| visit.0 == home_agent && visitor.reached.is_some();
         let found = self.visitors.iter_mut().find(|(visit, visitor)| same(visit, visitor));
@@ -524,7 +535,8 @@ impl ForeignAgent {
         }
     }
 
-    /// Sends a reply to the link address of the request, without ARP, which the mobile node's home agent might answer.
+    /// Sends a reply to the link address of the request. ARP is not used, because another host could answer it for the
+    /// home address.
     fn send_reply(&mut self, pending: &Pending, mut reply: Reply, out: &mut Outbox) {
         if let Some(association) = self.mobile_nodes.first(reply.home) {
             reply.sign(Between::MobileForeign, association);
@@ -537,15 +549,15 @@ impl ForeignAgent {
 
     // --- what ends or fails ----------------------------------------------------------------------------------------
 
-    /// Handles an ICMP error about a relayed request. It must quote the request, and must not come from a visited link,
-    /// where hosts have heard the request.
+    /// Handles an ICMP error about a relayed request. The error must quote the relayed request. It must not arrive from
+    /// a visited link: hosts there have heard the request, and could forge the error.
     fn unreachable(&mut self, now: Instant, rx: Rx, icmp: &[u8], out: &mut Outbox) -> Result<(), Reason> {
         if self.visited.contains(&rx.iface) {
             return Err(NOT_FROM_HOME);
         }
         let message = icmp::Message::parse(icmp)?;
         let quote = Quote::of(&message)?;
-        // Offsets in the request, behind the UDP header of 8 bytes. The quote may be shorter.
+        // `at` is an offset in the request, which follows the UDP header of 8 bytes. The quote may end earlier.
         let field = |at: usize| quote.payload.get(8 + at..8 + at + 4)?.try_into().ok();
         let (Some(home), Some(low)) = (field(4), field(20)) else { return Err(NOT_PENDING) };
         let asked = (Ipv4Addr::from_octets(home), u32::from_be_bytes(low));
@@ -568,8 +580,8 @@ impl ForeignAgent {
     fn timeout(&mut self, now: Instant, out: &mut Outbox) {
         while let Some(pending) = self.waiting.pop(now) {
             out.mark(MobileIpEvent::RequestTimedOut { host: pending.request.home }.into());
-            // It is an error if the mobile node was denied within the last second. It then repeats its request by
-            // itself.
+            // `deny` fails if the same link address was denied within the last second. Without a reply, the mobile node
+            // repeats its request.
             let _ = self.deny(now, &pending, Code::RegistrationTimeout, out);
         }
         let busy = self.is_busy();
@@ -592,7 +604,7 @@ impl ForeignAgent {
         self.visitors.len() >= self.config.visitors
     }
 
-    /// The longest registration, in seconds.
+    /// Returns the longest registration that is accepted, in seconds.
     const fn longest(&self) -> u16 {
         self.config.registration_lifetime.as_secs() as u16
     }

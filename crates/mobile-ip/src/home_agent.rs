@@ -1,12 +1,14 @@
-//! The home agent: keeps the bindings of its mobile nodes, answers ARP for those that are away, and tunnels their
-//! packets.
+//! The home agent: keeps the bindings of its mobile nodes. For mobile nodes that are away, it answers ARP requests and
+//! tunnels the packets.
 //!
-//! A registration is accepted in this order (RFC 5944, section 3.8): it is authentic, it is new, and it requests
-//! nothing that is not supported. Then its record is stored. Only when the record is durable, the path is switched, the
-//! home network is notified, and the reply is sent. So a mobile node can rely on a reply even if this host crashes.
+//! A request is checked in this order (RFC 5944, section 3.8.2): it must be authentic, it must be new, and it must
+//! request nothing that is not supported. Then its record is stored. Only when the record is durable, the path is
+//! switched, the home network is notified, and the reply is sent. So a mobile node can rely on a reply even if this
+//! host crashes.
 //!
-//! The agent continues while records are being stored. An accepted registration that is not durable yet is used to
-//! check the next request only. If it cannot be stored, there is nothing to undo.
+//! The agent handles other requests while a record is being stored. Until the record is durable, the accepted request
+//! is used only to check later requests of its mobile node. So if the record cannot be stored, there is nothing to
+//! undo.
 
 use crate::advertiser::Advertiser;
 use crate::binding::{Binding, BindingRecord};
@@ -33,54 +35,57 @@ use wire::{
     Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, SocketAddrV4, WallTime, ntp_distance,
 };
 
-/// The reasons for which an agent or a mobile node drops a registration message without an answer. Malformed messages
-/// are dropped with the reasons of [`crate::message`].
+/// The reasons for which an agent or a mobile node refuses a registration message. Malformed messages are dropped with
+/// the reasons of [`crate::message`].
 pub mod refusal {
     use wire::Reason;
 
-    /// A request where only replies are expected, or the reverse. It is not answered, so that no host can be made to
-    /// answer itself.
+    /// The message is a request where only replies are expected, or the reverse, or a reply from a wrong agent or
+    /// interface. It is not answered, so that no host can be made to answer itself.
     pub const UNEXPECTED: Reason = Reason("unexpected_message");
-    /// The message has no Mobile-Home Authentication, or there is no association with the mobile node that has its SPI.
+    /// The request has no Mobile-Home Authentication, or no association with the mobile node has the SPI of the
+    /// request.
     pub const NO_ASSOCIATION: Reason = Reason("no_association");
-    /// The message has a Foreign-Home Authentication, and there is no association with that foreign agent.
+    /// The request has a Foreign-Home Authentication, but there is no association with the source address of the
+    /// request.
     pub const UNKNOWN_AGENT: Reason = Reason("unknown_agent_association");
-    /// A request that was denied with a reply; counted only, because its packet was consumed.
+    /// The request was denied with a reply. The denial is counted only, because the packet of the request is consumed.
     pub const DENIED: Reason = Reason("denied");
-    /// A request that would be answered, but an answer was sent within the last second.
+    /// The request is not answered, because an answer to the same sender or request was sent within the last second.
     pub const ANSWERED: Reason = Reason("answered_recently");
-    /// A repetition of a request that is accepted already: the reply is sent when the record is durable.
+    /// The request repeats one that was accepted. The reply is not sent yet, because the record is not durable.
     pub const UNDER_WAY: Reason = Reason("answer_under_way");
 }
 
 /// How a request that is not accepted is answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Denial {
-    /// Without a reply.
+    /// The request gets no reply, and its packet is dropped for this reason.
     Silent(Reason),
-    /// With a reply of this code.
+    /// The request gets a reply with this code.
     Code(Code),
-    /// A repetition of the last accepted request: with the same reply and this lifetime, in seconds.
+    /// The request repeats the last accepted one. It gets the same reply with this lifetime, in seconds.
     Again(u16),
 }
 
-/// The path of a reply.
+/// Where a reply is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Path {
     to: SocketAddrV4,
-    /// The link address of a mobile node that sent from the home network: its reply does not follow a binding (section
-    /// 3.8.3.2).
+    /// The link address of a mobile node that sent the request from the home network. The reply is sent to this
+    /// address, and does not follow a binding (RFC 5944, section 3.8.3.1).
     at_home: Option<Mac>,
 }
 
 /// The state of one mobile node.
 #[derive(Debug, Default)]
 struct Home {
-    /// The durable record, which forwarding follows.
+    /// The durable record, to which the routes correspond.
     record: Option<BindingRecord>,
     /// The SPI of the registration in `record`; `None` if the record is from before this start.
     spi: Option<u32>,
-    /// When the route of the binding ends; the table then reports it idle. The wall clock may be set in the meantime.
+    /// When the route of the binding ends, by the monotonic clock. The node then reports the route as idle. The time in
+    /// `record` may differ, because the wall clock may be set in the meantime.
     ends: Instant,
 }
 
@@ -94,8 +99,9 @@ struct Accepted {
     request: Box<Request>,
 }
 
-/// The maximum number of stores under way, of all mobile nodes (ours): 1.6 s at 10,000 registrations a second, and a
-/// mobile node repeats its request after 1 s. Beyond it, requests are denied with [`Code::HomeResources`].
+/// The maximum number of stores under way for all mobile nodes (not from an RFC). At 10,000 registrations per second,
+/// these are the registrations of 1.6 s; a mobile node waits at least 1 s for a reply. With more stores, requests are
+/// denied with [`Code::HomeResources`].
 const UNDER_WAY: usize = 16_384;
 
 /// The role of a home agent (RFC 5944, section 3.8).
@@ -105,38 +111,39 @@ pub struct HomeAgent {
     iface: Iface,
     listens: [Listen; 5],
     clock: Clock,
-    /// The clock that Identification fields are compared with. It is not set back: a mobile node with a later
-    /// Identification on record could not register until the clock has caught up.
+    /// The clock that Identification fields are compared with. It is never set back: otherwise, a mobile node with a
+    /// later Identification on record could not register until the clock reaches this Identification.
     steady: Clock,
     window: ReplayWindow,
-    /// After an unclean stop: the NTP time of this start. Requests that are not later are refused, whatever is on
-    /// record.
+    /// The NTP time of this start after an unclean stop; `None` after a clean stop. New requests with an Identification
+    /// that is not later are denied, whatever the record contains.
     floor: Option<u64>,
     mobile_nodes: Associations,
     foreign_agents: Associations,
     homes: BTreeMap<Ipv4Addr, Home>,
-    /// The stores under way; `None`: the end of a binding, which forwarding follows already.
+    /// The stores under way; `None`: the store is for the end of a binding, whose route is already removed.
     under_way: UnderWay<Option<Accepted>>,
-    /// Our link address on the home network; `None` while the link is down.
+    /// The link address of this host on the home network; `None` while the link is down.
     mac: Option<Mac>,
     announcer: Announcer,
     advertiser: Advertiser,
     tunnels: Tunnels,
     /// Limits the replies to requests that are not authentic, by source address.
     answers: Limiter<Ipv4Addr>,
-    /// Limits the replies to authentic requests, by mobile node and Identification. The source address is not used:
-    /// many mobile nodes share that of a foreign agent. With the Identification, a replayed request does not suppress
-    /// the reply to the mobile node's next one.
+    /// Limits denials of authentic requests, and repeated replies, by mobile node and Identification. The source
+    /// address is not used: many mobile nodes share the address of a foreign agent. With the Identification, a replayed
+    /// request does not suppress the reply to the mobile node's next request.
     denials: Limiter<(Ipv4Addr, u64)>,
     /// Limits ICMP errors to the senders of tunneled datagrams, by sender.
     told: Limiter<Ipv4Addr>,
-    /// Replies that were sent.
+    /// The number of replies that were sent, by code.
     codes: ReplyCounts,
     refused: Refusals,
 }
 
 impl HomeAgent {
-    /// Creates a home agent on a host with these interfaces. It is an error if the configuration is invalid.
+    /// Creates a home agent on a host with these interfaces. An error names the key of the configuration that is
+    /// invalid, for example an interface that the host does not have.
     pub fn new(config: HomeAgentConfig, interfaces: Interfaces<'_>, rng: Rng) -> Result<Self, ConfigError> {
         config.check()?;
         let iface = interfaces.number("interface", &config.interface)?;
@@ -176,10 +183,11 @@ impl HomeAgent {
 
     // --- starting --------------------------------------------------------------------------------------------------
 
-    /// Restores the stored bindings: from now on their packets are tunneled and ARP is answered for them.
+    /// Restores the stored bindings that have not expired. From now on, packets for their mobile nodes are tunneled,
+    /// and ARP requests for their home addresses are answered.
     fn start(&mut self, now: Instant, boot: &Boot, out: &mut Outbox) {
         (self.clock.zero, self.steady.zero) = (boot.wall, boot.wall);
-        // After an unclean stop, a record may be lost although the mobile node has received its reply.
+        // After an unclean stop, a record may be lost although the mobile node has received the reply.
         self.floor = (!boot.clean).then(|| self.steady.ntp(now));
         for (key, value) in &boot.stored {
             match self.restore(now, key, value, out) {
@@ -282,7 +290,7 @@ impl HomeAgent {
         out.discard(rx.iface, packet, reason::CONSUMED);
     }
 
-    /// Decides whether to accept a request (section 3.8.2). Changes nothing.
+    /// Decides whether to accept a request (RFC 5944, section 3.8.2). Changes nothing.
     fn judge(&self, now: Instant, src: Ipv4Addr, request: &Request) -> Result<(), Denial> {
         let association = self.association(request).ok_or(Denial::Silent(refusal::NO_ASSOCIATION))?;
         let relayed = self.judge_foreign_agent(src, request)?;
@@ -316,8 +324,8 @@ impl HomeAgent {
         Err(Denial::Code(code))
     }
 
-    /// Whether a care-of address can be another host's. A tunnel to an address of this host would end here, and one to
-    /// a broadcast address at all hosts of a link.
+    /// Returns whether a care-of address can be another host's. A tunnel to an address of this host would end here. A
+    /// tunnel to a broadcast address would end at all hosts of a link.
     fn is_elsewhere(&self, care_of: Ipv4Addr) -> bool {
         let mut own = self.config.host.iter().chain([&self.config.address]);
         is_host(care_of) && !own.any(|own| own.address == care_of || own.is_broadcast(care_of))
@@ -329,10 +337,11 @@ impl HomeAgent {
         self.mobile_nodes.named(request.home, authentication.spi)
     }
 
-    /// Checks the Foreign-Home Authentication: whether it is authentic, or `Some(false)` if it is required and missing.
-    /// `None` if it is neither there nor required.
+    /// Checks the Foreign-Home Authentication of a request. Returns `Some(true)` if it is correct, `Some(false)` if it
+    /// is wrong, or missing but required, and `None` if it is missing and not required.
     ///
-    /// A foreign agent does not add it to a deregistration (section 3.7.2.2), so it is not required there.
+    /// A foreign agent does not add this authentication to a deregistration (RFC 5944, section 3.7.2.2), so a
+    /// deregistration does not require it.
     fn judge_foreign_agent(&self, src: Ipv4Addr, request: &Request) -> Result<Option<bool>, Denial> {
         let known = self.foreign_agents.first(src).is_some();
         match request.authentication(Between::ForeignHome) {
@@ -346,15 +355,15 @@ impl HomeAgent {
         }
     }
 
-    /// Replay protection by timestamps (section 5.7.1).
+    /// Checks the Identification of a request: replay protection by timestamps (RFC 5944, section 5.7.1).
     fn judge_identification(&self, now: Instant, request: &Request) -> Result<(), Denial> {
         let home = self.homes.get(&request.home);
         let record = self.latest(request.home);
         if let Some(record) = record
             && record.identification == request.identification
         {
-            // A duplicate from the network, or a repetition by the mobile node. It is answered with the same reply, and
-            // does not extend the lifetime.
+            // The request is a duplicate from the network, or a repetition by the mobile node. It is answered with the
+            // same reply, and does not extend the lifetime (RFC 5944, section 3.8.2.2).
             let is_durable = home.and_then(|home| home.record) == Some(record);
             let again = |granted| {
                 if is_durable { Denial::Again(granted) } else { Denial::Silent(refusal::UNDER_WAY) }
@@ -398,8 +407,8 @@ impl HomeAgent {
         out.store(key_of(host), record.emit());
     }
 
-    /// Removes the oldest store under way of a mobile node, which has succeeded or failed. `None` if it stored the end
-    /// of a binding.
+    /// Removes the oldest store under way of a mobile node, because the result of this store has arrived. Returns the
+    /// registration; `None` if the store was for the end of a binding.
     fn decided(&mut self, host: Ipv4Addr) -> Option<Accepted> {
         self.under_way.pop(host)?
     }
@@ -418,8 +427,8 @@ impl HomeAgent {
         mark_change(host, from, to, out);
     }
 
-    /// Switches the path to a mobile node from its old to its new binding. `at_home` is its link address, if it sent
-    /// from the home network.
+    /// Switches the path to a mobile node from its old to its new binding. `at_home` is the link address of the mobile
+    /// node, if it sent the request from the home network.
     fn switch(
         &mut self,
         now: Instant,
@@ -470,15 +479,16 @@ impl HomeAgent {
         self.homes.iter().filter_map(move |(host, home)| is_there(home).map(|_| (*host, home.ends)))
     }
 
-    /// Sets the MTU of the tunnels to a care-of address to the one that is known now.
+    /// Sets the MTU of the tunnels to a care-of address to the MTU that is known now.
     fn adjust(&self, care_of: Ipv4Addr, out: &mut Outbox) {
         for (host, ends) in self.bound_to(care_of) {
             self.tunnel(host, care_of, ends, out);
         }
     }
 
-    /// Handles an ICMP error about a packet in one of our tunnels. A path MTU in it is used for later packets. The
-    /// sender of the inner datagram receives an error, if enough of the datagram is quoted (RFC 2003, section 4).
+    /// Handles an ICMP error about a packet in a tunnel of this agent. A path MTU in the error is used for later
+    /// packets. The sender of the inner datagram receives an error if enough of the datagram is quoted (RFC 2003,
+    /// section 4).
     fn tunnel_error(&mut self, now: Instant, icmp: &[u8], out: &mut Outbox) -> Result<(), Reason> {
         let own = self.config.address.address;
         let report = Report::parse(icmp, own)?;
@@ -491,7 +501,7 @@ impl HomeAgent {
             self.adjust(report.care_of, out);
         }
         let error = report.error.map(|error| match report.mtu() {
-            // The error may be about an earlier path to the exit, with a larger MTU than the present one.
+            // The reported MTU may be that of an earlier path to the exit, and larger than the present MTU.
             Some(_) => {
                 let mtu = self.tunnels.mtu(report.care_of, self.config.tunnel_mtu);
                 IcmpError::FragmentationNeeded { mtu }
@@ -524,7 +534,8 @@ impl HomeAgent {
         let mut reply = request.reply(code);
         (reply.lifetime, reply.home_agent) = (lifetime, own);
         if code == Code::IdentificationMismatch {
-            // The high half is our clock, so that the mobile node can set its own clock (section 5.7.1).
+            // The high half is the home agent's clock, so that the mobile node can correct its clock (RFC 5944, section
+            // 5.7.1).
             let low = request.identification & 0xffff_ffff;
             reply.identification = self.steady.ntp(now) & !0xffff_ffff | low;
         }
@@ -546,15 +557,16 @@ impl HomeAgent {
 
     // --- what ends or fails ----------------------------------------------------------------------------------------
 
-    /// Ends a binding whose route has expired, without a message (section 3.8). The route of a newer binding may wait for
-    /// a record, so that the table still had the old one.
+    /// Ends a binding whose route has expired. No message is sent (RFC 5944, section 3.8). Does nothing if the binding
+    /// was renewed: the new route may still wait for a store, so that the old route expired in the table.
     fn expired(&mut self, now: Instant, host: Ipv4Addr, out: &mut Outbox) {
         let Some(home) = self.homes.get_mut(&host).filter(|home| home.ends <= now) else { return };
         let Some(record) = &mut home.record else { return };
         let from = record.binding.take();
         let ended = *record;
-        // The end is not stored while a registration is under way, whose record must be the last. The end may be lost:
-        // the old record contains the end of the binding, and the next start drops it.
+        // While a registration is under way, the end is not stored, because the record of the registration must be the
+        // last. If the end is not stored, the next start drops the binding: the old record contains the time of the
+        // end.
         let is_last = !self.under_way.has(host);
         self.switch(now, host, from, None, None, out);
         out.mark(MobileIpEvent::BindingExpired { host }.into());
@@ -564,7 +576,7 @@ impl HomeAgent {
         }
     }
 
-    /// Rejects a registration whose record could not be stored.
+    /// Denies a registration whose record could not be stored.
     fn not_stored(&mut self, now: Instant, key: &[u8], out: &mut Outbox) {
         let Some(host) = home_of(key) else { return };
         let Some(Accepted { path, request, .. }) = self.decided(host) else { return };
@@ -640,7 +652,7 @@ impl Role for HomeAgent {
     }
 }
 
-/// Marks that the path to a mobile node has changed.
+/// Marks a change of the path to a mobile node; does nothing if the care-of address is the same as before.
 fn mark_change(host: Ipv4Addr, from: Option<Binding>, to: Option<Binding>, out: &mut Outbox) {
     let place = |binding: Option<Binding>| binding.map(|binding| binding.care_of);
     if place(from) == place(to) {
@@ -653,8 +665,8 @@ fn mark_change(host: Ipv4Addr, from: Option<Binding>, to: Option<Binding>, out: 
     out.mark(MobileIpEvent::PathSwitched { host }.into());
 }
 
-/// Returns the code of an accepted request. With S it asks for simultaneous bindings, which are not supported (section
-/// 3.8.2.3).
+/// Returns the code of an accepted request. With flag S, a request asks for simultaneous bindings, which are not
+/// supported (RFC 5944, section 3.8.2.2).
 const fn accepted(request: &Request) -> Code {
     if request.flags.has(RequestFlags::SIMULTANEOUS) { Code::AcceptedNoSimultaneous } else { Code::Accepted }
 }
@@ -667,7 +679,7 @@ fn until(now: WallTime, then: WallTime) -> Duration {
     Duration::from_nanos(then.0.saturating_sub(now.0).max(0).cast_unsigned())
 }
 
-/// The key of a mobile node's record: its home address.
+/// Returns the key of a mobile node's record: the four bytes of the home address.
 fn key_of(host: Ipv4Addr) -> Vec<u8> {
     host.octets().to_vec()
 }
@@ -676,7 +688,7 @@ fn home_of(key: &[u8]) -> Option<Ipv4Addr> {
     <[u8; 4]>::try_from(key).ok().map(Ipv4Addr::from)
 }
 
-/// The route of all packets to a mobile node, from any source.
+/// Returns the key of the route for all packets to a mobile node, from any source.
 const fn key_to(host: Ipv4Addr) -> RouteKey {
     RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(host) }
 }

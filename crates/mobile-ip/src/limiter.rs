@@ -1,13 +1,15 @@
-//! A rate limit for answers to unauthenticated peers: one a second for each, so that an agent does not amplify traffic.
+//! A rate limit for answers: at most one per second for each peer or request, so that an agent does not amplify
+//! traffic.
 
 use std::collections::BTreeMap;
 use wire::{Duration, Instant};
 
-/// Peers remembered at a time. If this many were answered within the last second, no other peer is answered.
+/// The maximum number of remembered peers or requests. If 1024 were answered within the last second, no other is
+/// answered.
 const CAPACITY: usize = 1024;
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// When each peer was answered last.
+/// When each peer or request, identified by a key, was answered last.
 #[derive(Debug)]
 pub(crate) struct Limiter<K>(BTreeMap<K, Instant>);
 
@@ -18,7 +20,7 @@ impl<K> Default for Limiter<K> {
 }
 
 impl<K: Ord> Limiter<K> {
-    /// Returns whether this peer may be answered now, and if so records the answer.
+    /// Returns whether `who` may be answered now. If so, records the answer.
     pub(crate) fn may(&mut self, now: Instant, who: K) -> bool {
         let recent = |at: Instant| now < at + PAUSE;
         if self.0.get(&who).is_some_and(|at| recent(*at)) {

@@ -1,23 +1,26 @@
-//! The events that the roles record. They divide an outage into stages. Detection lasts from the link's coming up until
-//! an agent is heard. Registration lasts from the request to the home agent's new binding. It includes the wait before
-//! the request that RFC 5944 requires (section 3.6.3). The path switch lasts from then to the first packet on the new
-//! path.
+//! The events that the roles record for measurements. They divide an outage into stages:
+//!
+//! - Detection begins when the mobile node's link comes up. It ends when the mobile node hears the agent that it will
+//!   use.
+//! - Registration begins with the request, or with the wait before the request. It ends when the home agent changes or
+//!   removes the binding. The wait follows from RFC 5944, section 3.6: at most one registration per second.
+//! - The path switch begins when the home agent uses the new path, and ends with the first packet on this path.
 
 use crate::message::Code;
 use node::{Mark, Span, Stage};
 use wire::Ipv4Addr;
 
-/// The home agent's name in records.
+/// The name of the home agent role in records.
 pub const HOME_AGENT: &str = "home_agent";
-/// The foreign agent's name in records.
+/// The name of the foreign agent role in records.
 pub const FOREIGN_AGENT: &str = "foreign_agent";
-/// The mobile node's name in records.
+/// The name of the mobile node role in records.
 pub const MOBILE_NODE: &str = "mobile_node";
 
 /// An event that is recorded for measurements.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum MobileIpEvent {
-    /// The mobile node's link came up: the mobile node has not heard an agent on it yet.
+    /// The mobile node's link came up. The mobile node has not heard an agent on this link yet.
     LinkUp,
     /// The mobile node heard the agent that it will use, for the first time since its link came up.
     AgentHeard { agent: Ipv4Addr },
@@ -25,33 +28,34 @@ pub(crate) enum MobileIpEvent {
     AgentLost { agent: Ipv4Addr },
     /// The mobile node waits before it registers: its last registration began less than a second ago.
     RegistrationWaits { agent: Ipv4Addr },
-    /// The mobile node sent a request.
+    /// The mobile node sent a Registration Request. `lifetime` is the requested one in seconds. `attempt` is 1 for the
+    /// first request, and one more for each repetition.
     RequestSent { agent: Ipv4Addr, care_of: Ipv4Addr, lifetime: u16, attempt: u32 },
-    /// A request was accepted. `lifetime` is the granted one in seconds; 0 at home.
+    /// The mobile node's request was accepted. `lifetime` is the granted one in seconds; 0: the registration has ended.
     Registered { care_of: Ipv4Addr, lifetime: u16 },
-    /// A request was denied.
+    /// The mobile node's request was denied with this code.
     Denied { code: Code },
-    /// The registration ended before it could be renewed.
+    /// The lifetime of the mobile node's registration ended before a renewal was accepted.
     Lapsed,
-    /// The home agent bound a mobile node to another care-of address.
+    /// The home agent bound a mobile node to a care-of address to which it was not bound before.
     BindingChanged { host: Ipv4Addr, care_of: Ipv4Addr },
     /// The home agent removed a binding because the mobile node deregistered.
     BindingRemoved { host: Ipv4Addr },
-    /// From now on packets to that mobile node take the new path.
+    /// From now on, the home agent sends packets for this mobile node by the new path.
     PathSwitched { host: Ipv4Addr },
-    /// A binding's lifetime ended without a new registration.
+    /// The lifetime of a binding at the home agent ended without a new registration.
     BindingExpired { host: Ipv4Addr },
     /// The home agent restored a binding from its store when it started.
     BindingRestored { host: Ipv4Addr, care_of: Ipv4Addr },
-    /// A stored record could not be read, or belongs to no configured mobile node.
+    /// The home agent could not read a stored record, or the record belongs to no configured mobile node.
     RecordRefused { why: &'static str },
-    /// A registration could not be stored, and was rejected.
+    /// The home agent could not store a registration, and denied it.
     NotStored { host: Ipv4Addr },
     /// A foreign agent has a new visitor.
     VisitorArrived { host: Ipv4Addr },
-    /// A visitor's lifetime ended.
+    /// The lifetime of a visitor at a foreign agent ended without a new registration.
     VisitorExpired { host: Ipv4Addr },
-    /// The home agent did not answer a request in time.
+    /// The home agent did not answer in time a request that the foreign agent relayed.
     RequestTimedOut { host: Ipv4Addr },
 }
 

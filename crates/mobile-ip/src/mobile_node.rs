@@ -25,37 +25,41 @@ use node::{
 use wire::ipv4;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason};
 
-/// Its own packet while it hears no agent and has no valid registration with the last one.
+/// The reason to drop a packet of this host: the node has no route through an agent. It has chosen no agent yet, or has
+/// lost the last foreign agent and no longer sends through it.
 pub const NO_AGENT: Reason = Reason("no_agent");
-/// Its own packet while it is not registered with an agent that routes for registered mobile nodes only.
+/// The reason to drop a packet of this host: the node is registering with an agent that routes for registered mobile
+/// nodes only, and has no reply yet.
 pub const NOT_REGISTERED: Reason = Reason("not_registered");
-/// An advertisement whose source cannot be an agent's address, or whose care-of address is implausible.
+/// The reason to drop an advertisement: its interface, link address, source or care-of address cannot be an agent's.
 pub const IMPLAUSIBLE_AGENT: Reason = Reason("implausible_agent");
-/// An advertisement with lifetime 0: the agent leaves. Counted only; it is not authenticated.
+/// The reason to remove an agent: its advertisement has lifetime 0, so the agent leaves. It is counted for the
+/// operator, because advertisements are not authenticated.
 pub const AGENT_LEFT: Reason = Reason("agent_left");
 
-/// The shortest time between two registrations without a hint of the link (RFC 5944, section 3.6.3).
+/// The shortest time between two registrations without a hint of the link (RFC 5944, section 3.6).
 const REGISTRATION_PAUSE: Duration = Duration::from_secs(1);
-/// The shortest time between two hints of the link (ours), for links that go down and up repeatedly.
+/// The shortest time between two hints that are followed, for links that go down and up repeatedly (not from an RFC).
 const DEBOUNCE: Duration = Duration::from_millis(500);
-/// Solicitations: the first three are 1 s apart; then the pause doubles, up to a minute (section 2.4).
+/// The pause between the first three solicitations. Then the pause doubles each time, up to one minute (RFC 5944,
+/// section 2.4).
 const SOLICITATION_PAUSE: Duration = Duration::from_secs(1);
 const QUICK_SOLICITATIONS: u32 = 3;
 const LONGEST_SOLICITATION_PAUSE: Duration = Duration::from_mins(1);
-/// Number of requests without a reply after which another agent is tried (ours).
+/// The number of requests without a reply after which another agent is tried (not from an RFC).
 const PATIENCE: u32 = 3;
 
 #[derive(Clone, Copy, Debug)]
 enum Timer {
-    /// Send the next solicitation.
+    /// The next solicitation is due.
     Solicit,
-    /// Register with `next`: the pause between registrations has ended.
+    /// The pause between registrations has ended: the node may register with `next`.
     Hold,
-    /// Repeat the request: no reply arrived.
+    /// No reply arrived in time: the request is repeated.
     Retry,
-    /// Renew the registration.
+    /// The registration is to be renewed.
     Renew,
-    /// The registration has expired.
+    /// The lifetime of the registration has ended.
     Lapse,
 }
 
@@ -77,17 +81,19 @@ pub struct MobileNode {
     agents: Agents,
     announcer: Announcer,
     timers: Timers<Timer, 5>,
-    /// Our link address; `None` while the link is down.
+    /// The link address of the interface; `None` while the link is down.
     mac: Option<Mac>,
-    /// The agent that we are registered with, or are registering with.
+    /// The agent in use: the node has registered with it, or is registering with it.
     attached: Option<Ipv4Addr>,
-    /// The link came up, and no usable agent was heard since: the node registers with the next one that it hears.
+    /// Whether the link came up, and no usable agent was heard since. Then the node registers with the next usable
+    /// agent that it hears.
     triggered: bool,
-    /// The agent to use was not heard since the link came up; for [`MobileIpEvent::AgentHeard`] only.
+    /// Whether the agent to use was not heard since the link came up. It decides when [`MobileIpEvent::AgentHeard`] is
+    /// recorded.
     detecting: bool,
-    /// The hint of the link that was followed last.
+    /// When a hint of the link was followed last: the node may register at once after such a hint.
     hinted: Option<Instant>,
-    /// Another hint came within [`DEBOUNCE`] of `hinted`. It is followed when that time has passed.
+    /// Whether another hint came within [`DEBOUNCE`] of `hinted`. It is followed when this time has passed.
     hinted_again: bool,
     /// When the last registration with an agent began; `None` if no pause is due before the next.
     chosen: Option<Instant>,
@@ -104,7 +110,8 @@ pub struct MobileNode {
 const DEFAULT_ROUTE: RouteKey = RouteKey::all(Class::HOST);
 
 impl MobileNode {
-    /// Creates a mobile node on a host with these interfaces. It is an error if the configuration is invalid.
+    /// Creates a mobile node on a host with these interfaces. An error names the key of the configuration that is
+    /// invalid, for example an interface that the host does not have.
     pub fn new(config: MobileNodeConfig, interfaces: Interfaces<'_>, rng: Rng) -> Result<Self, ConfigError> {
         config.check()?;
         let iface = interfaces.number("interface", &config.interface)?;
@@ -160,7 +167,7 @@ impl MobileNode {
                     self.hint(now, out);
                 }
             }
-            // The radio did not change cells, so the link is as it was. Signal strength is not used.
+            // The radio cannot tune to the requested cell, so the link is unchanged. Signal strength is not used.
             Link::Down(Link::UNSUPPORTED) | Link::Heard(..) => {}
             Link::Down(_) => {
                 self.mac = None;
@@ -173,12 +180,12 @@ impl MobileNode {
         }
     }
 
-    /// Handles a hint of the link that the node may have moved: solicits at once, and registers with the agent that
-    /// answers.
+    /// Handles a hint of the link that the node may have moved: solicits at once. With `link_trigger`, the node then
+    /// registers with the next usable agent that it hears.
     fn hint(&mut self, now: Instant, out: &mut Outbox) {
         self.triggered = self.config.link_trigger;
         if self.triggered {
-            // `next` was heard before the link changed.
+            // The agent in `next` was heard before the link changed.
             self.next = None;
             self.timers.stop(Timer::Hold);
         }
@@ -192,7 +199,7 @@ impl MobileNode {
         self.solicit(now, out);
     }
 
-    /// Sends a solicitation, and sets the time of the next.
+    /// Sends a solicitation, and sets the time of the next one. Does nothing while the link is down.
     fn solicit(&mut self, now: Instant, out: &mut Outbox) {
         if self.mac.is_none() {
             return;
@@ -220,8 +227,8 @@ impl MobileNode {
         if rx.iface != self.iface || mac.is_group() || !is_host(agent) || agent == self.home {
             return Err(IMPLAUSIBLE_AGENT);
         }
-        // The care-of address is signed for the home agent, and the advertisement is not authenticated. So it must be
-        // plausible.
+        // The node signs the care-of address in its request, but the advertisement is not authenticated. So the care-of
+        // address must be plausible.
         let own = self.config.address;
         let is_none = |care_of| !is_host(care_of) || care_of == self.home || own.is_broadcast(care_of);
         if offered(&advertisement).is_some_and(is_none) {
@@ -233,7 +240,7 @@ impl MobileNode {
             self.lost(now, agent, None, out);
             return Ok(());
         }
-        // An agent that takes no new visitors is ignored, unless it is ours.
+        // An agent that takes no new visitors is ignored, unless it is the agent in use.
         if advertisement.flags.has(AgentFlags::BUSY) && self.attached != Some(agent) {
             self.agents.forget(agent);
             return Ok(());
@@ -243,7 +250,7 @@ impl MobileNode {
         Ok(())
     }
 
-    /// Movement detection: decides whether to register with the agent that was just heard.
+    /// Decides whether to register with the agent that was just heard (movement detection).
     fn decide(&mut self, now: Instant, agent: Ipv4Addr, change: AgentChange, out: &mut Outbox) {
         if !self.is_usable(agent) {
             return;
@@ -252,14 +259,15 @@ impl MobileNode {
         let triggered = std::mem::take(&mut self.triggered);
         let moves = match self.attached {
             None => true,
-            // The agent may have restarted while the link was down. Its sequence number does not show this if it is not
-            // lower than before. The reply to a request that was under way may also be lost.
+            // After the link came up, the node registers again with the agent in use. The agent may have restarted
+            // while the link was down, and the sequence number shows this only if it is lower than before. A reply may
+            // be lost.
             Some(_) if ours => change == AgentChange::Restarted || triggered,
             Some(_) if triggered => true,
             // A mobile node that hears its home agent is at home (RFC 5944, section 2.4.3).
             Some(_) if self.is_home_agent(agent) => true,
             Some(old) => match self.config.movement {
-                // Agents of one subnet would otherwise be registered with in turn.
+                // Without the check of the subnet, the node could register with several agents of one subnet in turn.
                 Movement::Eager => change == AgentChange::New && !self.agents.share_a_subnet(old, agent),
             },
         };
@@ -274,14 +282,15 @@ impl MobileNode {
         }
     }
 
-    /// Marks the end of movement detection.
+    /// Records the end of movement detection, once after each time that the link came up.
     fn detected(&mut self, agent: Ipv4Addr, out: &mut Outbox) {
         if std::mem::take(&mut self.detecting) {
             out.mark(MobileIpEvent::AgentHeard { agent }.into());
         }
     }
 
-    /// Whether the node can register through this agent: the home agent, or a foreign agent that takes registrations.
+    /// Returns whether the node can register through this agent. It must be the home agent, or a foreign agent that
+    /// takes registrations, and must not have expired.
     fn is_usable(&self, agent: Ipv4Addr) -> bool {
         let known = self.agents.get(agent);
         known.is_some_and(|known| self.is_home_agent(agent) || known.takes_registrations())
@@ -331,8 +340,8 @@ impl MobileNode {
         out.notify(node::Notification::Gateway(agent));
     }
 
-    /// Returns what to register with an agent; `None` if it takes no registrations. A foreign agent's lifetime of 0 is
-    /// not sent: it would end the registration.
+    /// Returns what to register with an agent; `None` if the agent has expired or takes no registrations. The lifetime
+    /// of 0 that such a foreign agent advertises is not requested, because it would end the registration.
     fn target(&self, agent: Ipv4Addr) -> Option<Target> {
         let known = self.agents.get(agent)?;
         let at_home = self.is_home_agent(agent);
@@ -348,7 +357,8 @@ impl MobileNode {
         })
     }
 
-    /// Becomes an ordinary host of the home network. Neighbors are notified before the home agent (section 4.6).
+    /// Sets the routes and ARP of an ordinary host in the home network. The neighbors are notified by gratuitous ARP
+    /// before the request to the home agent is sent (RFC 5944, section 4.6).
     fn come_home(&mut self, now: Instant, home_agent: Mac, out: &mut Outbox) {
         let to = self.config.home_router.map_or(NextHop::Mac(home_agent), NextHop::Via);
         let hop = |to| Action::Forward(Hop { iface: self.iface, to });
@@ -359,7 +369,8 @@ impl MobileNode {
         }
     }
 
-    /// Stops answering ARP, except for the agent, before it registers away from home (section 4.6).
+    /// Sets the routes and ARP of a visitor before the request is sent: only ARP requests of the agent are answered
+    /// (RFC 5944, section 4.6).
     fn go_away(&mut self, agent: Ipv4Addr, mac: Mac, registered_only: bool, out: &mut Outbox) {
         self.announcer.stop(self.home);
         out.neighbor(self.iface, self.home, Neighbor::Mute);
@@ -369,8 +380,8 @@ impl MobileNode {
         self.route(way, way, out);
     }
 
-    /// Handles an agent that has expired or left. `last` is its state when it expired; `None` if it advertised lifetime
-    /// 0.
+    /// Handles an agent that has expired or left. `last` is the state of the agent when it expired; `None` if it
+    /// advertised lifetime 0.
     fn lost(&mut self, now: Instant, agent: Ipv4Addr, last: Option<&Agent>, out: &mut Outbox) {
         if self.next == Some(agent) {
             self.next = None;
@@ -390,8 +401,9 @@ impl MobileNode {
         self.registrar.turn_to(None);
         self.timers.stop(Timer::Retry);
         self.timers.stop(Timer::Renew);
-        // At home the node is an ordinary host and needs no home agent. Away, only the advertisements may be lost. So
-        // the agent stays the router until another one is heard.
+        // At home, the node is an ordinary host and needs no home agent. Away from home, perhaps only the
+        // advertisements were lost. So the foreign agent stays the router while the registration holds, until another
+        // agent is heard.
         if !self.is_home_agent(agent) {
             self.kept = Some(agent);
             if !last.is_some_and(|last| self.is_registered_by(last)) {
@@ -401,13 +413,13 @@ impl MobileNode {
         self.solicit(now, out);
     }
 
-    /// Whether the registration with this agent holds, and the agent was heard since the link came up.
+    /// Returns whether the registration with this agent holds, and the agent was heard since the link came up.
     fn is_registered_by(&self, agent: &Agent) -> bool {
         let holds = agent.care_of.is_some() && agent.care_of == self.registrar.care_of();
         holds && self.mac.is_some() && agent.heard >= self.linked
     }
 
-    /// Stops sending packets through the kept agent.
+    /// Stops sending packets through the agent in `kept`, if there is one: they are dropped with [`NO_AGENT`].
     fn end_kept(&mut self, out: &mut Outbox) {
         if let Some(agent) = self.kept.take() {
             out.neighbor(self.iface, agent, None);
@@ -415,13 +427,13 @@ impl MobileNode {
         }
     }
 
-    /// Returns the usable agent that was heard last, other than ours.
+    /// Returns the usable agent that was heard last, except the agent in use.
     fn other_agent(&self) -> Option<Ipv4Addr> {
         self.agents.freshest(|who, _| Some(who) != self.attached && self.is_usable(who))
     }
 
-    /// Sets the routes of our own packets: `near` to the home network, `far` to all others. The home network is on the
-    /// link only while the node is at home, so the interface's own prefix is not used.
+    /// Sets the routes of this host's own packets: `near` to the home network, and `far` to all other networks. The
+    /// home network is on the link only while the node is at home, so the prefix of the interface is not used.
     fn route(&self, far: Action, near: Action, out: &mut Outbox) {
         let home_link = RouteKey { dst: self.config.address.link, ..DEFAULT_ROUTE };
         for (key, action) in [(DEFAULT_ROUTE, far), (home_link, near)] {
@@ -429,7 +441,7 @@ impl MobileNode {
         }
     }
 
-    // --- registration (section 3.6) --------------------------------------------------------------------------------
+    // --- registration (RFC 5944, section 3.6) ----------------------------------------------------------------------
 
     /// Sends a request for the registrar's target.
     fn register(&mut self, now: Instant, out: &mut Outbox) {
@@ -463,8 +475,8 @@ impl MobileNode {
             }
             ReplyOutcome::Denied { by_agent, is_proven } => {
                 out.mark(MobileIpEvent::Denied { code: reply.code }.into());
-                // Another agent may accept, while the home agent would deny again. After an unauthenticated denial, the
-                // home agent's reply may still arrive.
+                // After an authenticated denial by a foreign agent, another agent may accept. The home agent would deny
+                // again. After an unauthenticated denial, the home agent's reply may still arrive.
                 if let Some(other) = self.other_agent().filter(|_| by_agent && is_proven) {
                     self.choose(now, other, out);
                 }
@@ -473,8 +485,8 @@ impl MobileNode {
         Ok(())
     }
 
-    /// Sets the timers of a registration. Its lifetime counts from when the request was sent, so that it ends here
-    /// before it ends at the home agent.
+    /// Sets the timers of a registration of `lifetime` seconds. The lifetime counts from when the request was sent, so
+    /// that it ends here before it ends at the home agent (RFC 5944, section 3.6.2.2).
     fn registered(&mut self, now: Instant, lifetime: u16, sent: Instant, out: &mut Outbox) {
         if self.next == self.attached {
             self.next = None; // this agent has answered: no further request is due
@@ -487,8 +499,9 @@ impl MobileNode {
             return self.timers.stop(Timer::Lapse);
         }
         let lifetime = Duration::from_secs(lifetime.into());
-        // At least `REGISTRATION_PAUSE` from now: otherwise, a reply that took most of the lifetime would cause
-        // constant renewal. And early enough for two round trips within the lifetime, since a request may be lost.
+        // The renewal is early enough for two round trips before the lifetime ends, because a request may be lost. It
+        // is at least `REGISTRATION_PAUSE` from now: otherwise, a reply that took most of the lifetime would cause
+        // constant renewal.
         let in_time = lifetime.saturating_sub(self.registrar.round_trip() * 2);
         let renew = sent + in_time.min(lifetime * 4 / 5);
         self.timers.set(Timer::Renew, renew.max(now + REGISTRATION_PAUSE));
@@ -549,7 +562,8 @@ impl MobileNode {
         }
     }
 
-    /// `register {agent}`: registers with this agent, or without an argument again with the present one.
+    /// Executes the command `register {agent}`: registers with this agent. Without the argument, registers again with
+    /// the agent in use.
     fn command_register(
         &mut self,
         now: Instant,
@@ -571,10 +585,13 @@ impl MobileNode {
         Ok(Value::map([("agent", Value::from(agent))]))
     }
 
-    /// `deregister`: ends the registration through the present agent. The node registers again when it decides for an
-    /// agent.
+    /// Executes the command `deregister`: ends the registration through the agent in use. The node registers again when
+    /// movement detection decides so, for example for a new agent.
     fn command_deregister(&mut self, now: Instant, out: &mut Outbox) -> Result<Value, String> {
-        let target = self.attached.and_then(|agent| self.target(agent)).ok_or("no agent")?;
+        let target = self
+            .attached
+            .and_then(|agent| self.target(agent))
+            .ok_or("no agent is in use, so no registration can be ended")?;
         let answer = Value::map([("agent", Value::from(target.agent))]);
         self.registrar.turn_to(Some(Target { lifetime: 0, ..target }));
         self.register(now, out);
@@ -587,7 +604,7 @@ impl MobileNode {
             ipv4::ICMP if rx.payload(&packet).first() == Some(&ADVERTISEMENT) => {
                 self.advertisement(now, rx, &packet, out)
             }
-            // The groups that the role listens to also carry other protocols.
+            // Packets of other protocols are also sent to the groups that the role listens to.
             _ => return out.pass(rx, packet),
         };
         self.refused.end(rx.iface, packet, ends, out);

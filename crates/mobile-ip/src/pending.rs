@@ -2,35 +2,35 @@
 //! room.
 //!
 //! A request costs its sender nothing, and neither its link address nor its home address is authenticated. So a flood
-//! of forged requests can take all places. The limits here keep such a flood from stopping registered visitors, and let
-//! as many new mobile nodes register as possible:
+//! of forged requests can take all shared places. With the limits here, such a flood does not stop registered visitors,
+//! and many new mobile nodes can still register:
 //!
 //! - A visitor that sends from the link address of its visit has [`PENDING_EACH`] separate places. The number of
-//!   visitors bounds them.
+//!   visitors limits the number of these places.
 //! - All other requests share `capacity` places. When these are full, a request that has waited for [`GIVES_WAY`] is
 //!   dropped for a newer one.
-//! - One half of the shared places is for requests of [`Standing::Known`], the other for those of
-//!   [`Standing::Unknown`]. A request may use a free place of the other half. It is dropped at once when the other half
-//!   needs the place.
+//! - One half of the shared places is for requests of [`Standing::Known`], and the other half is for requests of
+//!   [`Standing::Unknown`]. A request may use a free place of the other half. It is dropped at once when a request of
+//!   that half needs the place.
 
 use crate::message::Request;
 use node::Expiry;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Duration, Instant, Ipv4Addr, Mac, SocketAddrV4};
 
-/// Requests of one mobile node from one link address that wait at a time (ours). A mobile node repeats a request before
-/// the home agent's time to answer ends.
+/// The maximum number of waiting requests with one home address from one link address (not from an RFC). It is more
+/// than one, because a mobile node may repeat a request before the wait of the first one ends.
 const PENDING_EACH: usize = 2;
-/// Requests from one link address that wait at a time, without those of visitors (ours).
+/// The maximum number of waiting requests from one link address, except requests of visitors (not from an RFC).
 const PENDING_OF_LINK_ADDRESS: usize = 4;
-/// The time after which a waiting request may be dropped for a newer one (ours). Most home agents have answered by
-/// then; otherwise the mobile node repeats the request (RFC 5944, section 3.6.3).
+/// The time after which a waiting request may be dropped for a newer one (not from an RFC). Most home agents have
+/// answered by then. Otherwise the mobile node repeats the request (RFC 5944, section 3.6.3).
 const GIVES_WAY: Duration = Duration::from_millis(250);
-/// Home agents that are remembered because they have answered (ours).
+/// The maximum number of home agents that are remembered because they have answered (not from an RFC).
 const ANSWERED: usize = 256;
 
-/// The key of a request, by which a reply is matched: the home address, and the low half of the Identification (section
-/// 3.7.3.1).
+/// The key of a request, by which a reply is matched: the home address, and the low half of the Identification (RFC
+/// 5944, section 3.7.3.1).
 pub(crate) type RequestKey = (Ipv4Addr, u32);
 
 const FIRST: RequestKey = (Ipv4Addr::UNSPECIFIED, 0);
@@ -65,7 +65,7 @@ impl Pending {
         (self.request.home, low(self.request.identification))
     }
 
-    /// Returns the home agent if the request may begin a visit: not a deregistration.
+    /// Returns the home agent of a request that may begin a visit; `None` for a deregistration.
     fn wanted(&self) -> Option<Ipv4Addr> {
         (self.request.lifetime != 0).then_some(self.request.home_agent)
     }
@@ -74,10 +74,10 @@ impl Pending {
 /// The requests that wait at one foreign agent.
 #[derive(Default, Debug)]
 pub(crate) struct Waiting {
-    /// Places for requests that are not visitors'.
+    /// The number of places for requests that are not visitors'.
     capacity: usize,
     all: BTreeMap<RequestKey, Pending>,
-    /// When the time of the home agent to answer ends.
+    /// When the wait of each request for the home agent ends.
     due: Expiry<RequestKey>,
     by_age: BTreeSet<(Standing, Instant, RequestKey)>,
     by_mac: BTreeSet<(Mac, RequestKey)>,
@@ -85,7 +85,7 @@ pub(crate) struct Waiting {
     by_home_agent: BTreeSet<(Ipv4Addr, RequestKey)>,
     /// Number of requests of [`Standing::Unknown`] and of [`Standing::Known`].
     counts: [usize; 2],
-    /// Home agents that have answered, and when each did so last.
+    /// When each home agent that has answered did so last.
     answered: BTreeMap<Ipv4Addr, Instant>,
 }
 
@@ -137,12 +137,12 @@ impl Waiting {
         Some(pending)
     }
 
-    /// When the time of the next request ends.
+    /// Returns when the first wait ends; `None` if no request waits.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.due.next()
     }
 
-    /// Removes and returns a request whose time has ended.
+    /// Removes and returns a request whose wait has ended; `None` if there is none.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<Pending> {
         let asked = self.due.pop(now)?;
         self.remove(asked)
@@ -164,9 +164,9 @@ impl Waiting {
 
     // --- places ----------------------------------------------------------------------------------------------------
 
-    /// Returns the requests to drop so that `new` can wait; `None` if it cannot. A mobile node that repeats itself
-    /// replaces its own oldest request. Requests for the same home address from another link address are counted
-    /// separately.
+    /// Returns the requests to drop so that `new` can wait; `None` if there is no place for `new`. A mobile node that
+    /// has [`PENDING_EACH`] requests replaces its own oldest request. Requests for the same home address from another
+    /// link address are counted separately.
     pub(crate) fn place(&self, new: &Pending) -> Option<Vec<RequestKey>> {
         let is_visitor = new.standing == Standing::Visitor;
         let own = || {
@@ -195,8 +195,8 @@ impl Waiting {
         self.oldest(takes, new).next().map(|asked| vec![asked])
     }
 
-    /// Returns the home agent whose requests are to be dropped so that a request with another home agent can wait. It
-    /// is one that has no class yet (`has_class`).
+    /// Returns the home agent whose waiting requests are to be dropped so that `new` can wait. It is a home agent
+    /// without a class (`has_class` is false); `None` if there is no such home agent.
     pub(crate) fn home_agent_that_gives_way(
         &self,
         new: &Pending,
@@ -208,7 +208,8 @@ impl Waiting {
         wanted.find(|home_agent| !has_class(*home_agent))
     }
 
-    /// Returns the home agents of requests that may begin a visit.
+    /// Returns the home agent of each request that may begin a visit. The same home agent may be returned several
+    /// times.
     pub(crate) fn wanted(&self) -> impl Iterator<Item = Ipv4Addr> {
         self.by_home_agent.iter().map(|(home_agent, _)| *home_agent)
     }
@@ -219,8 +220,9 @@ impl Waiting {
         same.map(|(_, asked)| *asked).collect()
     }
 
-    /// Returns the requests of a kind that may be dropped for `new`, the oldest first. Only those of the kind of `new`
-    /// must have waited for [`GIVES_WAY`]: others use more than their half, or have a lower standing.
+    /// Returns the requests of a standing that may be dropped for `new`, the oldest first. Requests of the same
+    /// standing as `new` must have waited for [`GIVES_WAY`]. Others need not: they use more than their half of the
+    /// places, or have a lower standing.
     fn oldest(&self, kind: Standing, new: &Pending) -> impl Iterator<Item = RequestKey> {
         let all = self.by_age.range((kind, Instant::ZERO, FIRST)..);
         let same = all.take_while(move |(other, ..)| *other == kind);

@@ -11,28 +11,30 @@ use node::{Rng, Value};
 use std::collections::VecDeque;
 use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, WallTime, ntp_distance};
 
-/// A reply that does not match the pending request.
+/// The reason to drop a reply: it does not match the pending request.
 pub(crate) const STALE_REPLY: Reason = Reason("stale_reply");
-/// A reply whose required authentication is missing or wrong.
+/// The reason to drop a reply: a required authentication is missing or wrong.
 pub(crate) const BAD_AUTHENTICATION: Reason = Reason("bad_authentication");
 
-/// The shortest wait for the reply to the first request. It is longer if the round trip is, because a reply that
-/// arrives after the next request is dropped (section 3.6.3).
+/// The shortest wait for a reply (RFC 5944, section 3.6.3). The wait is longer if the round trip is long: a reply that
+/// arrives after the next request is dropped.
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
-/// The longest wait before the first registration, when the round trip is not known (ours; section 3.6.3
-/// limits it only by the requested lifetime).
+/// The longest wait for a reply while no round trip is known (not from an RFC). RFC 5944, section 3.6.3, limits the
+/// wait only by the requested lifetime.
 const LONGEST_WAIT: Duration = Duration::from_secs(64);
-/// The longest wait after the first registration: it limits the time to register after an outage of the path.
+/// The longest wait for a reply when a round trip is known (not from an RFC). It limits the time to register after the
+/// path was interrupted.
 const LONGEST_WAIT_LATER: Duration = Duration::from_secs(8);
-/// The shortest lifetime in a foreign agent's unauthenticated denial that the next request uses, in seconds (ours). An
-/// honest agent's shorter limit is in its advertisement already. A forged one would make the node register constantly.
+/// The shortest lifetime that is taken from an unauthenticated denial for the next request, in seconds (not from an
+/// RFC). A foreign agent with a shorter limit advertises it. A forged short lifetime would make the node register
+/// constantly.
 const LEAST_UNPROVEN: u16 = 30;
-/// The random bits of an Identification.
+/// The mask of the random bits of an Identification.
 const RANDOM: u64 = 0xfff;
-/// Number of last Identifications whose low halves are not used again (ours).
+/// The number of last Identifications whose low halves are not used again (not from an RFC).
 const RECENT: usize = 16;
 const MARGIN: Duration = Duration::from_millis(100);
-/// The time to live of a request: an agent can see that no router has forwarded it.
+/// The time to live of a request. With 255, an agent can see that no router has forwarded the request.
 const TTL: u8 = 255;
 
 /// What to register, and through which agent.
@@ -40,9 +42,9 @@ const TTL: u8 = 255;
 pub(crate) struct Target {
     pub(crate) agent: Ipv4Addr,
     pub(crate) mac: Mac,
-    /// The home address if the node is at home.
+    /// The care-of address to register; the home address if the node is at home.
     pub(crate) care_of: Ipv4Addr,
-    /// In seconds; 0 ends the binding.
+    /// The lifetime to request, in seconds; 0 ends the binding.
     pub(crate) lifetime: u16,
 }
 
@@ -55,24 +57,25 @@ struct Pending {
     sent: Instant,
 }
 
-/// A registration that holds.
+/// A registration that has not ended.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     care_of: Ipv4Addr,
-    /// In seconds, from `sent`.
+    /// The granted lifetime in seconds, counted from `sent`.
     lifetime: u16,
     sent: Instant,
 }
 
-/// The result of a reply.
+/// What a reply means for the registration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ReplyOutcome {
-    /// The registration holds for `lifetime` seconds from when the request was `sent`; 0: it was ended.
+    /// The registration holds for `lifetime` seconds from when the request was `sent`; 0: the registration has ended.
     Registered { care_of: Ipv4Addr, lifetime: u16, sent: Instant },
-    /// It was denied, and the next request uses a correction from the reply: send it at once.
+    /// The request was denied. The next request uses a correction from the reply, and is to be sent at once.
     Again,
-    /// It was denied by the foreign agent (`by_agent`) or the home agent. Without `is_proven` the denial is not
-    /// authenticated: the request stays pending, even if the next one uses a correction from the denial.
+    /// The request was denied by the foreign agent (`by_agent`) or by the home agent. If `is_proven` is false, the
+    /// denial is not authenticated. Then the request stays pending, even if the next one uses a correction from the
+    /// denial.
     Denied { by_agent: bool, is_proven: bool },
 }
 
@@ -84,22 +87,22 @@ pub(crate) struct Registrar {
     association: Association,
     foreign_agents: Associations,
     clock: Clock,
-    /// How far the home agent's clock is ahead of ours, as a difference of NTP timestamps in whole seconds.
+    /// How far the home agent's clock is ahead of this host's clock: a difference of NTP timestamps in whole seconds.
     offset: u64,
     last_identification: u64,
-    /// The low halves of the last Identifications: replies and agents identify a request by these alone (section
-    /// 3.7.3.1).
+    /// The low halves of the last Identifications. Mobile nodes and foreign agents match a reply with its request by
+    /// the low half only (RFC 5944, sections 3.6.2.1 and 3.7.3.1).
     recent: VecDeque<u32>,
     rng: Rng,
     target: Option<Target>,
     pending: Option<Pending>,
-    /// The last request was denied, and the next one uses no correction from the reply.
+    /// Whether the last request was denied, and the next one uses no correction from the reply.
     is_denied: bool,
-    /// Requests for this target since a reply was accepted or gave a correction.
+    /// The number of requests for this target since a reply was accepted or gave a correction.
     attempts: u32,
     /// The codes of corrections that were used already: a second denial with the same code is not corrected again.
     followed: Vec<Code>,
-    /// Replies that were authentic, or that need no authentication.
+    /// The number of replies that were authentic or need no authentication, by code.
     codes: ReplyCounts,
     /// The last round trip of a registration; `None` before the first.
     round_trip: Option<Duration>,
@@ -168,7 +171,7 @@ impl Registrar {
         self.current = None;
     }
 
-    /// Returns the registered care-of address.
+    /// Returns the registered care-of address; `None` if there is no registration.
     pub(crate) fn care_of(&self) -> Option<Ipv4Addr> {
         self.current.map(|held| held.care_of)
     }
@@ -203,7 +206,7 @@ impl Registrar {
         }
     }
 
-    /// Returns the next request, its event, and when the wait for its reply ends; `None` without a target.
+    /// Returns the next request, the event to record, and when the wait for the reply ends; `None` without a target.
     pub(crate) fn request(&mut self, now: Instant) -> Option<(Packet, MobileIpEvent, Instant)> {
         let Target { agent, mac, care_of, lifetime } = self.target?;
         let identification = self.identification(now);
@@ -232,9 +235,10 @@ impl Registrar {
         doubled.min(longest.max(first))
     }
 
-    /// Returns the Identification of the next request, larger than the last one whatever the clock does. The last 12
-    /// bits, about 1 us, are random (section 5.7.1). Its low half is none of the last 16: requests that are whole
-    /// seconds apart could otherwise have the same one.
+    /// Returns the Identification of the next request (RFC 5944, section 5.7.1). It is larger than the last one, even
+    /// if the clock was set back, unless the home agent has corrected the clock since. The low 12 bits of the time,
+    /// about 1 us, are random. The low half differs from the last 16: otherwise, requests that are whole seconds apart
+    /// could have the same low half.
     fn identification(&mut self, now: Instant) -> u64 {
         let clock = self.clock.ntp(now).wrapping_add(self.offset);
         let mut next = self.last_identification.wrapping_add(1);
@@ -254,7 +258,7 @@ impl Registrar {
         self.last_identification
     }
 
-    /// Evaluates a reply (section 3.6.2). The error is the reason to drop it.
+    /// Evaluates a reply (RFC 5944, section 3.6.2). An error is the reason to drop the reply.
     pub(crate) fn reply(
         &mut self,
         now: Instant,
@@ -279,7 +283,7 @@ impl Registrar {
             return Ok(ReplyOutcome::Registered { care_of, lifetime, sent });
         }
         // Without an association, a foreign agent's denial is not authenticated. The home agent's reply may be under
-        // way, and still counts.
+        // way, and is still accepted.
         let is_proven = !by_agent || self.foreign_agents.first(target.agent).is_some();
         if is_proven {
             self.pending = None;
@@ -292,12 +296,12 @@ impl Registrar {
         if !is_followed || !is_proven {
             return Ok(ReplyOutcome::Denied { by_agent, is_proven });
         }
-        self.attempts = 0; // it was answered
+        self.attempts = 0; // the request was answered
         Ok(ReplyOutcome::Again)
     }
 
-    /// Checks that a reply comes from the agent and has the required authentications. A foreign agent's denial without
-    /// an association is accepted unauthenticated: the agent has no key to sign it with.
+    /// Checks that a reply comes from the agent and has the required authentications. A denial of a foreign agent
+    /// without an association is accepted without authentication, because the agent has no key to sign it with.
     fn authenticate(
         &self,
         agent: Ipv4Addr,
@@ -317,7 +321,7 @@ impl Registrar {
         if home && foreign { Ok(()) } else { Err(BAD_AUTHENTICATION) }
     }
 
-    /// Applies the correction in a denial to the next request. Returns whether there was one.
+    /// Applies the correction in a denial to the next request. Returns whether there was a correction.
     fn follow(&mut self, now: Instant, asked: u16, is_proven: bool, reply: &Reply) -> bool {
         let Some(target) = &mut self.target else { return false };
         let least = if is_proven { 1 } else { LEAST_UNPROVEN };
@@ -327,7 +331,7 @@ impl Registrar {
                 true
             }
             Code::IdentificationMismatch => {
-                // Whole seconds: the low half of the reply's Identification is the request's.
+                // Whole seconds: the low half of the reply's Identification is a copy of the request's low half.
                 let (theirs, ours) = (reply.identification >> 32, self.clock.ntp(now) >> 32);
                 self.offset = theirs.wrapping_sub(ours) << 32;
                 // The clock was wrong, so the next Identification may be smaller than the last.

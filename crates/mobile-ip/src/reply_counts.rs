@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 pub(crate) struct ReplyCounts(BTreeMap<u8, u64>);
 
 impl ReplyCounts {
-    /// Counts a reply.
+    /// Counts one reply with this code.
     pub(crate) fn count(&mut self, code: Code) {
         *self.0.entry(code.number()).or_default() += 1;
     }
 
-    /// The counts, by the code's number.
+    /// Returns the counts, with the number of the code as the key, for the role's status.
     pub(crate) fn status(&self) -> Value {
         Value::Map(self.0.iter().map(|(code, count)| (code.to_string(), Value::from(*count))).collect())
     }

@@ -7,20 +7,20 @@ use wire::icmp::{self, IcmpError, Quote};
 use wire::ipv4;
 use wire::{Duration, Instant, Ipv4Addr, Reason};
 
-/// An ICMP error that does not quote a packet of one of this agent's tunnels.
+/// The reason to drop an ICMP error that does not quote a packet of one of this agent's tunnels.
 pub(crate) const NOT_ABOUT_A_TUNNEL: Reason = Reason("not_about_a_tunnel");
 
 /// How long a path MTU is used after it was last reported (RFC 1191, section 6.3).
 const BELIEVED: Duration = Duration::from_mins(10);
-/// The smallest MTU inside a tunnel that a report or `tunnel_mtu` may set, in bytes (ours). With the outer header it is
-/// 568, less than the 576 that each host must accept (RFC 791, section 3.1). A link may carry less, down to 68 bytes,
-/// but an ICMP error is easily forged: it need only quote the tunnel's two addresses.
+/// The smallest MTU inside a tunnel that a report or `tunnel_mtu` may set, in bytes (not from an RFC). With the outer
+/// header, a packet has 568 bytes. Each host must accept 576 bytes (RFC 791, section 3.1). Smaller reports are not
+/// used, because an ICMP error is easily forged: it need only quote the tunnel's two addresses.
 pub(crate) const SMALLEST_MTU: u16 = 548;
 
-/// An ICMP error about a tunnel.
+/// The content of an ICMP error about a packet in a tunnel.
 #[derive(Debug)]
 pub(crate) struct Report<'a> {
-    /// The exit of the tunnel.
+    /// The care-of address, where the tunnel ends.
     pub(crate) care_of: Ipv4Addr,
     /// The error for the sender of the inner datagram, if any.
     pub(crate) error: Option<IcmpError>,
@@ -29,7 +29,7 @@ pub(crate) struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// Returns the MTU inside the tunnel, if the packet was too big.
+    /// Returns the MTU inside the tunnel in bytes; `None` unless the error says that the packet was too big.
     pub(crate) const fn mtu(&self) -> Option<u16> {
         match self.error {
             Some(IcmpError::FragmentationNeeded { mtu }) => Some(mtu),
@@ -37,7 +37,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Parses an ICMP error about a tunnel that begins at `own`.
+    /// Parses an ICMP error about a tunnel that begins at `own`. An error is the reason to drop the ICMP error.
     pub(crate) fn parse(icmp: &'a [u8], own: Ipv4Addr) -> Result<Self, Reason> {
         let message = icmp::Message::parse(icmp)?;
         let quote = Quote::of(&message)?;
@@ -45,7 +45,7 @@ impl<'a> Report<'a> {
             return Err(NOT_ABOUT_A_TUNNEL);
         }
         let error = match (quote.kind, quote.code) {
-            // A router older than RFC 1191 reports an MTU of 0: [`SMALLEST_MTU`] is used then.
+            // A router older than RFC 1191 reports an MTU of 0. Then `SMALLEST_MTU` is used.
             (3, 4) => Some(IcmpError::FragmentationNeeded { mtu: quote.mtu }.through_tunnel()),
             (3, 0 | 1 | 2 | 6..=12) | (11, 0) => Some(IcmpError::HostUnreachable),
             _ => None,
@@ -86,24 +86,25 @@ impl Tunnels {
         self.mtu.get(&care_of).map_or(configured, |known| configured.min(*known))
     }
 
-    /// When the next path MTU expires.
+    /// Returns when the next path MTU expires; `None` if no path MTU is known.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.expiry.next()
     }
 
-    /// Removes a path MTU that has expired, and returns the tunnel's exit.
+    /// Removes a path MTU that has expired, and returns the tunnel's exit; `None` if no path MTU has expired.
     pub(crate) fn expired(&mut self, now: Instant) -> Option<Ipv4Addr> {
         let care_of = self.expiry.pop(now)?;
         self.mtu.remove(&care_of);
         Some(care_of)
     }
 
-    /// Whether a mobile node is bound to this care-of address.
+    /// Returns whether a mobile node is bound to this care-of address.
     pub(crate) fn is_exit(&self, care_of: Ipv4Addr) -> bool {
         self.bound.contains_key(&care_of)
     }
 
-    /// Moves a mobile node from one care-of address to another. A path MTU is dropped with the last mobile node.
+    /// Moves a mobile node from one care-of address to another; `None` means no binding. When the last mobile node
+    /// leaves a care-of address, the path MTU to this address is dropped.
     pub(crate) fn rebind(&mut self, from: Option<Ipv4Addr>, to: Option<Ipv4Addr>) {
         if let Some(care_of) = to {
             *self.bound.entry(care_of).or_default() += 1;

@@ -1,13 +1,14 @@
-//! The stores of a home agent whose results have not come yet, in the order of their requests.
+//! The records that a home agent has requested to store, and whose results have not arrived, in the order of the
+//! requests.
 
 use std::collections::BTreeMap;
 use wire::Ipv4Addr;
 
-/// A queue of stores for each mobile node. The number of all stores is that of one map, so no counter can differ from
-/// the queues.
+/// A queue of stores for each mobile node. One map has the stores of all queues, so that no separate counter can differ
+/// from the queues.
 #[derive(Debug)]
 pub(crate) struct UnderWay<T> {
-    /// By mobile node, and then by the order of the requests.
+    /// The stores, by mobile node, and then by the order of the requests.
     stores: BTreeMap<(Ipv4Addr, u64), T>,
     last: u64,
 }

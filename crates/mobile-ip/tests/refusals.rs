@@ -1,4 +1,4 @@
-//! Configurations that are rejected, and attacks that must have no effect.
+//! Tests of configurations that must be rejected, and of attacks that must have no effect.
 
 #[path = "refusals/agents.rs"]
 mod agents;
@@ -109,7 +109,7 @@ fn a_home_agent_that_cannot_work_is_refused() {
     refused(nodes(&node("224.0.0.1", 256, KEY)), "`mobile_nodes`", "not a unicast host address");
     let twice = format!("{}, {}", node("10.1.0.7", 256, KEY), node("10.1.0.7", 256, KEY));
     refused(nodes(&twice), "`mobile_nodes`", "two associations");
-    // The home agent would answer ARP for a host of another network, for itself, or for a broadcast address.
+    // The home agent would answer ARP requests for a host of another network, for itself, or for a broadcast address.
     for address in ["10.2.0.7", "10.1.0.2", "10.1.255.255"] {
         refused(
             nodes(&node(address, 256, KEY)),
@@ -135,7 +135,7 @@ fn a_foreign_agent_or_mobile_node_that_cannot_work_is_refused() {
 
 // --- attacks -----------------------------------------------------------------------------------------------------------
 
-/// The effects of an input; stores succeed at once.
+/// Gives a role an input, and returns the effects. Stores succeed at once.
 fn give(role: &mut impl Role, now: Instant, input: Input<'_>) -> Vec<Effect> {
     let mut out = Outbox::default();
     role.handle(now, input, &mut out);
@@ -162,7 +162,7 @@ fn heard(role: &mut impl Role, now: Instant, iface: u16, from: Mac, bytes: Vec<u
     (packet.link.src, packet.id) = (from, PacketId(1));
     match Rx::parse(Iface(iface), PuntReason::Listen, &packet) {
         Ok(rx) => give(role, now, Input::Packet(rx, packet)),
-        // The node drops it.
+        // The node drops a packet with a malformed header.
         Err(malformed) => vec![Effect::Discard(Iface(iface), packet, malformed.into())],
     }
 }
@@ -194,7 +194,7 @@ fn packet(src: Ipv4Addr, dst: Ipv4Addr, payload: &[u8]) -> Vec<u8> {
     datagram(src, dst, 255, payload)
 }
 
-/// Whether an agent did more than answer: it changed a path.
+/// Returns whether an agent did more than answer: it stored a record, changed a route or a neighbor, or sent ARP.
 fn moved(effects: &[Effect]) -> bool {
     effects.iter().any(|effect| {
         matches!(effect, Effect::Do(Act::Store(..) | Act::Route(..) | Act::Neighbor(..)))
@@ -231,8 +231,8 @@ fn a_request_moves_nobody_twice() {
     }
 }
 
-/// A flood of forgeries from new addresses. The number of answers is bounded, and afterwards an honest mobile node is
-/// served.
+/// A flood of forged requests from 5000 addresses must cause a limited number of answers. Afterwards, a mobile node
+/// must still be able to register.
 #[test]
 fn a_flood_of_forgeries_costs_a_bounded_number_of_answers() {
     let mut agent = home_agent("").unwrap();
@@ -275,13 +275,13 @@ fn requests_that_wait_are_bounded_for_all_and_for_each() {
     };
     assert_eq!(ask(&mut agent, HOME, 7, 1), None);
     assert_eq!(ask(&mut agent, HOME, 7, 2), None);
-    // The same home address from another link address has separate places.
+    // Requests for the same home address from another link address have separate places.
     assert_eq!(ask(&mut agent, HOME, 8, 3), None);
     assert_eq!(ask(&mut agent, HOME, 7, 4), None);
     assert_eq!(ask(&mut agent, Ipv4Addr::new(10, 1, 0, 9), 10, 6), Some(Code::ForeignResources));
 }
 
-/// A router with two foreign agents: a host on the second's link cannot answer for a home agent to the first either.
+/// On a router with two foreign agents, replies and ICMP errors from both visited links must be dropped.
 #[test]
 fn no_visited_link_speaks_for_a_home_agent() {
     let mut config: ForeignAgentConfig = table(FOREIGN_AGENT, "").try_into().unwrap();
@@ -304,8 +304,8 @@ fn no_visited_link_speaks_for_a_home_agent() {
     assert!(moved(&heard(&mut agent, now, 3, MOBILE, reply)));
 }
 
-/// Each home agent of visitors has a class, and there are fewer classes than requests that may wait. A request is
-/// refused before it is relayed, not after its home agent has accepted it.
+/// Each home agent of visitors has a class, and there are fewer classes than places for waiting requests. A request
+/// without a free class must be denied before it is relayed, not after its home agent has accepted it.
 #[test]
 fn what_a_home_agent_accepts_there_is_room_for() {
     let mut agent = foreign_agent("pending = 256").unwrap();
@@ -335,8 +335,8 @@ fn what_a_home_agent_accepts_there_is_room_for() {
     }
 }
 
-/// An attacker repeats an old request of a mobile node and is denied. That does not suppress the denial of the mobile
-/// node's next one, which has the home agent's time.
+/// An attacker repeats an old request of a mobile node and is denied. This denial must not suppress the denial of the
+/// mobile node's next request, because that denial contains the home agent's time.
 #[test]
 fn a_repeated_request_does_not_take_the_answer_to_the_next() {
     let mut agent = home_agent("").unwrap();
@@ -352,7 +352,7 @@ fn a_repeated_request_does_not_take_the_answer_to_the_next() {
     assert_eq!(answer(at(20_200), wrong_clock), Some(Code::IdentificationMismatch));
 }
 
-/// An agent does not answer its own messages when they are sent back to it.
+/// An agent must not answer its own messages when they are sent back to it.
 #[test]
 fn nobody_is_made_to_answer_itself() {
     let now = Instant::from_millis(1000);
@@ -383,7 +383,8 @@ fn nobody_is_made_to_answer_itself() {
     );
 }
 
-/// The host's own packets that a foreign agent routes to a visitor, after its home agent has accepted it.
+/// Registers a visitor with this home address. Returns the keys of the routes that the foreign agent then sets for the
+/// own packets of its host.
 fn own_routes(agent: &mut ForeignAgent, home: Ipv4Addr) -> Vec<RouteKey> {
     let now = Instant::from_millis(1000);
     let asks = request(now, home);
@@ -397,8 +398,8 @@ fn own_routes(agent: &mut ForeignAgent, home: Ipv4Addr) -> Vec<RouteKey> {
     own.collect()
 }
 
-/// Without an association, any host on the link can register the address of a server, with its own home agent. It does
-/// not get the router's own packets to that server.
+/// Without an association, any host on the link can register the address of a server with a home agent that it
+/// controls. It must not get the own packets of the foreign agent's host to this server.
 #[test]
 fn a_visitor_that_nothing_proves_gets_no_packets_of_the_routers_own() {
     let server = Ipv4Addr::new(192, 0, 2, 1);
@@ -424,8 +425,8 @@ fn the_address_of_a_neighbor_on_the_link_is_no_visitors() {
     assert_eq!(code_sent(&heard(&mut agent, now, 1, MOBILE, asks)), Some(Code::ForeignProhibited));
 }
 
-/// A support router beside the agent sends forward pointers to other routers, from the agent's address. No visitor gets
-/// them by registering the address of such a router.
+/// An Indirect TCP support router on the same host sends messages to other support routers, from the agent's address. A
+/// registration with the address of another support router as the home address must be denied.
 #[test]
 fn the_address_of_a_router_that_this_host_speaks_to_is_no_visitors() {
     let router = Ipv4Addr::new(10, 4, 0, 1);
@@ -442,8 +443,8 @@ fn the_address_of_a_router_that_this_host_speaks_to_is_no_visitors() {
     assert_eq!(code_sent(&heard(&mut agent, now, 1, MOBILE, asks)), None);
 }
 
-/// A request to an address of the agent's host without a home agent is not relayed (RFC 5944, section 3.7.2). A visitor
-/// cannot have an address of the host.
+/// A request must not be relayed if its home agent is an address of this host at which no home agent runs (RFC 5944,
+/// section 3.7.2). A request with an address of this host as the home address must be denied.
 #[test]
 fn an_address_of_the_agents_host_is_no_home_agents_and_no_visitors() {
     let (up, beside) = (Ipv4Addr::new(10, 9, 0, 3), Ipv4Addr::new(10, 5, 0, 1));
@@ -479,7 +480,7 @@ fn foreign_advertisement() -> Advertisement {
     }
 }
 
-/// A mobile node that has heard one foreign agent, and the request that it has sent.
+/// Returns a mobile node that has heard one foreign agent, and the request that the node has sent.
 fn asked(now: Instant) -> (MobileNode, Request) {
     let mut node = mobile_node("").unwrap();
     start(&mut node);
@@ -516,8 +517,8 @@ fn no_bit_of_an_acceptance_can_be_changed_on_the_way() {
     }
 }
 
-/// Advertisements are not authenticated. So they must come from one hop away, from a single host, and not from the
-/// node's own address.
+/// Advertisements are not authenticated. So the mobile node must ignore those with a TTL other than 1, from a group
+/// address, from an address that cannot be a host's, or from its home address.
 #[test]
 fn who_cannot_be_an_agent_is_not_one() {
     let now = Instant::from_millis(1000);
@@ -552,7 +553,8 @@ fn who_cannot_be_an_agent_is_not_one() {
     assert!(!said(Ipv4Addr::UNSPECIFIED, MOBILE, 1));
 }
 
-/// The request is signed with the care-of address of an advertisement, so an implausible one is refused.
+/// A mobile node signs the care-of address of an advertisement in its request. So it must ignore an advertisement with
+/// a care-of address that cannot be a foreign agent's.
 #[test]
 fn a_care_of_address_that_cannot_be_one_is_not_asked_for() {
     let now = Instant::from_millis(1000);
@@ -573,8 +575,8 @@ fn a_care_of_address_that_cannot_be_one_is_not_asked_for() {
     }
 }
 
-/// A tunnel to the home agent's own host would end there, and one to a broadcast address of its links at all hosts
-/// there.
+/// A tunnel to an address of the home agent's host would end at this host. A tunnel to a broadcast address would end at
+/// all hosts of a link. So requests with such care-of addresses must be denied.
 #[test]
 fn a_care_of_address_that_is_no_other_host_is_denied() {
     let config: HomeAgentConfig = table(HOME_AGENT, "").try_into().unwrap();
@@ -610,7 +612,7 @@ fn reply_to(request: &Request, src: Ipv4Addr) -> Vec<u8> {
     packet(src, VISITED, &reply.emit())
 }
 
-/// The link addresses to which the routes in these effects forward.
+/// Returns the link addresses to which the host routes in these effects forward.
 fn delivers_to(effects: &[Effect]) -> Vec<Mac> {
     let to = |effect: &Effect| match effect {
         Effect::Do(Act::Route(key, Some(route))) if key.dst.len() == 32 => match route.action {
@@ -622,7 +624,7 @@ fn delivers_to(effects: &[Effect]) -> Vec<Mac> {
     effects.iter().filter_map(to).collect()
 }
 
-/// A host of the visited link, which hears every request there, answers in the home agent's name. Its messages are
+/// A host of the visited link hears all requests there. Its replies and ICMP errors in the home agent's name must be
 /// dropped.
 #[test]
 fn a_reply_or_an_error_from_the_visited_link_is_none() {
@@ -644,13 +646,14 @@ fn a_reply_or_an_error_from_the_visited_link_is_none() {
     let error = wire::IcmpError::HostUnreachable.about(&relayed, Ipv4Addr::new(10, 3, 0, 99)).unwrap();
     let effects = heard(&mut agent, now, 1, ATTACKER, error.clone());
     assert_eq!(code_sent(&effects), None, "the request still waits");
-    // From the home agent's side both are accepted, and the reply from any source address.
+    // Both messages are accepted by the interface to the home agent, and the reply from any source address.
     let effects = heard(&mut agent, now, UP, ATTACKER, reply_to(&asked, Ipv4Addr::new(10, 9, 0, 2)));
     assert_eq!(delivers_to(&effects), [MOBILE, MOBILE], "from tunnels, and from this host itself");
     assert_eq!(code_sent(&heard(&mut ask(), now, UP, ATTACKER, error)), Some(Code::HomeHostUnreachable));
 }
 
-/// A request is repeated from another link address: while it waits, and after its sender has become a visitor.
+/// A request that is repeated from another link address must not move the visit to that address, neither while the
+/// request waits nor after its sender has become a visitor.
 #[test]
 fn a_repeated_request_moves_no_visit_to_another_link_address() {
     let now = Instant::from_millis(1000);
@@ -663,15 +666,15 @@ fn a_repeated_request_moves_no_visit_to_another_link_address() {
     assert!(!relays(&heard(&mut agent, now, 1, ATTACKER, bytes.clone())), "it waits already");
     assert_eq!(delivers_to(&heard(&mut agent, now, UP, ATTACKER, reply_to(&asked, AGENT))), [MOBILE; 2]);
     assert!(!relays(&heard(&mut agent, now, 1, ATTACKER, bytes)), "it was accepted already");
-    // The mobile node has changed its interface: its next request moves the visit.
+    // The mobile node has another link address now. Its next request moves the visit.
     let later = request(Instant::from_millis(3000), HOME);
     let other = Mac([2, 0, 0, 0, 0, 0x17]);
     heard(&mut agent, now, 1, other, packet(HOME, VISITED, &later.emit()));
     assert_eq!(delivers_to(&heard(&mut agent, now, UP, ATTACKER, reply_to(&later, AGENT))), [other; 2]);
 }
 
-/// An attacker on the link registers a visitor's home address with its own home agent, which accepts everything. It
-/// gets the packets of that home agent's tunnel, and no packet of the visitor.
+/// An attacker on the link registers a visitor's home address with a home agent of the attacker. The attacker must get
+/// the packets from the tunnel of that home agent only, and no packets from the tunnel of the visitor's home agent.
 #[test]
 fn another_home_agent_gives_no_right_to_a_visitors_packets() {
     let now = Instant::from_millis(1000);
@@ -706,7 +709,7 @@ fn another_home_agent_gives_no_right_to_a_visitors_packets() {
     );
 }
 
-/// An accepted registration drops older requests of the same mobile node, so that none is denied later.
+/// An accepted registration must drop older requests of the same mobile node, so that none of them is denied later.
 #[test]
 fn an_accepted_registration_ends_the_wait_of_older_requests() {
     let now = Instant::from_millis(1000);
@@ -725,7 +728,7 @@ fn an_accepted_registration_ends_the_wait_of_older_requests() {
 
 // --- crowds ------------------------------------------------------------------------------------------------------------
 
-/// Twenty solicitations are answered one by one, and all others together.
+/// Of 60 solicitations at the same time, 20 must each be answered, and one advertisement must answer the others.
 #[test]
 fn a_crowd_that_solicits_is_answered() {
     let now = Instant::from_millis(1000);
@@ -745,8 +748,8 @@ fn a_crowd_that_solicits_is_answered() {
     assert_eq!(effects.iter().filter(to_all).count(), 1);
 }
 
-/// Ten mobile nodes with wrong clocks behind one foreign agent: each is denied, since each needs the home agent's time.
-/// A flood of forgeries through the same agent does not suppress these denials.
+/// Ten mobile nodes with wrong clocks register through one foreign agent. Each must be denied with a reply, because
+/// each needs the home agent's time. Forged requests through the same agent must not suppress these replies.
 #[test]
 fn denials_are_limited_for_each_mobile_node() {
     let nodes: Vec<String> = (7..17)
@@ -772,7 +775,8 @@ fn denials_are_limited_for_each_mobile_node() {
 
 // --- the mobile node ---------------------------------------------------------------------------------------------------
 
-/// Requests that are repeated whole seconds apart: replies and agents identify them by the low half alone.
+/// Repeated requests may be whole seconds apart. The low halves of their Identifications must differ, because replies
+/// and agents identify a request by the low half only.
 #[test]
 fn no_two_requests_of_a_row_share_their_low_half() {
     for start_at in 0..200 {

@@ -1,16 +1,16 @@
-//! The protocol as inputs and effects. Each file in `transcripts/` is a script. Its numbered, indented lines are the
-//! role's recorded answers, which are compared with the present ones.
+//! The protocol as inputs and effects. Each file in `transcripts/` is a script of inputs to one role. The numbered,
+//! indented lines of a file are the recorded effects of the role. The test compares them with the present effects.
 //!
 //! ```text
 //! 20ms request fa lifetime=300     a request, relayed by the foreign agent
 //! 20ms reply lifetime=300          the home agent's reply to the request that was sent last
 //! 30ms advert fa2                  the second foreign agent advertises
-//! 40ms tunnel 10.1.0.7             data for that host, in a tunnel
-//! 50ms wait                        nothing comes in; timers run
+//! 40ms tunnel 10.1.0.7             data for 10.1.0.7 arrive in a tunnel
+//! 50ms wait                        no input arrives; timers run
 //! ```
 //!
-//! With `WAYFARE_BLESS=1` in the environment, the present answers are written to the files. Commit them only if you can
-//! explain every line that changed.
+//! With `WAYFARE_BLESS=1` in the environment, the test writes the present effects to the files. Commit them only if you
+//! can explain each line that changed.
 
 use crate::cast;
 use crate::transcript;

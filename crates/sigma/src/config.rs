@@ -1,4 +1,5 @@
-//! What an operator writes. Defaults are the digest's of RFC 8945 and RFC 2136 where they give one, ours otherwise.
+//! The configuration that an operator writes. The doc of a field names the RFC of its default. A default that is not
+//! from an RFC is marked.
 
 use crate::location::CODES;
 use crate::message::{Name, PORT, TsigKey};
@@ -10,35 +11,37 @@ use serde::Deserialize;
 use std::collections::BTreeSet;
 use wire::{Duration, InterfaceAddress, Ipv4Addr};
 
-/// Length of the shortest key of a mobile node, in bytes (RFC 8945, section 8, recommends the length of the MAC, 32).
+/// The minimum length of a mobile node's key, in bytes. RFC 8945, section 8, recommends the length of the MAC, 32
+/// bytes.
 const SHORTEST_KEY: usize = 16;
 
 /// The configuration of a location manager.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LocationManagerConfig {
-    /// The address at which it answers, on port 53.
+    /// The address at which the location manager answers, on UDP port 53.
     pub address: Ipv4Addr,
-    /// The DNS zone for which it is authoritative, for example `sigma.example`.
+    /// The DNS zone for which the location manager is authoritative, for example `sigma.example`.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub zone: Name,
     /// The mobile nodes that may register their addresses.
     pub mobile_nodes: Vec<Identity>,
-    /// Time to live of its answers, in whole seconds, at most `86400s`; default `5s` (ours). The shorter it is, the sooner
-    /// a move is known.
+    /// The time to live of the records in answers, in whole seconds, at most `86400s`; default `5s` (not from an RFC).
+    /// With a shorter time, other hosts notice a move earlier.
     #[serde(default = "ttl", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub ttl: Duration,
-    /// How long a registration is valid without a further update; default `60min` (ours).
+    /// How long a registration is valid without a further update, greater than zero; default `60min` (not from an RFC).
     #[serde(default = "lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub lifetime: Duration,
-    /// Updates of one mobile node that are accepted in one second, 1 to 16; default 10 (ours). More are refused.
+    /// The maximum number of updates of one mobile node that are accepted in one second, 1 to 16; default 10 (not from
+    /// an RFC). Further updates are answered with REFUSED.
     #[serde(default = "updates")]
     pub updates: u16,
-    /// Messages of one host that are answered in one second, at least 1; default 50 (ours). The rest are dropped.
-    /// Updates of mobile nodes are not counted.
+    /// The maximum number of messages of one host that are answered in one second, at least 1; default 50 (not from an
+    /// RFC). Further messages are dropped. Correctly signed updates are counted only if they are repetitions.
     #[serde(default = "answers")]
     pub answers: u16,
 }
@@ -76,7 +79,8 @@ pub struct RegistrarConfig {
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub key: Key,
-    /// The interval of updates while the address does not change, at least `1s`; default `20min` (ours).
+    /// The interval of updates while the address does not change, at least `1s`; default `20min` (not from an
+    /// RFC).
     #[serde(default = "refresh", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub refresh: Duration,
@@ -88,7 +92,7 @@ pub struct RegistrarConfig {
 pub struct CorrespondentConfig {
     /// The address of the host.
     pub address: Ipv4Addr,
-    /// The parameters of its SCTP.
+    /// The SCTP parameters of the host.
     #[serde(default)]
     pub sctp: SctpConfig,
 }
@@ -97,35 +101,37 @@ pub struct CorrespondentConfig {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MobileNodeConfig {
-    /// The interfaces of its radios, at least one. With two, it can be in two networks at the same time.
+    /// The names of the radio interfaces, at least one. With two radios, the mobile node can be in two networks at the
+    /// same time.
     pub radios: Vec<String>,
-    /// The networks that it may use, each with a different cell.
+    /// The networks that the mobile node may use, each with a different cell.
     pub networks: Vec<Network>,
-    /// How long the assignment of an address takes after the link is up, for example by DHCP or SLAAC; default `0s`,
-    /// as addresses are configured here.
+    /// How long the assignment of an address takes after the link is up, for example by DHCP; default `0s`, because the
+    /// addresses are in the configuration.
     #[serde(default, deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub address_delay: Duration,
-    /// The thresholds of signal strength at which it prepares a network and hands off.
+    /// The thresholds of signal strength at which the mobile node prepares a network and hands off.
     #[serde(default)]
     pub signal: SignalConfig,
-    /// How long an address remains in an association, at most, after another one was made primary; default `1min`
-    /// (ours).
+    /// How long an address remains in the associations after another one was made primary; default `1min` (not from an
+    /// RFC). The address is deleted earlier if its cell is lost, and later if an association needs it.
     #[serde(default = "park", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub park: Duration,
-    /// The location manager with which it registers. Without it, the mobile node does not register.
+    /// The location manager with which the mobile node registers; without this field, the mobile node does not
+    /// register.
     pub location_manager: Option<RegistrarConfig>,
-    /// Peers that move too. If one of them does not answer, the mobile node asks the location manager for its
-    /// address.
+    /// The peers that are mobile nodes. If such a peer does not answer, or if the mobile node has lost its network, the
+    /// mobile node asks the location manager for the address of the peer.
     #[serde(default)]
     pub peers: Vec<Peer>,
-    /// The parameters of its SCTP.
+    /// The SCTP parameters of the mobile node.
     #[serde(default)]
     pub sctp: SctpConfig,
 }
 
-/// A peer that also moves.
+/// A peer that is a mobile node.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Peer {
@@ -141,9 +147,9 @@ pub struct Peer {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
-    /// The name of the network, as in marks and reports.
+    /// The name of the network in marks and reports.
     pub name: String,
-    /// The number of the cell.
+    /// The number of the network's radio cell.
     pub cell: u16,
     /// The address of the mobile node in this network, and the length of the prefix, for example `10.1.8.5/24`.
     #[serde(deserialize_with = "text")]
@@ -153,25 +159,26 @@ pub struct Network {
     pub router: Ipv4Addr,
 }
 
-/// The thresholds of signal strength of a mobile node (all ours; the report gives none). They must satisfy `lost` <=
-/// `prepare` <= `go`.
+/// The thresholds of signal strength of a mobile node. The SIGMA report gives no values, so the defaults are not from a
+/// source. The thresholds must satisfy `lost` <= `prepare` <= `go`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SignalConfig {
-    /// The least strength in dBm at which a network is prepared; default -80.
+    /// The minimum strength in dBm at which a network is prepared; default -80.
     pub prepare: i16,
-    /// The least strength in dBm at which the mobile node hands off to a network; default -75.
+    /// The minimum strength in dBm at which the mobile node hands off to a network; default -75. It does not apply if
+    /// the current cell is lost.
     pub go: i16,
     /// The number of dB by which the new cell has to be stronger than the current one, 0 or more; default 6.
     pub hysteresis: i16,
-    /// How long the new cell has to be stronger; default `300ms`.
+    /// How long the new cell has to be stronger by `hysteresis` before a handoff; default `300ms`.
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub hold: Duration,
     /// The strength in dBm below which a cell counts as lost; default -88.
     pub lost: i16,
-    /// The shortest time between two handoffs, unless the link is lost; default `1s`. It doubles with each handoff
-    /// within 10 s.
+    /// The shortest time between two handoffs, unless the link or the current cell is lost; default `1s`. It doubles
+    /// with each handoff that is less than 10 s after the handoff before, up to 32 times the value.
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub dwell: Duration,
@@ -190,15 +197,18 @@ impl Default for SignalConfig {
     }
 }
 
-/// The parameters of a host's SCTP. The defaults are those of RFC 9260, section 16.
+/// The SCTP parameters of a host. The defaults of `rto_min`, `heartbeat_interval` and `sack_delay` are those of RFC
+/// 9260, section 16.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SctpConfig {
-    /// RTO.Min, greater than zero; default `1s`. For handoffs, `100ms` to `200ms` are usual.
+    /// RTO.Min, the shortest retransmission time-out, greater than zero; default `1s`. With `100ms` to `200ms`, the
+    /// recovery after a handoff is shorter.
     #[serde(deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub rto_min: Option<Duration>,
-    /// HB.interval; default `30s`.
+    /// HB.interval, the time that is added to the RTO between two HEARTBEATs to an idle address (RFC 9260, section
+    /// 8.3); default `30s`.
     #[serde(deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub heartbeat_interval: Option<Duration>,
@@ -209,10 +219,11 @@ pub struct SctpConfig {
     pub sack_delay: Option<Duration>,
     /// The send buffer and the receive buffer of an association in bytes, each at least 4096; default 131072.
     pub buffer: Option<u32>,
-    /// The number of unconfirmed addresses that a peer may add in one minute; default 10 (ours). More are refused,
-    /// and the peer asks again later. An address that has answered a HEARTBEAT is not counted.
+    /// The maximum number of unconfirmed addresses that a peer may add in one minute; default 10 (not from an RFC).
+    /// Further additions are refused. An address that has answered a HEARTBEAT is not counted.
     pub added_per_minute: Option<u16>,
-    /// The number of addresses that a peer may have, at least 1; default 16 (ours). More are refused.
+    /// The maximum number of addresses of a peer, at least 1; default 16 (not from an RFC). Further additions are
+    /// refused.
     pub addresses: Option<u16>,
     /// An endpoint-pair key, which both ends have (RFC 4895, section 6.1). Without it, a host that has read the
     /// handshake can change the addresses of an association.
@@ -257,7 +268,7 @@ impl SctpConfig {
         Ok(())
     }
 
-    /// Returns the configuration of the endpoint. A peer that does not support address changes is accepted too.
+    /// Returns the configuration of the SCTP endpoint. Peers that do not support address changes are accepted.
     pub(crate) fn endpoint(&self) -> sctp::Config {
         let base = sctp::Config::default();
         let buffer = |default| self.buffer.unwrap_or(default);
@@ -314,7 +325,10 @@ impl LocationManagerConfig {
         for Identity { name, key } in &self.mobile_nodes {
             check_identity("mobile_nodes", &self.zone, name, key)?;
             if !names.insert(name) {
-                return Err(ConfigError::new("mobile_nodes", format!("{name} is listed twice")));
+                return Err(ConfigError::new(
+                    "mobile_nodes",
+                    format!("{name} is listed twice; give each mobile node a different name"),
+                ));
             }
         }
         if self.ttl.subsec_nanos() != 0 || self.ttl.as_secs() > 86_400 {
@@ -335,14 +349,14 @@ impl LocationManagerConfig {
         if alive { Ok(()) } else { Err(ConfigError::new("lifetime", "must be greater than zero")) }
     }
 
-    /// Returns the address and port of its listener.
+    /// Returns the address and UDP port at which the location manager listens.
     pub const fn at(&self) -> Addr {
         Addr::new(self.address, PORT)
     }
 }
 
 impl RegistrarConfig {
-    /// Checks the values. An error names the problem.
+    /// Checks the values. An error names the key `location_manager` and the problem.
     pub fn check(&self) -> Result<(), ConfigError> {
         check_identity("location_manager", &self.zone, &self.name, &self.key)?;
         if self.refresh < Duration::from_secs(1) {

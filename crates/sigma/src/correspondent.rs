@@ -1,5 +1,5 @@
-//! The correspondent: a host with SCTP whose peers change their addresses. It has only the transport, which checks
-//! what peers request.
+//! The correspondent: a host with SCTP whose peers may change their addresses. The SCTP transport checks and applies
+//! the changes that peers request; the role adds only marks.
 
 use crate::config::CorrespondentConfig;
 use crate::mark::{CORRESPONDENT, SigmaEvent};
@@ -9,7 +9,7 @@ use node::{Input, Listen, Outbox, Proto, Rng, Role, Value};
 use sctp::AssociationEvent;
 use wire::{Instant, Ipv4Addr};
 
-/// The role of a correspondent.
+/// The role of a correspondent: provides SCTP to the programs of its host.
 #[derive(Debug)]
 pub struct Correspondent {
     address: Ipv4Addr,
@@ -55,7 +55,7 @@ impl Role for Correspondent {
 
     fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
-            // A time-out before the deadline has no effect.
+            // A time-out before the role's deadline has no effect.
             Input::Timeout if self.deadline().is_none_or(|due| now < due) => return,
             Input::Timeout => self.transport.timeout(now),
             Input::Packet(rx, packet) => {

@@ -1,17 +1,20 @@
 //! SIGMA: seamless IP diversity based generalized mobility architecture (Fu, Ma, Atiquzzaman and others, technical
-//! report TR-OU-TNRL-04-105). Hosts keep their associations by changing the addresses of the transport. A host that
-//! wants to open one asks a location manager for the address of its peer.
+//! report TR-OU-TNRL-04-105). A host that moves keeps its SCTP associations: it changes the addresses of each
+//! association (RFC 5061). It registers its current address with a location manager. Other hosts ask the location
+//! manager for the address when they want to open an association.
 //!
 //! ```text
-//!   mobile node ──── UPDATE, signed ───> location manager <──── query ──── correspondent
+//!   mobile node ──── UPDATE, signed ───> location manager <──── query ──── another host
 //! ```
 //!
-//! - [`location_manager`]: holds the addresses of each mobile node, as records of a zone.
+//! - [`mobile_node`]: moves between networks. [`correspondent`]: a host with SCTP whose peers may move.
+//! - [`location_manager`]: holds the addresses of each mobile node, as records of a DNS zone.
 //! - [`registrar`]: registers a mobile node's address with a location manager.
-//! - [`message`]: their messages. [`mark`]: the events that are recorded for measurements.
+//! - [`message`]: the DNS messages. [`mark`]: the events that are recorded for measurements.
 //!
-//! The report does not define the location manager's protocol. Here it is dynamic update of DNS (RFC 2136) with
-//! transaction signatures (RFC 8945). So any name server can be the location manager, and any resolver can query it.
+//! The report does not define the location manager's protocol. This crate uses dynamic updates of DNS (RFC 2136) with
+//! transaction signatures (RFC 8945). So any name server that supports both can be the location manager, and any
+//! resolver can query it.
 
 pub mod config;
 pub mod correspondent;

@@ -1,41 +1,41 @@
-//! The location of a mobile node, as its location manager stores it.
+//! The location of a mobile node, in the form that the location manager stores.
 
 use crate::message::{Name, ResourceRecord, class, kind};
 use wire::{Ipv4Addr, Malformed, Reader, WallTime};
 
-/// Number of addresses, and of texts, of one mobile node at most.
+/// The maximum number of addresses, and of texts, of one mobile node.
 pub(crate) const ADDRESSES: usize = 8;
 pub(crate) const TEXTS: usize = 2;
-/// Length of the longest text, in bytes.
+/// The maximum length of the data of one TXT record, in bytes.
 const LONGEST_TEXT: usize = 255;
-/// Number of updates of one second whose MACs are remembered, at most.
+/// The maximum number of updates with the same signing time whose MACs are remembered.
 pub(crate) const CODES: usize = 16;
 
-/// The state of a mobile node, and of its last update. The latter is kept when the addresses lapse, so that an old
-/// update cannot be replayed.
+/// The addresses and texts of a mobile node, and the signing time and MACs of its last updates. Signing time and MACs
+/// are kept when the addresses lapse, so that an old update cannot be replayed.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Location {
-    /// In the order in which they were added: the primary is the first.
+    /// The addresses in the order in which they were added: the primary address is the first.
     pub(crate) addresses: Vec<Ipv4Addr>,
-    /// Data of TXT records.
+    /// The data of the TXT records.
     pub(crate) texts: Vec<Vec<u8>>,
-    /// When addresses and texts lapse.
+    /// When addresses and texts lapse, by the wall clock.
     pub(crate) ends: WallTime,
     /// When the last accepted update was signed, in seconds since 1970.
     pub(crate) signed: u64,
-    /// The MACs of the accepted updates with that time.
+    /// The MACs of the accepted updates with the time in `signed`.
     pub(crate) codes: Vec<[u8; 32]>,
 }
 
 const FORMAT: u8 = 1;
 
 impl Location {
-    /// Returns whether there are no records.
+    /// Returns whether the mobile node has no addresses and no texts.
     pub(crate) const fn is_empty(&self) -> bool {
         self.addresses.is_empty() && self.texts.is_empty()
     }
 
-    /// Returns the data of all records of a type.
+    /// Returns the data of all records of the type `of`, one of [`kind`]; empty for types other than A and TXT.
     pub(crate) fn data(&self, of: u16) -> Vec<Vec<u8>> {
         match of {
             kind::A => self.addresses.iter().map(|address| address.octets().to_vec()).collect(),
@@ -44,18 +44,19 @@ impl Location {
         }
     }
 
-    /// Returns the records of a type.
+    /// Returns the records of the type `of`, one of [`kind`], with this owner name and this time to live in seconds.
     pub(crate) fn records(&self, name: &Name, of: u16, ttl: u32) -> Vec<ResourceRecord> {
         let record = |data| ResourceRecord { name: name.clone(), kind: of, class: class::IN, ttl, data };
         self.data(of).into_iter().map(record).collect()
     }
 
-    /// Returns whether the MACs of `signed` fill the list, so that a replay of one more update could not be recognized.
+    /// Returns whether the list of MACs is full for updates with the signing time `signed`. Then a replay of one more
+    /// such update could not be recognized.
     pub(crate) const fn is_full_at(&self, signed: u64) -> bool {
         self.signed == signed && self.codes.len() >= CODES
     }
 
-    /// Records that an update was accepted. There must be room for its MAC.
+    /// Records the signing time and the MAC (`code`) of an accepted update. The list of MACs must not be full.
     pub(crate) fn accepted(&mut self, signed: u64, code: &[u8]) {
         if self.signed != signed {
             self.codes.clear();
@@ -64,7 +65,7 @@ impl Location {
         self.codes.extend(<[u8; 32]>::try_from(code));
     }
 
-    /// Returns the record to store.
+    /// Returns the bytes to store.
     pub(crate) fn emit(&self) -> Vec<u8> {
         let mut bytes = vec![FORMAT];
         bytes.extend(self.ends.0.to_be_bytes());
@@ -81,7 +82,7 @@ impl Location {
         bytes
     }
 
-    /// Parses a stored record.
+    /// Parses stored bytes. Fails if they are of another format, too short or too long.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(bytes, Malformed("place_truncated"));
         if r.u8()? != FORMAT {
@@ -103,7 +104,8 @@ impl Location {
     }
 }
 
-/// Returns whether `data` are valid for a TXT record: strings, each behind its length, together at most 255 bytes.
+/// Returns whether `data` are valid for a TXT record: at least one string, each after a byte with its length, and
+/// together at most 255 bytes.
 pub(crate) fn is_text(data: &[u8]) -> bool {
     let mut rest = data;
     while let Some((length, tail)) = rest.split_first() {

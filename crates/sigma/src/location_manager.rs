@@ -1,10 +1,10 @@
 //! The location manager: it holds the addresses of its mobile nodes, from their signed updates, and answers queries.
 //!
-//! An update is accepted after these checks: a key of ours signed it; it is later than the last accepted one; its
-//! sender did not exceed its rate; all its changes are permitted (RFC 2136, section 3). Then its record is stored. It
-//! takes effect, and is answered, when the record is durable. Updates that come meanwhile are based on it, and fail
-//! with it. Only addresses are ever removed. The time of the last update is kept for ever, so that an old one cannot
-//! be replayed.
+//! An update is accepted if it passes these checks: a configured key signed it; its signing time is not before that of
+//! the last accepted update; the mobile node did not exceed its rate; all changes are permitted (RFC 2136, section 3).
+//! Then its record is stored. When the record is durable, the update takes effect and is answered. Updates that arrive
+//! before this are based on the first update, and fail if it fails. When a registration ends, only addresses and texts
+//! are removed. The signing time of the last update is kept, so that an old update cannot be replayed.
 
 use crate::config::LocationManagerConfig;
 use crate::location::{CODES, Location};
@@ -23,56 +23,57 @@ use wire::{Duration, Instant, Ipv4Addr, WallTime};
 
 const LISTENER: StreamId = StreamId(0);
 const TOO_MANY: &str = "too many messages";
-/// Length of the longest message that is read, in bytes: the MTU of a link.
+/// The maximum length of a message that is read, in bytes: the MTU of an Ethernet link.
 const LONGEST: usize = 1500;
-/// Number of accepted messages that are not read yet, at most.
+/// The maximum number of streams whose message is not read yet.
 const HEARD: usize = 4096;
-/// Number of hosts whose answers are counted at a time.
+/// The maximum number of hosts whose answers are counted separately in one second.
 const HOSTS: usize = 4096;
-/// Answers in a second to all other hosts together (our limit).
+/// The maximum number of answers in one second to all hosts that are not counted separately (not from an RFC).
 const SHARED: u16 = 4096;
-/// Signatures that are verified in a second (our limit). One takes less than 10 us, so all of them take less than a
-/// fifth of a processor.
+/// The maximum number of signatures that are verified in one second (not from an RFC). One verification takes less than
+/// 10 us, so all of them take less than 0.2 s.
 const VERIFIED: u16 = 20_000;
-/// The same for each mobile node from the address of its last update, in addition. So a flood from other addresses
-/// does not use up what such a host needs.
+/// The number of further verifications in one second for each mobile node, if it sends from the address of its last
+/// update (not from an RFC). So forged messages from other addresses cannot use up these verifications.
 const VERIFIED_OF_KNOWN: u16 = 2000;
-/// The UDP payload size in the OPT record of an answer, in bytes (RFC 6891, section 6.2.4): it fits a link.
+/// The UDP payload size in the OPT record of an answer, in bytes (RFC 6891, section 6.2.4). It fits the MTU of a link.
 const PAYLOAD: u16 = 1232;
 const NANOS: i64 = 1_000_000_000;
-/// Records of one mobile node whose storage is not finished, at most (our limit): as many as MACs are remembered.
+/// The maximum number of records of one mobile node whose storage is not finished: the number of remembered MACs.
 const UNDER_WAY: usize = CODES;
 
 /// The state of a mobile node.
 #[derive(Debug)]
 struct Entry {
     key: TsigKey,
-    /// The durable state, from which answers are made.
+    /// The durable state, from which queries are answered.
     location: Location,
-    /// Records whose storage was requested, in this order. `None`: the lapse of the location, which has taken effect
-    /// already.
+    /// Records whose storage was requested, in the order of the requests. `None`: the lapse of the location, which has
+    /// taken effect already.
     under_way: VecDeque<Option<Accepted>>,
-    /// The clock for its signatures, at [`Instant::ZERO`]. It is never set back: otherwise a mobile node that has
-    /// signed with a later time could not update its addresses until the clock had caught up. Each entry has a
-    /// separate one, as it depends on the last accepted update.
+    /// The clock for signatures of this mobile node: its wall time at [`Instant::ZERO`]. It is never set back:
+    /// otherwise, a mobile node that has signed with a later time could not update its addresses until the clock
+    /// reaches this time. It depends on the last accepted update, so each entry has a separate clock.
     signature_zero: WallTime,
     updates: Rate,
     queries: Rate,
-    /// The source of its last update that was no repetition, and the rate of verifications for that address. Any host
-    /// that has heard a signed message can repeat it.
+    /// The source address of the last signed update that was not a repetition. Repetitions are excluded, because any
+    /// host that has heard a signed message can repeat it.
     known: Option<Ipv4Addr>,
+    /// The rate of verifications for messages from the address in `known`.
     verified: Rate,
 }
 
 impl Entry {
-    /// Returns the state on which the next update is based: that of the last accepted one.
+    /// Returns the state on which the next update is based: the state after the last accepted update.
     fn latest(&self) -> &Location {
         let accepted = self.under_way.iter().rev().flatten().next();
         accepted.map_or(&self.location, |accepted| &accepted.location)
     }
 
-    /// Starts the clock for signatures at the wall clock, but not before the last accepted update: the wall clock may
-    /// have been set back.
+    /// Sets the clock for signatures to the wall clock, or to the signing time of the last accepted update if this is
+    /// later: the wall clock may have been set back.
     fn start(&mut self, now: Instant, wall: WallTime) {
         let behind = self.location.signed.saturating_sub(seconds(wall, now));
         let behind = i64::try_from(behind).unwrap_or(i64::MAX).saturating_mul(NANOS);
@@ -85,7 +86,7 @@ impl Entry {
     }
 }
 
-/// An update whose record is not durable yet, and what its answer needs.
+/// An update whose record is not durable yet, and the parts of the request that the answer needs.
 #[derive(Debug)]
 struct Accepted {
     location: Location,
@@ -93,13 +94,14 @@ struct Accepted {
     asked: Asked,
 }
 
-/// The parts of a request that its answer needs.
+/// The parts of a request that the answer needs.
 #[derive(Clone, Debug)]
 struct Asked {
     header: Header,
     question: Option<Question>,
     options: bool,
-    /// The entry whose key signed it, by index, and its MAC.
+    /// The index of the entry whose key signed the request, and the MAC of the request; `None` without a valid
+    /// signature.
     signer: Option<(usize, Vec<u8>)>,
 }
 
@@ -121,7 +123,7 @@ impl Rate {
     }
 }
 
-/// The role of a location manager.
+/// The role of a location manager: a DNS server for one zone that accepts signed updates (RFC 2136, RFC 8945).
 #[derive(Debug)]
 pub struct LocationManager {
     config: LocationManagerConfig,
@@ -133,10 +135,10 @@ pub struct LocationManager {
     /// Accepted streams whose message is not read yet, and their sources.
     heard: BTreeMap<StreamId, Ipv4Addr>,
     rates: BTreeMap<Ipv4Addr, Rate>,
-    /// The rate of answers to hosts without an entry in `rates`.
+    /// The rate of answers to all hosts without an entry in `rates`.
     shared: Rate,
     verified: Rate,
-    /// Counts of answers by result, and of messages that were ignored, by reason.
+    /// The number of answers by result, and of ignored messages by reason.
     answers: BTreeMap<&'static str, u64>,
 }
 
@@ -181,7 +183,7 @@ impl LocationManager {
             let Some(index) = name.and_then(|name| self.by_name.get(&name).copied()) else { continue };
             let location = Location::parse(value).unwrap_or_else(|refused| {
                 out.mark(SigmaEvent::RecordRefused { why: refused.0 }.into());
-                // An update that was signed before now may have been accepted already.
+                // The damaged record may be of any update until now, so updates that were signed before are refused.
                 Location { signed: seconds, ..Location::default() }
             });
             if let Some(entry) = self.entries.get_mut(index) {
@@ -211,7 +213,7 @@ impl LocationManager {
         self.lapses.stop(index);
         let Some(Entry { location, .. }) = self.entries.get(index) else { return };
         if !location.is_empty() {
-            // If the wall clock was set back, the stored end is further away than any update allows.
+            // If the wall clock was set back, the stored end may be further away than the lifetime of an update.
             let left = location.ends.0.saturating_sub(self.wall(now)).max(0).cast_unsigned();
             self.lapses.set(index, now + Duration::from_nanos(left).min(self.config.lifetime));
         }
@@ -227,11 +229,10 @@ impl LocationManager {
         out.stream(id, StreamOp::Read(LONGEST));
     }
 
-    /// Handles a message, and sends at most one answer. Each message has a separate stream, so an unauthenticated
-    /// peer keeps no state here.
+    /// Handles a message, and sends at most one answer. Each message has a separate stream, which ends with the answer.
     ///
-    /// Sources are easily forged. So a message that is not answered does not count against its source. A mobile node
-    /// that signs has separate rates, which a host without its key cannot use up.
+    /// Source addresses are easily forged. So a mobile node that signs its messages has separate rates, which a host
+    /// without the key cannot use up.
     fn hear(&mut self, now: Instant, id: StreamId, bytes: &[u8], out: &mut Outbox) {
         let Some(host) = self.heard.remove(&id) else { return };
         let Ok(header) = Header::peek(bytes) else { return self.ignore("unreadable", id, out) };
@@ -285,8 +286,8 @@ impl LocationManager {
         self.rates.entry(host).or_default().may(now, self.config.answers)
     }
 
-    /// Counts signed queries of a mobile node separately, so that forged queries with its address do not use up its
-    /// rate.
+    /// Returns whether a query may be answered now. Signed queries of a mobile node are counted separately first, so
+    /// that forged queries with the same source address do not use up this rate.
     fn may_answer_query(&mut self, now: Instant, host: Ipv4Addr, asked: &Asked) -> bool {
         let most = self.config.answers;
         let entry = asked.signer.as_ref().and_then(|(index, _)| self.entries.get_mut(*index));
@@ -301,8 +302,8 @@ impl LocationManager {
             || self.verified.may(now, VERIFIED)
     }
 
-    /// Returns the entry whose key signed a message, by index. An update that was signed before the last accepted one
-    /// fails with BADTIME (RFC 8945, section 5.2.3).
+    /// Returns the index of the entry whose key signed a message. An update with an earlier signing time than the last
+    /// accepted update fails with BADTIME (RFC 8945, section 5.2.3).
     fn signer(&self, now: Instant, signed: &Signed, is_update: bool) -> Result<usize, Failure> {
         let index = self.by_name.get(&signed.tsig.key).copied().ok_or(Failure::BadKey)?;
         let entry = self.entries.get(index).ok_or(Failure::BadKey)?;
@@ -343,8 +344,8 @@ impl LocationManager {
         self.entries.get(*self.by_name.get(name)?)
     }
 
-    /// Returns the SOA record. Its serial number is the time of the last update. There are no secondary servers, so
-    /// the timers have no effect.
+    /// Returns the SOA record of the zone. The serial number is the signing time of the last update. There are no
+    /// secondary servers, so the timers in the record have no effect.
     fn start_of_zone(&self) -> ResourceRecord {
         const TIMES: [u32; 3] = [3600, 600, 86_400];
         let zone = &self.config.zone;
@@ -360,8 +361,8 @@ impl LocationManager {
 
     // --- updates ---------------------------------------------------------------------------------------------------
 
-    /// Handles a signed update. A repetition may come from any host that has heard the first one, so it does not
-    /// count against the mobile node's rate.
+    /// Handles a correctly signed update. A repetition may come from any host that has heard the update, so repetitions
+    /// do not count against the mobile node's rate.
     fn update(
         &mut self,
         now: Instant,
@@ -378,7 +379,7 @@ impl LocationManager {
             if !self.may_answer(now, host) {
                 return self.ignore(TOO_MANY, id, out);
             }
-            // Its changes were made before.
+            // The changes of this update were made before.
             return self.refuse(now, id, &asked, Rcode::NoError, out);
         }
         if is_repeated(entry.latest()) {
@@ -391,7 +392,7 @@ impl LocationManager {
         if !entry.updates.may(now, most) {
             return self.refuse(now, id, &asked, Rcode::Refused, out);
         }
-        // Without room for its MAC, a replay could not be recognized.
+        // Without room for the MAC of this update, a replay could not be recognized.
         if entry.under_way.len() >= UNDER_WAY || entry.latest().is_full_at(signed.tsig.time) {
             return self.refuse(now, id, &asked, Rcode::ServFail, out);
         }
@@ -403,7 +404,7 @@ impl LocationManager {
         }
     }
 
-    /// Requests the storage of an accepted update. It takes effect when its record is durable.
+    /// Requests the storage of an accepted update. The update takes effect when its record is durable.
     fn take(
         &mut self,
         now: Instant,
@@ -421,8 +422,8 @@ impl LocationManager {
         entry.under_way.push_back(Some(Accepted { location, stream, asked }));
     }
 
-    /// Takes the first pending record of a mobile node, because its storage is decided. `None` if it is a lapse, or
-    /// the name is unknown.
+    /// Removes the oldest pending record of a mobile node, because its storage has succeeded or failed. Returns the
+    /// entry's index and the update; `None` if the record is that of a lapse, or if the name is unknown.
     fn decided(&mut self, key: &[u8]) -> Option<(usize, Accepted)> {
         let name = Name::read(key, 0).ok().map(|(name, _)| name)?;
         let index = *self.by_name.get(&name)?;
@@ -445,7 +446,7 @@ impl LocationManager {
 
     // --- answers ---------------------------------------------------------------------------------------------------
 
-    /// Sends an answer without records. NOERROR: all changes were made.
+    /// Sends an answer without records. With [`Rcode::NoError`], it says that all changes of an update were made.
     fn refuse(&mut self, now: Instant, id: StreamId, asked: &Asked, rcode: Rcode, out: &mut Outbox) {
         let questions = asked.question.clone().into_iter().collect();
         let message = Message { header: asked.header.answer(rcode), questions, ..Message::default() };
@@ -487,8 +488,8 @@ impl LocationManager {
         let key = self.by_name.get(&signed.tsig.key).and_then(|index| self.entries.get(*index));
         let bytes = match key {
             Some(entry) if failure == Failure::BadTime => {
-                // At least the time of the last accepted update, as the sender signs with this time next. Its clock
-                // may have been ahead of ours.
+                // The sender signs its next update with this time. So it must be at least the signing time of the last
+                // accepted update: the sender's clock may have been ahead then.
                 let time = entry.seconds(now).max(entry.latest().signed);
                 entry.key.sign_bad_time(&bytes, &signed.tsig, time)
             }
@@ -508,9 +509,9 @@ impl LocationManager {
 
     // --- what ends or fails ----------------------------------------------------------------------------------------
 
-    /// Removes the addresses of a mobile node that sent no update for its lifetime. This is not stored while an
-    /// update is pending, whose record is newer and must be the last. Nor is it retried: the old record gives the
-    /// same lapse after the next start.
+    /// Removes the addresses and texts of a mobile node whose registration has ended. While the record of an update is
+    /// pending, the removal is not stored, because that record is newer and must be the last. The removal is not stored
+    /// again later: with the old record, the registration ends after the next start as well.
     fn lapsed(&mut self, index: usize, out: &mut Outbox) {
         let Some(entry) = self.entries.get_mut(index) else { return };
         entry.location.addresses.clear();
@@ -538,7 +539,7 @@ impl LocationManager {
     }
 }
 
-/// Returns seconds since 1970, by a clock that was `zero` at [`Instant::ZERO`].
+/// Returns the seconds since 1970 at `now`, by a clock that was `zero` at [`Instant::ZERO`].
 fn seconds(zero: WallTime, now: Instant) -> u64 {
     zero.0.saturating_add(now.0.cast_signed()).div_euclid(NANOS).max(0).cast_unsigned()
 }

@@ -1,65 +1,66 @@
-//! Events that the roles record.
+//! The events that the roles record for measurements.
 
 use node::{Mark, Span, Stage};
 use wire::Ipv4Addr;
 
-/// The name of the location manager's role in records.
+/// The name of the location manager role in records.
 pub const LOCATION_MANAGER: &str = "location_manager";
 
-/// The name of the mobile node's role in records.
+/// The name of the mobile node role in records.
 pub const MOBILE_NODE: &str = "mobile_node";
-/// The name of the correspondent's role in records.
+/// The name of the correspondent role in records.
 pub const CORRESPONDENT: &str = "correspondent";
 
-/// An event that is measured.
+/// An event that a role records for measurements.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum SigmaEvent {
-    /// The location manager stored another primary address of a mobile node; `None`: it has no address any more.
+    /// The location manager stored another primary address of a mobile node; `None`: the mobile node has no address
+    /// now.
     Located { name: String, address: Option<Ipv4Addr> },
-    /// A mobile node sent no update for its lifetime.
+    /// A registration at the location manager ended, because no update arrived for the length of its lifetime.
     Lapsed { name: String },
-    /// An update could not be stored, and was withdrawn.
+    /// The location manager could not store an update, and withdrew it.
     NotStored { name: String },
-    /// A record of the last run could not be parsed.
+    /// The location manager could not parse a record of an earlier run.
     RecordRefused { why: &'static str },
-    /// The listener of the location manager was closed, so it receives no messages.
+    /// The listener of the location manager was closed, so the location manager receives no messages.
     Deaf { why: String },
-    /// The link of a mobile node is up, and it has no address there yet.
+    /// The link of a mobile node to this network is up, and the mobile node has no address in the network yet.
     AddressBegun { network: String },
-    /// The mobile node has the address.
+    /// The mobile node has this address now.
     AddressReady { address: Ipv4Addr },
     /// The mobile node gave up an address.
     AddressGone { address: Ipv4Addr },
-    /// The mobile node asked its peers to add an address.
+    /// The mobile node asked its peers to add an address to their associations.
     AddSent,
-    /// All peers have answered the addition, and at least one accepted it.
+    /// All peers have answered the request to add this address, and at least one peer accepted it.
     AddAcknowledged { address: Ipv4Addr },
-    /// All peers have answered the request for a primary address. At least one accepted it, and sends there once the
-    /// address is confirmed.
+    /// All peers have answered the request to make this address primary. At least one peer accepted it, and sends to
+    /// this address when it has confirmed the address.
     PrimaryAcknowledged { address: Ipv4Addr },
-    /// The host's own stack could not add or remove this address.
+    /// The operating system of the mobile node could not add or remove this address.
     AddressFailed { address: Ipv4Addr, why: String },
-    /// A peer refused a change of this address.
+    /// A peer refused to add, delete or make primary this address of the mobile node.
     ChangeRefused { address: Ipv4Addr },
-    /// The location manager gave this address of a silent peer, and packets for the peer are sent there.
+    /// The location manager gave this address of a peer, and the mobile node sends packets for the peer to it.
     PeerLocated { name: String, address: Ipv4Addr },
-    /// The mobile node has decided to move. `switches`: the path switch begins at this instant.
+    /// The mobile node has decided to move between two networks. `switches`: the path switch begins at this instant.
     Handoff { kind: &'static str, from: String, to: String, switches: bool },
-    /// The first data arrived on the new path.
+    /// The first data arrived at this address, the new primary address of the mobile node.
     FirstData { address: Ipv4Addr },
-    /// The peer of a correspondent added an address.
+    /// A peer of the correspondent added this address.
     PeerAdded { address: Ipv4Addr },
-    /// The peer set its primary address.
+    /// A peer of the correspondent made this address primary.
     PeerPrimary { address: Ipv4Addr },
-    /// The peer deleted an address.
+    /// A peer of the correspondent deleted this address.
     PeerDeleted { address: Ipv4Addr },
     /// The correspondent sends new data to another address of its peer.
     Switched { from: Ipv4Addr, to: Ipv4Addr },
-    /// A node sent its address to its location manager.
+    /// A node sent its address to its location manager. `attempt` is 1 for the first transmission of an update.
     RegistrationSent { role: &'static str, address: Ipv4Addr, attempt: u32 },
-    /// The location manager accepted the address.
+    /// The location manager confirmed the address of a node.
     Registered { role: &'static str, address: Ipv4Addr },
-    /// The registration failed, and why.
+    /// The registration of a node failed; `why` is the result code, or says that no answer arrived.
     RegistrationFailed { role: &'static str, why: String },
 }
 

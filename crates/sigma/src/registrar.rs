@@ -1,5 +1,5 @@
-//! The registrar: sends the mobile node's address to the location manager until it is confirmed. Nothing waits for
-//! it.
+//! The registrar: sends the mobile node's address to the location manager until the location manager confirms it. Data
+//! do not wait for the confirmation.
 
 use crate::config::RegistrarConfig;
 use crate::mark::SigmaEvent;
@@ -10,10 +10,10 @@ use crate::request_limits::{LONGEST, PAUSES, STREAMS, port};
 use node::{Addr, Outbox, Rng, StreamEvent, StreamId, StreamOp, Transport};
 use wire::{Duration, Instant, Ipv4Addr, WallTime};
 
-/// Pause after a failed registration.
+/// The pause between a failed registration and the next one.
 const RELIEF: Duration = Duration::from_secs(30);
 
-/// A request without an answer.
+/// An update that is not answered yet.
 #[derive(Debug)]
 struct Pending {
     stream: StreamId,
@@ -39,20 +39,22 @@ pub struct Registrar {
     streams: u32,
     rng: Rng,
     zero: WallTime,
-    /// How far the location manager's clock is ahead of ours, in seconds.
+    /// How far the location manager's clock is ahead of this host's clock, in seconds.
     ahead: i64,
-    /// The number of the last registration, and that in our TXT record at the location manager, if it is known.
+    /// The number of the last update.
     sequence: u64,
+    /// The number in the TXT record at the location manager; `None` if it is not known.
     known: Option<u64>,
     wanted: Option<Ipv4Addr>,
-    /// The address that the location manager has confirmed.
+    /// The address that the location manager has confirmed; `None` while a registration is not confirmed.
     told: Option<Ipv4Addr>,
     pending: Option<Pending>,
     due: Option<Instant>,
 }
 
 impl Registrar {
-    /// Creates a registrar for the role of this name. Its 64 streams are numbered from `first`.
+    /// Creates a registrar for the role with the name `role`. The streams of the registrar have the 64 numbers from
+    /// `first` on.
     pub fn new(config: RegistrarConfig, role: &'static str, first: u32, rng: Rng) -> Self {
         let key = config.tsig();
         Self {
@@ -78,23 +80,25 @@ impl Registrar {
         self.zero = zero;
     }
 
-    /// Returns whether a stream belongs to the registrar.
+    /// Returns whether the number of a stream is one of the 64 numbers of the registrar.
     pub fn has(&self, id: StreamId) -> bool {
         (self.first..self.first + STREAMS).contains(&id.0)
     }
 
-    /// Returns when [`Registrar::timeout`] is due; `None` if it waits for nothing.
+    /// Returns when [`Registrar::timeout`] is due; `None` if no registration is under way or planned.
     pub const fn deadline(&self) -> Option<Instant> {
         self.due
     }
 
-    /// Registers `address`, from this address.
+    /// Starts a registration of `address`. The update is sent from this address. An earlier update that is not answered
+    /// is no longer repeated.
     pub fn register(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         self.wanted = Some(address);
         self.begin(now, out);
     }
 
-    /// Registers `address`, unless it is confirmed, or was sent at most once and is not answered.
+    /// Starts a registration of `address`, unless the location manager has confirmed this address, or an update with it
+    /// was sent at most once and is not answered yet.
     pub fn register_once(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let said = self.pending.as_ref().filter(|pending| pending.attempts <= 1);
         let says = said.map(|pending| pending.address);
@@ -103,7 +107,7 @@ impl Registrar {
         }
     }
 
-    /// Begins a registration, from a new port.
+    /// Begins a registration of the wanted address, from a new random port.
     fn begin(&mut self, now: Instant, out: &mut Outbox) {
         self.told = None;
         if let Some(old) = self.pending.take() {
@@ -120,8 +124,9 @@ impl Registrar {
         self.due = Some(now + PAUSES[0]);
     }
 
-    /// Returns the signed update: its bytes, number and MAC. It replaces all our addresses by this one. Our TXT
-    /// record has to hold the number that we know, so that no update overtakes another.
+    /// Returns the bytes, the message number and the MAC of a signed update. The update replaces all addresses of the
+    /// mobile node by this one. If the number in the TXT record is known, the update requires it as a prerequisite. So
+    /// a delayed update cannot replace a newer one.
     fn update(&mut self, now: Instant, address: Ipv4Addr) -> (Vec<u8>, u16, [u8; 32]) {
         let seconds = self.seconds(now);
         self.sequence = self.sequence.max(seconds << 16) + 1;
@@ -150,7 +155,8 @@ impl Registrar {
         wall.saturating_add(self.ahead).max(0).cast_unsigned()
     }
 
-    /// Repeats a request that was not answered, or begins the next registration.
+    /// Repeats an update that was not answered, or begins the next registration. After the last repetition, or if the
+    /// stream did not open, the registration fails. Does nothing before [`Registrar::deadline`].
     pub fn timeout(&mut self, now: Instant, out: &mut Outbox) {
         if self.due.is_none_or(|due| now < due) {
             return;
@@ -183,8 +189,8 @@ impl Registrar {
         out.mark(SigmaEvent::RegistrationFailed { role: self.role, why: why.to_owned() }.into());
     }
 
-    /// Handles an event of one of the registrar's streams. Returns whether the location manager has confirmed our
-    /// address.
+    /// Handles an event of one of the registrar's streams. Returns whether the event confirms the address of the mobile
+    /// node.
     pub fn stream(&mut self, now: Instant, id: StreamId, event: &StreamEvent<'_>, out: &mut Outbox) -> bool {
         let Some(pending) = self.pending.as_mut().filter(|pending| pending.stream == id) else {
             return false;
@@ -196,7 +202,7 @@ impl Registrar {
                 self.send(out);
             }
             StreamEvent::Data(bytes) => self.answer(now, bytes, out),
-            // The port is in use, or the host does not have the address yet or any more.
+            // The port is in use, or the host does not have the address: not yet, or not any more.
             StreamEvent::Closed(_) => {
                 self.pending = None;
                 self.due = Some(now + PAUSES[1]);
@@ -228,13 +234,14 @@ impl Registrar {
                 out.stream(stream, StreamOp::Finish);
                 out.mark(SigmaEvent::Registered { role: self.role, address }.into());
             }
-            // The signature is ours, but its time is not accepted: sign again by the location manager's clock.
+            // The location manager does not accept the signing time. The next update is signed with the time of the
+            // location manager's clock.
             Some(Verdict::Time(theirs)) => {
                 let ours = seconds.cast_signed().saturating_sub(ahead);
                 self.ahead = theirs.cast_signed().saturating_sub(ours);
                 if self.ahead == ahead { self.fail(now, "BADTIME", out) } else { self.begin(now, out) }
             }
-            // Our TXT record has another number than we know: replace it without a condition.
+            // The TXT record has another number than `known`. The next update has no prerequisite.
             Some(Verdict::Refused(Rcode::NxRrSet)) if self.known.is_some() => {
                 self.known = None;
                 self.begin(now, out);
@@ -243,7 +250,7 @@ impl Registrar {
         }
     }
 
-    /// Evaluates an answer. `None` if it is not for this request, or its signature is wrong.
+    /// Evaluates an answer; `None` if the answer is not to this update, or its signature is wrong.
     fn judge(&self, pending: &Pending, bytes: &[u8], seconds: u64) -> Option<Verdict> {
         let Received { message: Message { header, .. }, signed } = Received::parse(bytes).ok()?;
         let signed = signed?;
@@ -267,7 +274,7 @@ enum Verdict {
     Refused(Rcode),
 }
 
-/// Returns the TXT record with the number of an update.
+/// Returns the data of the TXT record with the number of an update, for example `seq=7`.
 fn text(sequence: u64) -> Vec<u8> {
     let text = format!("seq={sequence}");
     let mut data = vec![text.len() as u8];

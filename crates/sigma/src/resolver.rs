@@ -1,9 +1,9 @@
-//! The resolver asks the location manager for the address of a peer that has moved while we did. The report's
-//! correspondent does so before it opens an association (section 3). A mobile node whose peer moves too must ask, or
-//! each of the two knows only a lost address of the other.
+//! The resolver: asks the location manager for the address of a peer that has moved at the same time as this host.
+//! Without it, each of the two hosts could know only a lost address of the other. The SIGMA report uses the location
+//! manager only to open associations (TR-OU-TNRL-04-105, section II.D).
 //!
-//! An answer is not trusted. It only gives an address to which a change is sent, which both ends authenticate. So the
-//! question needs no signature; its number and port are random.
+//! An answer is not authenticated. It only gives an address to which a change of an association is sent, and both ends
+//! authenticate this change. So the question needs no signature. Its message number and port are random.
 
 use crate::message::{
     Header, Message, Name, PORT, Question, Rcode, Received, ResourceRecord, class, kind, opcode,
@@ -13,7 +13,7 @@ use node::{Addr, Outbox, Rng, StreamEvent, StreamId, StreamOp, Transport};
 use std::collections::BTreeMap;
 use wire::{Instant, Ipv4Addr};
 
-/// Number of questions at a time: fewer than streams, so that no two share a stream.
+/// The maximum number of questions at a time. It is less than [`STREAMS`], so that no two questions share a stream.
 const QUESTIONS: usize = 32;
 /// A question without an answer.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ struct Pending {
     open: bool,
 }
 
-/// Finds the addresses of peers by their names.
+/// Asks the location manager for the addresses of peers by their names.
 #[derive(Debug)]
 pub(crate) struct Resolver {
     manager: Ipv4Addr,
@@ -42,18 +42,18 @@ impl Resolver {
         Self { manager, first, streams: 0, rng, pending: BTreeMap::new() }
     }
 
-    /// Returns whether a stream belongs to the resolver.
+    /// Returns whether the number of a stream is one of the resolver's.
     pub(crate) fn has(&self, id: StreamId) -> bool {
         (self.first..self.first + STREAMS).contains(&id.0)
     }
 
-    /// Returns when [`Resolver::timeout`] is due.
+    /// Returns when [`Resolver::timeout`] is due; `None` if no question waits for an answer.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.pending.values().map(|pending| pending.due).min()
     }
 
-    /// Asks from `local` for the address of `name`. An earlier question for the same name is dropped: its answer may
-    /// be out of date, and its source address may be gone.
+    /// Asks from `local` for the address of `name`. An earlier question for the same name is dropped: the answer to it
+    /// may be out of date, and the host may have lost its source address. Does nothing if there are too many questions.
     pub(crate) fn ask(&mut self, now: Instant, name: &Name, local: Ipv4Addr, out: &mut Outbox) {
         self.give_up(name, out);
         if self.pending.len() >= QUESTIONS {
@@ -75,7 +75,8 @@ impl Resolver {
         }
     }
 
-    /// Repeats questions that were not answered.
+    /// Repeats questions that were not answered, and drops those without a further attempt or with a stream that is not
+    /// open.
     pub(crate) fn timeout(&mut self, now: Instant, out: &mut Outbox) {
         let due = self.pending.iter().filter(|(_, pending)| pending.due <= now);
         let due: Vec<Name> = due.map(|(name, _)| name.clone()).collect();
@@ -91,7 +92,8 @@ impl Resolver {
         }
     }
 
-    /// Handles an event of one of the resolver's streams. Returns a name and its address, if the event is an answer.
+    /// Handles an event of one of the resolver's streams. If the event is an answer with addresses, returns the name
+    /// and its primary address.
     pub(crate) fn stream(
         &mut self,
         id: StreamId,
@@ -115,7 +117,7 @@ impl Resolver {
                 self.give_up(&name, out);
                 addresses.first().map(|address| (name, *address))
             }
-            // The port is in use, or the address is gone.
+            // The port is in use, or the host does not have the source address any more.
             StreamEvent::Closed(_) => {
                 self.pending.remove(&name);
                 None
@@ -139,8 +141,8 @@ impl Pending {
     }
 }
 
-/// Returns the addresses in the answer to question `id`, the primary one first. `None`: it does not answer the
-/// question, or the location manager failed and may answer a repetition.
+/// Returns the addresses in the answer to the question with number `id`, the primary address first. Returns `None` if
+/// the message does not answer this question, or if the location manager failed and may answer a repetition.
 fn addresses(name: &Name, id: u16, bytes: &[u8]) -> Option<Vec<Ipv4Addr>> {
     let Received { message: Message { header, questions, answers, .. }, .. } = Received::parse(bytes).ok()?;
     let asked = questions.first().is_some_and(|question| question.name == *name);

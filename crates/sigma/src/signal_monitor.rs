@@ -1,4 +1,5 @@
-//! The signal monitor: the smoothed strength of each cell, and since when one is better than the current one.
+//! The signal monitor: the smoothed signal strength of each cell, and since when a cell is better than the current
+//! cell.
 
 use crate::config::SignalConfig;
 use std::collections::BTreeMap;
@@ -6,17 +7,17 @@ use wire::{Cell, Duration, Instant};
 
 /// A cell without a sample for this time is not heard any more.
 const SILENCE: Duration = Duration::from_millis(350);
-/// A move within this time after the last one doubles the next wait.
+/// A move within this time after the last move doubles the wait until the next move.
 const FLIPS: Duration = Duration::from_secs(10);
-/// Number of doublings of the wait between two moves, at most.
+/// The maximum number of doublings of the wait between two moves.
 const MOST_DOUBLINGS: u32 = 5;
 
-/// The strength of a cell, in hundredths of dBm so that smoothing needs no fractions.
+/// The smoothed strength of a cell, in hundredths of dBm so that smoothing needs no fractions.
 #[derive(Clone, Copy, Debug)]
 struct Level {
     hundredths: i32,
     heard: Instant,
-    /// Since when it is good enough to move to.
+    /// Since when the cell has been good enough to move to; `None` if it is not good enough.
     better: Option<Instant>,
 }
 
@@ -34,7 +35,8 @@ impl SignalMonitor {
         Self { config, cells: BTreeMap::new(), moved: None, flips: 0 }
     }
 
-    /// Adds a sample, in dBm, to the smoothed strength, with a weight of one quarter.
+    /// Adds a sample, in dBm, to the smoothed strength of a cell, with a weight of one quarter. After a silence,
+    /// smoothing begins again with the sample.
     pub(crate) fn hear(&mut self, now: Instant, cell: Cell, strength: i16) {
         let sample = i32::from(strength) * 100;
         let fresh = Level { hundredths: sample, heard: now, better: None };
@@ -67,7 +69,7 @@ impl SignalMonitor {
         (now.since(level.heard) <= SILENCE).then_some(level.hundredths)
     }
 
-    /// Returns the strongest of the wanted cells that is strong enough to be prepared.
+    /// Returns the strongest of the wanted cells that are strong enough to be prepared; `None` if there is none.
     pub(crate) fn candidate(&self, now: Instant, wanted: impl Fn(Cell) -> bool) -> Option<Cell> {
         let strong = |cell: &&Cell| {
             self.level(now, **cell).is_some_and(|level| level >= i32::from(self.config.prepare) * 100)
@@ -76,14 +78,14 @@ impl SignalMonitor {
         cells.copied().max_by_key(|cell| self.level(now, *cell))
     }
 
-    /// Returns whether a cell has been better for at least `hold`, and the last move is at least the wait ago.
+    /// Returns whether a cell has been good enough for at least `hold`, and the wait after the last move has ended.
     pub(crate) fn may_go(&self, now: Instant, cell: Cell) -> bool {
         let better = self.cells.get(&cell).and_then(|level| level.better);
         let rested = self.moved.is_none_or(|moved| now >= moved + self.dwell());
         rested && better.is_some_and(|since| now >= since + self.config.hold)
     }
 
-    /// Returns whether a cell is too weak to use, or is not heard.
+    /// Returns whether a cell is weaker than `lost`, or is not heard any more.
     pub(crate) fn is_lost(&self, now: Instant, cell: Cell) -> bool {
         self.level(now, cell).is_none_or(|level| level < i32::from(self.config.lost) * 100)
     }
@@ -92,7 +94,7 @@ impl SignalMonitor {
         self.config.dwell.saturating_mul(1 << self.flips.min(MOST_DOUBLINGS))
     }
 
-    /// Records a move.
+    /// Records a move of the mobile node to another cell.
     pub(crate) fn moved(&mut self, now: Instant) {
         let again = self.moved.is_some_and(|before| now < before + FLIPS);
         self.flips = if again { self.flips + 1 } else { 0 };
@@ -108,7 +110,7 @@ mod tests {
     const A: Cell = Cell(1);
     const B: Cell = Cell(2);
 
-    /// Samples both cells ten times a second from `from` to `to`, in milliseconds.
+    /// Adds samples of both cells ten times a second from `from` to `to`, in milliseconds.
     fn hear(monitor: &mut SignalMonitor, from: u64, to: u64, a: i16, b: i16, current: Cell) {
         for at in (from..=to).step_by(100).map(Instant::from_millis) {
             monitor.hear(at, A, a);

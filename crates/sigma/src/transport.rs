@@ -1,6 +1,6 @@
 //! SCTP as a transport for the programs of a host: maps streams of bytes to associations.
 //!
-//! A stream of bytes is sent as messages that fit a packet each, in stream 0 of a separate association. SCTP ends
+//! A stream of bytes is sent as messages in stream 0 of a separate association; each message fits one packet. SCTP ends
 //! both directions at once: if one program finishes, both have finished (RFC 9260, section 9.2). Data that have
 //! arrived can still be read.
 
@@ -19,13 +19,13 @@ pub(crate) const SCTP: node::Transport = node::Transport::Role("sctp");
 
 /// The first ephemeral port (RFC 6335, section 6), for programs that request none.
 const EPHEMERAL: u16 = 49_152;
-/// Number of ports that are tried for one association.
+/// The maximum number of ports that are tried for one association.
 const TRIES: usize = 8;
-/// Length of the headers of IP, SCTP and a DATA chunk, in bytes.
+/// The length of the headers of IP, SCTP and a DATA chunk, in bytes.
 const HEADERS: usize = ipv4::HEADER + sctp::message::HEADER + sctp::message::DATA_HEADER;
-/// Associations that may wait until this host has an address (our limit).
+/// The maximum number of associations that wait until this host has an address (not from an RFC).
 const WAITING: usize = 256;
-/// Drop reason: an ICMP error that SCTP does not act on.
+/// The reason to drop an ICMP error that SCTP does not use.
 pub(crate) const COMPLAINT_IGNORED: Reason = Reason("icmp_ignored");
 
 /// The program that uses an association.
@@ -33,7 +33,7 @@ pub(crate) const COMPLAINT_IGNORED: Reason = Reason("icmp_ignored");
 #[expect(clippy::struct_excessive_bools, reason = "each end of a stream finishes separately")]
 struct User {
     stream: StreamId,
-    /// Bytes that its last `Read` still requests; zero: none.
+    /// The number of bytes that the program's last `Read` still requests; zero: none.
     wanted: usize,
     opened: bool,
     finished: bool,
@@ -48,7 +48,7 @@ struct Waiting {
     stream: StreamId,
     peer: Addr,
     until: Instant,
-    /// Bytes that its latest `Read` requests.
+    /// The number of bytes that the program's last `Read` requests.
     wanted: usize,
 }
 
@@ -56,17 +56,18 @@ struct Waiting {
 #[derive(Debug)]
 pub(crate) struct Transport {
     endpoint: Endpoint,
-    /// Length of the largest message that fits a packet, in bytes.
+    /// The length of the largest message that fits a packet, in bytes.
     message: usize,
     listeners: BTreeMap<u16, StreamId>,
     users: BTreeMap<AssociationId, User>,
     by_stream: BTreeMap<StreamId, AssociationId>,
-    /// In the order of requests. Each waits as long as INIT would be sent.
+    /// The associations that wait for an address of this host, in the order of requests.
     waiting: VecDeque<Waiting>,
+    /// How long an association waits for an address: as long as INIT would be sent without an answer.
     patience: Duration,
     accepted: u32,
-    /// The identification of the last packet. It differs from packet to packet, as the kernel's does (RFC 6864,
-    /// section 4.1, allows it), so that a capture distinguishes a retransmission from the original.
+    /// The IPv4 Identification of the last packet. It differs from packet to packet, so that a capture distinguishes a
+    /// retransmission from the original. RFC 6864, section 4.1, allows this.
     last_id: u16,
     /// Fragments of packets that did not fit the MTU of a path.
     fragments: Reassembly,
@@ -102,33 +103,35 @@ impl Transport {
         self.endpoint.on_timeout(now);
     }
 
-    /// Returns an open association. One that shuts down is open until its end, as its data must still arrive.
+    /// Returns an association if it is open. During a shutdown, an association is still open, because its data must
+    /// arrive.
     pub(crate) fn open_mut(&mut self, id: AssociationId) -> Option<&mut Association> {
         self.endpoint.association_mut(id).filter(|association| association.is_open())
     }
 
-    /// Returns all that are open.
+    /// Returns all open associations.
     pub(crate) fn open(&self) -> Vec<AssociationId> {
         let open = self.endpoint.associations().filter(|(_, it)| it.is_open());
         open.map(|(id, _)| id).collect()
     }
 
-    /// Returns our addresses in an association.
+    /// Returns this host's addresses in an association; empty if the association does not exist.
     pub(crate) fn addresses(&self, id: AssociationId) -> Vec<Ipv4Addr> {
         self.endpoint.association(id).map_or(Vec::new(), |it| it.local_addresses().collect())
     }
 
-    /// Returns the peer's addresses in an association.
+    /// Returns the peer's addresses in an association; empty if the association does not exist.
     pub(crate) fn peer_addresses(&self, id: AssociationId) -> Vec<Ipv4Addr> {
         self.endpoint.association(id).map_or(Vec::new(), |it| it.paths().map(|path| path.address).collect())
     }
 
-    /// Returns whether an association sends from `address` because nothing reaches its peer from the preferred one.
+    /// Returns whether an open association sends from `address`, because packets from its preferred address do not
+    /// reach the peer.
     pub(crate) fn is_detour(&self, address: Ipv4Addr) -> bool {
         self.endpoint.associations().any(|(_, it)| it.is_open() && it.detour() == Some(address))
     }
 
-    /// Continues from `here` the opening of associations that open from an address of ours that has gone.
+    /// Lets associations that are opening from the lost address `gone` continue from `here`.
     pub(crate) fn open_from(&mut self, now: Instant, gone: Ipv4Addr, here: Ipv4Addr) {
         let by_it = self.endpoint.associations().filter(|(_, it)| it.opens_from() == Some(gone));
         let by_it = by_it.map(|(id, _)| id);
@@ -137,13 +140,13 @@ impl Transport {
         }
     }
 
-    /// Sends what waits for an answer to `peer`, which a directory has given. Returns whether anything goes there
-    /// that did not before.
+    /// Sends the chunks of an association that wait for an answer to `peer`, an address from the location manager.
+    /// Returns whether something is sent there that was sent to another address before.
     pub(crate) fn try_at(&mut self, now: Instant, id: AssociationId, peer: Ipv4Addr) -> bool {
         self.endpoint.association_mut(id).is_some_and(|association| association.try_at(now, peer))
     }
 
-    /// Sets the addresses of this host.
+    /// Sets the addresses that this host has now. Listening ports accept associations at these addresses.
     pub(crate) fn accept_at(&mut self, addresses: &[Ipv4Addr]) {
         self.endpoint.accept_at(addresses);
     }
@@ -156,8 +159,8 @@ impl Transport {
         }
     }
 
-    /// Returns the status of each association: its addresses, the peer's with their states, and counts of
-    /// retransmissions.
+    /// Returns the status of each association: its state, this host's addresses, the peer's addresses with their
+    /// states, and counts of retransmissions.
     pub(crate) fn status(&self) -> Value {
         let one = |(_, association): (AssociationId, &Association)| {
             let path = |path: sctp::PathInfo| {
@@ -177,7 +180,7 @@ impl Transport {
 
     // --- what programs ask for -------------------------------------------------------------------------------------
 
-    /// Handles an operation of a program. `own`: our addresses, the preferred one first.
+    /// Handles an operation of a program. `own`: the addresses of this host, the preferred address first.
     pub(crate) fn serve(
         &mut self,
         now: Instant,
@@ -201,7 +204,7 @@ impl Transport {
             StreamOp::Write(bytes) => self.write(id, &bytes, out),
             StreamOp::Finish => self.finish(now, id, out),
             StreamOp::Abort | StreamOp::Migrate(MigrateOp::Forget) => self.abort(id, out),
-            // An association moves by its addresses. Its state is not transferred.
+            // An association moves by changes of its addresses. Its state is never transferred to another host.
             StreamOp::Migrate(op) => op.refused(id).into_iter().for_each(|refused| out.served(refused)),
             StreamOp::Set(_) => {}
         }
@@ -239,8 +242,8 @@ impl Transport {
         out.served(OwnedStreamEvent::Closed(id, Some(refusal::IN_USE.to_owned())));
     }
 
-    /// Opens the associations that wait for an address, if `own` has one. Those that have waited too long are
-    /// refused.
+    /// Opens the associations that wait for an address, if `own` is not empty. Associations that have waited too long
+    /// are refused.
     pub(crate) fn open_waiting(&mut self, now: Instant, own: &[Ipv4Addr], out: &mut Outbox) {
         while let Some(late) = self.waiting.pop_front_if(|waiting| waiting.until <= now) {
             out.served(OwnedStreamEvent::Closed(late.stream, Some(refusal::NO_ADDRESS.to_owned())));
@@ -254,7 +257,7 @@ impl Transport {
         }
     }
 
-    /// Ends a stream that waits for an address. Returns whether it waited.
+    /// Ends a stream that waits for an address, with the reason `why`. Returns whether the stream waited.
     fn stop_waiting(&mut self, id: StreamId, why: Option<&str>, out: &mut Outbox) -> bool {
         let before = self.waiting.len();
         self.waiting.retain(|waiting| waiting.stream != id);
@@ -280,8 +283,8 @@ impl Transport {
             return;
         };
         if bytes.len() > association.room() {
-            // After the end, bytes are ignored. More bytes than the credit allows are an error of the program, so the
-            // association is aborted.
+            // After the end of the association, bytes are ignored. More bytes than the credit allows are an error of
+            // the program, so the association is aborted.
             if association.state() == State::Established {
                 association.abort();
                 self.release(id, Some(refusal::BEYOND_CREDIT), out);
@@ -295,7 +298,8 @@ impl Transport {
     }
 
     fn finish(&mut self, now: Instant, id: StreamId, out: &mut Outbox) {
-        // Nothing was written yet. The program gets the same reason as for an association whose INIT was sent.
+        // If the stream still waits for an address, nothing was written. The program gets the same reason as after INIT
+        // was sent.
         if self.stop_listening(id, out) || self.stop_waiting(id, Some(GIVEN_UP), out) {
             return;
         }
@@ -331,7 +335,7 @@ impl Transport {
 
     // --- packets ---------------------------------------------------------------------------------------------------
 
-    /// Handles a packet of SCTP, or an ICMP error about one. An error is the reason why it was dropped.
+    /// Handles an SCTP packet, or an ICMP error about an SCTP packet. An error is the reason to drop it.
     pub(crate) fn packet(&mut self, now: Instant, rx: Rx, packet: &Packet) -> Result<(), Reason> {
         let (ip, payload) = (rx.header, rx.payload(packet));
         if ip.is_fragment() {
@@ -359,8 +363,8 @@ impl Transport {
         self.endpoint.icmp_error(now, quote.dst, quote.payload, rejection)
     }
 
-    /// Sends packets and reports events to programs. Must follow each other call. Returns all events, as some concern
-    /// addresses, which the role decides about.
+    /// Sends packets, and reports events to programs. It must be called after each call of another method. Returns all
+    /// events, because the role reacts to some of them, for example to changes of addresses.
     pub(crate) fn settle(
         &mut self,
         now: Instant,
@@ -411,13 +415,14 @@ impl Transport {
                 user.peer_finished |= *why == Ended::Finished;
                 self.deliver(stream, out);
             }
-            // After a restart with losses, the bytes would not be one stream. An intact association continues.
+            // After a restart with losses, bytes are missing, so the stream ends. Without losses, it continues.
             AssociationEvent::Restarted { intact: false } => self.release(stream, Some(refusal::RESET), out),
             _ => {}
         }
     }
 
-    /// Reports an association that has opened: ours, or that of a peer. Its room is reported next.
+    /// Reports an association that has opened, to the program that opened it or that listens. The room for data is
+    /// reported later, by [`AssociationEvent::Room`].
     fn opened(&mut self, id: AssociationId, out: &mut Outbox) {
         let Some(association) = self.endpoint.association(id) else { return };
         let (port, peer_port) = association.ports();
@@ -437,7 +442,7 @@ impl Transport {
         out.served(OwnedStreamEvent::Accepted { listener, new: stream, local, peer });
     }
 
-    /// Delivers the bytes that were requested, and the end of the stream behind the last.
+    /// Delivers the bytes that were requested, and after the last byte the end of the stream.
     fn deliver(&mut self, id: StreamId, out: &mut Outbox) {
         let Some(association) = self.by_stream.get(&id).copied() else { return };
         let (Some(user), Some(held)) =
@@ -460,7 +465,8 @@ impl Transport {
         self.conclude(id, out);
     }
 
-    /// Ends a stream whose association has ended, when its program has received everything.
+    /// Ends a stream whose association has ended. After an orderly shutdown, the stream ends when the program has
+    /// finished and has read all data.
     fn conclude(&mut self, id: StreamId, out: &mut Outbox) {
         let Some(association) = self.by_stream.get(&id).copied() else { return };
         let Some(user) = self.users.get(&association) else { return };
@@ -498,7 +504,8 @@ impl User {
 /// The reason that a program gets when it closes an association before it opened.
 const GIVEN_UP: &str = "given up";
 
-/// Returns the reason of an end in the words that all transports use.
+/// Returns the reason why an association ended, as a text for the program. Most of these texts are used by all
+/// transports.
 const fn in_words(why: Ended, opened: bool) -> &'static str {
     match why {
         Ended::AbortedByPeer(_) if opened => refusal::RESET,
@@ -506,7 +513,7 @@ const fn in_words(why: Ended, opened: bool) -> &'static str {
         Ended::TimedOut => refusal::TIMED_OUT,
         Ended::Unreachable => refusal::UNREACHABLE,
         Ended::Violation(what) => what,
-        Ended::Unsupported => "the peer cannot change addresses",
+        Ended::Unsupported => "the peer does not support address changes",
         Ended::Aborted | Ended::Finished => GIVEN_UP,
     }
 }

@@ -25,7 +25,7 @@ fn receive(transport: &mut Transport, now: Instant, bytes: Vec<u8>) {
     transport.packet(now, rx, &packet).unwrap();
 }
 
-/// Delivers what was sent to the peer, and its answers to the transport.
+/// Delivers the packets of the transport to the peer, and the peer's answers to the transport. Returns the packets.
 fn exchange(now: Instant, transport: &mut Transport, peer: &mut Endpoint) -> Vec<Packet> {
     let packets = sent(transport, now);
     for packet in &packets {
@@ -39,8 +39,8 @@ fn exchange(now: Instant, transport: &mut Transport, peer: &mut Endpoint) -> Vec
     packets
 }
 
-/// RFC 1191, section 5: if a router reports no MTU, the next lower common size than that of the datagram is used.
-/// That is 1492 bytes after 1500, then 1006.
+/// If a router reports no MTU, the transport must use the next common MTU below the size of the datagram: 1492 bytes
+/// after 1500, then 1006 (RFC 1191, sections 5 and 7.1).
 #[test]
 fn a_router_that_names_no_mtu_gets_packets_of_the_next_common_size() {
     let now = Instant::from_millis(1000);
@@ -92,8 +92,8 @@ fn told(out: &mut Outbox) -> Vec<OwnedStreamEvent> {
     out.drain_effects().filter_map(told).collect()
 }
 
-/// A host without an address: associations that its programs open wait for one, as long as INIT would be sent, in
-/// limited number.
+/// On a host without an address, associations that programs open must wait for an address. Their number is limited, and
+/// each waits as long as INIT would be sent.
 #[test]
 fn what_is_opened_without_an_address_waits_for_one() {
     let at = Instant::from_millis;
@@ -107,7 +107,7 @@ fn what_is_opened_without_an_address_waits_for_one() {
     let refused = Some(refusal::NO_ADDRESS.to_owned());
     assert_eq!(told(&mut out), [OwnedStreamEvent::Closed(stream(WAITING as u32), refused.clone())]);
     assert!(sent(&mut transport, at(1000)).is_empty());
-    // A program that gives up is notified at once, as after INIT was sent.
+    // A program that aborts or finishes is notified at once, as after INIT was sent.
     transport.serve(at(1500), stream(0), StreamOp::Abort, &[], &mut out);
     transport.serve(at(1500), stream(1), StreamOp::Finish, &[], &mut out);
     let given_up = Some(GIVEN_UP.to_owned());
@@ -122,7 +122,7 @@ fn what_is_opened_without_an_address_waits_for_one() {
     assert_eq!(packets.len(), WAITING - 2);
     assert!(packets.iter().all(|packet| Header::parse(&packet.bytes).unwrap().0.src == HERE));
     assert_eq!(transport.user_of(stream(2)).map(|user| user.wanted), Some(10));
-    // 1 + 2 + 4 + 8 + 16 + 32 + 60 + 60 + 60 s (RFC 9260, section 16).
+    // INIT would be sent for 1 + 2 + 4 + 8 + 16 + 32 + 60 + 60 + 60 s (RFC 9260, section 16).
     let mut transport = Transport::new(&SctpConfig::default(), Rng::new(1));
     transport.serve(at(1000), stream(0), open(), &[], &mut out);
     assert_eq!(transport.deadline(), Some(at(244_000)));

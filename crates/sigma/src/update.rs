@@ -1,10 +1,10 @@
-//! Updates (RFC 2136, section 3). An update is checked as a whole before anything changes.
+//! The checks of a DNS update, and its changes (RFC 2136, section 3). If one check fails, no change is made.
 
 use crate::location::{ADDRESSES, Location, TEXTS, is_text};
 use crate::message::{Message, Name, Rcode, ResourceRecord, class, kind};
 use std::collections::BTreeSet;
 
-/// An update of the records of one name.
+/// An update that may change the records of one name.
 pub(crate) struct Update<'a> {
     pub(crate) message: &'a Message,
     pub(crate) zone: &'a Name,
@@ -13,8 +13,8 @@ pub(crate) struct Update<'a> {
 }
 
 impl Update<'_> {
-    /// Returns the new state of `place`, which is that of the sender's name. `places` returns the state of any name.
-    /// Fails if the update is refused.
+    /// Returns the new state of the sender's name after this update. `place` is its present state, and `places` returns
+    /// the state of any name. Fails with the result code of the answer if the update is refused.
     pub(crate) fn judge<'p>(
         &self,
         place: &Location,
@@ -30,7 +30,7 @@ impl Update<'_> {
         Ok(new)
     }
 
-    /// Checks the zone (section 3.1).
+    /// Checks the zone section (RFC 2136, section 3.1).
     fn zone(&self) -> Result<(), Rcode> {
         let [zone] = self.message.questions.as_slice() else { return Err(Rcode::FormErr) };
         if zone.kind != kind::SOA {
@@ -42,7 +42,7 @@ impl Update<'_> {
         Ok(())
     }
 
-    /// Checks the prerequisites (section 3.2).
+    /// Checks the prerequisites (RFC 2136, section 3.2).
     fn prerequisites<'p>(&self, places: impl Fn(&Name) -> Option<&'p Location>) -> Result<(), Rcode> {
         let mut sets: BTreeSet<(&Name, u16)> = BTreeSet::new();
         for wanted in &self.message.answers {
@@ -72,7 +72,8 @@ impl Update<'_> {
                 return Err(otherwise);
             }
         }
-        // Section 2.4.2: the records of a name and type are exactly these.
+        // With class IN, the records of a name and type must be exactly those of the prerequisites (RFC 2136, section
+        // 2.4.2).
         for (name, kind) in sets {
             let same = |record: &&ResourceRecord| {
                 record.class == class::IN && record.name == *name && record.kind == kind
@@ -87,7 +88,7 @@ impl Update<'_> {
         Ok(())
     }
 
-    /// Checks the form of the changes, and whether the sender may make them (sections 3.3 and 3.4.1).
+    /// Checks the form of the changes, and whether the sender may make them (RFC 2136, sections 3.3 and 3.4.1).
     fn permission(&self) -> Result<(), Rcode> {
         for change in &self.message.authority {
             if !change.name.is_within(self.zone) {
@@ -110,7 +111,7 @@ impl Update<'_> {
         Ok(())
     }
 
-    /// Applies one change (section 3.4.2).
+    /// Applies one change (RFC 2136, section 3.4.2).
     fn apply(change: &ResourceRecord, place: &mut Location) -> Result<(), Rcode> {
         match (change.class, change.kind) {
             (class::ANY, kind::ANY) => {
@@ -132,7 +133,7 @@ impl Update<'_> {
                 add(&mut place.texts, change.data.clone(), TEXTS)?;
             }
             (class::IN, kind::TXT) => return Err(Rcode::FormErr),
-            // This zone has no other types.
+            // The zone has no other types of records than A and TXT.
             (class::IN, _) => return Err(Rcode::Refused),
             _ => {}
         }
@@ -140,7 +141,7 @@ impl Update<'_> {
     }
 }
 
-/// Returns whether `address` can be that of a host.
+/// Returns whether `address` can be a host's: not unspecified, loopback, broadcast or multicast.
 const fn is_host(address: wire::Ipv4Addr) -> bool {
     let nowhere = address.is_unspecified() || address.is_loopback() || address.is_broadcast();
     !(nowhere || address.is_multicast())
@@ -166,7 +167,7 @@ mod tests {
     const OLD: Ipv4Addr = Ipv4Addr::new(10, 1, 8, 100);
     const NEW: Ipv4Addr = Ipv4Addr::new(10, 1, 6, 100);
 
-    /// A record's name, class, kind and data.
+    /// The name, class, type and data of a record.
     type Wish<'a> = (&'a str, u16, u16, &'a [u8]);
 
     fn name(text: &str) -> Name {
@@ -226,7 +227,7 @@ mod tests {
             let verdict = judge(&[record(of, *class, *kind, data)], &[]);
             assert_eq!(verdict.err(), *refused, "{of} {class} {kind} {data:?}");
         }
-        // Section 3.2: the TTL of a prerequisite is zero.
+        // The TTL of a prerequisite must be zero (RFC 2136, section 3.2).
         for class in [class::ANY, class::NONE, class::IN] {
             let lasting = ResourceRecord { ttl: 1, ..record("mn.example", class, kind::TXT, b"") };
             assert_eq!(judge(&[lasting], &[]).err(), Some(Rcode::FormErr), "{class}");

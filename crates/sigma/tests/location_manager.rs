@@ -1,4 +1,4 @@
-//! The location manager's answers to messages: valid ones, and those of an attacker.
+//! Tests of the location manager's answers to valid messages, and to messages of an attacker.
 
 use auth::Key;
 use node::{
@@ -51,13 +51,13 @@ fn query(of: &str, kind: u16) -> Vec<u8> {
     Message { questions: vec![question], ..Message::default() }.emit()
 }
 
-/// A location manager, and the last record that it has stored.
+/// A location manager, and the last record that it asked to store.
 struct Stage {
     role: LocationManager,
     now: Instant,
     streams: u32,
     stored: Option<(Vec<u8>, Vec<u8>)>,
-    /// Records stay pending until the test decides them.
+    /// Whether records stay pending until the test calls [`Stage::decide`].
     slow: bool,
 }
 
@@ -80,7 +80,7 @@ impl Stage {
         out.drain_effects().collect()
     }
 
-    /// Delivers a message on a separate stream. Returns all effects.
+    /// Delivers a message from 10.1.8.100 on a separate stream. Returns all effects.
     fn send(&mut self, bytes: &[u8]) -> Vec<Effect> {
         self.send_from(Ipv4Addr::new(10, 1, 8, 100), bytes)
     }
@@ -107,7 +107,8 @@ impl Stage {
         effects
     }
 
-    /// Reports that the oldest pending record of the mobile node is durable, or could not be stored.
+    /// Reports that the oldest pending record of the mobile node is durable, or that it could not be stored. Returns
+    /// the effects.
     fn decide(&mut self, durable: bool) -> Vec<Effect> {
         let key = self.stored.clone().unwrap().0;
         if durable {
@@ -125,7 +126,7 @@ impl Stage {
         Rcode::of(self.answer(bytes).unwrap().message.header.rcode).unwrap()
     }
 
-    /// Returns the mobile node's addresses, as any host can query them.
+    /// Queries the mobile node's addresses, and returns them.
     fn place(&mut self) -> Vec<Ipv4Addr> {
         let answer = self.answer(&query("mn.sigma.example", kind::A)).unwrap();
         answer.message.answers.iter().filter_map(ResourceRecord::as_address).collect()
@@ -216,14 +217,14 @@ fn what_is_played_back_changes_nothing() {
     stage.send(&first);
     stage.send(&second);
     assert_eq!(stage.place(), [NEW]);
-    // In the same second, it is recognized by its MAC. It is a repetition, so its answer is the same.
+    // In the same second, the location manager recognizes the repeated update by its MAC, and answers NOERROR.
     let effects = stage.send(&first);
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Do(_))), "{effects:?}");
     assert_eq!(written(&effects).unwrap().message.header.rcode, 0);
     stage.pass(Duration::from_secs(2));
     let third = stage.signed(&update(OLD));
     stage.send(&third);
-    // Later, it is recognized by its time, although that is within the fudge.
+    // After a later update, an earlier signing time is refused, although it is within the fudge.
     let answer = stage.answer(&second).unwrap();
     let said = answer.signed.unwrap().tsig;
     assert_eq!((said.error, said.server_time()), (Failure::BadTime as u16, Some(WALL + 2)));
@@ -290,7 +291,7 @@ fn updates_under_way_build_on_each_other_and_are_answered_one_by_one() {
     assert_eq!(Rcode::of(rcode(&stage.decide(false))), Some(Rcode::ServFail));
     assert_eq!(stage.place(), [NEW], "only the last is taken back");
     assert!(stage.decide(true).is_empty(), "there is no more");
-    // The last record was written as if those before it were durable: with their MACs.
+    // The last record contains the MACs of the updates before it, which were not durable yet.
     let mut again = Stage::new();
     for update in &updates {
         assert_eq!(again.rcode(update), Rcode::NoError);
@@ -310,8 +311,8 @@ fn a_repetition_of_what_is_under_way_is_not_answered_before_it() {
     assert_eq!(written(&stage.send(&update)).unwrap().message.header.rcode, 0);
 }
 
-/// A pending update counts for the order of updates, although it is not in effect yet. An update that was signed
-/// before it would undo it (RFC 8945, section 5.2.3).
+/// An update that was signed before a pending update must be refused with BADTIME, although the pending update is not
+/// in effect yet (RFC 8945, section 5.2.3). Otherwise the older update would replace the newer one.
 #[test]
 fn an_update_that_was_signed_before_the_one_under_way_is_not_in_time() {
     let mut stage = Stage::new();
@@ -368,7 +369,7 @@ fn what_cannot_be_read_is_answered_only_if_it_asks() {
     assert!(stage.answer(b"\0\x07\x80\0").is_none(), "an answer to nothing");
     let header = Header { opcode: 4, ..Header::default() };
     assert_eq!(stage.rcode(&Message { header, ..Message::default() }.emit()), Rcode::NotImp);
-    // An answer is hardly longer than its query.
+    // The answer is only 16 bytes longer than the query, so the location manager does not amplify traffic.
     let update = stage.signed(&update(OLD));
     stage.send(&update);
     let asked = query("mn.sigma.example", kind::A);
@@ -376,8 +377,9 @@ fn what_cannot_be_read_is_answered_only_if_it_asks() {
     assert_eq!(answered.len(), asked.len() + 16);
 }
 
-/// Sends messages of a host without the key within one second: `same` from the mobile node's address, and `others`
-/// from many other addresses. The mobile node's update is accepted, and its query is answered.
+/// Sends messages of a host without the key within one second: `same` messages from the mobile node's address, and
+/// `others` messages from other addresses. Then the mobile node's update must be accepted, and its query must be
+/// answered.
 #[track_caller]
 fn flooded(same: u32, others: u32, bytes: &dyn Fn(&Stage, u32) -> Vec<u8>) {
     let mut stage = Stage::new();
@@ -413,8 +415,9 @@ fn a_flood_does_not_stop_who_signs() {
     }
 }
 
-/// A host that has heard signed messages repeats them from another address. This does not make it the mobile node's
-/// address, whose signatures are verified in a flood of forged ones.
+/// If another host repeats signed messages from its address, the location manager must not take this address for that
+/// of the mobile node. So in a flood of forged messages, signatures from the mobile node's address must still be
+/// verified.
 #[test]
 fn a_repetition_from_elsewhere_does_not_stop_who_signs() {
     let mut stage = Stage::new();
@@ -433,7 +436,7 @@ fn a_repetition_from_elsewhere_does_not_stop_who_signs() {
     assert_eq!(stage.rcode(&next), Rcode::NoError);
 }
 
-/// A host that has heard an update repeats it: this does not use up the mobile node's rate.
+/// If another host repeats an update, the repetitions must not use up the mobile node's rate.
 #[test]
 fn repetitions_do_not_stop_a_mobile_node() {
     let mut stage = Stage::new();
@@ -444,8 +447,8 @@ fn repetitions_do_not_stop_a_mobile_node() {
     assert_eq!(stage.rcode(&next), Rcode::NoError);
 }
 
-/// Messages that are not answered do not count against a host. If there are too many hosts to count, others are still
-/// answered.
+/// Messages that cannot be parsed must not count against the rate of their source address. If there are too many hosts
+/// to count separately, a further host must still be answered.
 #[test]
 fn hosts_that_ask_are_answered_beside_a_flood() {
     let mut stage = Stage::new();
@@ -460,8 +463,8 @@ fn hosts_that_ask_are_answered_beside_a_flood() {
     assert!(written(&newcomer).is_some());
 }
 
-/// Sends updates of a mobile node that corrects its clock by each BADTIME answer. Returns how often it was corrected;
-/// `None`: refused.
+/// Sends updates of a mobile node that corrects its clock after each BADTIME answer. Returns the number of corrections
+/// before an update was accepted; `None` if the update was refused for another reason, or after 3 corrections.
 fn moves(stage: &mut Stage, to: Ipv4Addr, mut time: u64) -> Option<u32> {
     for told in 0..4 {
         let answer = stage.answer(&key().sign(&update(to), None, time).0).unwrap();
@@ -478,8 +481,8 @@ fn wall(seconds: i64) -> WallTime {
     WallTime((WALL.cast_signed() + seconds) * 1_000_000_000)
 }
 
-/// A mobile node that signs with a later time than before is accepted, even if the wall clock was set back. The clock
-/// for signatures is not set back, and BADTIME never has an earlier time than the last accepted update.
+/// If the location manager's wall clock was set back, an update with a later signing time must still be accepted. The
+/// clock for signatures is not set back, and BADTIME never gives an earlier time than that of the last accepted update.
 #[test]
 fn a_clock_that_is_set_back_does_not_lock_a_mobile_node_out() {
     const YEARS: i64 = 10 * 365 * 86_400;
@@ -491,7 +494,7 @@ fn a_clock_that_is_set_back_does_not_lock_a_mobile_node_out() {
         assert_eq!(moves(&mut stage, OLD, time), Some(told), "{step} {signs}");
     }
     assert_eq!(stage.place(), [OLD]);
-    // And after a start with a correct clock.
+    // The same mobile node is accepted after a restart with a correct wall clock.
     let mut boot = Boot::new(wall(100));
     boot.stored.extend(stage.stored.clone());
     let mut again = Stage::with(&boot);
@@ -501,8 +504,8 @@ fn a_clock_that_is_set_back_does_not_lock_a_mobile_node_out() {
     assert_eq!(again.place(), [NEW]);
 }
 
-/// A mobile node corrects a clock that was ahead by less than the fudge: its next signature is earlier than the last
-/// accepted one.
+/// If a mobile node corrects a clock that was ahead by less than the fudge, its next signing time is before the last
+/// accepted one. The BADTIME answer must then give a time that is accepted.
 #[test]
 fn a_mobile_node_whose_clock_was_ahead_is_told_a_time_that_is_accepted() {
     let mut stage = Stage::new();
@@ -511,8 +514,8 @@ fn a_mobile_node_whose_clock_was_ahead_is_told_a_time_that_is_accepted() {
     assert_eq!(moves(&mut stage, NEW, WALL + 2), Some(1));
 }
 
-/// A mobile node's clock is ahead by nearly the fudge. This does not affect the clock for the signatures of others,
-/// however often the location manager restarts.
+/// A mobile node's clock that is ahead by nearly the fudge must not affect the clock for the signatures of other mobile
+/// nodes, even after several restarts of the location manager.
 #[test]
 fn after_a_restart_a_mobile_node_is_compared_with_its_own_signatures_only() {
     const OTHER: &str = "10.1.8.5.home.sigma.example";
@@ -534,8 +537,8 @@ fn after_a_restart_a_mobile_node_is_compared_with_its_own_signatures_only() {
     assert_eq!(moves(&mut stage, OLD, WALL), Some(1), "it may not go back");
 }
 
-/// For each signature time, updates are accepted only while their repetitions can be recognized, in whatever second
-/// they come.
+/// For each signing time, at most 16 updates must be accepted, because the location manager remembers 16 MACs to
+/// recognize repetitions. The time of arrival does not matter.
 #[test]
 fn no_update_is_taken_whose_repetition_would_not_be_known() {
     let mut stage = Stage::new();
@@ -555,7 +558,7 @@ fn no_update_is_taken_whose_repetition_would_not_be_known() {
     assert!(updates(17).unwrap().contains("at most 16"));
 }
 
-/// Streams without a message are limited: beyond 4096 one is refused, until one of the others has ended.
+/// At most 4096 streams may wait for their message. A further stream must be refused until one of them has ended.
 #[test]
 fn those_that_are_about_to_be_heard_are_bounded() {
     let mut stage = Stage::new();
@@ -571,8 +574,8 @@ fn those_that_are_about_to_be_heard_are_bounded() {
     assert!(accepted(&mut stage, 4097));
 }
 
-/// Answers are counted for 4096 hosts at a time. All others share 4096 answers in a second, whatever sources are
-/// forged.
+/// Answers are counted separately for 4096 hosts in one second. All other hosts together must get at most 4096 answers
+/// in this second.
 #[test]
 fn hosts_that_are_not_counted_share_their_answers() {
     let mut stage = Stage::new();
@@ -586,7 +589,8 @@ fn hosts_that_are_not_counted_share_their_answers() {
     assert_eq!(answers(&mut stage, 9000..9100), 100);
 }
 
-/// A damaged record does not show what was accepted before: updates that were signed before the start are refused.
+/// A damaged record does not show which updates were accepted. So updates that were signed before the start must be
+/// refused.
 #[test]
 fn after_a_damaged_record_nothing_is_taken_that_was_signed_before_the_start() {
     let mut stage = Stage::new();

@@ -1,23 +1,24 @@
-//! The protocol as inputs and outputs of roles. Each file in `transcripts/` is a script. Its numbered, indented lines
-//! are the recorded outputs of the role, which are compared with its present outputs.
+//! The protocol as inputs and outputs of roles. Each file in `transcripts/` is a script of inputs to one role. The
+//! numbered, indented lines of a file are the recorded outputs of the role. The test compares them with the present
+//! outputs.
 //!
 //! ```text
-//! 20ms peer                        the other end of the association receives all that was sent, and answers
-//! 20ms unheard                     the same, but its answers are lost
-//! 30ms peer add 10.1.6.100         it requests a change of its addresses; further changes of the same message may follow
-//! 0ms  peer allows 1               it accepts this number of unproved addresses in a minute
-//! 30ms stranger add 10.1.6.100     the same from a host without the key
-//! 40ms program writes 2000         a program of this host
-//! 45ms host refuses air 10.1.8.100/24    this host's own stack cannot add an address; `keeps`: cannot remove it
+//! 20ms peer                        the other end of the association (peer) receives all packets, and answers
+//! 20ms unheard                     the peer receives all packets, but its answers are lost
+//! 30ms peer add 10.1.6.100         the peer asks to add an address; further changes of the same message may follow
+//! 0ms  peer allows 1               the peer accepts this number of unconfirmed addresses in one minute
+//! 30ms stranger add 10.1.6.100     a host without the key asks to add an address
+//! 40ms program writes 2000         a program of this host writes 2000 bytes
+//! 45ms host refuses air 10.1.8.100/24    the operating system cannot add an address; `keeps`: cannot remove it
 //! 50ms manager located 10.1.7.100  the location manager answers the last query
 //! 50ms manager noerror             the location manager answers the last update
 //! 60ms update mn at=10.1.6.100     a mobile node updates its address
-//! 70ms wait                        no input; timers run
+//! 70ms wait                        no input arrives; timers run
 //! ```
 //!
-//! The other end is this project's SCTP too: these tests check only the roles. The tests of crates/sctp and those with
-//! usrsctp check SCTP. With `WAYFARE_BLESS=1` in the environment, the recorded outputs are replaced. Commit them only if
-//! you can explain every line that changed.
+//! The peer is an endpoint of crates/sctp, as in the roles. So these tests check only the roles. The tests of
+//! crates/sctp and the tests with usrsctp check SCTP. With `WAYFARE_BLESS=1` in the environment, the test replaces the
+//! recorded outputs. Commit them only if you can explain each line that changed.
 
 use crate::cast;
 use crate::transcript;

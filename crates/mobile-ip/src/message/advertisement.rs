@@ -1,5 +1,5 @@
 //! The Agent Advertisement: a Router Advertisement (RFC 1256, section 3) with the Mobility Agent Advertisement
-//! Extension (RFC 5944, section 2.1.1) and optionally the Prefix-Lengths Extension (2.1.2).
+//! Extension (RFC 5944, section 2.1.1) and optionally the Prefix-Lengths Extension (RFC 5944, section 2.1.2).
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -26,23 +26,24 @@ use wire::icmp::Message;
 use wire::ipv4::{self, Header};
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// The ICMP type of an Agent Advertisement (RFC 1256).
+/// The ICMP type of an Agent Advertisement (RFC 1256, section 3).
 pub const ADVERTISEMENT: u8 = 9;
 
 const PADDING: u8 = 0;
 const MOBILITY: u8 = 16;
 const PREFIX_LENGTHS: u8 = 19;
-/// The code of an agent that routes for registered mobile nodes only.
+/// The ICMP code of an agent that routes for registered mobile nodes only (RFC 5944, section 2.1).
 const NOT_COMMON: u8 = 16;
-/// Size of a router address with its preference, in 4-byte words.
+/// The size of a router address with its preference, in 4-byte words.
 const ENTRY_SIZE: u8 = 2;
 
-/// The flags of an agent. U, X, I and the reserved bits of the second byte are kept and ignored.
+/// The 16 flag bits of an Agent Advertisement, with R as the highest bit (RFC 5944, section 2.1.1). Bits without a
+/// constant here are kept, and have no effect.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct AgentFlags(pub u16);
 
 impl AgentFlags {
-    /// R: a mobile node must register through this agent, even with a co-located care-of address.
+    /// R: a mobile node must register through a foreign agent of this link, even with a co-located care-of address.
     pub const REGISTRATION_REQUIRED: Self = Self(0x8000);
     /// B: the agent takes no new mobile nodes.
     pub const BUSY: Self = Self(0x4000);
@@ -53,7 +54,7 @@ impl AgentFlags {
     /// T: the agent supports reverse tunnels.
     pub const REVERSE: Self = Self(0x0100);
 
-    /// Whether any of `other` is set.
+    /// Returns whether any flag of `other` is set.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
@@ -71,37 +72,38 @@ impl BitOr for AgentFlags {
 pub struct Advertisement {
     /// The agent's address, to which requests are sent.
     pub src: Ipv4Addr,
-    /// [`super::ALL_SYSTEMS`], the broadcast address, or the mobile node that solicited.
+    /// The IP destination: [`super::ALL_SYSTEMS`], the broadcast address, or the mobile node that solicited.
     pub dst: Ipv4Addr,
     /// Whether the agent routes for registered mobile nodes only.
     pub registered_only: bool,
     /// How long the advertisement is valid, in seconds; 0: the agent is not to be used any more.
     pub lifetime: u16,
-    /// Router addresses, each with its preference (RFC 1256).
+    /// The router addresses, each with its preference; a higher value is preferred (RFC 1256, section 3).
     pub routers: Vec<(Ipv4Addr, i32)>,
-    /// The sequence number; see [`Advertisement::after`].
+    /// The sequence number of the advertisement, counted as [`Advertisement::after`] does.
     pub sequence: u16,
     /// The longest registration that the agent accepts, in seconds; [`super::INFINITE`] means without limit.
     pub registration_lifetime: u16,
     /// The flags of the agent (RFC 5944, section 2.1.1).
     pub flags: AgentFlags,
-    /// The care-of addresses that it offers.
+    /// The care-of addresses that the agent offers; not empty with flag F.
     pub care_of: Vec<Ipv4Addr>,
-    /// The prefix length of each router address, in the order of `routers`; `None` without the extension.
+    /// The prefix length of each router address in bits, in the order of `routers`; `None` without the Prefix-Lengths
+    /// Extension.
     pub prefix_lengths: Option<Vec<u8>>,
 }
 
 impl Advertisement {
-    /// Returns the sequence number after this one. After 0xffff comes 256, so that a number below 256 means a restart
-    /// (section 2.3.2).
+    /// Returns the sequence number after this one. After 0xffff comes 256, so that a lower number below 256 means a
+    /// restart of the agent (RFC 5944, section 2.3.2).
     pub const fn after(sequence: u16) -> u16 {
         if sequence == 0xffff { 256 } else { sequence + 1 }
     }
 
     /// Parses `icmp`, the payload of the datagram with header `ip`.
     ///
-    /// It is an error if the message is malformed, its time to live is not 1, or it has no Mobility Agent Advertisement
-    /// Extension: then its sender is a router without mobility support.
+    /// It is an error if the message is malformed, if its time to live is not 1, or if it has no Mobility Agent
+    /// Advertisement Extension. Without this extension, the sender is a router without mobility support.
     pub fn parse(ip: &Header, icmp: &[u8]) -> Result<Self, Malformed> {
         let (code, body) = one_hop(ip, icmp, ADVERTISEMENT)?;
         if code != 0 && code != NOT_COMMON {
@@ -132,7 +134,7 @@ impl Advertisement {
         })
     }
 
-    /// Returns the whole IPv4 datagram.
+    /// Returns the advertisement as a whole IPv4 datagram with a time to live of 1.
     pub fn emit(&self) -> Vec<u8> {
         let mut body = vec![self.routers.len() as u8, ENTRY_SIZE];
         body.extend_from_slice(&self.lifetime.to_be_bytes());
@@ -156,7 +158,8 @@ impl Advertisement {
         Header { ttl: 1, ..Header::new(ipv4::ICMP, self.src, self.dst) }.emit(&icmp)
     }
 
-    /// Returns the prefix of the agent's own link; `None` if the advertisement has no length for the agent's address.
+    /// Returns the prefix of the agent's own link; `None` if the advertisement has no prefix length for the address
+    /// `src`.
     pub fn prefix(&self) -> Option<wire::Prefix> {
         let at = self.routers.iter().position(|(router, _)| *router == self.src)?;
         self.prefix_lengths.as_ref()?.get(at).map(|length| wire::Prefix::new(self.src, *length))
@@ -177,7 +180,7 @@ fn extensions(bytes: &[u8], routers: usize) -> Result<(Mobility, Option<Vec<u8>>
     while !r.is_empty() {
         let kind = r.u8()?;
         if kind == PADDING {
-            continue; // a single byte, without a length (section 2.1.3)
+            continue; // a single byte without a length (RFC 5944, section 2.1.3)
         }
         let length = usize::from(r.u8()?);
         let data = r.take(length).map_err(|_| Malformed("mip_extension_overrun"))?;

@@ -2,78 +2,78 @@
 
 use std::fmt;
 
-/// Whether a registration was accepted, or which agent denied it and why.
+/// The result of a registration: accepted, or which agent denied it and why.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Code {
-    /// Accepted.
+    /// Code 0: accepted.
     Accepted,
-    /// Accepted, but simultaneous bindings are not supported.
+    /// Code 1: accepted, but simultaneous bindings are not supported.
     AcceptedNoSimultaneous,
-    /// Foreign agent: no reason given.
+    /// Code 64, denied by the foreign agent: no reason given.
     ForeignUnspecified,
-    /// Foreign agent: administratively prohibited.
+    /// Code 65, denied by the foreign agent: administratively prohibited.
     ForeignProhibited,
-    /// Foreign agent: insufficient resources.
+    /// Code 66, denied by the foreign agent: insufficient resources.
     ForeignResources,
-    /// Foreign agent: the mobile node failed authentication.
+    /// Code 67, denied by the foreign agent: the mobile node failed authentication.
     MobileFailed,
-    /// Foreign agent: the home agent failed authentication.
+    /// Code 68, denied by the foreign agent: the home agent failed authentication.
     HomeFailed,
-    /// Foreign agent: requested lifetime too long; the reply's lifetime is the longest.
+    /// Code 69, denied by the foreign agent: requested lifetime too long; the reply's lifetime is the longest.
     LifetimeTooLong,
-    /// Foreign agent: poorly formed request.
+    /// Code 70, denied by the foreign agent: poorly formed request.
     ForeignBadRequest,
-    /// Foreign agent: poorly formed reply.
+    /// Code 71, denied by the foreign agent: poorly formed reply.
     BadReply,
-    /// Foreign agent: requested encapsulation unavailable.
+    /// Code 72, denied by the foreign agent: requested encapsulation unavailable.
     ForeignEncapsulation,
-    /// Foreign agent: requested reverse tunnel unavailable (RFC 3024).
+    /// Code 74, denied by the foreign agent: requested reverse tunnel unavailable (RFC 3024).
     ForeignReverseTunnel,
-    /// Foreign agent: reverse tunnel is mandatory (RFC 3024).
+    /// Code 75, denied by the foreign agent: reverse tunnel is mandatory (RFC 3024).
     ForeignReverseMandatory,
-    /// Foreign agent: mobile node too distant (RFC 3024).
+    /// Code 76, denied by the foreign agent: mobile node too distant (RFC 3024).
     TooDistant,
-    /// Foreign agent: invalid care-of address.
+    /// Code 77, denied by the foreign agent: invalid care-of address.
     InvalidCareOf,
-    /// Foreign agent: the home agent did not answer in time.
+    /// Code 78, denied by the foreign agent: the home agent did not answer in time.
     RegistrationTimeout,
-    /// Foreign agent: delivery style not supported (RFC 3024).
+    /// Code 79, denied by the foreign agent: delivery style not supported (RFC 3024).
     DeliveryStyle,
-    /// Foreign agent: home network unreachable.
+    /// Code 80, denied by the foreign agent: home network unreachable.
     HomeNetUnreachable,
-    /// Foreign agent: home agent host unreachable.
+    /// Code 81, denied by the foreign agent: home agent host unreachable.
     HomeHostUnreachable,
-    /// Foreign agent: home agent port unreachable.
+    /// Code 82, denied by the foreign agent: home agent port unreachable.
     HomePortUnreachable,
-    /// Foreign agent: home agent unreachable otherwise.
+    /// Code 88, denied by the foreign agent: home agent unreachable otherwise.
     HomeUnreachable,
-    /// Foreign agent: the Home Agent field is not acceptable.
+    /// Code 194, denied by the foreign agent: the Home Agent field is not acceptable.
     InvalidHomeAgent,
-    /// Home agent: no reason given.
+    /// Code 128, denied by the home agent: no reason given.
     HomeUnspecified,
-    /// Home agent: administratively prohibited.
+    /// Code 129, denied by the home agent: administratively prohibited.
     HomeProhibited,
-    /// Home agent: insufficient resources.
+    /// Code 130, denied by the home agent: insufficient resources.
     HomeResources,
-    /// Home agent: the mobile node failed authentication.
+    /// Code 131, denied by the home agent: the mobile node failed authentication.
     HomeMobileFailed,
-    /// Home agent: the foreign agent failed authentication.
+    /// Code 132, denied by the home agent: the foreign agent failed authentication.
     ForeignFailed,
-    /// Home agent: Identification mismatch.
+    /// Code 133, denied by the home agent: Identification mismatch.
     IdentificationMismatch,
-    /// Home agent: poorly formed request.
+    /// Code 134, denied by the home agent: poorly formed request.
     HomeBadRequest,
-    /// Home agent: too many simultaneous bindings.
+    /// Code 135, denied by the home agent: too many simultaneous bindings.
     TooManyBindings,
-    /// Home agent: unknown home agent address; the reply's Home Agent field has a known one.
+    /// Code 136, denied by the home agent: unknown home agent address; the reply's Home Agent field has a known one.
     UnknownHomeAgent,
-    /// Home agent: requested reverse tunnel unavailable (RFC 3024).
+    /// Code 137, denied by the home agent: requested reverse tunnel unavailable (RFC 3024).
     HomeReverseTunnel,
-    /// Home agent: reverse tunnel is mandatory (RFC 3024).
+    /// Code 138, denied by the home agent: reverse tunnel is mandatory (RFC 3024).
     HomeReverseMandatory,
-    /// Home agent: requested encapsulation unavailable (RFC 3024).
+    /// Code 139, denied by the home agent: requested encapsulation unavailable (RFC 3024).
     HomeEncapsulation,
-    /// A number without a meaning here.
+    /// Any other number.
     Unassigned(u8),
 }
 
@@ -116,13 +116,13 @@ const CODES: [(Code, u8, &str); 34] = [
 ];
 
 impl Code {
-    /// Returns the code of a number.
+    /// Returns the code with this number; [`Code::Unassigned`] if no other variant has this number.
     pub fn from_number(number: u8) -> Self {
         let known = CODES.iter().find(|(_, other, _)| *other == number);
         known.map_or(Self::Unassigned(number), |(code, ..)| *code)
     }
 
-    /// Returns the number of a code.
+    /// Returns the number of this code in the Code field of a reply.
     pub fn number(self) -> u8 {
         if let Self::Unassigned(number) = self {
             return number;
@@ -135,7 +135,8 @@ impl Code {
         matches!(self, Self::Accepted | Self::AcceptedNoSimultaneous)
     }
 
-    /// Returns whether a foreign agent denied it. Such a reply has no Mobile-Home Authentication.
+    /// Returns whether this code is a denial by a foreign agent: 64 to 127, or 194. A reply with such a code need not
+    /// have a Mobile-Home Authentication.
     pub fn is_of_foreign_agent(self) -> bool {
         matches!(self.number(), 64..=127) || self == Self::InvalidHomeAgent
     }

@@ -5,15 +5,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use wire::{Malformed, Reader};
 
-/// The two ends that an authentication extension is for; the value is the extension's type (RFC 5944, section 3.5).
+/// The two nodes between which an extension authenticates a message; the value is the type of the extension (RFC 5944,
+/// sections 3.5.2 to 3.5.4).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Between {
-    /// The mobile node and its home agent.
+    /// The Mobile-Home Authentication Extension: between the mobile node and its home agent.
     MobileHome = 32,
-    /// The mobile node and the foreign agent.
+    /// The Mobile-Foreign Authentication Extension: between the mobile node and the foreign agent.
     MobileForeign = 33,
-    /// The foreign agent and the home agent.
+    /// The Foreign-Home Authentication Extension: between the foreign agent and the home agent.
     ForeignHome = 34,
 }
 
@@ -24,11 +25,11 @@ impl Between {
 /// An authentication extension (RFC 5944, section 3.5).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Authentication {
-    /// The two ends that it is for.
+    /// The two nodes between which this extension authenticates the message.
     pub between: Between,
-    /// The security parameter index: selects an association between the two ends.
+    /// The security parameter index. It selects an association between the two nodes.
     pub spi: u32,
-    /// The authenticator; its length depends on the algorithm.
+    /// The authenticator: 32 bytes for HMAC-SHA-256, and 16 bytes for HMAC-MD5. A received one may have any length.
     pub authenticator: Vec<u8>,
 }
 
@@ -37,12 +38,12 @@ pub struct Authentication {
 pub enum Extension {
     /// One of the three authentication extensions.
     Authentication(Authentication),
-    /// An extension of type 128 to 255, which is not interpreted. It is kept at its position, as authenticators cover
-    /// it.
+    /// An extension of type 128 to 255, which is not interpreted. It is kept at its position, because authenticators
+    /// cover it.
     Skipped {
-        /// Its type.
+        /// The type of the extension, from 128 to 255.
         kind: u8,
-        /// Its content.
+        /// The bytes after the type and the length, at most 255.
         data: Vec<u8>,
     },
 }
@@ -58,19 +59,20 @@ pub enum Algorithm {
     HmacMd5,
 }
 
-/// A mobility security association, as one of its ends has it.
+/// A mobility security association with one peer (RFC 5944, section 1.6).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Association {
     /// The security parameter index; 0 to 255 are reserved.
     pub spi: u32,
-    /// How an authenticator is made. It is configured, never taken from a message.
+    /// How an authenticator is computed. The algorithm is configured, and never taken from a message.
     pub algorithm: Algorithm,
     /// The key, at least 16 bytes.
     pub key: Key,
 }
 
 impl Association {
-    /// Returns type, length and SPI of the extension: the last bytes that the authenticator covers (section 3.5.1).
+    /// Returns type, length and SPI of the extension: the last bytes that the authenticator covers (RFC 5944, section
+    /// 3.5.1).
     fn head(&self, between: Between) -> [u8; 6] {
         let length = 4 + match self.algorithm {
             Algorithm::HmacSha256 => 32,
@@ -90,14 +92,16 @@ impl Association {
         Authentication { between, spi: self.spi, authenticator }
     }
 
-    /// Returns whether an extension authenticates `before`. The time does not depend on the position of a wrong byte.
+    /// Returns whether an extension authenticates `before`, all bytes of the message before it. The time of the
+    /// comparison does not depend on the position of a wrong byte.
     pub fn verifies(&self, authentication: &Authentication, before: &[u8]) -> bool {
         authentication.spi == self.spi
             && equal(&self.sign(authentication.between, before).authenticator, &authentication.authenticator)
     }
 }
 
-/// Returns the authentication extension for these two ends, and the number of extensions before it.
+/// Returns the authentication extension between these two nodes, and the number of extensions before it; `None` if
+/// there is none.
 pub(super) fn find(extensions: &[Extension], between: Between) -> Option<(usize, &Authentication)> {
     extensions.iter().enumerate().find_map(|(at, extension)| match extension {
         Extension::Authentication(found) if found.between == between => Some((at, found)),
@@ -107,8 +111,9 @@ pub(super) fn find(extensions: &[Extension], between: Between) -> Option<(usize,
 
 /// Parses the extensions up to the end of a message.
 ///
-/// It is an error if there are two authentications of one kind, or if the Mobile-Home one is not the first: what
-/// follows it is for the foreign agent (section 3.6.1.3).
+/// It is an error if an extension is malformed or has an unknown type from 0 to 127, or if there are two
+/// authentications of one type. The Mobile-Home Authentication must be the first authentication: extensions after it
+/// are for the foreign agent (RFC 5944, section 3.6.1.3).
 pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Extension>, Malformed> {
     let mut r = Reader::new(bytes, Malformed("mip_extension_truncated"));
     let mut extensions = Vec::new();
@@ -163,23 +168,24 @@ pub(super) fn emit(extensions: &[Extension], out: &mut Vec<u8>) {
 macro_rules! signed {
     ($message:ty) => {
         impl $message {
-            /// Returns the UDP payload.
+            /// Returns the message as a UDP payload.
             pub fn emit(&self) -> Vec<u8> {
                 self.emit_before(self.extensions.len())
             }
 
-            /// Appends an authentication of the whole message so far.
+            /// Appends an authentication between these two nodes. It covers the whole message before it.
             pub fn sign(&mut self, between: extension::Between, association: &extension::Association) {
                 let signed = association.sign(between, &self.emit());
                 self.extensions.push(Extension::Authentication(signed));
             }
 
-            /// Returns the authentication between these two ends; `None` if there is none.
+            /// Returns the authentication between these two nodes; `None` if there is none.
             pub fn authentication(&self, between: extension::Between) -> Option<&extension::Authentication> {
                 extension::find(&self.extensions, between).map(|(_, found)| found)
             }
 
-            /// Returns whether the message has an authentication between these two ends and it is correct.
+            /// Returns whether the message has an authentication between these two nodes, and whether it is correct for
+            /// this association.
             pub fn verify(&self, between: extension::Between, association: &extension::Association) -> bool {
                 extension::find(&self.extensions, between)
                     .is_some_and(|(at, found)| association.verifies(found, &self.emit_before(at)))

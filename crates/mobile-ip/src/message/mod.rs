@@ -1,10 +1,11 @@
-//! The messages between agents and mobile nodes: bytes and authentication.
+//! The messages between agents and mobile nodes: their bytes and their authentication.
 //!
-//! - [`Advertisement`] and [`Solicitation`]: ICMP (RFC 1256, RFC 5944 section 2).
-//! - [`Request`] and [`Reply`]: UDP port 434 (RFC 5944 section 3), followed by [`Extension`]s.
+//! - [`Advertisement`] and [`Solicitation`]: ICMP messages (RFC 1256; RFC 5944, section 2).
+//! - [`Request`] and [`Reply`]: messages at UDP port 434 (RFC 5944, section 3) that end with [`Extension`]s.
 //!
 //! Extensions of ICMP messages and of registration messages have separate type numbers. In both, a message with an
-//! unknown type of 0 to 127 is dropped silently. An unknown type of 128 to 255 is skipped (RFC 5944, section 1.8).
+//! extension of an unknown type from 0 to 127 is dropped silently. An extension of an unknown type from 128 to 255 is
+//! skipped (RFC 5944, section 1.8).
 
 mod advertisement;
 mod code;
@@ -23,23 +24,23 @@ pub use solicitation::{SOLICITATION, Solicitation};
 use wire::ipv4::{self, Header};
 use wire::{Ipv4Addr, Malformed, Reader, SocketAddrV4, icmp, udp};
 
-/// The UDP port of registration (RFC 5944, section 3.3).
+/// The UDP port to which Registration Requests are sent (RFC 5944, section 3.3).
 pub const PORT: u16 = 434;
-/// An infinite lifetime (RFC 5944, section 3.3).
+/// The value of a lifetime field that means a registration without end (RFC 5944, section 3.3).
 pub const INFINITE: u16 = 0xffff;
 /// The group of all systems on this subnet (RFC 1112).
 pub const ALL_SYSTEMS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
 /// The group of all routers on this subnet (RFC 1256).
 pub const ALL_ROUTERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 2);
-/// All mobility agents on this subnet.
+/// The group of all mobility agents on this subnet (RFC 5944, section 2.3).
 pub const ALL_AGENTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 11);
 
 /// A registration message: a request or a reply.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Registration {
-    /// Type 1.
+    /// A Registration Request, message type 1 (RFC 5944, section 3.3).
     Request(Request),
-    /// Type 3.
+    /// A Registration Reply, message type 3 (RFC 5944, section 3.4).
     Reply(Reply),
 }
 
@@ -58,22 +59,23 @@ impl Registration {
 /// A registration message with its IP header.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Received {
-    /// The IP header.
+    /// The IP header of the datagram.
     pub ip: Header,
     /// The UDP port of the sender, to which a reply is sent.
     pub src_port: u16,
-    /// The message.
+    /// The registration message in the UDP payload.
     pub message: Registration,
 }
 
 impl Received {
-    /// Parses a whole IPv4 datagram. It is an error if it is a fragment, not UDP, or malformed.
+    /// Parses a whole IPv4 datagram. It is an error if the datagram is a fragment, is not UDP, or is malformed.
     pub fn parse(packet: &[u8]) -> Result<Self, Malformed> {
         let (ip, payload) = Header::parse(packet)?;
         Self::of(ip, payload)
     }
 
-    /// Parses the payload of a datagram with this header. It is an error if it is a fragment, not UDP, or malformed.
+    /// Parses the payload of a datagram with this header. It is an error if the datagram is a fragment, is not UDP, or
+    /// is malformed.
     pub fn of(ip: Header, payload: &[u8]) -> Result<Self, Malformed> {
         if ip.protocol != ipv4::UDP {
             return Err(Malformed("mip_protocol"));
@@ -100,8 +102,8 @@ pub fn datagram(src: SocketAddrV4, dst: SocketAddrV4, ttl: u8, payload: &[u8]) -
     Header { ttl, ..Header::new(ipv4::UDP, *src.ip(), *dst.ip()) }.emit(udp)
 }
 
-/// Returns the code and body of an ICMP message of type `kind`. It is an error if the time to live is not 1: the
-/// message was not sent to the link only (RFC 5944, sections 2.1 and 2.2).
+/// Returns the code and body of an ICMP message of type `kind`. It is an error if the message is malformed, or if its
+/// time to live is not 1 as RFC 5944, sections 2.1 and 2.2, require.
 fn one_hop(ip: &Header, payload: &[u8], kind: u8) -> Result<(u8, Vec<u8>), Malformed> {
     if ip.protocol != ipv4::ICMP {
         return Err(Malformed("mip_protocol"));
@@ -119,7 +121,7 @@ fn one_hop(ip: &Header, payload: &[u8], kind: u8) -> Result<(u8, Vec<u8>), Malfo
     Ok((message.code, message.body.to_vec()))
 }
 
-/// Reads an address of 4 bytes.
+/// Reads an IPv4 address.
 fn address(r: &mut Reader<'_>) -> Result<Ipv4Addr, Malformed> {
     r.array::<4>().map(Ipv4Addr::from)
 }

@@ -20,28 +20,30 @@ use super::extension::{self, Extension, signed};
 use super::{Code, address};
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// The type of the message.
+/// The message type of a Registration Reply.
 pub(super) const TYPE: u8 = 3;
 
 /// A Registration Reply (RFC 5944, section 3.4).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reply {
-    /// Accepted, or which agent denied the request and why.
+    /// The result of the request: accepted, or which agent denied it and why.
     pub code: Code,
     /// The granted lifetime in seconds. In a denial it has no meaning, unless the code is [`Code::LifetimeTooLong`].
     pub lifetime: u16,
     /// The home address of the mobile node.
     pub home: Ipv4Addr,
-    /// The address of its home agent.
+    /// The address of the mobile node's home agent.
     pub home_agent: Ipv4Addr,
-    /// As in the request. With [`Code::IdentificationMismatch`], the high half is the home agent's clock.
+    /// The Identification of the request. With [`Code::IdentificationMismatch`], the high half is the home agent's
+    /// clock in seconds (RFC 5944, section 5.7.1).
     pub identification: u64,
     /// The extensions in the order of the message.
     pub extensions: Vec<Extension>,
 }
 
 impl Reply {
-    /// Parses a UDP payload. It is an error if it is short, of another type, or has malformed extensions.
+    /// Parses a UDP payload. It is an error if the message is too short, is of another type, or has malformed
+    /// extensions.
     pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(payload, Malformed("mip_reply_short"));
         if r.u8()? != TYPE {

@@ -22,7 +22,7 @@ use super::extension::{self, Extension, signed};
 use super::{address, reply::Reply};
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// The type of the message.
+/// The message type of a Registration Request.
 pub(super) const TYPE: u8 = 1;
 
 /// The flags of a Registration Request: what a mobile node requests besides the binding (RFC 5944, section 3.3).
@@ -32,7 +32,7 @@ pub struct RequestFlags(pub u8);
 impl RequestFlags {
     /// S: keep the earlier bindings of the mobile node.
     pub const SIMULTANEOUS: Self = Self(0x80);
-    /// B: also tunnel the broadcasts of the home network.
+    /// B: tunnel the broadcasts of the home network to the mobile node.
     pub const BROADCAST: Self = Self(0x40);
     /// M: minimal encapsulation (RFC 2004).
     pub const MINIMAL: Self = Self(0x10);
@@ -40,37 +40,38 @@ impl RequestFlags {
     pub const GRE: Self = Self(0x08);
     /// T: reverse tunneling (RFC 3024).
     pub const REVERSE: Self = Self(0x02);
-    /// x: reserved. Bit r, before T, is also reserved, but is ignored when received.
+    /// x: reserved; agents deny a request with this flag. The reserved bit r (0x04) is ignored.
     pub const RESERVED: Self = Self(0x01);
 
-    /// Whether any of `other` is set.
+    /// Returns whether any flag of `other` is set.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 }
 
-/// A request to bind a home address to a care-of address for a limited time.
+/// A Registration Request: asks to bind a home address to a care-of address for a limited time (RFC 5944, section 3.3).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// The options that are requested.
+    /// The options that the mobile node requests.
     pub flags: RequestFlags,
-    /// In seconds; 0 ends the binding, [`super::INFINITE`] means without end.
+    /// The requested lifetime in seconds; 0 ends the binding, [`super::INFINITE`] means without end.
     pub lifetime: u16,
     /// The home address of the mobile node.
     pub home: Ipv4Addr,
-    /// The address of its home agent.
+    /// The address of the mobile node's home agent.
     pub home_agent: Ipv4Addr,
     /// The care-of address: the exit of the tunnel.
     pub care_of: Ipv4Addr,
-    /// For protection against replay: an NTP timestamp of 32.32 bits, strictly increasing. A reply repeats its low
-    /// half.
+    /// The Identification, for protection against replay: an NTP timestamp of 32.32 bits, strictly increasing. The
+    /// reply repeats the low half (RFC 5944, section 5.7).
     pub identification: u64,
     /// The extensions in the order of the message.
     pub extensions: Vec<Extension>,
 }
 
 impl Request {
-    /// Parses a UDP payload. It is an error if it is short, of another type, or has malformed extensions.
+    /// Parses a UDP payload. It is an error if the message is too short, is of another type, or has malformed
+    /// extensions.
     pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(payload, Malformed("mip_request_short"));
         if r.u8()? != TYPE {

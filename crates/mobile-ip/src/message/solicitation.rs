@@ -5,16 +5,16 @@ use wire::icmp::Message;
 use wire::ipv4::{self, Header};
 use wire::{Ipv4Addr, Malformed};
 
-/// The ICMP type of an Agent Solicitation (RFC 1256).
+/// The ICMP type of an Agent Solicitation (RFC 1256, section 3).
 pub const SOLICITATION: u8 = 10;
 
-/// An Agent Solicitation of a mobile node.
+/// An Agent Solicitation: a mobile node asks for the advertisements of agents (RFC 5944, section 2.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Solicitation {
     /// The mobile node's address. It may be any: an agent must not require a neighbor's address (RFC 5944, section
     /// 2.3).
     pub src: Ipv4Addr,
-    /// [`super::ALL_ROUTERS`], [`super::ALL_AGENTS`] or the broadcast address.
+    /// The IP destination: [`super::ALL_ROUTERS`], [`super::ALL_AGENTS`] or the broadcast address.
     pub dst: Ipv4Addr,
 }
 
@@ -32,7 +32,7 @@ impl Solicitation {
         Ok(Self { src: ip.src, dst: ip.dst })
     }
 
-    /// Returns the whole IPv4 datagram.
+    /// Returns the solicitation as a whole IPv4 datagram with a time to live of 1.
     pub fn emit(&self) -> Vec<u8> {
         let icmp = Message { kind: SOLICITATION, code: 0, body: &[0; 4] }.emit();
         Header { ttl: 1, ..Header::new(ipv4::ICMP, self.src, self.dst) }.emit(&icmp)

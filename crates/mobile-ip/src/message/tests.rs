@@ -11,7 +11,7 @@ fn association(algorithm: Algorithm) -> Association {
     Association { spi: 256, algorithm, key: Key::new(b"1234567812345678") }
 }
 
-/// The request of the golden vectors. An independent home agent has accepted it.
+/// Returns the request of the golden vectors. An independent home agent has accepted it with HMAC-MD5.
 fn request() -> Request {
     Request {
         flags: RequestFlags(0x2a),
@@ -50,7 +50,7 @@ fn ip(packet: &[u8]) -> (Header, Vec<u8>) {
     (ip, payload.to_vec())
 }
 
-/// Recomputes the ICMP checksum, as a forger would.
+/// Sets the correct ICMP checksum of a changed message.
 fn set_checksum(icmp: &mut [u8]) {
     icmp[2..4].fill(0);
     let sum = wire::checksum(icmp);
@@ -100,15 +100,15 @@ fn an_association_is_more_than_its_key() {
     ] {
         assert!(!signed.verify(Between::MobileHome, &other), "{other:?}");
     }
-    // An authenticator of another length is not this algorithm's.
+    // An authenticator whose length is not that of the algorithm is not correct.
     if let Some(Extension::Authentication(authentication)) = signed.extensions.last_mut() {
         authentication.authenticator.truncate(16);
     }
     assert!(!signed.verify(Between::MobileHome, &ours));
 }
 
-/// The foreign agent's authentications cover the bytes before them, and `strip` removes them. The mobile node's stays
-/// valid.
+/// The Mobile-Foreign and Foreign-Home Authentications cover the bytes before them. `strip` removes them, and the
+/// Mobile-Home Authentication stays valid.
 #[test]
 fn a_relayed_request_keeps_what_the_home_agent_is_to_see() {
     let (ours, theirs) = (association(Algorithm::HmacSha256), association(Algorithm::HmacMd5));
@@ -283,14 +283,13 @@ fn solicitations_are_made_read_and_refused() {
     assert_eq!(refused(|_, icmp| icmp.truncate(7)), "mip_solicitation_short");
 }
 
-// --- any message
-// -------------------------------------------------------------------------------------------------------
+// --- any message -----------------------------------------------------------------------------------------------------
 
 fn addresses() -> impl Strategy<Value = Ipv4Addr> {
     any::<u32>().prop_map(Ipv4Addr::from_bits)
 }
 
-/// Extensions in a valid order.
+/// Generates lists of extensions in a valid order.
 fn extension_lists() -> impl Strategy<Value = Vec<Extension>> {
     let skipped =
         || (128..=255_u8, vec(any::<u8>(), 0..9)).prop_map(|(kind, data)| Extension::Skipped { kind, data });

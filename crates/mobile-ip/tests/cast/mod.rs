@@ -1,4 +1,4 @@
-//! The hosts of the transcripts: a home network 10.1.0.0/16, two visited networks, a correspondent.
+//! The hosts of the transcripts: a home network 10.1.0.0/16, two visited networks with foreign agents, a correspondent.
 
 use crate::transcript::{Cast, Teller, WALL};
 use auth::Key as Secret;
@@ -48,7 +48,8 @@ const PEOPLE: [(&str, Ipv4Addr, Mac); 6] = [
     ("other", Ipv4Addr::new(10, 1, 0, 8), Mac([2, 0, 0, 0, 0, 8])),
 ];
 
-/// The second foreign agent and the home agent have an association; the first has none.
+/// The keys of the associations, with their SPIs. The second foreign agent has an association with the home agent; the
+/// first foreign agent has none.
 const SECRETS: [(Between, u32, &[u8; 16]); 3] = [
     (Between::MobileHome, 256, b"1234567812345678"),
     (Between::MobileForeign, 300, b"\0\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f"),
@@ -57,9 +58,9 @@ const SECRETS: [(Between, u32, &[u8; 16]); 3] = [
 
 #[derive(Default)]
 pub(crate) struct MobileIp {
-    /// The last request that was sent or made.
+    /// The last Registration Request that the role sent or a step made.
     request: Option<Request>,
-    /// The packet of the last step, to be sent again.
+    /// The packet of the last step and its interface, for the step `again`.
     last: Option<(String, Packet)>,
 }
 
@@ -137,8 +138,8 @@ impl Cast for MobileIp {
             }
             ["tunnel", to] => tunnelled(teller, HOME_AGENT, to),
             ["tunnel", to, "by", entry] => tunnelled(teller, entry.parse().unwrap(), to),
-            // A router on the path of the tunnel drops a packet of the correspondent, and sends an error to the
-            // tunnel's entry.
+            // A router on the path of the tunnel drops a packet of the correspondent, and sends an ICMP error to the
+            // home agent, where the tunnel begins.
             ["too-big", mtu, "to", care_of] => {
                 let error = IcmpError::FragmentationNeeded { mtu: mtu.parse().unwrap() };
                 ("up".to_owned(), about_tunnel(error, care_of))
@@ -222,7 +223,8 @@ impl<'a> Args<'a> {
     }
 }
 
-/// A request as `from` sends it: the mobile node itself (`mn`), or an agent that relays it.
+/// Returns a request and the interface by which it arrives. `from` is the mobile node (`mn`), or an agent that relays
+/// it.
 fn request(teller: &mut Teller<MobileIp>, from: &str, args: &Args<'_>) -> (String, Packet) {
     let (src, mac) = person(from);
     let at_home = from == "mn" && !args.has("to");
@@ -270,7 +272,8 @@ fn request(teller: &mut Teller<MobileIp>, from: &str, args: &Args<'_>) -> (Strin
     (iface.to_owned(), packet)
 }
 
-/// The reply to the last request, as it arrives at a foreign agent, or through one at the mobile node.
+/// Returns the reply to the last request, and the interface by which it arrives: at a foreign agent, or at the mobile
+/// node if there is an argument `from`.
 fn reply(teller: &mut Teller<MobileIp>, args: &Args<'_>) -> (String, Packet) {
     let request = teller.cast.request.clone().unwrap();
     let code = Code::from_number(args.get("code", 0));
@@ -323,20 +326,21 @@ fn advert(from: &str, args: &Args<'_>) -> Packet {
     packet
 }
 
-/// A datagram that contains its number.
+/// Returns a UDP datagram that contains the number of the packet.
 fn number(teller: &Teller<MobileIp>, src: Ipv4Addr, dst: Ipv4Addr) -> Vec<u8> {
     let [src, dst] = [src, dst].map(|address| SocketAddrV4::new(address, 9000));
     udp::packet(src, dst, &(teller.packets + 1).to_be_bytes())
 }
 
-/// Data from a tunnel that begins at `entry`.
+/// Returns a datagram for `to` in a tunnel from `entry` to the first foreign agent, and the interface by which it
+/// arrives.
 fn tunnelled(teller: &Teller<MobileIp>, entry: Ipv4Addr, to: &str) -> (String, Packet) {
     let inner = number(teller, CORRESPONDENT, to.parse().unwrap());
     let outer = ipip::encapsulate(&inner, entry, person("fa").0).unwrap();
     ("up".to_owned(), from_person("router", &outer))
 }
 
-/// An error about a packet of 1480 bytes that the home agent has tunnelled.
+/// Returns an ICMP error about a packet of 1480 bytes that the home agent has tunneled to `care_of`.
 fn about_tunnel(error: IcmpError, care_of: &str) -> Packet {
     let [from, to] = [CORRESPONDENT, HOME].map(|address| SocketAddrV4::new(address, 9000));
     let outer = ipip::encapsulate(&udp::packet(from, to, &[0; 1452]), HOME_AGENT, care_of.parse().unwrap());

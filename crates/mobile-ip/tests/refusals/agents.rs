@@ -1,16 +1,16 @@
-//! What agents remove from relayed messages, what they grant, and what they remember.
+//! Tests of agents: what they remove from relayed messages, which lifetimes they grant, and what they remember.
 
 use super::*;
 use node::Value;
 
 const ROUTER: Mac = Mac([2, 0, 0, 0, 0, 0x11]);
 
-/// The association with a host, as the configuration of an agent has it.
+/// Returns the configuration of an association with `host`, under this key of an agent's configuration.
 fn associated(key: &str, host: Ipv4Addr) -> String {
     format!("{key} = [{{ address = \"{host}\", spi = 256, key = \"{KEY}\" }}]")
 }
 
-/// The registration messages that were sent.
+/// Returns the registration messages that these effects send.
 fn sent(effects: &[Effect]) -> Vec<Registration> {
     let message = |effect: &Effect| match effect {
         Effect::Send(_, packet) => Received::parse(&packet.bytes).ok().map(|received| received.message),
@@ -19,7 +19,7 @@ fn sent(effects: &[Effect]) -> Vec<Registration> {
     effects.iter().filter_map(message).collect()
 }
 
-/// A foreign agent that has relayed a request.
+/// Returns a foreign agent that has received a request, and the messages that it sent then.
 fn relayed(changes: &str, asked: &Request) -> (ForeignAgent, Vec<Registration>) {
     let mut agent = foreign_agent(changes).unwrap();
     start(&mut agent);
@@ -29,7 +29,7 @@ fn relayed(changes: &str, asked: &Request) -> (ForeignAgent, Vec<Registration>) 
     (agent, messages)
 }
 
-/// A home agent grants at most the requested lifetime. A reply with a longer one does not extend the visit.
+/// A home agent grants at most the requested lifetime. A reply with a longer lifetime must not extend the visit.
 #[test]
 fn a_visit_lasts_no_longer_than_was_asked_for() {
     let mut asked = request(Instant::from_millis(1000), HOME);
@@ -61,8 +61,8 @@ fn a_visit_lasts_no_longer_than_was_asked_for() {
     assert_eq!(lifetime(&agent), None, "the visit has ended");
 }
 
-/// A waiting request is dropped when its requested lifetime has ended (section 3.7.2.2). A later acceptance would begin
-/// a visit that has ended for the mobile node. A deregistration waits for 7 s.
+/// A waiting request must be dropped when its requested lifetime has ended (RFC 5944, section 3.7.2.2). A later
+/// acceptance would begin a visit that has already ended for the mobile node. A deregistration waits for 7 s.
 #[test]
 fn a_request_waits_no_longer_than_the_lifetime_that_it_asks_for() {
     for (lifetime, until) in [(3, 3), (0, 7), (300, 7)] {
@@ -84,8 +84,8 @@ fn a_request_waits_no_longer_than_the_lifetime_that_it_asks_for() {
     }
 }
 
-/// The mobile node has sent requests from two link addresses, and the replies arrive out of order. The visit stays at
-/// the link address of the later request.
+/// The mobile node has sent requests from two link addresses, and the replies arrive out of order. The visit must stay
+/// at the link address of the later request.
 #[test]
 fn an_answer_to_an_older_request_moves_no_visit_back() {
     let now = Instant::from_millis(2000);
@@ -102,7 +102,8 @@ fn an_answer_to_an_older_request_moves_no_visit_back() {
     assert!(!moved(&effects) && code_sent(&effects).is_none(), "{effects:?}");
 }
 
-/// The mobile node's authentication for the foreign agent is not relayed to the home agent (RFC 5944, section 3.7.2.2).
+/// The mobile node's authentication for the foreign agent must not be relayed to the home agent (RFC 5944, section
+/// 3.7.2.2).
 #[test]
 fn what_is_signed_for_the_foreign_agent_does_not_reach_the_home_agent() {
     let mut asked = request(Instant::from_millis(1000), HOME);
@@ -113,7 +114,8 @@ fn what_is_signed_for_the_foreign_agent_does_not_reach_the_home_agent() {
     assert_eq!(to_home.authentication(Between::MobileForeign), None);
 }
 
-/// The home agent's authentication for the foreign agent is not relayed to the mobile node (section 3.7.3.2).
+/// The home agent's authentication for the foreign agent must not be relayed to the mobile node (RFC 5944, section
+/// 3.7.3.2).
 #[test]
 fn what_is_signed_for_the_foreign_agent_does_not_reach_the_mobile_node() {
     let asked = request(Instant::from_millis(1000), HOME);
@@ -128,7 +130,7 @@ fn what_is_signed_for_the_foreign_agent_does_not_reach_the_mobile_node() {
     assert_eq!(to_node.authentication(Between::ForeignHome), None);
 }
 
-/// Replies are sent to the link address of the request. A multicast address is refused, because it is no single host's.
+/// A reply is sent to the link address of its request. So a request from a group link address must be dropped.
 #[test]
 fn a_request_from_the_link_address_of_a_group_is_not_relayed() {
     let now = Instant::from_millis(1000);
@@ -142,8 +144,8 @@ fn a_request_from_the_link_address_of_a_group_is_not_relayed() {
     }
 }
 
-/// A home agent restarts with its clock an hour behind. Its mobile nodes, whose clocks are right, register as before:
-/// its clock continues from the latest Identification on record.
+/// A home agent restarts, and its clock is one hour behind. A mobile node with a correct clock must be able to
+/// register: the home agent's clock for Identifications continues from the latest Identification on record.
 #[test]
 fn a_home_agent_whose_clock_was_set_back_while_it_was_down_registers_as_before() {
     let at = Instant::from_millis;
@@ -163,7 +165,7 @@ fn a_home_agent_whose_clock_was_set_back_while_it_was_down_registers_as_before()
     assert_eq!(code_sent(&effects), Some(Code::Accepted), "{effects:?}");
 }
 
-/// A home agent's reply to a request that a foreign agent relayed.
+/// Gives a home agent a request that a foreign agent relayed, and returns the reply.
 fn answered(agent: &mut HomeAgent, now: Instant, asked: &Request) -> Option<Reply> {
     let effects = heard(agent, now, UP, ROUTER, packet(VISITED, AGENT, &asked.emit()));
     sent(&effects).into_iter().find_map(|message| match message {
@@ -172,7 +174,7 @@ fn answered(agent: &mut HomeAgent, now: Instant, asked: &Request) -> Option<Repl
     })
 }
 
-/// A request with these changes, signed again.
+/// Returns a request with these changes and a correct Mobile-Home Authentication.
 fn changed(now: Instant, change: impl Fn(&mut Request)) -> Request {
     let mut asked = request(now, HOME);
     asked.extensions.clear();
@@ -181,14 +183,15 @@ fn changed(now: Instant, change: impl Fn(&mut Request)) -> Request {
     asked
 }
 
-/// The care-of address that a home agent has bound the mobile node to.
+/// Returns the care-of address to which a home agent has bound the mobile node; `None` if there is no binding.
 fn bound_to(agent: &HomeAgent) -> Option<String> {
     let bindings = agent.status().get("bindings").cloned()?;
     bindings.get(&HOME.to_string())?.get("care_of")?.as_text().map(str::to_owned)
 }
 
-/// A foreign agent authenticates a request, but the home agent has no association with it. The request is dropped
-/// without an answer (RFC 5944, section 3.8.2.1, d), even if the mobile node's authentication is right.
+/// A foreign agent authenticates a request, but the home agent has no association with this foreign agent. The request
+/// must be dropped without an answer (RFC 5944, section 3.8.2.1, item d), even if the mobile node's authentication is
+/// correct.
 #[test]
 fn what_an_unknown_foreign_agent_signs_is_not_answered() {
     let now = Instant::from_millis(1000);
@@ -202,8 +205,8 @@ fn what_an_unknown_foreign_agent_signs_is_not_answered() {
     assert_eq!(refused.get("unknown_agent_association"), Some(&Value::Int(1)));
 }
 
-/// A lifetime of 0 with a care-of address ends the binding to that address only; with the home address, it ends all
-/// (RFC 5944, section 3.8.2.2).
+/// A request with lifetime 0 must end the binding to its care-of address only. If the care-of address is the home
+/// address, the request must end any binding (RFC 5944, section 3.8.2.2).
 #[test]
 fn the_end_of_one_binding_is_not_that_of_another() {
     let at = Instant::from_millis;
@@ -223,8 +226,8 @@ fn the_end_of_one_binding_is_not_that_of_another() {
     assert_eq!(end_of(&mut agent, 5400, HOME), None);
 }
 
-/// A request for another home agent than this one is answered with this one's address (RFC 5944, sections 3.8.2.1 and
-/// 3.8.3.2).
+/// A request that names another home agent must be denied, and the reply must contain the address of the home agent
+/// that received the request (RFC 5944, sections 3.8.2.1 and 3.8.3.2).
 #[test]
 fn who_names_another_home_agent_is_told_this_ones_address() {
     let now = Instant::from_millis(1000);
@@ -236,7 +239,7 @@ fn who_names_another_home_agent_is_told_this_ones_address() {
     assert!(reply.verify(Between::MobileHome, &association()));
 }
 
-/// A binding that ended while its home agent was down is not restored: no tunnel, no ARP.
+/// A binding that ended while its home agent was down must not be restored: no tunnel and no proxy ARP.
 #[test]
 fn a_binding_that_ended_while_the_agent_was_down_is_not_restored() {
     let at = Instant::from_millis;
@@ -255,8 +258,8 @@ fn a_binding_that_ended_while_the_agent_was_down_is_not_restored() {
     }
 }
 
-/// Records that are not durable yet take memory. Beyond 16 384, a request is denied with "insufficient resources". It
-/// is accepted again when one of them is durable.
+/// Records that are not durable yet use memory. If 16,384 records are not durable, a request must be denied with
+/// "insufficient resources". When one record has become durable, a request must be accepted again.
 #[test]
 fn records_that_a_slow_disk_has_not_taken_are_bounded() {
     let now = Instant::from_millis(1000);

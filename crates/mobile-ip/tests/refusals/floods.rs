@@ -1,4 +1,4 @@
-//! Floods of requests from made-up link and home addresses, at a foreign agent.
+//! Tests of a foreign agent that receives floods of requests from made-up link and home addresses.
 
 use super::*;
 use node::Value;
@@ -7,7 +7,7 @@ const fn at(ms: u64) -> Instant {
     Instant::from_millis(ms)
 }
 
-/// A made-up link address.
+/// Returns a made-up link address.
 const fn forged(number: u16) -> Mac {
     Mac([2, 0, 9, 0, (number >> 8) as u8, number as u8])
 }
@@ -16,7 +16,7 @@ const fn home(number: u16) -> Ipv4Addr {
     Ipv4Addr::new(10, 77, (number >> 8) as u8, number as u8)
 }
 
-/// A made-up home agent.
+/// Returns the address of a made-up home agent.
 const fn nowhere(number: u16) -> Ipv4Addr {
     Ipv4Addr::new(10, 78, (number >> 8) as u8, number as u8)
 }
@@ -27,18 +27,18 @@ fn agent(pending: usize) -> ForeignAgent {
     agent
 }
 
-/// Gives the agent a request; returns whether it was relayed.
+/// Gives the foreign agent a request, and returns whether the agent relays it.
 fn ask(agent: &mut ForeignAgent, now: Instant, mac: Mac, asked: &Request) -> bool {
     let effects = heard(agent, now, 1, mac, packet(asked.home, VISITED, &asked.emit()));
     effects.iter().any(|effect| matches!(effect, Effect::Send(None, _)))
 }
 
-/// Gives the agent the home agent's reply; returns whether the mobile node gets it.
+/// Gives the foreign agent the home agent's reply, and returns whether the agent relays it to the mobile node.
 fn answer(agent: &mut ForeignAgent, now: Instant, asked: &Request) -> bool {
     code_sent(&heard(agent, now, UP, ATTACKER, reply_to(asked, asked.home_agent))) == Some(Code::Accepted)
 }
 
-/// Registers a mobile node.
+/// Registers a mobile node through the foreign agent.
 fn visit(agent: &mut ForeignAgent, now: Instant, mac: Mac, asked: &Request) {
     assert!(ask(agent, now, mac, asked) && answer(agent, now, asked));
 }
@@ -50,8 +50,8 @@ fn counted(agent: &ForeignAgent, reason: &str) -> u64 {
     }
 }
 
-/// Requests from one link address have 4 places. Requests for a mobile node's home address from another link address
-/// take none of the mobile node's.
+/// Requests from one link address must have at most 4 places. Requests from another link address for a mobile node's
+/// home address must not use the places of the mobile node.
 #[test]
 fn one_link_address_cannot_take_all_places() {
     let mut agent = foreign_agent("pending = 256").unwrap();
@@ -71,8 +71,8 @@ fn one_link_address_cannot_take_all_places() {
     assert_eq!(ask(&mut agent, HOME, MOBILE, 10), None);
 }
 
-/// The home agents do not answer. A request that has waited for 250 ms is dropped for a newer one, the oldest first,
-/// and only if there is no free place.
+/// If the home agents do not answer, the oldest request that has waited for 250 ms must be dropped for a newer one, but
+/// only if no place is free.
 #[test]
 fn a_request_that_has_waited_for_long_gives_way_to_a_newer_one() {
     let mut agent = agent(8);
@@ -85,13 +85,14 @@ fn a_request_that_has_waited_for_long_gives_way_to_a_newer_one() {
     let honest = request(at(1250), HOME);
     assert!(ask(&mut agent, at(1250), MOBILE, &honest));
     assert_eq!((counted(&agent, "gave_way"), counted(&agent, "no_place")), (1, 1));
-    // Its reply arrives. The first request of the flood has been dropped.
+    // The reply to the mobile node's request is relayed. The first request of the flood was dropped.
     assert!(answer(&mut agent, at(1290), &honest));
     assert!(!answer(&mut agent, at(1290), &asked(0)));
     assert!(answer(&mut agent, at(1290), &asked(1)));
 }
 
-/// The same applies to the places of one link address.
+/// If all 4 places of a link address are used, a request that has waited for 250 ms must be dropped for a newer one
+/// from this address.
 #[test]
 fn a_link_address_gives_way_to_itself() {
     let mut agent = agent(256);
@@ -102,8 +103,8 @@ fn a_link_address_gives_way_to_itself() {
     assert!(ask(&mut agent, at(1250), ATTACKER, &request(at(1250), home(5))));
 }
 
-/// A visitor has separate places at any rate of the flood. The flood can use none of them, neither with the visitor's
-/// link address nor with its home address.
+/// A flood must not use the separate places of a visitor, neither with the visitor's link address nor with its home
+/// address.
 #[test]
 fn a_visitor_renews_its_registration_during_any_flood() {
     let mut agent = agent(8);
@@ -123,15 +124,15 @@ fn a_visitor_renews_its_registration_during_any_flood() {
         ask(&mut agent, at(2001), forged(300 + number), &request(at(2001), home(300 + number)));
     }
     assert!(answer(&mut agent, at(2002), &renewed));
-    // The same applies to its next two requests; a third replaces the first.
+    // Two requests of the visitor wait. A third request replaces the first of them.
     let next = [3110, 4220, 5330].map(|ms| request(at(ms), HOME));
     assert!(next.iter().all(|asked| ask(&mut agent, at(2003), MOBILE, asked)));
     assert!(!answer(&mut agent, at(2003), &next[0]) && answer(&mut agent, at(2003), &next[1]));
 }
 
-/// A new mobile node whose home agent has answered before finds a place at once, while requests with unknown home agents
-/// use more than half of all places. Requests with unknown home agents keep their half if all home agents of a flood
-/// are known.
+/// A mobile node whose home agent has answered before must get a place at once, as long as requests with unknown home
+/// agents use more than half of all places. In a flood with a known home agent, requests with unknown home agents must
+/// keep half of the places.
 #[test]
 fn a_newcomer_of_a_home_agent_that_answers_takes_the_place_of_one_that_nothing_is_known_of() {
     let mut known = agent(8);
@@ -156,8 +157,8 @@ fn a_newcomer_of_a_home_agent_that_answers_takes_the_place_of_one_that_nothing_i
     assert!(answer(&mut flooded, at(2040), &unknown(0)));
 }
 
-/// Made-up home agents take all classes. A new mobile node of a known home agent gets a class at once, one of an
-/// unknown home agent when the others have waited.
+/// If made-up home agents use all classes, a mobile node of a known home agent must get a class at once. A mobile node
+/// of an unknown home agent must get a class when the other requests have waited for 250 ms.
 #[test]
 fn home_agents_that_do_not_answer_give_way_to_others() {
     let mut agent = agent(1024);

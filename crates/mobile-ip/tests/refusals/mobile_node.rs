@@ -1,4 +1,4 @@
-//! A mobile node whose agent falls silent, whose link goes down and up, or that gets unauthenticated replies.
+//! Tests of a mobile node that no longer hears its agent, that loses its link, or that gets unauthenticated replies.
 
 use super::*;
 use node::Value;
@@ -9,7 +9,7 @@ const VISITED_MAC: Mac = Mac([2, 0, 0, 0, 0, 3]);
 /// The link address of the home agent.
 const HOME_MAC: Mac = Mac([2, 0, 0, 0, 0, 2]);
 
-/// The requests that a mobile node has sent.
+/// Returns the requests that these effects send.
 fn requests(effects: &[Effect]) -> Vec<Request> {
     let request = |effect: &Effect| match effect {
         Effect::Send(_, packet) => match Received::parse(&packet.bytes).ok()?.message {
@@ -25,7 +25,7 @@ fn is_registered(effects: &[Effect]) -> bool {
     effects.iter().any(|effect| matches!(effect, Effect::Do(Act::Mark(mark)) if mark.name == "registered"))
 }
 
-/// Any host on the link can send a denial. It does not end the wait for the reply of the home agent.
+/// Any host on the link can send a denial. An unauthenticated denial must not end the wait for the home agent's reply.
 #[test]
 fn a_denial_of_unknown_origin_does_not_end_the_wait() {
     let now = Instant::from_millis(1000);
@@ -46,7 +46,7 @@ fn counted(node: &MobileNode, reason: &str) -> Option<i64> {
     node.status().get("refused")?.get(reason)?.as_int()
 }
 
-/// At home there is no foreign agent that could send a denial.
+/// At home, a mobile node must ignore a denial with a foreign agent's code, because no foreign agent is used there.
 #[test]
 fn a_denial_of_a_foreign_agent_is_none_at_home() {
     let at = Instant::from_millis;
@@ -62,7 +62,7 @@ fn a_denial_of_a_foreign_agent_is_none_at_home() {
     assert_eq!(node.status().get("state"), Some(&Value::from("registering")));
 }
 
-/// A home agent may have the same key for all its mobile nodes.
+/// A mobile node must ignore a reply for another home address. A home agent may use the same key for all mobile nodes.
 #[test]
 fn a_reply_to_another_mobile_node_is_none() {
     let now = Instant::from_millis(1000);
@@ -74,7 +74,7 @@ fn a_reply_to_another_mobile_node_is_none() {
     assert_eq!(counted(&node, "stale_reply"), Some(1));
 }
 
-/// The registration does not last longer than the mobile node requested.
+/// A registration must not last longer than the lifetime that the mobile node requested.
 #[test]
 fn a_reply_that_grants_more_than_was_asked_for_lasts_as_long_as_was_asked_for() {
     let now = Instant::from_millis(1000);
@@ -87,7 +87,8 @@ fn a_reply_that_grants_more_than_was_asked_for_lasts_as_long_as_was_asked_for() 
     assert_eq!((request.lifetime, node.status().get("lifetime_s")), (300, Some(&Value::Int(300))));
 }
 
-/// The same if another agent is heard: the next request goes to that one, but only when it is due.
+/// An unauthenticated denial must not end the wait for the reply if another agent is heard. When the wait ends, the
+/// next request must go to the other agent.
 #[test]
 fn a_denial_of_unknown_origin_turns_a_node_to_another_agent_only_when_the_wait_is_over() {
     let at = Instant::from_millis;
@@ -97,7 +98,7 @@ fn a_denial_of_unknown_origin_turns_a_node_to_another_agent_only_when_the_wait_i
         for (src, mac) in [(VISITED, VISITED_MAC), (other, ATTACKER)] {
             heard(&mut node, at(1500), 1, mac, of_subnet(src).emit());
         }
-        // The second request, which waits for its reply until 4000 ms. The pause after the first has ended.
+        // The second request waits for its reply until 4000 ms. The pause between registrations has ended.
         let request = requests(&time_passes(&mut node, at(2500))).pop().unwrap();
         let denial = request.reply(Code::ForeignResources);
         let effects = heard(&mut node, at(2500), 1, ATTACKER, packet(VISITED, HOME, &denial.emit()));
@@ -117,8 +118,8 @@ fn a_denial_of_unknown_origin_turns_a_node_to_another_agent_only_when_the_wait_i
     assert_eq!(agents, [other.to_string()]);
 }
 
-/// The same for a denial with a shorter lifetime (code 69): the home agent's reply still counts. The next request asks
-/// for that lifetime, from the same agent, when it is due.
+/// After an unauthenticated denial with a shorter lifetime (code 69), the home agent's reply must still be accepted.
+/// When the wait ends, the next request must ask the same agent for the shorter lifetime.
 #[test]
 fn a_limit_of_unknown_origin_does_not_end_the_wait() {
     let at = Instant::from_millis;
@@ -154,7 +155,7 @@ fn home_advertisement(lifetime: u16) -> Advertisement {
     Advertisement { lifetime, care_of: Vec::new(), sequence: 7, ..own }
 }
 
-/// The default route of the mobile node's own packets, if these effects set it.
+/// Returns the default route of the mobile node's own packets; `None` if these effects do not set it.
 fn leaves_by(effects: &[Effect]) -> Option<node::Action> {
     effects.iter().rev().find_map(|effect| match effect {
         Effect::Do(Act::Route(key, Some(route))) if key.dst == wire::Prefix::ANY => Some(route.action),
@@ -162,7 +163,7 @@ fn leaves_by(effects: &[Effect]) -> Option<node::Action> {
     })
 }
 
-/// At home the node is an ordinary host: it still sends packets after its home agent has fallen silent.
+/// At home, a mobile node is an ordinary host: it must still send packets when it no longer hears its home agent.
 #[test]
 fn a_silent_home_agent_does_not_cut_off_a_node_at_home() {
     let mut node = mobile_node("").unwrap();
@@ -179,8 +180,8 @@ fn a_silent_home_agent_does_not_cut_off_a_node_at_home() {
     assert_eq!(leaves_by(&effects), None, "and its packets leave as before");
 }
 
-/// The node was away for less than the lifetime of its home agent's last advertisement, so the home agent is not new to
-/// it.
+/// A mobile node must return home when it hears its home agent, even if the home agent's last advertisement has not
+/// expired and so the home agent is not new.
 #[test]
 fn a_quick_return_home_is_noticed_by_the_first_advertisement() {
     let mut node = mobile_node("link_trigger = false").unwrap();
@@ -193,8 +194,8 @@ fn a_quick_return_home_is_noticed_by_the_first_advertisement() {
     assert_eq!(leaves_by(&back), Some(node::Action::Forward(hop)));
 }
 
-/// The link goes down and up repeatedly: a second hint comes within the debounce time. It is followed when that time
-/// ends, not after the pause between registrations.
+/// If a second hint of the link comes within the debounce time, it must be followed when this time ends, not after the
+/// pause between registrations.
 #[test]
 fn a_second_hint_counts_when_the_link_has_been_quiet() {
     let mut node = mobile_node("").unwrap();
@@ -212,7 +213,7 @@ fn a_second_hint_counts_when_the_link_has_been_quiet() {
     assert_eq!(leaves_by(&effects), Some(node::Action::Forward(hop)), "{effects:?}");
 }
 
-/// A mobile node that is registered through a foreign agent for 60 s from 1000 ms on; the reply took 40 ms.
+/// Returns a mobile node that is registered through a foreign agent for 60 s from 1000 ms on. The reply took 40 ms.
 fn registered_away() -> MobileNode {
     let (mut node, request) = asked(Instant::from_millis(1000));
     let now = Instant::from_millis(1040);
@@ -226,7 +227,7 @@ fn registered_away() -> MobileNode {
     node
 }
 
-/// The effects of all timeouts before `until`.
+/// Lets all timeouts before `until` happen, and returns their effects.
 fn time_passes(role: &mut impl Role, until: Instant) -> Vec<Effect> {
     let mut effects = Vec::new();
     while let Some(due) = role.deadline().filter(|due| *due < until) {
@@ -235,8 +236,8 @@ fn time_passes(role: &mut impl Role, until: Instant) -> Vec<Effect> {
     effects
 }
 
-/// Advertisements are lost, but the agent is there. The visitor's packets leave through it until the registration ends,
-/// another agent is heard, the link changes, or the agent advertises lifetime 0.
+/// If a foreign agent is no longer heard, the visitor's packets must still leave through this agent. They must do so
+/// until the registration ends, another agent is heard, the link changes, or the agent advertises lifetime 0.
 #[test]
 fn a_silent_agent_does_not_cut_off_its_visitor() {
     let at = Instant::from_millis;
@@ -268,7 +269,7 @@ fn a_silent_agent_does_not_cut_off_its_visitor() {
     assert_eq!(leaves_by(&heard(&mut registered_away(), at(2000), 1, agent, ends.emit())), dropped);
 }
 
-/// The home agent does not answer. Its mobile node, which was registered before, repeats its request at least every 8
+/// If the home agent does not answer, a mobile node that was registered before must repeat its request at least every 8
 /// s.
 #[test]
 fn after_the_first_registration_the_wait_is_bounded() {
@@ -284,7 +285,7 @@ fn after_the_first_registration_the_wait_is_bounded() {
     assert!(sent.len() > 9, "{sent:?}");
 }
 
-/// A round trip of zero also counts as known: the node does not wait for a minute after it.
+/// A round trip of zero must count as known: the longest wait for a later reply is then 8 s and not 64 s.
 #[test]
 fn a_reply_in_the_instant_of_the_request_counts_as_a_registration() {
     let now = Instant::from_millis(1000);
@@ -306,20 +307,21 @@ fn asks(effect: &Effect) -> bool {
     matches!(effect, Effect::Do(Act::Mark(mark)) if mark.name == "request_sent")
 }
 
-/// The agent that a request is sent to.
+/// Returns the agent to which a request is sent; `None` if the effect is not the mark of a request.
 fn asked_agent(effect: &Effect) -> Option<String> {
     let Effect::Do(Act::Mark(mark)) = effect else { return None };
     let (_, agent) = mark.fields.iter().find(|(name, _)| mark.name == "request_sent" && *name == "agent")?;
     agent.as_text().map(str::to_owned)
 }
 
-/// An advertisement of an agent of the same subnet, so that a second one is no reason to move.
+/// Returns an advertisement of an agent in 10.3.0.0/24. A second agent in the same subnet is no reason to move.
 fn of_subnet(src: Ipv4Addr) -> Advertisement {
     let own = Advertisement { src, care_of: vec![src], routers: vec![(src, 0)], ..foreign_advertisement() };
     Advertisement { prefix_lengths: Some(vec![24]), ..own }
 }
 
-/// The agent does not answer, and another one is heard: after three requests the node registers through the other.
+/// If the agent does not answer and another agent is heard, the node must register through the other agent after three
+/// requests.
 #[test]
 fn after_three_requests_without_an_answer_another_agent_is_asked() {
     let at = Instant::from_millis;
@@ -346,7 +348,7 @@ fn after_three_requests_without_an_answer_another_agent_is_asked() {
 // --- a registration lifetime of 0 --------------------------------------------------------------------------------------
 
 /// Advertisements are not authenticated: any host on the link can send one with the agent's address and a registration
-/// lifetime of 0. The agent's visitor does not deregister then, and requests the same lifetime as before.
+/// lifetime of 0. A visitor of the agent must not deregister then, and must request the same lifetime as before.
 #[test]
 fn an_advertised_registration_lifetime_of_zero_ends_no_registration() {
     let at = Instant::from_millis;
@@ -354,11 +356,11 @@ fn an_advertised_registration_lifetime_of_zero_ends_no_registration() {
     let none = Advertisement { registration_lifetime: 0, ..foreign_advertisement() };
     let counted_on = Advertisement { sequence: 300, ..foreign_advertisement() };
     heard(&mut node, at(1500), 1, VISITED_MAC, counted_on.emit());
-    // With a sequence number as after a restart of the agent, which makes a node register at once.
+    // The sequence number is as after a restart of the agent, so that the node registers at once.
     let forged = Advertisement { sequence: 1, ..none.clone() };
     let asked = requests(&heard(&mut node, at(3000), 1, ATTACKER, forged.emit()));
     assert_eq!(asked.iter().map(|request| request.lifetime).collect::<Vec<_>>(), [300]);
-    // The agent itself advertises it, and its visitor's registration is to be renewed.
+    // The agent itself advertises a registration lifetime of 0 until the registration of the visitor is to be renewed.
     let mut node = registered_away();
     let mut effects = Vec::new();
     for second in 2..60 {
@@ -370,8 +372,8 @@ fn an_advertised_registration_lifetime_of_zero_ends_no_registration() {
     assert_eq!(node.status().get("care_of"), Some(&Value::from(VISITED)));
 }
 
-/// An advertisement with an ICMP lifetime of 0 means that the agent stops (RFC 1256, section 5.2). It is not
-/// authenticated.
+/// An advertisement with an ICMP lifetime of 0 means that the agent stops (RFC 1256, section 4.3). It is not
+/// authenticated, so it must be counted for the operator.
 #[test]
 fn an_agent_that_is_said_to_have_left_is_counted() {
     let mut node = registered_away();
@@ -382,8 +384,8 @@ fn an_agent_that_is_said_to_have_left_is_counted() {
     assert_eq!(node.status().get("state"), Some(&Value::from("searching")));
 }
 
-/// An agent that takes no registrations is not chosen: not as the first one, nor as a new one, nor in place of a silent
-/// one, nor if it stops taking registrations after it was chosen.
+/// An agent that takes no registrations must not be chosen: not as the first agent, not as a new agent, not instead of
+/// an agent that is no longer heard, and not if it stops taking registrations during the pause between registrations.
 #[test]
 fn an_agent_that_takes_no_registrations_is_not_turned_to() {
     let at = Instant::from_millis;
@@ -405,7 +407,7 @@ fn an_agent_that_takes_no_registrations_is_not_turned_to() {
         assert_eq!(leaves_by(&effects), None, "after {second} s");
     }
 
-    // The agent is heard before the pause between registrations ends, and stops taking registrations before then.
+    // The agent is heard during the pause between registrations, and stops taking registrations before the pause ends.
     let mut node = registered_away();
     for said in [&second, &none] {
         assert_eq!(requests(&heard(&mut node, at(1100), 1, ATTACKER, said.emit())), []);
@@ -415,8 +417,8 @@ fn an_agent_that_takes_no_registrations_is_not_turned_to() {
     assert_eq!(node.status().get("care_of"), Some(&Value::from(VISITED)));
 }
 
-/// When an agent takes registrations again, it counts as new. So the node moves to it, even while its present agent is
-/// still heard.
+/// An agent that takes registrations again must count as new. So the node must move to this agent, even while the
+/// present agent is still heard.
 #[test]
 fn an_agent_that_takes_registrations_again_is_new() {
     let at = Instant::from_millis;
@@ -431,7 +433,7 @@ fn an_agent_that_takes_registrations_again_is_new() {
         let effects = heard(&mut node, at(4000), 1, ATTACKER, second.emit());
         let agents: Vec<_> = effects.iter().filter_map(asked_agent).collect();
         assert_eq!(agents, [other.to_string()], "{unusable:?}");
-        // But only once.
+        // The next advertisement of the same agent causes no second request.
         assert_eq!(requests(&heard(&mut node, at(5500), 1, ATTACKER, second.emit())), []);
     }
 }

@@ -1,30 +1,30 @@
-//! Messages (RFC 1035, section 4).
+//! The format of DNS messages (RFC 1035, section 4).
 
 use super::tsig::Tsig;
 use super::{Name, Rcode, Signed, class, kind};
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// The header of a message, without the counts of records.
+/// The header of a DNS message, without the numbers of records (RFC 1035, section 4.1.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Header {
     /// The message number, which an answer repeats.
     pub id: u16,
-    /// Whether it is an answer.
+    /// QR: whether the message is an answer.
     pub is_response: bool,
-    /// The purpose: one of [`super::opcode`], or another number up to 15.
+    /// OPCODE: the purpose of the message, one of [`super::opcode`], or another number up to 15.
     pub opcode: u8,
     /// AA: the server is authoritative for the name.
     pub authoritative: bool,
     /// RD: recursion is desired; the answer repeats it.
     pub recursion_desired: bool,
-    /// The result; [`Rcode`] has its names.
+    /// RCODE: the result, 0 to 15. [`Rcode::of`] returns the code with this number.
     pub rcode: u8,
 }
 
-/// A question; in an update, the zone.
+/// A question (RFC 1035, section 4.1.2); in an update, the zone (RFC 2136, section 2.3).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Question {
-    /// The name that is asked for; in an update, that of the zone.
+    /// The name that is asked for; in an update, the name of the zone.
     pub name: Name,
     /// The type of record: one of [`kind`], or another number.
     pub kind: u16,
@@ -41,19 +41,19 @@ pub struct ResourceRecord {
     pub kind: u16,
     /// The class: one of [`class`], or another number.
     pub class: u16,
-    /// Time to live: for how long it may be cached, in seconds.
+    /// The time to live: for how long the record may be cached, in seconds.
     pub ttl: u32,
-    /// The data. Names in them are not parsed: no type that is used here may compress them (RFC 3597, section 4).
+    /// The data of the record in wire format. Domain names in the data are not parsed or decompressed.
     pub data: Vec<u8>,
 }
 
 impl ResourceRecord {
-    /// Returns the A record of a host.
+    /// Returns an A record of class IN; `ttl` is in seconds.
     pub fn address(name: Name, ttl: u32, address: Ipv4Addr) -> Self {
         Self { name, kind: kind::A, class: class::IN, ttl, data: address.octets().to_vec() }
     }
 
-    /// Returns the address of an A record. `None` for other types.
+    /// Returns the address of an A record; `None` for other types, or if the data do not have 4 bytes.
     pub fn as_address(&self) -> Option<Ipv4Addr> {
         let octets = <[u8; 4]>::try_from(self.data.as_slice()).ok()?;
         (self.kind == kind::A).then(|| Ipv4Addr::from(octets))
@@ -63,7 +63,7 @@ impl ResourceRecord {
 /// A message without its signature (RFC 1035, section 4.1; in an update, RFC 2136, section 2).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Message {
-    /// The header.
+    /// The header, without the numbers of records.
     pub header: Header,
     /// The questions; in an update, the zone.
     pub questions: Vec<Question>,
@@ -71,28 +71,29 @@ pub struct Message {
     pub answers: Vec<ResourceRecord>,
     /// The authority records; in an update, the changes.
     pub authority: Vec<ResourceRecord>,
-    /// All other records, without the signature.
+    /// The additional records, without the signature.
     pub additional: Vec<ResourceRecord>,
 }
 
 /// A message that was received, and its signature.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Received {
-    /// The message.
+    /// The message without its signature.
     pub message: Message,
-    /// The signature, if there is one, with the bytes that it covers.
+    /// The signature with the bytes that it covers; `None` if the message is not signed. It is not verified yet.
     pub signed: Option<Signed>,
 }
 
-/// Length of the header, in bytes.
+/// The length of the header of a message, in bytes.
 const HEADER: usize = 12;
-/// Number of records in one message, at most: far more than a location manager needs.
+/// The maximum number of questions and records in one message, without the signature. A location manager needs fewer.
 const RECORDS: usize = 64;
 
 const SHORT: Malformed = Malformed("dns_truncated");
 
 impl Header {
-    /// Parses the header. An answer needs it even if the rest is malformed.
+    /// Parses the first 4 bytes of a message. An answer needs them even if the other bytes are malformed. Fails if
+    /// there are fewer than 4 bytes.
     pub fn peek(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(bytes, SHORT);
         let (id, high, low) = (r.u16()?, r.u8()?, r.u8()?);
@@ -106,7 +107,7 @@ impl Header {
         })
     }
 
-    /// Returns the header of an answer with this result.
+    /// Returns the header of an answer to this message with the result `rcode`. Flag AA is not set.
     #[must_use]
     pub const fn answer(self, rcode: Rcode) -> Self {
         Self { is_response: true, authoritative: false, rcode: rcode as u8, ..self }
@@ -159,8 +160,8 @@ impl<'a> Cursor<'a> {
 }
 
 impl Received {
-    /// Parses a message of at most 64 questions and records, and a signature. Fails if it has more, if it is
-    /// malformed, or if a signature is not the last record (RFC 8945, section 5.1).
+    /// Parses a message. Fails if it has more than 64 questions and records besides the signature, if it is malformed,
+    /// or if the signature is not the last record (RFC 8945, section 5.2).
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let header = Header::peek(bytes)?;
         let mut r = Reader::new(bytes.get(4..).unwrap_or_default(), SHORT);
@@ -184,7 +185,7 @@ impl Received {
                 extra.push(record);
                 continue;
             }
-            // RFC 8945, section 5.1: the signature is the last record.
+            // The signature must be the last record (RFC 8945, section 5.2).
             if left > 0 {
                 return Err(Malformed("tsig_not_last"));
             }
@@ -203,7 +204,8 @@ impl Received {
 }
 
 impl Message {
-    /// Returns the wire format, without a signature. A name equal to that of the first question is a pointer to it.
+    /// Returns the wire format without a signature. If the name of a record is the name of the first question, a
+    /// pointer to the question replaces it.
     pub fn emit(&self) -> Vec<u8> {
         let mut bytes = self.header.emit().to_vec();
         let counts = [self.questions.len(), self.answers.len(), self.authority.len(), self.additional.len()];
@@ -244,7 +246,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// A question and its answer, as in RFC 1035, section 4: 27 and 43 bytes.
+    /// An answer of 44 bytes with a question and an A record, in the format of RFC 1035, section 4.
     const ANSWER: &[u8] = b"\x12\x34\x84\0\0\x01\0\x01\0\0\0\0\x02mn\x07example\0\0\x01\0\x01\
         \xc0\x0c\0\x01\0\x01\0\0\0\x05\0\x04\x0a\x01\x06\x64";
 

@@ -1,9 +1,9 @@
 //! The part of DNS that registers and finds a host: messages (RFC 1035, section 4), UPDATE (RFC 2136), and
 //! transaction signatures (RFC 8945).
 //!
-//! No library is used. `hickory-proto` without its default features has no clock, and random numbers only for message
-//! numbers. But it would add 49 crates. Its transaction signatures need a cryptography library and the system's
-//! clock, so they would be implemented here anyway.
+//! No DNS library is used. `hickory-proto` without its default features uses no clock, and random numbers only for
+//! message numbers. But it would add 49 crates. Its transaction signatures need a cryptography library and the system's
+//! clock, so this crate would have to implement the signatures anyway.
 
 mod dns_message;
 mod name;
@@ -14,10 +14,10 @@ pub use name::{Name, ParseNameError};
 pub(crate) use tsig::unsigned;
 pub use tsig::{Failure, Signed, Tsig, TsigKey};
 
-/// The port of DNS over UDP and TCP.
+/// The port of DNS over UDP and TCP (RFC 1035, section 4.2).
 pub const PORT: u16 = 53;
 
-/// Types of records.
+/// Types of resource records.
 pub mod kind {
     /// An IPv4 address (RFC 1035, section 3.4.1).
     pub const A: u16 = 1;
@@ -25,31 +25,32 @@ pub mod kind {
     pub const SOA: u16 = 6;
     /// Text (RFC 1035, section 3.3.14).
     pub const TXT: u16 = 16;
-    /// Options of a message (RFC 6891).
+    /// Options of a message (RFC 6891, section 6.1).
     pub const OPT: u16 = 41;
-    /// A transaction signature.
+    /// A transaction signature (RFC 8945, section 4.2).
     pub const TSIG: u16 = 250;
-    /// All types.
+    /// All types: in a question, or in an update that deletes all records of a name.
     pub const ANY: u16 = 255;
-    /// Types from here up to [`ANY`] are for questions, not data (RFC 6895, section 3.1).
+    /// The first type that is only for questions and signatures: 128 to 255 have no data in a zone (RFC 6895, section
+    /// 3.1).
     pub const FIRST_META: u16 = 128;
 }
 
-/// Classes of records.
+/// Classes of resource records, and the special classes of updates.
 pub mod class {
-    /// The Internet.
+    /// The Internet (RFC 1035, section 3.2.4).
     pub const IN: u16 = 1;
-    /// In an update: delete this record. As a prerequisite: no such records exist (RFC 2136).
+    /// As a change: delete this record. As a prerequisite: no such records exist (RFC 2136, sections 2.4 and 2.5).
     pub const NONE: u16 = 254;
-    /// In an update: delete all such records. As a prerequisite: such records exist.
+    /// As a change: delete all such records. As a prerequisite: such records exist (RFC 2136, sections 2.4 and 2.5).
     pub const ANY: u16 = 255;
 }
 
-/// Purposes of messages.
+/// Values of the OPCODE field: the purpose of a message.
 pub mod opcode {
-    /// A query.
+    /// A standard query (RFC 1035, section 4.1.1).
     pub const QUERY: u8 = 0;
-    /// An update (RFC 2136).
+    /// A dynamic update (RFC 2136, section 1.3).
     pub const UPDATE: u8 = 5;
 }
 
@@ -57,27 +58,28 @@ pub mod opcode {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Rcode {
-    /// Success.
+    /// NOERROR: the request succeeded.
     NoError = 0,
-    /// The request is malformed.
+    /// FORMERR: the request is malformed.
     FormErr = 1,
-    /// The server failed.
+    /// SERVFAIL: the server failed, for example because it could not store an update.
     ServFail = 2,
-    /// The name does not exist.
+    /// NXDOMAIN: the name does not exist.
     NxDomain = 3,
-    /// The operation is not implemented.
+    /// NOTIMP: the server does not implement the operation.
     NotImp = 4,
-    /// The request is not allowed.
+    /// REFUSED: the server does not allow the request.
     Refused = 5,
-    /// A name exists that must not.
+    /// YXDOMAIN: a name exists, but a prerequisite requires that it does not exist.
     YxDomain = 6,
-    /// Records exist that must not.
+    /// YXRRSET: records exist, but a prerequisite requires that they do not exist.
     YxRrSet = 7,
-    /// Records that must exist do not.
+    /// NXRRSET: records that a prerequisite requires do not exist.
     NxRrSet = 8,
-    /// The server is not authoritative for the zone, or the sender is not authenticated.
+    /// NOTAUTH: the server is not authoritative for the zone, or the signature was not accepted (RFC 8945, section
+    /// 5.2).
     NotAuth = 9,
-    /// A name is not in the zone.
+    /// NOTZONE: a name in the update is not in the zone.
     NotZone = 10,
 }
 
@@ -96,12 +98,12 @@ impl Rcode {
         Self::NotZone,
     ];
 
-    /// Returns the code with this number. `None` if it is not one of these.
+    /// Returns the code with this number; `None` if the number is greater than 10.
     pub fn of(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()
     }
 
-    /// Returns its name in the registry.
+    /// Returns the name of the code in the IANA registry, for example `NXDOMAIN`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NoError => "NOERROR",

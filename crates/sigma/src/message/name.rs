@@ -6,12 +6,12 @@ use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 use wire::Malformed;
 
-/// A domain name in its uncompressed wire format (RFC 1035, section 3.1). It keeps the case of its letters.
-/// Comparison and order ignore the case (RFC 4343).
+/// A domain name in its uncompressed wire format (RFC 1035, section 3.1). The case of letters is kept, but comparison
+/// and order ignore it (RFC 4343).
 #[derive(Clone)]
 pub struct Name(Vec<u8>);
 
-/// Length of the longest name, and of the longest label, in bytes (RFC 1035, section 2.3.4).
+/// The maximum length of a name, and of a label, in bytes (RFC 1035, section 2.3.4).
 const LONGEST: usize = 255;
 const LONGEST_LABEL: usize = 63;
 /// The two bits that mark a pointer (RFC 1035, section 4.1.4).
@@ -25,9 +25,11 @@ impl Name {
         Self(vec![0])
     }
 
-    /// Parses the name at offset `at` of a message. Returns it and the offset behind it. Each pointer must lead
-    /// further back than the one before, which excludes loops. Fails if a label has more than 63 bytes or the name
-    /// more than 255, if the message ends within it, or if a pointer leads forward.
+    /// Parses the name at offset `at` of a message. Returns the name, and the offset of the byte after it.
+    ///
+    /// The target of each pointer must be before the begin of the name, and before the target of the last pointer. So
+    /// there are no loops. Fails if a pointer does not satisfy this, if a label has more than 63 bytes or the name more
+    /// than 255, or if the message ends within the name.
     pub fn read(message: &[u8], at: usize) -> Result<(Self, usize), Malformed> {
         let mut bytes = Vec::new();
         let (mut at, mut limit, mut behind) = (at, at, None);
@@ -58,7 +60,8 @@ impl Name {
         }
     }
 
-    /// Returns the wire format: labels behind their lengths, without compression.
+    /// Returns the wire format without compression: each label after a byte with its length, and a zero byte at the
+    /// end.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -69,7 +72,7 @@ impl Name {
         Self(self.0.to_ascii_lowercase())
     }
 
-    /// Returns whether it is the name of `zone`, or below it.
+    /// Returns whether this name is `zone` or a name below `zone`. The case of letters is ignored.
     pub fn is_within(&self, zone: &Self) -> bool {
         let mut rest = self.0.as_slice();
         loop {
@@ -85,7 +88,8 @@ impl Name {
         }
     }
 
-    /// Returns the name with `label` in front. Fails if the label is invalid or the name too long.
+    /// Returns this name with `label` before it. Fails if the label is invalid, or if the result has more than 255
+    /// bytes.
     pub fn with_label(&self, label: &str) -> Result<Self, ParseNameError> {
         let mut bytes = Vec::new();
         push_label(&mut bytes, label)?;
@@ -131,15 +135,15 @@ impl Hash for Name {
     }
 }
 
-/// The text is not a name: labels of letters, digits, `-` and `_`, up to 63 bytes each and 253 together, with dots
-/// between them.
+/// A text is not a domain name. A domain name has labels of letters, digits, `-` and `_`, with dots between the labels.
+/// A label has 1 to 63 bytes, and the text at most 253 without a dot at the end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ParseNameError;
 
 impl fmt::Display for ParseNameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "a name is labels of letters, digits and hyphens with dots between them, for example mobile.example",
+            "a name must have labels of letters, digits, `-` and `_` with dots between, for example mobile.example",
         )
     }
 }

@@ -7,56 +7,56 @@ use wire::{Malformed, Reader};
 /// The permitted difference between two clocks, in seconds (RFC 8945, section 10).
 const FUDGE: u16 = 300;
 
-/// `hmac-sha256.` in the wire format.
+/// The name of the algorithm, `hmac-sha256.`, in wire format.
 const ALGORITHM: &[u8] = b"\x0bhmac-sha256\0";
 const SHORT: Malformed = Malformed("tsig_truncated");
 
-/// A key that two hosts share, and its name.
+/// A key for HMAC-SHA-256 that two hosts share, and its name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TsigKey {
-    /// The name of the key, which both ends use.
+    /// The name of the key, which both hosts use in signatures.
     pub name: Name,
-    /// The shared key.
+    /// The bytes of the shared key.
     pub secret: Key,
 }
 
-/// The signature in its record (RFC 8945, section 4.2).
+/// The signature of a message: the content of a TSIG record (RFC 8945, section 4.2).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tsig {
     /// The name of the key.
     pub key: Name,
     /// The name of the algorithm (RFC 8945, section 6).
     pub algorithm: Name,
-    /// When it was signed, in seconds since 1970.
+    /// When the message was signed, in seconds since 1970.
     pub time: u64,
-    /// The permitted difference from that time, in seconds.
+    /// The permitted difference between `time` and the clock of the receiver, in seconds.
     pub fudge: u16,
     /// The MAC, 32 bytes with HMAC-SHA-256; empty in some error answers.
     pub mac: Vec<u8>,
-    /// The number of the message when it was signed.
+    /// The message number when the message was signed. A relay may change the number in the header.
     pub original_id: u16,
-    /// The error of the request's signature.
+    /// The error of the request's signature, a number of [`Failure`]; 0 in requests, and if there is no error.
     pub error: u16,
-    /// With BADTIME: the server's time.
+    /// With the error BADTIME, the server's time as 6 bytes, in seconds since 1970; otherwise empty.
     pub other: Vec<u8>,
 }
 
-/// Why a signature is refused (RFC 8945, section 5.2), with its number in the answer.
+/// Why a signature is refused (RFC 8945, section 5.2). The value is the number in field `error` of the answer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u16)]
 pub enum Failure {
-    /// The MAC is wrong.
+    /// The MAC is wrong or missing.
     BadSig = 16,
-    /// The key is not known.
+    /// The key or the algorithm is not known.
     BadKey = 17,
-    /// The time is too far from ours, or before that of the last accepted message.
+    /// The signing time differs too much from the receiver's clock, or is before that of the last accepted update.
     BadTime = 18,
-    /// The MAC is truncated to less than is accepted here.
+    /// The MAC is truncated: it has fewer than 32 bytes.
     BadTrunc = 22,
 }
 
 impl Failure {
-    /// Returns its name in the registry.
+    /// Returns the name of the error in the IANA registry, for example `BADTIME`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::BadSig => "BADSIG",
@@ -70,7 +70,7 @@ impl Failure {
 /// A signature and the message that it covers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Signed {
-    /// The signature.
+    /// The signature, which may be wrong; [`Signed::verify`] checks it.
     pub tsig: Tsig,
     /// The message before it was signed.
     bytes: Vec<u8>,
@@ -81,7 +81,7 @@ impl Tsig {
         if record.class != class::ANY || record.ttl != 0 {
             return Err(Malformed("tsig_class"));
         }
-        // The name is not compressed (RFC 8945, section 4.2), so it is parsed without the message.
+        // The name of the algorithm is not compressed (RFC 8945, section 4.2), so it is parsed without the message.
         let (algorithm, at) = Name::read(&record.data, 0)?;
         let mut r = Reader::new(record.data.get(at..).unwrap_or_default(), SHORT);
         let time = u64::from(r.u16()?) << 32 | u64::from(r.u32()?);
@@ -97,7 +97,7 @@ impl Tsig {
         Ok(Self { key: record.name.clone(), algorithm, time, fudge, mac, original_id, error, other })
     }
 
-    /// Returns the server's time, if the signature has it.
+    /// Returns the server's time in field `other`, in seconds since 1970; `None` if the field does not have 6 bytes.
     pub fn server_time(&self) -> Option<u64> {
         let other = <[u8; 6]>::try_from(self.other.as_slice()).ok()?;
         let mut bytes = [0; 8];
@@ -105,7 +105,7 @@ impl Tsig {
         Some(u64::from_be_bytes(bytes))
     }
 
-    /// Returns what is signed in addition to the message (RFC 8945, section 4.3.3).
+    /// Returns the bytes that are signed in addition to the message (RFC 8945, section 4.3.3).
     fn variables(&self) -> Vec<u8> {
         let mut bytes = self.key.canonical().as_bytes().to_vec();
         bytes.extend(class::ANY.to_be_bytes());
@@ -123,7 +123,8 @@ impl Tsig {
         [time.as_slice(), &self.fudge.to_be_bytes()].concat()
     }
 
-    /// Returns the MAC of a message. `request`: the MAC of the request that it answers, if any.
+    /// Returns the MAC of a message. `request` is the MAC of the request that the message answers; `None` for a
+    /// request.
     fn code(&self, secret: &Key, request: Option<&[u8]>, message: &[u8]) -> [u8; 32] {
         let length = request.map(|mac| (mac.len() as u16).to_be_bytes());
         let (length, request) = (length.as_ref().map_or(&[][..], |two| two), request.unwrap_or_default());
@@ -150,8 +151,8 @@ impl Tsig {
 }
 
 impl Signed {
-    /// Returns the signature and the message before it was signed. `from`: offset of the signature's record;
-    /// `additional`: number of additional records without it.
+    /// Returns the signature and the message before it was signed. `from` is the offset of the TSIG record, and
+    /// `additional` is the number of additional records without this record.
     pub(super) fn new(message: &[u8], from: usize, additional: u16, tsig: Tsig) -> Self {
         let mut bytes = message.get(..from).unwrap_or_default().to_vec();
         put(&mut bytes, 0, tsig.original_id);
@@ -159,8 +160,11 @@ impl Signed {
         Self { tsig, bytes }
     }
 
-    /// Verifies the signature by `key`, and its time against `now`, in seconds since 1970. `request`: the MAC of the
-    /// request that this message answers. Returns the first check that fails, in the order of RFC 8945, section 5.2.
+    /// Verifies the signature with `key`, and the signing time against `now`, in seconds since 1970. `request` is the
+    /// MAC of the request that this message answers; `None` for a request.
+    ///
+    /// Fails with the first check that fails: the key, the length of the MAC, the MAC, the time (RFC 8945, section
+    /// 5.2). A truncated MAC is never accepted.
     pub fn verify(&self, key: &TsigKey, request: Option<&[u8]>, now: u64) -> Result<(), Failure> {
         let tsig = &self.tsig;
         if tsig.key != key.name || tsig.algorithm.canonical().as_bytes() != ALGORITHM {
@@ -181,14 +185,14 @@ impl Signed {
 }
 
 impl TsigKey {
-    /// Returns the signed message, and its MAC, with which the answer is signed. `request`: the MAC of the request
-    /// that this message answers. `now`: seconds since 1970.
+    /// Returns the signed message and its MAC. `request` is the MAC of the request that the message answers; `None` for
+    /// a request. `now` is the signing time in seconds since 1970. The MAC of a request is needed to verify the answer.
     pub fn sign(&self, message: &[u8], request: Option<&[u8]>, now: u64) -> (Vec<u8>, [u8; 32]) {
         self.sign_with(message, request, (now, FUDGE), None)
     }
 
-    /// Returns the signed answer to a request whose time is not accepted. It has the time of the request, and `now`
-    /// as the server's time (RFC 8945, section 5.2.3).
+    /// Returns the signed answer to a request whose signing time is not accepted. The answer has the signing time of
+    /// the request, and `now` as the server's time, in seconds since 1970 (RFC 8945, section 5.2.3).
     pub fn sign_bad_time(&self, message: &[u8], request: &Tsig, now: u64) -> Vec<u8> {
         self.sign_with(message, Some(&request.mac), (request.time, request.fudge), Some(now)).0
     }
@@ -218,7 +222,7 @@ impl TsigKey {
     }
 }
 
-/// Returns the unsigned answer to a request that no key of ours signed (RFC 8945, section 5.3.2).
+/// Returns the answer, with an empty MAC, to a request whose key or MAC is not accepted (RFC 8945, section 5.3.2).
 pub(crate) fn unsigned(message: &[u8], request: &Tsig, failure: Failure) -> Vec<u8> {
     let tsig = Tsig { mac: Vec::new(), error: failure as u16, other: Vec::new(), ..request.clone() };
     attach(message, &tsig)
@@ -286,7 +290,7 @@ mod tests {
             changed[at] ^= 0x20;
             let Ok(Received { signed: Some(signed), message }) = Received::parse(&changed) else { continue };
             let unchanged = Received::parse(&bytes).unwrap().message == message;
-            // The case of a letter may differ, and nothing else.
+            // Only the case of a letter in a name may differ.
             let verdict = signed.verify(&key(1), None, NOW);
             assert!(verdict.is_err() || (unchanged && bytes[at].is_ascii_alphabetic()), "{at}");
         }

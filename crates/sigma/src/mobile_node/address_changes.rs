@@ -1,5 +1,5 @@
-//! Requests to the peers, and their answers. An association whose peer refuses a change keeps its addresses. It is
-//! asked again, at growing intervals, for what it lacks at that time.
+//! Requests for address changes to the peers, and the answers of the peers. If a peer refuses a change, the association
+//! keeps its addresses. The peer is asked again, at growing intervals, for the changes that are missing at that time.
 
 use super::{MobileNode, Standing, Timer};
 use crate::mark::SigmaEvent;
@@ -7,17 +7,18 @@ use node::Outbox;
 use sctp::{AssociationEvent, AssociationId, Change, ChangeOutcome, RequestError};
 use wire::{Duration, Instant, Ipv4Addr};
 
-/// The pause from a refusal until the peer is asked again. It doubles up to a minute, the period of the peer's limit.
+/// The pause from a refusal until the peer is asked again. It doubles each time, up to one minute: peers limit the
+/// number of added addresses per minute.
 const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 impl MobileNode {
-    /// Asks the peers of all associations for changes.
+    /// Asks the peers of all open associations for changes.
     pub(super) fn ask_all(&mut self, now: Instant, changes: &[Change], out: &mut Outbox) {
         for id in self.transport.open() {
             self.ask(now, id, changes);
-            // An association may have missed earlier changes, as it waited for an answer or was opened meanwhile. It
-            // is asked for all that it lacks.
+            // An association may have missed earlier changes: it waited for an answer, or was opened after them. Its
+            // peer is asked for all changes that are missing.
             if self.waiting.contains(&id) && !self.asked.iter().any(|(asked, _)| *asked == id) {
                 let primary = self.lacking.remove(&id).unwrap_or(false);
                 self.catch_up(now, id, primary);
@@ -32,12 +33,12 @@ impl MobileNode {
         let Some(association) = self.transport.open_mut(id) else { return };
         match association.change(now, changes) {
             Ok(()) => self.asked.extend(changes.iter().map(|change| (id, *change))),
-            // The address is being deleted, or the association does not have it, or too many changes wait.
+            // The address is already in the association or is its last one, is unknown there, or too many changes wait.
             Err(RequestError::Known | RequestError::Full | RequestError::Unknown | RequestError::Last) => {
                 self.waiting.insert(id);
                 self.lacks(now, id, changes.iter().any(|it| matches!(it, Change::SetPrimary(_))));
             }
-            // The peer cannot be asked.
+            // The peer cannot be asked: the association is not open, has no support, or the address is not unicast.
             Err(RequestError::NotOpen | RequestError::Unsupported | RequestError::Address) => {}
         }
     }
@@ -46,13 +47,13 @@ impl MobileNode {
     fn lacks(&mut self, now: Instant, id: AssociationId, primary: bool) {
         *self.lacking.entry(id).or_default() |= primary;
         let pause = PAUSE.saturating_mul(1 << self.again.min(6)).min(LONGEST_PAUSE);
-        // A timer that runs is not postponed.
+        // A timer that is set already is not postponed.
         if self.timers.due(Timer::Ask).is_none() {
             self.timers.set(Timer::Ask, now + pause);
         }
     }
 
-    /// Asks the associations that lack a change.
+    /// Asks the peers of associations that lack a change.
     pub(super) fn ask_again(&mut self, now: Instant) {
         self.again += 1;
         for (id, primary) in std::mem::take(&mut self.lacking) {
@@ -67,8 +68,8 @@ impl MobileNode {
         }
     }
 
-    /// Asks the peer of an association for all changes that it lacks now. They add the addresses of networks that we
-    /// are in, set the primary address if `primary`, and delete addresses that the host no longer has.
+    /// Asks the peer of an association for all missing changes: adds the addresses that this host has, sets the primary
+    /// address if `primary`, and deletes the addresses that this host no longer has.
     fn catch_up(&mut self, now: Instant, id: AssociationId, primary: bool) {
         self.waiting.remove(&id);
         let here: Vec<Ipv4Addr> = self.ready().filter_map(|at| self.address_of(at)).collect();
@@ -90,16 +91,16 @@ impl MobileNode {
         }
     }
 
-    /// Returns whether data may move to this address: its addition is answered, and an association has it, or none is
-    /// open.
+    /// Returns whether data may move to this address: all peers have answered the request to add it, and at least one
+    /// association has it, or no association is open.
     pub(super) fn may_be_used(&self, address: Ipv4Addr) -> bool {
         let open = self.transport.open();
         !self.waits_for(Change::Add(address))
             && (open.is_empty() || open.into_iter().any(|id| self.transport.addresses(id).contains(&address)))
     }
 
-    /// Returns whether an association depends on this address: it has no other, or sends from it instead of the
-    /// preferred one.
+    /// Returns whether an association depends on this address: the association has no other address, or sends from this
+    /// address instead of the preferred one.
     pub(super) fn is_needed(&self, address: Ipv4Addr) -> bool {
         self.transport.is_detour(address)
             || self.transport.open().into_iter().any(|id| self.transport.addresses(id) == [address])
@@ -116,8 +117,8 @@ impl MobileNode {
         self.asked.iter().any(|(_, asked)| *asked == change)
     }
 
-    /// Handles the opening of an association: adds the other address, if there is one. The host may have moved since
-    /// it began.
+    /// Handles the opening of an association: asks its peer for missing changes. This host may have other addresses
+    /// than those with which the opening began.
     pub(super) fn opened(&mut self, now: Instant, id: AssociationId, out: &mut Outbox) {
         let known = self.transport.addresses(id);
         let current = self.current.and_then(|at| self.address_of(at));
@@ -136,7 +137,7 @@ impl MobileNode {
             for (id, event) in news {
                 self.heed(&event, id);
                 match event {
-                    // A restarted peer knows only the addresses of INIT ACK.
+                    // A restarted peer knows only the addresses of this host's INIT ACK.
                     AssociationEvent::Opened | AssociationEvent::Restarted { intact: true } => {
                         self.opened(now, id, out);
                     }
@@ -170,7 +171,7 @@ impl MobileNode {
             out.mark(SigmaEvent::ChangeRefused { address: change.address() }.into());
             self.lacks(now, id, matches!(change, Change::SetPrimary(_)));
         }
-        // Changes that had to wait for this answer are requested now.
+        // Changes that had to wait until this association has no outstanding answer are requested now.
         if self.waiting.contains(&id) && !self.asked.iter().any(|(asked, _)| *asked == id) {
             let primary = self.lacking.remove(&id).unwrap_or(false);
             self.catch_up(now, id, primary);
@@ -190,8 +191,8 @@ impl MobileNode {
                 if accepted {
                     out.mark(SigmaEvent::PrimaryAcknowledged { address }.into());
                 }
-                // The location manager must have our address even if a peer refuses it, unless we can still be
-                // reached at another one.
+                // The location manager must have this address even if all peers refuse it, unless this host has another
+                // address at which it can be reached.
                 if accepted || self.others().next().is_none() {
                     self.register(now, out);
                 }

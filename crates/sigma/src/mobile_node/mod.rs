@@ -1,18 +1,19 @@
-//! The mobile node. It prepares the next network while the current one still carries data, then moves the data to the
-//! new one, and only then leaves the old one.
+//! The mobile node. It prepares the next network while the current one still carries data. Then it moves the data to
+//! the new network, and only then leaves the old one.
 //!
 //! ```text
-//!   1  a cell is strong enough      an idle radio tunes to it, and gets an address with a separate route
-//!   2  the address is usable        it is added to each association: ADD
-//!   3  the cell is better           data are to arrive there: SET PRIMARY; packets leave from there
-//!   4  that is acknowledged         the location manager is updated; nothing waits for it
-//!   5  the old cell is lost         its address is deleted from each association: DELETE
+//!   1  a new cell is strong enough     an idle radio tunes to it, and gets an address with a separate route
+//!   2  the new address is usable       each peer is asked to add it: ADD
+//!   3  the new cell is better          each peer is asked to send there: SET PRIMARY; packets leave from there
+//!   4  SET PRIMARY is acknowledged     the location manager is updated; data do not wait for this
+//!   5  the old cell is lost            each peer is asked to delete the old address: DELETE
 //! ```
 //!
-//! If the old link is lost before the new address was added, all three changes go in one message from the new
-//! address. If the old cell becomes better again before it is lost, only step 3 is made, in the other direction.
+//! If the old link is lost before the new address was added, one message from the new address contains ADD, SET PRIMARY
+//! and DELETE. If the old cell becomes better again before it is lost, only steps 3 and 4 are made, in the other
+//! direction.
 //!
-//! A peer may refuse a change. Then its association keeps its addresses, and the peer is asked again later.
+//! A peer may refuse a change. Then the association with it keeps its addresses, and the peer is asked again later.
 
 mod address_changes;
 mod moved_peers;
@@ -33,26 +34,27 @@ use sctp::{AssociationId, Change};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Cell, Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Prefix, Reason};
 
-/// Drop reason: a late packet to an address that was given up.
+/// The reason to drop a late packet to an address that the mobile node has given up.
 pub const OLD_ADDRESS: Reason = Reason("old_address");
 
-/// How long late packets are dropped for this reason: two time-outs of a usual size (RFC 5061, section 5.3).
+/// How long late packets to a given-up address are dropped with [`OLD_ADDRESS`]: two time-outs of 1 s (RFC 5061,
+/// section 5.3).
 const LATE: Duration = Duration::from_secs(2);
-/// When an address that has moved to another radio is announced, counted from the move: `ANNOUNCE_NUM` times, every
-/// `ANNOUNCE_INTERVAL` (RFC 5227, section 1.1).
+/// When an address that has moved to another radio is announced, counted from the move: ANNOUNCE_NUM times, every
+/// ANNOUNCE_INTERVAL (RFC 5227, section 1.1).
 const ANNOUNCEMENTS: [Duration; 2] = [Duration::ZERO, Duration::from_secs(2)];
-/// The first stream of the registrar. Those of programs have other numbers.
+/// The number of the first stream of the registrar. The streams of programs have other numbers.
 const REGISTRAR: u32 = 0;
-/// The first stream of the resolver, behind the registrar's 64.
+/// The number of the first stream of the resolver, after the 64 streams of the registrar.
 const RESOLVER: u32 = 64;
 
 #[derive(Clone, Copy, Debug)]
 enum Timer {
-    /// An address becomes available.
+    /// The address of a new network becomes available.
     Acquire,
-    /// The old address has been kept for `park`.
+    /// Addresses other than the primary one have been kept for `park`.
     Park,
-    /// Peers that refused a change are asked again.
+    /// Peers are asked again for changes that their associations lack.
     Ask,
 }
 
@@ -63,17 +65,17 @@ impl TimerName for Timer {
     }
 }
 
-/// The state of a radio, and its network by index.
+/// The state of a radio, and the index of its network in the configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Standing {
     Idle,
-    /// Tuning to the cell.
+    /// The radio is tuning to the cell of this network.
     Tuning(usize),
-    /// In the cell with this link address, without an IP address.
+    /// The radio is in the cell of this network with this link address, and has no IP address.
     Acquiring(usize, Mac),
-    /// With an address.
+    /// The radio has the address of this network.
     Ready(usize),
-    /// The address is being deleted from the associations.
+    /// The address of this network is being deleted from the associations.
     Leaving(usize),
 }
 
@@ -86,7 +88,7 @@ impl Standing {
     }
 }
 
-/// The role of a mobile node.
+/// The role of a mobile node (TR-OU-TNRL-04-105, section II): moves the associations of its host between networks.
 #[derive(Debug)]
 pub struct MobileNode {
     config: MobileNodeConfig,
@@ -96,30 +98,32 @@ pub struct MobileNode {
     registrar: Option<Registrar>,
     resolver: Option<Resolver>,
     timers: Timers<Timer, 3>,
-    /// The network whose address is primary.
+    /// The index of the network whose address is primary; `None` if there is no network.
     current: Option<usize>,
-    /// The network that was lost before another was ready, and the radio that still has its address.
+    /// The network that was lost before another was ready, by index, and the interface that still has the address of
+    /// this network.
     broken: Option<(Iface, usize)>,
     /// The radio that last had each address.
     last_at: BTreeMap<Ipv4Addr, Iface>,
     /// Announces addresses that have moved to another radio.
     announcer: Announcer,
-    /// The last address that the host's own stack refused, until it is tried again.
+    /// The last address that the operating system refused to add, until it is tried again.
     refused: Option<Ipv4Addr>,
-    /// Changes that associations have requested from their peers and that are not answered.
+    /// Changes that peers were asked for and have not answered.
     asked: BTreeSet<(AssociationId, Change)>,
-    /// Changes that at least one peer has accepted, while others have not answered yet.
+    /// Changes that at least one peer has accepted, while other peers have not answered yet.
     accepted: BTreeSet<Change>,
-    /// Associations that lack a change, and whether that is the primary address; and how often they were asked again
-    /// since none lacked any.
+    /// Associations that lack a change, and whether they lack the primary address.
     lacking: BTreeMap<AssociationId, bool>,
+    /// The number of repeated requests since no association lacked a change.
     again: u32,
-    /// Associations among these that could not request the change, as another one waited for an answer.
+    /// Associations in `lacking` that could not request a change, because another change waited for an answer.
     waiting: BTreeSet<AssociationId>,
-    /// The names of peers that move too, by association; and the associations whose peers are being looked for.
+    /// The names of the peers that are mobile nodes, by association.
     met: BTreeMap<AssociationId, Name>,
+    /// The associations whose peers are being looked for at the location manager.
     sought: BTreeSet<AssociationId>,
-    /// The address at which data are awaited, for the measurement of the path switch.
+    /// The address at which the first data are awaited, for the measurement of the path switch.
     switching: Option<Ipv4Addr>,
 }
 
@@ -173,7 +177,7 @@ impl MobileNode {
         self.network(at).map(|network| network.address.address)
     }
 
-    /// Returns the address that associations open from, if there is one.
+    /// Returns the address from which new associations open; empty if this host has no address.
     fn own(&self) -> Vec<Ipv4Addr> {
         self.current.and_then(|at| self.address_of(at)).into_iter().collect()
     }
@@ -191,7 +195,7 @@ impl MobileNode {
         self.announcer.keep_only(&here);
     }
 
-    // --- 1: the link, and an address -------------------------------------------------------------------------------
+    // --- step 1: the link, and an address --------------------------------------------------------------------------
 
     fn link(&mut self, now: Instant, iface: Iface, link: Link<'_>, out: &mut Outbox) {
         let Some(radio) = self.radios.iter().position(|(own, _)| *own == iface) else { return };
@@ -214,14 +218,14 @@ impl MobileNode {
         }
     }
 
-    /// Tunes an idle radio to a network, if there is an idle radio.
+    /// Tunes an idle radio to the cell of a network, if there is an idle radio.
     fn prepare(&mut self, out: &mut Outbox, at: usize) {
         let idle = |(_, standing): &(Iface, Standing)| *standing == Standing::Idle;
         let (Some(cell), Some(radio)) = (self.cell_of(Some(at)), self.radios.iter().position(idle)) else {
             return;
         };
         let Some((iface, _)) = self.radios.get(radio).copied() else { return };
-        // A return to the network whose link was lost is no handoff.
+        // A return to the network whose link was lost is not a handoff.
         if let Some((_, lost)) = self.broken.filter(|(_, lost)| *lost != at) {
             self.mark_handoff("break", Some(lost), at, false, out);
         }
@@ -229,7 +233,7 @@ impl MobileNode {
         out.tune(iface, cell);
     }
 
-    /// Assigns addresses to the radios that wait for one, with a route for packets from each.
+    /// Assigns an address to each radio that waits for one, with a route for packets from this address.
     fn acquire(&mut self, now: Instant, out: &mut Outbox) {
         let acquiring = |(_, standing): &(Iface, Standing)| matches!(standing, Standing::Acquiring(..));
         while let Some(radio) = self.radios.iter().position(acquiring) {
@@ -252,8 +256,8 @@ impl MobileNode {
         }
     }
 
-    /// Assigns an address to an interface. After a lost link the host still has the address, and an operating system
-    /// refuses to add it again.
+    /// Assigns an address to an interface. After the loss of a link, the host still has the address of this link, and
+    /// an operating system refuses to add the same address again.
     fn assign(&mut self, iface: Iface, at: usize, address: InterfaceAddress, out: &mut Outbox) {
         let is_here = self.refused.take() != Some(address.address);
         let kept = self.broken.filter(|(_, lost)| *lost == at && is_here).map(|(iface, _)| iface);
@@ -266,7 +270,7 @@ impl MobileNode {
         out.add_address(iface, address);
     }
 
-    /// Begins in the first network.
+    /// Begins to use the first network, and registers its address.
     fn settle_in(&mut self, now: Instant, at: usize, out: &mut Outbox) {
         self.turn_to(at, out);
         self.register(now, out);
@@ -280,9 +284,9 @@ impl MobileNode {
         }
     }
 
-    // --- 2 and 5: requests to associations, and their answers: see `address_changes` ----------------------------------------
+    // --- steps 2 and 5: see `address_changes` for requests to peers and their answers ------------------------------
 
-    /// Marks the first data on the new path.
+    /// Marks the first data that arrive on the new path.
     fn arriving(&mut self, address: Ipv4Addr, out: &mut Outbox) {
         if self.switching == Some(address) {
             self.switching = None;
@@ -290,7 +294,7 @@ impl MobileNode {
         }
     }
 
-    /// Deletes an address from all associations.
+    /// Asks all peers to delete the address of a network that a radio leaves.
     fn leave(&mut self, now: Instant, radio: usize, at: usize, out: &mut Outbox) {
         let Some(address) = self.address_of(at) else { return };
         self.set(radio, Standing::Leaving(at));
@@ -301,14 +305,14 @@ impl MobileNode {
         self.retire(now, out);
     }
 
-    /// Gives up addresses whose deletion no association waits for.
+    /// Gives up the addresses that are being deleted, if no answer to their deletion is outstanding.
     fn retire(&mut self, now: Instant, out: &mut Outbox) {
         let waits = |address| self.waits_for(Change::Delete(address));
         let done = self.leaving().filter(|(_, _, address)| !waits(address.address)).collect();
         self.give_up(now, done, out);
     }
 
-    /// Returns the radios whose addresses are being deleted from the associations.
+    /// Returns the radios whose addresses are being deleted from the associations, with their interfaces and addresses.
     fn leaving(&self) -> impl Iterator<Item = (usize, Iface, InterfaceAddress)> {
         self.radios.iter().enumerate().filter_map(|(radio, (iface, standing))| match standing {
             Standing::Leaving(at) => Some((radio, *iface, self.network(*at)?.address)),
@@ -328,9 +332,9 @@ impl MobileNode {
         }
     }
 
-    // --- 3: the handoff --------------------------------------------------------------------------------------------
+    // --- step 3: the handoff ---------------------------------------------------------------------------------------
 
-    /// Evaluates the signals: prepares a network, hands off, or leaves one.
+    /// Evaluates the signal strengths: may prepare a network, hand off to a network, or leave a network.
     fn review(&mut self, now: Instant, out: &mut Outbox) {
         self.monitor.judge(now, self.cell_of(self.current));
         let used: Vec<Option<Cell>> =
@@ -351,8 +355,8 @@ impl MobileNode {
         if let Some(at) = better {
             return self.hand_off(now, at, out);
         }
-        // A weak network is kept while an association sends through it because its preferred address does not carry
-        // packets.
+        // A network with a lost cell is kept while an association sends through it, because packets from the preferred
+        // address do not reach the peer.
         let carries =
             |at: usize| self.address_of(at).is_some_and(|address| self.transport.is_detour(address));
         let is_lost = |at: usize| self.cell_of(Some(at)).is_some_and(|cell| self.monitor.is_lost(now, cell));
@@ -362,7 +366,7 @@ impl MobileNode {
         }
     }
 
-    /// Returns networks other than the current one in which we have an address.
+    /// Returns the networks other than the current one in which this host has an address.
     fn others(&self) -> impl Iterator<Item = usize> {
         let ready = self.radios.iter().filter_map(|(_, standing)| match standing {
             Standing::Ready(at) => Some(*at),
@@ -371,7 +375,8 @@ impl MobileNode {
         ready.filter(|at| self.current.is_some_and(|current| current != *at))
     }
 
-    /// Leaves networks that are not used any more. If an association depends on one, it is checked again later.
+    /// Leaves the networks that are not used any more. If an association depends on the address of a network, this
+    /// network is checked again after `park`.
     fn parked(&mut self, now: Instant, out: &mut Outbox) {
         let others: Vec<usize> = self.others().collect();
         for at in others {
@@ -418,7 +423,7 @@ impl MobileNode {
         let here: Vec<Ipv4Addr> = self.ready().filter_map(|at| self.address_of(at)).collect();
         for id in self.transport.open() {
             if let Some(association) = self.transport.open_mut(id) {
-                // An association without this address keeps those that it has.
+                // `move_to` fails if the peer does not support address changes. Then the association is not changed.
                 let _ = association.move_to(now, address, &here);
             }
         }
@@ -453,12 +458,12 @@ impl MobileNode {
                 self.retire(now, out);
             }
             _ => {
-                // The associations keep the address until there is another: one must remain.
+                // The associations keep the lost address until there is another one: they need at least one address.
                 self.current = None;
                 self.broken = self.radios.get(radio).map(|(iface, _)| (*iface, at));
                 self.set(radio, Standing::Idle);
-                // Answers about other addresses that are being deleted cannot arrive any more, and one of their
-                // networks may be the next.
+                // Answers to the deletion of other addresses cannot arrive any more. The network of one of these
+                // addresses may be the next.
                 let leaving = self.leaving().collect();
                 self.give_up(now, leaving, out);
                 let coming = self.radios.iter().find_map(|(_, other)| other.network());
@@ -470,8 +475,8 @@ impl MobileNode {
         }
     }
 
-    /// Handles the failure of the host's own stack to add or remove an address. If the address was not added, the
-    /// radio is treated as after the loss of its link: it is deleted from associations, and the network is tried
+    /// Handles the failure of the operating system to add or remove an address. If the address was not added, the radio
+    /// is treated as after the loss of its link: the address is deleted from associations, and the network is tried
     /// again when its cell is heard.
     fn address_failed(
         &mut self,
@@ -494,7 +499,8 @@ impl MobileNode {
         }
     }
 
-    /// Moves associations to the first address after all were lost, with all changes in one message.
+    /// Moves the associations to the first address after all addresses were lost, with all changes in one message. If
+    /// the lost network has returned, no change is needed.
     fn repair(&mut self, now: Instant, (iface, lost): (Iface, usize), at: usize, out: &mut Outbox) {
         let (Some(old), Some(new)) = (self.address_of(lost), self.address_of(at)) else { return };
         if lost == at {
@@ -512,15 +518,15 @@ impl MobileNode {
         self.lost_sight(now, out);
     }
 
-    /// Updates the location manager at once and looks for peers, because no network was left, or the current one was
-    /// lost before another was primary. Packets to the old address do not reach us. Peers that move too may have lost
-    /// their addresses as well.
+    /// Updates the location manager at once and looks for peers, because the current network was lost before another
+    /// was primary. Packets to the old address do not reach this host. Peers that move may have lost their addresses at
+    /// the same time.
     fn lost_sight(&mut self, now: Instant, out: &mut Outbox) {
         self.register(now, out);
         self.seek_all(now, out);
     }
 
-    // --- 4: the location manager -----------------------------------------------------------------------------------
+    // --- step 4: the location manager ------------------------------------------------------------------------------
 
     fn register(&mut self, now: Instant, out: &mut Outbox) {
         let address = self.current.and_then(|at| self.address_of(at));
@@ -601,7 +607,7 @@ impl Role for MobileNode {
                     registrar.set_clock(zero);
                 }
             }
-            // A time-out before the deadline has no effect.
+            // A time-out before the role's deadline has no effect.
             Input::Timeout if self.deadline().is_none_or(|due| now < due) => return,
             Input::Timeout => self.timeout(now, out),
             Input::Packet(rx, packet) => {

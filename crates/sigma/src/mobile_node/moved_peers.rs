@@ -1,7 +1,8 @@
-//! Peers that move too. If both ends lose their networks before either could notify the other, each knows only a lost
-//! address of the other. But both register with the location manager. A node that has lost a network asks it for the
-//! address of such a peer. It asks at once, and again when its own registration is confirmed. So of two nodes that
-//! move at the same time, the later one finds the earlier one. A node whose peer is silent asks too.
+//! Peers that are mobile nodes. If both ends lose their networks before either could notify the other, each end knows
+//! only a lost address of the other end. But both ends register with the location manager. A mobile node that has lost
+//! its network asks the location manager for the address of such a peer. It asks at once, and again when its
+//! registration is confirmed. So of two nodes that move at the same time, the node that registers later finds the
+//! other. A mobile node also asks when a peer does not answer.
 
 use super::MobileNode;
 use crate::mark::SigmaEvent;
@@ -12,7 +13,7 @@ use std::collections::BTreeSet;
 use wire::{Instant, Ipv4Addr};
 
 impl MobileNode {
-    /// Records which configured peer an association is with, and that it was heard.
+    /// Records which configured peer an association is with, and whether the peer was heard since it was looked for.
     pub(super) fn heed(&mut self, event: &AssociationEvent, id: AssociationId) {
         match event {
             AssociationEvent::Opened | AssociationEvent::Silent(_) if !self.met.contains_key(&id) => {
@@ -42,19 +43,19 @@ impl MobileNode {
         }
     }
 
-    /// Looks for all peers that move too, after we have lost a network.
+    /// Looks for all peers that are mobile nodes, after this host has lost its network.
     pub(super) fn seek_all(&mut self, now: Instant, out: &mut Outbox) {
         let open = self.transport.open().into_iter().collect();
         self.seek(now, open, out);
     }
 
-    /// Looks again, when our registration is confirmed: an earlier answer may be older than the last move of the
-    /// peer.
+    /// Looks for the same peers again when the location manager has confirmed this host's address: an earlier answer
+    /// may be older than the last move of the peer.
     pub(super) fn seek_again(&mut self, now: Instant, out: &mut Outbox) {
         self.seek(now, self.sought.clone(), out);
     }
 
-    /// Asks for the addresses of the peers of these associations, if they are known to move.
+    /// Asks the location manager for the peers of these associations that are configured as moving.
     pub(super) fn seek(&mut self, now: Instant, ids: BTreeSet<AssociationId>, out: &mut Outbox) {
         let Some(local) = self.current.and_then(|at| self.address_of(at)) else { return };
         let Some(resolver) = &mut self.resolver else { return };
@@ -70,9 +71,9 @@ impl MobileNode {
         }
     }
 
-    /// Handles the answer that a peer is at `address`. An outstanding change is sent there, as the peer may not have
-    /// received it. Without one, our primary address is requested again, as the peer may have lost only its own
-    /// network. It then learns that we can be reached at the address where its own requests were not answered.
+    /// Handles the answer that the peer `name` is at `address`. An outstanding change is sent there, because the peer
+    /// may not have received it. If no change is outstanding and the address is new, the peer is asked again for this
+    /// host's primary address. A peer that only lost its network then learns where this host can be reached.
     pub(super) fn found(&mut self, now: Instant, name: &Name, address: Ipv4Addr, out: &mut Outbox) {
         let of = |id: &&AssociationId| self.met.get(id) == Some(name);
         let ids: Vec<AssociationId> = self.sought.iter().filter(of).copied().collect();

@@ -1,5 +1,5 @@
 //! The hosts in the transcripts: a mobile node with two radios, its correspondent, its location manager, and a host
-//! without the key. Addresses are those of the report's Table I.
+//! without the key. Except for the location manager, the addresses are those of Table I of the SIGMA report.
 
 mod names;
 mod peer;
@@ -56,7 +56,7 @@ const LOCATION_MANAGER_CONFIG: &str = r#"
     ]
 "#;
 
-/// The stream of the program in a script.
+/// The stream of the program that the steps `program ...` of a script control.
 const PROGRAM: StreamId = StreamId(StreamId::OUTSIDE);
 const SCTP: Transport = Transport::Role("sctp");
 
@@ -66,17 +66,17 @@ pub(crate) struct Sigma {
     peer: Option<Peer>,
     /// Packets that the node has sent and the peer has not received.
     sent: VecDeque<Packet>,
-    /// The radio of the node in each network, by its address there.
+    /// The radio that has each address of the node, as its ARP requests show.
     radios: BTreeMap<Ipv4Addr, &'static str>,
-    /// The stream of the last update, or that of the location manager's listener.
+    /// The UDP stream that the role opened last, or the stream of its listener.
     stream: Option<StreamId>,
     /// The last DNS message that the node sent.
     said: Vec<u8>,
-    /// The last update of the mobile node that was received.
+    /// The last update that a step `update` made, for the step `again`.
     update: Vec<u8>,
-    /// Number of streams that the driver has accepted.
+    /// The number of streams that the driver has accepted for the location manager.
     accepted: u32,
-    /// The program's stream: that of an accepted association, if the program listens.
+    /// The stream of the accepted association if the program listens; `None` otherwise.
     program: Option<StreamId>,
 }
 
@@ -224,7 +224,8 @@ impl Cast for Sigma {
     }
 }
 
-/// Delivers what was sent to the peer. Routers answer ARP, and packets that waited for that leave.
+/// Delivers the packets that the node has sent to the peer, and returns the peer. Routers answer ARP requests; packets
+/// that waited for such an answer are delivered too.
 fn handed_over(teller: &mut Teller<Sigma>) -> Peer {
     let now = teller.now;
     let mut peer = teller.cast.peer.take().unwrap();
@@ -240,7 +241,7 @@ fn handed_over(teller: &mut Teller<Sigma>) -> Peer {
     peer
 }
 
-/// Executes a step of the peer, and delivers its packets.
+/// Executes a step of the peer, and delivers the packets of the peer to the node.
 fn peer_says(teller: &mut Teller<Sigma>, what: &[&str], authentic: bool) {
     let now = teller.now;
     let mut peer = handed_over(teller);
@@ -249,7 +250,7 @@ fn peer_says(teller: &mut Teller<Sigma>, what: &[&str], authentic: bool) {
     teller.cast.peer = Some(peer);
     for packet in says {
         let to = ipv4::addresses(&packet.bytes).map(|(_, to)| to).unwrap();
-        // The second radio receives in a network where nothing was sent yet.
+        // An address from which the node has sent no ARP request yet is that of the second radio.
         let iface = match to {
             CORRESPONDENT => "up",
             to => teller.cast.radios.get(&to).copied().unwrap_or("air2"),
@@ -258,7 +259,7 @@ fn peer_says(teller: &mut Teller<Sigma>, what: &[&str], authentic: bool) {
     }
 }
 
-/// Returns the radio that sent a packet.
+/// Returns the name of the radio that sent a packet, by the link address of the packet.
 fn radio(packet: &Packet) -> &'static str {
     if packet.link.src == own(Iface(1)) { "air" } else { "air2" }
 }

@@ -1,4 +1,4 @@
-//! Messages of a location manager: makes them, and returns them in words.
+//! DNS messages to and from a location manager: makes them, and describes them in words.
 
 use crate::transcript::WALL;
 use auth::Key;
@@ -20,7 +20,7 @@ pub(super) const NETWORKS: [Network; 2] = [
     Network { name: "gateway2", address: Ipv4Addr::new(10, 1, 6, 1), router: Mac([2, 0, 0, 0, 0, 2]) },
 ];
 
-/// `name=text` arguments of a step.
+/// The `name=text` arguments of a step.
 pub(super) struct Args<'a>(BTreeMap<&'a str, &'a str>);
 
 impl<'a> Args<'a> {
@@ -37,7 +37,7 @@ impl<'a> Args<'a> {
     }
 }
 
-/// Returns the wall clock, in seconds since 1970.
+/// Returns the wall time at `now`, in seconds since 1970.
 pub(super) fn seconds(now: Instant) -> u64 {
     WALL.plus(now.since(Instant::ZERO)).0.unsigned_abs() / 1_000_000_000
 }
@@ -55,8 +55,8 @@ fn key(name: &str, forged: bool) -> TsigKey {
     TsigKey { name: in_zone(name), secret: Key::new(secret) }
 }
 
-/// Returns a mobile node's update. Arguments: `at` its address, `by` another signer, `clock` seconds off, `forged` or
-/// `unsigned`, `if` the text that must exist, `text` the new one.
+/// Returns an update of the mobile node `name`. Arguments: `at`, the new address; `by`, another signer; `clock`, the
+/// error of the signer's clock in seconds; `forged` or `unsigned`; `if`, a text that must exist; `text`, the new text.
 pub(super) fn update(name: &str, args: &Args<'_>, seconds: u64) -> Vec<u8> {
     let header = Header { id: 7, opcode: opcode::UPDATE, ..Header::default() };
     let zone = Question { name: "sigma.example".parse().unwrap(), kind: kind::SOA, class: class::IN };
@@ -93,14 +93,15 @@ pub(super) fn query(name: &str) -> Vec<u8> {
     Message { questions, ..Message::default() }.emit()
 }
 
-/// Returns a location manager's answer to a query: the name has this address.
+/// Returns a location manager's answer to `question`: the name has the address `address`.
 pub(super) fn located(question: &[u8], address: Ipv4Addr) -> Vec<u8> {
     let Received { message, .. } = Received::parse(question).unwrap();
     let answers = vec![ResourceRecord::address(message.questions[0].name.clone(), 5, address)];
     Message { header: message.header.answer(Rcode::NoError), answers, ..message }.emit()
 }
 
-/// Returns a location manager's answer to an update. Arguments: `forged`, or `clock` seconds off.
+/// Returns a location manager's answer to an update, with this result. Arguments: `forged`, or `clock`, the error of
+/// the location manager's clock in seconds.
 pub(super) fn answer(update: &[u8], rcode: &str, args: &Args<'_>, seconds: u64) -> Vec<u8> {
     let Received { message, signed } = Received::parse(update).unwrap();
     let tsig = signed.unwrap().tsig;
@@ -120,7 +121,7 @@ pub(super) fn answer(update: &[u8], rcode: &str, args: &Args<'_>, seconds: u64) 
     }
 }
 
-/// Returns a DNS message in words.
+/// Returns the description of a DNS message, as the transcripts have it.
 pub(super) fn message_name(bytes: &[u8]) -> String {
     let Received { message, signed } = Received::parse(bytes).unwrap();
     let records = |records: &[ResourceRecord]| -> String {

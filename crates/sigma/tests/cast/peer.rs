@@ -8,10 +8,11 @@ use sctp::{AssociationId, Change, Config, Endpoint, Open, PROTOCOL};
 use wire::ipv4::{self, Header};
 use wire::{Duration, EtherType, Instant, Ipv4Addr, Mac, Packet, Rng, arp, udp};
 
-/// A host with SCTP.
+/// A host with SCTP, the other end of the association under test.
 pub(super) struct Peer {
     endpoint: Endpoint,
-    /// Its address, which it opens from. After `moves` it prefers this as its source.
+    /// The address from which the peer opens associations. After a step `moves`, it prefers the new address as its
+    /// source.
     home: Ipv4Addr,
 }
 
@@ -20,7 +21,7 @@ impl Peer {
         Self::allowing(home, Config::default().added_per_minute)
     }
 
-    /// Returns a host whose peer may add this number of unproved addresses in a minute.
+    /// Returns a host that accepts this number of unconfirmed addresses in one minute.
     fn allowing(home: Ipv4Addr, added_per_minute: usize) -> Self {
         let config = Config { rto_min: Duration::from_millis(200), added_per_minute, ..Config::default() };
         Self { endpoint: Endpoint::new(config, Key::new([3; 16]), Rng::new(2)), home }
@@ -40,7 +41,7 @@ impl Peer {
         self.endpoint.associations().map(|(id, _)| id).next()
     }
 
-    /// Receives a packet.
+    /// Receives a packet; ignores it if it is not SCTP.
     pub(super) fn take(&mut self, now: Instant, packet: &Packet) {
         let Ok((ip, payload)) = Header::parse(&packet.bytes) else { return };
         if ip.protocol == PROTOCOL {
@@ -57,7 +58,7 @@ impl Peer {
         while association.read(usize::MAX).is_some() {}
     }
 
-    /// Executes a step of the script.
+    /// Executes a step `peer ...` of a script.
     pub(super) fn act(&mut self, now: Instant, what: &[&str]) {
         self.endpoint.on_timeout(now);
         if what == ["opens"] {
@@ -93,7 +94,7 @@ impl Peer {
         }
     }
 
-    /// Returns the packets that it sends now. Without the key, their HMAC is wrong.
+    /// Returns the packets that the peer sends now. If `authentic` is false, the HMAC in each AUTH chunk is wrong.
     pub(super) fn says(&mut self, now: Instant, authentic: bool) -> Vec<Packet> {
         let mut packets = Vec::new();
         while let Some(sent) = self.endpoint.poll_transmit(now) {
@@ -125,7 +126,8 @@ fn forged(bytes: &[u8]) -> Vec<u8> {
     said.emit()
 }
 
-/// Returns a router's answer to an ARP request, and the address of the requester. `None` if the packet is not one.
+/// Returns the address of the requester and a router's answer to an ARP request; `None` if the packet is not an ARP
+/// request for a router.
 pub(super) fn arp_answer(packet: &Packet) -> Option<(Ipv4Addr, Packet)> {
     if packet.link.kind != EtherType::ARP {
         return None;
@@ -137,7 +139,7 @@ pub(super) fn arp_answer(packet: &Packet) -> Option<(Ipv4Addr, Packet)> {
     Some((asked.sender, answer))
 }
 
-/// Returns a packet in words.
+/// Returns the description of a packet, as the transcripts have it.
 pub(super) fn packet_name(packet: &Packet) -> String {
     if packet.link.kind == EtherType::ARP {
         let said = arp::Message::parse(&packet.bytes).unwrap();
