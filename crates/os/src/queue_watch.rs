@@ -51,8 +51,9 @@ impl QueueWatch {
         open().attempt("watch", "the queueing disciplines")
     }
 
-    /// Returns the interface and the kind of each that exists, or that existed since [`QueueWatch::open`]:
-    /// `("wf-host", "netem")`.
+    /// Returns the interface and the kind of each discipline, class and filter that exists, or existed since
+    /// [`QueueWatch::open`]. An example is `("wf-host", "netem")`. If the kernel could not report all changes, each
+    /// interface has an entry that says so.
     pub fn found(&mut self) -> Vec<(String, String)> {
         loop {
             match self.socket.recv_from_full() {

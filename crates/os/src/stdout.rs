@@ -1,6 +1,5 @@
 //! Whether standard output was open when the process began. Before `main`, the standard library opens `/dev/null` in
-//! place of a closed descriptor, so that no file gets its number. What is printed would then be lost without an
-//! error.
+//! place of a closed descriptor, so that no file gets its number. Output would then be lost without an error.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
