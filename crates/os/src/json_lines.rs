@@ -69,7 +69,8 @@ impl Lines {
     /// without sending if more than 1 MiB of earlier messages is still unsent.
     pub fn queue(&mut self, message: &impl Serialize) -> Result<()> {
         if self.unsent.len() > LONGEST_REQUEST {
-            return Err(std::io::Error::from(std::io::ErrorKind::WouldBlock))
+            let why = "more than 1 MiB of earlier messages is unsent, because the peer does not read";
+            return Err(std::io::Error::new(std::io::ErrorKind::WouldBlock, why))
                 .attempt("send on", "a control connection");
         }
         self.unsent.extend(line(message)?);
@@ -101,8 +102,9 @@ impl Lines {
     pub fn finish(&mut self) -> Result<()> {
         while self.wants_room() {
             let ready = poll(&mut [PollFd::new(&self.stream, PollFlags::OUT)], Some(&PATIENCE));
-            if ready.attempt("wait on", "a control connection")? == 0 {
-                return Err(std::io::Error::from(std::io::ErrorKind::TimedOut))
+            if ready.attempt("wait for the peer of", "a control connection")? == 0 {
+                let why = "the peer has read nothing for 2 s";
+                return Err(std::io::Error::new(std::io::ErrorKind::TimedOut, why))
                     .attempt("send on", "a control connection");
             }
             self.flush()?;

@@ -122,7 +122,7 @@ pub fn mount_tmpfs(at: &Path, options: &str) -> Result<()> {
 /// cookie (`SO_NETNS_COOKIE`). The inode number ([`NetNs::number`]) can belong to a new namespace after the old one has
 /// ended. Kernels before 5.14 have no cookies; for them this function returns the inode number.
 pub fn cookie() -> Result<u64> {
-    let what = "the number of the network namespace";
+    let what = "the cookie of the network namespace";
     let socket = UnixDatagram::unbound().attempt("read", what)?;
     let (mut cookie, mut len) = (0_u64, size_of::<u64>() as libc::socklen_t);
     // SAFETY: `cookie` and `len` outlive the call, and `len` is the size of `cookie`.

@@ -110,7 +110,7 @@ impl Sandbox {
             subject: format!("process {} and all in its PID namespace", self.init),
             cause: io::Error::new(
                 io::ErrorKind::TimedOut,
-                "one was killed and does not end; it may be frozen by a control group",
+                "a process was killed and does not end; it may be frozen by a control group",
             ),
         })
     }
@@ -242,7 +242,7 @@ impl Step {
             Self::SetGroups => "write /proc/self/setgroups for",
             Self::UidMap => "write /proc/self/uid_map for",
             Self::GidMap => "write /proc/self/gid_map for",
-            Self::Fork => "fork pid 1 of",
+            Self::Fork => "create the process of pid 1 (fork) for",
             Self::Watch => "set the parent-death signal of pid 1 in",
             Self::Private => "make the mounts private for",
             Self::Proc => "mount /proc for",
