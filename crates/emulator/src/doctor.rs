@@ -1,5 +1,5 @@
-//! What this machine can do, determined by trying it. Each probe runs in a child process that is discarded, in
-//! separate namespaces.
+//! Tries the features of Linux that labs and experiments need. Each probe runs in a forked child process, if it needs
+//! that in separate namespaces.
 
 use os::{
     Attempt, Clock, End, EndPlace, Error, Netlink, Offset, Options, PacketSocket, Result, Timer, check,
@@ -17,16 +17,16 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::Command;
 use wire::{Duration, EtherType, Frame, Mac, ethernet};
 
-/// One capability that was tried.
+/// A feature of this machine that was tried, and the result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Probe {
-    /// The capability's name.
+    /// The feature's name.
     pub name: &'static str,
     /// What does not work without it.
     pub needed_for: &'static str,
-    /// Whether it works here.
+    /// Whether the feature works on this machine for this user.
     pub ok: bool,
-    /// What was found: a number, a choice, or the kernel's refusal.
+    /// The result as text: what was found, or why the probe failed.
     pub detail: String,
 }
 
@@ -34,7 +34,7 @@ pub struct Probe {
 const LAB: &str = "labs on Linux";
 /// Label of what labs need if the user is not root.
 const ROOTLESS: &str = "labs on Linux without root";
-/// A frame is sent again after each `STEP`, at most `TRIES` times.
+/// A frame is sent until it arrives: again after at most `STEP`, and at most `TRIES` times.
 const STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 const TRIES: usize = 50;
 /// A probe that takes longer has failed.
@@ -46,7 +46,8 @@ const PROC: &str = "/proc";
 const NULL: &str = "/dev/null";
 const TEMPORARY: &str = "temporary files";
 
-/// The probes: name, what needs it, whether it runs in a new network namespace, and the test.
+/// The probes: name of the feature, what needs the feature, whether the test runs in a new network namespace, and the
+/// test.
 const TESTS: [(&str, &str, bool, Test); 16] = [
     (PROC, LAB, false, proc),
     (NULL, LAB, false, null),
@@ -151,7 +152,7 @@ fn user_namespace() -> Result<String> {
 }
 
 fn pid_namespace() -> Result<String> {
-    // It runs this program itself: no other program need exist, nor `/dev/null`.
+    // The command is this program itself, because another program or `/dev/null` may be missing.
     let mut command = Command::new("/proc/self/exe");
     let (read, write) = pipe_with(PipeFlags::CLOEXEC).attempt("open", "a pipe")?;
     let other = write.try_clone().attempt("open", "a pipe")?;
@@ -237,7 +238,8 @@ fn tun() -> Result<String> {
     Ok("a device was made".to_owned())
 }
 
-/// Runs `work` in a forked child and returns its text. The first byte over the pipe is `+` for success.
+/// Runs `work` in a forked child and returns its text. The first byte that the child sends over the pipe is `+` after a
+/// success.
 fn in_a_fork(work: impl FnOnce() -> Result<String>) -> std::result::Result<String, String> {
     let told = fork_and_ask(work).attempt("start", "a probe").map_err(|error| error.to_string())?;
     match told.split_first() {

@@ -7,7 +7,8 @@ use scenario::Plan;
 use trace::{HostId, Record, What};
 use wire::Iface;
 
-/// Removes from the records what applications of such hosts received after the end of the run.
+/// Changes the records of such hosts after the end of the run: a packet that an application received becomes held.
+/// Other records of applications are removed.
 pub(super) fn end_with_the_run(plan: &Plan, hosts: &[HostReport], records: &mut Vec<Record>) {
     let names = plan.host_names();
     let is_stopped = |host: HostId| {

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use trace::HostId;
 use wire::{Duration, Iface, Mac};
 
-/// Time from the message to begin until the zero of the run's clock.
+/// Time from the requests to begin until the zero of the run's clock.
 const LEAD: Duration = Duration::from_millis(50);
 /// Executes the order in `dir`. An error is written to standard output, for the parent process.
 pub fn carry_out(dir: &Path) -> Result<(), LinuxError> {
@@ -40,7 +40,7 @@ pub fn carry_out(dir: &Path) -> Result<(), LinuxError> {
 pub(super) enum Failed {
     /// This machine lacks a feature.
     Lacks(String),
-    /// A daemon did not begin.
+    /// A daemon did not become ready, and this machine is not the cause.
     NotReady { host: String, why: String },
     /// Another problem of the lab, as text.
     Lab(String),
@@ -152,7 +152,7 @@ pub fn ports(plan: &Plan) -> Vec<Port> {
     let mut ports = Vec::new();
     for (host, spec) in (0..).map(HostId).zip(&plan.hosts) {
         for (iface, port) in (1..).map(Iface).zip(&spec.ports) {
-            // The name of this end is not used; the daemon's end has the configured name.
+            // The scenario does not name this end. The daemon's end has the name in the scenario.
             let device = format!("p{}", port.port.0);
             ports.push(Port { port: port.port, host, iface, device });
         }
@@ -160,7 +160,8 @@ pub fn ports(plan: &Plan) -> Vec<Port> {
     ports
 }
 
-/// Creates a network namespace for each host, and a veth pair for each interface: one end in it, one here.
+/// Creates a network namespace for each host, and a veth pair for each interface: one end in the host's namespace, the
+/// other in the caller's.
 pub fn lay_out(plan: &Plan, ports: &[Port]) -> Result<Vec<NetNs>, LinuxError> {
     let mut net = Netlink::open()?;
     net.loopback_up()?;
