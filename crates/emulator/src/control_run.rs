@@ -103,7 +103,7 @@ fn here(socket: &Path) -> Result<Control> {
         set_realtime();
         let ran = radio.run(clock, end, &stop);
         set_ordinary();
-        let ended = |_| std::io::Error::other("its thread ended");
+        let ended = |_| std::io::Error::other("the thread that sends them ended early");
         (ran, sender.join().map_err(ended).attempt("send the frames of", "the control run"))
     });
     ran?;

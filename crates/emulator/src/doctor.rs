@@ -160,7 +160,10 @@ fn pid_namespace() -> Result<String> {
     let ended = Sandbox::spawn(command)?.wait(None)?;
     match ended {
         Some(status) if status.success() => Ok("with a separate /proc".to_owned()),
-        other => Err(io::Error::other(format!("{other:?}"))).attempt("be pid 1 in", "a PID namespace"),
+        other => {
+            let how = other.map_or_else(String::new, |status| format!("the program ended with {status}"));
+            Err(io::Error::other(how)).attempt("run a program as pid 1 of", "a new PID namespace")
+        }
     }
 }
 
@@ -245,7 +248,7 @@ fn in_a_fork(work: impl FnOnce() -> Result<String>) -> std::result::Result<Strin
     match told.split_first() {
         Some((b'+', detail)) => Ok(String::from_utf8_lossy(detail).into_owned()),
         Some((_, detail)) => Err(String::from_utf8_lossy(detail).into_owned()),
-        None => Err("the probe ended abnormally, or not in time".to_owned()),
+        None => Err("the probe ended abnormally, or took longer than 10 s".to_owned()),
     }
 }
 

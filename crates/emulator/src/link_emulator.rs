@@ -290,7 +290,7 @@ impl LinkEmulator {
         let limit = rustix::time::Timespec { tv_sec: 0, tv_nsec: i64::from(BEAT.subsec_nanos()) };
         match poll(&mut fds, Some(&limit)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => self.timer.fired().map(|_| ()),
-            Err(error) => Err(error).attempt("wait on", "the radio's sockets"),
+            Err(error) => Err(error).attempt("wait on", "the link emulator's sockets"),
         }
     }
 

@@ -128,7 +128,7 @@ impl Daemon {
                 "{host}: {what} after {seconds} s; for {pause} ms of them, the lab's own process did not run either"
             ));
         }
-        LinuxError::NotReady { host, why: format!("{what}, in {seconds} s") }
+        LinuxError::NotReady { host, why: format!("{what} within {seconds} s") }
     }
 
     /// Requests the daemon to begin. It does not wait for the answer, because a frozen daemon must not delay the link

@@ -46,13 +46,13 @@ use wire::Duration;
 #[derive(Debug, thiserror::Error)]
 pub enum LinuxError {
     /// The kernel refused an operation, so this machine cannot run a lab.
-    #[error("this machine cannot run it on Linux: {0}")]
+    #[error("this machine cannot run the scenario on Linux: {0}")]
     Machine(#[from] Error),
     /// A file of the lab could not be read or written.
     #[error("{0}: {1}")]
     File(PathBuf, io::Error),
     /// This machine lacks a feature; the text names the feature.
-    #[error("this machine cannot run it on Linux: {0}")]
+    #[error("this machine cannot run the scenario on Linux: {0}")]
     Lacks(String),
     /// A daemon did not become ready, and this machine is not the cause.
     #[error("{host}: {why}")]
@@ -269,7 +269,7 @@ fn run_in(
         return Err(if stop.load(Ordering::Relaxed) {
             LinuxError::Interrupted
         } else {
-            LinuxError::Lab("the run did not reach its end".to_owned())
+            LinuxError::Lab("pid 1 of the lab did not end 90 s after the end of the run".to_owned())
         });
     };
     if !status.success() {
@@ -397,8 +397,11 @@ fn read_records(path: &Path, host: HostId, was_killed: bool) -> Result<Vec<Recor
 fn read_radio(path: &Path) -> Result<Vec<Record>, LinuxError> {
     let text = read(path)?;
     let parse = |line: &str| {
-        let (host, line) = line.split_once(' ').ok_or_else(|| broken(path, "no host".to_owned()))?;
-        let host = host.parse().map_err(|_| broken(path, format!("`{host}` is not a host")))?;
+        let (host, line) = line
+            .split_once(' ')
+            .ok_or_else(|| broken(path, "a line does not begin with the number of a host".to_owned()))?;
+        let host =
+            host.parse().map_err(|_| broken(path, format!("`{host}` must be the number of a host")))?;
         Record::from_line(HostId(host), line).map_err(|problem| broken(path, problem))
     };
     text.lines().map(parse).collect()

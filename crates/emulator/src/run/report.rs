@@ -436,7 +436,7 @@ pub fn timing(report: &LinuxReport) -> String {
     }
     for Repeat { attempt, reasons } in &report.repeats {
         let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
-        let _ = writeln!(out, "attempt {attempt} was not kept: {}", reasons.join("; "));
+        let _ = writeln!(out, "attempt {attempt} was discarded: {}", reasons.join("; "));
     }
     out
 }
