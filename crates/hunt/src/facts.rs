@@ -15,16 +15,16 @@ pub struct End {
     pub opened: bool,
     /// Bytes that the application read.
     pub read: u64,
-    /// The time at which the application had read all data and the end of the peer's stream.
+    /// The time at which the application had read all data and the end of the peer's stream; `None` if it has not.
     pub finished: Option<Instant>,
     /// The time at which this end closed, and the error, which is `None` for a clean close. `None` if this end has not
     /// closed.
     pub closed: Option<(Instant, Option<String>)>,
     /// The time of the last event at this end.
     pub last: Instant,
-    /// The time at which either end read last.
+    /// The time of the last event at this end, or of the last read at the other end if that is later.
     pub moved: Instant,
-    /// The longest time without an event here and without a read at the other end: from, and to.
+    /// The longest time without an event at this end and without a read at the other end: from, and to.
     pub gap: (Instant, Instant),
 }
 
@@ -39,8 +39,8 @@ impl End {
         self.last = at;
     }
 
-    /// Notes that bytes arrived here or at the other end. The other end counts, as a request still in transfer is not a
-    /// stall.
+    /// Notes an event at this end, or bytes that arrived at the other end. While the other end still receives a
+    /// request, this end is not stalled.
     pub(crate) fn moves(&mut self, at: Instant) {
         if at.since(self.moved) > self.gap.1.since(self.gap.0) {
             self.gap = (self.moved, at);
@@ -63,9 +63,9 @@ impl End {
 /// connection count: a client of Indirect TCP repeats a call that is not answered.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Ends {
-    /// The end that connects.
+    /// The end that connects; `None` if no connection was requested.
     pub client: Option<End>,
-    /// The end that accepts.
+    /// The end that accepts; `None` if no connection was accepted.
     pub server: Option<End>,
 }
 
@@ -118,7 +118,7 @@ pub struct Facts {
     pub full: BTreeMap<u16, Vec<Instant>>,
     /// Violations that the simulator or its ledger reports.
     pub doubts: Vec<String>,
-    /// Packets that queues and roles still held at the end.
+    /// Number of packets that queues and roles still held at the end.
     pub held: u64,
     /// The largest number of packets that were on their path at one time.
     pub most_open: usize,

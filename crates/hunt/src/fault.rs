@@ -20,9 +20,9 @@ pub enum What {
     Stop(Node),
     /// A link carries nothing.
     Cut(Spot),
-    /// A link loses more packets, in units of 0.01 %.
+    /// A link loses additional packets at random, with this probability in units of 0.01 %.
     Loss(Spot, u32),
-    /// A link has a smaller MTU from now on.
+    /// A link has this smaller MTU from then on, in bytes.
     Narrow(Spot, u16),
     /// A host's wall clock is stepped by this number of milliseconds.
     Clock(Node, i64),
@@ -72,7 +72,7 @@ impl Fault {
         matches!(self.what, What::Crash(_) | What::Stop(_) | What::Cut(_) | What::DiskFull(_))
     }
 
-    /// Returns whether soft state is lost until a refresh restores it.
+    /// Returns whether the fault removes soft state, until a refresh restores it.
     pub const fn forgets(&self) -> bool {
         matches!(self.what, What::Crash(_))
     }

@@ -82,7 +82,7 @@ impl FromStr for Judge {
 /// A violation of a rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
-    /// The judge that found it.
+    /// The judge that found the violation.
     pub judge: Judge,
     /// A description for reports.
     pub what: String,
@@ -156,7 +156,7 @@ fn stream(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
         .then(|| format!("port {port}: the client received {} bytes of {whole}", client.read))
 }
 
-/// The time of the last ARP request, in milliseconds: three requests, one per second.
+/// The time from the first to the last ARP request for an address, in milliseconds: three requests, one per second.
 const ARP: f64 = 2000.0;
 
 /// Returns whether an end may be notified of an error.
@@ -184,7 +184,7 @@ fn loses_connections(draft: &Draft, work: &Work, facts: &Facts) -> bool {
 }
 
 fn calls_moving_host(draft: &Draft, work: &Work) -> bool {
-    // INIT is sent again after 1 s (RTO.Initial).
+    // INIT is sent again after 1 s (RTO.Initial; RFC 9260, section 16).
     let opening = work.start + 1000 + 4 * draft.worst_round_trip();
     let peer = work.peer.and_then(|peer| draft.hosts.get(peer)?.moves.first());
     draft.protocol == Protocol::Sigma && peer.is_some_and(|step| step.at <= opening)

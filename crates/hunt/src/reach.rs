@@ -54,7 +54,8 @@ impl Draft {
         self.cells_of(host, if is_left_behind { 0 } else { from.saturating_sub(just) }, to)
     }
 
-    /// Returns the cells that a host is in between two instants. During a change of cell it counts as in both.
+    /// Returns the cells that a host is in between two instants. During a change of cell, the host counts as being in
+    /// both cells.
     fn cells_of(&self, host: &Mobile, from: u64, to: u64) -> BTreeSet<usize> {
         let mut cells = BTreeSet::new();
         let mut here = host.start;

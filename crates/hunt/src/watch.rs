@@ -1,4 +1,4 @@
-//! Collects the facts of a run from the simulator's events, without keeping records.
+//! Collects the facts of a run from the simulator's events without keeping them, or from the records of a run on Linux.
 
 use crate::facts::{Arrivals, CONTROL, End, Facts};
 use crate::plant::Plant;
@@ -11,10 +11,11 @@ use trace::{EventKind, HostId, What, Witness};
 use wire::ipv4::{Header, IPIP, TCP, UDP};
 use wire::{Iface, Instant, Ipv4Addr, Packet, PacketId};
 
-/// The number of times that a packet may cross one link in one direction. A host that turns back meets its own packets,
-/// and a semisoft handoff makes copies, but a correct protocol needs fewer than eight.
+/// The number of times that a packet may cross one link in one direction. If a host returns to a cell, a packet may
+/// follow it over the same link, and a semisoft handoff makes copies. A correct protocol needs fewer than eight
+/// crossings.
 pub const CROSSINGS: u8 = 8;
-/// Findings of one kind that are kept, at most.
+/// Largest number of findings of one kind that are kept.
 const KEPT: usize = 8;
 
 /// A path of an association: the host, an address of its peer, and the ports of both.
@@ -58,8 +59,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Returns a witness of a run of this plan, with `expected` connections. The run ends when all are over, not before
-    /// `quiet`.
+    /// Returns a witness of a run of this plan, with `expected` connections. The run ends when all connections are
+    /// over, but not before `quiet`. `plant` is the mistake that changes the facts.
     pub fn new(plan: &Plan, expected: usize, quiet: Instant, plant: Option<Plant>) -> Self {
         let is_relay = |text: &str| text.contains("support-router");
         let hosts = (0..).map(HostId).zip(&plan.hosts);
@@ -165,11 +166,12 @@ impl Watch {
         for chunk in sctp.chunks.iter().filter(|_| !is_blind) {
             match (chunk, sends) {
                 (Chunk::Heartbeat(nonce), true) => drop(self.probes.insert((host, nonce.clone()), key)),
-                // The nonce identifies the address that was probed, from whatever address the answer comes.
+                // The nonce identifies the address that was probed. The answer may come from another address.
                 (Chunk::HeartbeatAck(nonce), false) => {
                     self.confirmed.extend(self.probes.get(&(host, nonce.clone())));
                 }
-                // The address to which the INIT ACK was sent, from whatever address the COOKIE ECHO comes.
+                // The cookie identifies the address to which the INIT ACK was sent. The COOKIE ECHO may come from
+                // another address.
                 (Chunk::InitAck(ack), true) => {
                     if let Some(cookie) = ack.cookie() {
                         self.cookies.insert((host, cookie.to_vec()), key);
@@ -191,7 +193,7 @@ impl Watch {
         }
     }
 
-    /// Notes a packet that a link lost although there is a path.
+    /// Notes a packet that a link lost at random, in a full queue or by a collision.
     fn lost(&mut self, at: Instant, packet: PacketId, reason: &str) {
         let port = self.ports_of.get(&packet).copied().unwrap_or(CONTROL);
         let losses = match reason {
@@ -226,7 +228,8 @@ impl Watch {
         let key = (format!("{of_host:?}"), format!("{connection:?}"));
         match mark.name {
             // A host that calls again was not answered. The new call is another connection, from another port. The
-            // router that was called first serves no connection, even if its far half still opens.
+            // router that was called first does not serve the connection, even if it still connects to the
+            // correspondent.
             "called" => {
                 self.serving.remove(&key);
                 self.calls.insert(key.clone(), host);
@@ -270,8 +273,8 @@ impl Watch {
         self.greeted.retain(|(router, _)| *router != host);
     }
 
-    /// Notes that a whole connection was sent to a router, which may have taken it. No other router knows, if it
-    /// crashes now, or has crashed since the greeting on which the sender acts.
+    /// Notes that a whole connection was sent to a router. If the router crashes later, or has crashed since the
+    /// greeting on which the sender acts, no other router knows whether it took the connection.
     fn shipped(&mut self, to: HostId, of: Ipv4Addr) {
         if !self.forgotten.contains(&(to, of)) {
             self.had.insert((to, of));
