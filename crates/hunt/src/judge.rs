@@ -75,7 +75,7 @@ impl FromStr for Judge {
     fn from_str(text: &str) -> Result<Self, String> {
         let known: Vec<&str> = Self::ALL.iter().map(|judge| judge.name()).collect();
         let named = Self::ALL.into_iter().find(|judge| judge.name() == text);
-        named.ok_or_else(|| format!("no judge `{text}`; there are: {}", known.join(", ")))
+        named.ok_or_else(|| format!("`{text}` is no judge; allowed: {}", known.join(", ")))
     }
 }
 
@@ -141,7 +141,7 @@ fn stream(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
         if let Some(end) = end.filter(|end| silent(end)) {
             let (last, allowed) = (end.last, allowed(end));
             return Some(format!(
-                "port {port}: the {name} had no event since {last:?}; {allowed:.1} s are allowed"
+                "port {port}: the {name} had no event from {last} s until the end of the run; {allowed:.1} s are allowed"
             ));
         }
     }
@@ -219,7 +219,7 @@ fn served(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
         let allowed = (NO_CAUSE + explained(draft, work, facts, (from, to))).max(FRESH as f64);
         (to <= facts.ended && to.since(from).as_secs_f64() > allowed).then(|| {
             format!(
-                "port {}: no datagram arrived from {from:?} to {to:?}; {allowed:.1} s without any are allowed",
+                "port {}: no datagram arrived from {from} s to {to} s; {allowed:.1} s without a datagram are allowed",
                 work.port
             )
         })
@@ -239,7 +239,7 @@ fn stall(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
     let gap = client.gap.1.since(client.gap.0).as_secs_f64();
     (gap > allowed).then(|| {
         format!(
-            "port {}: no data for {gap:.3} s from {:?} on; {allowed:.3} s are explained",
+            "port {}: the client received no data for {gap:.3} s from {} s on; {allowed:.3} s are allowed",
             work.port, client.gap.0
         )
     })

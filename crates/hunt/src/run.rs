@@ -59,7 +59,7 @@ pub fn facts(draft: &Draft, plant: Option<Plant>) -> Result<Facts, String> {
     }
     if let Some(stopped) = run.stopped {
         let host = plan.host_name(stopped.host);
-        facts.doubts.push(format!("{} of {host} does not come to rest at {:?}", stopped.role, stopped.at));
+        facts.doubts.push(format!("{} of {host} does not come to rest at {} s", stopped.role, stopped.at));
     }
     Ok(facts)
 }

@@ -115,7 +115,7 @@ impl Watch {
         let owner = self.addresses.get(&header.dst);
         let is_foreign = owner.is_some_and(|owner| owner.0.wrapping_add(next) != host.0);
         if is_foreign && !self.relays.contains(&host) {
-            let text = format!("{} received a packet for {} at {:?}", self.name(host), header.dst, at);
+            let text = format!("{} received a packet for {} at {at} s", self.name(host), header.dst);
             keep(&mut self.facts.misled, text);
         }
         if header.protocol == UDP
@@ -141,8 +141,9 @@ impl Watch {
         if *count > CROSSINGS && !packet.link.dst.is_group() {
             *count = 0;
             let text = format!(
-                "{} sent one packet by {iface:?} more than {CROSSINGS} times, at {at:?}",
-                self.name(host)
+                "{} sent the same packet more than {CROSSINGS} times by interface {}, last at {at} s",
+                self.name(host),
+                iface.0
             );
             keep(&mut self.facts.loops, text);
         }
@@ -188,7 +189,8 @@ impl Watch {
         }
         let has_data = sctp.chunks.iter().any(|chunk| matches!(chunk, Chunk::Data(_)));
         if sends && has_data && !self.confirmed.contains(&key) {
-            let text = format!("{} sent data to {there} at {at:?}", self.name(host));
+            let text =
+                format!("{} sent SCTP data to the unconfirmed address {there} at {at} s", self.name(host));
             keep(&mut self.facts.unconfirmed, text);
         }
     }
@@ -209,7 +211,7 @@ impl Watch {
     fn marked(&mut self, at: Instant, host: HostId, mark: &Mark) {
         let field = |name: &str| mark.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value);
         if field("wrong_at").is_some_and(|value| *value != Value::None) {
-            let text = format!("{} at {}: wrong data, {at:?}", mark.role, self.name(host));
+            let text = format!("{} of {} read wrong data before {at} s", mark.role, self.name(host));
             keep(&mut self.facts.wrong, text);
         }
         let address = |value: &Value| value.as_text().and_then(|text| text.parse::<Ipv4Addr>().ok());
@@ -247,8 +249,11 @@ impl Watch {
                         .filter_map(|host| self.names.get(host.index()))
                         .map(String::as_str)
                         .collect();
+                    let (number, mobile) = (connection.as_int(), of_host.as_text());
                     let text = format!(
-                        "connection {connection:?} of {of_host:?} is served by {} at {at:?}",
+                        "connection {} of {} is served by {} at {at} s",
+                        number.unwrap_or_default(),
+                        mobile.unwrap_or_default(),
                         both.join(" and ")
                     );
                     keep(&mut self.facts.owners, text);
@@ -401,7 +406,7 @@ impl Witness for Watch {
             What::Marked(mark) => self.marked(at, host, mark),
             What::Ordered(event) if event.kind == EventKind::Crash => self.crashed(host),
             What::Dropped(_, _, reason) if reason == "ttl_expired" => {
-                let text = format!("{} dropped a packet whose TTL expired, at {at:?}", self.name(host));
+                let text = format!("{} dropped a packet whose TTL expired, at {at} s", self.name(host));
                 keep(&mut self.facts.loops, text);
             }
             What::Lost(iface, packet, reason) if *iface != Iface::HOST => self.lost(at, *packet, reason),
