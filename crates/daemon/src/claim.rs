@@ -12,15 +12,15 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use wire::Duration;
 
-/// The right to be the daemon of a network namespace. It has two parts. An abstract UNIX address belongs to its
-/// network namespace, and is free again when its process has ended for any reason. But any user may bind it. So
-/// daemons of one user also lock a file in that user's folder. The address counts only if its holder may be a daemon
-/// at all.
+/// The right to be the daemon of a network namespace. It has two parts: a bound abstract UNIX address, and a locked
+/// file. An abstract address belongs to a network namespace, and the kernel frees it when the process that bound it
+/// ends. But every user may bind it. So it counts only if the process that bound it may be a daemon. The locked file in
+/// a user's folder excludes other daemons of the same user.
 #[derive(Debug)]
 pub(super) struct Claim {
     /// `None` if a process that may not be the daemon has bound the address.
     _socket: Option<OwnedFd>,
-    /// `None` in a lab, whose namespaces no other program enters.
+    /// `None` in a lab, which leaves no files outside its folder.
     _lock: Option<Lock>,
 }
 
@@ -116,7 +116,7 @@ enum Locked {
 impl Lock {
     fn take() -> Result<Locked> {
         let path = folder()?.join(format!("{PREFIX}{}.{LOCK}", namespace::cookie()?));
-        // `doctor` holds it for some microseconds while it checks whether a daemon does.
+        // `wayfare doctor` holds the lock for some microseconds while it checks whether a daemon holds it.
         let mut tries = 0;
         loop {
             let open = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path);
@@ -130,8 +130,8 @@ impl Lock {
                 Err(Errno::WOULDBLOCK) => return Ok(Locked::ByAnother),
                 other => other.attempt("lock", path.display())?,
             }
-            // Its former owner may have removed the file between the two calls. Then the lock excludes no other
-            // process.
+            // The former owner of the lock may have removed the file between the two calls. Then the lock excludes no
+            // other process.
             if is_file_at(&file, &path)? {
                 return Ok(Locked::Free(Some(Self { path, _file: file })));
             }
@@ -160,8 +160,8 @@ pub(super) fn unheld_lock(path: &Path) -> Result<Option<File>> {
     }
 }
 
-/// Removes a lock that no process holds, and the unfinished record of its daemon. Returns whether it did. A daemon
-/// that has opened the lock meanwhile sees that the file is gone, and creates another.
+/// Removes a lock that no process holds, and the unfinished record of its daemon. Returns whether the lock was removed.
+/// A daemon that has opened the lock meanwhile sees that the file is gone, and creates another.
 pub(super) fn remove_unheld(path: &Path) -> Result<bool> {
     let Some(file) = unheld_lock(path)? else { return Ok(false) };
     let is_there = is_file_at(&file, path)?;

@@ -33,7 +33,8 @@ pub enum Ask {
     Begin {
         /// The zero of the clock, in nanoseconds of `CLOCK_BOOTTIME`.
         t0: u64,
-        /// The end of the run, in nanoseconds after the zero. Lateness of the daemon after it does not matter.
+        /// The end of the run, in nanoseconds after the zero; `None` if it is not known. Lateness of the daemon after
+        /// the end does not matter.
         #[serde(default)]
         end: Option<u64>,
         /// When the daemon receives this command, in nanoseconds after the zero: later than 0 after a crash.
@@ -48,9 +49,9 @@ pub enum Ask {
         /// Nanoseconds to add.
         by: i64,
     },
-    /// End, and answer with the summary.
+    /// End the daemon. It answers with its summary.
     Stop,
-    /// A command for the node.
+    /// A command for the node's roles.
     Do {
         /// The command's name.
         verb: String,
@@ -94,7 +95,7 @@ pub(crate) struct Control {
     epoll: Arc<Epoll>,
     listener: Option<(Watched<UnixListener>, SocketFile)>,
     connections: BTreeMap<u64, Connection>,
-    /// A client may have sent more than was read in one turn.
+    /// Whether a client may have sent more than was read in one turn.
     has_more: bool,
     /// Descriptors for the connections that may still be accepted.
     reserve: Reserve,
@@ -217,7 +218,7 @@ impl Control {
             self.reply(requester, &answer);
         }
         for Connection { lines, .. } in self.connections.values_mut() {
-            let _ = lines.source_mut().finish(); // a client that does not read is not waited for
+            let _ = lines.source_mut().finish(); // waits at most 2 s for a client that does not read
         }
     }
 

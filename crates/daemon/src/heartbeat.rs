@@ -69,8 +69,8 @@ impl Stalls {
 }
 
 impl Heartbeat {
-    /// Starts at the clock's zero, even if this process first runs later: then it was stalled. What happens after
-    /// `end` does not count.
+    /// Starts at the clock's zero. If this process first runs later, it was stalled until then. Time after `end` does
+    /// not count.
     pub fn new(end: Instant) -> Self {
         Self::since(Instant::ZERO, end)
     }
@@ -114,7 +114,7 @@ impl Heartbeat {
         &self.stalls.0
     }
 
-    /// Returns what [`Self::stalls`] returns.
+    /// Returns the stalls of more than 5 ms, in order of time: at most the 1000 longest. Consumes the heartbeat.
     pub fn into_stalls(self) -> Vec<Stall> {
         self.stalls.into_vec()
     }

@@ -16,9 +16,9 @@ pub(super) struct Hooks {
     watch: nft::Watch,
     /// Why the hook is missing at a device.
     failure: Option<String>,
-    /// When its installation is tried again.
+    /// When the installation of the hook is tried again.
     due: Option<Instant>,
-    /// When its removal was last reported to the operator.
+    /// When the removal of the hook was last reported to the operator.
     told: Option<Instant>,
 }
 

@@ -154,7 +154,8 @@ struct Daemon {
 }
 
 /// Runs a daemon until it is stopped by a signal or a command. The namespace's interfaces must exist. Fails if another
-/// daemon has the namespace, if a step of the start or the end fails, or if the former state cannot be restored.
+/// daemon has the namespace, if the start, the work or the end of the daemon fails, or if the former state cannot be
+/// restored.
 pub fn run(spec: Spec) -> Result<()> {
     let claim = Claim::take_or_refuse(spec.hold)?;
     let signals = Signals::take()?;
@@ -201,7 +202,8 @@ impl Daemon {
         }
         let worked = daemon.work(&name);
         os::set_ordinary();
-        // A step that fails must not prevent the following ones.
+        // If the work failed, there is no summary, and the store is not marked as closed cleanly. The records are
+        // written in any case. A step of the end that fails does not prevent the next ones.
         let mut done = vec![worked];
         let is_orderly = done.iter().all(Result::is_ok);
         if is_orderly {
@@ -262,7 +264,8 @@ impl Daemon {
         Ok(Self {
             node: spec.node,
             out: Outbox::default(),
-            // Commands are answered before the run begins. Its time must not run backwards when it begins.
+            // Until the run begins, the time is zero: commands are answered already, and the time must not go back at
+            // the begin.
             clock: Clock::pending(),
             net,
             links,

@@ -32,9 +32,9 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
-/// Removes a socket file that a killed daemon left: one at which `connect` is refused. `connect` must not block. A
-/// file that is no socket is not touched, and is an error. So is a socket on which a process listens, or that another
-/// user owns and protects.
+/// Removes a socket file that a killed daemon left: one at which `connect` is refused. `connect` must not block. It is
+/// an error if the file is no socket, if a process listens on it, or if another user owns and protects it. Then the
+/// file is not touched.
 pub(super) fn clear(path: &Path, connect: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     let file = match fs::symlink_metadata(path) {
         Err(none) if none.kind() == io::ErrorKind::NotFound => return Ok(()),

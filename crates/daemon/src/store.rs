@@ -45,7 +45,7 @@ pub struct Store {
     file: (u64, u64),
     /// `None` after a failed commit, when it is unknown how much of it is on the disk.
     database: Option<Database>,
-    /// The records at the time when it was opened.
+    /// The records at the time when the store was opened.
     records: Vec<StoredRecord>,
     clean: bool,
     /// The changes since the last commit.
@@ -142,7 +142,7 @@ impl Store {
                 Ok(())
             }
             Err(error) => {
-                before.reverse(); // of several changes of one key the first knows what was there
+                before.reverse(); // of several changes of one key, the first has the value before the commit
                 self.undo.append(&mut before);
                 self.database = None;
                 Err(io_error(error))
@@ -296,7 +296,7 @@ fn verified(file: &File) -> io::Result<(Vec<StoredRecord>, bool)> {
         copy.set_len(bytes.len() as u64)?;
         copy.write(0, &bytes)?;
         let database = builder().set_check_integrity_on_open(true).create_with_backend(copy)?;
-        let transaction = database.begin_write()?; // one for reading would outlive nothing here
+        let transaction = database.begin_write()?; // it opens a missing table as an empty one
         let own = transaction.open_table(DAEMON)?;
         let [form, ended] =
             [FORM, ENDED].map(|name| own.get(name).map(|found| found.map(|word| word.value())));

@@ -27,7 +27,7 @@ use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
 
 /// Largest number of programs that have connected and not sent their request yet.
 const ASKING: usize = 64;
-/// A program that has sent nothing for this time is given up.
+/// A program that has sent no request for this time is answered with `ETIMEDOUT`.
 const IDLE: Duration = Duration::from_secs(10);
 /// Descriptors that are reserved for programs: each needs one for its connection, and one for the socket that it
 /// passes.
@@ -35,7 +35,7 @@ const RESERVE: usize = 4;
 const BACKLOG: i32 = 64;
 /// Seconds that `wayfare exec` waits for room in the queue of a daemon.
 const PATIENCE: u64 = 5;
-/// `SO_NETNS_COOKIE`, since Linux 5.14.
+/// The socket option with the cookie of a socket's namespace (`asm-generic/socket.h`), since Linux 5.14.
 const SO_NETNS_COOKIE: i32 = 71;
 
 pub(crate) struct ClientListener {
@@ -112,7 +112,7 @@ impl ClientListener {
         self.asking.len()
     }
 
-    /// Returns when the next silent program is given up.
+    /// Returns when the next program without a request is answered with `ETIMEDOUT`.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.asking.first_key_value().map(|(_, (_, since))| *since + IDLE)
     }
@@ -189,7 +189,7 @@ impl ClientListener {
     /// Accepts the next program, with a descriptor of the reserve if no other is left.
     fn accept(&mut self) -> Option<OwnedFd> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        // One descriptor for the connection, and one for the socket that is passed over it.
+        // Two descriptors are needed: for the connection, and for the socket that the program passes over it.
         match self.reserve.accept(2, || accept_with(&*self.listener, flags)) {
             Accepted::One(requester) => Some(requester),
             Accepted::Nothing => None,

@@ -51,7 +51,8 @@ impl Tcp {
 }
 
 impl Socket {
-    /// Returns whether the former host's part is over, or the connection has failed.
+    /// Handles a segment that is about to reach the kernel. Returns true if all data of the former host are
+    /// acknowledged, or if the connection has failed.
     fn observe(&mut self, segment: &Segment<'_>) -> bool {
         match self.acknowledged_by(segment) {
             Acknowledges::All => {
@@ -89,7 +90,7 @@ impl Socket {
         let mut state = state.ok_or(Errno::NOTCONN)?;
         state.unacknowledged.extend(self.pending.drain(..));
         let got = from.since(state.send_una) as usize;
-        // Of an acknowledged FIN only the number remains: it is sent once more.
+        // If the peer has acknowledged our FIN, the new socket sends the FIN once more, with the same number.
         let fin = usize::from(self.finishing && got == state.unacknowledged.len() + 1);
         let from = from.minus(fin as u32);
         state.unacknowledged = state.unacknowledged.get(got - fin..).ok_or(Errno::IO)?.to_vec();

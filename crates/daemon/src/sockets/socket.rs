@@ -42,18 +42,18 @@ pub(super) struct Socket {
     /// The user has been notified that the peer has finished.
     pub(super) knows_end: bool,
     pub(super) frozen: bool,
-    /// Its tuple is guarded: it rests, whether frozen or not.
+    /// The socket's tuple is guarded: the socket rests, whether frozen or not.
     pub(super) guarded: bool,
-    /// It is in repair mode.
+    /// The socket is in repair mode.
     pub(super) repaired: bool,
-    /// The relay that it is an end of, by the stream that created the relay.
+    /// The relay of which the socket is an end, by the stream that created the relay.
     pub(super) joined: Option<StreamId>,
     /// The other end of its relay has failed, and bytes are lost: it can only be reset.
     pub(super) broken: bool,
     /// Both sides have finished, and the user can only move it: it ends when everything is acknowledged.
     pub(super) lingers: bool,
     pub(super) knobs: RequestedOptions,
-    /// What another host had sent on it, until that is acknowledged.
+    /// The data that another host had sent on this connection, until they are acknowledged.
     pub(super) unacked: Option<Unacked>,
     /// Why the socket failed.
     pub(super) lost: Option<Errno>,
@@ -102,7 +102,7 @@ impl Socket {
         flags
     }
 
-    /// Returns whether it has an event for its user that the kernel does not report.
+    /// Returns whether the socket has an event for its user that the kernel does not report.
     pub(super) const fn has_news(&self) -> bool {
         let is_used = self.wanted > 0 || self.joined.is_some();
         self.lost.is_some() || self.broken || (self.peer_finished && !self.knows_end && is_used)
@@ -233,8 +233,8 @@ impl Socket {
         Ok(get::<TcpInfo>(&self.fd, libc::IPPROTO_TCP, TCP_INFO)?.state)
     }
 
-    /// Returns the bytes that it has received, if it has ended cleanly and so cannot be moved. A relay that it was an
-    /// end of returns them.
+    /// Returns the bytes that the socket has received, if it has ended cleanly and so cannot be moved; otherwise
+    /// returns no bytes. The relay of which the socket was an end returns these bytes.
     pub(super) fn leave_behind(&mut self) -> Result<Vec<u8>, Errno> {
         let mut all = Vec::new();
         if self.connecting || !self.state().is_ok_and(|state| state == TcpInfo::CLOSE) {
@@ -268,7 +268,7 @@ impl Socket {
         told
     }
 
-    /// Returns whether it is connected, or why it cannot be.
+    /// Returns whether the socket is connected. Fails if the connection failed.
     fn open(&mut self, id: StreamId, told: &mut Vec<OwnedStreamEvent>) -> Result<bool, Errno> {
         self.error()?;
         if !self.connecting {
@@ -309,7 +309,7 @@ impl Socket {
         if self.wanted == 0 {
             return Ok(());
         }
-        let mut bytes = Vec::with_capacity(self.wanted.min(CHUNK)); // filling it first would take longer than a packet
+        let mut bytes = Vec::with_capacity(self.wanted.min(CHUNK)); // filling it would take longer than a packet takes
         match recv(&self.fd, spare_capacity(&mut bytes), RecvFlags::DONTWAIT) {
             Err(Errno::AGAIN | Errno::INTR) if !self.is_at_end() => return Ok(()),
             Ok((0, _)) | Err(Errno::AGAIN | Errno::INTR) => {

@@ -25,14 +25,14 @@ use wire::{Ipv4Addr, SocketAddrV4, TcpState};
 
 /// Largest number of sockets of one host. More are refused, or wait in the kernel's queue.
 const MOST: usize = 4096;
-/// Returns how many of these may be connections that peers open. The rest is for those of roles.
+/// Returns how many of this number of sockets may be connections that peers open. The others are for roles.
 const fn callers_of(sockets: usize) -> usize {
     if sockets < 2 { 1 } else { sockets * 4 / 5 }
 }
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 128;
-/// Accounts that are kept of closed sockets.
+/// Largest number of closed sockets whose last values are kept.
 const ACCOUNTS: usize = 1024;
 
 /// A listening socket, and the options of the connections that it accepts.
@@ -162,7 +162,8 @@ impl Tcp {
         }
     }
 
-    /// Handles what has arrived at these sockets, and that for which they have room. Their order does not matter.
+    /// Reads what has arrived at the sockets in `ready`, and writes that for which they have room. The order of `ready`
+    /// does not matter.
     pub(super) fn receive(
         &mut self,
         ready: &[StreamId],

@@ -42,11 +42,11 @@ struct Bound {
 }
 
 struct Stream {
-    /// The socket that it uses.
+    /// The stream that opened the socket of this stream.
     bound: StreamId,
     peer: Addr,
     inbox: Inbox,
-    /// Its last use, for a stream of a listener.
+    /// The number of the last use, if the stream belongs to a listener.
     used: u64,
 }
 

@@ -51,11 +51,11 @@ struct Positions {
 /// What a segment acknowledges of the former host's data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Acknowledges {
-    /// There is none, or all of it.
+    /// All data of the former host are already acknowledged, or there are none.
     All,
-    /// Nothing new.
+    /// The segment acknowledges no data beyond those that this kernel has sent.
     Known,
-    /// The peer has received more than was sent again.
+    /// The segment acknowledges data that this kernel has not sent: the peer has received them from the former host.
     Ahead,
 }
 
@@ -67,7 +67,7 @@ impl Unacked {
         (begin != sent).then_some(Self { begin, sent, expected, given: 0, passed_over: 0 })
     }
 
-    /// Returns the end of what either host has sent; `here` is the end of what this one has.
+    /// Returns the end of what either host has sent; `here` is the end of what this host has sent.
     pub(super) fn sent(&self, here: Seq) -> Seq {
         self.sent.latest(here)
     }
@@ -113,8 +113,8 @@ impl Unacked {
         Ok(must_wait)
     }
 
-    /// Returns whether the kernel has processed all segments that it got. An unprocessed one would find no socket, or
-    /// an unfinished dump.
+    /// Returns whether the kernel has processed all segments that it got. An unprocessed segment would find no socket,
+    /// or would change the queues while they are read.
     fn is_settled(&self, fd: &impl AsFd) -> io::Result<bool> {
         for _ in 0..LOOKS {
             let info: TcpInfo = get(fd, libc::IPPROTO_TCP, TCP_INFO)?;

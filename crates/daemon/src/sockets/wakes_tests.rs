@@ -1,4 +1,4 @@
-//! Which sockets are visited, and what wakes the daemon. Also the turns of other tests, which have no daemon.
+//! Tests which sockets are visited, and what wakes the daemon. Also has the turns of other tests, which have no daemon.
 
 use super::tcp::Tcp;
 use super::{Screened, Sockets};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use wire::{Ipv4Addr, PacketId, Reason};
 
 impl Tcp {
-    /// Creates it with a separate epoll instance.
+    /// Creates a transport with a separate epoll instance.
     pub(super) fn alone(address: Option<Ipv4Addr>) -> Self {
         Self::new(&Arc::new(Epoll::new().unwrap()), address)
     }
@@ -141,7 +141,7 @@ fn data_for_a_user_that_has_asked_for_none_does_not_wake_the_daemon() {
         peer.write_all(b"some data").unwrap();
         let wakes = (0..5).filter(|_| sockets.wakes(10)).count();
         assert_eq!(wakes, 0);
-        // It is not lost: the user gets it when it asks, and all that has arrived before.
+        // The data are not lost: when the user requests a read, it gets what has arrived before.
         let told = operate(&mut sockets, 1, StreamOp::Read(4));
         assert!(matches!(&told[..], [OwnedStreamEvent::Data(_, _, bytes)] if bytes == b"some"), "{told:?}");
         assert!(!sockets.wakes(10), "a read of four bytes has been answered");
