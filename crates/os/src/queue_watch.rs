@@ -115,7 +115,8 @@ impl QueueWatch {
     }
 }
 
-/// Returns the error number with which the kernel refuses a dump (netlink(7)). It begins the body, and is negative there.
+/// Returns the error number with which the kernel refuses a dump (netlink(7)). The number begins the body of the
+/// message, and is negative there.
 fn refusal(bytes: &[u8]) -> Option<i32> {
     let (_, body) = messages(bytes).find(|(kind, _)| *kind == NLMSG_ERROR)?;
     body.first_chunk().map(|number| i32::from_ne_bytes(*number).saturating_neg())

@@ -253,8 +253,8 @@ impl Step {
 const NO_MOUNT_POINT: &str =
     "`/` is not a mount point, as in a plain chroot; mount it before the chroot (mount --bind DIR DIR)";
 
-/// What one message of the new processes reports. Pid 1 and its keeper write to the same pipe in any order, so each message
-/// has its kind. A message is shorter than `PIPE_BUF`, so the kernel does not interleave it with another.
+/// What one message of the new processes reports. Pid 1 and its keeper write to the same pipe in any order, so each
+/// message has its kind. A message is shorter than `PIPE_BUF`, so the kernel does not interleave it with another.
 #[derive(Clone, Copy)]
 #[repr(u8)]
 enum Reported {

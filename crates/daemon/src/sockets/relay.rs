@@ -46,8 +46,8 @@ struct Direction {
     piped: usize,
     /// The most bytes that the pipe may hold.
     most: usize,
-    /// Whether the kernel reported that the pipe is full. A pipe has a fixed number of buffers, and a small segment uses a
-    /// whole one: so it can be full before it holds `most` bytes.
+    /// Whether the kernel reported that the pipe is full. A pipe has a fixed number of buffers, and a small segment
+    /// uses a whole buffer. So the pipe can be full before it holds `most` bytes.
     full: bool,
     /// Whether the sender has finished.
     ended: bool,

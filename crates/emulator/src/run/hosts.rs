@@ -228,7 +228,8 @@ impl<'a> HostOrders<'a> {
         Ok(last)
     }
 
-    /// Requests a restarted daemon to begin once it has taken over its interfaces. Returns whether the request was sent.
+    /// Requests a restarted daemon to begin once it has taken over its interfaces. Returns whether the request was
+    /// sent.
     fn comes(&self, one: &mut Coming, daemon: &mut Daemon) -> Result<bool, LinuxError> {
         // A daemon that was stopped begins after it is continued, and its time limit starts then.
         if daemon.report.stops.last().is_some_and(|stop| stop.continued_us.is_none()) {
