@@ -176,7 +176,7 @@ impl Daemon {
             Some(why) => {
                 writeln!(std::io::stderr(), "the store failed, so requests that need it are refused: {why}")
             }
-            None => writeln!(std::io::stderr(), "can store again"),
+            None => writeln!(std::io::stderr(), "the store works again"),
         };
     }
 

@@ -86,8 +86,8 @@ impl Claim {
     pub(super) fn take_or_refuse(in_lab: bool) -> Result<Self> {
         let holder = match if in_lab { Self::take_in_lab()? } else { Self::take()? } {
             Taken::Free(claim) => return Ok(claim),
-            Taken::By(0) => "another process runs that daemon".to_owned(),
-            Taken::By(pid) => format!("process {pid} runs that daemon"),
+            Taken::By(0) => "another process is its daemon".to_owned(),
+            Taken::By(pid) => format!("process {pid} is its daemon"),
         };
         Err(io::Error::other(format!("{holder}; end it first"))).attempt("be", WHAT)
     }

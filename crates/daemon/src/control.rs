@@ -211,7 +211,8 @@ impl Control {
         for requester in std::mem::take(&mut self.stops) {
             let answer = match &self.summary {
                 serde_json::Value::Null => Answer::Error(
-                    "it could not report its counters; its last messages are on standard error".to_owned(),
+                    "the daemon could not report its counters; its last messages are on standard error"
+                        .to_owned(),
                 ),
                 summary => Answer::Ok(summary.clone()),
             };
@@ -241,7 +242,9 @@ impl Control {
                 continue;
             }
             if self.connections.len() >= CONNECTIONS && !make_room(&mut self.connections, now) {
-                let _ = lines.send(&Answer::Error(format!("{CONNECTIONS} clients are connected; try again")));
+                let _ = lines.send(&Answer::Error(format!(
+                    "{CONNECTIONS} clients are connected, and no more are accepted now; try again"
+                )));
                 continue;
             }
             let lines = Watched::new(&self.epoll, lines, Source::Control.token(), Events::IN);

@@ -403,7 +403,7 @@ impl Daemon {
             Ask::Ready => self.control.answer(request.requester, Ok(Value::None)),
             // A new zero of the clock would shift the time of everything that has happened.
             Ask::Begin { .. } if self.began || self.told_to_begin => {
-                self.control.answer(request.requester, Err("it has begun already".to_owned()));
+                self.control.answer(request.requester, Err("the daemon has begun already".to_owned()));
             }
             Ask::Begin { t0, end, since, wall_shift } => {
                 os::set_realtime();

@@ -44,7 +44,7 @@ fn claim(path: &Path, flags: OFlags) -> io::Result<File> {
         return Ok(file); // such as `/dev/null`
     }
     if !kind.is_file() {
-        return Err(io::Error::other("it is not a file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => return Err(io::Error::other("another daemon writes its records there")),
