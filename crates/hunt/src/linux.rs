@@ -17,7 +17,8 @@ const MARGIN: Duration = Duration::from_secs(5);
 
 /// Returns the plan of a draft on Linux.
 ///
-/// # Errors The reason if the draft is not a valid scenario. This is an error of the search itself.
+/// # Errors
+/// The reason if the draft is not a valid scenario. This is an error of the search itself.
 pub fn plan(draft: &Draft) -> Result<Plan, String> {
     let ended = facts(draft, None)?.ended.since(wire::Instant::ZERO);
     let long = ended + MARGIN;

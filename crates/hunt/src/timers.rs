@@ -50,12 +50,14 @@ pub struct Lost {
 /// Returns how many seconds of a wait of this workload are explained.
 ///
 /// - Without a path for `P`, a time-out doubles: the next attempt may come as late as `2 P` after the begin of that
-/// time. - The acknowledgment that was lost when the path ended may give TCP one round-trip sample of `2 P` (see
-/// [`stale_echo`]). A delayed first round trip makes the first time-outs longer (see [`opening`]). If the first
-/// time-out is longer than 1 s, twice the excess is added. - Each lost attempt doubles the time-out. Random losses
-/// count from the begin of the connection, as a longer time-out stays until the next round-trip sample. They count up
-/// to the number that is lost in a row once in 100 000 attempts. Losses in full queues count within the wait. - Losses
-/// less than the shortest time-out (0.2 s) apart belong to one attempt.
+///   time.
+/// - The acknowledgment that was lost when the path ended may give TCP one round-trip sample of `2 P`: [`stale_echo`].
+/// - A delayed first round trip makes the first time-outs longer: [`opening`]. If the first time-out is longer than
+///   1 s, twice the excess is added.
+/// - Each lost attempt doubles the time-out. Random losses count from the begin of the connection, as a longer time-out
+///   stays until the next round-trip sample. They count up to the number that is lost in a row once in 100 000
+///   attempts. Losses in full queues count within the wait.
+/// - Losses less than the shortest time-out (0.2 s) apart belong to one attempt.
 pub fn explained(draft: &Draft, work: &Work, wait: (Instant, Instant), lost: &Lost) -> f64 {
     let first = first(draft);
     let from = ms(wait.0) - first * 1e3;

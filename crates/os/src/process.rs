@@ -161,7 +161,8 @@ const LARGE: libc::c_int = 1 << 20;
 /// would delay the daemons of another lab.
 pub fn lock_memory() {
     // Freed memory stays with the process. Otherwise each large buffer would return to the kernel, and the next one
-    // would need new pages. SAFETY: takes numbers only.
+    // would need new pages.
+    // SAFETY: takes numbers only.
     unsafe {
         libc::mallopt(libc::M_TRIM_THRESHOLD, libc::c_int::MAX);
         libc::mallopt(libc::M_TOP_PAD, HEAP_STEP);
