@@ -71,7 +71,8 @@ impl Claim {
                         let daemon = holder.filter(|holder| may_be_daemon(holder.uid));
                         Ok((None, daemon.map(|holder| holder.pid)))
                     }
-                    // It does not listen, but a daemon listens from the start.
+                    // The process that bound the address does not listen, so it is no daemon: a daemon listens from the
+                    // start.
                     Err(_) => Ok((None, None)),
                 }
             }
@@ -148,7 +149,8 @@ fn is_file_at(file: &File, path: &Path) -> Result<bool> {
     Ok(fs::symlink_metadata(path).is_ok_and(|there| there.ino() == ours.ino()))
 }
 
-/// Returns the lock at this path, if the file exists and no process holds it. It is held until the file is dropped.
+/// Returns the lock at this path, if the file exists and no process holds it. The lock is held until the file is
+/// dropped.
 pub(super) fn unheld_lock(path: &Path) -> Result<Option<File>> {
     let file = match File::options().write(true).open(path) {
         Err(none) if none.kind() == io::ErrorKind::NotFound => return Ok(None),

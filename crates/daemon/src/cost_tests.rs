@@ -136,7 +136,7 @@ impl Router {
         answer.unwrap()
     }
 
-    /// Forwards the frames of a round, and returns the processor time of the daemon for each, in nanoseconds.
+    /// Forwards the frames of a round, and returns the daemon's processor time for one frame, in nanoseconds.
     fn forward(&self, burst: usize) -> f64 {
         let at = |net, port| SocketAddrV4::new(Ipv4Addr::new(10, net, 0, 1), port);
         let bytes = wire::udp::packet(at(1, 434), at(2, 434), &[7; 64]);

@@ -1,8 +1,8 @@
 //! The daemon: drives one [`node::Node`] with real packets on the interfaces of its network namespace.
 //!
-//! It runs in *Own* mode: an ingress hook keeps the kernel off the interfaces, and the node decides about every
-//! frame. The host's own stack is behind a veth pair inside the namespace, see [`host_link`]. All daemons of a lab have
-//! the same clock. Events are recorded as [`trace::Record`]s.
+//! It runs in *Own* mode: an ingress hook keeps the kernel from receiving frames of the interfaces, and the node
+//! decides about every frame. The host's own stack is behind a veth pair inside the namespace, see [`host_link`]. All
+//! daemons of a lab have the same clock. Events are recorded as [`trace::Record`]s.
 
 mod acts;
 mod claim;

@@ -114,7 +114,7 @@ impl Drop for Restore {
     }
 }
 
-/// What could not be restored.
+/// The state that could not be restored, and the errors.
 pub(super) struct Rest {
     before: Before,
     /// Whether only routes, addresses and neighbors are missing, so that nothing of the old daemon obstructs another

@@ -48,7 +48,7 @@ pub(super) fn clear(path: &Path, connect: impl FnOnce() -> io::Result<()>) -> io
     let Err(refused) = connect() else { return Err(in_use()) };
     match refused.raw_os_error() {
         Some(libc::ECONNREFUSED) => fs::remove_file(path),
-        // Its queue is full, or it is a socket of another kind: a process listens.
+        // The queue of the socket is full, or the socket is of another kind. So a process listens.
         Some(libc::EAGAIN | libc::EPROTOTYPE) => Err(in_use()),
         _ => {
             let why = format!(

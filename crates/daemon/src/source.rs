@@ -119,7 +119,7 @@ pub(crate) struct ReadyClients {
 }
 
 impl Ready {
-    /// Sorts the result of a wait.
+    /// Sorts the tokens that a wait has returned by their sources.
     pub(crate) fn of(tokens: &[ReadyToken]) -> Self {
         let mut ready = Self::default();
         for ReadyToken { token, events } in tokens {

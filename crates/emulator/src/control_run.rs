@@ -23,7 +23,8 @@ pub struct Control {
     pub frames: Ages,
     /// How late a thread woke that slept until the next frame was due.
     pub sleeper: Ages,
-    /// Whether the control run came right after this run. If not, it came after an earlier run of the same process.
+    /// Whether the control run came right after the run of this report. If not, it came after an earlier run of the
+    /// same process.
     pub follows_this_run: bool,
 }
 

@@ -73,7 +73,7 @@ pub struct Draft {
     pub watched_ms: u64,
 }
 
-/// The properties of a wire or of a cell's air.
+/// The properties of a wire or of a cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Link {
     /// One-way delay in microseconds.
@@ -87,9 +87,9 @@ pub struct Link {
 /// A router and its cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Router {
-    /// The index in [`Draft::routers`] of the node above this one in the tree. Protocols without a tree ignore it.
+    /// The index in [`Draft::routers`] of the node above the router in the tree. Protocols without a tree ignore it.
     pub parent: usize,
-    /// The wire to the node above this one.
+    /// The wire to the node above the router in the tree. Without a tree, the wire to the core router.
     pub wire: Link,
     /// The link of the router's cell. Unused if there are nodes below the router.
     pub air: Link,

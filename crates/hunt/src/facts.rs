@@ -108,7 +108,8 @@ pub struct Facts {
     pub loops: Vec<String>,
     /// Connections that two routers served at the same time.
     pub owners: Vec<String>,
-    /// Mobile hosts of which a router of Indirect TCP had or was sent connections when it crashed, by their names.
+    /// Names of mobile hosts whose connections may fail: a router of Indirect TCP crashed that had such connections, or
+    /// to which they had been sent.
     pub crashed_for: BTreeSet<String>,
     /// SCTP data sent to addresses that were not confirmed.
     pub unconfirmed: Vec<String>,

@@ -9,7 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 use wire::{Duration, Instant};
 
-/// A judge, by its rule.
+/// A judge. Each checks one rule.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Judge {
     /// A host's stack receives only packets for its own addresses.
@@ -259,7 +259,7 @@ fn explained(draft: &Draft, work: &Work, facts: &Facts, wait: (Instant, Instant)
     timers::explained(draft, work, wait, &lost)
 }
 
-/// Largest number of packets that may be held at the end.
+/// Largest number of packets that may be held at the end of a run.
 const HELD: u64 = 300;
 /// Largest number of packets that may be on their path at one time.
 const UNDER_WAY: usize = 5000;

@@ -22,7 +22,7 @@ const MARGIN: Duration = Duration::from_secs(5);
 pub fn plan(draft: &Draft) -> Result<Plan, String> {
     let ended = facts(draft, None)?.ended.since(wire::Instant::ZERO);
     let long = ended + MARGIN;
-    // Rounded up to whole milliseconds.
+    // The duration is rounded up to whole milliseconds.
     let duration = format!("duration={}ms", long.as_millis() + 1).parse::<Setting>()?;
     let plan = Scenario::plan("hunt.toml", &write::scenario(draft), &[duration], draft.seed);
     plan.map_err(|error| error.to_string())

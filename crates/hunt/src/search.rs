@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// A seed whose scenario violates a rule, or is not valid.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Found {
-    /// The seed.
+    /// The random seed from which the scenario was drawn.
     pub seed: u64,
     /// The scenario as it was drawn.
     pub draft: Draft,

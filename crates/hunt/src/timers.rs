@@ -196,7 +196,7 @@ fn pathless(draft: &Draft, work: &Work) -> Vec<Gap> {
         if fault.blocks() {
             gaps.push((from, to + if fault.forgets() { REFRESH } else { 0.0 }));
         } else if matches!(fault.what, What::Clock(..) | What::Narrow(..)) {
-            // One registration is refused, or one packet is too large.
+            // After a step of a clock, one registration is refused. After a change of an MTU, one packet is too large.
             gaps.push((from, to));
         }
     }

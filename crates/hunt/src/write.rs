@@ -156,8 +156,8 @@ fn list(roles: &[String]) -> String {
     format!("role = [\n{lines}]")
 }
 
-/// Returns the address of a host's application. A SIGMA host has no permanent address: it is the one in the cell where
-/// it begins.
+/// Returns the address of a host's application. A SIGMA host has no permanent address, so this is its address in the
+/// cell where it begins.
 fn place(draft: &Draft, host: usize) -> String {
     match draft.hosts.get(host).filter(|_| draft.protocol == Protocol::Sigma) {
         Some(mobile) => format!("10.{}.0.{}", mobile.start + 1, 100 + host),

@@ -9,8 +9,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
 
 /// The offloads: name, command that reads, command that sets (`linux/ethtool.h`). An offload that depends on a checksum
-/// offload comes before it. Otherwise the kernel would switch off both with the checksum offload, and would not always
-/// switch on both again.
+/// offload comes before it. Otherwise the kernel would switch it off together with the checksum offload, and would not
+/// always switch it on again.
 const OFFLOADS: [(&str, u32, u32); 5] = [
     ("tso", 0x1e, 0x1f),
     ("gso", 0x23, 0x24),

@@ -40,8 +40,8 @@ impl LinkWatch {
         open().attempt("watch", "the links")
     }
 
-    /// Returns all changes since the last call, in order. If the kernel lost notifications (`ENOBUFS`), the current
-    /// state of all links is appended.
+    /// Returns all changes since the last call, or since the watch was opened, in order. If the kernel lost
+    /// notifications (`ENOBUFS`), the current state of all links is appended.
     pub fn changes(&self) -> Result<Vec<LinkChange>> {
         let mut changes = Vec::new();
         loop {

@@ -73,7 +73,8 @@ impl AsFd for NetNs {
     }
 }
 
-/// Starts `command` in a new network namespace. When this returns, [`NetNs::of`] its process is that namespace.
+/// Starts `command` in a new network namespace. When this function has returned, [`NetNs::of`] with the child's pid
+/// returns this namespace.
 ///
 /// The child is killed when the calling *thread* ends, so the thread must outlive the child. A program that changes its
 /// own user id loses this protection. Inside a [`crate::Sandbox`], such a program is still killed with pid 1.
@@ -208,7 +209,7 @@ pub fn owner() -> Option<u32> {
     Some(uid)
 }
 
-// From `linux/nsfs.h`.
+// The requests, and the inode number of the initial user namespace (`linux/nsfs.h`).
 const NS_GET_USERNS: libc::Ioctl = 0xb701;
 const NS_GET_OWNER_UID: libc::Ioctl = 0xb704;
 const USER_NS_INIT_INO: u64 = 0xefff_fffd;

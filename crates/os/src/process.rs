@@ -11,7 +11,8 @@ use wire::Duration;
 /// A change of a child's state.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StateChange {
-    /// Text: `was stopped`, `was continued`, `was killed by signal 9`, `ended with exit status 1`.
+    /// The change as text, for example `was stopped`, `was continued`, `was killed by signal 9` or
+    /// `ended with exit status 1`.
     pub what: String,
     /// Whether the child has ended.
     pub ended: bool,

@@ -187,7 +187,7 @@ fn overwrite(path: &std::ffi::CStr, text: &[u8]) -> io::Result<()> {
     }
 }
 
-/// The steps between fork and exec that can fail. Only their number can be reported back.
+/// The steps between fork and exec that can fail. The new process can report only the number of the step that failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Step {
@@ -225,7 +225,7 @@ impl Step {
         Self::Proc,
     ];
 
-    /// Returns the step at which the creation of a sandbox failed; `None` if the error is another.
+    /// Returns the step at which the creation of a sandbox failed; `None` if the error has another cause.
     pub fn of(error: &Error) -> Option<Self> {
         Self::ALL.into_iter().find(|step| step.attempt() == error.attempt)
     }
@@ -234,7 +234,7 @@ impl Step {
         move |cause| (self, cause)
     }
 
-    /// Returns what was attempted, as [`Error::attempt`] has it.
+    /// Returns what was attempted, as the verb for [`Error::attempt`].
     pub const fn attempt(self) -> &'static str {
         match self {
             Self::Unshare => "make new namespaces for",

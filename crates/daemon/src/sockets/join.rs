@@ -1,4 +1,4 @@
-//! Joining connections by a relay, and parting them again.
+//! Joins connections by a relay, and parts them again.
 
 use super::error_text::error_text;
 use super::relay::{Pumped, Relay};

@@ -188,7 +188,7 @@ pub(crate) fn unblock_segments(fd: &impl AsFd) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, 0)
 }
 
-/// Returns the number of bytes in one of the queues.
+/// Returns the number of bytes in the queue to which the request `which` refers, for example `SIOCINQ`.
 pub(crate) fn queued(fd: &impl AsFd, which: libc::Ioctl) -> io::Result<usize> {
     let mut count: libc::c_int = 0;
     // SAFETY: these requests write one integer, which outlives the call.

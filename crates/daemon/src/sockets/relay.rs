@@ -62,7 +62,7 @@ impl Relay {
         Ok(Self { ends, directions: [Direction::new(there)?, Direction::new(back)?] })
     }
 
-    /// Reduces the limit of the direction to this end to [`LITTLE`] bytes.
+    /// Reduces the limit of the direction towards the end `to` to [`LITTLE`] bytes.
     pub(super) fn keep_little(&mut self, to: StreamId) {
         let [there, back] = &mut self.directions;
         let direction = if self.ends.first() == Some(&to) { back } else { there };

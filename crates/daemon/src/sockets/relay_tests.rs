@@ -412,8 +412,8 @@ fn who_dies_leaves_errors_and_not_an_end_in_good_order() {
     });
 }
 
-/// Connects from and listens on the address of another host, like an address whose datagrams the host's own node
-/// passes on.
+/// A stream can connect from, and listen on, the address of another host. On a router, the node passes datagrams for
+/// such an address to the kernel.
 #[test]
 fn a_foreign_address_is_spoken_from_and_heard_at() {
     const PEER: Ipv4Addr = Ipv4Addr::new(10, 8, 0, 1);

@@ -112,7 +112,7 @@ impl Socket {
 struct Settings {
     /// Sizes of the send and the receive buffer in bytes, as the kernel counts: twice the value that was set.
     buffers: [usize; 2],
-    /// Which of them the kernel does not resize.
+    /// Flags for the buffers that the kernel does not resize (`SO_BUF_LOCK`).
     locked: u32,
     no_delay: bool,
 }

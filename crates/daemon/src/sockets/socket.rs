@@ -48,9 +48,10 @@ pub(super) struct Socket {
     pub(super) repaired: bool,
     /// The relay of which the socket is an end, by the stream that created the relay.
     pub(super) joined: Option<StreamId>,
-    /// The other end of its relay has failed, and bytes are lost: it can only be reset.
+    /// The other end of the relay has failed, and bytes are lost. So the socket can only be reset.
     pub(super) broken: bool,
-    /// Both sides have finished, and the user can only move it: it ends when everything is acknowledged.
+    /// Both sides have finished, and the user can only move the connection. The socket ends when everything is
+    /// acknowledged.
     pub(super) lingers: bool,
     pub(super) knobs: RequestedOptions,
     /// The data that another host had sent on this connection, until they are acknowledged.
@@ -59,7 +60,8 @@ pub(super) struct Socket {
     pub(super) lost: Option<Errno>,
 }
 
-/// Why a socket was closed, for its user; `None` if it was not.
+/// Why a socket was closed, for its user; the inner `None` is a clean end. The outer `None` means that the socket was
+/// not closed.
 pub(super) type Ended = Option<Option<String>>;
 
 impl Socket {
@@ -258,7 +260,7 @@ impl Socket {
     }
 
     /// Returns the socket's error. The kernel also reports errors here that a connection survives (RFC 5461, section
-    /// 2.2). An example is a router's report that it has no route to the peer. Those are ignored.
+    /// 2.2). An example is a router's report that it has no route to the peer. Such errors are ignored.
     pub(super) fn error(&self) -> Result<(), Errno> {
         self.lost.map_or(Ok(()), Err)?;
         let told = sockopt::socket_error(&self.fd)?;

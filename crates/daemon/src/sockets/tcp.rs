@@ -44,7 +44,7 @@ pub(super) struct Listener {
 pub(super) struct Tcp {
     pub(super) epoll: Arc<Epoll>,
     address: Option<Ipv4Addr>,
-    /// The largest window that its sockets offer, in bytes; `None` for the kernel's choice.
+    /// The largest window that the sockets offer, in bytes; `None` for the kernel's choice.
     pub(super) window: Option<u32>,
     pub(super) listeners: BTreeMap<StreamId, Listener>,
     /// Options that were set on streams that are not open yet.

@@ -79,7 +79,7 @@ fn listen(by: Transport, port: u16) -> StreamOp {
     StreamOp::Listen { by, local: Addr::new(HERE, port), foreign: false }
 }
 
-/// Opens a connection, whose peer is returned.
+/// Opens a connection, and returns its peer.
 fn connected(sockets: &mut Sockets, id: u32, to: &TcpListener) -> TcpStream {
     let port = to.local_addr().unwrap().port();
     let open =
@@ -156,7 +156,7 @@ fn data_for_a_user_that_has_asked_for_none_does_not_wake_the_daemon() {
     });
 }
 
-/// A hang-up holds for ever, so it must not be reported for ever.
+/// A hang-up lasts for ever, so it is reported only once.
 #[test]
 fn a_peer_that_has_gone_wakes_the_daemon_once() {
     in_sandbox(|| {

@@ -18,7 +18,7 @@ pub(super) struct Daemon {
     /// Number of answers that the daemon has not given yet: to the request to begin, and to changes of its clock.
     pub(super) owes: u32,
     pub(super) has_ended: bool,
-    /// The offset of its wall clock from the machine's, in nanoseconds.
+    /// The offset of the host's wall clock from the machine's, in nanoseconds.
     pub(super) wall_shift: i64,
     pub(super) report: HostReport,
 }

@@ -248,7 +248,7 @@ impl<'a> HostOrders<'a> {
             wall_shift: daemon.wall_shift,
         });
         if let Some(crash) = daemon.report.crashes.last_mut() {
-            // This is the time before the message was sent, because the first records may be written before this
+            // The time was taken before the message was sent, because the first records may be written before this
             // process runs again.
             crash.restarted_us = Some(since.0 / 1000);
         }

@@ -1,4 +1,4 @@
-//! A plan on Linux: a namespace and a deployed daemon for each host, joined by the link emulator.
+//! Runs a plan on Linux, with a namespace and a daemon for each host. The link emulator connects the hosts.
 //!
 //! ```text
 //! this process ── keeper ── pid 1 of new namespaces: sets up, carries frames, watches, reports  (supervisor.rs)
@@ -280,7 +280,7 @@ fn run_in(
     collect(plan, dir.path(), before)
 }
 
-/// Returns why pid 1 ended early. It has ended, so reading its pipe does not block.
+/// Returns why pid 1 ended early. Pid 1 has ended, so reading its pipe does not block.
 fn last_words(sandbox: &mut Sandbox) -> Option<supervisor::Failed> {
     let mut said = Vec::new();
     sandbox.keeper().stdout.take()?.read_to_end(&mut said).ok()?;

@@ -398,7 +398,7 @@ fn frames_sent(outcome: &Outcome) -> BTreeMap<(usize, u16), i64> {
                 (iface, -1)
             }
             What::Visited(iface, _) => (iface, -1),
-            // The daemon was killed while it sent the frame.
+            // The daemon recorded the frame, and was killed before it had sent the frame.
             What::Lost(iface, _, reason) if reason == sim::reason::CRASHED.0 => (iface, -1),
             _ => continue,
         };

@@ -29,7 +29,7 @@ const LEAD: Duration = Duration::from_millis(50);
 pub fn carry_out(dir: &Path) -> Result<(), LinuxError> {
     os::hide_memory();
     work(dir).inspect_err(|error| {
-        // Not to a file: a full file system may be the error.
+        // The error is not written to a file, because a full file system may be the cause.
         let _ = serde_json::to_vec(&Failed::of(error)).map(|text| io::stdout().write_all(&text));
     })
 }
@@ -169,7 +169,7 @@ pub fn lay_out(plan: &Plan, ports: &[Port]) -> Result<Vec<NetNs>, LinuxError> {
     let mut namespaces = Vec::new();
     for _ in &plan.hosts {
         let namespace = NetNs::create()?;
-        // Before any interface exists, so that the kernel sends no IPv6 announcements.
+        // IPv6 is switched off before any interface exists, so that the kernel sends no announcements.
         namespace.run(|| {
             let _ = os::namespace::sysctl("net/ipv6/conf/default/disable_ipv6", "1");
             let _ = os::namespace::sysctl("net/ipv6/conf/all/disable_ipv6", "1");
@@ -242,8 +242,8 @@ fn carry(
     })
 }
 
-/// Watches the daemons. The death of a daemon ends the run. A daemon that is stopped makes the run invalid, even if
-/// it is continued later.
+/// Executes the events of hosts and programs, and watches the daemons. The death of a daemon ends the run. A daemon
+/// that is stopped makes the run invalid, even if it is continued later.
 fn watch(
     clock: Clock,
     daemons: &mut [Daemon],

@@ -12,7 +12,7 @@ struct Part<'a> {
     stalls: &'a [Stall],
     /// The host of the daemon or store; `None` for the link emulator.
     host: Option<&'a HostReport>,
-    /// The 99th percentile of its lateness, in microseconds. `None` for a store, which handles no frames.
+    /// The 99th percentile of the process's lateness, in microseconds. `None` for a store, which handles no frames.
     p99_us: Option<f64>,
 }
 
@@ -62,9 +62,9 @@ impl LinuxReport {
         self.control.as_ref().filter(|control| control.follows_this_run)
     }
 
-    /// Returns whether the machine caused a stall: the idle thread and at least half of the processes had it at the
-    /// same time. The idle thread is part of the link emulator. So these two alone are not sufficient, and two frozen
-    /// processes are reported by name.
+    /// Returns whether the machine caused a stall: the idle thread and at least half of the processes were stalled at
+    /// the same time. The idle thread is part of the link emulator. So these two alone are not sufficient, and two
+    /// frozen processes are reported by name.
     fn is_of_machine(&self, processes: &[Part<'_>], stall: Stall) -> bool {
         let witnesses = processes.iter().filter(|one| stalls::is_shared(stall, one.stalls)).count();
         stalls::is_shared(stall, &self.idle.stalls) && witnesses * 2 >= processes.len()

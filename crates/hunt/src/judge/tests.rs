@@ -8,7 +8,7 @@ use wire::Duration;
 
 const PORT: u16 = 9000;
 
-/// One host, which moves once, from the first of two routers to the second.
+/// Returns a draft with one host, which moves once, from the first of two routers to the second.
 pub(crate) fn draft(kind: Kind) -> Draft {
     let link = Link { delay_us: 1000, loss: 0, mtu: 1500 };
     let router = Router { parent: 0, wire: link, air: link, rate: 2000 };
