@@ -34,7 +34,10 @@ impl Daemon {
     /// Reports once that records cannot be written.
     pub(super) fn report_record_failure(&mut self) {
         if let Some(why) = self.records.as_mut().and_then(Recorder::new_failure) {
-            let _ = writeln!(std::io::stderr(), "cannot write records, and continues without them: {why}");
+            let _ = writeln!(
+                std::io::stderr(),
+                "the daemon cannot write records, and continues without them: {why}"
+            );
         }
     }
 

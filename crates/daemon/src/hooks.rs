@@ -80,8 +80,8 @@ impl Daemon {
             let devices = back.join(", ");
             let _ = writeln!(
                 err,
-                "another program removed the nftables table wayfare_own (as `nft flush ruleset` does), which keeps the kernel from \
-                 answering at {devices}. The table is installed again; meanwhile the kernel may have answered too"
+                "another program removed the nftables table wayfare_own, as `nft flush ruleset` does. The table keeps the kernel \
+                 from answering at {devices}. It is installed again, but meanwhile the kernel may have answered"
             );
         }
         hooks.due = failure.is_some().then(|| now + AGAIN);

@@ -54,7 +54,7 @@ fn claim(path: &Path, flags: OFlags) -> io::Result<File> {
     BufReader::new(&file).take(LONGEST).read_until(b'\n', &mut line)?;
     let is_record = std::str::from_utf8(&line).is_ok_and(|line| Record::from_line(HostId(0), line).is_ok());
     if !line.is_empty() && !is_record {
-        let why = "its first line is not a record of a daemon, so it is not replaced; choose another path, or remove it";
+        let why = "the first line of the file is not a record of a daemon, so the file is not replaced; choose another path, or remove it";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
     }
     file.rewind()?;

@@ -148,7 +148,7 @@ impl Rest {
             Err(error) => error.to_string(), // the whole record is still there
         };
         Err(io::Error::other(format!("{why} ({kept})")))
-            .attempt("put back", "all settings from before the daemon")
+            .attempt("restore", "all settings from before the daemon's start")
     }
 }
 

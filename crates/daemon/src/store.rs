@@ -316,7 +316,7 @@ fn verified(file: &File) -> io::Result<(Vec<StoredRecord>, bool)> {
             "this store has format {form}; this version of Wayfare reads format {THIS_FORM}; remove it to begin without records"
         ))),
         Err(error) => Err(damaged(&format!(
-            "damaged ({error}); restore a copy, or remove the file to begin without records"
+            "the file is damaged ({error}); restore a copy, or remove the file to begin without records"
         ))),
     }
 }

@@ -53,9 +53,9 @@ const TESTS: [(&str, &str, bool, Test); 16] = [
     (NULL, LAB, false, null),
     (TEMPORARY, LAB, false, temporary),
     ("user namespaces", ROOTLESS, false, user_namespace),
-    ("network namespaces", LAB, true, || Ok("a new one was entered".to_owned())),
+    ("network namespaces", LAB, true, || Ok("a new network namespace was entered".to_owned())),
     ("PID namespaces", LAB, false, pid_namespace),
-    ("veth", LAB, true, || veth().map(|()| "a pair was made".to_owned())),
+    ("veth", LAB, true, || veth().map(|()| "a veth pair was made".to_owned())),
     ("ingress hook", LAB, true, ingress_hook),
     ("packet sockets with time stamps", LAB, true, packet_socket),
     ("timers on CLOCK_BOOTTIME", LAB, false, timer),
@@ -148,7 +148,7 @@ fn user_namespace() -> Result<String> {
         subject: "a probe".to_owned(),
         cause,
     })?;
-    Ok(format!("root inside: {}", geteuid().is_root()))
+    Ok(format!("root in a new user namespace: {}", geteuid().is_root()))
 }
 
 fn pid_namespace() -> Result<String> {
@@ -196,7 +196,11 @@ fn packet_socket() -> Result<String> {
             if matches!(ethernet::parse(&buffer[..received.len]), Ok((seen, _)) if seen == frame) {
                 let after = clock.instant(received.at, Offset::sample());
                 let buffer = b.buffer();
-                return Ok(format!("stamped after {} us; buffer {} bytes", after.0 / 1000, buffer.granted));
+                return Ok(format!(
+                    "a frame was stamped after {} us; the receive buffer has {} bytes",
+                    after.0 / 1000,
+                    buffer.granted
+                ));
             }
         }
     }
@@ -225,7 +229,7 @@ fn ebpf() -> Result<String> {
         let fd = libc::syscall(libc::SYS_bpf, BPF_MAP_CREATE, attributes.as_ptr(), size) as libc::c_int;
         drop(OwnedFd::from_raw_fd(check(fd).attempt("create", "an eBPF map")?));
     }
-    Ok("a map was created".to_owned())
+    Ok("an eBPF map was created".to_owned())
 }
 
 fn tun() -> Result<String> {
@@ -238,7 +242,7 @@ fn tun() -> Result<String> {
         check(libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request))
     };
     made.attempt("make", "a TUN device")?;
-    Ok("a device was made".to_owned())
+    Ok("a TUN device was made".to_owned())
 }
 
 /// Runs `work` in a forked child and returns its text. The first byte that the child sends over the pipe is `+` after a

@@ -23,7 +23,7 @@ const OFFLOADS: [(&str, u32, u32); 5] = [
 /// with a finished checksum. The device is looked up in the calling thread's network namespace. Fails if the device
 /// keeps an offload on.
 pub fn offloads_off(device: &str) -> Result<()> {
-    let socket = any_socket().attempt("open a socket to set up", device)?;
+    let socket = any_socket().attempt("open a socket to set the offloads of", device)?;
     for (name, get, set) in OFFLOADS {
         let left = switch_off(&socket, device, get, set);
         left.attempt("switch off an offload of", format_args!("{device} ({name})"))?;
@@ -34,7 +34,7 @@ pub fn offloads_off(device: &str) -> Result<()> {
 /// Returns the names of the offloads of `device` that are on, for [`switch_on`]. The device is looked up in the calling
 /// thread's network namespace. Fails if one of the offloads cannot be read.
 pub fn offloads(device: &str) -> Result<Vec<&'static str>> {
-    let socket = any_socket().attempt("open a socket to ask about", device)?;
+    let socket = any_socket().attempt("open a socket to read the offloads of", device)?;
     let mut on = Vec::new();
     for (name, get, _) in OFFLOADS {
         let value = value(&socket, device, get, 0)
@@ -49,7 +49,7 @@ pub fn offloads(device: &str) -> Result<Vec<&'static str>> {
 /// Switches on the offloads with these names, as [`offloads`] returned them. An offload that the device no longer
 /// supports is ignored.
 pub fn switch_on(device: &str, names: &[String]) -> Result<()> {
-    let socket = any_socket().attempt("open a socket to set up", device)?;
+    let socket = any_socket().attempt("open a socket to set the offloads of", device)?;
     // In reverse order, because the other offloads can be switched on only after the checksum offloads.
     for (name, _, set) in OFFLOADS.iter().rev().filter(|(name, ..)| names.iter().any(|wanted| wanted == name))
     {
@@ -74,7 +74,7 @@ fn switch_off(socket: &OwnedFd, device: &str, get: u32, set: u32) -> io::Result<
     value(socket, device, set, 0)?;
     match value(socket, device, get, 0)? {
         0 => Ok(()),
-        _ => Err(io::Error::other("the device keeps it on")),
+        _ => Err(io::Error::other("the device keeps the offload on")),
     }
 }
 

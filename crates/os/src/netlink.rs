@@ -131,12 +131,12 @@ impl Netlink {
 
     /// Sets a link up or down.
     pub fn set_up(&mut self, name: &str, up: bool) -> Result<()> {
-        self.set_flag(name, LinkFlags::Up, up).attempt(if up { "set up" } else { "set down" }, name)
+        self.set_flag(name, LinkFlags::Up, up).attempt(if up { "bring up" } else { "bring down" }, name)
     }
 
     /// Enables or disables the kernel's ARP on a link.
     pub fn set_arp(&mut self, name: &str, arp: bool) -> Result<()> {
-        self.set_flag(name, LinkFlags::Noarp, !arp).attempt("switch ARP of", name)
+        self.set_flag(name, LinkFlags::Noarp, !arp).attempt("switch ARP on or off on", name)
     }
 
     /// Sets the MTU of a link, in bytes.
@@ -152,7 +152,7 @@ impl Netlink {
     pub fn keep_segments(&mut self, name: &str) -> Result<()> {
         let mut message = named(name);
         message.attributes.push(LinkAttribute::GsoMaxSegs(1));
-        self.act(RouteNetlinkMessage::SetLink(message), 0).attempt("limit the segments of", name)
+        self.act(RouteNetlinkMessage::SetLink(message), 0).attempt("limit the GSO segments of", name)
     }
 
     /// Sets the loopback up; it is down in a new namespace.

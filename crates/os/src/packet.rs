@@ -103,7 +103,7 @@ impl PacketSocket {
         let index = index(&fd, device).attempt("find the interface", device)?;
         let set = |level, option, what| set_option(&fd, level, option, 1).attempt(what, device);
         set(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, "ignore outgoing frames on")?;
-        set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, "stamp received frames on")?;
+        set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, "enable receive time stamps on")?;
         if options.bypass_qdisc {
             set(libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, "bypass the queueing discipline of")?;
         }
@@ -182,7 +182,7 @@ impl PacketSocket {
                 &raw mut len,
             )
         })
-        .attempt("count the drops on", &self.device)?;
+        .attempt("read the statistics of the packet socket on", &self.device)?;
         let [packets, drops] = counts;
         Ok(Statistics { packets, drops })
     }
@@ -260,7 +260,8 @@ fn receive(fd: &OwnedFd, has_header: bool, frame: &mut [u8]) -> io::Result<Recei
     let got = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, libc::MSG_TRUNC) };
     let got = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
     let wire_len = got.saturating_sub(before);
-    let at = stamp(&message).ok_or_else(|| io::Error::other("the kernel gave no receive stamp"))?;
+    let at =
+        stamp(&message).ok_or_else(|| io::Error::other("the kernel gave the frame no receive time stamp"))?;
     let kind = match from.sll_pkttype {
         libc::PACKET_HOST => Kind::Host,
         libc::PACKET_BROADCAST => Kind::Broadcast,

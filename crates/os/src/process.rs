@@ -143,7 +143,7 @@ pub fn bear_file_size_limit() {
 }
 
 /// Sleeps for `span`. Only for polling loops that have no descriptor to wait on.
-#[expect(clippy::disallowed_methods, reason = "this is the place that the ban points to")]
+#[expect(clippy::disallowed_methods, reason = "the lint refers to this function")]
 pub fn pause(span: Duration) {
     std::thread::sleep(span);
 }

@@ -21,7 +21,7 @@ pub fn tcp_repair() -> Result<()> {
 /// congestion control. Fails if the kernel does not have `name`, or does not permit it to this user.
 pub fn congestion(name: &str) -> Result<String> {
     let socket = tcp_socket()?;
-    rustix::net::sockopt::set_tcp_congestion(&socket, name).attempt("choose for a socket", name)?;
+    rustix::net::sockopt::set_tcp_congestion(&socket, name).attempt("select the congestion control", name)?;
     let default = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default();
     Ok(format!("per socket; the default is {}", default.trim()))
 }

@@ -218,11 +218,12 @@ pub fn is_open_to_programs(path: &Path) -> Result<()> {
                 Err(io::Error::new(io::ErrorKind::ConnectionRefused, why))
             }
             Err(Errno::PROTOTYPE) => {
-                let why = "not the socket of a daemon for programs; that one is called `daemon.clients`";
+                let why =
+                    "this is not the socket of a daemon for programs; the key `daemon.clients` has its path";
                 Err(io::Error::new(io::ErrorKind::InvalidInput, why))
             }
             Err(Errno::NOENT) => {
-                let why = "there is no such socket: the daemon does not run, or has another `daemon.clients`";
+                let why = "there is no such socket: the daemon does not run, or its key `daemon.clients` has another path";
                 Err(io::Error::new(io::ErrorKind::NotFound, why))
             }
             other => Ok(other?),

@@ -141,7 +141,7 @@ impl Socket {
             StreamOp::Migrate(MigrateOp::Forget) => {
                 let silent = self.repaired || repair::enter(&self.fd).is_ok();
                 self.repaired = silent;
-                let why = "cannot end silently: TCP_REPAIR is refused";
+                let why = "the connection cannot end silently: the kernel refuses TCP_REPAIR";
                 return Some((!silent).then(|| why.to_owned()));
             }
             // These create sockets, or do not concern a single one.

@@ -176,7 +176,8 @@ impl Daemon {
         }
         let _ = self.child.kill();
         let killed = Clock::start();
-        let still = || std::io::Error::new(std::io::ErrorKind::TimedOut, "it was killed and did not end");
+        let still =
+            || std::io::Error::new(std::io::ErrorKind::TimedOut, "the daemon was killed and did not end");
         self.wait(|| elapsed(killed) < HELD)?.ok_or_else(still)
     }
 
