@@ -81,7 +81,7 @@ impl Daemon {
             let _ = writeln!(
                 err,
                 "another program removed the nftables table wayfare_own, as `nft flush ruleset` does. The table keeps the kernel \
-                 from answering at {devices}. It is installed again, but meanwhile the kernel may have answered"
+                 from answering at {devices}. The table is installed again, but meanwhile the kernel may have answered"
             );
         }
         hooks.due = failure.is_some().then(|| now + AGAIN);
