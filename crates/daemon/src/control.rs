@@ -294,9 +294,9 @@ impl Control {
 }
 
 /// Disconnects the client that has been idle for longest, if for at least [`IDLE`]. Otherwise disconnects the client
-/// that has been connected for longest, if for at least [`IDLE`], so that clients which send requests regularly do
-/// not exclude others. The client may connect again. The lab's connection is never closed. Returns whether a client
-/// was disconnected.
+/// that has been connected for longest, if for at least [`IDLE`]. So clients that send requests regularly do not
+/// exclude others. The client may connect again. The lab's connection is never closed. Returns whether a client was
+/// disconnected.
 fn make_room(connections: &mut BTreeMap<u64, Connection>, now: Instant) -> bool {
     let longest = |since: fn(&Connection) -> Instant| {
         let over = connections.iter().filter(|(_, client)| !client.is_lab && since(client) + IDLE <= now);

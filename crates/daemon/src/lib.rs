@@ -154,8 +154,8 @@ struct Daemon {
 }
 
 /// Runs a daemon until it is stopped by a signal or a command. The namespace's interfaces must exist. Fails if another
-/// daemon has the namespace, if the start, the work or the end of the daemon fails, or if the former state cannot be
-/// restored.
+/// daemon has the namespace, or if the start, the work or the end of this daemon fails. Also fails if the former state
+/// cannot be restored.
 pub fn run(spec: Spec) -> Result<()> {
     let claim = Claim::take_or_refuse(spec.hold)?;
     let signals = Signals::take()?;

@@ -30,7 +30,7 @@ pub struct Spec {
     pub radio: Option<(PathBuf, HostId)>,
     /// Path of the file for the daemon's records; `None` is no records.
     pub records: Option<PathBuf>,
-    /// Whether records are written while the daemon runs, because it will be killed; otherwise they are kept in memory,
+    /// Whether records are written while the daemon runs, because it will be killed. Otherwise they are kept in memory,
     /// up to a limit, until the daemon ends.
     pub records_at_once: bool,
     /// Path of the database in which roles store records; `None` if nothing can be stored.

@@ -80,8 +80,8 @@ fn flags_of(events: Events) -> EventFlags {
     if events.is_empty() { EventFlags::ET } else { events }
 }
 
-/// A source of events with its descriptor, which is registered with an [`Epoll`]. Dropping this value removes the
-/// descriptor from the [`Epoll`] and then drops the source.
+/// A source of events whose descriptor is registered with an [`Epoll`]. Dropping this value removes the descriptor from
+/// the [`Epoll`] and then drops the source.
 #[derive(Debug)]
 pub struct Watched<T: AsFd> {
     source: T,

@@ -15,7 +15,7 @@ pub fn is_private_folder(path: &Path) -> io::Result<bool> {
     Ok(seen.is_dir() && seen.uid() == geteuid().as_raw() && seen.mode() & 0o022 == 0)
 }
 
-/// Returns the number of bytes that an unprivileged user may still write on the file system of this path; `None` if the
+/// Returns the number of bytes that an unprivileged user may still write on the file system of this path. `None` if the
 /// kernel refuses this information.
 pub fn room(path: &Path) -> Option<u64> {
     let there = rustix::fs::statvfs(path).ok()?;

@@ -1,5 +1,5 @@
-//! A relay of two live connections moves between the kernels of two routers, under load in both directions, with the
-//! bytes under way between its ends. It also moves after one end has finished, and after both have.
+//! A relay of two live connections moves between the kernels of two routers, under load in both directions. The bytes
+//! under way between its ends move with it. It also moves after one end has finished, and after both have.
 
 use super::ingress_tests::IngressFilter;
 use super::tcp::Tcp;

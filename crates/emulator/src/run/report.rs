@@ -491,9 +491,9 @@ fn from_itself(outcome: &Outcome, host: usize, began: Instant) -> u64 {
     here.filter(own).count() as u64
 }
 
-/// Counts datagrams that a host's kernel received and that no application received: no socket had the port, or
-/// the socket was closed (the daemon reads the rest), or the daemon has read them and no application has asked for
-/// them yet.
+/// Counts datagrams that a host's kernel received and that no application received. There are three causes: no socket
+/// had the port; the socket was closed (the daemon reads the rest); or the daemon has read them, but no application has
+/// requested them yet.
 fn datagrams_ended(outcome: &Outcome, host: usize, began: Instant) -> u64 {
     let here = outcome.records.iter().filter(|record| record.host.index() == host && record.at >= began);
     let mut given: BTreeSet<PacketId> = BTreeSet::new();

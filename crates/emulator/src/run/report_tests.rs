@@ -215,7 +215,7 @@ fn what_a_kernel_discards_is_a_doubt() {
 }
 
 /// The ICMP errors of a node about its kernel's packets have one of the host's addresses as source and another as
-/// destination. The kernel drops them, which is no doubt.
+/// destination. The kernel drops them. These drops are no doubt.
 #[test]
 fn what_a_node_sends_its_kernel_from_an_address_of_the_host_is_no_discard() {
     let mut run = outcome();

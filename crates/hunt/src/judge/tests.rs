@@ -364,7 +364,7 @@ fn loss_explains_time_outs_and_nothing_else_does() {
     let seconds = |all: &[u64]| all.iter().map(|ms| Instant::from_millis(*ms)).collect();
     let full = Lost { in_queues: seconds(&[5000, 5100, 6000]), ..Lost::default() };
     assert!((of_all(&draft, &full) - without - 3.0).abs() < 1e-9, "{}", of_all(&draft, &full));
-    // With a loss of 1 % on a wire that is crossed three times in each direction, at most 5 time-outs in a row are
+    // A wire with a loss of 1 % is crossed three times in each direction. So at most 5 time-outs in a row are
     // explained.
     draft.core.loss = 100;
     let many = Lost { by_chance: (5..60).map(at).collect(), ..Lost::default() };
@@ -440,8 +440,8 @@ fn datagrams_are_not_missed_after_the_end_of_the_run() {
     assert_eq!((ended(at(5)), ended(stop)), (vec![], vec![Judge::Served]));
 }
 
-/// There is no violation if datagrams with their 48 bytes of headers exceed the MTU, or if random loss may take all
-/// datagrams of 10 s.
+/// There is no violation if datagrams with 48 bytes of headers exceed the MTU. There is none either if random loss may
+/// take all datagrams of 10 s.
 #[test]
 fn datagrams_that_cannot_arrive_are_not_missed() {
     let none = |size, rate, loss| {
