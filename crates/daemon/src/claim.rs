@@ -31,7 +31,7 @@ const NAME: &[u8] = b"wayfare/node";
 pub(super) enum Taken {
     /// No other process had the claim; this process has it now.
     Free(Claim),
-    /// Another process has the claim. The value is its pid, or 0 if the pid is not known here.
+    /// Another process has the claim. The value is its pid, or 0 if the pid is not known.
     By(i32),
 }
 
@@ -94,8 +94,8 @@ impl Claim {
     }
 }
 
-/// Returns whether a process of this user may be the daemon here: root, this process's user, or the owner of this
-/// network namespace.
+/// Returns whether a process of this user may be the daemon of this network namespace: root, this process's user, or
+/// the owner of the namespace.
 fn may_be_daemon(user: u32) -> bool {
     user == 0
         || user == rustix::process::geteuid().as_raw()

@@ -29,7 +29,7 @@ use wire::{Duration, Instant};
 pub enum Ask {
     /// Ask whether the interfaces have been taken over.
     Ready,
-    /// Begin the run.
+    /// Begin the run: the node starts once the clock has reached its zero.
     Begin {
         /// The zero of the clock, in nanoseconds of `CLOCK_BOOTTIME`.
         t0: u64,
@@ -46,16 +46,16 @@ pub enum Ask {
     },
     /// Set this host's wall clock forward or back. The machine's clock does not change.
     Clock {
-        /// Nanoseconds to add.
+        /// Nanoseconds to add; negative to set the clock back.
         by: i64,
     },
     /// End the daemon. It answers with its summary.
     Stop,
     /// A command for the node's roles.
     Do {
-        /// The command's name.
+        /// The command's name, for example `status`.
         verb: String,
-        /// The command's arguments.
+        /// The command's arguments, as the role expects them.
         #[serde(default)]
         args: serde_json::Value,
     },
@@ -76,7 +76,7 @@ pub(crate) struct Request {
     pub(crate) ask: Ask,
 }
 
-/// The largest number of connections.
+/// Largest number of clients that are connected at one time.
 const CONNECTIONS: usize = 16;
 /// A client that was silent for this time is disconnected when another one needs its place.
 const IDLE: Duration = Duration::from_secs(10);
@@ -141,7 +141,8 @@ impl Control {
         Ok(())
     }
 
-    /// Returns the requests that have arrived, at most one of each client. A malformed request is answered here.
+    /// Returns the requests that have arrived, at most one of each client. A malformed request is answered by this
+    /// function.
     pub(crate) fn hear(&mut self) -> Vec<Request> {
         self.has_more = false;
         self.accept();

@@ -65,7 +65,7 @@ pub enum EmulatorEvent {
         /// The reason: one of the constants of [`node::Link`].
         why: String,
     },
-    /// The link's MTU has changed.
+    /// The MTU of an interface's link has changed.
     Mtu {
         /// The interface number.
         iface: u16,
@@ -97,7 +97,7 @@ impl EmulatorClient {
         Ok(Self { lines, is_gone: false })
     }
 
-    /// Tunes a radio to a cell. Returns false if the link emulator is gone.
+    /// Requests to tune a radio to a cell. Returns false if the link emulator is gone or does not read.
     pub(crate) fn tune(&mut self, now: Instant, iface: Iface, cell: Cell) -> bool {
         self.lines.send(&EmulatorRequest::Tune { at: now.0, iface: iface.0, cell: cell.0 }).is_ok()
     }

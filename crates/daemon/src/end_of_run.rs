@@ -63,7 +63,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Returns the kernel's counters once all that the kernel sent has arrived here, because its last packets may
+    /// Returns the kernel's counters once the node has received all that the kernel sent, because the last packets may
     /// still be on their path. Returns them in any case after [`SETTLING`] attempts, or after [`DRAINING`].
     pub(super) fn settled_counters(&mut self, before: &counters::Counters) -> counters::Counters {
         let until = self.clock.now() + DRAINING;

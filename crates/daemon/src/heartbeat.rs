@@ -8,7 +8,7 @@ use wire::{Duration, Instant};
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stall {
-    /// The stall's length, in microseconds.
+    /// The length of the stall, in microseconds.
     pub us: u64,
     /// When the stall ended, in microseconds since the start of the run.
     pub until_us: u64,
@@ -86,7 +86,7 @@ impl Heartbeat {
         self.next
     }
 
-    /// Records that the process runs.
+    /// Records that the process runs at `now`. If a beat was due before, its lateness is the length of a stall.
     pub fn beat(&mut self, now: Instant) {
         if now < self.next {
             return;
@@ -104,7 +104,7 @@ impl Heartbeat {
         self.next = now + BEAT;
     }
 
-    /// Returns the longest stall.
+    /// Returns the longest stall; zero if there was none.
     pub const fn worst(&self) -> Stall {
         self.worst
     }

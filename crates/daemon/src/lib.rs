@@ -1,8 +1,8 @@
 //! The daemon: drives one [`node::Node`] with real packets on the interfaces of its network namespace.
 //!
-//! It runs in *Own* mode: an ingress hook keeps the kernel from receiving frames of the interfaces, and the node
-//! decides about every frame. The host's own stack is behind a veth pair inside the namespace, see [`host_link`]. All
-//! daemons of a lab have the same clock. Events are recorded as [`trace::Record`]s.
+//! The daemon runs in *Own* mode: an ingress hook keeps the kernel from receiving frames of the interfaces, and the
+//! node decides about every frame. The host's own stack is behind a veth pair inside the namespace, see [`host_link`].
+//! All daemons of a lab have the same clock. Events are recorded as [`trace::Record`]s.
 
 mod acts;
 mod claim;
@@ -142,7 +142,6 @@ struct Daemon {
     frame: Vec<u8>,
     /// The worst lateness of a time-out that was passed to the node.
     worst_late: Duration,
-    /// Measurements of the daemon itself.
     measurements: Measurements,
     /// Detects queueing disciplines, which may hold packets without a record; only in a lab.
     queues: Option<QueueWatch>,
@@ -244,7 +243,7 @@ impl Daemon {
             ports.push(Port { socket: open_port(&spec.name)?, spec, state: LinkState::default() });
         }
         // Discard the notifications caused by the set-up. Later ones are about changes after the state that is read
-        // here.
+        // below.
         links.changes()?;
         for port in &mut ports {
             port.state = links::link_state_of(&mut net, &port.spec.name)?;

@@ -195,7 +195,7 @@ impl Daemon {
                     }
                 }
                 EmulatorEvent::Heard { .. } => heard.push(event),
-                // These events are about radios, which the roles have not tuned yet.
+                // All other events are about radios, which the roles have not tuned yet.
                 EmulatorEvent::Up { .. } | EmulatorEvent::Down { .. } => {}
             }
         }

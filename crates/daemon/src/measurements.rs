@@ -18,7 +18,7 @@ pub struct DaemonSummary {
     pub status: serde_json::Value,
     /// The kernel's values for each TCP socket: congestion control, retransmissions, times, sizes.
     pub tcp: serde_json::Value,
-    /// The increase of the kernel's counters during the run, in the host's namespace.
+    /// The increase of the kernel's counters in the host's namespace, since the daemon took over the interfaces.
     pub counters: Counters,
     /// How long frames waited until the daemon read them, from the kernel's receive stamp.
     pub read: Ages,
@@ -65,7 +65,7 @@ pub(crate) struct Measurements {
     pub(crate) received: Vec<u64>,
     pub(crate) given_to_kernel: u64,
     pub(crate) lost_interfaces: Vec<String>,
-    /// The end of the run.
+    /// The end of the run; [`Instant::NEVER`] if it is not known.
     pub(crate) end: Instant,
     /// When the daemon received the command to begin.
     pub(crate) since: Instant,

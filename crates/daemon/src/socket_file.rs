@@ -84,7 +84,7 @@ mod tests {
         let path = dir.path().join("daemon.sock");
         let cleared = || clear(&path, || knock(&path, SocketType::STREAM));
         assert!(cleared().is_ok(), "there is none");
-        // The file stays when the process is killed, as it does here.
+        // The file stays when its process is killed. It also stays when the listener is dropped, as here.
         drop(UnixListener::bind(&path).unwrap());
         assert!(path.exists());
         cleared().unwrap();

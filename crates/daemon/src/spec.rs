@@ -39,8 +39,8 @@ pub struct Spec {
     pub store_without_sync: bool,
     /// Whether storing fails while the disk has no free block, even if the store has room within its file.
     pub store_needs_room: bool,
-    /// Whether the daemon belongs to a lab. Then it takes over the interfaces, and waits for [`crate::Ask::Begin`]
-    /// before its node starts.
+    /// Whether the daemon belongs to a lab. Then its node starts only after [`crate::Ask::Begin`], and not when the
+    /// interfaces are taken over.
     pub hold: bool,
 }
 

@@ -34,10 +34,10 @@ const CACHE: usize = 16 << 20;
 type StoreResult<T> = std::result::Result<T, redb::Error>;
 /// A record to be put, or removed if the value is `None`: key and value.
 type Change = (Vec<u8>, Option<Vec<u8>>);
-/// A key and a value.
+/// A stored record: key and value.
 type StoredRecord = (Vec<u8>, Vec<u8>);
 
-/// A database of records.
+/// A database in which roles store records that outlive the daemon.
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,

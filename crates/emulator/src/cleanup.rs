@@ -117,8 +117,8 @@ impl LabDir {
 
     /// Records a child of the lab, by its pid in this process's PID namespace. Of a [`os::Sandbox`], only its keeper
     /// and its pid 1 need to be recorded: the other processes die with them. A child that has already ended is ignored,
-    /// as it leaves nothing to clean up. An error here would hide the reason that a sandbox reports when it fails at
-    /// once.
+    /// as it leaves nothing to clean up. An error of this function would hide the reason that a sandbox reports when it
+    /// fails at once.
     pub fn note_child(&mut self, pid: u32) -> Result<()> {
         match Process::of(pid) {
             Err(gone) if matches!(gone.errno(), Some(libc::ENOENT | libc::ESRCH)) => Ok(()),

@@ -40,7 +40,7 @@ impl Control {
     }
 }
 
-/// Number of frames sent.
+/// Number of frames that a control run sends.
 const FRAMES: u32 = 160;
 /// The time from one frame to the next.
 const SPACING: Duration = Duration::from_millis(1);

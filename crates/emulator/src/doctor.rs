@@ -20,7 +20,7 @@ use wire::{Duration, EtherType, Frame, Mac, ethernet};
 /// A feature of this machine that was tried, and the result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Probe {
-    /// The feature's name.
+    /// The feature's name, for example `veth`.
     pub name: &'static str,
     /// What does not work without it.
     pub needed_for: &'static str,

@@ -40,7 +40,7 @@ pub struct Port {
     pub device: String,
 }
 
-/// What the link emulator measured.
+/// What the link emulator recorded and measured during a run.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Records of what the links did to packets.
@@ -60,7 +60,7 @@ pub struct Report {
     pub lost_interfaces: BTreeSet<(HostId, Iface)>,
     /// How long frames waited until this process read them.
     pub read: Ages,
-    /// The longest time in which this process did not run.
+    /// The longest stall of this process.
     pub stall: Stall,
     /// The stalls of this process of more than 5 ms, at most the 1000 longest.
     pub stalls: Vec<Stall>,

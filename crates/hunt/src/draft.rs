@@ -5,7 +5,7 @@ use crate::fault::{Fault, Spot, What};
 use std::fmt;
 use std::str::FromStr;
 
-/// A protocol under test.
+/// A mobility protocol under test.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Protocol {
     /// Cellular IP: hosts move inside one tree of stations.
@@ -14,7 +14,7 @@ pub enum Protocol {
     MobileIp,
     /// SIGMA: SCTP associations whose addresses change.
     Sigma,
-    /// Indirect TCP over Mobile IP.
+    /// Indirect TCP: routers relay the connections of hosts that move by Mobile IP.
     IndirectTcp,
 }
 
@@ -76,11 +76,11 @@ pub struct Draft {
 /// The properties of a wire or of a cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Link {
-    /// One-way delay in microseconds.
+    /// The one-way delay, in microseconds.
     pub delay_us: u64,
     /// The probability that a frame is lost, in units of 0.01 %.
     pub loss: u32,
-    /// The MTU, in bytes.
+    /// The MTU of the link, in bytes.
     pub mtu: u16,
 }
 
@@ -97,7 +97,7 @@ pub struct Router {
     pub rate: u32,
 }
 
-/// A mobile host.
+/// A mobile host, with its moves and workloads.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mobile {
     /// The index of the router in whose cell the host begins.
@@ -135,7 +135,7 @@ pub struct Work {
     pub kind: Kind,
 }
 
-/// A kind of workload.
+/// What a workload transfers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// The mobile host downloads this number of bytes.
@@ -144,11 +144,11 @@ pub enum Kind {
     Up(u64),
     /// Requests of the mobile host, each with an answer.
     Asks {
-        /// Bytes of a request.
+        /// Bytes of payload in a request.
         question: u32,
-        /// Bytes of an answer.
+        /// Bytes of payload in an answer.
         answer: u32,
-        /// Milliseconds between two requests.
+        /// The time between two requests, in milliseconds.
         every: u64,
         /// The number of requests.
         count: u64,

@@ -15,7 +15,7 @@ pub struct Size {
     hosts: u64,
     /// Largest number of moves of a host, if there are at most 4 hosts.
     moves: u64,
-    /// Longest time from one move of a host to its next move.
+    /// Longest pause between two moves of a host that does not move back and forth.
     pause: u64,
     /// Largest number of bytes of a download or an upload, if there are at most 4 hosts.
     bytes: u64,

@@ -13,18 +13,19 @@ pub struct End {
     pub begun: Instant,
     /// Whether the connection is or was open.
     pub opened: bool,
-    /// Bytes that the application read.
+    /// Number of bytes that the application has read.
     pub read: u64,
     /// The time at which the application had read all data and the end of the peer's stream; `None` if it has not.
     pub finished: Option<Instant>,
     /// The time at which this end closed, and the error, which is `None` for a clean close. `None` if this end has not
     /// closed.
     pub closed: Option<(Instant, Option<String>)>,
-    /// The time of the last event at this end.
+    /// The time of the last read, end or close at this end; at first that of `begun`.
     pub last: Instant,
-    /// The time of the last event at this end, or of the last read at the other end if that is later.
+    /// The later one of `last` and, for a client, of its server's last read.
     pub moved: Instant,
-    /// The longest time without an event at this end and without a read at the other end: from, and to.
+    /// The longest time without a read, end or close at this end: from, and to. For a client, its server's reads end
+    /// such a time, too.
     pub gap: (Instant, Instant),
 }
 
@@ -39,8 +40,8 @@ impl End {
         self.last = at;
     }
 
-    /// Notes an event at this end, or bytes that arrived at the other end. While the other end still receives a
-    /// request, this end is not stalled.
+    /// Notes a read, end or close at this end, or a read of a client's server. While the server still reads a request,
+    /// the client is not stalled.
     pub(crate) fn moves(&mut self, at: Instant) {
         if at.since(self.moved) > self.gap.1.since(self.gap.0) {
             self.gap = (self.moved, at);
@@ -100,7 +101,7 @@ pub struct Facts {
     pub streams: BTreeMap<u16, Ends>,
     /// Arrivals of datagrams at a host's stack, by the port of the workload.
     pub datagrams: BTreeMap<u16, Arrivals>,
-    /// Wrong data that applications read.
+    /// Reports of applications that have read wrong data.
     pub wrong: Vec<String>,
     /// Packets delivered to a host's stack that were for another host.
     pub misled: Vec<String>,
@@ -123,6 +124,6 @@ pub struct Facts {
     pub held: u64,
     /// The largest number of packets that were on their path at one time.
     pub most_open: usize,
-    /// The end of the run.
+    /// The time at which the run ended.
     pub ended: Instant,
 }

@@ -18,7 +18,7 @@ pub enum What {
     Crash(Node),
     /// A host is stopped and continued, and keeps its state.
     Stop(Node),
-    /// A link carries nothing.
+    /// A link carries no frames.
     Cut(Spot),
     /// A link loses additional packets at random, with this probability in units of 0.01 %.
     Loss(Spot, u32),
@@ -37,16 +37,16 @@ pub enum Node {
     Router(usize),
     /// The mobile host with this index in the draft.
     Mobile(usize),
-    /// The correspondent.
+    /// The correspondent: the host `fixed` of the scenario.
     Fixed,
-    /// SIGMA's location manager.
+    /// SIGMA's location manager: the host `manager` of the scenario.
     Manager,
 }
 
 /// The link that a fault affects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Spot {
-    /// The correspondent's wire.
+    /// The correspondent's wire, to the core router or the gateway.
     Core,
     /// The wire from the router with this index to the node above it.
     Wire(usize),

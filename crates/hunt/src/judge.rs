@@ -79,12 +79,12 @@ impl FromStr for Judge {
     }
 }
 
-/// A violation of a rule.
+/// A violation of a judge's rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
     /// The judge that found the violation.
     pub judge: Judge,
-    /// A description for reports.
+    /// What violates the rule, as text for reports.
     pub what: String,
 }
 

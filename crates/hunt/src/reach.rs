@@ -15,8 +15,9 @@ impl Draft {
     pub fn concerns(&self, fault: &Fault, work: &Work, after: u64) -> bool {
         let owner = self.hosts.iter().position(|host| host.work.contains(work));
         let mut ends = owner.into_iter().chain(work.peer);
-        // A Cellular IP gateway forwards packets between its own hosts to the first router of the Internet, which is
-        // the fixed host here. Turning them back at the gateway is optional (draft-ietf-mobileip-cellularip-00).
+        // A Cellular IP gateway forwards packets between its own hosts to the first router of the Internet. In a draft,
+        // this router is the fixed host. It is optional for the gateway to turn such packets back
+        // (draft-ietf-mobileip-cellularip-00).
         let passes_fixed = work.peer.is_none() || self.protocol == Protocol::CellularIp;
         ends.any(|host| self.is_on_path(fault, host, after)) || (fault.what.is_of_fixed() && passes_fixed)
     }

@@ -49,7 +49,7 @@ pub struct Watch {
     probes: BTreeMap<(HostId, Vec<u8>), Path>,
     /// The address that an INIT ACK was sent to, by its sender and its cookie.
     cookies: BTreeMap<(HostId, Vec<u8>), Path>,
-    /// The number of expected connections.
+    /// Number of connections that must exist before the run may end.
     expected: usize,
     quiet: Instant,
     over: bool,

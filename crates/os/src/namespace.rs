@@ -29,12 +29,12 @@ impl NetNs {
         })
     }
 
-    /// Returns the calling thread's namespace.
+    /// Returns the network namespace of the calling thread.
     pub fn current() -> Result<Self> {
         Self::open(Path::new("/proc/thread-self/ns/net"))
     }
 
-    /// Returns a process's namespace. Fails if the process has ended.
+    /// Returns the network namespace of a process. Fails if the process has ended.
     pub fn of(pid: u32) -> Result<Self> {
         Self::open(Path::new(&format!("/proc/{pid}/ns/net")))
     }

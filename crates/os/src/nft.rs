@@ -17,7 +17,7 @@ const TABLE: &str = "wayfare_own";
 /// The kernel runs hooks in ascending order of priority. Other tables usually have -300 or more.
 const PRIORITY: i32 = -500;
 
-// From `linux/netfilter/nfnetlink.h` and `nf_tables.h`.
+// Numbers of messages and attributes, from `linux/netfilter/nfnetlink.h` and `nf_tables.h`.
 const NFNL_SUBSYS_NFTABLES: u16 = 10;
 const NFNL_MSG_BATCH_BEGIN: u16 = 0x10;
 const NFNL_MSG_BATCH_END: u16 = 0x11;

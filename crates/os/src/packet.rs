@@ -77,9 +77,9 @@ pub struct Received {
 /// Counts of a packet socket, from [`PacketSocket::statistics`].
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Statistics {
-    /// Frames received, including dropped ones.
+    /// Number of frames received, including dropped ones.
     pub packets: u32,
-    /// Frames dropped because the receive buffer was full.
+    /// Number of frames dropped because the receive buffer was full.
     pub drops: u32,
 }
 
@@ -203,7 +203,7 @@ impl AsRawFd for PacketSocket {
 /// Opens a packet socket with protocol 0. It receives nothing until it is bound, so no frame of another interface.
 fn unbound() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: no pointers; nothing else owns the descriptor.
+    // SAFETY: the call takes no pointers, and nothing else owns the descriptor.
     unsafe { check(libc::socket(libc::AF_PACKET, kind, 0)).map(|raw| OwnedFd::from_raw_fd(raw)) }
 }
 

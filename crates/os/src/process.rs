@@ -163,7 +163,7 @@ const LARGE: libc::c_int = 1 << 20;
 pub fn lock_memory() {
     // Freed memory stays with the process. Otherwise each large buffer would return to the kernel, and the next one
     // would need new pages.
-    // SAFETY: takes numbers only.
+    // SAFETY: the calls take only numbers.
     unsafe {
         libc::mallopt(libc::M_TRIM_THRESHOLD, libc::c_int::MAX);
         libc::mallopt(libc::M_TOP_PAD, HEAP_STEP);
@@ -171,7 +171,7 @@ pub fn lock_memory() {
         libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE);
     }
     drop(std::hint::black_box(Vec::<u8>::with_capacity(HEAP)));
-    // SAFETY: takes numbers only.
+    // SAFETY: the calls take only numbers.
     unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE) };
 }
 
@@ -202,7 +202,7 @@ fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> bool {
 /// Returns 64 random bits from the system. A daemon without a configured seed calls it once.
 pub fn entropy() -> u64 {
     let mut bytes = [0; 8];
-    // SAFETY: the buffer is ours, and its length is given.
+    // SAFETY: the buffer outlives the call, and its length is given.
     let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
     // A request for at most 256 bytes is never answered in part (getrandom(2)).
     assert!(got == bytes.len().cast_signed(), "the kernel gives no random bytes");

@@ -14,7 +14,7 @@ const RTM_DELQDISC: u16 = 37;
 const RTM_GETQDISC: u16 = 38;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
-/// `NLM_F_REQUEST | NLM_F_DUMP`.
+/// The flags of a request for a dump: `NLM_F_REQUEST | NLM_F_DUMP`.
 const DUMP: u16 = 0x301;
 /// The headers of a message: `struct nlmsghdr` and `struct tcmsg`.
 const HEADERS: usize = 16 + 20;

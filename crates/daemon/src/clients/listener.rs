@@ -122,8 +122,8 @@ impl ClientListener {
         self.rests
     }
 
-    /// Returns the valid requests of the programs in `ready` and of programs that have just connected. Invalid
-    /// requests are answered here.
+    /// Returns the valid requests of the programs in `ready` and of programs that have just connected. Invalid requests
+    /// are answered by this function.
     pub(super) fn hear(&mut self, now: Instant, ready: &ReadyClients) -> Vec<ProgramRequest> {
         let new = self.next;
         if ready.listener || self.rests {

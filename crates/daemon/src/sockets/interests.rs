@@ -53,7 +53,8 @@ impl Tcp {
         let relay = socket.joined.and_then(|relay| self.relays.get(&relay));
         let mut events = socket.waits_for() | relay.map_or(Events::empty(), |relay| relay.waits_for(id));
         if events.is_empty() && socket.lingers {
-            // After our FIN, the socket always counts as writable. So only changes of its state are reported, as edges.
+            // After this host's FIN, the socket always counts as writable. So only changes of its state are reported,
+            // as edges.
             events = Events::OUT | Events::ET;
         }
         socket.fd.want(events)

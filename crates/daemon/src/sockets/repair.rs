@@ -96,7 +96,7 @@ pub(super) fn export(
     }))
 }
 
-/// The state of our FIN in the kernel.
+/// The state of this host's FIN in the kernel.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fin {
     No,
@@ -148,8 +148,8 @@ fn queue(fd: &impl AsFd, which: i32, len: usize) -> io::Result<(Vec<u8>, Seq)> {
     Ok((bytes.split_off(got - len), Seq(end)))
 }
 
-/// Creates a socket in repair mode with that state, except for the unacknowledged bytes. The caller writes those
-/// after [`leave`], and then our FIN. The kernel takes the socket for ESTABLISHED: the caller must remember that the
+/// Creates a socket in repair mode with that state, except for the unacknowledged bytes. The caller writes those after
+/// [`leave`], and then this host's FIN. The kernel takes the socket for ESTABLISHED: the caller must remember that the
 /// peer has finished.
 pub(super) fn import(state: &TcpState) -> io::Result<OwnedFd> {
     let fd = prepare(state)?;

@@ -20,8 +20,8 @@ impl Tcp {
         !self.unacked.is_empty()
     }
 
-    /// Handles a segment that will be passed to the kernel, for a connection that has not sent anything here yet. If
-    /// the peer has received more than the former host knew, the connection starts at the peer's position, and
+    /// Handles a segment that will be passed to the kernel, for a connection that has sent nothing from this host yet.
+    /// If the peer has received more than the former host knew, the connection starts at the peer's position, and
     /// repeats nothing that the peer has.
     pub(super) fn catch_up(&mut self, tuple: &Tuple, segment: &Segment<'_>) {
         let Some(id) = self.by_tuple.get(tuple).copied() else { return };
@@ -90,7 +90,7 @@ impl Socket {
         let mut state = state.ok_or(Errno::NOTCONN)?;
         state.unacknowledged.extend(self.pending.drain(..));
         let got = from.since(state.send_una) as usize;
-        // If the peer has acknowledged our FIN, the new socket sends the FIN once more, with the same number.
+        // If the peer has acknowledged this host's FIN, the new socket sends the FIN once more, with the same number.
         let fin = usize::from(self.finishing && got == state.unacknowledged.len() + 1);
         let from = from.minus(fin as u32);
         state.unacknowledged = state.unacknowledged.get(got - fin..).ok_or(Errno::IO)?.to_vec();

@@ -17,7 +17,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use wire::{Duration, PacketId};
 
-/// Bytes of one socket that may wait here for room in the kernel: its user's credit.
+/// Bytes of one socket that may wait in the daemon for room in the kernel: the credit of the socket's user.
 const CREDIT: usize = 256 * 1024;
 /// Bytes that are read at once.
 const CHUNK: usize = 64 * 1024;
@@ -34,7 +34,7 @@ pub(super) struct Socket {
     /// Bytes that the user may still write.
     pub(super) credit: usize,
     pub(super) finishing: bool,
-    /// The kernel has been notified that we finish.
+    /// The kernel has been notified that this host sends no more.
     pub(super) shut: bool,
     /// The peer finished towards another host, or another socket: after the bytes to be read, this kernel receives
     /// nothing more.
@@ -56,7 +56,7 @@ pub(super) struct Socket {
     pub(super) knobs: RequestedOptions,
     /// The data that another host had sent on this connection, until they are acknowledged.
     pub(super) unacked: Option<Unacked>,
-    /// Why the socket failed.
+    /// Why the socket failed; `None` if it has not failed.
     pub(super) lost: Option<Errno>,
 }
 
@@ -144,7 +144,7 @@ impl Socket {
                 let why = "the connection cannot end silently: the kernel refuses TCP_REPAIR";
                 return Some((!silent).then(|| why.to_owned()));
             }
-            // These create sockets, or do not concern a single one.
+            // These operations create sockets, or concern more than one socket.
             StreamOp::Open { .. }
             | StreamOp::Listen { .. }
             | StreamOp::Migrate(
@@ -188,7 +188,7 @@ impl Socket {
     }
 
     /// Leaves repair mode once the socket is neither frozen nor guarded. Earlier, the guard would drop the kernel's
-    /// window probe, which announces our position to the peer. Both sides would then wait for a time-out.
+    /// window probe, which announces this host's position to the peer. Both sides would then wait for a time-out.
     pub(super) fn go_on(&mut self, id: StreamId, told: &mut Vec<OwnedStreamEvent>) -> Ended {
         if self.rests() {
             return None;
@@ -259,8 +259,8 @@ impl Socket {
         self.error().inspect_err(|error| self.lost = Some(*error))
     }
 
-    /// Returns the socket's error. The kernel also reports errors here that a connection survives (RFC 5461, section
-    /// 2.2). An example is a router's report that it has no route to the peer. Such errors are ignored.
+    /// Returns the socket's error. The kernel also reports errors that a connection survives (RFC 5461, section 2.2).
+    /// An example is a router's report that it has no route to the peer. Such errors are ignored.
     pub(super) fn error(&self) -> Result<(), Errno> {
         self.lost.map_or(Ok(()), Err)?;
         let told = sockopt::socket_error(&self.fd)?;

@@ -60,7 +60,7 @@ pub(super) struct Tcp {
     pub(super) relays: BTreeMap<StreamId, Relay>,
     pub(super) wakes: Wakes,
     accounts: VecDeque<Value>,
-    /// Largest number of sockets.
+    /// Largest number of sockets of roles.
     most: usize,
     pub(super) callers: AcceptLimits,
     /// Whether the kernel accepts datagrams for foreign addresses.
@@ -223,7 +223,7 @@ impl Tcp {
         let fd = self.socket(foreign, knobs)?;
         let any = SocketAddrV4::new(self.address.unwrap_or(Ipv4Addr::UNSPECIFIED), 0);
         if local.is_some_and(|local| local.port() != 0) {
-            // A program's socket, which connects through us to another peer, may already be bound to this port
+            // A program's socket, which connects through a role to another peer, may already be bound to this port
             // (`clients::listener`).
             sockopt::set_socket_reuseaddr(&fd, true)?;
         }

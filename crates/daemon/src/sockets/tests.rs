@@ -220,7 +220,7 @@ fn a_live_connection_moves_to_another_kernel() {
         peer.set_nonblocking(true).unwrap();
         let downward = pattern(40_000, 2);
         assert_eq!(peer.write(&downward).unwrap(), downward.len());
-        // The peer reads nothing: bytes wait in its kernel, in ours, and in the stream.
+        // The peer reads nothing: bytes wait in the peer's kernel, in the kernel of the moving host, and in the stream.
         user.op(StreamOp::Read(10_000));
         user.until("a part of it", |user| user.heard.len() == 10_000 && user.said > 500_000);
 

@@ -28,7 +28,7 @@ pub(super) struct Udp {
     uses: u64,
     /// Room for the largest datagram.
     buffer: Vec<u8>,
-    /// The sockets that were visited.
+    /// The sockets that were visited, for tests.
     #[cfg(test)]
     pub(super) visits: Vec<StreamId>,
 }

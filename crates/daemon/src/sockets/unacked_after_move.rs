@@ -15,7 +15,7 @@ use std::os::fd::AsFd;
 use tcp::{Flags, Segment};
 use wire::{Duration, Seq, TcpState};
 
-/// The largest distance of a peer's segment from the expected number: more than any of our buffers.
+/// The largest distance of a peer's segment from the expected number: more than the buffer of any socket.
 const NEAR: u32 = 1 << 24;
 /// The kernel processes segments at once, unless it is very busy. So the daemon looks at most this number of times,
 /// with this pause.
@@ -25,7 +25,7 @@ const LOOK_AGAIN: Duration = Duration::from_micros(100);
 /// them.
 const PASSED_OVER: u32 = 3;
 
-/// The former host's data, and what of it the kernel's socket here has sent again.
+/// The former host's data, and how much of them this host's socket has sent again.
 pub(super) struct Unacked {
     /// The first number that this kernel got to send.
     begin: Seq,
@@ -88,7 +88,7 @@ impl Unacked {
             && !segment.has(Flags::RST)
             && segment.ack.after(positions.next)
             && !segment.ack.after(self.sent)
-            // A blind attacker must not make us discard bytes: the segment's number shows that it is the peer's.
+            // A blind attacker must not make this host discard bytes: the segment's number shows that it is the peer's.
             && segment.seq.since(positions.expected.minus(NEAR)) < 2 * NEAR
     }
     /// Returns what a segment of the peer acknowledges; `fd` is the socket that sends the data again.

@@ -18,7 +18,7 @@ pub(super) struct Wakes {
     pub(super) stirred: BTreeSet<StreamId>,
     /// Whether listeners could accept connections when they were last looked at.
     pub(super) has_room: bool,
-    /// The sockets that were visited.
+    /// The sockets that were visited, for tests.
     #[cfg(test)]
     pub(super) visits: Vec<StreamId>,
 }

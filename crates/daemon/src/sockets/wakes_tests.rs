@@ -176,7 +176,7 @@ fn a_peer_that_has_gone_wakes_the_daemon_once() {
             told,
             [OwnedStreamEvent::Finished(StreamId(1)), OwnedStreamEvent::Closed(StreamId(1), None)]
         );
-        // A reset is reported although nothing was asked for.
+        // A reset is reported although the user has requested nothing.
         let peer = connected(&mut sockets, 2, &listener);
         peer.set_nonblocking(true).unwrap();
         rustix::net::sockopt::set_socket_linger(&peer, Some(std::time::Duration::ZERO)).unwrap();

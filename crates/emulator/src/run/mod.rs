@@ -65,7 +65,7 @@ pub enum LinuxError {
     /// The lab failed for the reason in the text. Mostly this is the message of pid 1 before it ended early.
     #[error("{0}")]
     Lab(String),
-    /// The user pressed Ctrl-C.
+    /// The run was ended early, for example by Ctrl-C.
     #[error("interrupted")]
     Interrupted,
 }

@@ -56,7 +56,6 @@ struct Program<'a> {
     report: ProgramReport,
 }
 
-/// The programs of a run.
 pub(super) struct Programs<'a>(Vec<Program<'a>>);
 
 impl<'a> Programs<'a> {

@@ -40,7 +40,7 @@ pub fn report_of(outcome: &Outcome) -> Option<LinuxReport> {
 ///
 /// # Errors
 ///
-/// Those of [`rundir::read`].
+/// Fails as [`rundir::read`] does.
 pub fn read_run(dir: &Path) -> Result<Outcome, ReadError> {
     rundir::read(dir, evaluate)
 }

@@ -22,7 +22,7 @@ pub(super) const RADIO: &str = "the link emulator";
 /// The report of a run on Linux. Pid 1 writes it and its parent reads it; a missing field is an error.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct LinuxReport {
-    /// The kernel's release.
+    /// The kernel's release, for example `6.18.0`.
     pub kernel: String,
     /// The id of the user who started the run, outside the user namespace.
     pub uid: u32,
@@ -35,7 +35,7 @@ pub struct LinuxReport {
     pub frames: u64,
     /// How long frames waited before the link emulator read them.
     pub read: Ages,
-    /// The longest time that the link emulator did not run.
+    /// The longest stall of the link emulator.
     pub stall: Stall,
     /// The stalls of the link emulator of more than 5 ms, at most the 1000 longest.
     pub stalls: Vec<Stall>,
@@ -45,7 +45,7 @@ pub struct LinuxReport {
     pub began_ns: i64,
     /// Steal time of this machine during the run, in milliseconds.
     pub stolen_ms: u64,
-    /// Frames that the kernel dropped before the link emulator read them.
+    /// Number of frames that the kernel dropped before the link emulator read them.
     pub capture_drops: u64,
     /// Whether the wall clock was set during the run.
     pub wall_clock_stepped: bool,
@@ -67,7 +67,7 @@ pub struct LinuxReport {
 pub struct Repeat {
     /// The number of the attempt, from 1.
     pub attempt: usize,
-    /// Why the attempt was discarded.
+    /// The doubts for which the attempt was discarded.
     pub reasons: Vec<Doubt>,
 }
 
@@ -110,7 +110,7 @@ pub struct StopReport {
     pub continued_us: Option<u64>,
 }
 
-/// The report about one daemon.
+/// The report about the daemon of one host, and about its crashes and stops.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct HostReport {
     /// The name of the daemon's host.

@@ -38,7 +38,7 @@ pub fn carry_out(dir: &Path) -> Result<(), LinuxError> {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Failed {
-    /// This machine lacks a feature.
+    /// This machine lacks a feature; the text names the feature.
     Lacks(String),
     /// A daemon did not become ready, and this machine is not the cause.
     NotReady { host: String, why: String },
