@@ -229,7 +229,8 @@ fn mobile(
     Mobile { start, moves, work: work.collect() }
 }
 
-/// Draws the other end: a mobile host in 20 % of workloads if there are several, else the correspondent.
+/// Draws the other end of a workload: the correspondent or, in 20 % of workloads, another mobile host. With one host or
+/// Indirect TCP, it is always the correspondent.
 fn peer(dice: &mut Dice, protocol: Protocol, number: usize, hosts: usize) -> Option<usize> {
     if hosts < 2 || protocol == Protocol::IndirectTcp || !dice.percent(20) {
         return None;
