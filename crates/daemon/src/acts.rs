@@ -1,4 +1,4 @@
-//! The node's acts: sending packets, operating streams, tuning radios, storing records.
+//! Executes the node's acts: sends packets, operates streams, tunes radios, stores records.
 
 use super::clients::ClientRequests;
 use super::recorder::Recorder;
@@ -176,7 +176,7 @@ impl Daemon {
             Some(why) => {
                 writeln!(std::io::stderr(), "the store failed, so requests that need it are refused: {why}")
             }
-            None => writeln!(std::io::stderr(), "can store again"),
+            None => writeln!(std::io::stderr(), "the store works again"),
         };
     }
 
@@ -190,7 +190,7 @@ impl Daemon {
             self.kernel_datagrams.note(id, &packet.bytes);
         }
         let sent = if self.records.as_ref().is_some_and(Recorder::is_at_once) {
-            // Record first: a daemon that is killed now has sent no packet without a record.
+            // The record is written first, so that a daemon that is killed has sent no packet without a record.
             self.record(now, What::Sent(iface, packet.clone()));
             self.flush_records();
             self.send(iface, &packet)

@@ -12,15 +12,15 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use wire::Duration;
 
-/// The right to be the daemon of a network namespace. It has two parts. An abstract UNIX address belongs to its
-/// network namespace, and is free again when its process has ended for any reason. But any user may bind it. So
-/// daemons of one user also lock a file in that user's folder. The address counts only if its holder may be a daemon
-/// at all.
+/// The right to be the daemon of a network namespace. It has two parts: a bound abstract UNIX address, and a locked
+/// file. An abstract address belongs to a network namespace, and the kernel frees it when the process that bound it
+/// ends. But every user may bind it. So it counts only if the process that bound it may be a daemon. The locked file in
+/// a user's folder excludes other daemons of the same user.
 #[derive(Debug)]
 pub(super) struct Claim {
     /// `None` if a process that may not be the daemon has bound the address.
     _socket: Option<OwnedFd>,
-    /// `None` in a lab, whose namespaces no other program enters.
+    /// `None` in a lab, which leaves no files outside its folder.
     _lock: Option<Lock>,
 }
 
@@ -31,7 +31,7 @@ const NAME: &[u8] = b"wayfare/node";
 pub(super) enum Taken {
     /// No other process had the claim; this process has it now.
     Free(Claim),
-    /// Another process has the claim. The value is its pid, or 0 if the pid is not known here.
+    /// Another process has the claim. The value is its pid, or 0 if the pid is not known.
     By(i32),
 }
 
@@ -71,7 +71,8 @@ impl Claim {
                         let daemon = holder.filter(|holder| may_be_daemon(holder.uid));
                         Ok((None, daemon.map(|holder| holder.pid)))
                     }
-                    // It does not listen, but a daemon listens from the start.
+                    // The process that bound the address does not listen, so it is no daemon: a daemon listens from the
+                    // start.
                     Err(_) => Ok((None, None)),
                 }
             }
@@ -86,15 +87,15 @@ impl Claim {
     pub(super) fn take_or_refuse(in_lab: bool) -> Result<Self> {
         let holder = match if in_lab { Self::take_in_lab()? } else { Self::take()? } {
             Taken::Free(claim) => return Ok(claim),
-            Taken::By(0) => "another process runs that daemon".to_owned(),
-            Taken::By(pid) => format!("process {pid} runs that daemon"),
+            Taken::By(0) => "another process is its daemon".to_owned(),
+            Taken::By(pid) => format!("process {pid} is its daemon"),
         };
         Err(io::Error::other(format!("{holder}; end it first"))).attempt("be", WHAT)
     }
 }
 
-/// Returns whether a process of this user may be the daemon here: root, this process's user, or the owner of this
-/// network namespace.
+/// Returns whether a process of this user may be the daemon of this network namespace: root, this process's user, or
+/// the owner of the namespace.
 fn may_be_daemon(user: u32) -> bool {
     user == 0
         || user == rustix::process::geteuid().as_raw()
@@ -116,7 +117,7 @@ enum Locked {
 impl Lock {
     fn take() -> Result<Locked> {
         let path = folder()?.join(format!("{PREFIX}{}.{LOCK}", namespace::cookie()?));
-        // `doctor` holds it for some microseconds while it checks whether a daemon does.
+        // `wayfare doctor` holds the lock for some microseconds while it checks whether a daemon holds it.
         let mut tries = 0;
         loop {
             let open = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path);
@@ -130,8 +131,8 @@ impl Lock {
                 Err(Errno::WOULDBLOCK) => return Ok(Locked::ByAnother),
                 other => other.attempt("lock", path.display())?,
             }
-            // Its former owner may have removed the file between the two calls. Then the lock excludes no other
-            // process.
+            // The former owner of the lock may have removed the file between the two calls. Then the lock excludes no
+            // other process.
             if is_file_at(&file, &path)? {
                 return Ok(Locked::Free(Some(Self { path, _file: file })));
             }
@@ -148,7 +149,8 @@ fn is_file_at(file: &File, path: &Path) -> Result<bool> {
     Ok(fs::symlink_metadata(path).is_ok_and(|there| there.ino() == ours.ino()))
 }
 
-/// Returns the lock at this path, if the file exists and no process holds it. It is held until the file is dropped.
+/// Returns the lock at this path, if the file exists and no process holds it. The lock is held until the file is
+/// dropped.
 pub(super) fn unheld_lock(path: &Path) -> Result<Option<File>> {
     let file = match File::options().write(true).open(path) {
         Err(none) if none.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -160,8 +162,8 @@ pub(super) fn unheld_lock(path: &Path) -> Result<Option<File>> {
     }
 }
 
-/// Removes a lock that no process holds, and the unfinished record of its daemon. Returns whether it did. A daemon
-/// that has opened the lock meanwhile sees that the file is gone, and creates another.
+/// Removes a lock that no process holds, and the unfinished record of its daemon. Returns whether the lock was removed.
+/// A daemon that has opened the lock meanwhile sees that the file is gone, and creates another.
 pub(super) fn remove_unheld(path: &Path) -> Result<bool> {
     let Some(file) = unheld_lock(path)? else { return Ok(false) };
     let is_there = is_file_at(&file, path)?;

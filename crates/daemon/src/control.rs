@@ -29,11 +29,12 @@ use wire::{Duration, Instant};
 pub enum Ask {
     /// Ask whether the interfaces have been taken over.
     Ready,
-    /// Begin the run.
+    /// Begin the run: the node starts once the clock has reached its zero.
     Begin {
         /// The zero of the clock, in nanoseconds of `CLOCK_BOOTTIME`.
         t0: u64,
-        /// The end of the run, in nanoseconds after the zero. Lateness of the daemon after it does not matter.
+        /// The end of the run, in nanoseconds after the zero; `None` if it is not known. Lateness of the daemon after
+        /// the end does not matter.
         #[serde(default)]
         end: Option<u64>,
         /// When the daemon receives this command, in nanoseconds after the zero: later than 0 after a crash.
@@ -45,16 +46,16 @@ pub enum Ask {
     },
     /// Set this host's wall clock forward or back. The machine's clock does not change.
     Clock {
-        /// Nanoseconds to add.
+        /// Nanoseconds to add; negative to set the clock back.
         by: i64,
     },
-    /// End, and answer with the summary.
+    /// End the daemon. It answers with its summary.
     Stop,
-    /// A command for the node.
+    /// A command for the node's roles.
     Do {
-        /// The command's name.
+        /// The command's name, for example `status`.
         verb: String,
-        /// The command's arguments.
+        /// The command's arguments, as the role expects them.
         #[serde(default)]
         args: serde_json::Value,
     },
@@ -75,7 +76,7 @@ pub(crate) struct Request {
     pub(crate) ask: Ask,
 }
 
-/// The largest number of connections.
+/// Largest number of clients that are connected at one time.
 const CONNECTIONS: usize = 16;
 /// A client that was silent for this time is disconnected when another one needs its place.
 const IDLE: Duration = Duration::from_secs(10);
@@ -94,7 +95,7 @@ pub(crate) struct Control {
     epoll: Arc<Epoll>,
     listener: Option<(Watched<UnixListener>, SocketFile)>,
     connections: BTreeMap<u64, Connection>,
-    /// A client may have sent more than was read in one turn.
+    /// Whether a client may have sent more than was read in one turn.
     has_more: bool,
     /// Descriptors for the connections that may still be accepted.
     reserve: Reserve,
@@ -140,7 +141,8 @@ impl Control {
         Ok(())
     }
 
-    /// Returns the requests that have arrived, at most one of each client. A malformed request is answered here.
+    /// Returns the requests that have arrived, at most one of each client. A malformed request is answered by this
+    /// function.
     pub(crate) fn hear(&mut self) -> Vec<Request> {
         self.has_more = false;
         self.accept();
@@ -211,14 +213,15 @@ impl Control {
         for requester in std::mem::take(&mut self.stops) {
             let answer = match &self.summary {
                 serde_json::Value::Null => Answer::Error(
-                    "it could not report its counters; its last messages are on standard error".to_owned(),
+                    "the daemon could not report its counters; its last messages are on standard error"
+                        .to_owned(),
                 ),
                 summary => Answer::Ok(summary.clone()),
             };
             self.reply(requester, &answer);
         }
         for Connection { lines, .. } in self.connections.values_mut() {
-            let _ = lines.source_mut().finish(); // a client that does not read is not waited for
+            let _ = lines.source_mut().finish(); // waits at most 2 s for a client that does not read
         }
     }
 
@@ -241,7 +244,9 @@ impl Control {
                 continue;
             }
             if self.connections.len() >= CONNECTIONS && !make_room(&mut self.connections, now) {
-                let _ = lines.send(&Answer::Error(format!("{CONNECTIONS} clients are connected; try again")));
+                let _ = lines.send(&Answer::Error(format!(
+                    "{CONNECTIONS} clients are connected, and no more are accepted now; try again"
+                )));
                 continue;
             }
             let lines = Watched::new(&self.epoll, lines, Source::Control.token(), Events::IN);
@@ -297,9 +302,9 @@ impl Control {
 }
 
 /// Disconnects the client that has been idle for longest, if for at least [`IDLE`]. Otherwise disconnects the client
-/// that has been connected for longest, if for at least [`IDLE`], so that clients which send requests regularly do
-/// not exclude others. The client may connect again. The lab's connection is never closed. Returns whether a client
-/// was disconnected.
+/// that has been connected for longest, if for at least [`IDLE`]. So clients that send requests regularly do not
+/// exclude others. The client may connect again. The lab's connection is never closed. Returns whether a client was
+/// disconnected.
 fn make_room(connections: &mut BTreeMap<u64, Connection>, now: Instant) -> bool {
     let longest = |since: fn(&Connection) -> Instant| {
         let over = connections.iter().filter(|(_, client)| !client.is_lab && since(client) + IDLE <= now);

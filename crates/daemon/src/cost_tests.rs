@@ -1,4 +1,4 @@
-//! The cost of a frame at a router with few sockets, and at one with many.
+//! Measures the processor time for a frame at a router with few sockets, and at a router with many.
 
 use crate::testing::{in_sandbox, readable};
 use crate::{Ask, Interface, Spec, run};
@@ -19,19 +19,19 @@ const SOCKETS: [u32; 2] = [10, 10_000];
 /// Numbers of frames that are sent before the first of them must come back.
 const BURSTS: [usize; 2] = [1, 32];
 const ROUNDS: usize = 9;
-/// The most frames of a round, and the longest time for which more are sent.
+/// A round sends bursts until it has sent this number of frames, or until [`ROUND`] has passed.
 const FRAMES: usize = 19_200;
 const ROUND: Duration = Duration::from_millis(500);
 /// Sockets that the role opens in one step.
 const STEP: u32 = 250;
-/// The largest ratio of the medians.
+/// The largest accepted ratio of the costs with many and with few sockets.
 const MOST: f64 = 1.1;
 
 const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const MACS: [Mac; 4] =
     [Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2]), Mac([2, 0, 0, 0, 0, 3]), Mac([2, 0, 0, 0, 0, 4])];
 
-/// Opens UDP sockets that nothing is sent to.
+/// A role that opens UDP sockets to which nothing is sent.
 #[derive(Debug)]
 struct Opener {
     sockets: u32,
@@ -72,12 +72,12 @@ impl Role for Opener {
     }
 }
 
-/// A daemon in its own namespace, between two veth pairs. The outer ends are this namespace's.
+/// A daemon in its own namespace, between two veth pairs. The other ends of the pairs are in this namespace.
 struct Router {
     into: PacketSocket,
     out: PacketSocket,
     control: json_lines::Lines,
-    /// The daemon's thread.
+    /// The id of the daemon's thread.
     tid: i32,
     _namespace: Arc<NetNs>,
     _folder: tempfile::TempDir,
@@ -136,7 +136,7 @@ impl Router {
         answer.unwrap()
     }
 
-    /// Forwards the frames of a round, and returns the processor time of the daemon for each, in nanoseconds.
+    /// Forwards the frames of a round, and returns the daemon's processor time for one frame, in nanoseconds.
     fn forward(&self, burst: usize) -> f64 {
         let at = |net, port| SocketAddrV4::new(Ipv4Addr::new(10, net, 0, 1), port);
         let bytes = wire::udp::packet(at(1, 434), at(2, 434), &[7; 64]);

@@ -17,25 +17,25 @@ use wire::{Cell, Iface, Instant};
 pub enum EmulatorRequest {
     /// The first request: this host's daemon has connected.
     Hello {
-        /// The host whose daemon this is.
+        /// The id of the daemon's host.
         host: HostId,
     },
     /// Tunes a radio to a cell. [`EmulatorEvent::Up`] or [`EmulatorEvent::Down`] answers it.
     Tune {
-        /// When it was requested.
+        /// When the role requested this, in nanoseconds of the run.
         at: u64,
-        /// The radio.
+        /// The interface number of the radio.
         iface: u16,
-        /// The cell.
+        /// The number of the cell.
         cell: u16,
     },
     /// Sends one frame in a cell to which the radio is not tuned.
     Visit {
-        /// When it was requested.
+        /// When the role requested this, in nanoseconds of the run.
         at: u64,
-        /// The radio.
+        /// The interface number of the radio.
         iface: u16,
-        /// The cell.
+        /// The number of the cell.
         cell: u16,
         /// The frame, in hexadecimal digits.
         frame: String,
@@ -46,37 +46,37 @@ pub enum EmulatorRequest {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EmulatorEvent {
-    /// A radio is tuned.
+    /// A radio is tuned to a cell.
     Up {
-        /// The radio.
+        /// The interface number of the radio.
         iface: u16,
-        /// The cell to which it is tuned.
+        /// The number of the cell to which the radio is tuned.
         cell: u16,
     },
     /// An interface that needs no tuning carries frames again after a cut.
     Carrier {
-        /// The interface.
+        /// The interface number.
         iface: u16,
     },
     /// An interface carries no frames any more.
     Down {
-        /// The interface.
+        /// The interface number.
         iface: u16,
         /// The reason: one of the constants of [`node::Link`].
         why: String,
     },
-    /// The link's MTU has changed.
+    /// The MTU of an interface's link has changed.
     Mtu {
-        /// The interface.
+        /// The interface number.
         iface: u16,
         /// The new MTU, in bytes.
         mtu: u16,
     },
     /// A radio receives a cell's signal.
     Heard {
-        /// The radio.
+        /// The interface number of the radio.
         iface: u16,
-        /// The cell.
+        /// The number of the cell.
         cell: u16,
         /// The signal strength, in dBm.
         dbm: i16,
@@ -97,7 +97,7 @@ impl EmulatorClient {
         Ok(Self { lines, is_gone: false })
     }
 
-    /// Tunes a radio to a cell. Returns false if the link emulator is gone.
+    /// Requests to tune a radio to a cell. Returns false if the link emulator is gone or does not read.
     pub(crate) fn tune(&mut self, now: Instant, iface: Iface, cell: Cell) -> bool {
         self.lines.send(&EmulatorRequest::Tune { at: now.0, iface: iface.0, cell: cell.0 }).is_ok()
     }

@@ -9,7 +9,8 @@ use std::io::Write;
 use trace::What;
 use wire::{Duration, Iface, Instant, PacketId};
 
-/// Batches of frames that are read from an interface at the end: more than its socket holds.
+/// Largest number of batches of frames that are read from an interface at the end. It is more than the interface's
+/// socket holds.
 const ROUNDS: usize = 1024;
 /// The longest time for reading these frames from all interfaces. Without this limit a flood could delay the end,
 /// because handling a frame takes longer than sending it.
@@ -62,7 +63,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Returns the kernel's counters once all that the kernel sent has arrived here, because its last packets may
+    /// Returns the kernel's counters once the node has received all that the kernel sent, because the last packets may
     /// still be on their path. Returns them in any case after [`SETTLING`] attempts, or after [`DRAINING`].
     pub(super) fn settled_counters(&mut self, before: &counters::Counters) -> counters::Counters {
         let until = self.clock.now() + DRAINING;

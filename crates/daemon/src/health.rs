@@ -25,7 +25,7 @@ impl Daemon {
         let records = records.map(|why| format!("records cannot be written: {why}"));
         let store = self.reported_store_failure.as_ref().map(|why| format!("nothing can be stored: {why}"));
         let host = self.host.is_removed.then(|| {
-            format!("{KERNEL_SIDE} was removed: packets of this host's own programs end here, until the daemon is started again")
+            format!("{KERNEL_SIDE} was removed: packets of this host's own programs are lost until the daemon is started again")
         });
         let hooks = self.hooks.as_ref().and_then(Hooks::failure).map(str::to_owned);
         [records, store, host, hooks].into_iter().flatten().collect()
@@ -34,7 +34,10 @@ impl Daemon {
     /// Reports once that records cannot be written.
     pub(super) fn report_record_failure(&mut self) {
         if let Some(why) = self.records.as_mut().and_then(Recorder::new_failure) {
-            let _ = writeln!(std::io::stderr(), "cannot write records, and continues without them: {why}");
+            let _ = writeln!(
+                std::io::stderr(),
+                "the daemon cannot write records, and continues without them: {why}"
+            );
         }
     }
 

@@ -8,7 +8,7 @@ use wire::{Duration, Instant};
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stall {
-    /// The stall's length, in microseconds.
+    /// The length of the stall, in microseconds.
     pub us: u64,
     /// When the stall ended, in microseconds since the start of the run.
     pub until_us: u64,
@@ -69,8 +69,8 @@ impl Stalls {
 }
 
 impl Heartbeat {
-    /// Starts at the clock's zero, even if this process first runs later: then it was stalled. What happens after
-    /// `end` does not count.
+    /// Starts at the clock's zero. If this process first runs later, it was stalled until then. Time after `end` does
+    /// not count.
     pub fn new(end: Instant) -> Self {
         Self::since(Instant::ZERO, end)
     }
@@ -86,7 +86,7 @@ impl Heartbeat {
         self.next
     }
 
-    /// Records that the process runs.
+    /// Records that the process runs at `now`. If a beat was due before, its lateness is the length of a stall.
     pub fn beat(&mut self, now: Instant) {
         if now < self.next {
             return;
@@ -104,7 +104,7 @@ impl Heartbeat {
         self.next = now + BEAT;
     }
 
-    /// Returns the longest stall.
+    /// Returns the longest stall; zero if there was none.
     pub const fn worst(&self) -> Stall {
         self.worst
     }
@@ -114,7 +114,7 @@ impl Heartbeat {
         &self.stalls.0
     }
 
-    /// Returns what [`Self::stalls`] returns.
+    /// Returns the stalls of more than 5 ms, in order of time: at most the 1000 longest. Consumes the heartbeat.
     pub fn into_stalls(self) -> Vec<Stall> {
         self.stalls.into_vec()
     }

@@ -16,9 +16,9 @@ pub(super) struct Hooks {
     watch: nft::Watch,
     /// Why the hook is missing at a device.
     failure: Option<String>,
-    /// When its installation is tried again.
+    /// When the installation of the hook is tried again.
     due: Option<Instant>,
-    /// When its removal was last reported to the operator.
+    /// When the removal of the hook was last reported to the operator.
     told: Option<Instant>,
 }
 
@@ -80,8 +80,8 @@ impl Daemon {
             let devices = back.join(", ");
             let _ = writeln!(
                 err,
-                "another program removed the nftables table wayfare_own (as `nft flush ruleset` does), which keeps the kernel from \
-                 answering at {devices}. The table is installed again; meanwhile the kernel may have answered too"
+                "another program removed the nftables table wayfare_own, as `nft flush ruleset` does. The table keeps the kernel \
+                 from answering at {devices}. The table is installed again, but meanwhile the kernel may have answered"
             );
         }
         hooks.due = failure.is_some().then(|| now + AGAIN);

@@ -104,8 +104,9 @@ impl HostLink {
 /// Number of the routing table for foreign addresses, and the priority of its rule.
 const FOREIGN: u8 = 87;
 
-/// Makes every datagram that the node passes to the host local, also if its address is not the host's. Sockets bound
-/// to such an address (`IP_TRANSPARENT`) then receive it. Calling it again changes nothing.
+/// Makes the kernel receive every datagram that the node passes to it, also if the destination is not an address of the
+/// host. A socket that is bound to the destination (`IP_TRANSPARENT`) then gets the datagram. A second call changes
+/// nothing.
 pub(crate) fn accept_foreign_addresses() -> Result<()> {
     let mut net = Netlink::open()?;
     net.set_local_route(Prefix::ANY, FOREIGN)?;
@@ -117,7 +118,8 @@ pub(crate) fn refuse_foreign_addresses() -> Result<()> {
     Netlink::open()?.forget_table(KERNEL_SIDE, FOREIGN)
 }
 
-/// Keeps the kernel from sending frames by itself on a device. Settings that the kernel does not have are skipped.
+/// Switches IPv6 off on a device, so that the kernel sends no frames there by itself. Also switches off the reverse
+/// path filter (`rp_filter`). Settings that the kernel does not have are skipped.
 pub(crate) fn disable_autoconf(device: &str) {
     let [ipv6_is_off, filter] = sysctls_of(device);
     let _ = sysctl(&ipv6_is_off, "1");

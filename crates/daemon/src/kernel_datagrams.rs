@@ -34,7 +34,7 @@ impl KernelDatagrams {
         let (header, payload) =
             Header::parse(bytes).ok().filter(|(header, _)| header.protocol == ipv4::ICMP)?;
         let quote = icmp::Quote::of(&icmp::Message::parse(payload).ok()?).ok()?;
-        // Only the destination itself sends this error.
+        // Only the destination itself reports that a port is unreachable.
         let is_it = (quote.kind, quote.code) == PORT_UNREACHABLE && header.src == quote.dst;
         let key = (quote.src, quote.dst, *quote.payload.first_chunk().filter(|_| is_it)?);
         let at = self.0.iter().position(|(given, _)| *given == key)?;
@@ -72,7 +72,7 @@ mod tests {
                 .collect();
             assert!(hear(&joined.tap, 100).len() >= 200, "the kernel received all datagrams");
             assert_eq!(refused, (0..200).collect::<Vec<_>>());
-            // Each is refused once.
+            // Each datagram is reported once.
             assert_eq!(given.refused(ethernet::parse(&heard.last().unwrap().1).unwrap().1), None);
         });
     }

@@ -18,12 +18,12 @@ pub enum LeftByDaemon {
     Alive,
     /// The daemon is dead, and its changes have not been undone.
     Dead,
-    /// The changes have been undone.
+    /// The daemon is dead, and its changes have been undone.
     PutBack,
     /// The namespace no longer exists, and so neither do the changes.
     Gone,
-    /// A lock that no process holds, of a daemon that was killed before it changed anything. [`clean`] has removed
-    /// it.
+    /// A lock that no process holds, of a daemon that was killed before it changed anything. [`clean`] removes the
+    /// lock, and [`left_behind`] does not.
     Lock,
     /// The folder belongs to the user with this uid: only that user's `doctor` looks into it.
     OfAnother(u32),
@@ -82,7 +82,7 @@ fn clean_in(folder: &Path) -> Result<Vec<(PathBuf, LeftByDaemon)>> {
 /// Undoes what the daemon of this record changed, if it is dead.
 fn clean_one(path: &Path, namespaces: &[NetNs]) -> Result<LeftByDaemon> {
     let remove = || fs::remove_file(path).attempt("remove", path.display());
-    // Its daemon may have ended just now.
+    // If the daemon has ended just now, there is no record any more.
     let Some(before) = restore::read(path)? else { return Ok(LeftByDaemon::PutBack) };
     if before.boot == boot_id()? {
         for namespace in namespaces {

@@ -1,8 +1,8 @@
 //! The daemon: drives one [`node::Node`] with real packets on the interfaces of its network namespace.
 //!
-//! It runs in *Own* mode: an ingress hook keeps the kernel off the interfaces, and the node decides about every
-//! frame. The host's own stack is behind a veth pair inside the namespace, see [`host_link`]. All daemons of a lab have
-//! the same clock. Events are recorded as [`trace::Record`]s.
+//! The daemon runs in *Own* mode: an ingress hook keeps the kernel from receiving frames of the interfaces, and the
+//! node decides about every frame. The host's own stack is behind a veth pair inside the namespace, see [`host_link`].
+//! All daemons of a lab have the same clock. Events are recorded as [`trace::Record`]s.
 
 mod acts;
 mod claim;
@@ -142,7 +142,6 @@ struct Daemon {
     frame: Vec<u8>,
     /// The worst lateness of a time-out that was passed to the node.
     worst_late: Duration,
-    /// Measurements of the daemon itself.
     measurements: Measurements,
     /// Detects queueing disciplines, which may hold packets without a record; only in a lab.
     queues: Option<QueueWatch>,
@@ -154,7 +153,8 @@ struct Daemon {
 }
 
 /// Runs a daemon until it is stopped by a signal or a command. The namespace's interfaces must exist. Fails if another
-/// daemon has the namespace, if a step of the start or the end fails, or if the former state cannot be restored.
+/// daemon has the namespace, or if the start, the work or the end of this daemon fails. Also fails if the former state
+/// cannot be restored.
 pub fn run(spec: Spec) -> Result<()> {
     let claim = Claim::take_or_refuse(spec.hold)?;
     let signals = Signals::take()?;
@@ -201,7 +201,8 @@ impl Daemon {
         }
         let worked = daemon.work(&name);
         os::set_ordinary();
-        // A step that fails must not prevent the following ones.
+        // If the work failed, there is no summary, and the store is not marked as closed cleanly. The records are
+        // written in any case. A step of the end that fails does not prevent the next ones.
         let mut done = vec![worked];
         let is_orderly = done.iter().all(Result::is_ok);
         if is_orderly {
@@ -242,7 +243,7 @@ impl Daemon {
             ports.push(Port { socket: open_port(&spec.name)?, spec, state: LinkState::default() });
         }
         // Discard the notifications caused by the set-up. Later ones are about changes after the state that is read
-        // here.
+        // below.
         links.changes()?;
         for port in &mut ports {
             port.state = links::link_state_of(&mut net, &port.spec.name)?;
@@ -262,7 +263,8 @@ impl Daemon {
         Ok(Self {
             node: spec.node,
             out: Outbox::default(),
-            // Commands are answered before the run begins. Its time must not run backwards when it begins.
+            // Until the run begins, the time is zero: commands are answered already, and the time must not go back at
+            // the begin.
             clock: Clock::pending(),
             net,
             links,
@@ -400,7 +402,7 @@ impl Daemon {
             Ask::Ready => self.control.answer(request.requester, Ok(Value::None)),
             // A new zero of the clock would shift the time of everything that has happened.
             Ask::Begin { .. } if self.began || self.told_to_begin => {
-                self.control.answer(request.requester, Err("it has begun already".to_owned()));
+                self.control.answer(request.requester, Err("the daemon has begun already".to_owned()));
             }
             Ask::Begin { t0, end, since, wall_shift } => {
                 os::set_realtime();

@@ -48,7 +48,7 @@ impl Daemon {
         let Some(port) = self.port_mut(iface) else { return Ok(()) };
         let mtu = port.mtu();
         port.state.mtu = link.mtu;
-        // A radio reports its MTU when its link comes up next.
+        // For a radio, roles get the MTU when the link comes up next.
         let is_other_mtu = port.mtu() != mtu && !port.spec.tunes && port.state.is_up;
         if link.index != port.state.index || !port.socket.is_bound_to(link.index) {
             // This is a new device with this name, or the same device after it left the namespace. The hook and the
@@ -161,7 +161,7 @@ impl Daemon {
             EmulatorEvent::Mtu { iface, mtu } => {
                 let Some(port) = self.port_mut(Iface(iface)) else { return };
                 port.spec.mtu = mtu;
-                // A radio reports its MTU when its link comes up next.
+                // For a radio, roles get the MTU when the link comes up next.
                 if !port.spec.tunes && port.state.is_up {
                     self.link_up(Iface(iface), None);
                 }
@@ -195,7 +195,7 @@ impl Daemon {
                     }
                 }
                 EmulatorEvent::Heard { .. } => heard.push(event),
-                // These events are about radios, which the roles have not tuned yet.
+                // All other events are about radios, which the roles have not tuned yet.
                 EmulatorEvent::Up { .. } | EmulatorEvent::Down { .. } => {}
             }
         }

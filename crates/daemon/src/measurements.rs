@@ -8,28 +8,28 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use wire::{Duration, Instant};
 
-/// The report of a daemon that has ended. The daemon writes it and the lab reads it: every field is required.
+/// The report of a daemon at its end. The lab reads this report, and every field is required.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DaemonSummary {
     /// The host's name.
     pub name: String,
-    /// The status of its roles at the end.
+    /// The status of the node's roles at the end.
     pub status: serde_json::Value,
     /// The kernel's values for each TCP socket: congestion control, retransmissions, times, sizes.
     pub tcp: serde_json::Value,
-    /// The counters of its namespace's kernel during the run.
+    /// The increase of the kernel's counters in the host's namespace, since the daemon took over the interfaces.
     pub counters: Counters,
     /// How long frames waited until the daemon read them, from the kernel's receive stamp.
     pub read: Ages,
-    /// How long frames waited until the daemon had handled them, from the kernel's receive stamp. Frames that arrived
-    /// during a stall of more than [`trace::doubt::STALL_BOUND`] are not counted, because that stall is reported as a
-    /// doubt.
+    /// How long frames waited until the daemon had handled them, from the kernel's receive stamp. Frames that waited
+    /// for the end of a stall of more than [`trace::doubt::STALL_BOUND`] are not counted, because the stall is reported
+    /// as a doubt.
     pub handled: Ages,
-    /// The longest time in which the daemon did not run.
+    /// The daemon's longest stall; zero if the end of the run was not known, as outside a lab.
     pub stall: Stall,
-    /// The daemon's stalls of more than 5 ms, at most the 1000 longest. A stall of all processes at the same time is
-    /// a stall of the machine.
+    /// The daemon's stalls of more than 5 ms, at most the 1000 longest. The lab compares them with the stalls of other
+    /// processes, to find those that the machine caused.
     pub stalls: Vec<Stall>,
     /// Times from each request to the thread `store` until the record was durable.
     pub stored: Ages,
@@ -49,7 +49,7 @@ pub struct DaemonSummary {
     pub queues: Vec<(String, String)>,
     /// Number of frames that the kernel dropped before the daemon read them.
     pub capture_drops: u64,
-    /// Whether the wall clock was set during the run.
+    /// Whether the wall clock was set by more than 1 ms during the run.
     pub wall_clock_stepped: bool,
     /// Number of lines in the daemon's file of records; 0 without a file.
     pub records: u64,
@@ -60,13 +60,12 @@ pub struct DaemonSummary {
 pub(crate) struct Measurements {
     pub(crate) read: Waits,
     pub(crate) handled: Waits,
-    /// Only a lab's daemon has one, because it knows the end of its run. Elsewhere a wake-up every 5 ms would be
-    /// useless.
+    /// `None` outside a lab: without a known end of the run, a wake-up every 5 ms would have no use.
     pub(crate) heartbeat: Option<Heartbeat>,
     pub(crate) received: Vec<u64>,
     pub(crate) given_to_kernel: u64,
     pub(crate) lost_interfaces: Vec<String>,
-    /// The end of the run.
+    /// The end of the run; [`Instant::NEVER`] if it is not known.
     pub(crate) end: Instant,
     /// When the daemon received the command to begin.
     pub(crate) since: Instant,

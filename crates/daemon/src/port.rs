@@ -4,7 +4,7 @@ use super::{Interface, host_link};
 use os::{Netlink, Options, PacketSocket, Result, ethtool};
 use wire::Cell;
 
-/// The state of a link.
+/// The state of an interface: of its device, its radio and its wire.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -35,8 +35,8 @@ pub(super) struct Port {
 }
 
 impl Port {
-    /// Returns the largest datagram that is sent here, in bytes: the configured size, or the device's MTU if that is
-    /// smaller.
+    /// Returns the length of the largest datagram that is sent on this interface, in bytes: the configured size, or the
+    /// device's MTU if that is smaller.
     pub(super) fn mtu(&self) -> u16 {
         self.spec.mtu.min(u16::try_from(self.state.mtu).unwrap_or(u16::MAX))
     }

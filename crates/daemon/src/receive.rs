@@ -9,13 +9,13 @@ use os::{Result, offload};
 use trace::What;
 use wire::{Iface, Packet, Reason, ethernet, identity};
 
-/// A frame is larger than any datagram.
+/// The reason to drop a frame that is larger than any datagram.
 const TOO_LARGE: Reason = Reason("frame_too_large");
-/// The kernel had no memory for a frame.
+/// The reason to count a frame for which the kernel had no memory.
 const NO_MEMORY: Reason = Reason("receive_no_memory");
-/// No socket of the host has the port of a datagram.
+/// The reason to drop a datagram if no socket of the host has its port.
 const NO_SOCKET: Reason = Reason("no_socket");
-/// A frame is shorter than an Ethernet header.
+/// The reason to drop a frame that is shorter than an Ethernet header.
 const NO_FRAME: Reason = Reason("frame_too_short");
 
 impl Daemon {

@@ -44,7 +44,7 @@ fn claim(path: &Path, flags: OFlags) -> io::Result<File> {
         return Ok(file); // such as `/dev/null`
     }
     if !kind.is_file() {
-        return Err(io::Error::other("it is not a file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => return Err(io::Error::other("another daemon writes its records there")),
@@ -54,7 +54,7 @@ fn claim(path: &Path, flags: OFlags) -> io::Result<File> {
     BufReader::new(&file).take(LONGEST).read_until(b'\n', &mut line)?;
     let is_record = std::str::from_utf8(&line).is_ok_and(|line| Record::from_line(HostId(0), line).is_ok());
     if !line.is_empty() && !is_record {
-        let why = "its first line is not a record of a daemon, so it is not replaced; choose another path, or remove it";
+        let why = "the first line of the file is not a record of a daemon, so the file is not replaced; choose another path, or remove it";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
     }
     file.rewind()?;

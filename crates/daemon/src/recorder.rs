@@ -81,7 +81,7 @@ struct Kept {
 enum Writer {
     None(RecordLines),
     Thread(SyncSender<Vec<Record>>, JoinHandle<RecordLines>),
-    /// Its thread has ended, or could not start.
+    /// The thread has ended, or could not start.
     Lost(io::Error),
 }
 
@@ -100,7 +100,7 @@ impl Kept {
         }
     }
 
-    /// Passes a chunk to the thread. It blocks if the thread has not begun the previous one: the daemon is late then,
+    /// Passes a chunk to the thread. Blocks if the thread has not begun the previous chunk: the daemon is late then,
     /// but memory is bounded.
     fn give(&mut self, records: Vec<Record>) {
         let writer = std::mem::replace(&mut self.writer, Writer::Lost(ErrorKind::BrokenPipe.into()));
@@ -155,7 +155,8 @@ fn payload(what: &What) -> usize {
 }
 
 impl Recorder {
-    /// Creates a recorder for a new file at this path. It writes at once, or when the daemon ends.
+    /// Creates a recorder that empties the file at this path. With `at_once`, records are written while the daemon
+    /// runs, before their frames leave. Otherwise they are kept in memory first.
     pub(super) fn create(path: &Path, at_once: bool) -> Result<Self> {
         let file = record_file::open(path)?;
         let lines = RecordLines { file, unwritten: Vec::new(), failed: None };

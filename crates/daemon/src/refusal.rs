@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-/// The kernel's error when a packet was passed to it. Records contain it by [`Refusal::name`].
+/// The kernel's error when a packet was passed to it. Records contain the name of the error ([`Refusal::name`]).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Refusal {
     /// An interface has no room (`ENOBUFS`).
@@ -13,7 +13,7 @@ pub enum Refusal {
     LinkDown,
     /// The frame is longer than the interface's MTU (`EMSGSIZE`).
     TooLong,
-    /// A filter refused it at the interface (`EPERM`).
+    /// A filter refused the packet at the interface (`EPERM`).
     Filtered,
     /// There is no route at the interface (`ENETUNREACH`, `EHOSTUNREACH`).
     Unreachable,
@@ -21,7 +21,7 @@ pub enum Refusal {
     Failed,
     /// The send buffer of an application's socket is full.
     SocketFull,
-    /// A filter refused what an application's socket sent.
+    /// A filter refused the packet of an application's socket.
     SocketFiltered,
     /// There is no route for an application's socket.
     SocketUnreachable,

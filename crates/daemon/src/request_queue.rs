@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// A queue of requests. Handling one may raise others, for example to write more on the stream of the next request.
-/// They queue behind it: while one request is being handled, no other is taken.
+/// A queue of requests. Handling a request may add requests, for example to write more on the stream of the next
+/// request. Added requests wait behind the others: while a request is being handled, no other is taken.
 #[derive(Debug)]
 pub(super) struct RequestQueue<T> {
     queue: VecDeque<T>,
@@ -56,7 +56,8 @@ mod tests {
         }
     }
 
-    /// A program's bytes were reordered when requests raised by one request went before the next.
+    /// Requests that the handling of a request adds come behind the waiting ones. Otherwise a program's bytes would be
+    /// reordered.
     #[test]
     fn what_follows_from_a_request_comes_behind_all_that_were_there() {
         let mut handler = Handler { requests: RequestQueue::new(), handled: Vec::new() };

@@ -114,7 +114,7 @@ impl Drop for Restore {
     }
 }
 
-/// What could not be restored.
+/// The state that could not be restored, and the errors.
 pub(super) struct Rest {
     before: Before,
     /// Whether only routes, addresses and neighbors are missing, so that nothing of the old daemon obstructs another
@@ -148,7 +148,7 @@ impl Rest {
             Err(error) => error.to_string(), // the whole record is still there
         };
         Err(io::Error::other(format!("{why} ({kept})")))
-            .attempt("put back", "all settings from before the daemon")
+            .attempt("restore", "all settings from before the daemon's start")
     }
 }
 

@@ -32,9 +32,9 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
-/// Removes a socket file that a killed daemon left: one at which `connect` is refused. `connect` must not block. A
-/// file that is no socket is not touched, and is an error. So is a socket on which a process listens, or that another
-/// user owns and protects.
+/// Removes a socket file that a killed daemon left: one at which `connect` is refused. `connect` must not block. It is
+/// an error if the file is no socket, if a process listens on it, or if another user owns and protects it. Then the
+/// file is not touched.
 pub(super) fn clear(path: &Path, connect: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     let file = match fs::symlink_metadata(path) {
         Err(none) if none.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -48,7 +48,7 @@ pub(super) fn clear(path: &Path, connect: impl FnOnce() -> io::Result<()>) -> io
     let Err(refused) = connect() else { return Err(in_use()) };
     match refused.raw_os_error() {
         Some(libc::ECONNREFUSED) => fs::remove_file(path),
-        // Its queue is full, or it is a socket of another kind: a process listens.
+        // The queue of the socket is full, or the socket is of another kind. So a process listens.
         Some(libc::EAGAIN | libc::EPROTOTYPE) => Err(in_use()),
         _ => {
             let why = format!(
@@ -84,7 +84,7 @@ mod tests {
         let path = dir.path().join("daemon.sock");
         let cleared = || clear(&path, || knock(&path, SocketType::STREAM));
         assert!(cleared().is_ok(), "there is none");
-        // The file stays when the process is killed, as it does here.
+        // The file stays when its process is killed. It also stays when the listener is dropped, as here.
         drop(UnixListener::bind(&path).unwrap());
         assert!(path.exists());
         cleared().unwrap();

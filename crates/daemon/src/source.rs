@@ -7,8 +7,8 @@ use os::epoll::{Events, Ready as ReadyToken};
 use std::collections::BTreeSet;
 use wire::{Iface, Ipv4Addr};
 
-/// A source of events. A token names a source and no descriptor: a number that the kernel uses again cannot be
-/// mistaken, and a token of a source that was closed meanwhile is ignored.
+/// A source of events. A token names a source, and not a descriptor. So a descriptor number that the kernel uses again
+/// is no problem, and a token of a source that was closed meanwhile is ignored.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Source {
     Timer,
@@ -37,7 +37,7 @@ pub(crate) enum Source {
 const VALUE: u32 = 56;
 
 impl Source {
-    /// Returns its token. Tokens have the order of the sources.
+    /// Returns the token of the source. Tokens have the order of the sources.
     pub(crate) fn token(self) -> u64 {
         let (kind, value) = match self {
             Self::Timer => (0, 0),
@@ -119,7 +119,7 @@ pub(crate) struct ReadyClients {
 }
 
 impl Ready {
-    /// Sorts the result of a wait.
+    /// Sorts the tokens that a wait has returned by their sources.
     pub(crate) fn of(tokens: &[ReadyToken]) -> Self {
         let mut ready = Self::default();
         for ReadyToken { token, events } in tokens {

@@ -13,32 +13,34 @@ use wire::{Ipv4Addr, Mac};
 pub struct Spec {
     /// The host's name.
     pub name: String,
-    /// Its roles and table.
+    /// The node: the host's roles and forwarding table.
     pub node: Node,
-    /// Its own addresses.
+    /// The host's own IPv4 addresses.
     pub addresses: Vec<Ipv4Addr>,
-    /// Its interfaces; number 1 is the first.
+    /// The interfaces that the daemon takes over; the first has number 1.
     pub interfaces: Vec<Interface>,
-    /// Settings of its TCP connections.
+    /// Settings of the host's TCP connections.
     pub tcp: TcpMetrics,
-    /// Path of the control socket.
+    /// Path of the control socket; `None` is no control socket.
     pub control: Option<PathBuf>,
-    /// Path of the socket where programs of this host request connections through its roles.
+    /// Path of the socket at which programs of this host request connections through its roles; `None` is no such
+    /// socket.
     pub clients: Option<PathBuf>,
-    /// The socket of the lab's link emulator, and this host's id there.
+    /// Path of the socket of the lab's link emulator, and this host's id there; `None` outside a lab.
     pub radio: Option<(PathBuf, HostId)>,
-    /// Path of the file for its records.
+    /// Path of the file for the daemon's records; `None` is no records.
     pub records: Option<PathBuf>,
-    /// Whether records are written while the daemon runs, because it will be killed; otherwise they are written when
-    /// it ends.
+    /// Whether records are written while the daemon runs, because it will be killed. Otherwise they are kept in memory,
+    /// up to a limit, until the daemon ends.
     pub records_at_once: bool,
-    /// Path of the database in which roles store records.
+    /// Path of the database in which roles store records; `None` if nothing can be stored.
     pub store: Option<PathBuf>,
     /// Whether stored records need not survive a crash of the machine.
     pub store_without_sync: bool,
     /// Whether storing fails while the disk has no free block, even if the store has room within its file.
     pub store_needs_room: bool,
-    /// Whether to wait for the command `begin` before anything happens.
+    /// Whether the daemon belongs to a lab. Then its node starts only after [`crate::Ask::Begin`], and not when the
+    /// interfaces are taken over.
     pub hold: bool,
 }
 
@@ -58,10 +60,10 @@ impl Spec {
 pub struct Interface {
     /// The device's name.
     pub name: String,
-    /// Its link address.
+    /// The interface's link address.
     pub mac: Mac,
-    /// The largest datagram that it carries, in bytes.
+    /// The largest datagram that the interface carries, in bytes.
     pub mtu: u16,
-    /// Whether it is a radio, which must tune to a cell before it carries frames.
+    /// Whether the interface is a radio, which must tune to a cell before it carries frames.
     pub tunes: bool,
 }

@@ -34,10 +34,10 @@ const CACHE: usize = 16 << 20;
 type StoreResult<T> = std::result::Result<T, redb::Error>;
 /// A record to be put, or removed if the value is `None`: key and value.
 type Change = (Vec<u8>, Option<Vec<u8>>);
-/// A key and a value.
+/// A stored record: key and value.
 type StoredRecord = (Vec<u8>, Vec<u8>);
 
-/// A database of records.
+/// A database in which roles store records that outlive the daemon.
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
@@ -45,7 +45,7 @@ pub struct Store {
     file: (u64, u64),
     /// `None` after a failed commit, when it is unknown how much of it is on the disk.
     database: Option<Database>,
-    /// The records at the time when it was opened.
+    /// The records at the time when the store was opened.
     records: Vec<StoredRecord>,
     clean: bool,
     /// The changes since the last commit.
@@ -60,7 +60,7 @@ pub struct Store {
 
 impl Store {
     /// Opens the store at this path, or creates one. Fails if the file is not a store, is damaged or is in use, or if
-    /// the path cannot be written, so that the failure does not come only at the first record.
+    /// the path cannot be written. So such a failure does not come only at the first record.
     pub fn open(path: &Path) -> Result<Self> {
         match std::fs::metadata(path) {
             Ok(_) => {}
@@ -142,7 +142,7 @@ impl Store {
                 Ok(())
             }
             Err(error) => {
-                before.reverse(); // of several changes of one key the first knows what was there
+                before.reverse(); // of several changes of one key, the first has the value before the commit
                 self.undo.append(&mut before);
                 self.database = None;
                 Err(io_error(error))
@@ -296,7 +296,7 @@ fn verified(file: &File) -> io::Result<(Vec<StoredRecord>, bool)> {
         copy.set_len(bytes.len() as u64)?;
         copy.write(0, &bytes)?;
         let database = builder().set_check_integrity_on_open(true).create_with_backend(copy)?;
-        let transaction = database.begin_write()?; // one for reading would outlive nothing here
+        let transaction = database.begin_write()?; // it opens a missing table as an empty one
         let own = transaction.open_table(DAEMON)?;
         let [form, ended] =
             [FORM, ENDED].map(|name| own.get(name).map(|found| found.map(|word| word.value())));
@@ -316,7 +316,7 @@ fn verified(file: &File) -> io::Result<(Vec<StoredRecord>, bool)> {
             "this store has format {form}; this version of Wayfare reads format {THIS_FORM}; remove it to begin without records"
         ))),
         Err(error) => Err(damaged(&format!(
-            "damaged ({error}); restore a copy, or remove the file to begin without records"
+            "the file is damaged ({error}); restore a copy, or remove the file to begin without records"
         ))),
     }
 }

@@ -1,4 +1,4 @@
-//! What a store keeps, what it refuses, and how it detects damage.
+//! Tests what a store keeps, what it refuses, and how it detects damage.
 
 use super::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -64,7 +64,8 @@ fn what_is_written_without_syncs_is_there_for_the_next_daemon() {
     assert_eq!(shown(&killed(&path)), pairs(&[("a", "1")]));
 }
 
-/// A power cut in the middle of a commit: some of its pages are on the disk, in any order.
+/// After a power cut in the middle of a commit, any of its pages may be on the disk. The store then has all records of
+/// the commit or none, and all earlier records.
 #[test]
 fn a_commit_that_is_cut_short_is_there_or_not_and_nothing_before_it_is_lost() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The thread with a disk whose syncs end when the test decides, with the result that it decides.
+//! Tests of the thread with a disk. The test decides when a sync of this disk ends, and with which result.
 
 use super::*;
 use crate::testing::readable;
@@ -121,8 +121,8 @@ fn an_end_in_order_waits_for_the_last_sync() {
     assert_eq!(stage.begun.recv().unwrap(), b"b");
 }
 
-/// A thread or a disk that is slow delays what a role sends after its record is durable. That time is not the
-/// protocol's.
+/// If the thread or the disk is slow, a role sends its reply late. This time is reported as a stall of the store,
+/// because the protocol is not the cause.
 #[test]
 fn a_request_that_takes_long_is_a_stall_of_the_store() {
     let mut stage = Stage::new();

@@ -1,4 +1,4 @@
-//! Shared by the tests of this crate.
+//! Functions that the tests of this crate share.
 
 #[path = "../../../tests/support/joined.rs"]
 mod joined;

@@ -1,4 +1,4 @@
-//! Waiting: what each source waits for, and until when.
+//! Waits for the sources of the daemon: for which events of each, and until when.
 
 use super::Daemon;
 use super::source::{Ready, Source};
@@ -37,7 +37,8 @@ impl Daemon {
         add().attempt("wait on", "the daemon's sockets")
     }
 
-    /// Waits for frames and for the link emulator too, from the begin on.
+    /// Makes later waits return also for frames and for messages of the link emulator. It is called when the run
+    /// begins.
     pub(super) fn watch_frames(&self) -> Result<()> {
         let change = || {
             if let Some(radio) = &self.radio {

@@ -26,7 +26,7 @@ pub struct Waits {
     worst: u64,
 }
 
-/// Classes per octave.
+/// Number of classes in each octave, from a value to twice this value.
 const PER_OCTAVE: u64 = 16;
 
 impl Default for Waits {
@@ -36,7 +36,7 @@ impl Default for Waits {
 }
 
 impl Waits {
-    /// Adds a waiting time.
+    /// Adds a waiting time to the histogram.
     pub fn add(&mut self, wait: Duration) {
         let nanos = wire::nanos_of(wait);
         if let Some(class) = self.classes.get_mut(class_of(nanos)) {

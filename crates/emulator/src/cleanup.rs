@@ -1,4 +1,4 @@
-//! Cleaning up after a lab that ended without doing so itself.
+//! Cleans up after labs that ended without removing their processes and files.
 //!
 //! A lab keeps a directory with a `lock` file, which it holds locked while it lives, and a `lab.json` that names its
 //! processes. The kernel releases the lock when the lab dies for any reason. So a directory whose lock can be taken
@@ -19,7 +19,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 const PREFIX: &str = "wayfare-lab-";
-/// Prefix of the name of a lab's directory until its content is complete.
+/// The prefix of the name of a lab's directory until the directory has its lock and its record.
 const NEW: &str = "wayfare-new-";
 const LOCK: &str = "lock";
 const RECORD: &str = "lab.json";
@@ -27,7 +27,7 @@ const RECORD: &str = "lab.json";
 /// A process, identified by pid and start time, so that a later process with the same pid is not taken for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Process {
-    /// The process's pid, in the lab's PID namespace.
+    /// The process's pid, in the PID namespace of the process that started the lab.
     pub pid: u32,
     /// When the process started, in clock ticks since boot (`/proc/PID/stat`, field 22).
     pub start: u64,
@@ -45,8 +45,8 @@ impl Process {
         Ok(Self { pid, start })
     }
 
-    /// Kills the process if it still lives. Returns whether it did. The pidfd is opened before the check, so that the
-    /// process checked is the process killed.
+    /// Kills the process if it still exists. Returns whether it was killed. The pidfd is opened before the check, so
+    /// that the process checked is the process killed.
     fn kill(self) -> Result<bool> {
         let kill = || match open_pidfd(self.pid) {
             Ok(pidfd) if Self::of(self.pid).is_ok_and(|now| now == self) => {
@@ -75,7 +75,7 @@ struct LabRecord {
     children: Vec<Process>,
 }
 
-/// A living lab's directory. Dropping it removes the directory with its content.
+/// The directory of a lab that runs. Dropping this value removes the directory with its content.
 #[derive(Debug)]
 pub struct LabDir {
     path: PathBuf,
@@ -84,14 +84,15 @@ pub struct LabDir {
 }
 
 impl LabDir {
-    /// Creates the directory of a lab in the system's directory for temporary files.
+    /// Creates the directory of a lab in the system's directory for temporary files, with a locked `lock` file. Fails
+    /// if a file cannot be made or locked.
     pub fn create() -> Result<Self> {
         Self::create_in(&std::env::temp_dir())
     }
 
     /// Creates the directory of a lab in `parent`.
     pub fn create_in(parent: &Path) -> Result<Self> {
-        // The daemons' configurations contain keys.
+        // Only this user may read the directory, because the daemons' configurations contain keys.
         let private = fs::Permissions::from_mode(0o700);
         let make = || tempfile::Builder::new().prefix(NEW).permissions(private).tempdir_in(parent);
         let new = make().attempt("make a directory in", parent.display())?;
@@ -101,7 +102,7 @@ impl LabDir {
         let lab = Process::of(std::process::id())?;
         let record = LabRecord { lab, uid: geteuid().as_raw(), boot, pid_namespace, children: Vec::new() };
         write(new.path(), &record)?;
-        // Only now does it get the name that `clean` looks for, so `clean` never finds it without its lock.
+        // The directory gets its final name when it has its lock and its record.
         let name = new.path().file_name().unwrap_or_default().to_string_lossy().replace(NEW, PREFIX);
         let path = parent.join(name);
         fs::rename(new.path(), &path).attempt("rename to", path.display())?;
@@ -114,9 +115,10 @@ impl LabDir {
         &self.path
     }
 
-    /// Records a child of the lab. Of a [`os::Sandbox`], only its keeper and its pid 1 need to be recorded: the
-    /// other processes die with them. A child that has already ended is ignored, as it leaves nothing to clean up. An
-    /// error here would hide the reason that a sandbox reports when it fails at once.
+    /// Records a child of the lab, by its pid in this process's PID namespace. Of a [`os::Sandbox`], only its keeper
+    /// and its pid 1 need to be recorded: the other processes die with them. A child that has already ended is ignored,
+    /// as it leaves nothing to clean up. An error of this function would hide the reason that a sandbox reports when it
+    /// fails at once.
     pub fn note_child(&mut self, pid: u32) -> Result<()> {
         match Process::of(pid) {
             Err(gone) if matches!(gone.errno(), Some(libc::ENOENT | libc::ESRCH)) => Ok(()),
@@ -144,8 +146,8 @@ impl Drop for LabDir {
 pub enum Leftover {
     /// The lab lives; nothing was touched.
     Alive(PathBuf),
-    /// The directory belongs to another user, or others can write to it, so its record cannot be trusted. Nothing was
-    /// touched.
+    /// The entry is no directory of this user, or other users can write to it. So its record cannot be trusted, and
+    /// nothing was touched.
     NotOurs(PathBuf),
     /// The lab is dead, and nothing was done about it.
     Dead(PathBuf),
@@ -155,12 +157,13 @@ pub enum Leftover {
     Failed(PathBuf, Error),
 }
 
-/// Lists what labs left in the system's directory for temporary files. It changes nothing.
+/// Lists the directories of labs, running or dead, in the system's directory for temporary files. Changes nothing.
+/// Fails if that directory cannot be read.
 pub fn look() -> Result<Vec<Leftover>> {
     look_in(&std::env::temp_dir())
 }
 
-/// Lists what labs left in `parent`. It changes nothing.
+/// Lists the directories of labs, running or dead, in `parent`. Changes nothing. Fails if `parent` cannot be read.
 pub fn look_in(parent: &Path) -> Result<Vec<Leftover>> {
     let looked = |path: PathBuf| match lab_state(&path) {
         Ok(LabState::NotOurs) => Leftover::NotOurs(path),
@@ -171,12 +174,13 @@ pub fn look_in(parent: &Path) -> Result<Vec<Leftover>> {
     Ok(directories(parent)?.into_iter().map(looked).collect())
 }
 
-/// Cleans up after dead labs of this user, in the system's directory for temporary files.
+/// Cleans up after dead labs of this user, in the system's directory for temporary files: kills their processes and
+/// removes their directories. Returns a result for each directory of a lab.
 pub fn clean() -> Result<Vec<Leftover>> {
     clean_in(&std::env::temp_dir())
 }
 
-/// Cleans up after dead labs of this user in `parent`.
+/// Cleans up after dead labs of this user in `parent`, like [`clean`].
 pub fn clean_in(parent: &Path) -> Result<Vec<Leftover>> {
     let cleaned = |path: PathBuf| clean_one(&path).unwrap_or_else(|error| Leftover::Failed(path, error));
     Ok(directories(parent)?.into_iter().map(cleaned).collect())
@@ -275,7 +279,7 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::{Child, Command, Stdio};
 
-    /// A process for a record to name. It is killed also if the test fails.
+    /// A process that a record can name. It is also killed if the test fails.
     struct Sleeper(Child);
 
     impl Sleeper {
@@ -342,7 +346,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let (mut recorded, mut reused, mut stranger) = (Sleeper::start(), Sleeper::start(), Sleeper::start());
         let path = dead_lab(parent.path(), &[recorded.0.id(), reused.0.id()]);
-        // As if the pid of the second process had been given to a later process.
+        // With another start time, the record is that of an earlier process with the pid of the second one.
         let mut record: LabRecord = serde_json::from_slice(&fs::read(path.join(RECORD)).unwrap()).unwrap();
         record.children[1].start -= 1;
         write(&path, &record).unwrap();
@@ -356,7 +360,7 @@ mod tests {
         assert!(clean_in(parent.path()).unwrap().is_empty());
     }
 
-    /// The lab is a separate process, which is killed and cannot clean up.
+    /// A lab that was killed is found to be dead, and its child is killed. The lab is a separate process.
     #[test]
     fn a_killed_lab_loses_its_lock() {
         if crate::testing::role().as_deref() == Some("lab") {
@@ -364,7 +368,7 @@ mod tests {
             let mut lab = LabDir::create_in(Path::new(".")).unwrap();
             lab.note_child(child.0.id()).unwrap();
             println!("ready");
-            // Until it is killed.
+            // Waits until this process is killed.
             rustix::event::poll(&mut [], None).unwrap();
         }
         let parent = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! The control run: frames cross the link emulator while no daemon runs, and a thread only sleeps. Their lateness is
-//! this machine's own lateness; what a run has beyond it is caused by the daemons.
+//! The control run: frames cross the link emulator while no daemon runs, and a thread only sleeps. The lateness of both
+//! is this machine's own. If the lateness of a run is larger, the daemons are the cause.
 
 use crate::link_emulator::{LinkEmulator, Port};
 use daemon::{Ages, Waits};
@@ -14,15 +14,17 @@ use std::sync::atomic::AtomicBool;
 use trace::HostId;
 use wire::{Duration, EtherType, Frame, Iface, Instant, Mac, Rng, ethernet};
 
-/// What the control run measured.
+/// The results of a control run.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Control {
-    /// How late frames left the link emulator. No daemon sends or receives them.
+    /// How late the link emulator sent frames: the kernel's receive stamp at the far end, less the planned time. No
+    /// daemon sends or receives these frames.
     pub frames: Ages,
     /// How late a thread woke that slept until the next frame was due.
     pub sleeper: Ages,
-    /// Whether the control run came right after this run. If not, it came after an earlier run of the same process.
+    /// Whether the control run came right after the run of this report. If not, it came after an earlier run of the
+    /// same process.
     pub follows_this_run: bool,
 }
 
@@ -38,7 +40,7 @@ impl Control {
     }
 }
 
-/// Number of frames sent.
+/// Number of frames that a control run sends.
 const FRAMES: u32 = 160;
 /// The time from one frame to the next.
 const SPACING: Duration = Duration::from_millis(1);
@@ -50,9 +52,9 @@ const DELAY: Duration = Duration::from_millis(2);
 const LENGTH: Duration = Duration::from_nanos(
     (2 * MARGIN.as_nanos() + SPACING.as_nanos() * FRAMES as u128 + DELAY.as_nanos()) as u64,
 );
-/// The two ends of the wire: at the link emulator, and where a host would be.
+/// The veth pairs at both ends of the wire: the name at the link emulator, and the name where a host would be.
 const DEVICES: [[&str; 2]; 2] = [["c0", "c0-far"], ["c1", "c1-far"]];
-/// Local experimental Ethertype (IEEE 802).
+/// The frames' Ethertype, for local experiments (IEEE 802).
 const KIND: EtherType = EtherType(0x88b5);
 /// Bytes of payload: the frame's number, padded to the shortest Ethernet frame.
 const PAYLOAD: usize = 46;
@@ -102,7 +104,7 @@ fn here(socket: &Path) -> Result<Control> {
         set_realtime();
         let ran = radio.run(clock, end, &stop);
         set_ordinary();
-        let ended = |_| std::io::Error::other("its thread ended");
+        let ended = |_| std::io::Error::other("the thread that sends them ended early");
         (ran, sender.join().map_err(ended).attempt("send the frames of", "the control run"))
     });
     ran?;
@@ -111,7 +113,7 @@ fn here(socket: &Path) -> Result<Control> {
     Ok(Control { frames, sleeper: sleeper.summary(), follows_this_run: false })
 }
 
-/// Sleeps until each frame is due, then sends it. Returns when each was sent, and how late the thread woke.
+/// Sleeps until each frame is due, then sends it. Returns when each frame was sent, and how late the thread woke.
 fn send_all(from: &PacketSocket, clock: Clock) -> Result<(Vec<Instant>, Waits)> {
     set_realtime();
     set_timer_slack(Duration::from_micros(1))?;

@@ -1,5 +1,5 @@
-//! What this machine can do, determined by trying it. Each probe runs in a child process that is discarded, in
-//! separate namespaces.
+//! Tries the features of Linux that labs and experiments need. Each probe runs in a forked child process, if it needs
+//! that in separate namespaces.
 
 use os::{
     Attempt, Clock, End, EndPlace, Error, Netlink, Offset, Options, PacketSocket, Result, Timer, check,
@@ -17,16 +17,16 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::Command;
 use wire::{Duration, EtherType, Frame, Mac, ethernet};
 
-/// One capability that was tried.
+/// A feature of this machine that was tried, and the result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Probe {
-    /// The capability's name.
+    /// The feature's name, for example `veth`.
     pub name: &'static str,
     /// What does not work without it.
     pub needed_for: &'static str,
-    /// Whether it works here.
+    /// Whether the feature works on this machine for this user.
     pub ok: bool,
-    /// What was found: a number, a choice, or the kernel's refusal.
+    /// The result as text: what was found, or why the probe failed.
     pub detail: String,
 }
 
@@ -34,7 +34,7 @@ pub struct Probe {
 const LAB: &str = "labs on Linux";
 /// Label of what labs need if the user is not root.
 const ROOTLESS: &str = "labs on Linux without root";
-/// A frame is sent again after each `STEP`, at most `TRIES` times.
+/// A frame is sent until it arrives: again after at most `STEP`, and at most `TRIES` times.
 const STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 const TRIES: usize = 50;
 /// A probe that takes longer has failed.
@@ -46,15 +46,16 @@ const PROC: &str = "/proc";
 const NULL: &str = "/dev/null";
 const TEMPORARY: &str = "temporary files";
 
-/// The probes: name, what needs it, whether it runs in a new network namespace, and the test.
+/// The probes: name of the feature, what needs the feature, whether the test runs in a new network namespace, and the
+/// test.
 const TESTS: [(&str, &str, bool, Test); 16] = [
     (PROC, LAB, false, proc),
     (NULL, LAB, false, null),
     (TEMPORARY, LAB, false, temporary),
     ("user namespaces", ROOTLESS, false, user_namespace),
-    ("network namespaces", LAB, true, || Ok("a new one was entered".to_owned())),
+    ("network namespaces", LAB, true, || Ok("a new network namespace was entered".to_owned())),
     ("PID namespaces", LAB, false, pid_namespace),
-    ("veth", LAB, true, || veth().map(|()| "a pair was made".to_owned())),
+    ("veth", LAB, true, || veth().map(|()| "a veth pair was made".to_owned())),
     ("ingress hook", LAB, true, ingress_hook),
     ("packet sockets with time stamps", LAB, true, packet_socket),
     ("timers on CLOCK_BOOTTIME", LAB, false, timer),
@@ -147,11 +148,11 @@ fn user_namespace() -> Result<String> {
         subject: "a probe".to_owned(),
         cause,
     })?;
-    Ok(format!("root inside: {}", geteuid().is_root()))
+    Ok(format!("root in a new user namespace: {}", geteuid().is_root()))
 }
 
 fn pid_namespace() -> Result<String> {
-    // It runs this program itself: no other program need exist, nor `/dev/null`.
+    // The command is this program itself, because another program or `/dev/null` may be missing.
     let mut command = Command::new("/proc/self/exe");
     let (read, write) = pipe_with(PipeFlags::CLOEXEC).attempt("open", "a pipe")?;
     let other = write.try_clone().attempt("open", "a pipe")?;
@@ -159,7 +160,10 @@ fn pid_namespace() -> Result<String> {
     let ended = Sandbox::spawn(command)?.wait(None)?;
     match ended {
         Some(status) if status.success() => Ok("with a separate /proc".to_owned()),
-        other => Err(io::Error::other(format!("{other:?}"))).attempt("be pid 1 in", "a PID namespace"),
+        other => {
+            let how = other.map_or_else(String::new, |status| format!("the program ended with {status}"));
+            Err(io::Error::other(how)).attempt("run a program as pid 1 of", "a new PID namespace")
+        }
     }
 }
 
@@ -192,7 +196,11 @@ fn packet_socket() -> Result<String> {
             if matches!(ethernet::parse(&buffer[..received.len]), Ok((seen, _)) if seen == frame) {
                 let after = clock.instant(received.at, Offset::sample());
                 let buffer = b.buffer();
-                return Ok(format!("stamped after {} us; buffer {} bytes", after.0 / 1000, buffer.granted));
+                return Ok(format!(
+                    "a frame was stamped after {} us; the receive buffer has {} bytes",
+                    after.0 / 1000,
+                    buffer.granted
+                ));
             }
         }
     }
@@ -221,7 +229,7 @@ fn ebpf() -> Result<String> {
         let fd = libc::syscall(libc::SYS_bpf, BPF_MAP_CREATE, attributes.as_ptr(), size) as libc::c_int;
         drop(OwnedFd::from_raw_fd(check(fd).attempt("create", "an eBPF map")?));
     }
-    Ok("a map was created".to_owned())
+    Ok("an eBPF map was created".to_owned())
 }
 
 fn tun() -> Result<String> {
@@ -234,16 +242,17 @@ fn tun() -> Result<String> {
         check(libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request))
     };
     made.attempt("make", "a TUN device")?;
-    Ok("a device was made".to_owned())
+    Ok("a TUN device was made".to_owned())
 }
 
-/// Runs `work` in a forked child and returns its text. The first byte over the pipe is `+` for success.
+/// Runs `work` in a forked child and returns its text. The first byte that the child sends over the pipe is `+` after a
+/// success.
 fn in_a_fork(work: impl FnOnce() -> Result<String>) -> std::result::Result<String, String> {
     let told = fork_and_ask(work).attempt("start", "a probe").map_err(|error| error.to_string())?;
     match told.split_first() {
         Some((b'+', detail)) => Ok(String::from_utf8_lossy(detail).into_owned()),
         Some((_, detail)) => Err(String::from_utf8_lossy(detail).into_owned()),
-        None => Err("the probe ended abnormally, or not in time".to_owned()),
+        None => Err("the probe ended abnormally, or took longer than 10 s".to_owned()),
     }
 }
 

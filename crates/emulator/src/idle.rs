@@ -1,5 +1,5 @@
-//! An idle thread: it sleeps beside the daemons of a run and does nothing else. Its lateness is the machine's own
-//! lateness during that run.
+//! An idle thread: it sleeps beside the daemons of a run and does nothing else. The lateness of this thread is the
+//! machine's own lateness during that run.
 
 use daemon::{Ages, Heartbeat, Stall, Waits};
 use os::{Clock, set_realtime, set_timer_slack};
@@ -17,8 +17,8 @@ pub struct Idle {
     pub stalls: Vec<Stall>,
 }
 
-/// Sleeps from beat to beat, from the clock's zero to `end`, or until the run is `over`. Returns its lateness and
-/// stalls.
+/// Sleeps until each beat of a [`Heartbeat`] is due, from the clock's zero until `end`, or until the run is `over`.
+/// Returns how late the thread woke, and its stalls.
 pub fn sleep(clock: Clock, end: Instant, over: &AtomicBool) -> Idle {
     set_realtime();
     let _ = set_timer_slack(Duration::from_micros(1));

@@ -1,8 +1,9 @@
 //! The link emulator of a lab: it connects the daemons' interfaces by [`link::Fabric`], in real time.
 //!
-//! Every interface of a daemon is one end of a veth pair whose other end is here. A frame's arrival time is the
-//! kernel's receive stamp, not the time at which this process reads it. The timer is armed early, and the process
-//! spins until the exact time. The lateness of sending against the model's time is reported with the run.
+//! Every interface of a daemon is one end of a veth pair; the other end is in the link emulator's namespace. A frame's
+//! arrival time is the kernel's receive stamp, not the time at which this process reads it. The timer is armed early,
+//! and the process spins until the exact time. The report of a run has the time by which frames were sent later than in
+//! the model.
 
 use daemon::Refusal;
 use daemon::{Ages, BEAT, EmulatorEvent, EmulatorRequest, Heartbeat, Stall, Waits};
@@ -39,19 +40,19 @@ pub struct Port {
     pub device: String,
 }
 
-/// What the link emulator measured.
+/// What the link emulator recorded and measured during a run.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Records of what the links did to packets.
     pub records: Vec<Record>,
-    /// Number of frames that each interface of a host sent on its link.
+    /// Number of frames that were read from each interface of a host.
     pub taken: BTreeMap<(HostId, Iface), u64>,
     /// How much too late each frame was sent, except for frames that were due during a stall that is reported
     /// separately.
     pub lateness: Vec<Duration>,
     /// How much too late each frame was sent that was due during a reported stall.
     pub stalled: Vec<Duration>,
-    /// Number of frames that this process sent to each interface of a host.
+    /// Number of frames that this process sent to each interface of a host, since the host's present daemon connected.
     pub delivered: BTreeMap<(HostId, Iface), u64>,
     /// Number of frames that an interface of a host refused, by the kernel's error.
     pub refused: BTreeMap<(HostId, Iface, Refusal), u64>,
@@ -59,18 +60,19 @@ pub struct Report {
     pub lost_interfaces: BTreeSet<(HostId, Iface)>,
     /// How long frames waited until this process read them.
     pub read: Ages,
-    /// The longest time in which this process did not run.
+    /// The longest stall of this process.
     pub stall: Stall,
     /// The stalls of this process of more than 5 ms, at most the 1000 longest.
     pub stalls: Vec<Stall>,
     /// Number of frames that the kernel dropped before this process read them.
     pub capture_drops: u64,
-    /// Whether the wall clock, and with it the receive stamps, was set during the run.
+    /// Whether the wall clock was set by more than 1 ms during the run. Then the receive stamps are wrong.
     pub wall_clock_stepped: bool,
 }
 
 impl Report {
-    /// Returns the quantile `thousandths`/1000 of [`Self::lateness`]: 990 is the 99th percentile.
+    /// Returns the quantile `thousandths`/1000 of [`Self::lateness`]: 990 is the 99th percentile. It is zero if there
+    /// are no frames.
     pub fn lateness_at(&self, thousandths: usize) -> Duration {
         let mut sorted = self.lateness.clone();
         sorted.sort_unstable();
@@ -85,7 +87,8 @@ pub(crate) const WAKE: Duration = Duration::from_micros(60);
 /// The process spins for this time before a frame is due: a timer alone is about 50 us late.
 const SPIN: Duration = Duration::from_micros(80);
 
-/// The hosts that are down. Pid 1 of the lab updates them while frames are carried.
+/// A flag for each host: whether it is down. One thread of pid 1 of the lab sets the flags while another carries
+/// frames.
 #[derive(Clone, Debug, Default)]
 pub struct DownHosts(Arc<Vec<AtomicBool>>);
 
@@ -114,9 +117,10 @@ struct QueuedFrame {
     frame: Vec<u8>,
 }
 
-/// The host had crashed when the frame arrived.
+/// The reason of a loss: the host had crashed when the frame arrived.
 const HOST_DOWN: Reason = Reason("host_down");
-/// The receiver's interface refused the frame: this machine lost it, not the link.
+/// The reason of a loss: the receiver's interface refused the frame. So this machine lost it, and not the emulated
+/// link.
 const RECEIVER_REFUSED: Reason = Reason("receiver_interface_refused");
 
 enum Scheduled {
@@ -125,22 +129,22 @@ enum Scheduled {
     Grant,
     Tuned(Tuning),
     Sample(PortId),
-    /// The ordered link change with this index is due.
+    /// The change with this index in [`LinkEmulator::orders`] is due.
     Ordered(usize),
 }
 
-/// A change of links at a given instant.
+/// A change of links that the scenario orders.
 #[derive(Clone, Debug)]
 pub struct LinkOrder {
-    /// The time of the change.
+    /// The instant of the change in the run.
     pub at: Instant,
-    /// The host in whose records the change is kept.
+    /// The host whose records contain the change.
     pub host: HostId,
-    /// The links that change.
+    /// The links that are changed: wires, cells, or a cell for one radio.
     pub places: Vec<ChangedLink>,
-    /// What changes at these links.
+    /// The change of these links, for example a cut or another MTU.
     pub change: Change,
-    /// The event that is recorded.
+    /// The scenario's event, as the records contain it.
     pub recorded: trace::Event,
 }
 
@@ -177,7 +181,8 @@ pub struct LinkEmulator {
 }
 
 impl LinkEmulator {
-    /// Takes over the devices, and accepts connections of daemons at `socket`.
+    /// Sets up the devices of `ports`, and listens for connections of daemons at `socket`. Fails if the kernel refuses
+    /// a step, for example because a device is missing.
     pub fn new(fabric: Fabric, ports: Vec<Port>, socket: &Path) -> Result<Self> {
         set_timer_slack(Duration::from_micros(1))?;
         let mut net = Netlink::open()?;
@@ -217,17 +222,18 @@ impl LinkEmulator {
         })
     }
 
-    /// Sets the link changes that are applied while frames are carried.
+    /// Sets the changes of links that [`Self::run`] applies.
     pub fn order(&mut self, orders: Vec<LinkOrder>) {
         self.orders = orders;
     }
 
-    /// Sets the flags of hosts that are down, which drop frames to them.
+    /// Sets the flags of hosts that are down. Frames to these hosts are lost.
     pub fn heed(&mut self, down: DownHosts) {
         self.down = down;
     }
 
-    /// Carries frames from the clock's zero until `end`, or until `stop` is set.
+    /// Carries frames until `clock` reaches `end`, or until `stop` is set. Fails if the kernel refuses to receive or to
+    /// wait.
     pub fn run(&mut self, clock: Clock, end: Instant, stop: &AtomicBool) -> Result<()> {
         self.clock = clock;
         self.offset = Offset::sample();
@@ -280,15 +286,15 @@ impl LinkEmulator {
         fds.extend(
             self.daemons.iter().map(|(_, lines)| PollFd::from_borrowed_fd(lines.as_fd(), PollFlags::IN)),
         );
-        // Bounded, so that `stop` and stalls are noticed.
+        // The wait takes at most one beat, so that `stop` is noticed.
         let limit = rustix::time::Timespec { tv_sec: 0, tv_nsec: i64::from(BEAT.subsec_nanos()) };
         match poll(&mut fds, Some(&limit)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => self.timer.fired().map(|_| ()),
-            Err(error) => Err(error).attempt("wait on", "the radio's sockets"),
+            Err(error) => Err(error).attempt("wait on", "the link emulator's sockets"),
         }
     }
 
-    /// Processes everything that has arrived, in the order of arrival.
+    /// Processes all frames and requests that have arrived, in the order of arrival.
     fn process_arrivals(&mut self) -> Result<()> {
         let mut arrivals: Vec<(Instant, Arrival)> = Vec::new();
         let mut frame = [0; 2048];
@@ -359,9 +365,8 @@ impl LinkEmulator {
         came
     }
 
-    /// Starts the delivery count of a new daemon, and notifies it of what the scenario has done to its links. A
-    /// former connection of the same host, whose daemon was killed, is closed even if its end has not been noticed
-    /// yet.
+    /// Prepares for a daemon that has connected: its count of delivered frames starts at zero, and it is notified of
+    /// changed MTUs and cut links. An older connection of the same host is closed, because its daemon was killed.
     fn daemon_connected(&mut self, host: HostId) {
         self.report.delivered.retain(|(to, _), _| *to != host);
         let last = self.daemons.iter().rposition(|(daemon, _)| *daemon == Some(host));
@@ -462,7 +467,7 @@ impl LinkEmulator {
         }
     }
 
-    /// Processes the items that are due. It spins for the last microseconds before each.
+    /// Processes the items that are due. Spins for the last microseconds before each item.
     fn fire(&mut self, now: Instant) {
         while let Some(Reverse((at, number))) = self.due.peek().copied() {
             if at > now + SPIN {
@@ -500,7 +505,7 @@ impl LinkEmulator {
         }
     }
 
-    /// Notifies a host of the cells that one of its radios hears, and of the loss of its own cell.
+    /// Notifies a host of the cells that one of its radios hears, and of the loss of the radio's present cell.
     fn sample(&mut self, at: Instant, port: PortId) {
         let Some((host, iface)) = self.owner(port) else { return };
         let sample = self.fabric.sample(at, port);
@@ -592,7 +597,7 @@ impl LinkEmulator {
 
     fn report_event(&mut self, host: HostId, event: &EmulatorEvent) {
         if let Some((_, lines)) = self.daemons.iter_mut().find(|(daemon, _)| *daemon == Some(host)) {
-            // A daemon that has died or does not run is reported by pid 1 of the lab; the other daemons continue.
+            // If the daemon has died or does not run, the watch of pid 1 reports that. The other daemons continue.
             let _ = lines.send(event);
         }
     }

@@ -5,7 +5,7 @@ use crate::fault::{Fault, Spot, What};
 use std::fmt;
 use std::str::FromStr;
 
-/// A protocol under test.
+/// A mobility protocol under test.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Protocol {
     /// Cellular IP: hosts move inside one tree of stations.
@@ -14,7 +14,7 @@ pub enum Protocol {
     MobileIp,
     /// SIGMA: SCTP associations whose addresses change.
     Sigma,
-    /// Indirect TCP over Mobile IP.
+    /// Indirect TCP: routers relay the connections of hosts that move by Mobile IP.
     IndirectTcp,
 }
 
@@ -22,7 +22,7 @@ impl Protocol {
     /// All protocols, in the order in which they are searched.
     pub const ALL: [Self; 4] = [Self::CellularIp, Self::MobileIp, Self::Sigma, Self::IndirectTcp];
 
-    /// Returns its name on the command line.
+    /// Returns the protocol's name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::CellularIp => "cellular-ip",
@@ -49,46 +49,47 @@ impl FromStr for Protocol {
     }
 }
 
-/// A whole scenario. Times are in milliseconds of virtual time.
+/// A whole scenario. Times are in milliseconds of the run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Draft {
-    /// The mobility protocol of its hosts.
+    /// The mobility protocol of the hosts.
     pub protocol: Protocol,
     /// The random seed of the run.
     pub seed: u64,
     /// The wire between the correspondent and the core router or gateway.
     pub core: Link,
-    /// Routers with a cell each. With Cellular IP, the nodes of a tree, whose leaves have cells.
+    /// The routers, each with a cell. With Cellular IP, they are the nodes of a tree: index 0 is the gateway, and the
+    /// leaves have cells.
     pub routers: Vec<Router>,
-    /// The time that a radio needs to change cells.
+    /// The time that a radio needs to change cells, in milliseconds.
     pub retune_ms: u64,
     /// The size of a host's or router's buffer for a connection, in bytes.
     pub buffer: u32,
-    /// Mobile hosts.
+    /// The mobile hosts.
     pub hosts: Vec<Mobile>,
     /// Faults, in the order of time, without overlap.
     pub faults: Vec<Fault>,
-    /// The time after the last move or fault for which datagrams are sent.
+    /// The time after [`Draft::last_change`] for which datagrams are sent, in milliseconds.
     pub watched_ms: u64,
 }
 
-/// The properties of a wire or of a cell's air.
+/// The properties of a wire or of a cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Link {
-    /// One-way delay in microseconds.
+    /// The one-way delay, in microseconds.
     pub delay_us: u64,
     /// The probability that a frame is lost, in units of 0.01 %.
     pub loss: u32,
-    /// The MTU, in bytes.
+    /// The MTU of the link, in bytes.
     pub mtu: u16,
 }
 
 /// A router and its cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Router {
-    /// The index in [`Draft::routers`] of the node above this one in the tree. Protocols without a tree ignore it.
+    /// The index in [`Draft::routers`] of the node above the router in the tree. Protocols without a tree ignore it.
     pub parent: usize,
-    /// The wire to the node above this one.
+    /// The wire to the node above the router in the tree. Without a tree, the wire to the core router.
     pub wire: Link,
     /// The link of the router's cell. Unused if there are nodes below the router.
     pub air: Link,
@@ -96,14 +97,14 @@ pub struct Router {
     pub rate: u32,
 }
 
-/// A mobile host.
+/// A mobile host, with its moves and workloads.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mobile {
-    /// The index of the router in whose cell it begins.
+    /// The index of the router in whose cell the host begins.
     pub start: usize,
-    /// Its moves, in the order of time.
+    /// The moves of the host, in the order of time.
     pub moves: Vec<Move>,
-    /// Its workloads.
+    /// The workloads of the host.
     pub work: Vec<Work>,
 }
 
@@ -130,11 +131,11 @@ pub struct Work {
     pub peer: Option<usize>,
     /// The time at which the workload starts, in milliseconds.
     pub start: u64,
-    /// The kind of workload.
+    /// The kind of workload, with its amount of data.
     pub kind: Kind,
 }
 
-/// A kind of workload.
+/// What a workload transfers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// The mobile host downloads this number of bytes.
@@ -143,27 +144,27 @@ pub enum Kind {
     Up(u64),
     /// Requests of the mobile host, each with an answer.
     Asks {
-        /// Bytes of a request.
+        /// Bytes of payload in a request.
         question: u32,
-        /// Bytes of an answer.
+        /// Bytes of payload in an answer.
         answer: u32,
-        /// Milliseconds between two requests.
+        /// The time between two requests, in milliseconds.
         every: u64,
         /// The number of requests.
         count: u64,
     },
     /// Datagrams to or from the mobile host, at a constant rate.
     Datagrams {
-        /// Whether they are from the mobile host.
+        /// Whether the mobile host sends the datagrams. Otherwise its peer sends them.
         up: bool,
         /// Datagrams per second.
         rate: u32,
-        /// Bytes in each.
+        /// Bytes of payload in each datagram.
         size: u32,
     },
 }
 
-/// The time after the last move or fault within which each connection has ended, or its programs know that it failed.
+/// The time after [`Draft::last_change`] within which each connection must have ended or failed, in milliseconds.
 pub const PATIENCE_MS: u64 = 120_000;
 
 /// Returns the name of the mobile host with this index, in the scenario and in records.
@@ -173,7 +174,7 @@ pub fn mobile_name(host: usize) -> String {
 
 impl Draft {
     /// Returns the end of the last move or fault, or the start of the last workload if that is later, plus one retune
-    /// time.
+    /// time. In milliseconds.
     pub fn last_change(&self) -> u64 {
         let moves =
             self.hosts.iter().flat_map(|host| &host.moves).map(|step| step.at + step.overlap.unsigned_abs());
@@ -182,17 +183,17 @@ impl Draft {
         moves.chain(starts).chain(faults).max().unwrap_or(0) + self.retune_ms
     }
 
-    /// Returns the end of the run, if nothing ends it earlier.
+    /// Returns the end of the run, in milliseconds, unless all connections are over earlier.
     pub fn end(&self) -> u64 {
         self.last_change() + PATIENCE_MS
     }
 
-    /// Returns the time at which the sources of datagrams stop.
+    /// Returns the time at which the sources of datagrams stop, in milliseconds.
     pub fn stop(&self) -> u64 {
         self.last_change() + self.watched_ms
     }
 
-    /// Returns the indices of the routers that have a cell.
+    /// Returns the indices of the routers that have a cell: all, or the leaves of a Cellular IP tree.
     pub fn cells(&self) -> Vec<usize> {
         let is_leaf = |index: &usize| {
             self.protocol != Protocol::CellularIp
@@ -217,7 +218,7 @@ impl Draft {
         }
     }
 
-    /// Returns all links: the core link, then the wire and the cell of each router.
+    /// Returns all links, to change them: the core link, then the wire and the cell of each router.
     pub fn links_mut(&mut self) -> impl Iterator<Item = &mut Link> {
         std::iter::once(&mut self.core)
             .chain(self.routers.iter_mut().flat_map(|router| [&mut router.wire, &mut router.air]))
@@ -254,8 +255,9 @@ impl Draft {
         links
     }
 
-    /// Returns the highest probability that a packet is lost between a mobile host and its peer. A path through the
-    /// home network, or between two mobile hosts, crosses at most three paths from a cell to the correspondent.
+    /// Returns the highest probability (0 to 1) that a packet is lost between a mobile host and its peer. A path
+    /// through the home network, or between two mobile hosts, crosses at most three paths from a cell to the
+    /// correspondent.
     pub fn worst_loss(&self) -> f64 {
         let passes =
             |router| self.path(router).iter().map(|link| 1.0 - f64::from(link.loss) / 1e4).product::<f64>();

@@ -7,21 +7,21 @@ use wire::Rng;
 /// The limits of a draw. Times are in milliseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Size {
-    /// Nodes of a tree.
+    /// Largest number of nodes of a tree.
     nodes: u64,
-    /// Routers of a protocol without a tree.
+    /// Largest number of routers of a protocol without a tree.
     routers: u64,
-    /// Mobile hosts.
+    /// Largest number of mobile hosts.
     hosts: u64,
-    /// Moves of a host, if there are at most 4 hosts.
+    /// Largest number of moves of a host, if there are at most 4 hosts.
     moves: u64,
-    /// The time from one move of a host to its next one.
+    /// Longest pause between two moves of a host that does not move back and forth.
     pause: u64,
-    /// Bytes of a download or an upload, if there are at most 4 hosts.
+    /// Largest number of bytes of a download or an upload, if there are at most 4 hosts.
     bytes: u64,
-    /// Faults.
+    /// Largest number of faults.
     faults: u64,
-    /// The time for which datagrams are sent after the last move or fault.
+    /// The value of [`Draft::watched_ms`].
     watched: u64,
 }
 
@@ -38,8 +38,8 @@ impl Size {
         watched: 20_000,
     };
 
-    /// The limits on Linux, where a run takes real time and a process per host, several runs in parallel. `watched`
-    /// exceeds the 10 s that a receiver may always be without a datagram.
+    /// The limits on Linux, where a run takes real time and needs a process for each host. `watched` exceeds 10 s,
+    /// because a receiver may always be without a datagram for 10 s.
     pub const LINUX: Self = Self {
         nodes: 7,
         routers: 4,
@@ -66,7 +66,7 @@ impl Dice {
         self.between(1, 100) <= percent
     }
 
-    /// Returns a number from `least` to `most`, with the same probability for each octave.
+    /// Returns a number from `least` to `most`, with about the same probability for each octave.
     fn octaves(&mut self, least: u64, most: u64) -> u64 {
         let mut top = least;
         let octaves = (most / least.max(1)).max(1).ilog2() + 1;
@@ -116,7 +116,7 @@ pub fn draw(protocol: Protocol, seed: u64, size: &Size) -> Draft {
     let losses = Losses::draw(&mut dice);
     let tree = protocol == Protocol::CellularIp;
     let number = if tree { dice.octaves(5, size.nodes) } else { dice.between(2, size.routers) };
-    // A path in a deep tree has many wires.
+    // A path in a deep tree has many wires, so the delay of each is shorter.
     let longest = if tree { 20_000 } else { 100_000 };
     let core = link(&mut dice, 100_000, losses.wires);
     let routers = (0..number).map(|index| Router {
@@ -194,8 +194,8 @@ fn fault(dice: &mut Dice, draft: &Draft) -> What {
             What::Narrow(wire, dice.between(1000, 1499) as u16)
         }
         18..=19 => {
-            // The clocks of all nodes of an access network must agree within 5 s (Cellular IP's window). Those of
-            // mobile hosts need not.
+            // The clocks of all nodes of an access network must agree within 5 s (Cellular IP's window). So a node's
+            // clock is stepped by at most 1.5 s. The clocks of mobile hosts need not agree.
             let is_node = draft.protocol == Protocol::CellularIp && matches!(any, Node::Router(_));
             let by = dice.octaves(100, if is_node { 1500 } else { 100_000 }).cast_signed();
             What::Clock(any, if dice.percent(50) { by } else { -by })
@@ -213,7 +213,7 @@ fn mobile(
     (number, hosts): (usize, usize),
 ) -> Mobile {
     let start = dice.pick(cells).unwrap_or(0);
-    // If there are many hosts, each has a small workload, so that a run takes a fraction of a second.
+    // If there are more than 4 hosts, each has a small workload, so that a run takes a fraction of a second.
     let few = hosts > 4;
     let size = if few { &Size { moves: 3, bytes: 60_000, ..*size } } else { size };
     let moves = moves(dice, protocol, cells, start, size);
@@ -229,7 +229,8 @@ fn mobile(
     Mobile { start, moves, work: work.collect() }
 }
 
-/// Draws the other end: a mobile host in 20 % of workloads if there are several, else the correspondent.
+/// Draws the other end of a workload: the correspondent or, in 20 % of workloads, another mobile host. With one host or
+/// Indirect TCP, it is always the correspondent.
 fn peer(dice: &mut Dice, protocol: Protocol, number: usize, hosts: usize) -> Option<usize> {
     if hosts < 2 || protocol == Protocol::IndirectTcp || !dice.percent(20) {
         return None;
@@ -303,7 +304,7 @@ fn overlap(dice: &mut Dice, protocol: Protocol, beat: u64) -> i64 {
     }
 }
 
-/// Lets all hosts move within 20 ms of the first one, in 25 % of scenarios.
+/// In 25 % of scenarios, lets all hosts move at most 20 ms after the first host.
 fn both_ends(dice: &mut Dice, draft: &mut Draft) {
     let Some((first, others)) = draft.hosts.split_first_mut() else { return };
     if !dice.percent(25) {

@@ -13,18 +13,19 @@ pub struct End {
     pub begun: Instant,
     /// Whether the connection is or was open.
     pub opened: bool,
-    /// Bytes that the application read.
+    /// Number of bytes that the application has read.
     pub read: u64,
-    /// The time at which the application had read all data and the end of the peer's stream.
+    /// The time at which the application had read all data and the end of the peer's stream; `None` if it has not.
     pub finished: Option<Instant>,
     /// The time at which this end closed, and the error, which is `None` for a clean close. `None` if this end has not
     /// closed.
     pub closed: Option<(Instant, Option<String>)>,
-    /// The time of the last event at this end.
+    /// The time of the last read, end or close at this end; at first that of `begun`.
     pub last: Instant,
-    /// The time at which either end read last.
+    /// The later one of `last` and, for a client, of its server's last read.
     pub moved: Instant,
-    /// The longest time without an event here and without a read at the other end: from, and to.
+    /// The longest time without a read, end or close at this end: from, and to. For a client, its server's reads end
+    /// such a time, too.
     pub gap: (Instant, Instant),
 }
 
@@ -39,8 +40,8 @@ impl End {
         self.last = at;
     }
 
-    /// Notes that bytes arrived here or at the other end. The other end counts, as a request still in transfer is not a
-    /// stall.
+    /// Notes a read, end or close at this end, or a read of a client's server. While the server still reads a request,
+    /// the client is not stalled.
     pub(crate) fn moves(&mut self, at: Instant) {
         if at.since(self.moved) > self.gap.1.since(self.gap.0) {
             self.gap = (self.moved, at);
@@ -63,9 +64,9 @@ impl End {
 /// connection count: a client of Indirect TCP repeats a call that is not answered.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Ends {
-    /// The end that connects.
+    /// The end that connects; `None` if no connection was requested.
     pub client: Option<End>,
-    /// The end that accepts.
+    /// The end that accepts; `None` if no connection was accepted.
     pub server: Option<End>,
 }
 
@@ -100,7 +101,7 @@ pub struct Facts {
     pub streams: BTreeMap<u16, Ends>,
     /// Arrivals of datagrams at a host's stack, by the port of the workload.
     pub datagrams: BTreeMap<u16, Arrivals>,
-    /// Wrong data that applications read.
+    /// Reports of applications that have read wrong data.
     pub wrong: Vec<String>,
     /// Packets delivered to a host's stack that were for another host.
     pub misled: Vec<String>,
@@ -108,7 +109,8 @@ pub struct Facts {
     pub loops: Vec<String>,
     /// Connections that two routers served at the same time.
     pub owners: Vec<String>,
-    /// Mobile hosts of which a router of Indirect TCP had or was sent connections when it crashed, by their names.
+    /// Names of mobile hosts whose connections may fail: a router of Indirect TCP crashed that had such connections, or
+    /// to which they had been sent.
     pub crashed_for: BTreeSet<String>,
     /// SCTP data sent to addresses that were not confirmed.
     pub unconfirmed: Vec<String>,
@@ -118,10 +120,10 @@ pub struct Facts {
     pub full: BTreeMap<u16, Vec<Instant>>,
     /// Violations that the simulator or its ledger reports.
     pub doubts: Vec<String>,
-    /// Packets that queues and roles still held at the end.
+    /// Number of packets that queues and roles still held at the end.
     pub held: u64,
     /// The largest number of packets that were on their path at one time.
     pub most_open: usize,
-    /// The end of the run.
+    /// The time at which the run ended.
     pub ended: Instant,
 }

@@ -18,11 +18,11 @@ pub enum What {
     Crash(Node),
     /// A host is stopped and continued, and keeps its state.
     Stop(Node),
-    /// A link carries nothing.
+    /// A link carries no frames.
     Cut(Spot),
-    /// A link loses more packets, in units of 0.01 %.
+    /// A link loses additional packets at random, with this probability in units of 0.01 %.
     Loss(Spot, u32),
-    /// A link has a smaller MTU from now on.
+    /// A link has this smaller MTU from then on, in bytes.
     Narrow(Spot, u16),
     /// A host's wall clock is stepped by this number of milliseconds.
     Clock(Node, i64),
@@ -37,16 +37,16 @@ pub enum Node {
     Router(usize),
     /// The mobile host with this index in the draft.
     Mobile(usize),
-    /// The correspondent.
+    /// The correspondent: the host `fixed` of the scenario.
     Fixed,
-    /// SIGMA's location manager.
+    /// SIGMA's location manager: the host `manager` of the scenario.
     Manager,
 }
 
 /// The link that a fault affects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Spot {
-    /// The correspondent's wire.
+    /// The correspondent's wire, to the core router or the gateway.
     Core,
     /// The wire from the router with this index to the node above it.
     Wire(usize),
@@ -72,7 +72,7 @@ impl Fault {
         matches!(self.what, What::Crash(_) | What::Stop(_) | What::Cut(_) | What::DiskFull(_))
     }
 
-    /// Returns whether soft state is lost until a refresh restores it.
+    /// Returns whether the fault removes soft state, until a refresh restores it.
     pub const fn forgets(&self) -> bool {
         matches!(self.what, What::Crash(_))
     }

@@ -9,7 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 use wire::{Duration, Instant};
 
-/// A judge, by its rule.
+/// A judge. Each checks one rule.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Judge {
     /// A host's stack receives only packets for its own addresses.
@@ -75,16 +75,16 @@ impl FromStr for Judge {
     fn from_str(text: &str) -> Result<Self, String> {
         let known: Vec<&str> = Self::ALL.iter().map(|judge| judge.name()).collect();
         let named = Self::ALL.into_iter().find(|judge| judge.name() == text);
-        named.ok_or_else(|| format!("no judge `{text}`; there are: {}", known.join(", ")))
+        named.ok_or_else(|| format!("`{text}` is no judge; allowed: {}", known.join(", ")))
     }
 }
 
-/// A violation of a rule.
+/// A violation of a judge's rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
-    /// The judge that found it.
+    /// The judge that found the violation.
     pub judge: Judge,
-    /// A description for reports.
+    /// What violates the rule, as text for reports.
     pub what: String,
 }
 
@@ -141,7 +141,7 @@ fn stream(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
         if let Some(end) = end.filter(|end| silent(end)) {
             let (last, allowed) = (end.last, allowed(end));
             return Some(format!(
-                "port {port}: the {name} had no event since {last:?}; {allowed:.1} s are allowed"
+                "port {port}: the {name} had no event from {last} s until the end of the run; {allowed:.1} s are allowed"
             ));
         }
     }
@@ -156,7 +156,7 @@ fn stream(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
         .then(|| format!("port {port}: the client received {} bytes of {whole}", client.read))
 }
 
-/// The time of the last ARP request, in milliseconds: three requests, one per second.
+/// The time from the first to the last ARP request for an address, in milliseconds: three requests, one per second.
 const ARP: f64 = 2000.0;
 
 /// Returns whether an end may be notified of an error.
@@ -184,7 +184,7 @@ fn loses_connections(draft: &Draft, work: &Work, facts: &Facts) -> bool {
 }
 
 fn calls_moving_host(draft: &Draft, work: &Work) -> bool {
-    // INIT is sent again after 1 s (RTO.Initial).
+    // INIT is sent again after 1 s (RTO.Initial; RFC 9260, section 16).
     let opening = work.start + 1000 + 4 * draft.worst_round_trip();
     let peer = work.peer.and_then(|peer| draft.hosts.get(peer)?.moves.first());
     draft.protocol == Protocol::Sigma && peer.is_some_and(|step| step.at <= opening)
@@ -219,7 +219,7 @@ fn served(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
         let allowed = (NO_CAUSE + explained(draft, work, facts, (from, to))).max(FRESH as f64);
         (to <= facts.ended && to.since(from).as_secs_f64() > allowed).then(|| {
             format!(
-                "port {}: no datagram arrived from {from:?} to {to:?}; {allowed:.1} s without any are allowed",
+                "port {}: no datagram arrived from {from} s to {to} s; {allowed:.1} s without a datagram are allowed",
                 work.port
             )
         })
@@ -239,7 +239,7 @@ fn stall(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
     let gap = client.gap.1.since(client.gap.0).as_secs_f64();
     (gap > allowed).then(|| {
         format!(
-            "port {}: no data for {gap:.3} s from {:?} on; {allowed:.3} s are explained",
+            "port {}: the client received no data for {gap:.3} s from {} s on; {allowed:.3} s are allowed",
             work.port, client.gap.0
         )
     })
@@ -259,7 +259,7 @@ fn explained(draft: &Draft, work: &Work, facts: &Facts, wait: (Instant, Instant)
     timers::explained(draft, work, wait, &lost)
 }
 
-/// Largest number of packets that may be held at the end.
+/// Largest number of packets that may be held at the end of a run.
 const HELD: u64 = 300;
 /// Largest number of packets that may be on their path at one time.
 const UNDER_WAY: usize = 5000;

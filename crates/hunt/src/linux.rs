@@ -1,4 +1,4 @@
-//! The search on Linux: the duration of a run, whether the host disturbed it, and its facts.
+//! The search on Linux: the duration of a run, its facts, and whether the machine was too busy.
 //!
 //! The simulator runs the draft first. The run on Linux lasts [`MARGIN`] longer than the run in the simulator.
 
@@ -18,11 +18,11 @@ const MARGIN: Duration = Duration::from_secs(5);
 /// Returns the plan of a draft on Linux.
 ///
 /// # Errors
-/// The draft is not a valid scenario, which is an error of the search.
+/// The reason if the draft is not a valid scenario. This is an error of the search itself.
 pub fn plan(draft: &Draft) -> Result<Plan, String> {
     let ended = facts(draft, None)?.ended.since(wire::Instant::ZERO);
     let long = ended + MARGIN;
-    // Rounded up to whole milliseconds.
+    // The duration is rounded up to whole milliseconds.
     let duration = format!("duration={}ms", long.as_millis() + 1).parse::<Setting>()?;
     let plan = Scenario::plan("hunt.toml", &write::scenario(draft), &[duration], draft.seed);
     plan.map_err(|error| error.to_string())
@@ -31,13 +31,13 @@ pub fn plan(draft: &Draft) -> Result<Plan, String> {
 /// The result of a run on Linux.
 #[derive(Debug)]
 pub enum Verdict {
-    /// The violations.
+    /// The violations that the judges found; empty if there are none.
     Judged(Vec<Violation>),
     /// The reason why the run has no result: the host was too busy.
     Inconclusive(String),
 }
 
-/// Evaluates a run of a draft.
+/// Evaluates a run of a draft on Linux: its violations, or why it is inconclusive.
 pub fn verdict(draft: &Draft, outcome: &Outcome) -> Verdict {
     match outcome.doubts.iter().find(|doubt| disturbs(doubt)) {
         Some(doubt) => Verdict::Inconclusive(doubt.to_string()),
@@ -76,8 +76,8 @@ const fn is_of_laws(doubt: &Doubt) -> bool {
     !doubt.is_timing() && !matches!(doubt, Doubt::Uncut { .. } | Doubt::Unexplained { .. })
 }
 
-/// Returns the facts of a run on Linux. Unknown are how often a packet crossed a link, as equal packets have one
-/// identity there, and the number of packets under way at one time.
+/// Returns the facts of a run on Linux. Two facts are unknown. Equal packets have the same identity on Linux, so
+/// crossings of a link are not counted. Packets under way at one time are not counted either.
 fn facts_of(draft: &Draft, outcome: &Outcome) -> Facts {
     let mut watch = watch(draft, &outcome.plan, None);
     watch.replay(&outcome.records);

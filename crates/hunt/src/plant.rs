@@ -2,7 +2,7 @@
 
 use crate::judge::Judge;
 
-/// A mistake.
+/// A planted mistake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Plant {
     /// Datagrams are delivered to the wrong host.
@@ -21,7 +21,7 @@ pub enum Plant {
     Unserved,
     /// Data arrive late.
     Stall,
-    /// No address is ever confirmed.
+    /// The confirmations of addresses are ignored.
     Unconfirmed,
     /// Packets disappear without a record.
     Vanished,
@@ -30,7 +30,7 @@ pub enum Plant {
 }
 
 impl Plant {
-    /// All mistakes.
+    /// All planted mistakes.
     pub const ALL: [Self; 11] = [
         Self::Misled,
         Self::Loop,
@@ -45,7 +45,7 @@ impl Plant {
         Self::Hoard,
     ];
 
-    /// Returns the judge that must find it.
+    /// Returns the judge that must find the mistake.
     pub const fn judge(self) -> Judge {
         match self {
             Self::Misled => Judge::Misled,

@@ -15,8 +15,9 @@ impl Draft {
     pub fn concerns(&self, fault: &Fault, work: &Work, after: u64) -> bool {
         let owner = self.hosts.iter().position(|host| host.work.contains(work));
         let mut ends = owner.into_iter().chain(work.peer);
-        // A Cellular IP gateway forwards packets between its own hosts to the first router of the Internet, which is
-        // the fixed host here. Turning them back at the gateway is optional (draft-ietf-mobileip-cellularip-00).
+        // A Cellular IP gateway forwards packets between its own hosts to the first router of the Internet. In a draft,
+        // this router is the fixed host. It is optional for the gateway to turn such packets back
+        // (draft-ietf-mobileip-cellularip-00).
         let passes_fixed = work.peer.is_none() || self.protocol == Protocol::CellularIp;
         ends.any(|host| self.is_on_path(fault, host, after)) || (fault.what.is_of_fixed() && passes_fixed)
     }
@@ -54,7 +55,8 @@ impl Draft {
         self.cells_of(host, if is_left_behind { 0 } else { from.saturating_sub(just) }, to)
     }
 
-    /// Returns the cells that a host is in between two instants. During a change of cell it counts as in both.
+    /// Returns the cells that a host is in between two instants. During a change of cell, the host counts as being in
+    /// both cells.
     fn cells_of(&self, host: &Mobile, from: u64, to: u64) -> BTreeSet<usize> {
         let mut cells = BTreeSet::new();
         let mut here = host.start;

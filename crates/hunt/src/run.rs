@@ -9,26 +9,26 @@ use crate::write;
 use scenario::{Plan, Scenario};
 use wire::{Duration, Instant};
 
-/// Every 20th seed is run a second time with all records, and each of its outages must be explained. Such a run takes
-/// much longer, so the other seeds have none.
+/// Every 20th seed is run a second time with all records, and each of its outages must be explained. A run with records
+/// takes much longer, so the other seeds have only the first run.
 const EXPLAINED: u64 = 20;
 
-/// The result of a draft.
+/// The result of a run of a draft.
 #[derive(Debug)]
 pub enum Verdict {
-    /// It is not a valid scenario: the reason. That is an error of the search.
+    /// The draft is not a valid scenario, for this reason. This is an error of the search itself.
     Refused(String),
-    /// It ran: the violations.
+    /// The draft ran, with these violations; empty if there are none.
     Ran(Vec<Violation>),
 }
 
-/// Returns the plan of a draft, through the parser of scenario files.
+/// Returns the plan of a draft. The draft is written as a scenario file and parsed, so the error is that of the parser.
 pub fn plan(draft: &Draft) -> Result<Plan, String> {
     let text = write::scenario(draft);
     Scenario::plan("hunt.toml", &text, &[], draft.seed).map_err(|error| error.to_string())
 }
 
-/// Runs a draft and evaluates it. A planted mistake changes the facts.
+/// Runs a draft in the simulator and evaluates the run. A planted mistake changes the facts.
 pub fn run(draft: &Draft, plant: Option<Plant>) -> Verdict {
     match facts(draft, plant) {
         Ok(facts) => Verdict::Ran(judge(draft, &facts)),
@@ -36,7 +36,8 @@ pub fn run(draft: &Draft, plant: Option<Plant>) -> Verdict {
     }
 }
 
-/// Runs a draft and returns its facts, or an error if it is not a valid scenario.
+/// Runs a draft in the simulator and returns the facts, changed by the planted mistake. Fails if the draft is not a
+/// valid scenario.
 pub fn facts(draft: &Draft, plant: Option<Plant>) -> Result<Facts, String> {
     let plan = plan(draft)?;
     let watch = watch(draft, &plan, plant);
@@ -58,7 +59,7 @@ pub fn facts(draft: &Draft, plant: Option<Plant>) -> Result<Facts, String> {
     }
     if let Some(stopped) = run.stopped {
         let host = plan.host_name(stopped.host);
-        facts.doubts.push(format!("{} of {host} does not come to rest at {:?}", stopped.role, stopped.at));
+        facts.doubts.push(format!("{} of {host} does not come to rest at {} s", stopped.role, stopped.at));
     }
     Ok(facts)
 }

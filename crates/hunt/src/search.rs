@@ -8,21 +8,21 @@ use crate::run::{Verdict, run};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A seed at which a rule is violated.
+/// A seed whose scenario violates a rule, or is not valid.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Found {
-    /// The seed.
+    /// The random seed from which the scenario was drawn.
     pub seed: u64,
     /// The scenario as it was drawn.
     pub draft: Draft,
     /// The violations. Empty if the draft was refused.
     pub violations: Vec<Violation>,
-    /// The reason if the draft is not a valid scenario.
+    /// Why the draft is not a valid scenario; `None` if it is valid.
     pub refused: Option<String>,
 }
 
 /// Runs `seeds` seeds from `base` on, on `jobs` threads. Calls `each` after each seed, in the order of the seeds.
-/// Setting `stop` ends the search. Returns the seeds with violations.
+/// Setting `stop` ends the search. Returns the seeds with violations, or without a valid scenario.
 pub fn search(
     protocol: Protocol,
     base: u64,
@@ -50,8 +50,8 @@ fn one(protocol: Protocol, seed: u64) -> Option<Found> {
     }
 }
 
-/// Returns the first of the seeds 1 to `seeds` at which the mistake makes its judge find a violation that it does not
-/// find without the mistake.
+/// Returns the first seed from 1 to `seeds`, with its protocol, at which the mistake's judge finds a violation only
+/// because of the mistake. `None` if there is no such seed.
 pub fn finds(plant: Plant, seeds: u64) -> Option<(Protocol, u64)> {
     let protocol = match plant {
         Plant::Owners => Protocol::IndirectTcp,

@@ -95,7 +95,7 @@ fn drop_at<T>(list: &mut Vec<T>, index: usize) {
     let _ = list.remove(index);
 }
 
-/// Removes the moves `from..to` of a host, then those that lead to the cell where it is.
+/// Removes the moves `from..to` of a host, and then each move to the cell in which the host already is.
 fn cut_moves(draft: &mut Draft, host: usize, from: usize, to: usize) {
     let Some(host) = draft.hosts.get_mut(host) else { return };
     host.moves.drain(from..to.max(from));
@@ -111,7 +111,7 @@ fn smaller(kind: &mut Kind) {
     }
 }
 
-/// Removes routers to whose cells no host comes, and below which there is no node.
+/// Removes routers that no host visits, that no fault affects, and that have no node below them.
 fn unvisited(draft: &mut Draft) {
     let tree = draft.protocol == Protocol::CellularIp;
     let least = if tree { 2 } else { 1 };

@@ -12,12 +12,12 @@ type Gap = (f64, f64);
 const LONGEST: f64 = 60.0;
 /// The shortest time-out of Linux and the simulator, in seconds: a lost packet costs at least this.
 const SHORTEST: f64 = 0.2;
-/// The time between two registrations, in milliseconds (RFC 5944, section 3.6.3).
+/// The least time between two registrations, in milliseconds (RFC 5944, section 3.6.3).
 const PAUSE: f64 = 1000.0;
 /// The time in which SIGMA's monitor notices a new cell, in milliseconds: a sampling of 100 ms and a hold of 250 ms.
 pub const NOTICED: f64 = 350.0;
-/// The time in which soft state that a crash removed is refreshed, in milliseconds. It is the longest period of an
-/// agent's advertisement (1 s, this project's default) and a route-update (3 s).
+/// The time in which soft state that a crash removed is refreshed, in milliseconds. It is the longer one of two
+/// periods: of an agent's advertisements (1 s by default) and of route-updates (3 s).
 const REFRESH: f64 = 3000.0;
 /// The queue length of a station or a wire, in frames of 1500 bytes (the simulator's default).
 const QUEUE: f64 = 64.0;
@@ -41,9 +41,9 @@ fn queueing(draft: &Draft) -> f64 {
 /// The times at which the network lost packets of a workload, or packets of no workload such as registrations.
 #[derive(Clone, Default, Debug)]
 pub struct Lost {
-    /// Lost at random.
+    /// The times of losses at random.
     pub by_chance: Vec<Instant>,
-    /// Lost in a full queue.
+    /// The times of losses in a full queue or by a collision.
     pub in_queues: Vec<Instant>,
 }
 
@@ -52,6 +52,8 @@ pub struct Lost {
 /// - Without a path for `P`, a time-out doubles: the next attempt may come as late as `2 P` after the begin of that
 ///   time.
 /// - The acknowledgment that was lost when the path ended may give TCP one round-trip sample of `2 P`: [`stale_echo`].
+/// - A delayed first round trip makes the first time-outs longer: [`opening`]. If the first time-out is longer than
+///   1 s, twice the excess is added.
 /// - Each lost attempt doubles the time-out. Random losses count from the begin of the connection, as a longer time-out
 ///   stays until the next round-trip sample. They count up to the number that is lost in a row once in 100 000
 ///   attempts. Losses in full queues count within the wait.
@@ -77,11 +79,11 @@ pub fn explained(draft: &Draft, work: &Work, wait: (Instant, Instant), lost: &Lo
     total
 }
 
-/// Returns the seconds that one round-trip sample of `sample` seconds (`R`) can cost a TCP connection.
-/// A segment arrives, and its acknowledgment is lost as the path ends. The segment is retransmitted when the path is
-/// back. It is outside the receiver's window, so its timestamp is not noted (RFC 7323, section 5.3: R2 comes before
-/// R3). The answer echoes the timestamp of the first copy. It acknowledges new data, so the sender takes a sample
-/// (section 4.1): the time without a path plus the time-out after it.
+/// Returns the seconds that one round-trip sample of `sample` seconds (`R`) can cost a TCP connection. A segment
+/// arrives, and its acknowledgment is lost as the path ends. The segment is retransmitted when the path is back. It is
+/// outside the receiver's window, so its timestamp is not noted (RFC 7323, section 5.3: R2 comes before R3). The answer
+/// echoes the timestamp of the first copy. It acknowledges new data, so the sender takes a sample (RFC 7323, section
+/// 4.1): the time without a path plus the time-out after it.
 ///
 /// The answer also acknowledges data that was never retransmitted. So the time-out counts as spurious, and the other
 /// lost segments count as not lost (RFC 5682, section 3.1). For these a probe comes after `2 R/8` (RFC 8985, section
@@ -173,7 +175,7 @@ fn pathless(draft: &Draft, work: &Work) -> Vec<Gap> {
         for step in &host.moves {
             let at = step.at as f64;
             let back = at + (draft.retune_ms as f64) + (-step.overlap).max(0) as f64;
-            // The change of cell, the registration, and the transfer between routers.
+            // After the change of cell, the registration and the transfer between routers take a round trip each.
             let mut registered = back + 2.0 * round_trip;
             match draft.protocol {
                 Protocol::Sigma if step.overlap <= NOTICED as i64 => registered += NOTICED,
@@ -194,7 +196,7 @@ fn pathless(draft: &Draft, work: &Work) -> Vec<Gap> {
         if fault.blocks() {
             gaps.push((from, to + if fault.forgets() { REFRESH } else { 0.0 }));
         } else if matches!(fault.what, What::Clock(..) | What::Narrow(..)) {
-            // One registration is refused, or one packet is too large.
+            // After a step of a clock, one registration is refused. After a change of an MTU, one packet is too large.
             gaps.push((from, to));
         }
     }
@@ -202,7 +204,7 @@ fn pathless(draft: &Draft, work: &Work) -> Vec<Gap> {
     gaps
 }
 
-/// Returns whether a workload has no path for longer than `longer`, in milliseconds.
+/// Returns whether a workload has no path for more than `longer` milliseconds at any time.
 pub fn is_away(draft: &Draft, work: &Work, longer: f64) -> bool {
     chains(draft, work).iter().any(|gap| gap.1 - gap.0 > longer)
 }

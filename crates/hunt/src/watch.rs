@@ -1,4 +1,4 @@
-//! Collects the facts of a run from the simulator's events, without keeping records.
+//! Collects the facts of a run from the simulator's events without keeping them, or from the records of a run on Linux.
 
 use crate::facts::{Arrivals, CONTROL, End, Facts};
 use crate::plant::Plant;
@@ -11,10 +11,11 @@ use trace::{EventKind, HostId, What, Witness};
 use wire::ipv4::{Header, IPIP, TCP, UDP};
 use wire::{Iface, Instant, Ipv4Addr, Packet, PacketId};
 
-/// The number of times that a packet may cross one link in one direction. A host that turns back meets its own packets,
-/// and a semisoft handoff makes copies, but a correct protocol needs fewer than eight.
+/// The number of times that a packet may cross one link in one direction. If a host returns to a cell, a packet may
+/// follow it over the same link, and a semisoft handoff makes copies. A correct protocol needs fewer than eight
+/// crossings.
 pub const CROSSINGS: u8 = 8;
-/// Findings of one kind that are kept, at most.
+/// Largest number of findings of one kind that are kept.
 const KEPT: usize = 8;
 
 /// A path of an association: the host, an address of its peer, and the ports of both.
@@ -48,7 +49,7 @@ pub struct Watch {
     probes: BTreeMap<(HostId, Vec<u8>), Path>,
     /// The address that an INIT ACK was sent to, by its sender and its cookie.
     cookies: BTreeMap<(HostId, Vec<u8>), Path>,
-    /// The number of expected connections.
+    /// Number of connections that must exist before the run may end.
     expected: usize,
     quiet: Instant,
     over: bool,
@@ -58,8 +59,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Returns a witness of a run of this plan, with `expected` connections. The run ends when all are over, not before
-    /// `quiet`.
+    /// Returns a witness of a run of this plan, with `expected` connections. The run ends when all connections are
+    /// over, but not before `quiet`. `plant` is the mistake that changes the facts.
     pub fn new(plan: &Plan, expected: usize, quiet: Instant, plant: Option<Plant>) -> Self {
         let is_relay = |text: &str| text.contains("support-router");
         let hosts = (0..).map(HostId).zip(&plan.hosts);
@@ -114,7 +115,7 @@ impl Watch {
         let owner = self.addresses.get(&header.dst);
         let is_foreign = owner.is_some_and(|owner| owner.0.wrapping_add(next) != host.0);
         if is_foreign && !self.relays.contains(&host) {
-            let text = format!("{} received a packet for {} at {:?}", self.name(host), header.dst, at);
+            let text = format!("{} received a packet for {} at {at} s", self.name(host), header.dst);
             keep(&mut self.facts.misled, text);
         }
         if header.protocol == UDP
@@ -140,8 +141,9 @@ impl Watch {
         if *count > CROSSINGS && !packet.link.dst.is_group() {
             *count = 0;
             let text = format!(
-                "{} sent one packet by {iface:?} more than {CROSSINGS} times, at {at:?}",
-                self.name(host)
+                "{} sent the same packet more than {CROSSINGS} times by interface {}, last at {at} s",
+                self.name(host),
+                iface.0
             );
             keep(&mut self.facts.loops, text);
         }
@@ -165,11 +167,12 @@ impl Watch {
         for chunk in sctp.chunks.iter().filter(|_| !is_blind) {
             match (chunk, sends) {
                 (Chunk::Heartbeat(nonce), true) => drop(self.probes.insert((host, nonce.clone()), key)),
-                // The nonce identifies the address that was probed, from whatever address the answer comes.
+                // The nonce identifies the address that was probed. The answer may come from another address.
                 (Chunk::HeartbeatAck(nonce), false) => {
                     self.confirmed.extend(self.probes.get(&(host, nonce.clone())));
                 }
-                // The address to which the INIT ACK was sent, from whatever address the COOKIE ECHO comes.
+                // The cookie identifies the address to which the INIT ACK was sent. The COOKIE ECHO may come from
+                // another address.
                 (Chunk::InitAck(ack), true) => {
                     if let Some(cookie) = ack.cookie() {
                         self.cookies.insert((host, cookie.to_vec()), key);
@@ -186,12 +189,13 @@ impl Watch {
         }
         let has_data = sctp.chunks.iter().any(|chunk| matches!(chunk, Chunk::Data(_)));
         if sends && has_data && !self.confirmed.contains(&key) {
-            let text = format!("{} sent data to {there} at {at:?}", self.name(host));
+            let text =
+                format!("{} sent SCTP data to the unconfirmed address {there} at {at} s", self.name(host));
             keep(&mut self.facts.unconfirmed, text);
         }
     }
 
-    /// Notes a packet that a link lost although there is a path.
+    /// Notes a packet that a link lost at random, in a full queue or by a collision.
     fn lost(&mut self, at: Instant, packet: PacketId, reason: &str) {
         let port = self.ports_of.get(&packet).copied().unwrap_or(CONTROL);
         let losses = match reason {
@@ -207,7 +211,7 @@ impl Watch {
     fn marked(&mut self, at: Instant, host: HostId, mark: &Mark) {
         let field = |name: &str| mark.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value);
         if field("wrong_at").is_some_and(|value| *value != Value::None) {
-            let text = format!("{} at {}: wrong data, {at:?}", mark.role, self.name(host));
+            let text = format!("{} of {} read wrong data before {at} s", mark.role, self.name(host));
             keep(&mut self.facts.wrong, text);
         }
         let address = |value: &Value| value.as_text().and_then(|text| text.parse::<Ipv4Addr>().ok());
@@ -226,7 +230,8 @@ impl Watch {
         let key = (format!("{of_host:?}"), format!("{connection:?}"));
         match mark.name {
             // A host that calls again was not answered. The new call is another connection, from another port. The
-            // router that was called first serves no connection, even if its far half still opens.
+            // router that was called first does not serve the connection, even if it still connects to the
+            // correspondent.
             "called" => {
                 self.serving.remove(&key);
                 self.calls.insert(key.clone(), host);
@@ -244,8 +249,11 @@ impl Watch {
                         .filter_map(|host| self.names.get(host.index()))
                         .map(String::as_str)
                         .collect();
+                    let (number, mobile) = (connection.as_int(), of_host.as_text());
                     let text = format!(
-                        "connection {connection:?} of {of_host:?} is served by {} at {at:?}",
+                        "connection {} of {} is served by {} at {at} s",
+                        number.unwrap_or_default(),
+                        mobile.unwrap_or_default(),
                         both.join(" and ")
                     );
                     keep(&mut self.facts.owners, text);
@@ -270,8 +278,8 @@ impl Watch {
         self.greeted.retain(|(router, _)| *router != host);
     }
 
-    /// Notes that a whole connection was sent to a router, which may have taken it. No other router knows, if it
-    /// crashes now, or has crashed since the greeting on which the sender acts.
+    /// Notes that a whole connection was sent to a router. If the router crashes later, or has crashed since the
+    /// greeting on which the sender acts, no other router knows whether it took the connection.
     fn shipped(&mut self, to: HostId, of: Ipv4Addr) {
         if !self.forgotten.contains(&(to, of)) {
             self.had.insert((to, of));
@@ -398,7 +406,7 @@ impl Witness for Watch {
             What::Marked(mark) => self.marked(at, host, mark),
             What::Ordered(event) if event.kind == EventKind::Crash => self.crashed(host),
             What::Dropped(_, _, reason) if reason == "ttl_expired" => {
-                let text = format!("{} dropped a packet whose TTL expired, at {at:?}", self.name(host));
+                let text = format!("{} dropped a packet whose TTL expired, at {at} s", self.name(host));
                 keep(&mut self.facts.loops, text);
             }
             What::Lost(iface, packet, reason) if *iface != Iface::HOST => self.lost(at, *packet, reason),

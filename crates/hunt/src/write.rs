@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 const KEY: &str = "000102030405060708090a0b0c0d0e0f";
 
-/// Returns the scenario file of a draft.
+/// Returns the text of the scenario file of a draft.
 pub fn scenario(draft: &Draft) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "about = \"drawn by wayfare hunt {} at seed {}\"", draft.protocol, draft.seed);
@@ -87,7 +87,7 @@ fn agents(draft: &Draft, out: &mut String) {
     let _ = writeln!(out, "\n[mobile-ip]\nkey = \"{KEY}\"");
     let relays = draft.protocol == Protocol::IndirectTcp;
     if relays {
-        // Both forms of keys are used.
+        // Both forms of keys are tested: an odd seed has a key for each router.
         let per_router = draft.seed % 2 == 1;
         let _ = writeln!(out, "\n[indirect-tcp]\nkey = \"101112131415161718191a1b1c1d1e1f\"");
         let _ = writeln!(out, "key_per_router = {per_router}");
@@ -156,8 +156,8 @@ fn list(roles: &[String]) -> String {
     format!("role = [\n{lines}]")
 }
 
-/// Returns the address of a host's application. A SIGMA host has no permanent address: it is the one in the cell where
-/// it begins.
+/// Returns the address of a host's application. A SIGMA host has no permanent address, so this is its address in the
+/// cell where it begins.
 fn place(draft: &Draft, host: usize) -> String {
     match draft.hosts.get(host).filter(|_| draft.protocol == Protocol::Sigma) {
         Some(mobile) => format!("10.{}.0.{}", mobile.start + 1, 100 + host),

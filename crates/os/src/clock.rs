@@ -1,12 +1,13 @@
-//! The one place that reads clocks.
+//! Reads the clocks of the machine. No other module of the product reads a clock.
 //!
-//! Runs are measured on `CLOCK_BOOTTIME`: it never steps, counts through suspend, and is the same for every process of
-//! a lab. The kernel stamps received frames on `CLOCK_REALTIME`, which may step; [`Offset`] converts between them.
+//! Runs are measured on `CLOCK_BOOTTIME`: it never steps, includes the time in suspend, and is the same for every
+//! process of a lab. The kernel stamps received frames on `CLOCK_REALTIME`, which may step; [`Offset`] converts between
+//! them.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use wire::{Duration, Instant, WallTime};
 
-/// A run's clock: it turns `CLOCK_BOOTTIME` into [`Instant`]s since the run's begin.
+/// The clock of a run: converts `CLOCK_BOOTTIME` to [`Instant`]s since the run's begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Clock {
     /// The run's begin, in nanoseconds of `CLOCK_BOOTTIME`. All processes of a lab have the same value.
@@ -19,7 +20,7 @@ impl Clock {
         Self { t0: boottime() }
     }
 
-    /// Returns the clock of a run that has no begin yet: its time is zero.
+    /// Returns the clock of a run that has no begin yet. [`Clock::now`] then returns zero.
     pub const fn pending() -> Self {
         Self { t0: u64::MAX }
     }
@@ -46,7 +47,7 @@ impl Clock {
         boottime() >= self.t0
     }
 
-    /// Returns a clock whose run begins `by` from now.
+    /// Returns the clock of a run that begins after the time `by`.
     pub fn ahead(by: wire::Duration) -> Self {
         Self { t0: boottime().saturating_add(wire::nanos_of(by)) }
     }
@@ -73,14 +74,14 @@ impl Clock {
 pub struct Offset {
     /// `CLOCK_REALTIME - CLOCK_BOOTTIME`, in nanoseconds.
     pub nanos: i64,
-    /// The time between the two readings around the sample, which is wrong by at most half of it.
+    /// The time between two readings of `CLOCK_BOOTTIME`: one before and one after the reading of `CLOCK_REALTIME`. The
+    /// error of `nanos` is at most half of this time.
     pub bracket: Duration,
 }
 
-/// Number of samples. The sample with the narrowest bracket is kept. A sample is one wall-clock reading between
-/// two readings of the other clock.
+/// Number of samples that [`Offset::sample`] takes. It keeps the sample with the smallest `bracket`.
 const SAMPLES: usize = 16;
-/// Nanoseconds: a larger change of the offset is not sampling noise, but a wall clock that was set.
+/// In nanoseconds: if the offset changes by more, the wall clock was set. Errors of samples are smaller.
 const STEP: u64 = 1_000_000;
 
 impl Offset {
@@ -96,8 +97,8 @@ impl Offset {
         best
     }
 
-    /// Returns whether the wall clock was set by more than 1 ms between `earlier` and this sample. Stamps taken in
-    /// between are then not reliable.
+    /// Returns whether the wall clock was set by more than 1 ms between `earlier` and this sample. Wall-clock stamps
+    /// between the two samples are then not reliable.
     pub const fn stepped_since(self, earlier: Self) -> bool {
         self.nanos.abs_diff(earlier.nanos) > STEP
     }
@@ -118,7 +119,7 @@ fn boottime() -> u64 {
     nanos(clock_gettime(ClockId::Boottime)).cast_unsigned()
 }
 
-/// Returns nanoseconds of a `timespec`; valid until the year 2262.
+/// Converts a `timespec` to nanoseconds. For a time since 1970, the result is exact until the year 2262.
 pub(crate) const fn nanos(time: Timespec) -> i64 {
     time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec)
 }

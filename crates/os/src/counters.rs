@@ -3,13 +3,13 @@
 use crate::error::{Attempt, Result};
 use std::collections::BTreeMap;
 
-/// Counts by name: `Udp.InDatagrams`, `Tcp.OutSegs`, `Ip.InReceives` as in `/proc/net/snmp`, and
-/// `link.NAME.rx_packets` and similar for each link.
+/// The kernel's counters by name. Those of `/proc/net/snmp` have names such as `Udp.InDatagrams`. Those of a link are
+/// `link.NAME.rx_packets` and the like: `rx` or `tx`, and `bytes`, `packets`, `errors` or `dropped`.
 pub type Counters = BTreeMap<String, u64>;
 
 /// The groups of `/proc/net/snmp` that are kept.
 const GROUPS: [&str; 4] = ["Ip", "Icmp", "Tcp", "Udp"];
-/// The columns of `/proc/net/dev`.
+/// The columns of `/proc/net/dev` that are kept: index, from 0 behind the colon, and name.
 const COLUMNS: [(usize, &str); 8] = [
     (0, "rx_bytes"),
     (1, "rx_packets"),
@@ -31,8 +31,8 @@ pub fn of(pid: u32) -> Result<Counters> {
     read(&format!("/proc/{pid}/net"))
 }
 
-/// Returns the increase of each counter since `earlier`. A counter that is not in `earlier` counts from zero; one
-/// that is not in `later` is left out.
+/// Returns the increase of each counter since `earlier`. A counter that is missing in `earlier` counts from zero. A
+/// counter that is missing in `later` is left out.
 pub fn since(earlier: &Counters, later: &Counters) -> Counters {
     let grown = |(name, now): (&String, &u64)| {
         (name.clone(), now.saturating_sub(earlier.get(name).copied().unwrap_or(0)))
@@ -45,11 +45,11 @@ pub fn value<'a>(counted: &Counters, name: &'a str) -> std::result::Result<u64, 
     counted.get(name).copied().ok_or(name)
 }
 
-/// Returns the number of packets that a namespace's own stack has sent to its node, computed from its counters.
-/// Fragments count one by one. Packets over the loopback do not count. Nor do packets that exceed the MTU of their
-/// route and must not be fragmented: the stack reports those to itself by ICMP (`ip_fragment` in
-/// `net/ipv4/ip_output.c`). This happens when one connection has learnt a smaller path MTU while another has a
-/// segment ready for the old one.
+/// Returns the number of packets that the kernel of a namespace has sent to the node there, computed from the kernel's
+/// counters. Each fragment is one packet. Packets over the loopback do not leave the kernel and are not counted.
+/// Packets that exceed the MTU of their route and must not be fragmented are not counted either. The kernel drops them
+/// and reports that to itself by ICMP (`ip_fragment` in `net/ipv4/ip_output.c`). It happens when one connection has
+/// learnt a smaller path MTU and another has a segment ready for the old one.
 ///
 /// The error names a counter that is missing.
 pub fn sent_to_node(counted: &Counters) -> std::result::Result<u64, &'static str> {
@@ -59,8 +59,8 @@ pub fn sent_to_node(counted: &Counters) -> std::result::Result<u64, &'static str
     Ok((sent + forwarded + pieces).saturating_sub(cut + own + too_long))
 }
 
-/// Returns the number of packets that the stack has received from its node: all packets that it received, except those
-/// over the loopback. The error names a counter that is missing.
+/// Returns the number of packets that the kernel of a namespace has received from the node there: all packets that it
+/// received, except those over the loopback. The error names a counter that is missing.
 pub fn taken_from_node(counted: &Counters) -> std::result::Result<u64, &'static str> {
     Ok(value(counted, "Ip.InReceives")?.saturating_sub(value(counted, "link.lo.rx_packets")?))
 }
@@ -75,8 +75,8 @@ fn read(folder: &str) -> Result<Counters> {
     Ok(counters)
 }
 
-/// Parses pairs of lines: `Udp: InDatagrams ...` and `Udp: 7 ...`. A value that is no count (`Tcp: MaxConn` is -1) is
-/// left out.
+/// Parses `/proc/net/snmp`, which has pairs of lines: `Udp: InDatagrams ...` and `Udp: 7 ...`. A value that is no count
+/// (`Tcp: MaxConn` is -1) is left out.
 fn protocols(snmp: &str) -> Counters {
     let mut counters = Counters::new();
     let mut lines = snmp.lines().filter_map(|line| line.split_once(": "));
@@ -91,7 +91,7 @@ fn protocols(snmp: &str) -> Counters {
     counters
 }
 
-/// Parses lines of a name, a colon and sixteen numbers. The two heading lines have no colon.
+/// Parses `/proc/net/dev`: each line is a name, a colon and 16 numbers. The two heading lines have no colon.
 fn links(dev: &str) -> Counters {
     let mut counters = Counters::new();
     for (name, values) in dev.lines().filter_map(|line| line.split_once(':')) {
@@ -142,8 +142,8 @@ mod tests {
         });
     }
 
-    /// A route's MTU is below the size of the connection's segments: the kernel drops such a segment and reports it
-    /// to itself.
+    /// If a segment is longer than the MTU of its route, the kernel drops it and reports that to itself. The segment
+    /// does not count as sent.
     #[test]
     fn a_segment_that_is_too_long_for_its_route_leaves_no_kernel() {
         in_sandbox(|| {

@@ -1,13 +1,13 @@
-//! File descriptors: the limit of this process, and a reserve for what must not fail.
+//! File descriptors: the limit of this process, and a reserve for connections that must be accepted at the limit.
 
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::os::fd::OwnedFd;
 
-/// The limit that is assumed where the kernel sets none, and the largest limit that is returned, in descriptors.
+/// The limit, in descriptors, that is assumed if the kernel sets none. It is also the largest limit that is returned.
 const UNLIMITED: u64 = 1 << 20;
 
-/// Raises this process's soft limit of descriptors to the hard limit. Returns the limit that then holds.
+/// Raises this process's soft limit of descriptors to the hard limit. Returns the limit that then holds, at most 2^20.
 pub fn raise() -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: maximum, maximum };
@@ -54,7 +54,8 @@ impl Reserve {
         had_some && count > 0
     }
 
-    /// Accepts a connection. If no descriptor is left, closes `count` of the reserve and tries again.
+    /// Calls `accept` until it returns a connection or fails. If no descriptor is left, closes at most `count`
+    /// descriptors of the reserve and calls it again.
     pub fn accept<T>(&mut self, count: usize, mut accept: impl FnMut() -> Result<T, Errno>) -> Accepted<T> {
         loop {
             match accept() {
@@ -83,7 +84,7 @@ pub enum Accepted<T> {
     One(T),
     /// No connection is waiting.
     Nothing,
-    /// A connection is waiting but could not be accepted. The caller tries again after a short pause.
+    /// The kernel returned another error, or the reserve is empty. The caller should try again after a short pause.
     Refused,
 }
 

@@ -1,7 +1,8 @@
-//! Waiting for descriptors, with a cost that depends on the number of ready ones only (`epoll(7)`).
+//! Waits for events of descriptors. The cost depends only on the number of ready descriptors (`epoll(7)`).
 //!
-//! A descriptor is reported at each wait while one of the events that it waits for holds. A descriptor that waits for
-//! no event is reported once for each error and each hang-up. More reports of it would keep the caller awake.
+//! While one of the events that a descriptor waits for holds, each wait reports the descriptor. A descriptor that waits
+//! for no event is reported once for each error and each hang-up. If it were reported again and again, the caller would
+//! never sleep.
 
 use crate::error::{Attempt, Result};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
@@ -26,7 +27,7 @@ pub struct Epoll {
 /// A ready descriptor: the token with which it was added, and its events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ready {
-    /// The token that was passed to [`Epoll::add`].
+    /// The token from the last [`Epoll::add`] or [`Epoll::modify`] of the descriptor.
     pub token: u64,
     /// The events that the descriptor has now.
     pub events: Events,
@@ -38,14 +39,14 @@ impl Epoll {
         Ok(Self { fd: epoll::create(CreateFlags::CLOEXEC).attempt("create", "an epoll instance")? })
     }
 
-    /// Adds a descriptor that waits for these events. Fails with `EEXIST` if it was added before, `ENOSPC` if the
-    /// user has too many, and `EPERM` if it is a kind of file without events. The caller removes it before it closes
-    /// it: a copy in another process would keep it registered.
+    /// Adds a descriptor that waits for these events. Fails with `EEXIST` if the descriptor was added before. Fails
+    /// with `ENOSPC` if the user waits for too many descriptors, and with `EPERM` if files of this kind have no events.
+    /// The caller must remove the descriptor before closing it: a copy in another process would keep it registered.
     pub fn add(&self, fd: &impl AsFd, token: u64, events: Events) -> io::Result<()> {
         epoll::add(&self.fd, fd, EventData::new_u64(token), flags_of(events))
     }
 
-    /// Changes the events that a descriptor waits for. Fails with `ENOENT` if it was not added.
+    /// Replaces the token of a descriptor, and the events that it waits for. Fails with `ENOENT` if it was not added.
     pub fn modify(&self, fd: &impl AsFd, token: u64, events: Events) -> io::Result<()> {
         epoll::modify(&self.fd, fd, EventData::new_u64(token), flags_of(events))
     }
@@ -55,8 +56,8 @@ impl Epoll {
         epoll::delete(&self.fd, fd)
     }
 
-    /// Waits until a descriptor is ready, and replaces `ready` by at most [`BATCH`] ready ones, sorted by token. It is
-    /// empty after `timeout`, and after a signal.
+    /// Waits until a descriptor is ready, at most for `timeout`; `None` is no limit. Replaces the content of `ready` by
+    /// at most [`BATCH`] ready descriptors, sorted by token. After the time-out or a signal, `ready` is empty.
     pub fn wait(&self, ready: &mut Vec<Ready>, timeout: Option<&Timespec>) -> Result<()> {
         ready.clear();
         let mut events = [const { MaybeUninit::<Event>::uninit() }; BATCH];
@@ -74,12 +75,13 @@ impl Epoll {
     }
 }
 
-/// Returns the flags for the kernel. A descriptor that waits for nothing is edge-triggered.
+/// Returns the kernel's flags for these events. A descriptor that waits for no event is edge-triggered.
 fn flags_of(events: Events) -> EventFlags {
     if events.is_empty() { EventFlags::ET } else { events }
 }
 
-/// A descriptor that an [`Epoll`] waits for. It is removed there before it is closed.
+/// A source of events whose descriptor is registered with an [`Epoll`]. Dropping this value removes the descriptor from
+/// the [`Epoll`] and then drops the source.
 #[derive(Debug)]
 pub struct Watched<T: AsFd> {
     source: T,
@@ -89,13 +91,14 @@ pub struct Watched<T: AsFd> {
 }
 
 impl<T: AsFd> Watched<T> {
-    /// Adds a descriptor that waits for these events; errors as in [`Epoll::add`].
+    /// Adds the descriptor of `source` to `epoll`; it waits for the events `wanted`. Fails as [`Epoll::add`] does, and
+    /// then drops `source`.
     pub fn new(epoll: &Arc<Epoll>, source: T, token: u64, wanted: Events) -> io::Result<Self> {
         epoll.add(&source, token, wanted)?;
         Ok(Self { source, epoll: Arc::clone(epoll), token, wanted })
     }
 
-    /// Waits for these events from now on. If it waits for them already, this does nothing and makes no system call.
+    /// Waits for these events from now on. If the descriptor waits for them already, makes no system call.
     pub fn want(&mut self, events: Events) -> io::Result<()> {
         if self.wanted != events {
             self.epoll.modify(&self.source, self.token, events)?;
@@ -109,8 +112,8 @@ impl<T: AsFd> Watched<T> {
         self.wanted
     }
 
-    /// Closes the descriptor and waits for this one instead, with the same token and events. After an error the old
-    /// one is kept.
+    /// Waits for `source` instead of the present source, with the same token and events. The present source is removed
+    /// and dropped. After an error it is kept.
     pub fn replace(&mut self, source: T) -> io::Result<()> {
         self.epoll.add(&source, self.token, self.wanted)?;
         let _ = self.epoll.remove(&self.source);
@@ -118,7 +121,7 @@ impl<T: AsFd> Watched<T> {
         Ok(())
     }
 
-    /// Returns the source, to change it. Its descriptor must stay the same.
+    /// Returns the source, to change it. The source must keep its descriptor.
     pub const fn source_mut(&mut self) -> &mut T {
         &mut self.source
     }

@@ -1,4 +1,4 @@
-//! Which descriptors are reported, how often, and after which changes.
+//! Tests which descriptors an epoll instance reports, how often, and after which changes.
 
 use super::*;
 use rustix::event::{EventfdFlags, eventfd};
@@ -52,7 +52,7 @@ fn a_peer_that_has_gone_is_reported_once_to_a_descriptor_that_waits_for_nothing(
     assert_eq!(text, "data");
 }
 
-/// The kernel keeps a registration while a copy of the descriptor is open.
+/// The kernel keeps a registration while a copy of the descriptor is open. So [`Watched`] must remove it.
 #[test]
 fn a_closed_descriptor_is_not_reported_although_a_copy_is_open() {
     let (epoll, fd) = (Arc::new(Epoll::new().unwrap()), counter(1));

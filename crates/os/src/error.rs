@@ -1,21 +1,21 @@
-//! The error of the whole crate: what was attempted, on what, and the kernel's error.
+//! The error of this crate: what was attempted, on what, and why it failed.
 
 use std::fmt::Display;
 use std::io;
 
-/// An operation that the operating system refused.
+/// A failed operation: what was attempted, on what, and why it failed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {attempt} {subject}: {cause}")]
 pub struct Error {
     /// What was attempted, as a verb: "open the packet socket on".
     pub attempt: &'static str,
-    /// The object: a device, a path, a process.
+    /// The object of the attempt, for example a device, a path or a process.
     pub subject: String,
-    /// The kernel's error; its text ends with the error number.
+    /// Why the attempt failed. If the kernel refused it, the text ends with the kernel's error number.
     pub cause: io::Error,
 }
 
-/// The result type of this crate's functions.
+/// A result with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
@@ -25,7 +25,7 @@ impl Error {
     }
 }
 
-/// Adds to a bare error what was attempted.
+/// Adds to an error what was attempted.
 pub trait Attempt<T> {
     /// Converts an error to [`Error`]: `attempt` is the verb, `subject` the object of the attempt.
     fn attempt(self, attempt: &'static str, subject: impl Display) -> Result<T>;

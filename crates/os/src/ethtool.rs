@@ -5,12 +5,12 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// From `linux/sockios.h`.
+/// The ioctl that takes an ethtool command (`linux/sockios.h`).
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
 
-/// An offload: its usual name, the command that reads it, the command that sets it (`linux/ethtool.h`). Offloads that
-/// depend on checksums precede the checksums: the kernel switches them off together with those, but does not always
-/// switch them on again.
+/// The offloads: name, command that reads, command that sets (`linux/ethtool.h`). An offload that depends on a checksum
+/// offload comes before it. Otherwise the kernel would switch it off together with the checksum offload, and would not
+/// always switch it on again.
 const OFFLOADS: [(&str, u32, u32); 5] = [
     ("tso", 0x1e, 0x1f),
     ("gso", 0x23, 0x24),
@@ -23,7 +23,7 @@ const OFFLOADS: [(&str, u32, u32); 5] = [
 /// with a finished checksum. The device is looked up in the calling thread's network namespace. Fails if the device
 /// keeps an offload on.
 pub fn offloads_off(device: &str) -> Result<()> {
-    let socket = any_socket().attempt("open a socket to set up", device)?;
+    let socket = any_socket().attempt("open a socket to set the offloads of", device)?;
     for (name, get, set) in OFFLOADS {
         let left = switch_off(&socket, device, get, set);
         left.attempt("switch off an offload of", format_args!("{device} ({name})"))?;
@@ -31,9 +31,10 @@ pub fn offloads_off(device: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns the names of the offloads that are on.
+/// Returns the names of the offloads of `device` that are on, for [`switch_on`]. The device is looked up in the calling
+/// thread's network namespace. Fails if one of the offloads cannot be read.
 pub fn offloads(device: &str) -> Result<Vec<&'static str>> {
-    let socket = any_socket().attempt("open a socket to ask about", device)?;
+    let socket = any_socket().attempt("open a socket to read the offloads of", device)?;
     let mut on = Vec::new();
     for (name, get, _) in OFFLOADS {
         let value = value(&socket, device, get, 0)
@@ -45,10 +46,11 @@ pub fn offloads(device: &str) -> Result<Vec<&'static str>> {
     Ok(on)
 }
 
-/// Switches on the named offloads that are off. One that the device no longer supports stays off.
+/// Switches on the offloads with these names, as [`offloads`] returned them. An offload that the device no longer
+/// supports is ignored.
 pub fn switch_on(device: &str, names: &[String]) -> Result<()> {
-    let socket = any_socket().attempt("open a socket to set up", device)?;
-    // Checksums first: the offloads that depend on them can be switched on only then.
+    let socket = any_socket().attempt("open a socket to set the offloads of", device)?;
+    // In reverse order, because the other offloads can be switched on only after the checksum offloads.
     for (name, _, set) in OFFLOADS.iter().rev().filter(|(name, ..)| names.iter().any(|wanted| wanted == name))
     {
         match value(&socket, device, *set, 1) {
@@ -61,8 +63,8 @@ pub fn switch_on(device: &str, names: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Switches one offload off. A device that does not support the offload counts as switched off; one that keeps it on
-/// is an error.
+/// Switches one offload off. An offload that the device does not support counts as off. Fails if the device keeps the
+/// offload on.
 fn switch_off(socket: &OwnedFd, device: &str, get: u32, set: u32) -> io::Result<()> {
     match value(socket, device, get, 0) {
         Ok(0) => return Ok(()),
@@ -72,11 +74,11 @@ fn switch_off(socket: &OwnedFd, device: &str, get: u32, set: u32) -> io::Result<
     value(socket, device, set, 0)?;
     match value(socket, device, get, 0)? {
         0 => Ok(()),
-        _ => Err(io::Error::other("the device keeps it on")),
+        _ => Err(io::Error::other("the device keeps the offload on")),
     }
 }
 
-/// Runs one command of `struct ethtool_value` and returns the value.
+/// Executes an ethtool command with a `struct ethtool_value` that contains `data`. Returns the value in it afterwards.
 fn value(socket: &OwnedFd, device: &str, command: u32, data: u32) -> io::Result<u32> {
     let mut exchange = [command, data];
     // SAFETY: all zero is a valid `ifreq`.

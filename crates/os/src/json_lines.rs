@@ -1,5 +1,5 @@
-//! JSON lines over a UNIX stream socket, without blocking: the format of control sockets and of the lab's link
-//! emulator.
+//! JSON lines over a UNIX stream socket: the format of control sockets and of the lab's link emulator. Only
+//! [`Lines::connect`] and [`Lines::finish`] can block.
 
 use crate::error::{Attempt, Result};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -10,24 +10,25 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-/// One end of a connection. A peer that sends a longer line than `longest` is treated as gone.
+/// One end of a connection for messages, each one line of JSON. If the peer sends too long a line, the connection
+/// counts as closed: the limit is 1 MiB for requests and 64 MiB for answers.
 #[derive(Debug)]
 pub struct Lines {
     stream: UnixStream,
     inbox: Vec<u8>,
-    /// Bytes at the start of `inbox` that are known to hold no end of line.
+    /// Number of bytes at the start of `inbox` that contain no end of line.
     searched: usize,
     /// Bytes for which the socket had no room yet.
     unsent: Vec<u8>,
-    /// Bytes of the longest line that is accepted.
+    /// Length of the longest line that is accepted, in bytes.
     longest: usize,
 }
 
-/// Bytes of the longest request, and of the longest answer: a home agent's status has about 30 bytes for each
-/// binding.
+/// Length of the longest request and of the longest answer, in bytes. An answer may be long: a home agent's status has
+/// about 30 bytes for each binding.
 const LONGEST_REQUEST: usize = 1 << 20;
 const LONGEST_ANSWER: usize = 1 << 26;
-/// How long [`Lines::finish`] waits for a peer that reads nothing.
+/// Time that [`Lines::finish`] waits for a peer that reads nothing.
 const PATIENCE: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
 /// The result of [`Lines::hear`].
@@ -39,41 +40,44 @@ pub enum Heard<T> {
     Nonsense(String),
     /// No whole message has arrived yet.
     Nothing,
-    /// The peer has closed the connection, or sent too long a line.
+    /// The peer has closed the connection or sent too long a line, or the socket failed.
     Gone,
 }
 
 impl Lines {
-    /// Accepts requests over this socket.
+    /// Makes a connected socket non-blocking, to receive requests and to send answers. Fails if the kernel refuses
+    /// that.
     pub fn new(stream: UnixStream) -> Result<Self> {
         stream.set_nonblocking(true).attempt("make non-blocking", "a control connection")?;
         let (inbox, unsent) = (Vec::new(), Vec::new());
         Ok(Self { stream, inbox, searched: 0, unsent, longest: LONGEST_REQUEST })
     }
 
-    /// Connects to the socket at `path`, to send requests and receive answers.
+    /// Connects to the socket at `path`, to send requests and receive answers. Fails if no process listens there.
     pub fn connect(path: &std::path::Path) -> Result<Self> {
         let lines = Self::new(UnixStream::connect(path).attempt("connect to", path.display())?)?;
         Ok(Self { longest: LONGEST_ANSWER, ..lines })
     }
 
-    /// Sends one short message. Fails if the peer has not read a full socket buffer of earlier messages.
+    /// Sends one message at once. Fails if the socket buffer has no room for it, because the peer has not read earlier
+    /// messages.
     pub fn send(&mut self, message: &impl Serialize) -> Result<()> {
         self.stream.write_all(&line(message)?).attempt("send on", "a control connection")
     }
 
     /// Sends one message of any length, as far as the socket buffer has room; [`Lines::flush`] sends the rest. Fails
-    /// if more than 1 MiB is still unsent.
+    /// without sending if more than 1 MiB of earlier messages is still unsent.
     pub fn queue(&mut self, message: &impl Serialize) -> Result<()> {
         if self.unsent.len() > LONGEST_REQUEST {
-            return Err(std::io::Error::from(std::io::ErrorKind::WouldBlock))
+            let why = "more than 1 MiB of earlier messages is unsent, because the peer does not read";
+            return Err(std::io::Error::new(std::io::ErrorKind::WouldBlock, why))
                 .attempt("send on", "a control connection");
         }
         self.unsent.extend(line(message)?);
         self.flush()
     }
 
-    /// Returns whether something is left to be sent.
+    /// Returns whether a part of the queued messages is still unsent.
     pub const fn wants_room(&self) -> bool {
         !self.unsent.is_empty()
     }
@@ -93,12 +97,14 @@ impl Lines {
         Ok(())
     }
 
-    /// Blocks until nothing is left to be sent. Fails if the peer reads nothing for 2 s.
+    /// Blocks until all queued messages are sent. Fails if the peer reads nothing for 2 s, or if a signal interrupts
+    /// the wait.
     pub fn finish(&mut self) -> Result<()> {
         while self.wants_room() {
             let ready = poll(&mut [PollFd::new(&self.stream, PollFlags::OUT)], Some(&PATIENCE));
-            if ready.attempt("wait on", "a control connection")? == 0 {
-                return Err(std::io::Error::from(std::io::ErrorKind::TimedOut))
+            if ready.attempt("wait for the peer of", "a control connection")? == 0 {
+                let why = "the peer has read nothing for 2 s";
+                return Err(std::io::Error::new(std::io::ErrorKind::TimedOut, why))
                     .attempt("send on", "a control connection");
             }
             self.flush()?;
@@ -106,7 +112,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Returns the next message, if a whole one has arrived.
+    /// Returns the next message if a whole line has arrived; never blocks.
     pub fn hear<T: DeserializeOwned>(&mut self) -> Heard<T> {
         loop {
             let fresh = self.inbox.get(self.searched..).unwrap_or_default();
@@ -171,7 +177,7 @@ mod tests {
         let long = "binding ".repeat(1 << 19);
         a.queue(&long).unwrap();
         assert!(a.wants_room());
-        a.queue(&7).unwrap_err(); // it asks for more, and has not read
+        a.queue(&7).unwrap_err(); // more than 1 MiB is unsent, because the peer has read nothing
         let heard = loop {
             match b.hear::<String>() {
                 Heard::Nothing => a.flush().unwrap(),

@@ -1,11 +1,11 @@
 //! Calls of the operating system: thin, safe wrappers of the parts of Linux that Wayfare needs. The crates `daemon` and
 //! `emulator` are built on them.
 //!
-//! A socket belongs for ever to the network namespace of the thread that opened it. So everything here can be opened in
-//! one namespace ([`NetNs::run`]) and used from another. Every error names what was attempted, and on what.
+//! A socket stays in the network namespace in which it was opened. So the sockets of this crate can be opened in one
+//! namespace ([`NetNs::run`]) and used from a thread in another. Each [`Error`] names what was attempted, and on what.
 
 #[cfg(test)]
-extern crate self as os; // the tests' shared files name this crate
+extern crate self as os; // files that tests of several crates share use this crate by the name `os`
 
 mod clock;
 pub mod counters;

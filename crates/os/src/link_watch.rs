@@ -1,4 +1,4 @@
-//! Notifications of the kernel about links: which went down or came up, and which lost their carrier.
+//! Notifications of the kernel about links: changes of their state, and removals.
 
 use crate::error::{Attempt, Result};
 use crate::netlink::link_of;
@@ -12,10 +12,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 /// The multicast group of links (`RTNLGRP_LINK`, `linux/rtnetlink.h`).
 const RTNLGRP_LINK: u32 = 1;
 
-/// A change of a link.
+/// A change of a link, as the kernel reports it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LinkChange {
-    /// The current state of the link. It may be unchanged.
+    /// The state of a link. It may equal the state that was reported before.
     Is(Link),
     /// The link with this index was removed, or moved to another namespace.
     Removed(u32),
@@ -40,8 +40,8 @@ impl LinkWatch {
         open().attempt("watch", "the links")
     }
 
-    /// Returns all changes since the last call, in order. If the kernel lost notifications (`ENOBUFS`), the current
-    /// state of all links is appended.
+    /// Returns all changes since the last call, or since the watch was opened, in order. If the kernel lost
+    /// notifications (`ENOBUFS`), the current state of all links is appended.
     pub fn changes(&self) -> Result<Vec<LinkChange>> {
         let mut changes = Vec::new();
         loop {
@@ -65,7 +65,7 @@ impl AsFd for LinkWatch {
     }
 }
 
-/// Reads one datagram of notifications. Messages that cannot be parsed are ignored.
+/// Reads one datagram of notifications. After a message that cannot be parsed, the remaining messages are ignored.
 fn read(mut bytes: &[u8], changes: &mut Vec<LinkChange>) {
     while !bytes.is_empty() {
         let Ok(message) = NetlinkMessage::<RouteNetlinkMessage>::deserialize(bytes) else { return };
@@ -106,7 +106,7 @@ mod tests {
             let watch = LinkWatch::open().unwrap();
             let mut net = Netlink::open().unwrap();
             assert!(net.link("a0").unwrap().carries);
-            let _ = states(&watch, "a0"); // of the setting up, if it was not complete
+            let _ = states(&watch, "a0"); // discards notifications about the creation of the pair
             net.set_up("a0", false).unwrap();
             net.set_up("a0", true).unwrap();
             assert_eq!(states(&watch, "a0"), [false, true], "its own switch");

@@ -1,5 +1,5 @@
-//! Network namespaces without names. Each lives as long as a process in it or a descriptor of it, and leaves nothing
-//! under `/run/netns`.
+//! Network namespaces without names. A namespace exists as long as a process is in it or a descriptor of it is open. It
+//! leaves nothing under `/run/netns`.
 
 use crate::error::{Attempt, Result, check};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
@@ -29,12 +29,12 @@ impl NetNs {
         })
     }
 
-    /// Returns the calling thread's namespace.
+    /// Returns the network namespace of the calling thread.
     pub fn current() -> Result<Self> {
         Self::open(Path::new("/proc/thread-self/ns/net"))
     }
 
-    /// Returns a process's namespace. Fails if the process has ended.
+    /// Returns the network namespace of a process. Fails if the process has ended.
     pub fn of(pid: u32) -> Result<Self> {
         Self::open(Path::new(&format!("/proc/{pid}/ns/net")))
     }
@@ -45,8 +45,8 @@ impl NetNs {
         Ok(self.file.metadata().attempt("read the inode number of", "a network namespace")?.ino())
     }
 
-    /// Runs `work` inside, on a new thread, and returns its result. Sockets and [`NetNs`] that it opens stay inside;
-    /// the calling thread keeps its namespace. A panic of `work` is passed on.
+    /// Runs `work` in this namespace, on a new thread, and returns its result. Sockets that `work` opens stay in this
+    /// namespace. The calling thread keeps its namespace. A panic of `work` is passed to the caller.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
         on_a_thread(|| {
             let moved = move_into_link_name_space(self.as_fd(), Some(LinkNameSpaceType::Network));
@@ -73,10 +73,11 @@ impl AsFd for NetNs {
     }
 }
 
-/// Starts `command` in a new network namespace. When this returns, [`NetNs::of`] its process is that namespace.
+/// Starts `command` in a new network namespace. When this function has returned, [`NetNs::of`] with the child's pid
+/// returns this namespace.
 ///
-/// The child is killed when the calling *thread* ends, so call it from a thread that lasts. A program that changes
-/// its own user id loses this protection; inside a [`crate::Sandbox`] it dies all the same.
+/// The child is killed when the calling *thread* ends, so the thread must outlive the child. A program that changes its
+/// own user id loses this protection. Inside a [`crate::Sandbox`], such a program is still killed with pid 1.
 pub fn spawn_in_new_net(mut command: Command) -> Result<Child> {
     let parent = std::process::id();
     let program = command.get_program().to_owned();
@@ -94,7 +95,8 @@ pub fn spawn_in_new_net(mut command: Command) -> Result<Child> {
     command.spawn().attempt("start in a new network namespace", program.display())
 }
 
-/// Returns the caller's uid in the parent user namespace: the real user, where a sandbox maps every user to root.
+/// Returns the caller's effective user id as seen from the parent user namespace. In a sandbox, this is the id of the
+/// user that started it, although inside the user is root.
 pub fn outer_uid() -> u32 {
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let mut numbers = map.split_whitespace().filter_map(|word| word.parse::<u32>().ok());
@@ -102,8 +104,8 @@ pub fn outer_uid() -> u32 {
     outside + rustix::process::geteuid().as_raw().saturating_sub(inside)
 }
 
-/// Sets a sysctl by its path below `/proc/sys`, for example `net/ipv4/ip_forward`. Those below `net/` belong to the
-/// calling thread's network namespace.
+/// Sets a sysctl by its path below `/proc/sys`, for example `net/ipv4/ip_forward`. Most of those below `net/` are
+/// separate for each network namespace; the calling thread's is used.
 pub fn sysctl(path: &str, value: &str) -> Result<()> {
     std::fs::write(format!("/proc/sys/{path}"), value)
         .attempt("set the sysctl", format_args!("{path} = {value}"))
@@ -117,11 +119,11 @@ pub fn mount_tmpfs(at: &Path, options: &str) -> Result<()> {
         .attempt("mount a tmpfs at", at.display())
 }
 
-/// Returns the cookie of the calling thread's network namespace, which is unique until reboot. The inode number
-/// ([`NetNs::number`]), in contrast, is reused after a namespace has ended. Kernels before 5.14 have no cookie, and
-/// the inode number is returned.
+/// Returns a number that identifies the calling thread's network namespace, and no other until reboot: the kernel's
+/// cookie (`SO_NETNS_COOKIE`). The inode number ([`NetNs::number`]) can belong to a new namespace after the old one has
+/// ended. Kernels before 5.14 have no cookies; for them this function returns the inode number.
 pub fn cookie() -> Result<u64> {
-    let what = "the number of the network namespace";
+    let what = "the cookie of the network namespace";
     let socket = UnixDatagram::unbound().attempt("read", what)?;
     let (mut cookie, mut len) = (0_u64, size_of::<u64>() as libc::socklen_t);
     // SAFETY: `cookie` and `len` outlive the call, and `len` is the size of `cookie`.
@@ -135,7 +137,7 @@ pub fn cookie() -> Result<u64> {
     }
 }
 
-/// From `asm-generic/socket.h`.
+/// The socket option that reads the cookie (`asm-generic/socket.h`).
 const SO_NETNS_COOKIE: libc::c_int = 71;
 
 /// Returns all network namespaces that this process can reach. These are the namespaces of processes, those with a
@@ -147,7 +149,7 @@ pub fn all() -> Result<Vec<NetNs>> {
         processes.filter(|entry| entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit))
     {
         paths.push(process.path().join("ns/net"));
-        // The process may have ended, or belong to another user.
+        // The list is empty if the process has ended, or belongs to another user.
         let open = std::fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten();
         let is_one = |path: &PathBuf| {
             std::fs::read_link(path).is_ok_and(|to| to.as_os_str().as_encoded_bytes().starts_with(b"net:["))
@@ -167,17 +169,17 @@ pub fn all() -> Result<Vec<NetNs>> {
     Ok(found.into_values().collect())
 }
 
-/// Returns the value of a sysctl, or `None` if this kernel does not have it.
+/// Returns the value of a sysctl without white space around it, or `None` if it cannot be read.
 pub fn sysctl_value(path: &str) -> Option<String> {
     std::fs::read_to_string(format!("/proc/sys/{path}")).ok().map(|value| value.trim().to_owned())
 }
 
-/// Returns whether the calling thread's network namespace is that of pid 1, which is the machine's own, or its
-/// container's.
+/// Returns whether the calling thread's network namespace is that of pid 1. This is the namespace of the machine, or of
+/// the container in which this process runs.
 ///
-/// If pid 1's namespace cannot be read, there are two rules. A namespace that was made in this process's own user
-/// namespace (`unshare -rn`) is not the machine's. Any other is the machine's if no ancestor of this process is known
-/// to have a different one.
+/// If pid 1's namespace cannot be read, there are two rules. A namespace that this process's user namespace owns
+/// (`unshare -rn`) is not the machine's, unless this is the initial user namespace. Any other namespace is the
+/// machine's if no ancestor of this process is known to have a different one.
 pub fn is_machines_own() -> Result<bool> {
     let own = NetNs::current()?;
     let number = own.number()?;
@@ -197,8 +199,8 @@ pub fn is_machines_own() -> Result<bool> {
     Ok(ancestors.filter_map(|pid| of(pid).ok()).all(|ancestors| ancestors == number))
 }
 
-/// Returns the user that created the user namespace that owns the calling thread's network namespace; `None` if this
-/// process may not read it.
+/// Returns the owner of the calling thread's network namespace: the id of the user that created its user namespace.
+/// `None` if this process may not read it.
 pub fn owner() -> Option<u32> {
     let users = NetNs::current().ok()?.users().ok()?;
     let mut uid = u32::MAX;
@@ -207,7 +209,7 @@ pub fn owner() -> Option<u32> {
     Some(uid)
 }
 
-// From `linux/nsfs.h`.
+// The requests, and the inode number of the initial user namespace (`linux/nsfs.h`).
 const NS_GET_USERNS: libc::Ioctl = 0xb701;
 const NS_GET_OWNER_UID: libc::Ioctl = 0xb704;
 const USER_NS_INIT_INO: u64 = 0xefff_fffd;
@@ -227,8 +229,8 @@ pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
     Ok(unsafe { unshare_unsafe(flags) }?)
 }
 
-/// Runs `work` on a new thread. A thread that changes its namespace ends with its work, so that no other work runs in
-/// the wrong namespace.
+/// Runs `work` on a new thread. The thread ends after `work`, so that nothing else runs in a namespace that `work` has
+/// entered.
 fn on_a_thread<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().spawn_scoped(scope, work).attempt("start", "a thread")?;
@@ -253,7 +255,7 @@ mod tests {
             let links = inside.run(|| Netlink::open().unwrap().links().unwrap()).unwrap();
             assert!(links.iter().all(|link| link.name != "a0"), "{links:?}");
             assert_eq!(NetNs::current().unwrap().number().unwrap(), outside);
-            // A panic inside reaches the caller.
+            // A panic of the work in the namespace reaches the caller.
             assert!(std::panic::catch_unwind(|| inside.run(|| panic!("on purpose"))).is_err());
         });
     }

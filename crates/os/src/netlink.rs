@@ -1,4 +1,4 @@
-//! Links, addresses and routes, by rtnetlink. Calls wait only for the kernel's answer.
+//! Links, addresses and routes, by rtnetlink(7). Each call blocks until the kernel has answered.
 
 mod saved;
 
@@ -33,38 +33,38 @@ pub enum EndPlace<'a> {
     Here,
     /// The namespace of this descriptor; see [`crate::NetNs`].
     Fd(BorrowedFd<'a>),
-    /// The namespace of this process.
+    /// The namespace of the process with this pid.
     Process(u32),
 }
 
 /// One end of a new veth pair.
 #[derive(Clone, Copy, Debug)]
 pub struct End<'a> {
-    /// Its name, at most 15 bytes.
+    /// The name of the link, at most 15 bytes.
     pub name: &'a str,
-    /// Its link address.
+    /// The link address of this end.
     pub mac: Mac,
-    /// The namespace into which it is put.
+    /// The namespace into which this end is put.
     pub place: EndPlace<'a>,
 }
 
 /// A link as the kernel lists it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Link {
-    /// Its index in its namespace.
+    /// The index of the link in its namespace.
     pub index: u32,
-    /// Its name.
+    /// The name of the link.
     pub name: String,
-    /// Its link address; zero if the link's address is not six bytes long.
+    /// The link address; zero if it is not six bytes long.
     pub mac: Mac,
-    /// Its MTU, in bytes.
+    /// The MTU of the link, in bytes.
     pub mtu: u32,
-    /// Whether it is administratively up.
+    /// Whether the link is administratively up (`IFF_UP`).
     pub up: bool,
-    /// Whether it carries frames: it is up, has a carrier (a veth has when both ends are up), and is not dormant
-    /// (waiting for authentication).
+    /// Whether the link carries frames: it is up, has a carrier and is not dormant (waiting for authentication). A veth
+    /// has a carrier if both ends are up.
     pub carries: bool,
-    /// Whether the kernel does ARP on it.
+    /// Whether the kernel does ARP on the link.
     pub arp: bool,
 }
 
@@ -78,11 +78,12 @@ pub struct Netlink {
 /// Settings of TCP connections that use a route (`ip-route(8)`).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TcpMetrics {
-    /// `congctl`: the congestion control, by the kernel's name.
+    /// `congctl`: the congestion control, by the kernel's name; `None` is the kernel's default.
     pub congestion: Option<String>,
-    /// `window`: the largest window that is advertised to a peer, in bytes.
+    /// `window`: the largest window that is advertised to a peer, in bytes; `None` is no limit.
     pub window: Option<u32>,
-    /// Loss recovery of all connections of the namespace. It is not an attribute of a route.
+    /// Loss recovery of all connections of the namespace. It is not an attribute of a route, so
+    /// [`Netlink::set_route_for`] does not set it.
     pub losses: TcpLosses,
 }
 
@@ -97,7 +98,7 @@ impl Netlink {
         Ok(Self { socket: open().attempt("open", "an rtnetlink socket")?, sequence: 0 })
     }
 
-    /// Returns all links.
+    /// Returns all links of the namespace.
     pub fn links(&mut self) -> Result<Vec<Link>> {
         let ask = RouteNetlinkMessage::GetLink(LinkMessage::default());
         let answers = self.request(ask, NLM_F_DUMP).attempt("list", "the links")?;
@@ -112,8 +113,8 @@ impl Netlink {
         found.ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV)).attempt("find the link", name)
     }
 
-    /// Creates a veth pair. Both ends are down; each is used from its own namespace. Fails with `EEXIST` if a name is
-    /// in use.
+    /// Creates a veth pair. Both ends are down, and each can be used only in its namespace. Fails with `EEXIST` if a
+    /// name is in use.
     pub fn add_veth(&mut self, a: &End<'_>, b: &End<'_>) -> Result<()> {
         let mut message = end(a);
         let info =
@@ -123,19 +124,19 @@ impl Netlink {
         made.attempt("make the veth pair", format_args!("{} - {}", a.name, b.name))
     }
 
-    /// Deletes a link; of a veth pair both ends.
+    /// Deletes a link. If it is an end of a veth pair, the kernel deletes both ends.
     pub fn delete_link(&mut self, name: &str) -> Result<()> {
         self.act(RouteNetlinkMessage::DelLink(named(name)), 0).attempt("delete the link", name)
     }
 
     /// Sets a link up or down.
     pub fn set_up(&mut self, name: &str, up: bool) -> Result<()> {
-        self.set_flag(name, LinkFlags::Up, up).attempt(if up { "set up" } else { "set down" }, name)
+        self.set_flag(name, LinkFlags::Up, up).attempt(if up { "bring up" } else { "bring down" }, name)
     }
 
     /// Enables or disables the kernel's ARP on a link.
     pub fn set_arp(&mut self, name: &str, arp: bool) -> Result<()> {
-        self.set_flag(name, LinkFlags::Noarp, !arp).attempt("switch ARP of", name)
+        self.set_flag(name, LinkFlags::Noarp, !arp).attempt("switch ARP on or off on", name)
     }
 
     /// Sets the MTU of a link, in bytes.
@@ -145,13 +146,13 @@ impl Netlink {
         self.act(RouteNetlinkMessage::SetLink(message), 0).attempt("set the MTU of", name)
     }
 
-    /// Makes the kernel's TCP queue and send data over this link segment by segment, and not in large GSO packets
-    /// that are cut later. Such a packet may grow beyond the send buffer. It applies to connections that begin from
-    /// now on.
+    /// Makes the kernel's TCP queue and send data over this link segment by segment, and not in large GSO packets that
+    /// are cut later. A GSO packet may exceed the send buffer. The setting applies to connections that begin after this
+    /// call.
     pub fn keep_segments(&mut self, name: &str) -> Result<()> {
         let mut message = named(name);
         message.attributes.push(LinkAttribute::GsoMaxSegs(1));
-        self.act(RouteNetlinkMessage::SetLink(message), 0).attempt("limit the segments of", name)
+        self.act(RouteNetlinkMessage::SetLink(message), 0).attempt("limit the GSO segments of", name)
     }
 
     /// Sets the loopback up; it is down in a new namespace.
@@ -160,7 +161,7 @@ impl Netlink {
     }
 
     /// Adds an address in a prefix of `len` bits to a link. The kernel adds the route to the prefix when the link is
-    /// up. Fails with `EEXIST` if the link has it.
+    /// up. Fails with `EEXIST` if the link already has the address.
     pub fn add_address(&mut self, name: &str, address: Ipv4Addr, len: u8) -> Result<()> {
         let message = self.address(name, address, len)?;
         let added = self.act(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL);
@@ -174,7 +175,7 @@ impl Netlink {
         deleted.attempt("delete an address", format_args!("{address}/{len} from {name}"))
     }
 
-    /// Returns whether a link has an address.
+    /// Returns whether a link has an IPv4 address, in a prefix of any length.
     pub fn has_address(&mut self, name: &str, address: Ipv4Addr) -> Result<bool> {
         let index = self.link(name)?.index;
         let mut ask = AddressMessage::default();
@@ -201,15 +202,15 @@ impl Netlink {
         Ok(message)
     }
 
-    /// Routes `to` out of the link, by the neighbor `via` or, without one, directly to each destination. It replaces
-    /// an older route to the same prefix; [`Prefix::ANY`] is the default route. Fails with `ENETUNREACH` if `via` is
-    /// not on the link.
+    /// Sets the route to the prefix `to`: over the link `name`, by the neighbor `via`. If `via` is `None`, each
+    /// destination is on the link. [`Prefix::ANY`] is the default route. An older route to the same prefix is replaced.
+    /// Fails with `ENETUNREACH` if `via` is not on the link.
     pub fn set_route(&mut self, to: Prefix, name: &str, via: Option<Ipv4Addr>) -> Result<()> {
         self.set_route_for(to, name, via, &TcpMetrics::default())
     }
 
-    /// Sets a route like [`Netlink::set_route`], with settings for the TCP connections that use it. So programs need
-    /// not set them, and no right to change the host's own settings is needed.
+    /// Sets a route like [`Netlink::set_route`], with settings for the TCP connections that use the route. Programs
+    /// need no socket options for them, and the settings of other connections do not change.
     pub fn set_route_for(
         &mut self,
         to: Prefix,
@@ -238,7 +239,8 @@ impl Netlink {
         set.attempt("set the route", format_args!("{to} dev {name}"))
     }
 
-    /// Undoes [`Netlink::set_local_route`] and [`Netlink::add_rule_for`]. What does not exist is no error.
+    /// Deletes the rule of [`Netlink::add_rule_for`], and the local default route ([`Prefix::ANY`]) of
+    /// [`Netlink::set_local_route`]. If one of them does not exist, that is no error.
     pub fn forget_table(&mut self, name: &str, table: u8) -> Result<()> {
         let rule = self.act(RouteNetlinkMessage::DelRule(rule_for(name, table)), 0);
         let route = self.local_route(Prefix::ANY, table)?;
@@ -252,7 +254,8 @@ impl Netlink {
         Ok(())
     }
 
-    /// Makes `to` local to this host, in that table.
+    /// Adds a route of type `local` to a routing table: the kernel receives packets to the prefix `to` itself if it
+    /// looks them up in this table.
     pub fn set_local_route(&mut self, to: Prefix, table: u8) -> Result<()> {
         let message = self.local_route(to, table)?;
         let set = self.act(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE);
@@ -273,8 +276,8 @@ impl Netlink {
         Ok(message)
     }
 
-    /// Adds a rule: packets received by a link are looked up in that table, after the host's local addresses. The
-    /// table's number is also the rule's priority.
+    /// Adds a rule: packets that the link `name` receives are looked up in `table`, after the table of the host's local
+    /// addresses. The table's number is also the rule's priority. If the rule exists, that is no error.
     pub fn add_rule_for(&mut self, name: &str, table: u8) -> Result<()> {
         match self.act(RouteNetlinkMessage::NewRule(rule_for(name, table)), NLM_F_CREATE | NLM_F_EXCL) {
             Err(there) if there.raw_os_error() == Some(libc::EEXIST) => Ok(()),
@@ -319,7 +322,7 @@ impl Netlink {
 fn collect(mut bytes: &[u8], sequence: u32, answers: &mut Vec<RouteNetlinkMessage>) -> io::Result<bool> {
     while !bytes.is_empty() {
         let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(bytes).map_err(io::Error::other)?;
-        // Messages begin at multiples of four.
+        // Each message begins at a multiple of four bytes.
         let len = (message.header.length as usize).next_multiple_of(4).max(4);
         bytes = bytes.get(len..).unwrap_or_default();
         if message.header.sequence_number != sequence {
@@ -386,7 +389,7 @@ pub(crate) fn link_of(message: RouteNetlinkMessage) -> Option<Link> {
 }
 
 impl Error {
-    /// Returns whether the object does not exist: no such device, file or process.
+    /// Returns whether the attempt failed because its object does not exist: no such device, file or process.
     pub fn is_absent(&self) -> bool {
         matches!(self.errno(), Some(libc::ENODEV | libc::ENOENT | libc::ESRCH | libc::ENXIO))
     }

@@ -1,8 +1,8 @@
-//! A netfilter ingress hook that drops every frame on a device after packet sockets have received it, so that the
-//! kernel does not.
+//! A netfilter ingress hook that drops every frame on a device behind the packet sockets. So packet sockets receive the
+//! frame, and the kernel's IP stack does not.
 //!
-//! The few netlink messages are built here, so neither the `nft` program nor its library is needed. Only ingress is
-//! blocked. What the kernel sends by itself on such a device (IPv6 neighbor discovery, IGMP) is prevented by giving
+//! This module builds the netlink messages itself, so neither the `nft` program nor its library is needed. Only ingress
+//! is blocked. What the kernel sends by itself on such a device (IPv6 neighbor discovery, IGMP) is prevented by giving
 //! the device no address, and by [`crate::namespace::sysctl`].
 
 use crate::Netlink;
@@ -14,10 +14,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// The table that Wayfare owns, in the family `netdev`.
 const TABLE: &str = "wayfare_own";
-/// Before all other hooks.
+/// The kernel runs hooks in ascending order of priority. Other tables usually have -300 or more.
 const PRIORITY: i32 = -500;
 
-// From `linux/netfilter/nfnetlink.h` and `nf_tables.h`.
+// Numbers of messages and attributes, from `linux/netfilter/nfnetlink.h` and `nf_tables.h`.
 const NFNL_SUBSYS_NFTABLES: u16 = 10;
 const NFNL_MSG_BATCH_BEGIN: u16 = 0x10;
 const NFNL_MSG_BATCH_END: u16 = 0x11;
@@ -44,7 +44,8 @@ const NLA_F_NESTED: u16 = 1 << 15;
 /// Installs the ingress drop on `devices`: on all of them or, on an error, on none. Packet sockets still receive all
 /// frames. Further calls add devices.
 ///
-/// It applies to the calling thread's network namespace, and lasts until [`remove_ingress_drop`] or the namespace's end.
+/// The drop applies in the calling thread's network namespace. It lasts until [`remove_ingress_drop`] or the
+/// namespace's end.
 pub fn install_ingress_drop(devices: &[&str]) -> Result<()> {
     // Newer kernels (seen on 6.18) accept a hook for a device that does not exist yet, so a misspelt name would go
     // unnoticed.
@@ -60,7 +61,8 @@ pub fn install_ingress_drop(devices: &[&str]) -> Result<()> {
     batch.commit().attempt("install the ingress hook on", devices.join(", "))
 }
 
-/// Undoes [`install_ingress_drop`] for all devices of the namespace. It does nothing if there is no hook.
+/// Undoes [`install_ingress_drop`] for all devices of the calling thread's network namespace. Does nothing if there is
+/// no hook.
 pub fn remove_ingress_drop() -> Result<()> {
     let mut batch = Batch::new();
     batch.message(NFT_MSG_DELTABLE, 0, &attribute(NFTA_TABLE_NAME, &text(TABLE)));
@@ -89,7 +91,7 @@ pub fn has_ingress_drop(device: &str) -> Result<bool> {
     ask().attempt("read the ingress hook of", device)
 }
 
-/// Returns the policy of the chain in a message.
+/// Returns the policy of the chain in a message (`NF_DROP` is 0), or `None` if the message has none.
 fn policy(message: &[u8]) -> Option<u32> {
     let mut rest = message.get(16 + 4..)?;
     while let Some((&[l0, l1, k0, k1], _)) = rest.split_first_chunk::<4>() {
@@ -109,7 +111,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Opens one for the calling thread's network namespace.
+    /// Opens a watch of the calling thread's network namespace.
     pub fn open() -> Result<Self> {
         let open = || {
             let mut socket = Socket::new(NETLINK_NETFILTER)?;
@@ -121,14 +123,14 @@ impl Watch {
         open().attempt("watch", "the nftables")
     }
 
-    /// Returns whether anything has changed since the last call.
+    /// Returns whether nftables changed since the last call, or since the watch was opened.
     pub fn has_changed(&self) -> bool {
         let mut has_changed = false;
         loop {
             match self.socket.recv_from_full() {
                 Ok(_) => has_changed = true,
                 Err(again) if again.kind() == io::ErrorKind::Interrupted => {}
-                // More changes than the kernel had room to report.
+                // The kernel had no room to report all changes.
                 Err(lost) if lost.raw_os_error() == Some(libc::ENOBUFS) => has_changed = true,
                 Err(_) => return has_changed,
             }
@@ -240,7 +242,7 @@ fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Encodes text for netfilter: terminated by a zero.
+/// Encodes text for netfilter: the text and a zero byte.
 fn text(text: &str) -> Vec<u8> {
     let mut bytes = text.as_bytes().to_vec();
     bytes.push(0);
@@ -274,7 +276,7 @@ mod tests {
         in_sandbox_of_root_and_of_nobody(|| assert_eq!(answers(true), (0, 2)));
     }
 
-    /// The control: without the hook the same kernel answers both, so the hook causes the silence above.
+    /// Without the hook, the same kernel answers both frames. So the hook is the cause if the kernel does not answer.
     #[test]
     fn a_kernel_that_hears_answers() {
         in_sandbox_of_root_and_of_nobody(|| assert_eq!(answers(false), (2, 2)));

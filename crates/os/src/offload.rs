@@ -1,6 +1,6 @@
-//! Finishing what the sender of a frame left to hardware that does not exist: a checksum, or segmentation. The
-//! kernels of other machines leave both to a veth or virtio device (`struct virtio_net_hdr`, `linux/virtio_net.h`). A
-//! node forwards only finished frames.
+//! Finishes frames of which the sender has left a checksum or the segmentation to hardware. A veth or virtio device has
+//! no such hardware, and passes the frames on unfinished (`struct virtio_net_hdr`, `linux/virtio_net.h`). A node
+//! forwards only finished frames.
 
 use wire::{Checksum, Ipv4Addr, Reason, checksum};
 
@@ -10,38 +10,38 @@ pub(crate) const HEADER: usize = 10;
 const NEEDS_CSUM: u8 = 1;
 const GSO_TCPV4: u8 = 1;
 const GSO_UDP_L4: u8 = 5;
-/// A bit beside the type: only the first segment carries CWR (RFC 3168, section 6.1.2).
+/// A flag in the type: only the first segment carries CWR (RFC 3168, section 6.1.2).
 const GSO_ECN: u8 = 0x80;
 
 const ETHERNET: usize = 14;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 const IPIP: u8 = 4;
-/// Only the last segment carries FIN and PSH.
+/// The flags FIN and PSH of TCP. Only the last segment carries them.
 const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
 
-/// The frame is of a kind that cannot be finished here.
+/// The reason to drop a frame: its sender left work to hardware that this module cannot do.
 pub const UNSUPPORTED: Reason = Reason("offload_unsupported");
 
-/// The frame would become more packets than [`SEGMENTS`].
+/// The reason to drop a frame: it would become more than [`SEGMENTS`] packets.
 const TOO_MANY: Reason = Reason("offload_too_many_segments");
 /// The largest number of packets that one frame may become. At the smallest MTU in use, 296 bytes (RFC 1144, section
-/// 5.2), 64 KiB become 256 segments of 256 bytes. A kernel leaves fewer to a device: its own least path MTU is 552
-/// (`net.ipv4.route.min_pmtu`), and it combines at most 128 UDP datagrams (`UDP_MAX_SEGMENTS`). Without a limit, one
-/// frame that costs its sender nothing costs the receiver 65,000 packets.
+/// 5.2), 64 KiB become 256 segments of 256 bytes. A kernel leaves fewer segments to a device: it uses no path MTU below
+/// 552 bytes (`net.ipv4.route.min_pmtu`), and combines at most 128 UDP datagrams (`UDP_MAX_SEGMENTS`). Without a limit,
+/// the sender of one frame could make the receiver create 65,000 packets.
 const SEGMENTS: usize = 256;
 
-/// What remains to be done to a frame.
+/// What the sender of a frame has left to hardware: a checksum, the segmentation, both or nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Unfinished {
     needs_checksum: bool,
-    /// The type of the segments that it is to be cut into, or 0.
+    /// The type of the segments into which the frame is to be cut, or 0.
     gso: u8,
     /// Bytes of payload in each segment.
     gso_size: usize,
-    /// Offset at which the summed bytes begin, and the checksum field's offset from there. The field holds the
-    /// pseudo-header's sum.
+    /// `start` is the offset of the first byte that is summed, and `offset` that of the checksum field from there. The
+    /// checksum field contains the pseudo-header's sum.
     start: usize,
     offset: usize,
 }
@@ -60,12 +60,13 @@ impl Unfinished {
         }
     }
 
-    /// Returns whether nothing is left to do.
+    /// Returns whether the frame is finished as it is.
     pub const fn is_nothing(&self) -> bool {
         !self.needs_checksum && self.gso == 0
     }
 
-    /// Returns the frames that the sender meant, each one packet with its checksums.
+    /// Returns the finished frames: the frame with its checksum, or the segments of the frame. Fails with the reason
+    /// for which the frame must be dropped.
     pub fn finish(&self, frame: &[u8]) -> Result<Vec<Vec<u8>>, Reason> {
         if self.gso == 0 {
             let mut whole = frame.to_vec();
@@ -74,7 +75,7 @@ impl Unfinished {
             }
             return Ok(vec![whole]);
         }
-        // Headers are counted too: the limit need not be exact.
+        // The length includes the headers: the limit need not be exact.
         if self.gso_size > 0 && frame.len().div_ceil(self.gso_size) > SEGMENTS {
             return Err(TOO_MANY);
         }
@@ -284,7 +285,7 @@ mod tests {
         for size in [1, 48, 200] {
             assert_eq!(unfinished(GSO_TCPV4, size, 34, 16).finish(&all), Err(TOO_MANY), "{size}");
         }
-        // What a kernel sends at its least path MTU: 552, less 40 bytes of headers.
+        // At the smallest path MTU that a kernel uses, 552 bytes, a segment has 512 bytes of payload.
         assert_eq!(unfinished(GSO_TCPV4, 512, 34, 16).finish(&all).unwrap().len(), 118);
     }
 

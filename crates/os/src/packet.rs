@@ -12,18 +12,18 @@ use std::mem::{MaybeUninit, size_of, size_of_val};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use wire::{Frame, WallTime, ethernet};
 
-/// From `linux/if_packet.h`.
+/// The socket option that puts a `struct virtio_net_hdr` before each frame (`linux/if_packet.h`).
 const PACKET_VNET_HDR: libc::c_int = 15;
 
-/// How a packet socket is opened.
+/// Options with which a packet socket is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Requested bytes of receive buffer; [`Buffer`] has what was granted.
+    /// The requested size of the receive buffer, in bytes; [`Buffer::granted`] has the granted size.
     pub receive_buffer: usize,
-    /// Whether to bypass the device's queueing discipline. The lab's link emulator has its own queues, and must not
-    /// add second ones.
+    /// Whether to bypass the device's queueing discipline. The lab's link emulator has its own queues; a frame must not
+    /// wait in a second one.
     pub bypass_qdisc: bool,
-    /// Whether the kernel reports what is unfinished about each frame, in [`Received::unfinished`].
+    /// Whether the kernel reports, in [`Received::unfinished`], what the sender of a frame has left to hardware.
     pub unfinished: bool,
 }
 
@@ -38,48 +38,48 @@ impl Default for Options {
 pub struct Buffer {
     /// The requested size, in bytes.
     pub asked: usize,
-    /// The granted size as the kernel counts it: it doubles the request, for its per-packet overhead.
+    /// The granted size, in bytes. The kernel doubles the request, because it counts its overhead for each packet.
     pub granted: usize,
-    /// Whether the system-wide limit (`net.core.rmem_max`) was exceeded, which only root of the initial user
-    /// namespace may do.
+    /// Whether the system-wide limit (`net.core.rmem_max`) was not applied. Only root of the initial user namespace may
+    /// exceed it.
     pub forced: bool,
 }
 
 /// The destination of a frame, as the kernel classifies it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// To this interface.
+    /// The frame is for this interface's link address.
     Host,
-    /// To every station.
+    /// The frame is a broadcast.
     Broadcast,
-    /// To a group.
+    /// The frame is for a multicast group.
     Multicast,
-    /// To another station; received because the link delivers it here.
+    /// The frame is for another station, but the link delivers it to this interface.
     Other,
 }
 
 /// A frame that was received into the caller's buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Received {
-    /// Bytes in the buffer.
+    /// Number of bytes of the frame that are in the buffer.
     pub len: usize,
-    /// Bytes of the frame; more than `len` if the buffer was too small.
+    /// Length of the frame in bytes; more than `len` if the buffer was too small.
     pub wire_len: usize,
-    /// When the kernel received it. The kernel enables stamping shortly after the host's first stamping socket is
-    /// opened. Until then a frame may carry the time at which it was read.
+    /// When the kernel received the frame. The kernel enables stamping shortly after the host's first stamping socket
+    /// is opened. Until then, a frame may have the time at which it was read instead.
     pub at: WallTime,
-    /// Its destination.
+    /// The destination of the frame.
     pub kind: Kind,
-    /// What its sender left to hardware; nothing unless [`Options::unfinished`] was set.
+    /// What the frame's sender has left to hardware; nothing unless [`Options::unfinished`] was set.
     pub unfinished: Unfinished,
 }
 
-/// Counts of a socket since the last call.
+/// Counts of a packet socket, from [`PacketSocket::statistics`].
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Statistics {
-    /// Frames received, including dropped ones.
+    /// Number of frames received, including dropped ones.
     pub packets: u32,
-    /// Frames dropped because the receive buffer was full.
+    /// Number of frames dropped because the receive buffer was full.
     pub drops: u32,
 }
 
@@ -95,15 +95,15 @@ pub struct PacketSocket {
 }
 
 impl PacketSocket {
-    /// Opens one on `device` in the calling thread's network namespace. Fails with `ENODEV` if there is no such
-    /// device.
+    /// Opens a packet socket on `device` in the calling thread's network namespace. Fails with `ENODEV` if there is no
+    /// such device.
     pub fn open(device: &str, options: &Options) -> Result<Self> {
         let index = rustix::net::netdevice::name_to_index;
         let fd = unbound().attempt("open a packet socket on", device)?;
         let index = index(&fd, device).attempt("find the interface", device)?;
         let set = |level, option, what| set_option(&fd, level, option, 1).attempt(what, device);
         set(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, "ignore outgoing frames on")?;
-        set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, "stamp received frames on")?;
+        set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, "enable receive time stamps on")?;
         if options.bypass_qdisc {
             set(libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, "bypass the queueing discipline of")?;
         }
@@ -115,18 +115,18 @@ impl PacketSocket {
         Ok(Self { fd, device: device.to_owned(), buffer, has_header: options.unfinished })
     }
 
-    /// Checks whether this process may open packet sockets here; without `CAP_NET_RAW` it may not.
+    /// Opens a packet socket and closes it. Fails if this process may not do so: it needs `CAP_NET_RAW`.
     pub fn allowed() -> Result<()> {
         unbound().map(drop).attempt("open", "a raw socket (AF_PACKET)")
     }
 
-    /// Returns the size of the receive buffer.
+    /// Returns the requested and the granted size of the receive buffer.
     pub const fn buffer(&self) -> Buffer {
         self.buffer
     }
 
-    /// Returns whether it is still bound to the interface with this index. The binding is lost when the interface is
-    /// removed or leaves the namespace, even if it returns with the same index.
+    /// Returns whether the socket is still bound to the interface with this index. The binding is lost when the
+    /// interface is removed or leaves the namespace, even if it returns with the same index.
     pub fn is_bound_to(&self, index: u32) -> bool {
         // SAFETY: all zero is a valid `sockaddr_ll`; it outlives the call, and `len` is its size.
         unsafe {
@@ -160,7 +160,7 @@ impl PacketSocket {
     }
 
     fn send_parts(&self, first: &[u8], rest: &[u8]) -> Result<()> {
-        // All zero: this frame is finished.
+        // Zeros mean that nothing is left to hardware.
         let header: &[u8] = if self.has_header { &[0; offload::HEADER] } else { &[] };
         // A packet socket sends a frame whole or not at all.
         rustix::io::writev(&self.fd, &[header, first, rest].map(IoSlice::new))
@@ -182,7 +182,7 @@ impl PacketSocket {
                 &raw mut len,
             )
         })
-        .attempt("count the drops on", &self.device)?;
+        .attempt("read the statistics of the packet socket on", &self.device)?;
         let [packets, drops] = counts;
         Ok(Statistics { packets, drops })
     }
@@ -200,10 +200,10 @@ impl AsRawFd for PacketSocket {
     }
 }
 
-/// Opens a socket with protocol 0, which receives nothing until it is bound. So no frame of another interface is received.
+/// Opens a packet socket with protocol 0. It receives nothing until it is bound, so no frame of another interface.
 fn unbound() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: no pointers; nothing else owns the descriptor.
+    // SAFETY: the call takes no pointers, and nothing else owns the descriptor.
     unsafe { check(libc::socket(libc::AF_PACKET, kind, 0)).map(|raw| OwnedFd::from_raw_fd(raw)) }
 }
 
@@ -214,7 +214,7 @@ pub(crate) fn set_option(fd: &OwnedFd, level: i32, option: i32, value: i32) -> i
     Ok(())
 }
 
-/// Tries to exceed the system-wide limit first, then stays within it.
+/// Requests a receive buffer of `asked` bytes: first without the system-wide limit, and if this is refused, within it.
 fn grow(fd: &OwnedFd, asked: usize) -> io::Result<Buffer> {
     let forced = sockopt::set_socket_recv_buffer_size_force(fd, asked).is_ok();
     if !forced {
@@ -260,7 +260,8 @@ fn receive(fd: &OwnedFd, has_header: bool, frame: &mut [u8]) -> io::Result<Recei
     let got = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, libc::MSG_TRUNC) };
     let got = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
     let wire_len = got.saturating_sub(before);
-    let at = stamp(&message).ok_or_else(|| io::Error::other("the kernel gave no receive stamp"))?;
+    let at =
+        stamp(&message).ok_or_else(|| io::Error::other("the kernel gave the frame no receive time stamp"))?;
     let kind = match from.sll_pkttype {
         libc::PACKET_HOST => Kind::Host,
         libc::PACKET_BROADCAST => Kind::Broadcast,

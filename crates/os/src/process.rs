@@ -11,14 +11,15 @@ use wire::Duration;
 /// A change of a child's state.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StateChange {
-    /// Text: `was stopped`, `was continued`, `was killed by signal 9`, `ended with exit status 1`.
+    /// The change as text, for example `was stopped`, `was continued`, `was killed by signal 9` or
+    /// `ended with exit status 1`.
     pub what: String,
-    /// Whether it has ended.
+    /// Whether the child has ended.
     pub ended: bool,
 }
 
-/// Returns the next change of a child's state that was not returned yet, or `None`. A child that was stopped and
-/// continued gives both.
+/// Returns the last change of a child's state if it was not returned yet, otherwise `None`. If a child was stopped and
+/// continued since the last call, only `was continued` is returned.
 pub fn state_change(child: u32) -> Option<StateChange> {
     let pid = Pid::from_raw(child.cast_signed())?;
     let (_, status) =
@@ -42,14 +43,14 @@ pub fn open_pidfd(pid: u32) -> io::Result<OwnedFd> {
     Ok(pidfd_open(pid, PidfdFlags::empty())?)
 }
 
-/// Continues a stopped child (SIGCONT). It does nothing if the child runs or does not exist.
+/// Continues a stopped child (SIGCONT). Does nothing if the child runs or does not exist.
 pub fn resume(child: u32) {
     if let Some(pid) = Pid::from_raw(child.cast_signed()) {
         let _ = rustix::process::kill_process(pid, Signal::CONT);
     }
 }
 
-/// Stops a child with all its threads (SIGSTOP). It does nothing if the child does not exist.
+/// Stops a child with all its threads (SIGSTOP). Does nothing if the child does not exist.
 pub fn stop(child: u32) {
     if let Some(pid) = Pid::from_raw(child.cast_signed()) {
         let _ = rustix::process::kill_process(pid, Signal::STOP);
@@ -72,9 +73,9 @@ pub fn is_stopped(pid: u32) -> bool {
     matches!(state, Some('T' | 't'))
 }
 
-/// Returns whether a control group holds a process frozen (cgroups(7)): by `freezer.state` in cgroup v1, by
-/// `cgroup.events` in cgroup v2. It can be continued only by the group. In cgroup v1 it does not even end when it is
-/// killed.
+/// Returns whether a process is frozen by its control group (cgroups(7)): by `freezer.state` in cgroup v1, by
+/// `cgroup.events` in cgroup v2. A frozen process continues only when its control group is thawed. In cgroup v1, even a
+/// killed process does not end before that.
 pub fn is_frozen(pid: u32) -> bool {
     let read = |path: String| std::fs::read_to_string(path).unwrap_or_default();
     read(format!("/proc/{pid}/cgroup")).lines().any(|line| {
@@ -96,11 +97,11 @@ pub fn is_frozen(pid: u32) -> bool {
 pub enum Ending {
     /// SIGTERM: the processes may end cleanly.
     Asked,
-    /// SIGKILL.
+    /// SIGKILL: the kernel ends the processes at once.
     Forced,
 }
 
-/// Ends the process group of `leader`. It does nothing if there is none.
+/// Sends SIGTERM or SIGKILL to all processes of the process group of `leader`. Does nothing if there is no such group.
 pub fn signal_group(leader: u32, ending: Ending) {
     let signal = match ending {
         Ending::Asked => Signal::TERM,
@@ -111,8 +112,9 @@ pub fn signal_group(leader: u32, ending: Ending) {
     }
 }
 
-/// Protects this process's memory from other processes of its user, and keeps it out of files: no core dump
-/// (`RLIMIT_CORE`), and no tracer without `CAP_SYS_PTRACE` (`PR_SET_DUMPABLE`). It is for processes that have keys.
+/// Protects the memory of this process, which has keys. Other processes of its user cannot trace it without
+/// `CAP_SYS_PTRACE`, and there is no core dump (`PR_SET_DUMPABLE`, `RLIMIT_CORE`). Programs that it starts inherit
+/// `RLIMIT_CORE`.
 pub fn seal_memory() {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let none = Rlimit { current: Some(0), maximum: Some(0) };
@@ -120,15 +122,15 @@ pub fn seal_memory() {
     hide_memory();
 }
 
-/// Protects this process's memory from tracers only. It is for a process of a lab: programs of the lab's hosts would
-/// inherit a limit of core dumps.
+/// Protects the memory of this process from tracers and core dumps, by `PR_SET_DUMPABLE` only. A process of a lab uses
+/// this, because programs of the lab's hosts would inherit `RLIMIT_CORE`.
 pub fn hide_memory() {
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
 /// Makes a write beyond the file size limit (`RLIMIT_FSIZE`, `ulimit -f`) fail with `EFBIG`, so that it is reported
-/// like a full disk. Without this, SIGXFSZ ends the process at once. Programs started from here keep the signal's
-/// default action: a handler is not inherited over exec, while "ignored" would be.
+/// like a full disk. Without this, SIGXFSZ ends the process at once. Programs that this process starts have the
+/// signal's default action: exec resets a handler, but would keep an ignored signal ignored.
 pub fn bear_file_size_limit() {
     extern "C" fn nothing(_: libc::c_int) {}
     // SAFETY: all zeros are a valid action without flags and with an empty mask; the handler does nothing.
@@ -141,7 +143,7 @@ pub fn bear_file_size_limit() {
 }
 
 /// Sleeps for `span`. Only for polling loops that have no descriptor to wait on.
-#[expect(clippy::disallowed_methods, reason = "this is the place that the ban points to")]
+#[expect(clippy::disallowed_methods, reason = "the lint refers to this function")]
 pub fn pause(span: Duration) {
     std::thread::sleep(span);
 }
@@ -153,14 +155,15 @@ const HEAP_STEP: libc::c_int = 256 << 10;
 /// An allocation of at least this many bytes is mapped separately, and grows without a copy.
 const LARGE: libc::c_int = 1 << 20;
 
-/// Locks this process in memory, with all that it allocates later.
+/// Locks the memory of this process, and all memory that it allocates later, against paging (`mlockall`). Does not
+/// report whether the kernel refused it.
 ///
-/// Call it at ordinary priority: the first touch of each page takes time. At real-time priority that would delay the
-/// daemons of another lab.
+/// The caller must have ordinary priority, because the first access to each page takes time. At real-time priority it
+/// would delay the daemons of another lab.
 pub fn lock_memory() {
-    // Freed memory stays with the process. Otherwise each large buffer would return to the kernel, and its pages
-    // would be touched again the next time.
-    // SAFETY: takes numbers only.
+    // Freed memory stays with the process. Otherwise each large buffer would return to the kernel, and the next one
+    // would need new pages.
+    // SAFETY: the calls take only numbers.
     unsafe {
         libc::mallopt(libc::M_TRIM_THRESHOLD, libc::c_int::MAX);
         libc::mallopt(libc::M_TOP_PAD, HEAP_STEP);
@@ -168,23 +171,24 @@ pub fn lock_memory() {
         libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE);
     }
     drop(std::hint::black_box(Vec::<u8>::with_capacity(HEAP)));
-    // SAFETY: takes numbers only.
+    // SAFETY: the calls take only numbers.
     unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE) };
 }
 
-/// Gives the calling thread real-time priority, which root may have. For another user it requests the nice value -15,
-/// which the kernel may refuse; the run's timing report shows the thread's lateness. Threads and processes that it
-/// starts have ordinary priority.
+/// Gives the calling thread real-time priority, if the kernel permits it, as it does for root. Otherwise requests the
+/// nice value -15, which the kernel may also refuse. The run's timing report then shows how late the thread is. Threads
+/// and processes that a real-time thread starts have ordinary priority; a nice value is inherited.
 ///
-/// All real-time threads of the machine have one priority and do not preempt each other. So a thread has it only
-/// while it carries packets, and not while it sets up or writes records.
+/// All real-time threads of labs have the same priority, so they preempt each other only at the end of a time slice
+/// (`SCHED_RR`). So a thread has this priority only while it carries packets, and not while it sets up or writes
+/// records.
 pub fn set_realtime() {
     if !set_scheduler(libc::SCHED_RR, 1) {
         let _ = rustix::process::setpriority_process(None, -15);
     }
 }
 
-/// Resets the calling thread to ordinary priority.
+/// Resets the calling thread to ordinary scheduling (`SCHED_OTHER`). A nice value does not change.
 pub fn set_ordinary() {
     set_scheduler(libc::SCHED_OTHER, 0);
 }
@@ -198,9 +202,9 @@ fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> bool {
 /// Returns 64 random bits from the system. A daemon without a configured seed calls it once.
 pub fn entropy() -> u64 {
     let mut bytes = [0; 8];
-    // SAFETY: the buffer is ours, and its length is given.
+    // SAFETY: the buffer outlives the call, and its length is given.
     let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-    // The kernel gives up to 256 bytes whole, once it has begun to give any (getrandom(2)).
+    // A request for at most 256 bytes is never answered in part (getrandom(2)).
     assert!(got == bytes.len().cast_signed(), "the kernel gives no random bytes");
     u64::from_ne_bytes(bytes)
 }
@@ -233,6 +237,6 @@ mod tests {
         assert!(!wait("was continued"));
         signal(rustix::process::Signal::KILL).unwrap();
         assert!(wait("was killed by signal 9"));
-        let _ = child.wait(); // its end has been heard of already
+        let _ = child.wait(); // its end was returned above
     }
 }

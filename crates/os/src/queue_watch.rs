@@ -14,7 +14,7 @@ const RTM_DELQDISC: u16 = 37;
 const RTM_GETQDISC: u16 = 38;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
-/// `NLM_F_REQUEST | NLM_F_DUMP`.
+/// The flags of a request for a dump: `NLM_F_REQUEST | NLM_F_DUMP`.
 const DUMP: u16 = 0x301;
 /// The headers of a message: `struct nlmsghdr` and `struct tcmsg`.
 const HEADERS: usize = 16 + 20;
@@ -51,8 +51,9 @@ impl QueueWatch {
         open().attempt("watch", "the queueing disciplines")
     }
 
-    /// Returns the interface and the kind of each that exists, or that existed since [`QueueWatch::open`]:
-    /// `("wf-host", "netem")`.
+    /// Returns the interface and the kind of each discipline, class and filter that exists, or existed since
+    /// [`QueueWatch::open`]. An example is `("wf-host", "netem")`. If the kernel could not report all changes, each
+    /// interface has an entry that says so.
     pub fn found(&mut self) -> Vec<(String, String)> {
         loop {
             match self.socket.recv_from_full() {
@@ -114,7 +115,8 @@ impl QueueWatch {
     }
 }
 
-/// Returns the error number with which the kernel refuses a dump (netlink(7)). It begins the body, and is negative there.
+/// Returns the error number with which the kernel refuses a dump (netlink(7)). The number begins the body of the
+/// message, and is negative there.
 fn refusal(bytes: &[u8]) -> Option<i32> {
     let (_, body) = messages(bytes).find(|(kind, _)| *kind == NLMSG_ERROR)?;
     body.first_chunk().map(|number| i32::from_ne_bytes(*number).saturating_neg())

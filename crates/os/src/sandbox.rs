@@ -20,10 +20,11 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 use wire::Duration;
 
-/// The processes of a sandbox are killed when it ends. They are gone within this time unless something holds them.
+/// When a sandbox ends, its processes are killed. If they still exist after this time, something holds them, for
+/// example a frozen control group.
 const LAST: Duration = Duration::from_secs(5);
 
-/// A running sandbox. Dropping it ends it.
+/// A running sandbox. Dropping this value ends the sandbox.
 ///
 /// Between the caller and pid 1 is the keeper, a process that only waits. It ends the sandbox when the caller dies, and
 /// passes on pid 1's exit status.
@@ -41,7 +42,8 @@ impl Sandbox {
     /// `/proc`. Unless the caller is root, it also has a user namespace. The loopback is down, as in any new network
     /// namespace.
     ///
-    /// Only the command has the standard input, output and error. Send signals for the sandbox to [`Sandbox::init`].
+    /// The keeper does not keep the standard input, output and error; only the command has them. Send signals for the
+    /// sandbox to [`Sandbox::init`].
     pub fn spawn(mut command: Command) -> Result<Self> {
         let program = command.get_program().to_string_lossy().into_owned();
         let pipe = || pipe_with(PipeFlags::CLOEXEC).attempt("open a pipe to", &program);
@@ -77,14 +79,14 @@ impl Sandbox {
         self.init
     }
 
-    /// Returns the keeper. Its pipes are pid 1's standard streams, and it ends when the sandbox has ended. To be able
-    /// to clean up after a crash, record both [`Sandbox::init`] and the keeper's id.
+    /// Returns the keeper. The pipes of this child are pid 1's standard streams. The keeper ends when the sandbox has
+    /// ended. To be able to clean up after a crash, record both [`Sandbox::init`] and the keeper's id.
     pub const fn keeper(&mut self) -> &mut Child {
         &mut self.keeper
     }
 
-    /// Waits until the sandbox has ended, at most for `limit`; `None` if it has not. The exit code is pid 1's, or 128
-    /// plus the signal that killed it.
+    /// Waits until the sandbox has ended, at most for `limit`. Returns `None` if it has not ended in this time. The
+    /// exit code is that of pid 1, or 128 plus the number of the signal that killed pid 1.
     pub fn wait(&mut self, limit: Option<Duration>) -> Result<Option<ExitStatus>> {
         let limit = limit.map(|limit| Timespec {
             tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
@@ -100,8 +102,7 @@ impl Sandbox {
         }
     }
 
-    /// Ends the sandbox and everything in it, and waits at most [`LAST`] until that is done. Fails if a process of the
-    /// sandbox does not end in this time.
+    /// Kills all processes of the sandbox, and waits until it has ended. Fails if a process does not end within 5 s.
     pub fn end(&mut self) -> Result<ExitStatus> {
         self.lifeline = None;
         self.wait(Some(LAST))?.ok_or_else(|| Error {
@@ -109,7 +110,7 @@ impl Sandbox {
             subject: format!("process {} and all in its PID namespace", self.init),
             cause: io::Error::new(
                 io::ErrorKind::TimedOut,
-                "one was killed and does not end; it may be frozen by a control group",
+                "a process was killed and does not end; it may be frozen by a control group",
             ),
         })
     }
@@ -117,14 +118,14 @@ impl Sandbox {
 
 impl Drop for Sandbox {
     fn drop(&mut self) {
-        // One attempt is enough: what did not end then is held by something else.
+        // One attempt is enough: a process that did not end then is held by something else.
         if self.lifeline.is_some() {
             let _ = self.end();
         }
     }
 }
 
-/// Readable when the sandbox has ended.
+/// The descriptor is readable when the sandbox has ended.
 impl AsFd for Sandbox {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
@@ -151,12 +152,13 @@ impl Maps {
     }
 }
 
-/// Moves this process into new namespaces; only for a process with a single thread.
+/// Moves this process into new namespaces of the kinds `what`. If `maps` is given, the process also becomes root of a
+/// new user namespace. It must have a single thread. Fails with the step that failed.
 pub fn leave(maps: Option<&Maps>, what: UnshareFlags) -> std::result::Result<(), (Step, io::Error)> {
     let Some(maps) = maps else { return unshare(what).map_err(Step::Unshare.failed()) };
     unshare(what | UnshareFlags::NEWUSER).map_err(Step::UnshareUser.failed())?;
-    // The map files of a non-dumpable process belong to root. So the process is made dumpable for this moment only:
-    // the keeper continues as a copy of it.
+    // The map files of a non-dumpable process belong to root. So the process is made dumpable, but only until the files
+    // are written: its memory may have keys.
     let shown = show_memory();
     // Without root's rights in the parent namespace, the kernel accepts a group map only from a process that can no
     // longer set groups.
@@ -169,7 +171,7 @@ pub fn leave(maps: Option<&Maps>, what: UnshareFlags) -> std::result::Result<(),
     Ok(())
 }
 
-/// Makes the process dumpable. Returns whether it was not.
+/// Makes the process dumpable. Returns whether this changed its state.
 fn show_memory() -> bool {
     use rustix::process::{DumpableBehavior, dumpable_behavior, set_dumpable_behavior};
     dumpable_behavior().is_ok_and(|now| now == DumpableBehavior::NotDumpable)
@@ -185,32 +187,32 @@ fn overwrite(path: &std::ffi::CStr, text: &[u8]) -> io::Result<()> {
     }
 }
 
-/// The steps between fork and exec that can fail. Only their number can be reported back.
+/// The steps between fork and exec that can fail. The new process can report only the number of the step that failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Step {
-    /// Make namespaces, as root.
+    /// To make the namespaces as root, without a user namespace (`unshare(2)`).
     Unshare = 1,
-    /// Make a user namespace, and the others in it.
+    /// To make a user namespace, and the other namespaces in it (`unshare(2)`).
     UnshareUser,
-    /// Write `/proc/self/setgroups`.
+    /// To write `/proc/self/setgroups`.
     SetGroups,
-    /// Write the map of user ids.
+    /// To write the map of user ids, `/proc/self/uid_map`.
     UidMap,
-    /// Write the map of group ids.
+    /// To write the map of group ids, `/proc/self/gid_map`.
     GidMap,
-    /// Fork pid 1.
+    /// To fork the process that becomes pid 1.
     Fork,
-    /// Make pid 1 die with its keeper.
+    /// To set the signal that kills pid 1 when its keeper dies.
     Watch,
-    /// Keep mounts inside.
+    /// To make mounts private, so that they are not visible outside.
     Private,
-    /// Mount `/proc`.
+    /// To mount `/proc` for the new PID namespace.
     Proc,
 }
 
 impl Step {
-    /// All steps, in their order.
+    /// All steps, in the order of execution. Either the first or the second is executed, not both.
     pub const ALL: [Self; 9] = [
         Self::Unshare,
         Self::UnshareUser,
@@ -223,7 +225,7 @@ impl Step {
         Self::Proc,
     ];
 
-    /// Returns the step at which the creation of a sandbox failed; `None` if the error is another.
+    /// Returns the step at which the creation of a sandbox failed; `None` if the error has another cause.
     pub fn of(error: &Error) -> Option<Self> {
         Self::ALL.into_iter().find(|step| step.attempt() == error.attempt)
     }
@@ -232,7 +234,7 @@ impl Step {
         move |cause| (self, cause)
     }
 
-    /// Returns what was attempted, as [`Error::attempt`] has it.
+    /// Returns what was attempted, as the verb for [`Error::attempt`].
     pub const fn attempt(self) -> &'static str {
         match self {
             Self::Unshare => "make new namespaces for",
@@ -240,7 +242,7 @@ impl Step {
             Self::SetGroups => "write /proc/self/setgroups for",
             Self::UidMap => "write /proc/self/uid_map for",
             Self::GidMap => "write /proc/self/gid_map for",
-            Self::Fork => "fork pid 1 of",
+            Self::Fork => "create the process of pid 1 (fork) for",
             Self::Watch => "set the parent-death signal of pid 1 in",
             Self::Private => "make the mounts private for",
             Self::Proc => "mount /proc for",
@@ -251,8 +253,8 @@ impl Step {
 const NO_MOUNT_POINT: &str =
     "`/` is not a mount point, as in a plain chroot; mount it before the chroot (mount --bind DIR DIR)";
 
-/// What one message of the new processes reports. Pid 1 and its keeper write to the same pipe in any order, so each message
-/// has its kind. A message is shorter than `PIPE_BUF`, so the kernel does not interleave it with another.
+/// What one message of the new processes reports. Pid 1 and its keeper write to the same pipe in any order, so each
+/// message has its kind. A message is shorter than `PIPE_BUF`, so the kernel does not interleave it with another.
 #[derive(Clone, Copy)]
 #[repr(u8)]
 enum Reported {
@@ -262,7 +264,7 @@ enum Reported {
     Failed,
 }
 
-/// The length of a message: its kind, and a number.
+/// The length of a message in bytes: one for its kind, four for a number.
 const MESSAGE: usize = 5;
 
 fn report(pipe: &OwnedFd, kind: Reported, number: u32) {
@@ -367,8 +369,8 @@ fn keep(init: i32, lifeline: RawFd, alive: RawFd) -> ! {
     }
 }
 
-/// The keeper must hold none of the caller's descriptors: neither pipes, whose readers wait for end of file, nor
-/// locks.
+/// Closes all descriptors except `a` and `b`. The keeper must not keep the caller's pipes open, whose readers wait for
+/// end of file, nor its locks.
 fn close_all_but(a: RawFd, b: RawFd) {
     let (low, high) = (a.min(b).cast_unsigned(), a.max(b).cast_unsigned());
     let close = |first: u32, last: u32| {

@@ -1,6 +1,5 @@
 //! Whether standard output was open when the process began. Before `main`, the standard library opens `/dev/null` in
-//! place of a closed descriptor, so that no file gets its number. What is printed would then be lost without an
-//! error.
+//! place of a closed descriptor, so that no file gets its number. Output would then be lost without an error.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,7 +16,7 @@ pub fn stdout_was_closed() -> bool {
 static LOADED: extern "C" fn() = look;
 
 extern "C" fn look() {
-    // SAFETY: reads the flags of a descriptor, whether it is open or not (fcntl(2)).
+    // SAFETY: the call only reads the flags of a descriptor, and fails if it is not open (fcntl(2)).
     let is_closed = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } == -1;
     CLOSED.store(is_closed, Ordering::Relaxed);
 }

@@ -3,8 +3,8 @@
 use crate::error::Result;
 use crate::namespace::sysctl;
 
-/// What connections of a network namespace may use; `None` keeps the kernel's setting. Proportional rate reduction
-/// (RFC 6937) has no switch.
+/// Mechanisms of TCP that are switched on (`true`) or off for all connections of a network namespace; `None` keeps the
+/// kernel's setting. Proportional rate reduction (RFC 6937) cannot be switched off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TcpLosses {
     /// `tcp_recovery`: time-based loss detection (RFC 8985, RACK).
@@ -18,8 +18,8 @@ pub struct TcpLosses {
 }
 
 impl TcpLosses {
-    /// Applies those that are given to the calling thread's network namespace: on is the kernel's default value, off
-    /// is 0.
+    /// Applies the settings that are not `None` to the calling thread's network namespace: `true` is the kernel's
+    /// default value, `false` is 0.
     pub fn apply(self) -> Result<()> {
         let values = [
             ("tcp_recovery", self.rack, 1),

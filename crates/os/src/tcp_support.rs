@@ -10,18 +10,18 @@ fn tcp_socket() -> Result<OwnedFd> {
         .attempt("open", "a TCP socket")
 }
 
-/// Puts a socket into repair mode, in this network namespace, and closes it. Fails without `CAP_NET_ADMIN`, and on
-/// kernels without this mode.
+/// Puts a socket into repair mode (`TCP_REPAIR`) and closes it. Fails without `CAP_NET_ADMIN`, and on kernels without
+/// this mode.
 pub fn tcp_repair() -> Result<()> {
     let socket = tcp_socket()?;
     set_option(&socket, libc::IPPROTO_TCP, libc::TCP_REPAIR, 1).attempt("set TCP_REPAIR on", "a socket")
 }
 
-/// Selects this congestion control for a socket, and closes it. Returns a text with the default congestion control.
-/// Fails if the kernel does not have it, or does not permit it to this user.
+/// Selects the congestion control `name` for a socket, and closes the socket. Returns a text with the default
+/// congestion control. Fails if the kernel does not have `name`, or does not permit it to this user.
 pub fn congestion(name: &str) -> Result<String> {
     let socket = tcp_socket()?;
-    rustix::net::sockopt::set_tcp_congestion(&socket, name).attempt("choose for a socket", name)?;
+    rustix::net::sockopt::set_tcp_congestion(&socket, name).attempt("select the congestion control", name)?;
     let default = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default();
     Ok(format!("per socket; the default is {}", default.trim()))
 }

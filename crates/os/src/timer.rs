@@ -24,10 +24,10 @@ impl Timer {
         Ok(Self { fd })
     }
 
-    /// Arms it for `at` instead of an earlier setting. An instant in the past fires at once; [`Instant::NEVER`]
-    /// disarms.
+    /// Arms the timer for `at`, in place of an earlier setting. An instant in the past fires at once;
+    /// [`Instant::NEVER`] disarms the timer.
     pub fn arm(&self, clock: Clock, at: Instant) -> Result<()> {
-        // Zero would disarm.
+        // The value 0 would disarm the timer.
         let nanos = if at == Instant::NEVER { 0 } else { clock.boottime_at(at).clamp(1, i64::MAX as u64) };
         let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
         let it_value = Timespec {
@@ -39,7 +39,8 @@ impl Timer {
         Ok(())
     }
 
-    /// Returns whether it fired since it was last armed or read. Afterwards the descriptor is not readable.
+    /// Returns whether the timer has fired since the last call or the last [`Timer::arm`]. Afterwards the descriptor is
+    /// not readable.
     pub fn fired(&self) -> Result<bool> {
         let mut count = [0; 8];
         match rustix::io::read(&self.fd, &mut count) {
@@ -62,8 +63,9 @@ impl AsRawFd for Timer {
     }
 }
 
-/// Sets how late the kernel may wake the calling thread from a wait with a time-out; the default is 50 us. It applies
-/// to `poll`, `epoll_wait` and sleeps, but not to [`Timer`]. Threads and processes started later inherit it.
+/// Sets how late the kernel may wake the calling thread from a wait with a time-out; the default is 50 us. The value
+/// applies to `poll`, `epoll_wait` and sleeps, but not to [`Timer`]. Threads and processes that the thread starts later
+/// inherit the value.
 pub fn set_timer_slack(slack: Duration) -> Result<()> {
     let nanos = NonZeroU64::new(nanos_of(slack).max(1));
     rustix::thread::set_current_timer_slack(nanos).attempt("set", "the timer slack of this thread")

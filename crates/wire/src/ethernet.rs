@@ -1,4 +1,4 @@
-//! Ethernet II frames: the header has an EtherType instead of a length (IEEE 802.3).
+//! Ethernet II frames: the header has an `EtherType` instead of a length (IEEE 802.3).
 
 use crate::{EtherType, Frame, Mac, Malformed, Reader};
 use alloc::vec::Vec;

@@ -9,9 +9,9 @@ use core::fmt;
 pub struct EtherType(pub u16);
 
 impl EtherType {
-    /// The EtherType of IPv4.
+    /// The `EtherType` of IPv4.
     pub const IPV4: Self = Self(0x0800);
-    /// The EtherType of the Address Resolution Protocol (ARP).
+    /// The `EtherType` of the Address Resolution Protocol (ARP).
     pub const ARP: Self = Self(0x0806);
 }
 

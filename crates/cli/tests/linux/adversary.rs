@@ -208,7 +208,7 @@ fn a_user_without_rights_claims_no_namespace() {
     // Another daemon is refused all the same.
     let second = between.spawn().wait_with_output().unwrap();
     let said = text(&second.stderr);
-    assert!(second.status.code() == Some(3) && said.contains("another process runs that daemon"), "{said}");
+    assert!(second.status.code() == Some(3) && said.contains("another process is its daemon"), "{said}");
     assert!(between.status().is_some());
     assert_eq!(end(&mut between).0, Some(0));
     squatter.kill().unwrap();

@@ -129,7 +129,7 @@ fn a_program_that_is_no_daemon_is_named() {
     let instead = Some(("b2".to_owned(), vec!["sleep".to_owned(), "60".to_owned()]));
     let programs = emulator::run::Programs { wayfare: wayfare().to_owned(), instead };
     let error = emulator::run::run(plan, &programs, &false.into()).unwrap_err();
-    assert_eq!(error.to_string(), "b2: no daemon answers at its control socket, in 10 s");
+    assert_eq!(error.to_string(), "b2: no daemon answers at its control socket within 10 s");
 }
 
 /// If a daemon ends by itself when its host restarts, the machine is not the cause. If it names what the machine

@@ -119,7 +119,11 @@ fn in_a_plain_chroot_the_missing_feature_is_named() {
     let assert_missing = |prepare: &str, feature: &str, why: &str| {
         let run = "run first --on linux --set duration=900ms --set constant-rate.stop=800ms --out /run";
         let output = in_it(prepare, run);
-        assert_lacks(&output, &[&format!("this machine cannot run it on Linux: {feature}: {why}")], root);
+        assert_lacks(
+            &output,
+            &[&format!("this machine cannot run the scenario on Linux: {feature}: {why}")],
+            root,
+        );
         let told = in_it(prepare, "doctor");
         let need =
             text(&told.stderr).lines().find(|line| line.contains("runs on Linux need: ")).map(str::to_owned);

@@ -459,7 +459,7 @@ fn what_a_failed_sync_should_have_stored_is_refused_and_not_there_after_kill_9()
     let codes: Vec<Code> = (0..3).map(|node| network.register(node, 0)).collect();
     assert_eq!(codes, [Code::Accepted, Code::HomeResources, Code::Accepted]);
     let said = agent.kill();
-    assert!(said.contains("Input/output error") && said.contains("can store again"), "{said}");
+    assert!(said.contains("Input/output error") && said.contains("the store works again"), "{said}");
     let agent = network.start();
     let mut kept = bound(3);
     kept.remove(&home(1).to_string());

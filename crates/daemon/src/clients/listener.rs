@@ -29,7 +29,7 @@ use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
 /// descriptors: they take at most one descriptor in [`SHARE`].
 const ASKING: usize = 64;
 const SHARE: usize = 8;
-/// A program that has sent nothing for this time is given up.
+/// A program that has sent no request for this time is answered with `ETIMEDOUT`.
 const IDLE: Duration = Duration::from_secs(10);
 /// Descriptors that are reserved for programs: each needs one for its connection, and one for the socket that it
 /// passes.
@@ -37,7 +37,7 @@ const RESERVE: usize = 4;
 const BACKLOG: i32 = 64;
 /// Seconds that `wayfare exec` waits for room in the queue of a daemon.
 const PATIENCE: u64 = 5;
-/// `SO_NETNS_COOKIE`, since Linux 5.14.
+/// The socket option with the cookie of a socket's namespace (`asm-generic/socket.h`), since Linux 5.14.
 const SO_NETNS_COOKIE: i32 = 71;
 
 pub(crate) struct ClientListener {
@@ -123,7 +123,7 @@ impl ClientListener {
         self.asking.len()
     }
 
-    /// Returns when the next silent program is given up.
+    /// Returns when the next program without a request is answered with `ETIMEDOUT`.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.asking.first_key_value().map(|(_, (_, since))| *since + IDLE)
     }
@@ -133,8 +133,8 @@ impl ClientListener {
         self.rests
     }
 
-    /// Returns the valid requests of the programs in `ready` and of programs that have just connected. Invalid
-    /// requests are answered here.
+    /// Returns the valid requests of the programs in `ready` and of programs that have just connected. Invalid requests
+    /// are answered by this function.
     pub(super) fn hear(&mut self, now: Instant, ready: &ReadyClients) -> Vec<ProgramRequest> {
         let new = self.next;
         if ready.listener || self.rests {
@@ -200,7 +200,7 @@ impl ClientListener {
     /// Accepts the next program, with a descriptor of the reserve if no other is left.
     fn accept(&mut self) -> Option<OwnedFd> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        // One descriptor for the connection, and one for the socket that is passed over it.
+        // Two descriptors are needed: for the connection, and for the socket that the program passes over it.
         match self.reserve.accept(2, || accept_with(&*self.listener, flags)) {
             Accepted::One(requester) => Some(requester),
             Accepted::Nothing => None,
@@ -229,11 +229,12 @@ pub fn is_open_to_programs(path: &Path) -> Result<()> {
                 Err(io::Error::new(io::ErrorKind::ConnectionRefused, why))
             }
             Err(Errno::PROTOTYPE) => {
-                let why = "not the socket of a daemon for programs; that one is called `daemon.clients`";
+                let why =
+                    "this is not the socket of a daemon for programs; the key `daemon.clients` has its path";
                 Err(io::Error::new(io::ErrorKind::InvalidInput, why))
             }
             Err(Errno::NOENT) => {
-                let why = "there is no such socket: the daemon does not run, or has another `daemon.clients`";
+                let why = "there is no such socket: the daemon does not run, or its key `daemon.clients` has another path";
                 Err(io::Error::new(io::ErrorKind::NotFound, why))
             }
             other => Ok(other?),

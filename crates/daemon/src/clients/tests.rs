@@ -1,4 +1,4 @@
-//! Which requests are accepted, and how programs are answered.
+//! Tests which requests of programs are accepted, and how programs are answered.
 
 use super::*;
 use crate::source::Ready;
@@ -36,7 +36,8 @@ impl Clients {
     }
 }
 
-/// Returns the answer to a program that requests a connection of this socket, and what the daemon asks a role for.
+/// Requests a connection for the socket `program`. Returns the answer, 0 or an error number, and the operations that
+/// the daemon requests from a role.
 fn ask(clients: &mut Clients, path: &Path, by: &[u8], program: OwnedFd, peer: Addr) -> (i32, Vec<StreamOp>) {
     let mut daemon = [0; PATH];
     let bytes = path.as_os_str().as_bytes();
@@ -83,12 +84,12 @@ fn what_a_program_asks_for_is_looked_at() {
         assert_eq!(ask(b"none", tcp(), peer), (libc::EPROTONOSUPPORT, vec![]));
         let udp = socket(AddressFamily::INET, SocketType::DGRAM, None).unwrap();
         assert_eq!(ask(b"errand", udp, peer), (libc::EINVAL, vec![]));
-        // A socket that is connected already.
+        // A socket that is already connected is refused.
         let listener = std::net::TcpListener::bind((OWN, 80)).unwrap();
         let connected = tcp();
         connect(&connected, &Addr::new(OWN, 80)).unwrap();
         assert_eq!(ask(b"errand", connected, peer), (libc::EINVAL, vec![]));
-        // To this host itself: the role is not needed, and this is no error.
+        // A connection to this host itself needs no role, and is no error.
         assert_eq!(ask(b"errand", tcp(), Addr::new(OWN, 80)), (0, vec![]));
         drop(listener);
         let program = tcp();
@@ -96,7 +97,7 @@ fn what_a_program_asks_for_is_looked_at() {
         let local = Some(Addr::new(OWN, 4000));
         let open = StreamOp::Open { by: BY, local, peer, foreign: false };
         assert_eq!(ask(b"errand", program, peer), (0, vec![open]));
-        // The program never connected.
+        // If a program does not connect after its request, the role's stream is aborted.
         let mut requests = ClientRequests::default();
         clients.turn(Instant::ZERO + SOON, &|_| None, &mut requests);
         assert_eq!(requests.ops, [(StreamId(StreamId::OUTSIDE), StreamOp::Abort)]);
@@ -121,8 +122,8 @@ fn programs_that_say_nothing_make_room_for_one_that_asks() {
         let clock = os::Clock::start();
         assert_eq!(ask(&mut clients, &path, b"none", program, peer).0, libc::EPROTONOSUPPORT);
         assert!(clock.now() < Instant::from_millis(2000), "{:?}", clock.now());
-        // It sent its request at once. If a program does not, the one that was silent for longest gives way, and is
-        // answered so. The others follow when their time is over.
+        // The program above sent its request at once. If a program sends none, the program that was silent for the
+        // longest time is answered with `ETIMEDOUT`. The others follow when their time is over.
         let _late = silent(&mut clients);
         let heard = |idle: &OwnedFd| {
             let mut answer = [0; client::Answer::LEN];
@@ -162,7 +163,7 @@ fn a_socket_without_a_daemon_is_named_before_a_program_is_started() {
     let path = dir.path().join("clients.sock");
     let refused = || is_open_to_programs(&path).unwrap_err().to_string();
     assert!(refused().contains("there is no such socket: the daemon does not run"), "{}", refused());
-    // The file stays when a daemon is killed.
+    // The file of the socket stays when a daemon is killed.
     let address = rustix::net::SocketAddrUnix::new(&path).unwrap();
     let listener = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
     bind(&listener, &address).unwrap();
@@ -197,7 +198,7 @@ fn each_word_of_a_refusal_has_its_error() {
     }
 }
 
-/// A program's connection, and our end of it in place of the kernel's.
+/// Adds a program's connection, with a pair of UNIX sockets instead of TCP. Returns the program's end.
 fn bridged(clients: &mut Clients, id: StreamId) -> std::os::unix::net::UnixStream {
     let (ours, program) = std::os::unix::net::UnixStream::pair().unwrap();
     let ours = Watched::new(&clients.epoll, ours.into(), Source::Bridge(id).token(), Events::empty());
@@ -209,7 +210,8 @@ fn bridged(clients: &mut Clients, id: StreamId) -> std::os::unix::net::UnixStrea
     program
 }
 
-/// A role closes the stream of a program after the kernel has reported the program's socket.
+/// If a role closes the stream of a program after the kernel has reported the program's socket, the connection is not
+/// served.
 #[test]
 fn a_client_that_is_closed_while_its_token_is_ready_is_not_served() {
     use std::io::Write;
@@ -229,7 +231,7 @@ fn a_client_that_is_closed_while_its_token_is_ready_is_not_served() {
     assert_eq!(clients.visits, [ids[1]], "neither the closed one nor the one without an event");
     let written = requests.ops.iter().filter(|(_, op)| matches!(op, StreamOp::Write(_)));
     assert!(written.map(|(id, _)| *id).eq([ids[1]]), "{:?}", requests.ops);
-    // The programs themselves are gone. Their hang-ups are reported once more when nothing else is waited for.
+    // The programs have closed their ends. A socket that waits for no event reports its hang-up once.
     drop(programs);
     let ready = clients.ready();
     clients.forget(ids[1]);

@@ -1,5 +1,5 @@
-//! Limits for connections that peers open. They have their own share of this process's descriptors, and each address
-//! has a share of that.
+//! Limits for connections that peers open. These connections have a share of this process's descriptors. Each peer
+//! address may have at most a quarter of this share.
 
 use node::{Expiry, StreamId};
 use rustix::io::Errno;
@@ -9,7 +9,7 @@ use wire::{Duration, Instant, Ipv4Addr, Reason};
 /// Time for which a listener is not polled after a failed `accept`. The cause usually lasts, and the kernel would
 /// report the connection again and again.
 const REST: Duration = Duration::from_millis(200);
-/// The peer's address has as many connections as one address may have.
+/// The reason to refuse a connection: the peer's address has as many connections as one address may have.
 const TOO_MANY: Reason = Reason("tcp_too_many_of_peer");
 
 /// Accepted connections, by the address of the peer.

@@ -29,9 +29,9 @@ impl IngressFilter {
         nft::remove_ingress_drop().unwrap();
     }
 
-    /// Passes segments that have arrived to the sockets' checks, which a daemon does before the kernel gets them.
-    /// While a socket is replaced, no segment must find it missing. So the filter blocks them in that moment, and a
-    /// lost one costs a second.
+    /// Passes segments that have arrived to the sockets' checks, which a daemon does before the kernel gets them. While
+    /// a socket is replaced, a segment would find no socket. So the filter blocks segments in that moment; a blocked
+    /// segment is lost and sent again after 1 s.
     pub(super) fn listen(&self, tcp: &mut Tcp) {
         let mut frame = [0; 2048];
         while let Some(received) = self.tap.receive(&mut frame).unwrap() {

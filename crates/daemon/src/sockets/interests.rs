@@ -1,5 +1,6 @@
-//! Which TCP sockets the daemon visits, and what each of them waits for. Nothing here visits all of them: the cost
-//! of a frame does not depend on their number.
+//! Decides which TCP sockets the daemon visits, and what each of them waits for. No frame makes the daemon visit all
+//! sockets, so the cost of a frame does not depend on their number. All listeners are visited only when the limit of
+//! sockets is reached or left.
 
 use super::tcp::Tcp;
 use node::{StreamId, Tuple};
@@ -15,7 +16,7 @@ impl Tcp {
         self.wakes.stirred.extend(relay.filter(|relay| self.wakes.loaded.contains(relay)));
     }
 
-    /// Returns these sockets and those with news, in their order.
+    /// Returns the sockets in `ready` and those with news, in the order of their streams.
     pub(super) fn with_news(&self, ready: &[StreamId]) -> BTreeSet<StreamId> {
         let has_news =
             |id: &&StreamId| self.sockets.get(id).is_some_and(|socket| !socket.rests() && socket.has_news());
@@ -52,7 +53,8 @@ impl Tcp {
         let relay = socket.joined.and_then(|relay| self.relays.get(&relay));
         let mut events = socket.waits_for() | relay.map_or(Events::empty(), |relay| relay.waits_for(id));
         if events.is_empty() && socket.lingers {
-            // The kernel reports each change of its state as an edge: after its FIN it counts as writable.
+            // After this host's FIN, the socket always counts as writable. So only changes of its state are reported,
+            // as edges.
             events = Events::OUT | Events::ET;
         }
         socket.fd.want(events)

@@ -1,4 +1,4 @@
-//! Joining connections by a relay, and parting them again.
+//! Joins connections by a relay, and parts them again.
 
 use super::error_text::error_text;
 use super::relay::{Pumped, Relay};
@@ -9,8 +9,8 @@ use node::stream::{OwnedMigrateEvent, OwnedStreamEvent, refusal};
 use rustix::io::Errno;
 
 impl Tcp {
-    /// Relays between two connections. `staged` holds bytes that are sent first: to the other connection, and to this
-    /// one.
+    /// Relays between the connections `id` and `other`. `staged` has bytes that are sent first: to `other`, and to
+    /// `id`.
     pub(super) fn join(
         &mut self,
         id: StreamId,
@@ -73,8 +73,8 @@ impl Tcp {
         }
     }
 
-    /// Adds to the bytes that were under way what the ended connections of the relay have received. The order is:
-    /// from this end, to this end.
+    /// Adds to the bytes that were under way what the ended connections of the relay have received. Both arrays and the
+    /// result have the order of `ends`: bytes from the first end, and bytes from the second.
     fn with_left_behind(&mut self, ends: [StreamId; 2], bytes: [Vec<u8>; 2]) -> Result<[Vec<u8>; 2], Errno> {
         let mut all = bytes;
         for (end, bytes) in ends.iter().zip(&mut all) {

@@ -55,11 +55,11 @@ pub(crate) struct Sockets {
 
 /// What happens to a segment before it reaches the kernel.
 pub(crate) enum Screened {
-    /// It is passed on.
+    /// The segment is passed to the kernel.
     Passes,
-    /// A guard holds it.
+    /// A guard holds the segment.
     Held,
-    /// It is dropped, with the reason. The datagram, if any, answers it.
+    /// The segment is dropped for this reason. If there is a datagram, it is the answer to the segment.
     Ends(Reason, Option<Vec<u8>>),
 }
 
@@ -156,8 +156,8 @@ impl Sockets {
             told.push(OwnedStreamEvent::refused(id, refusal::FULL));
             return done;
         };
-        // The peer's position must be known before the first byte is sent. The last segment that was held has the
-        // most recent one.
+        // The peer's position must be known before the first byte is sent. The last segment that was held has the most
+        // recent position.
         for (_, bytes) in released.iter().rev().filter(|_| guard.is_none()) {
             if let Some((header, payload)) = self.segment(bytes)
                 && let Ok(segment) = ::tcp::Segment::parse(payload, header.src, header.dst)
@@ -247,7 +247,7 @@ impl Sockets {
         self.guards.holds(each);
     }
 
-    /// Returns what has changed in TCP sockets, if the last look is long enough ago.
+    /// Returns marks with the values of TCP sockets that have changed, if the last sample was at least 20 ms ago.
     pub(crate) fn look(&mut self, now: Instant) -> Vec<Mark> {
         self.watch.look(now, &self.tcp.sockets)
     }

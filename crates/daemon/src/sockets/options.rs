@@ -6,7 +6,7 @@ use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsFd, AsRawFd};
 use wire::{Duration, RoundTripTime};
 
-// From `linux/tcp.h`, `linux/sockios.h` and `asm-generic/socket.h`.
+// Numbers of options and requests, from `linux/tcp.h`, `linux/sockios.h` and `asm-generic/socket.h`.
 pub(crate) const TCP_MAXSEG: i32 = 2;
 pub(crate) const TCP_INFO: i32 = 11;
 pub(crate) const TCP_REPAIR: i32 = 19;
@@ -29,19 +29,19 @@ pub(crate) const SIOCOUTQNSD: libc::Ioctl = 0x894B;
 /// directly.
 pub(crate) unsafe trait Plain: Copy {}
 
-// SAFETY: an integer.
+// SAFETY: an integer has no padding, and every bit pattern is valid.
 unsafe impl Plain for i32 {}
-// SAFETY: an integer.
+// SAFETY: an integer has no padding, and every bit pattern is valid.
 unsafe impl Plain for u32 {}
-// SAFETY: an integer.
+// SAFETY: an integer has no padding, and every bit pattern is valid.
 unsafe impl Plain for u64 {}
-// SAFETY: words, `repr(C)`.
+// SAFETY: words in `repr(C)` have no padding, and every bit pattern is valid.
 unsafe impl Plain for MemoryInfo {}
-// SAFETY: integers, `repr(C)`, eight bytes and then words.
+// SAFETY: eight bytes and then words in `repr(C)` have no padding, and every bit pattern is valid.
 unsafe impl Plain for TcpInfo {}
-// SAFETY: five words, `repr(C)`.
+// SAFETY: five words in `repr(C)` have no padding, and every bit pattern is valid.
 unsafe impl Plain for RepairWindow {}
-// SAFETY: two words each, `repr(C)`.
+// SAFETY: two words each in `repr(C)` have no padding, and every bit pattern is valid.
 unsafe impl<const N: usize> Plain for [RepairOption; N] {}
 
 /// The value of `SO_MEMINFO`, since Linux 4.12 (`linux/sock_diag.h`).
@@ -53,7 +53,7 @@ pub(crate) struct MemoryInfo {
     pub(crate) drops: u32,
 }
 
-/// The beginning of `struct tcp_info`.
+/// The first fields of `struct tcp_info`, which `TCP_INFO` reads.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct TcpInfo {
@@ -63,7 +63,7 @@ pub(crate) struct TcpInfo {
     probes: u8,
     backoff: u8,
     pub(crate) options: u8,
-    /// The window scale of the peer in the lower four bits, and ours in the upper four.
+    /// The window scale of the peer in the lower four bits, and of this host in the upper four.
     scales: u8,
     flags: u8,
     pub(crate) rto: u32,
@@ -131,7 +131,7 @@ impl TcpInfo {
         self.segs_in
     }
 
-    /// Returns the window scales of the peer and ours; zero if scaling was not agreed.
+    /// Returns the window scales of the peer and of this host; zero if scaling was not agreed.
     pub(crate) const fn scales(&self) -> (u8, u8) {
         if self.options & Self::WINDOW_SCALE == 0 {
             return (0, 0);
@@ -146,7 +146,7 @@ const fn low([first, second]: [u32; 2]) -> u32 {
     if cfg!(target_endian = "little") { first } else { second }
 }
 
-/// `struct tcp_repair_window`.
+/// The windows of a connection in repair mode (`struct tcp_repair_window`).
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct RepairWindow {
@@ -200,7 +200,7 @@ pub(crate) fn unblock_segments(fd: &impl AsFd) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, 0)
 }
 
-/// Returns the number of bytes in one of the queues.
+/// Returns the number of bytes in the queue to which the request `which` refers, for example `SIOCINQ`.
 pub(crate) fn queued(fd: &impl AsFd, which: libc::Ioctl) -> io::Result<usize> {
     let mut count: libc::c_int = 0;
     // SAFETY: these requests write one integer, which outlives the call.

@@ -16,7 +16,7 @@ use std::os::fd::OwnedFd;
 
 /// Bytes that one direction keeps between its sockets. More would only have to be moved at a handoff.
 const CAP: usize = 64 * 1024;
-/// The same if the user limits the send buffer: one page.
+/// Bytes that one direction keeps if the user limits the send buffer: one page.
 const LITTLE: usize = 4096;
 /// Rounds of a relay in one turn, so that other sources are served too.
 const ROUNDS: usize = 8;
@@ -30,7 +30,7 @@ pub(super) struct Relay {
 
 /// The state of a relay.
 pub(super) enum Pumped {
-    /// It continues.
+    /// The relay continues.
     Open,
     /// Both peers have finished, and each has been notified of the other's end.
     Over,
@@ -46,12 +46,12 @@ struct Direction {
     piped: usize,
     /// The most bytes that the pipe may hold.
     most: usize,
-    /// Whether the kernel reported that the pipe is full. A pipe has a fixed number of buffers, and a small segment uses a
-    /// whole one: so it can be full before it holds `most` bytes.
+    /// Whether the kernel reported that the pipe is full. A pipe has a fixed number of buffers, and a small segment
+    /// uses a whole buffer. So the pipe can be full before it holds `most` bytes.
     full: bool,
     /// Whether the sender has finished.
     ended: bool,
-    /// Whether the receiving peer has been notified of that.
+    /// Whether the receiving peer has been notified that the sender has finished.
     told: bool,
 }
 
@@ -62,14 +62,14 @@ impl Relay {
         Ok(Self { ends, directions: [Direction::new(there)?, Direction::new(back)?] })
     }
 
-    /// Reduces the limit of the direction to this end to [`LITTLE`] bytes.
+    /// Reduces the limit of the direction towards the end `to` to [`LITTLE`] bytes.
     pub(super) fn keep_little(&mut self, to: StreamId) {
         let [there, back] = &mut self.directions;
         let direction = if self.ends.first() == Some(&to) { back } else { there };
         direction.most = LITTLE;
     }
 
-    /// Returns the other end.
+    /// Returns the other end of the relay.
     pub(super) fn other(&self, id: StreamId) -> StreamId {
         let [first, second] = self.ends;
         if id == first { second } else { first }

@@ -1,5 +1,5 @@
-//! A relay of two live connections moves between the kernels of two routers, under load in both directions, with the
-//! bytes under way between its ends. It also moves after one end has finished, and after both have.
+//! A relay of two live connections moves between the kernels of two routers, under load in both directions. The bytes
+//! under way between its ends move with it. It also moves after one end has finished, and after both have.
 
 use super::ingress_tests::IngressFilter;
 use super::tcp::Tcp;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{JoinHandle, spawn};
 use wire::{Duration, Ipv4Addr, Mac, Prefix, Rng};
 
-/// The fixed host and the mobile one.
+/// The address of the fixed host and of the mobile host. Both are in this namespace.
 const PEER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 /// The mobile host's address as the fixed host knows it, and the first router's as the mobile host knows it. Neither
 /// router has them.
@@ -307,8 +307,8 @@ fn a_relay_moves_between_routers_fifty_times_under_load() {
     });
 }
 
-/// One end finishes while bytes are under way; the relay is then moved several times with the other's bytes. After
-/// that the other end finishes too.
+/// A relay moves several times after one end has finished, with the bytes of the other end. After that, the other end
+/// finishes too.
 #[test]
 fn a_relay_moves_while_its_ends_finish() {
     in_sandbox_of_root_and_of_nobody(|| {
@@ -319,7 +319,7 @@ fn a_relay_moves_while_its_ends_finish() {
             talk.relocate_under_load(&[1]);
         }
         talk.stops(0);
-        // Until nothing is left to be moved.
+        // The relay is moved until nothing is left to be moved.
         for _ in 0..10 {
             talk.stage.look();
             talk.stage.note_ends();

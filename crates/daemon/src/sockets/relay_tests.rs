@@ -1,4 +1,5 @@
-//! Joined connections: every byte, the end, a reset and back-pressure; and what is returned when they are parted.
+//! Tests of joined connections: they pass every byte, the end, a reset and back-pressure. Also tests what is returned
+//! when they are parted.
 
 use super::options::{SIOCINQ, SIOCOUTQ, TCP_QUEUE_SEQ, TCP_REPAIR, TCP_REPAIR_QUEUE, get, queued, set};
 use super::tcp::Tcp;
@@ -36,7 +37,7 @@ impl Rig {
         Self::with(65_536, &[])
     }
 
-    /// Builds it over a loopback with this MTU, with these options on both connections.
+    /// Builds two connections over a loopback with this MTU, with these options on both.
     fn with(mtu: u32, knobs: &[SocketOption]) -> Self {
         let mut net = Netlink::open().unwrap();
         net.set_mtu("lo", mtu).unwrap();
@@ -237,16 +238,16 @@ fn a_slow_reader_stops_the_writer_and_parting_gives_back_what_waited() {
     });
 }
 
-/// Both have finished, and the slow reader has not received everything. The connection of the other peer could pass
-/// on all it had, and is closed. The reader's connection moves alone, and is closed only when the reader has
-/// everything.
+/// Both peers have finished, and the slow reader has not received everything. The relay had room for all bytes of the
+/// other peer, so that peer's connection is closed. The reader's connection moves alone, and is closed only when the
+/// reader has everything.
 #[test]
 fn what_is_left_of_a_relay_moves_alone() {
     in_sandbox(|| ends_and_moves_alone(40_000, true));
 }
 
-/// There was no room. The connection of the other peer has ended with bytes in it or under way, and a move gives them
-/// to the one that is left.
+/// The relay had no room for all bytes. The other peer's connection has ended, with bytes in it or under way. A move
+/// passes these bytes to the reader's connection.
 #[test]
 fn what_an_ended_side_had_received_moves_with_the_other() {
     in_sandbox(|| ends_and_moves_alone(100_000, false));
@@ -359,7 +360,7 @@ fn only_two_open_connections_can_be_joined_and_only_once() {
     });
 }
 
-/// One end closes silently while bytes are under way: the other must not be closed cleanly.
+/// If one end closes silently while bytes are under way, the other end must not be closed cleanly.
 #[test]
 fn bytes_that_are_lost_are_not_followed_by_a_clean_end() {
     in_sandbox(|| {
@@ -375,7 +376,7 @@ fn bytes_that_are_lost_are_not_followed_by_a_clean_end() {
     });
 }
 
-/// What a kernel does with the sockets of a daemon that has died: during a relay, and during a move.
+/// If a daemon dies during a relay or during a move, both peers get an error and no clean end.
 #[test]
 fn who_dies_leaves_errors_and_not_an_end_in_good_order() {
     in_sandbox(|| {
@@ -399,7 +400,7 @@ fn who_dies_leaves_errors_and_not_an_end_in_good_order() {
             drop(tcp);
             for mut peer in [&wired, &radio] {
                 if moves {
-                    // No answer at first, then the reset that answers segments of an unknown connection.
+                    // There is no answer at first. A segment of an unknown connection is then answered by a reset.
                     assert_eq!(peer.read(&mut [0; 9]).unwrap_err().kind(), ErrorKind::WouldBlock);
                     peer.write_all(b"still there?").unwrap();
                     os::pause(Duration::from_millis(10));
@@ -411,8 +412,8 @@ fn who_dies_leaves_errors_and_not_an_end_in_good_order() {
     });
 }
 
-/// Connects from and listens on the address of another host, like an address whose datagrams the host's own node
-/// passes on.
+/// A stream can connect from, and listen on, the address of another host. On a router, the node passes datagrams for
+/// such an address to the kernel.
 #[test]
 fn a_foreign_address_is_spoken_from_and_heard_at() {
     const PEER: Ipv4Addr = Ipv4Addr::new(10, 8, 0, 1);
@@ -515,7 +516,7 @@ fn a_report_that_the_kernel_outlives_ends_nothing() {
     });
 }
 
-/// Returns the number that its peer sends next, which is the number that it expects.
+/// Returns the sequence number that this socket expects: the number that its peer sends next.
 fn next_of_ours(theirs: &TcpStream) -> u32 {
     const RECEIVED: i32 = 1;
     set(theirs, libc::IPPROTO_TCP, TCP_REPAIR, 1).unwrap();

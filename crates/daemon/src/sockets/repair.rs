@@ -19,7 +19,7 @@ const TCP: i32 = libc::IPPROTO_TCP;
 const NO_QUEUE: i32 = 0;
 const RECV_QUEUE: i32 = 1;
 const SEND_QUEUE: i32 = 2;
-/// The kernel accepts only a part of a larger write.
+/// Bytes of the largest write: the kernel accepts only a part of a larger one.
 const CHUNK: usize = 32 * 1024;
 /// Bytes of the longest segment in a queue of the kernel.
 const LARGEST_SEGMENT: usize = 64 * 1024;
@@ -96,11 +96,11 @@ pub(super) fn export(
     }))
 }
 
-/// Our FIN, as far as the kernel has it.
+/// The state of this host's FIN in the kernel.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fin {
     No,
-    /// Written, but not acknowledged.
+    /// The FIN is in the send queue, and is not acknowledged.
     Out,
     Acknowledged,
 }
@@ -112,7 +112,8 @@ struct Fins {
 }
 
 impl Fins {
-    /// Derives it from the state of the kernel's socket (`net/tcp_states.h`).
+    /// Derives which sides have finished from the state of the kernel's socket (`net/tcp_states.h`). Returns `None` if
+    /// the connection is not open or has ended.
     fn of(state: u8) -> Option<Self> {
         let (ours, theirs) = match state {
             TcpInfo::ESTABLISHED => (Fin::No, false),
@@ -147,8 +148,8 @@ fn queue(fd: &impl AsFd, which: i32, len: usize) -> io::Result<(Vec<u8>, Seq)> {
     Ok((bytes.split_off(got - len), Seq(end)))
 }
 
-/// Creates a socket in repair mode with that state, except for the unacknowledged bytes. The caller writes those
-/// after [`leave`], and then our FIN. The kernel takes the socket for ESTABLISHED: the caller must remember that the
+/// Creates a socket in repair mode with that state, except for the unacknowledged bytes. The caller writes those after
+/// [`leave`], and then this host's FIN. The kernel takes the socket for ESTABLISHED: the caller must remember that the
 /// peer has finished.
 pub(super) fn import(state: &TcpState) -> io::Result<OwnedFd> {
     let fd = prepare(state)?;
@@ -160,7 +161,8 @@ pub(super) fn import(state: &TcpState) -> io::Result<OwnedFd> {
 pub(super) fn prepare(state: &TcpState) -> io::Result<OwnedFd> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let fd = socket_with(AddressFamily::INET, SocketType::STREAM, flags, Some(ipproto::TCP))?;
-    // Must be set before it is connected. Otherwise segments stay at 536 bytes, whatever is set later.
+    // The segment size must be set before the socket is connected. Otherwise segments stay at 536 bytes, whatever is
+    // set later.
     set(&fd, TCP, TCP_MAXSEG, state.mss.clamp(LEAST_MSS, LARGEST_MSS))?;
     make_room(&fd, state)?;
     // Allows an address that is not this host's, if the kernel permits it.
@@ -172,7 +174,7 @@ pub(super) fn prepare(state: &TcpState) -> io::Result<OwnedFd> {
 
 /// Sets the socket's state and its addresses.
 pub(super) fn fill_in(fd: &OwnedFd, state: &TcpState) -> io::Result<()> {
-    // Both can be set only before it is connected.
+    // The numbers of both queues can be set only before the socket is connected.
     set(fd, TCP, TCP_REPAIR_QUEUE, RECV_QUEUE)?;
     set(fd, TCP, TCP_QUEUE_SEQ, state.receive_next.minus(state.unread.len() as u32).0)?;
     set(fd, TCP, TCP_REPAIR_QUEUE, SEND_QUEUE)?;
@@ -195,9 +197,9 @@ pub(super) fn fill_in(fd: &OwnedFd, state: &TcpState) -> io::Result<()> {
     set(fd, TCP, TCP_REPAIR_QUEUE, NO_QUEUE)
 }
 
-/// Enlarges the receive buffer. The unread bytes are filled in at once, and a new socket's buffer may be smaller. It
-/// must also hold the window that was promised to the peer, or some of it would be dropped on arrival. The kernel
-/// doubles the value, and announces half.
+/// Enlarges the receive buffer. The unread bytes are filled in at once, and a new socket's buffer may be smaller. The
+/// buffer must also have room for the window that was promised to the peer. Otherwise some of these bytes would be
+/// dropped on arrival. The kernel doubles the value, and announces half of the result as window.
 fn make_room(fd: &OwnedFd, state: &TcpState) -> io::Result<()> {
     let promised = state.unread.len() + state.receive_window as usize;
     if 2 * promised > sockopt::socket_recv_buffer_size(fd)? {

@@ -4,7 +4,7 @@ use node::SocketOption;
 use rustix::net::sockopt;
 use std::os::fd::AsFd;
 
-/// Bytes of a buffer of a relayed connection, if the user has set no size.
+/// The size that is set for a buffer of a relayed connection, in bytes, if the user has set none.
 const RELAYED: usize = 64 * 1024;
 
 /// The options that a user has set on its socket; the others keep the kernel's defaults.
@@ -39,8 +39,9 @@ impl RequestedOptions {
         }
     }
 
-    /// Limits both buffers of a relayed connection. By default the kernel would keep megabytes in a relay between a
-    /// fast network and a slow one. All of it would have to move with the connection. The kernel doubles the value.
+    /// Limits the buffers of a relayed connection for which the user has set no size, to [`RELAYED`] bytes; the kernel
+    /// doubles this value. Without a limit, the kernel would keep megabytes in a relay between a fast network and a
+    /// slow one. All these bytes would have to move with the connection.
     pub(super) fn cap(&self, fd: &impl AsFd) {
         if self.receive_buffer.is_none() {
             let _ = sockopt::set_socket_recv_buffer_size(fd, RELAYED);

@@ -1,5 +1,5 @@
-//! Restarts the socket of a moved connection at its peer's position, if the peer has received more of the former
-//! host's data than was sent again ([`super::unacked_after_move`]).
+//! Restarts the socket of a moved connection at its peer's position. This is needed if the peer has received more of
+//! the former host's data than was sent again ([`super::unacked_after_move`]).
 
 use super::options::{SO_BUF_LOCK, block_segments, get, set};
 use super::repair;
@@ -20,8 +20,8 @@ impl Tcp {
         !self.unacked.is_empty()
     }
 
-    /// Handles a segment that will be passed to the kernel, for a connection that has not sent anything here yet. If
-    /// the peer has received more than the former host knew, the connection starts at the peer's position, and
+    /// Handles a segment that will be passed to the kernel, for a connection that has sent nothing from this host yet.
+    /// If the peer has received more than the former host knew, the connection starts at the peer's position, and
     /// repeats nothing that the peer has.
     pub(super) fn catch_up(&mut self, tuple: &Tuple, segment: &Segment<'_>) {
         let Some(id) = self.by_tuple.get(tuple).copied() else { return };
@@ -51,7 +51,8 @@ impl Tcp {
 }
 
 impl Socket {
-    /// Returns whether the former host's part is over, or the connection has failed.
+    /// Handles a segment that is about to reach the kernel. Returns true if all data of the former host are
+    /// acknowledged, or if the connection has failed.
     fn observe(&mut self, segment: &Segment<'_>) -> bool {
         match self.acknowledged_by(segment) {
             Acknowledges::All => {
@@ -89,7 +90,7 @@ impl Socket {
         let mut state = state.ok_or(Errno::NOTCONN)?;
         state.unacknowledged.extend(self.pending.drain(..));
         let got = from.since(state.send_una) as usize;
-        // Of an acknowledged FIN only the number remains: it is sent once more.
+        // If the peer has acknowledged this host's FIN, the new socket sends the FIN once more, with the same number.
         let fin = usize::from(self.finishing && got == state.unacknowledged.len() + 1);
         let from = from.minus(fin as u32);
         state.unacknowledged = state.unacknowledged.get(got - fin..).ok_or(Errno::IO)?.to_vec();
@@ -111,7 +112,7 @@ impl Socket {
 struct Settings {
     /// Sizes of the send and the receive buffer in bytes, as the kernel counts: twice the value that was set.
     buffers: [usize; 2],
-    /// Which of them the kernel does not resize.
+    /// Flags for the buffers that the kernel does not resize (`SO_BUF_LOCK`).
     locked: u32,
     no_delay: bool,
 }

@@ -23,7 +23,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Returns marks for the values that have changed since the last sample, if that is long enough ago.
+    /// Returns marks for the values that have changed since the last sample, if that was at least [`EVERY`] ago.
     pub(super) fn look(&mut self, now: Instant, sockets: &BTreeMap<StreamId, Socket>) -> Vec<Mark> {
         if now < self.next || sockets.is_empty() {
             return Vec::new();

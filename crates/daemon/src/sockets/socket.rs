@@ -17,7 +17,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use wire::{Duration, PacketId};
 
-/// Bytes of one socket that may wait here for room in the kernel: its user's credit.
+/// Bytes of one socket that may wait in the daemon for room in the kernel: the credit of the socket's user.
 const CREDIT: usize = 256 * 1024;
 /// Bytes that are read at once.
 const CHUNK: usize = 64 * 1024;
@@ -34,7 +34,7 @@ pub(super) struct Socket {
     /// Bytes that the user may still write.
     pub(super) credit: usize,
     pub(super) finishing: bool,
-    /// The kernel has been notified that we finish.
+    /// The kernel has been notified that this host sends no more.
     pub(super) shut: bool,
     /// The peer finished towards another host, or another socket: after the bytes to be read, this kernel receives
     /// nothing more.
@@ -42,24 +42,26 @@ pub(super) struct Socket {
     /// The user has been notified that the peer has finished.
     pub(super) knows_end: bool,
     pub(super) frozen: bool,
-    /// Its tuple is guarded: it rests, whether frozen or not.
+    /// The socket's tuple is guarded: the socket rests, whether frozen or not.
     pub(super) guarded: bool,
-    /// It is in repair mode.
+    /// The socket is in repair mode.
     pub(super) repaired: bool,
-    /// The relay that it is an end of, by the stream that created the relay.
+    /// The relay of which the socket is an end, by the stream that created the relay.
     pub(super) joined: Option<StreamId>,
-    /// The other end of its relay has failed, and bytes are lost: it can only be reset.
+    /// The other end of the relay has failed, and bytes are lost. So the socket can only be reset.
     pub(super) broken: bool,
-    /// Both sides have finished, and the user can only move it: it ends when everything is acknowledged.
+    /// Both sides have finished, and the user can only move the connection. The socket ends when everything is
+    /// acknowledged.
     pub(super) lingers: bool,
     pub(super) knobs: RequestedOptions,
-    /// What another host had sent on it, until that is acknowledged.
+    /// The data that another host had sent on this connection, until they are acknowledged.
     pub(super) unacked: Option<Unacked>,
-    /// Why the socket failed.
+    /// Why the socket failed; `None` if it has not failed.
     pub(super) lost: Option<Errno>,
 }
 
-/// Why a socket was closed, for its user; `None` if it was not.
+/// Why a socket was closed, for its user; the inner `None` is a clean end. The outer `None` means that the socket was
+/// not closed.
 pub(super) type Ended = Option<Option<String>>;
 
 impl Socket {
@@ -102,7 +104,7 @@ impl Socket {
         flags
     }
 
-    /// Returns whether it has an event for its user that the kernel does not report.
+    /// Returns whether the socket has an event for its user that the kernel does not report.
     pub(super) const fn has_news(&self) -> bool {
         let is_used = self.wanted > 0 || self.joined.is_some();
         self.lost.is_some() || self.broken || (self.peer_finished && !self.knows_end && is_used)
@@ -139,10 +141,10 @@ impl Socket {
             StreamOp::Migrate(MigrateOp::Forget) => {
                 let silent = self.repaired || repair::enter(&self.fd).is_ok();
                 self.repaired = silent;
-                let why = "cannot end silently: TCP_REPAIR is refused";
+                let why = "the connection cannot end silently: the kernel refuses TCP_REPAIR";
                 return Some((!silent).then(|| why.to_owned()));
             }
-            // These create sockets, or do not concern a single one.
+            // These operations create sockets, or concern more than one socket.
             StreamOp::Open { .. }
             | StreamOp::Listen { .. }
             | StreamOp::Migrate(
@@ -186,7 +188,7 @@ impl Socket {
     }
 
     /// Leaves repair mode once the socket is neither frozen nor guarded. Earlier, the guard would drop the kernel's
-    /// window probe, which announces our position to the peer. Both sides would then wait for a time-out.
+    /// window probe, which announces this host's position to the peer. Both sides would then wait for a time-out.
     pub(super) fn go_on(&mut self, id: StreamId, told: &mut Vec<OwnedStreamEvent>) -> Ended {
         if self.rests() {
             return None;
@@ -233,8 +235,8 @@ impl Socket {
         Ok(get::<TcpInfo>(&self.fd, libc::IPPROTO_TCP, TCP_INFO)?.state)
     }
 
-    /// Returns the bytes that it has received, if it has ended cleanly and so cannot be moved. A relay that it was an
-    /// end of returns them.
+    /// Returns the bytes that the socket has received, if it has ended cleanly and so cannot be moved; otherwise
+    /// returns no bytes. The relay of which the socket was an end returns these bytes.
     pub(super) fn leave_behind(&mut self) -> Result<Vec<u8>, Errno> {
         let mut all = Vec::new();
         if self.connecting || !self.state().is_ok_and(|state| state == TcpInfo::CLOSE) {
@@ -257,8 +259,8 @@ impl Socket {
         self.error().inspect_err(|error| self.lost = Some(*error))
     }
 
-    /// Returns the socket's error. The kernel also reports errors here that a connection survives (RFC 5461, section
-    /// 2.2). An example is a router's report that it has no route to the peer. Those are ignored.
+    /// Returns the socket's error. The kernel also reports errors that a connection survives (RFC 5461, section 2.2).
+    /// An example is a router's report that it has no route to the peer. Such errors are ignored.
     pub(super) fn error(&self) -> Result<(), Errno> {
         self.lost.map_or(Ok(()), Err)?;
         let told = sockopt::socket_error(&self.fd)?;
@@ -268,7 +270,7 @@ impl Socket {
         told
     }
 
-    /// Returns whether it is connected, or why it cannot be.
+    /// Returns whether the socket is connected. Fails if the connection failed.
     fn open(&mut self, id: StreamId, told: &mut Vec<OwnedStreamEvent>) -> Result<bool, Errno> {
         self.error()?;
         if !self.connecting {
@@ -309,7 +311,7 @@ impl Socket {
         if self.wanted == 0 {
             return Ok(());
         }
-        let mut bytes = Vec::with_capacity(self.wanted.min(CHUNK)); // filling it first would take longer than a packet
+        let mut bytes = Vec::with_capacity(self.wanted.min(CHUNK)); // filling it would take longer than a packet takes
         match recv(&self.fd, spare_capacity(&mut bytes), RecvFlags::DONTWAIT) {
             Err(Errno::AGAIN | Errno::INTR) if !self.is_at_end() => return Ok(()),
             Ok((0, _)) | Err(Errno::AGAIN | Errno::INTR) => {

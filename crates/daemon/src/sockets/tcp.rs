@@ -25,14 +25,14 @@ use wire::{Ipv4Addr, SocketAddrV4, TcpState};
 
 /// Largest number of sockets of one host. More are refused, or wait in the kernel's queue.
 const MOST: usize = 4096;
-/// Returns how many of these may be connections that peers open. The rest is for those of roles.
+/// Returns how many of this number of sockets may be connections that peers open. The others are for roles.
 const fn callers_of(sockets: usize) -> usize {
     if sockets < 2 { 1 } else { sockets * 4 / 5 }
 }
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 128;
-/// Accounts that are kept of closed sockets.
+/// Largest number of closed sockets whose last values are kept.
 const ACCOUNTS: usize = 1024;
 
 /// A listening socket, and the options of the connections that it accepts.
@@ -44,7 +44,7 @@ pub(super) struct Listener {
 pub(super) struct Tcp {
     pub(super) epoll: Arc<Epoll>,
     address: Option<Ipv4Addr>,
-    /// The largest window that its sockets offer, in bytes; `None` for the kernel's choice.
+    /// The largest window that the sockets offer, in bytes; `None` for the kernel's choice.
     pub(super) window: Option<u32>,
     pub(super) listeners: BTreeMap<StreamId, Listener>,
     /// Options that were set on streams that are not open yet.
@@ -60,7 +60,7 @@ pub(super) struct Tcp {
     pub(super) relays: BTreeMap<StreamId, Relay>,
     pub(super) wakes: Wakes,
     accounts: VecDeque<Value>,
-    /// Largest number of sockets.
+    /// Largest number of sockets of roles.
     most: usize,
     pub(super) callers: AcceptLimits,
     /// Whether the kernel accepts datagrams for foreign addresses.
@@ -162,7 +162,8 @@ impl Tcp {
         }
     }
 
-    /// Handles what has arrived at these sockets, and that for which they have room. Their order does not matter.
+    /// Reads what has arrived at the sockets in `ready`, and writes that for which they have room. The order of `ready`
+    /// does not matter.
     pub(super) fn receive(
         &mut self,
         ready: &[StreamId],
@@ -222,7 +223,7 @@ impl Tcp {
         let fd = self.socket(foreign, knobs)?;
         let any = SocketAddrV4::new(self.address.unwrap_or(Ipv4Addr::UNSPECIFIED), 0);
         if local.is_some_and(|local| local.port() != 0) {
-            // A program's socket, which connects through us to another peer, may already be bound to this port
+            // A program's socket, which connects through a role to another peer, may already be bound to this port
             // (`clients::listener`).
             sockopt::set_socket_reuseaddr(&fd, true)?;
         }

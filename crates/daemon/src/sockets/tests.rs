@@ -1,4 +1,4 @@
-//! The kernel's TCP as a stream, and a live connection that moves from one kernel to another.
+//! Tests of the kernel's TCP as a stream, and of a live connection that moves from one kernel to another.
 
 use super::ingress_tests::IngressFilter;
 use super::tcp::Tcp;
@@ -220,7 +220,7 @@ fn a_live_connection_moves_to_another_kernel() {
         peer.set_nonblocking(true).unwrap();
         let downward = pattern(40_000, 2);
         assert_eq!(peer.write(&downward).unwrap(), downward.len());
-        // The peer reads nothing: bytes wait in its kernel, in ours, and in the stream.
+        // The peer reads nothing: bytes wait in the peer's kernel, in the kernel of the moving host, and in the stream.
         user.op(StreamOp::Read(10_000));
         user.until("a part of it", |user| user.heard.len() == 10_000 && user.said > 500_000);
 
@@ -232,7 +232,7 @@ fn a_live_connection_moves_to_another_kernel() {
             user.op(StreamOp::Migrate(MigrateOp::Export));
             user.op(op);
         };
-        // Undone: it continues where it was.
+        // The move is undone, and the connection continues at the old host.
         frozen(&mut user, StreamOp::Migrate(MigrateOp::Thaw));
         assert!(
             matches!(user.told.pop(), Some(OwnedStreamEvent::Migrate(_, OwnedMigrateEvent::Exported(..)))),
@@ -371,7 +371,8 @@ fn a_held_acknowledgment_counts_before_anything_is_sent() {
     });
 }
 
-/// What a guard held is checked again: by the next guard, and against a frozen connection.
+/// When a guard is replaced, the next guard checks again what the first one held. When a guard is removed, the kernel
+/// gets what it held.
 #[test]
 fn what_a_guard_gives_back_is_looked_at_again() {
     let at = |last, port| SocketAddrV4::new(Ipv4Addr::new(10, 9, 0, last), port);
@@ -438,9 +439,9 @@ fn what_is_written_ahead_does_not_grow_from_move_to_move() {
     });
 }
 
-/// The peer has received more than one flight, and its acknowledgments were lost. When the host sends it again, the
-/// peer acknowledges bytes that this host has not sent. New bytes arrive all the same. Without catching up, the
-/// kernel would discard all of the peer's acknowledgments for ever.
+/// The peer has received more than one flight, and its acknowledgments were lost. When the new host repeats the first
+/// bytes, the peer acknowledges bytes that this host has not sent. The socket is restarted, so new bytes arrive.
+/// Without that, the kernel would discard all further acknowledgments of the peer.
 #[test]
 fn a_peer_that_has_more_than_was_sent_again_is_caught_up_with() {
     in_sandbox(|| {
@@ -490,7 +491,7 @@ fn a_peer_that_has_more_than_was_sent_again_is_caught_up_with() {
     });
 }
 
-/// Samples for figures: the kernel's values of a socket, at most every 20 ms, and only those that changed.
+/// The kernel's values of a socket are sampled at most every 20 ms, and only changed values give a mark.
 #[test]
 fn a_socket_is_looked_at_now_and_then() {
     in_sandbox(|| {

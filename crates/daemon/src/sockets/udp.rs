@@ -30,7 +30,7 @@ pub(super) struct Udp {
     overflowed: u64,
     /// Room for the largest datagram.
     buffer: Vec<u8>,
-    /// The sockets that were visited.
+    /// The sockets that were visited, for tests.
     #[cfg(test)]
     pub(super) visits: Vec<StreamId>,
 }
@@ -44,11 +44,11 @@ struct Bound {
 }
 
 struct Stream {
-    /// The socket that it uses.
+    /// The stream that opened the socket of this stream.
     bound: StreamId,
     peer: Addr,
     inbox: Inbox,
-    /// Its last use, for a stream of a listener.
+    /// The number of the last use, if the stream belongs to a listener.
     used: u64,
 }
 

@@ -135,7 +135,7 @@ fn a_flood_of_peers_keeps_nobody_out() {
             kernel.operate(new.unwrap(), StreamOp::Read(512));
             flood.push(new.unwrap());
         }
-        // The first one is used once more.
+        // The first peer of the flood is used once more.
         kernel.operate(flood[0], StreamOp::Write(b"an answer".to_vec()));
         kernel.arrives(Addr::new(HOST, 5300), "an honest question");
         let (new, closed) = accepted(kernel.receive());

@@ -15,7 +15,7 @@ use std::os::fd::AsFd;
 use tcp::{Flags, Segment};
 use wire::{Duration, Seq, TcpState};
 
-/// The largest distance of a peer's segment from the expected number: more than any of our buffers.
+/// The largest distance of a peer's segment from the expected number: more than the buffer of any socket.
 const NEAR: u32 = 1 << 24;
 /// The kernel processes segments at once, unless it is very busy. So the daemon looks at most this number of times,
 /// with this pause.
@@ -25,7 +25,7 @@ const LOOK_AGAIN: Duration = Duration::from_micros(100);
 /// them.
 const PASSED_OVER: u32 = 3;
 
-/// The former host's data, and what of it the kernel's socket here has sent again.
+/// The former host's data, and how much of them this host's socket has sent again.
 pub(super) struct Unacked {
     /// The first number that this kernel got to send.
     begin: Seq,
@@ -51,11 +51,11 @@ struct Positions {
 /// What a segment acknowledges of the former host's data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Acknowledges {
-    /// There is none, or all of it.
+    /// All data of the former host are already acknowledged, or there are none.
     All,
-    /// Nothing new.
+    /// The segment acknowledges no data beyond those that this kernel has sent.
     Known,
-    /// The peer has received more than was sent again.
+    /// The segment acknowledges data that this kernel has not sent: the peer has received them from the former host.
     Ahead,
 }
 
@@ -67,7 +67,7 @@ impl Unacked {
         (begin != sent).then_some(Self { begin, sent, expected, given: 0, passed_over: 0 })
     }
 
-    /// Returns the end of what either host has sent; `here` is the end of what this one has.
+    /// Returns the end of what either host has sent; `here` is the end of what this host has sent.
     pub(super) fn sent(&self, here: Seq) -> Seq {
         self.sent.latest(here)
     }
@@ -88,7 +88,7 @@ impl Unacked {
             && !segment.has(Flags::RST)
             && segment.ack.after(positions.next)
             && !segment.ack.after(self.sent)
-            // A blind attacker must not make us discard bytes: the segment's number shows that it is the peer's.
+            // A blind attacker must not make this host discard bytes: the segment's number shows that it is the peer's.
             && segment.seq.since(positions.expected.minus(NEAR)) < 2 * NEAR
     }
     /// Returns what a segment of the peer acknowledges; `fd` is the socket that sends the data again.
@@ -113,8 +113,8 @@ impl Unacked {
         Ok(must_wait)
     }
 
-    /// Returns whether the kernel has processed all segments that it got. An unprocessed one would find no socket, or
-    /// an unfinished dump.
+    /// Returns whether the kernel has processed all segments that it got. An unprocessed segment would find no socket,
+    /// or would change the queues while they are read.
     fn is_settled(&self, fd: &impl AsFd) -> io::Result<bool> {
         for _ in 0..LOOKS {
             let info: TcpInfo = get(fd, libc::IPPROTO_TCP, TCP_INFO)?;

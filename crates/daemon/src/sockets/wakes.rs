@@ -1,9 +1,9 @@
-//! The TCP sockets and relays that need attention.
+//! Keeps which TCP sockets and relays the daemon must visit.
 
 use node::StreamId;
 use std::collections::BTreeSet;
 
-/// The sockets and relays that need attention.
+/// The sockets and relays that the daemon must visit.
 #[derive(Debug, Default)]
 pub(super) struct Wakes {
     /// Streams whose sockets may wait for other events than before.
@@ -12,13 +12,13 @@ pub(super) struct Wakes {
     pub(super) news: BTreeSet<StreamId>,
     /// Relays that hold bytes for which a socket had no room.
     pub(super) loaded: BTreeSet<StreamId>,
-    /// Those of them whose sockets may have room for some bytes. The kernel calls a socket writable when a third of
-    /// its buffer is free, but a relay writes as soon as one byte fits. The segment that makes room passes through
-    /// the daemon.
+    /// The relays in `loaded` whose sockets may have room for some bytes. The kernel calls a socket writable when a
+    /// third of its buffer is free, but a relay writes as soon as one byte fits. The segment that makes room passes
+    /// through the daemon.
     pub(super) stirred: BTreeSet<StreamId>,
     /// Whether listeners could accept connections when they were last looked at.
     pub(super) has_room: bool,
-    /// The sockets that were visited.
+    /// The sockets that were visited, for tests.
     #[cfg(test)]
     pub(super) visits: Vec<StreamId>,
 }

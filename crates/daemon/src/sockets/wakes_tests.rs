@@ -1,4 +1,4 @@
-//! Which sockets are visited, and what wakes the daemon. Also the turns of other tests, which have no daemon.
+//! Tests which sockets are visited, and what wakes the daemon. Also has the turns of other tests, which have no daemon.
 
 use super::tcp::Tcp;
 use super::{Screened, Sockets};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use wire::{Ipv4Addr, PacketId, Reason};
 
 impl Tcp {
-    /// Creates it with a separate epoll instance.
+    /// Creates a transport with a separate epoll instance.
     pub(super) fn alone(address: Option<Ipv4Addr>) -> Self {
         Self::new(&Arc::new(Epoll::new().unwrap()), address)
     }
@@ -79,7 +79,7 @@ fn listen(by: Transport, port: u16) -> StreamOp {
     StreamOp::Listen { by, local: Addr::new(HERE, port), foreign: false }
 }
 
-/// Opens a connection, whose peer is returned.
+/// Opens a connection, and returns its peer.
 fn connected(sockets: &mut Sockets, id: u32, to: &TcpListener) -> TcpStream {
     let port = to.local_addr().unwrap().port();
     let open =
@@ -141,7 +141,7 @@ fn data_for_a_user_that_has_asked_for_none_does_not_wake_the_daemon() {
         peer.write_all(b"some data").unwrap();
         let wakes = (0..5).filter(|_| sockets.wakes(10)).count();
         assert_eq!(wakes, 0);
-        // It is not lost: the user gets it when it asks, and all that has arrived before.
+        // The data are not lost: when the user requests a read, it gets what has arrived before.
         let told = operate(&mut sockets, 1, StreamOp::Read(4));
         assert!(matches!(&told[..], [OwnedStreamEvent::Data(_, _, bytes)] if bytes == b"some"), "{told:?}");
         assert!(!sockets.wakes(10), "a read of four bytes has been answered");
@@ -156,7 +156,7 @@ fn data_for_a_user_that_has_asked_for_none_does_not_wake_the_daemon() {
     });
 }
 
-/// A hang-up holds for ever, so it must not be reported for ever.
+/// A hang-up lasts for ever, so it is reported only once.
 #[test]
 fn a_peer_that_has_gone_wakes_the_daemon_once() {
     in_sandbox(|| {
@@ -176,7 +176,7 @@ fn a_peer_that_has_gone_wakes_the_daemon_once() {
             told,
             [OwnedStreamEvent::Finished(StreamId(1)), OwnedStreamEvent::Closed(StreamId(1), None)]
         );
-        // A reset is reported although nothing was asked for.
+        // A reset is reported although the user has requested nothing.
         let peer = connected(&mut sockets, 2, &listener);
         peer.set_nonblocking(true).unwrap();
         rustix::net::sockopt::set_socket_linger(&peer, Some(std::time::Duration::ZERO)).unwrap();

@@ -13,12 +13,12 @@ use std::collections::BTreeMap;
 use trace::{HostId, Record, What};
 use wire::{Duration, Iface, Instant};
 
-/// Longest time between the sending of a frame and the crash for which the frame counts as lost by the crash. An
-/// older one has been read by the daemon, or waits in its socket.
+/// Longest time from the sending of a frame until a crash for which the crash counts as the cause of its loss. If a
+/// frame was sent earlier, the host had time to read it.
 const ON_ITS_WAY: Duration = Duration::from_secs(2);
 /// Longest time that a host holds a packet. A node waits 3 s for a neighbor, and less for a record or the end of a
-/// handoff; an application reads what has arrived. A packet that was last seen longer before the crash was lost
-/// before it, without a report.
+/// handoff; an application reads what has arrived. A packet that was last seen earlier was lost before the crash,
+/// without a record.
 const HELD: Duration = Duration::from_secs(10);
 
 /// Returns records for the packets that ended with a crash.
@@ -75,7 +75,7 @@ fn crashes(plan: &Plan, hosts: &[HostReport]) -> Vec<(HostId, Instant)> {
     for (host, name) in (0..).map(HostId).zip(plan.host_names()) {
         let report = hosts.iter().find(|report| report.name == name);
         let of_host = report.into_iter().flat_map(|report| &report.crashes);
-        // Reports have whole microseconds: round up.
+        // Reports have whole microseconds, rounded down. So this rounds up.
         all.extend(of_host.map(|crash| (host, Instant::ZERO + Duration::from_micros(crash.at_us + 1))));
     }
     all
@@ -88,7 +88,8 @@ mod tests {
     use recorder::run::simulate;
     use scenario::Scenario;
 
-    /// Returns whether a packet counts as ended by a crash `after` it was last seen, which was when `b1` received it.
+    /// Returns whether a packet counts as ended by a crash of `b1`, if the crash is the time `after` later than the
+    /// packet's last record.
     fn ends_with_it(after: Duration) -> bool {
         let (name, text) = Scenario::find("first").unwrap();
         let outcome = simulate(Scenario::plan(&name, &text, &[], 1).unwrap()).unwrap();

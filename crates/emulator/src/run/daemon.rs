@@ -15,10 +15,10 @@ pub(super) struct Daemon {
     pub(super) child: Child,
     pub(super) control: PathBuf,
     pub(super) lines: Option<Lines>,
-    /// Number of its outstanding answers: to the message to begin, and to changes of its clock.
+    /// Number of answers that the daemon has not given yet: to the request to begin, and to changes of its clock.
     pub(super) owes: u32,
     pub(super) has_ended: bool,
-    /// The offset of its wall clock from the machine's, in nanoseconds.
+    /// The offset of the host's wall clock from the machine's, in nanoseconds.
     pub(super) wall_shift: i64,
     pub(super) report: HostReport,
 }
@@ -40,7 +40,7 @@ pub(super) struct Greeting {
     /// When the daemon's time limit [`READY`] began.
     since: Clock,
     has_asked: bool,
-    /// When it was last checked.
+    /// When the daemon was last checked.
     looked: Clock,
     /// The longest time between two checks, during which this process did not run either.
     pause: Duration,
@@ -84,8 +84,8 @@ impl Daemon {
         }
     }
 
-    /// Returns whether the daemon has taken over its interfaces. Asks it as soon as it listens, and never blocks. An
-    /// error if it has ended, or is not ready within [`READY`].
+    /// Returns whether the daemon has taken over its interfaces. Asks the daemon as soon as it listens, and never
+    /// blocks. Fails if the daemon has ended, or is not ready within [`READY`].
     pub(super) fn is_ready(&mut self, greeting: &mut Greeting) -> Result<bool, LinuxError> {
         if let Ok(Some(status)) = self.child.try_wait() {
             self.has_ended = true;
@@ -128,17 +128,17 @@ impl Daemon {
                 "{host}: {what} after {seconds} s; for {pause} ms of them, the lab's own process did not run either"
             ));
         }
-        LinuxError::NotReady { host, why: format!("{what}, in {seconds} s") }
+        LinuxError::NotReady { host, why: format!("{what} within {seconds} s") }
     }
 
-    /// Requests the daemon to begin. It does not wait for the answer, because a frozen daemon must not delay the radio
-    /// process.
+    /// Requests the daemon to begin. It does not wait for the answer, because a frozen daemon must not delay the link
+    /// emulator.
     pub(super) fn tell_to_begin(&mut self, begin: &Ask) {
         self.owes = u32::from(self.lines.as_mut().is_some_and(|lines| lines.send(begin).is_ok()));
     }
 
-    /// Waits for the answer to [`Ask::Stop`], at most [`GOODBYE`] after `began`. An error if the daemon stays
-    /// stopped.
+    /// Waits for the answer to [`Ask::Stop`], until [`GOODBYE`] after `began`. Returns `None` if there is none. Fails
+    /// if the daemon is stopped or frozen and cannot be continued.
     pub(super) fn hear_the_end(&mut self, began: Clock) -> Result<Option<Answer>, String> {
         let pid = self.child.id();
         let Some(lines) = self.lines.as_mut() else { return Ok(None) };
@@ -153,7 +153,7 @@ impl Daemon {
             match held {
                 _ if !os::is_stopped(pid) && !os::is_frozen(pid) => held = None,
                 None => {
-                    os::resume(pid); // it may have been stopped when the run was over already
+                    os::resume(pid); // another process may have stopped it after the end of the run
                     held = Some(Clock::start());
                 }
                 Some(since) if elapsed(since) >= HELD => {
@@ -166,8 +166,8 @@ impl Daemon {
         Ok(None)
     }
 
-    /// Waits until the daemon has ended: at most [`GOODBYE`] after `began` if it gave its summary. Otherwise it is
-    /// killed at once.
+    /// Waits until the daemon has ended. If it gave its summary, it has time until [`GOODBYE`] after `began`; then it
+    /// is killed. Otherwise it is killed at once.
     pub(super) fn ended(&mut self, began: Clock) -> std::io::Result<std::process::ExitStatus> {
         if self.report.summary.is_some()
             && let Some(status) = self.wait(|| elapsed(began) < GOODBYE)?
@@ -176,7 +176,8 @@ impl Daemon {
         }
         let _ = self.child.kill();
         let killed = Clock::start();
-        let still = || std::io::Error::new(std::io::ErrorKind::TimedOut, "it was killed and did not end");
+        let still =
+            || std::io::Error::new(std::io::ErrorKind::TimedOut, "the daemon was killed and did not end");
         self.wait(|| elapsed(killed) < HELD)?.ok_or_else(still)
     }
 

@@ -3,10 +3,10 @@
 //!
 //! | event | what pid 1 of the lab does |
 //! |---|---|
-//! | crash | from now on frames to the host are lost; SIGKILL to its daemon and its programs |
+//! | crash | from then on, frames to the host are lost; SIGKILL to its daemon and its programs |
 //! | restart | a new daemon with the same configuration and store; frames reach it once it has taken over its interfaces. If it is stopped before that, it begins when it is continued |
 //! | stop, continue | SIGSTOP, SIGCONT to its daemon and its programs: this stops all threads, keeps all state and needs no rights over control groups |
-//! | clock | the daemon is sent the offset of its wall clock from the machine's |
+//! | clock | the daemon gets the time by which its wall clock changes |
 //! | disk-full, disk-free | the store is on a dedicated tmpfs, which is filled with a file; the file is removed |
 
 use super::daemon::{Daemon, Greeting};
@@ -29,14 +29,14 @@ use wire::{Duration, Instant};
 const DISK: &str = "size=8m,mode=0700";
 /// The name of the file that fills the tmpfs.
 const FILLER: &str = "filler";
-/// The words of `os::state_change` for the effects of the two signals.
+/// The words of [`os::state_change`] for the effects of SIGSTOP and SIGCONT.
 const STOPPED: &str = "was stopped";
 const CONTINUED: &str = "was continued";
-/// Longest time until a signal has its effect.
+/// Time for which pid 1 waits for the effect of a signal.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
-/// Mounts a disk for each host whose disk will be filled. It is visible in this mount namespace only, and ends with
-/// it.
+/// Mounts a tmpfs for the store of each host whose disk the scenario fills. The mount is visible in this mount
+/// namespace only, and ends with the namespace.
 pub(super) fn mount_disks(plan: &Plan, dir: &Path) -> Result<(), LinuxError> {
     for (_, name) in (0..).map(HostId).zip(plan.host_names()).filter(|(host, _)| has_disk(plan, *host)) {
         let at = disk(dir, &name);
@@ -127,7 +127,7 @@ impl<'a> HostOrders<'a> {
     }
 
     /// Returns the records of the events, at the end of the run. A restarted daemon that did not begin is killed. The
-    /// disks are emptied, because a daemon's last write is that it ended cleanly.
+    /// fillers of the disks are removed, because each daemon writes to its store when it ends cleanly.
     pub(super) fn end(self, daemons: &mut [Daemon]) -> Vec<Record> {
         for daemon in daemons.iter() {
             let _ = std::fs::remove_file(disk(self.start.dir, &daemon.name).join(FILLER));
@@ -148,8 +148,8 @@ impl<'a> HostOrders<'a> {
         daemon: &mut Daemon,
         workloads: &mut Workloads<'_>,
     ) -> Result<(), LinuxError> {
-        // The time of a crash is after the last act of the killed daemon. That of a stop or a clock change is before
-        // all that the daemon does afterwards.
+        // The time of a crash must be after the last act of the killed daemon. The time of a stop or a change of the
+        // clock must be before all later acts of the daemon.
         let mut at = self.clock.now();
         match what {
             HostEvent::Crash => {
@@ -158,7 +158,7 @@ impl<'a> HostOrders<'a> {
                 daemon.kill();
                 workloads.crash(&daemon.name);
                 self.continued(daemon);
-                // Not the time after `kill`: the kernel needs time to end the process, which does nothing meanwhile.
+                // The time after `kill` would be too late: the process does nothing while the kernel ends it.
                 at = at.max(self.keep_records(daemon)?);
                 let at_us = at.since(Instant::ZERO).as_micros() as u64;
                 daemon.report.crashes.push(CrashReport { at_us, restarted_us: None });
@@ -215,8 +215,8 @@ impl<'a> HostOrders<'a> {
         }
     }
 
-    /// Renames the records of a dead daemon, because the next one creates a new file. Returns the time of the last
-    /// record.
+    /// Renames the records of a dead daemon, because the host's next daemon creates a new file. Returns the time of the
+    /// last record.
     fn keep_records(&self, daemon: &Daemon) -> Result<Instant, LinuxError> {
         let from = self.start.dir.join(file::records(&daemon.name));
         if !from.exists() {
@@ -228,7 +228,8 @@ impl<'a> HostOrders<'a> {
         Ok(last)
     }
 
-    /// Requests a restarted daemon to begin once it has taken over its interfaces. Returns whether the request was sent.
+    /// Requests a restarted daemon to begin once it has taken over its interfaces. Returns whether the request was
+    /// sent.
     fn comes(&self, one: &mut Coming, daemon: &mut Daemon) -> Result<bool, LinuxError> {
         // A daemon that was stopped begins after it is continued, and its time limit starts then.
         if daemon.report.stops.last().is_some_and(|stop| stop.continued_us.is_none()) {
@@ -247,7 +248,8 @@ impl<'a> HostOrders<'a> {
             wall_shift: daemon.wall_shift,
         });
         if let Some(crash) = daemon.report.crashes.last_mut() {
-            // Taken before the message: the first records may come before this process runs again.
+            // The time was taken before the message was sent, because the first records may be written before this
+            // process runs again.
             crash.restarted_us = Some(since.0 / 1000);
         }
         self.down.set(one.host, false);
@@ -272,14 +274,14 @@ fn last_record(path: &Path) -> std::io::Result<Instant> {
 /// hexadecimal.
 const TAIL: u64 = 256 << 10;
 
-/// Waits until the kernel reports the effect of a signal, so that the watch of pid 1 does not take it for another
-/// process's.
+/// Waits until the kernel reports the effect of a signal of this process. Otherwise the watch of pid 1 would report it
+/// as that of another process.
 fn await_change(daemon: &mut Daemon, what: &str) {
     let clock = Clock::start();
     while clock.now().since(Instant::ZERO) < AT_ONCE {
         match os::state_change(daemon.child.id()) {
             Some(change) if change.what == what => return,
-            // This is the effect of the earlier stop, delayed on a busy machine.
+            // On a busy machine, this can be the effect of the earlier stop.
             Some(change) if change.what == STOPPED && what == CONTINUED => {}
             Some(change) => {
                 daemon.has_ended |= change.ended;

@@ -1,4 +1,4 @@
-//! A plan on Linux: a namespace and a deployed daemon for each host, joined by the link emulator.
+//! Runs a plan on Linux, with a namespace and a daemon for each host. The link emulator connects the hosts.
 //!
 //! ```text
 //! this process ── keeper ── pid 1 of new namespaces: sets up, carries frames, watches, reports  (supervisor.rs)
@@ -45,27 +45,27 @@ use wire::Duration;
 /// Why a run on Linux has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum LinuxError {
-    /// This machine lacks a feature.
-    #[error("this machine cannot run it on Linux: {0}")]
+    /// The kernel refused an operation, so this machine cannot run a lab.
+    #[error("this machine cannot run the scenario on Linux: {0}")]
     Machine(#[from] Error),
     /// A file of the lab could not be read or written.
     #[error("{0}: {1}")]
     File(PathBuf, io::Error),
-    /// This machine lacks a feature, as pid 1 reported.
-    #[error("this machine cannot run it on Linux: {0}")]
+    /// This machine lacks a feature; the text names the feature.
+    #[error("this machine cannot run the scenario on Linux: {0}")]
     Lacks(String),
     /// A daemon did not become ready, and this machine is not the cause.
     #[error("{host}: {why}")]
     NotReady {
-        /// Its host.
+        /// The name of the daemon's host.
         host: String,
-        /// How it ended, and the last line of its output.
+        /// How the daemon ended and the last line of its output, or that it did not answer in time.
         why: String,
     },
-    /// Pid 1 ended early; its message.
+    /// The lab failed for the reason in the text. Mostly this is the message of pid 1 before it ended early.
     #[error("{0}")]
     Lab(String),
-    /// The user pressed Ctrl-C.
+    /// The run was ended early, for example by Ctrl-C.
     #[error("interrupted")]
     Interrupted,
 }
@@ -115,10 +115,10 @@ pub(crate) mod file {
 /// The programs that a lab starts.
 #[derive(Clone, Debug)]
 pub struct Programs {
-    /// `wayfare` itself, which runs as pid 1 (`lab-supervisor`) and as every daemon (`node`).
+    /// The path of `wayfare`, which runs as pid 1 (`wayfare lab-supervisor`) and as every daemon (`wayfare node`).
     pub wayfare: PathBuf,
-    /// For tests: a host, and the command to start instead of its daemon. `{config}` in its words is replaced by the
-    /// path of the daemon's configuration.
+    /// Only tests set this field: the name of a host, and the words of the command that is started instead of its
+    /// daemon. In each word, `{config}` is replaced by the path of the daemon's configuration.
     pub instead: Option<(String, Vec<String>)>,
 }
 
@@ -163,7 +163,7 @@ fn last_control() -> Option<Control> {
     *LAST_CONTROL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Stores the control run of this report, or sets the last one in it.
+/// Stores the control run of this report for later reports. If the report has none, sets the last one in the report.
 fn fill_control(report: &mut LinuxReport) {
     let mut last = LAST_CONTROL.lock().unwrap_or_else(PoisonError::into_inner);
     match report.control {
@@ -195,12 +195,12 @@ impl Drop for Running {
     }
 }
 
-/// Runs a plan on Linux. Setting `stop` ends it early, as Ctrl-C does.
+/// Runs a plan on Linux. Setting `stop` ends the run early with [`LinuxError::Interrupted`], as Ctrl-C does.
 pub fn run(plan: Plan, programs: &Programs, stop: &AtomicBool) -> Result<Outcome, LinuxError> {
     run_again(plan, programs, stop, &[])
 }
 
-/// Runs a plan after these runs of it, which were discarded.
+/// Runs a plan. `before` has the earlier runs of the same plan, which were discarded.
 fn run_again(
     plan: Plan,
     programs: &Programs,
@@ -261,7 +261,7 @@ fn run_in(
     let at = |name: &str| dir.path().join(name);
     let status = wait(&mut sandbox, plan.duration + PATIENCE, &at(file::REPORT), stop)?;
     let Some(status) = status else {
-        // Pid 1 has written its report and cannot end, because a process in it cannot be killed. The report names
+        // Pid 1 has written its report but cannot end, because a process of the lab cannot be killed. The report names
         // that process.
         if at(file::REPORT).exists() && !stop.load(Ordering::Relaxed) {
             return collect(plan, dir.path(), before);
@@ -269,7 +269,7 @@ fn run_in(
         return Err(if stop.load(Ordering::Relaxed) {
             LinuxError::Interrupted
         } else {
-            LinuxError::Lab("the run did not reach its end".to_owned())
+            LinuxError::Lab("pid 1 of the lab did not end 90 s after the end of the run".to_owned())
         });
     };
     if !status.success() {
@@ -280,15 +280,15 @@ fn run_in(
     collect(plan, dir.path(), before)
 }
 
-/// Returns why pid 1 ended early. It has ended, so reading its pipe does not block.
+/// Returns why pid 1 ended early. Pid 1 has ended, so reading its pipe does not block.
 fn last_words(sandbox: &mut Sandbox) -> Option<supervisor::Failed> {
     let mut said = Vec::new();
     sandbox.keeper().stdout.take()?.read_to_end(&mut said).ok()?;
     serde_json::from_slice(&said).ok()
 }
 
-/// Runs a plan, and repeats it at most `repeats` times if only the timing of this host was wrong. Returns the last
-/// run, with the reasons for the repetitions. `told` is called with the reason of each.
+/// Runs a plan, and repeats it at most `repeats` times if only the timing of this host was wrong. Returns the last run,
+/// with the reasons for the repetitions. Before each repetition, `told` is called with the first reason.
 pub fn run_undisturbed(
     plan: &Plan,
     programs: &Programs,
@@ -314,8 +314,8 @@ pub fn is_only_timing(doubts: &[Doubt]) -> bool {
     !doubts.is_empty() && doubts.iter().all(Doubt::is_timing)
 }
 
-/// Waits until pid 1 has ended: at most `limit`, and [`LINGER`] after it has written its report. Returns `None` if it
-/// was ended by force.
+/// Waits until pid 1 has ended: at most `limit`, and [`LINGER`] after it has written its report. Returns `None` if pid
+/// 1 was ended by force, also because `stop` was set.
 fn wait(
     sandbox: &mut Sandbox,
     limit: Duration,
@@ -397,8 +397,11 @@ fn read_records(path: &Path, host: HostId, was_killed: bool) -> Result<Vec<Recor
 fn read_radio(path: &Path) -> Result<Vec<Record>, LinuxError> {
     let text = read(path)?;
     let parse = |line: &str| {
-        let (host, line) = line.split_once(' ').ok_or_else(|| broken(path, "no host".to_owned()))?;
-        let host = host.parse().map_err(|_| broken(path, format!("`{host}` is not a host")))?;
+        let (host, line) = line
+            .split_once(' ')
+            .ok_or_else(|| broken(path, "a line does not begin with the number of a host".to_owned()))?;
+        let host =
+            host.parse().map_err(|_| broken(path, format!("`{host}` must be the number of a host")))?;
         Record::from_line(HostId(host), line).map_err(|problem| broken(path, problem))
     };
     text.lines().map(parse).collect()

@@ -1,11 +1,11 @@
-//! The order for pid 1 of a lab.
+//! The order to pid 1 of a lab: the plan that it runs.
 
 use super::{LinuxError, Programs};
 use scenario::Plan;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// The order for pid 1, a file in the lab's directory.
+/// The content of the file `plan.toml` in the lab's directory.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(super) name: String,

@@ -13,7 +13,7 @@ use wire::Instant;
 /// The environment variable with the socket of the host's daemon, for `wayfare exec`.
 const CLIENTS: &str = "WAYFARE_CLIENTS";
 
-/// The result of a program after the run.
+/// The result of one program of a scenario.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ProgramReport {
     /// The name of the program's host.
@@ -24,15 +24,15 @@ pub struct ProgramReport {
     pub command: String,
     /// How the program ended, in words.
     pub exit: String,
-    /// Why the run does not match the scenario; `None` if it does.
+    /// The failure of the program, in words that follow its name; `None` if it did not fail.
     pub trouble: Option<String>,
-    /// Its standard output and standard error, which become a file of the run directory.
+    /// The program's standard output and standard error, which become a file of the run directory.
     #[serde(skip)]
     pub output: Vec<u8>,
 }
 
 impl ProgramReport {
-    /// Returns the name of the file with its output, in a run directory.
+    /// Returns the name of the file with the program's output, in a run directory.
     pub fn log(&self) -> String {
         format!("{}-{}.log", self.host, self.number)
     }
@@ -41,7 +41,7 @@ impl ProgramReport {
 enum State {
     Waits,
     Runs(Child),
-    /// It was asked to end. Any exit status is accepted.
+    /// The program was requested to end by SIGTERM. Any exit status is accepted.
     Ends(Child),
     Gone,
 }
@@ -56,7 +56,6 @@ struct Program<'a> {
     report: ProgramReport,
 }
 
-/// The programs of a run.
 pub(super) struct Programs<'a>(Vec<Program<'a>>);
 
 impl<'a> Programs<'a> {
@@ -84,7 +83,7 @@ impl<'a> Programs<'a> {
         self.0.iter_mut().try_for_each(|program| program.tend(now))
     }
 
-    /// Kills the programs of a host that has crashed. That is no failure of theirs.
+    /// Kills the programs of a host that has crashed. The crash is no failure of the programs.
     pub(super) fn crash(&mut self, host: &str) {
         for program in self.0.iter_mut().filter(|program| program.report.host == host) {
             program.crash();
@@ -135,7 +134,8 @@ impl Program<'_> {
         Ok(())
     }
 
-    /// Ends a program with its host. One that waits for its start never starts, because a restart starts no program.
+    /// Kills a program because its host crashed. If the program was not started yet, it is never started: a restart of
+    /// a host starts no programs.
     fn crash(&mut self) {
         match std::mem::replace(&mut self.state, State::Gone) {
             State::Runs(mut child) | State::Ends(mut child) => {
@@ -155,7 +155,7 @@ impl Program<'_> {
         command.arg("-c").arg(&self.spec.command).stdin(Stdio::null());
         command.stdout(log.try_clone().map_err(failed)?).stderr(log);
         command.env(CLIENTS, &self.clients);
-        // The processes that it starts are in its process group and end with it.
+        // The processes that the program starts are in its process group, and are killed with it.
         command.process_group(0);
         self.namespace.run(|| command.spawn())?.map_err(|error| LinuxError::File("sh".into(), error))
     }

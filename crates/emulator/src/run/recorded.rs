@@ -40,7 +40,7 @@ pub fn report_of(outcome: &Outcome) -> Option<LinuxReport> {
 ///
 /// # Errors
 ///
-/// Those of [`rundir::read`].
+/// Fails as [`rundir::read`] does.
 pub fn read_run(dir: &Path) -> Result<Outcome, ReadError> {
     rundir::read(dir, evaluate)
 }
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!((back.backend, back.fingerprint, report_of(&back)), (Backend::Linux, None, Some(report)));
         assert_eq!(back.doubts, std::slice::from_ref(&doubt));
         assert_eq!(back.epoch().0, 7, "when it began");
-        // Validity problems that follow from the records are found again, even if the file does not list them.
+        // Doubts that follow from the records are found again, even if the file does not list them.
         outcome.doubts.clear();
         let dir = folder.path().join("without");
         rundir::write(&outcome, &dir, &rundir::Options::default()).unwrap();

@@ -22,37 +22,38 @@ pub(super) const RADIO: &str = "the link emulator";
 /// The report of a run on Linux. Pid 1 writes it and its parent reads it; a missing field is an error.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct LinuxReport {
-    /// The kernel's release.
+    /// The kernel's release, for example `6.18.0`.
     pub kernel: String,
     /// The id of the user who started the run, outside the user namespace.
     pub uid: u32,
     /// The content of `/proc/self/uid_map`: `0 UID 1` without root.
     pub uid_map: String,
-    /// How late the link emulator sent frames, in microseconds: median, 99th percentile, worst.
+    /// How late the link emulator sent frames, in microseconds: median, 99th percentile, worst. Only the worst includes
+    /// frames that were due during a stall of the link emulator.
     pub lateness_us: [f64; 3],
     /// Number of frames that the link emulator sent.
     pub frames: u64,
     /// How long frames waited before the link emulator read them.
     pub read: Ages,
-    /// The longest time that the link emulator did not run.
+    /// The longest stall of the link emulator.
     pub stall: Stall,
-    /// The stalls of more than 5 ms, at most the 1000 longest.
+    /// The stalls of the link emulator of more than 5 ms, at most the 1000 longest.
     pub stalls: Vec<Stall>,
-    /// The stalls of a thread that only slept beside the daemons.
+    /// The lateness and the stalls of a thread that only slept beside the daemons.
     pub idle: Idle,
     /// The wall-clock time at which the run began, in nanoseconds since 1970.
     pub began_ns: i64,
     /// Steal time of this machine during the run, in milliseconds.
     pub stolen_ms: u64,
-    /// Frames that the kernel dropped before the link emulator read them.
+    /// Number of frames that the kernel dropped before the link emulator read them.
     pub capture_drops: u64,
     /// Whether the wall clock was set during the run.
     pub wall_clock_stepped: bool,
     /// The counters of the link emulator at each interface of a host.
     pub interfaces: Vec<InterfaceReport>,
-    /// The daemons.
+    /// The reports about the daemons, in the order of the scenario's hosts.
     pub hosts: Vec<HostReport>,
-    /// The programs of the scenario.
+    /// The results of the scenario's programs.
     pub programs: Vec<ProgramReport>,
     /// Earlier runs of the same plan that were discarded because of their timing.
     pub repeats: Vec<Repeat>,
@@ -66,26 +67,26 @@ pub struct LinuxReport {
 pub struct Repeat {
     /// The number of the attempt, from 1.
     pub attempt: usize,
-    /// Why the attempt was discarded.
+    /// The doubts for which the attempt was discarded.
     pub reasons: Vec<Doubt>,
 }
 
 /// The counters of the link emulator at an interface of a host.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct InterfaceReport {
-    /// The host, by its place in the scenario.
+    /// The index of the host in the scenario, from 0.
     pub host: usize,
-    /// The interface's number, from 1.
+    /// The interface's number at its host, from 1.
     pub number: u16,
-    /// Its name.
+    /// The interface's name.
     pub name: String,
-    /// Frames that the link emulator read from it.
+    /// Number of frames that the link emulator read from the interface.
     pub taken: u64,
-    /// Frames that the link emulator put into it.
+    /// Number of frames that the link emulator sent to the interface, since the host's last daemon connected.
     pub delivered: u64,
-    /// Frames that the kernel refused to put into it, by reason.
+    /// Number of frames to the interface that the kernel refused, by reason.
     pub refused: BTreeMap<String, u64>,
-    /// Whether it went down or was removed.
+    /// Whether the interface went down or was removed during the run.
     pub is_lost: bool,
 }
 
@@ -103,62 +104,62 @@ pub struct CrashReport {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StopReport {
-    /// When it was stopped, in microseconds of the run.
+    /// When the daemon was stopped, in microseconds of the run.
     pub at_us: u64,
-    /// When it was continued, in microseconds of the run; `None` if it was not before the run ended.
+    /// When the daemon was continued, in microseconds of the run; `None` if it was still stopped at the end.
     pub continued_us: Option<u64>,
 }
 
-/// The report about one daemon.
+/// The report about the daemon of one host, and about its crashes and stops.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct HostReport {
-    /// Its host.
+    /// The name of the daemon's host.
     pub name: String,
     /// The daemon's pid inside the lab's PID namespace.
     pub pid: u32,
     /// How the daemon ended, in words.
     pub exit: String,
-    /// Whether it ended when requested, without an error.
+    /// Whether the daemon ended when requested, with exit status 0.
     pub ended_well: bool,
     /// Crashes that the scenario ordered.
     #[serde(default)]
     pub crashes: Vec<CrashReport>,
-    /// Times for which the scenario stopped it.
+    /// The periods for which the scenario stopped the daemon.
     #[serde(default)]
     pub stops: Vec<StopReport>,
-    /// Changes of its process state during the run that the scenario did not order.
+    /// Changes of the daemon's process state during the run that the scenario did not order, in words.
     pub changes: Vec<String>,
     /// The daemon's summary; `None` if the daemon gave none.
     pub summary: Option<DaemonSummary>,
-    /// Why there is no summary.
+    /// Why there is no summary; `None` if there is one, or if the daemon ended before the end of the run.
     pub why_no_summary: Option<String>,
-    /// Number of its records that were read.
+    /// Number of records that were read from the file of the host's last daemon.
     pub records_read: u64,
 }
 
 impl HostReport {
-    /// Returns whether all its records were read.
+    /// Returns whether all records of the daemon were read.
     fn has_records(&self) -> bool {
         if self.is_down() && self.summary.is_none() {
-            return true; // what it did until it was killed
+            return true; // the file has the records until the daemon was killed
         }
         self.summary.as_ref().is_some_and(|summary| summary.records == self.records_read)
     }
 }
 
 impl HostReport {
-    /// Returns whether it had crashed, as the scenario ordered, when the run ended.
+    /// Returns whether the host was down at the end of the run, after a crash that the scenario ordered.
     fn is_down(&self) -> bool {
         self.crashes.last().is_some_and(|crash| crash.restarted_us.is_none())
     }
 
-    /// Returns when the daemon of this summary began.
+    /// Returns when the host's last daemon began: at zero, or after its last restart.
     fn began(&self) -> Instant {
         let restarted = self.crashes.last().and_then(|crash| crash.restarted_us);
         Instant::ZERO + Duration::from_micros(restarted.unwrap_or_default())
     }
 
-    /// Returns whether the scenario had stopped it during this stall.
+    /// Returns whether the scenario had stopped the host during the whole of this stall.
     pub(super) fn was_to_stall(&self, stall: Stall) -> bool {
         let from = stall.until_us.saturating_sub(stall.us);
         self.stops.iter().any(|stop| {
@@ -178,7 +179,7 @@ impl LinuxReport {
         self.hosts.iter().filter(|host| !host.has_records()).map(|host| host.name.as_str())
     }
 
-    /// Returns the failed programs of the scenario, each by name. The run is valid and its exit code is 1.
+    /// Returns a text for each program of the scenario that failed. The run is valid, but exits with 1.
     pub(super) fn failed_programs(&self) -> impl Iterator<Item = String> {
         self.programs.iter().filter_map(|program| {
             let ProgramReport { host, number, command, trouble, .. } = program;
@@ -187,7 +188,8 @@ impl LinuxReport {
         })
     }
 
-    /// Returns the reasons for which the run is not valid that only the Linux backend can find.
+    /// Returns the doubts that only a run on Linux can have: about daemons, timing, the kernel's counters and the
+    /// interfaces.
     pub fn find_doubts(&self, outcome: &Outcome) -> Vec<Doubt> {
         let mut doubts = Vec::new();
         for host in &self.hosts {
@@ -224,7 +226,7 @@ impl LinuxReport {
         doubts: &mut Vec<Doubt>,
     ) {
         let host = &summary.name;
-        // Each daemon counts from its own begin. Packets before the begin of the last one have ended.
+        // Each daemon counts from its begin. Packets from before the begin of the last daemon have ended.
         let began = self.hosts.get(index).map_or(Instant::ZERO, HostReport::began);
         let count = |wanted: fn(&What) -> bool| {
             let here = |r: &&trace::Record| r.host.index() == index && r.at >= began && wanted(&r.what);
@@ -278,7 +280,7 @@ impl LinuxReport {
         }));
     }
 
-    /// Compares the frames that left and entered each interface with those of the node and the links.
+    /// Compares the frames that the link emulator read from each interface and sent to it with the counts of the node.
     fn interface_doubts(&self, outcome: &Outcome, doubts: &mut Vec<Doubt>) {
         let sent = frames_sent(outcome);
         for interface in &self.interfaces {
@@ -396,7 +398,7 @@ fn frames_sent(outcome: &Outcome) -> BTreeMap<(usize, u16), i64> {
                 (iface, -1)
             }
             What::Visited(iface, _) => (iface, -1),
-            // The daemon was killed while it sent the frame.
+            // The daemon recorded the frame, and was killed before it had sent the frame.
             What::Lost(iface, _, reason) if reason == sim::reason::CRASHED.0 => (iface, -1),
             _ => continue,
         };
@@ -434,7 +436,7 @@ pub fn timing(report: &LinuxReport) -> String {
     }
     for Repeat { attempt, reasons } in &report.repeats {
         let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
-        let _ = writeln!(out, "attempt {attempt} was not kept: {}", reasons.join("; "));
+        let _ = writeln!(out, "attempt {attempt} was discarded: {}", reasons.join("; "));
     }
     out
 }
@@ -452,9 +454,9 @@ const DISCARDS: [&str; 8] = [
     "Udp.InErrors",
 ];
 
-/// Returns the non-zero counters of packets that a host's kernel discarded. Packets that it received and gave to no
-/// protocol are the difference of `Ip.InReceives` and `Ip.InDelivers`. Loopback packets are in both, so they hide
-/// nothing.
+/// Returns the non-zero counters of packets that a host's kernel discarded. The last one is computed: packets in
+/// `Ip.InReceives` that were not delivered, forwarded or reassembled, and that no other counter explains. Loopback
+/// packets are in `Ip.InReceives` and in `Ip.InDelivers`, so they do not change the difference.
 fn discarded(
     outcome: &Outcome,
     (index, began): (usize, Instant),
@@ -477,8 +479,8 @@ fn discarded(
     found
 }
 
-/// Counts packets that a node gave its kernel with one of the host's own addresses as source, such as ICMP errors
-/// about the kernel's packets. A kernel accepts none of these.
+/// Counts packets from the node to its kernel whose source is one of the host's own addresses. Examples are ICMP errors
+/// about packets of the kernel. The kernel drops such a packet, and only `Ip.InReceives` counts it.
 fn from_itself(outcome: &Outcome, host: usize, began: Instant) -> u64 {
     let own = outcome.plan.hosts.get(host).map(|host| host.config.all_addresses()).unwrap_or_default();
     let own = |record: &&trace::Record| {
@@ -489,9 +491,9 @@ fn from_itself(outcome: &Outcome, host: usize, began: Instant) -> u64 {
     here.filter(own).count() as u64
 }
 
-/// Counts datagrams that a host's kernel received and that no application received: no socket had the port, or
-/// the socket was closed (the daemon reads the rest), or the daemon has read them and no application has asked for
-/// them yet.
+/// Counts datagrams that a host's kernel received and that no application received. There are three causes: no socket
+/// had the port; the socket was closed (the daemon reads the rest); or the daemon has read them, but no application has
+/// requested them yet.
 fn datagrams_ended(outcome: &Outcome, host: usize, began: Instant) -> u64 {
     let here = outcome.records.iter().filter(|record| record.host.index() == host && record.at >= began);
     let mut given: BTreeSet<PacketId> = BTreeSet::new();

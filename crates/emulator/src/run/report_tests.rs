@@ -59,14 +59,14 @@ fn report() -> LinuxReport {
     }
 }
 
-/// Returns the doubts about that run after a change of its report.
+/// Returns the doubts about the run of [`report`] after a change of that report.
 fn doubts(change: impl FnOnce(&mut LinuxReport)) -> Vec<Doubt> {
     let mut report = report();
     change(&mut report);
     report.find_doubts(&outcome())
 }
 
-/// Returns the doubts about that run after a change of the summary of `east`.
+/// Returns the doubts about the run of [`report`] after a change of the summary of `east`.
 fn of_east(change: impl FnOnce(&mut DaemonSummary)) -> Vec<Doubt> {
     doubts(|report| change(report.hosts[0].summary.as_mut().unwrap()))
 }
@@ -120,7 +120,7 @@ fn a_stall_of_the_machine_is_one_doubt_and_no_process_is_accused() {
         idle_ms: 38.0,
     };
     assert_eq!(doubts(all), [machine(3)]);
-    // A process that ran meanwhile on another processor does not change that.
+    // If one process ran meanwhile on another processor, the machine is still the cause.
     let but_east = |report: &mut LinuxReport| {
         all(report);
         report.hosts[0].summary.as_mut().unwrap().stalls.clear();
@@ -150,7 +150,7 @@ fn two_frozen_processes_are_named_and_not_the_machine() {
         Doubt::Stalled { process, until_s, stall_ms, idle_ms, alone_us: None }
     };
     assert_eq!(doubts(both), [named("east"), named(RADIO)]);
-    // A stall while the idle thread ran is not the machine's.
+    // If the idle thread ran during a stall, the machine is not the cause.
     let found = doubts(|report| {
         report.hosts[0].summary.as_mut().unwrap().stalls = vec![stall(17_000)];
         report.stalls = vec![stall(16_000)];
@@ -215,7 +215,7 @@ fn what_a_kernel_discards_is_a_doubt() {
 }
 
 /// The ICMP errors of a node about its kernel's packets have one of the host's addresses as source and another as
-/// destination. The kernel accepts none.
+/// destination. The kernel drops them. These drops are no doubt.
 #[test]
 fn what_a_node_sends_its_kernel_from_an_address_of_the_host_is_no_discard() {
     let mut run = outcome();
@@ -280,8 +280,8 @@ fn packets_lost_or_added_between_a_kernel_and_its_node_are_a_doubt() {
     assert_eq!(too_long(98), []);
     assert_eq!(too_long(100), stack(false, 98, 100));
     assert_eq!(of_east(|daemon| daemon.given_to_kernel = 79), stack(true, 79, 80));
-    // Packets that a program sends to itself may be counted more often than they are sent: more is valid, fewer are
-    // not.
+    // A packet that a program sends over the loopback may be counted more than once. So a larger count is valid, and a
+    // smaller one is a doubt.
     let with_program = |came, looped| {
         doubts(|report| {
             report.programs = vec![ProgramReport { host: east(), ..ProgramReport::default() }];
@@ -337,7 +337,8 @@ fn a_kernel_that_counts_another_number_than_the_applications_is_a_doubt() {
     }
 }
 
-/// One datagram had no socket; the other was in a socket when it closed. The kernel counts both.
+/// The kernel counts a datagram for which there was no socket, and a datagram that was in a socket when it closed. Both
+/// are no doubt if there are records of their ends.
 #[test]
 fn datagrams_that_ended_in_the_kernel_or_with_their_socket_are_counted() {
     let count = |no_ports, read, ended: &[&'static str]| {

@@ -1,5 +1,5 @@
-//! Attributes stalls to the machine: those that an idle thread or another process had at the same time, by their
-//! common clock.
+//! Finds stalls that the machine caused: an idle thread or another process was stalled at the same time. All use the
+//! same clock.
 
 use daemon::Stall;
 use trace::doubt::STALL_BOUND;

@@ -71,12 +71,14 @@ fn daemon_text(plan: &Plan, number: u32, host: &str, dir: &Path, name: &str) -> 
         text.push_str("store_needs_room = true\n");
     }
     let _ = writeln!(text, "number = {number}\nhold = true");
-    // Daemons of a lab are killed, the machine is not: no `fsync`, which would load the disk for all processes.
+    // A crash of a scenario kills the daemon and not the machine, so no `fsync` is needed. It would load the disk for
+    // all processes.
     text.push_str("store_without_sync = true\n");
     text
 }
 
-/// Returns the path of a host's store. It is on a dedicated disk if an event fills it.
+/// Returns the path of a host's store. The store is on a dedicated tmpfs if an event of the scenario fills the host's
+/// disk.
 pub(super) fn store(plan: &Plan, host: HostId, dir: &Path, name: &str) -> PathBuf {
     if has_disk(plan, host) { disk(dir, name).join("store") } else { dir.join(file::store(name)) }
 }

@@ -7,7 +7,8 @@ use scenario::Plan;
 use trace::{HostId, Record, What};
 use wire::Iface;
 
-/// Removes from the records what applications of such hosts received after the end of the run.
+/// Changes the records after the end of the run, of hosts that are stopped at the end: a packet that an application
+/// received becomes held. Other records of applications are removed.
 pub(super) fn end_with_the_run(plan: &Plan, hosts: &[HostReport], records: &mut Vec<Record>) {
     let names = plan.host_names();
     let is_stopped = |host: HostId| {
@@ -32,8 +33,8 @@ mod tests {
     use recorder::run::simulate;
     use scenario::Scenario;
 
-    /// A run of 6 s that is evaluated as a run of 3 s: the daemon of `mobile` was stopped and read everything
-    /// afterwards.
+    /// What a stopped host receives after the end of the run is held. Here, a run of 6 s is evaluated as a run of 3 s
+    /// in which `mobile` was stopped.
     #[test]
     fn what_a_stopped_host_reads_after_the_end_is_held() {
         let (name, text) = Scenario::find("first").unwrap();

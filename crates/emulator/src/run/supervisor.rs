@@ -23,13 +23,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use trace::HostId;
 use wire::{Duration, Iface, Mac};
 
-/// Time from the message to begin until the zero of the run's clock.
+/// Time from the requests to begin until the zero of the run's clock.
 const LEAD: Duration = Duration::from_millis(50);
 /// Executes the order in `dir`. An error is written to standard output, for the parent process.
 pub fn carry_out(dir: &Path) -> Result<(), LinuxError> {
     os::hide_memory();
     work(dir).inspect_err(|error| {
-        // Not to a file: a full file system may be the error.
+        // The error is not written to a file, because a full file system may be the cause.
         let _ = serde_json::to_vec(&Failed::of(error)).map(|text| io::stdout().write_all(&text));
     })
 }
@@ -38,9 +38,9 @@ pub fn carry_out(dir: &Path) -> Result<(), LinuxError> {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Failed {
-    /// This machine lacks a feature.
+    /// This machine lacks a feature; the text names the feature.
     Lacks(String),
-    /// A daemon did not begin.
+    /// A daemon did not become ready, and this machine is not the cause.
     NotReady { host: String, why: String },
     /// Another problem of the lab, as text.
     Lab(String),
@@ -152,7 +152,7 @@ pub fn ports(plan: &Plan) -> Vec<Port> {
     let mut ports = Vec::new();
     for (host, spec) in (0..).map(HostId).zip(&plan.hosts) {
         for (iface, port) in (1..).map(Iface).zip(&spec.ports) {
-            // The name of this end is not used; the daemon's end has the configured name.
+            // The scenario does not name this end. The daemon's end has the name in the scenario.
             let device = format!("p{}", port.port.0);
             ports.push(Port { port: port.port, host, iface, device });
         }
@@ -160,7 +160,8 @@ pub fn ports(plan: &Plan) -> Vec<Port> {
     ports
 }
 
-/// Creates a network namespace for each host, and a veth pair for each interface: one end in it, one here.
+/// Creates a network namespace for each host, and a veth pair for each interface: one end in the host's namespace, the
+/// other in the caller's.
 pub fn lay_out(plan: &Plan, ports: &[Port]) -> Result<Vec<NetNs>, LinuxError> {
     let mut net = Netlink::open()?;
     net.loopback_up()?;
@@ -168,7 +169,7 @@ pub fn lay_out(plan: &Plan, ports: &[Port]) -> Result<Vec<NetNs>, LinuxError> {
     let mut namespaces = Vec::new();
     for _ in &plan.hosts {
         let namespace = NetNs::create()?;
-        // Before any interface exists, so that the kernel sends no IPv6 announcements.
+        // IPv6 is switched off before any interface exists, so that the kernel sends no announcements.
         namespace.run(|| {
             let _ = os::namespace::sysctl("net/ipv6/conf/default/disable_ipv6", "1");
             let _ = os::namespace::sysctl("net/ipv6/conf/all/disable_ipv6", "1");
@@ -241,8 +242,8 @@ fn carry(
     })
 }
 
-/// Watches the daemons. The death of a daemon ends the run. A daemon that is stopped makes the run invalid, even if
-/// it is continued later.
+/// Executes the events of hosts and programs, and watches the daemons. The death of a daemon ends the run. A daemon
+/// that is stopped makes the run invalid, even if it is continued later.
 fn watch(
     clock: Clock,
     daemons: &mut [Daemon],

@@ -1,4 +1,4 @@
-//! The timing of a run on Linux: which process was late or stalled, and which part of it the machine caused.
+//! The timing of a run on Linux: which processes were late or stalled, and whether the machine was the cause.
 
 use super::report::RADIO;
 use super::{HostReport, LinuxReport, stalls};
@@ -10,9 +10,9 @@ use trace::doubt::{Doubt, LATENESS_BOUND, STALL_BOUND};
 struct Part<'a> {
     name: String,
     stalls: &'a [Stall],
-    /// Its host; `None` for the link emulator.
+    /// The host of the daemon or store; `None` for the link emulator.
     host: Option<&'a HostReport>,
-    /// The 99th percentile of its lateness, in microseconds. `None` for a store, which handles no frames.
+    /// The 99th percentile of the process's lateness, in microseconds. `None` for a store, which handles no frames.
     p99_us: Option<f64>,
 }
 
@@ -62,9 +62,9 @@ impl LinuxReport {
         self.control.as_ref().filter(|control| control.follows_this_run)
     }
 
-    /// Returns whether the machine caused a stall: the idle thread and at least half of the processes had it at the
-    /// same time. The idle thread is part of the link emulator. So these two alone are not sufficient, and two frozen
-    /// processes are reported by name.
+    /// Returns whether the machine caused a stall: the idle thread and at least half of the processes were stalled at
+    /// the same time. The idle thread is part of the link emulator. So these two alone are not sufficient, and two
+    /// frozen processes are reported by name.
     fn is_of_machine(&self, processes: &[Part<'_>], stall: Stall) -> bool {
         let witnesses = processes.iter().filter(|one| stalls::is_shared(stall, one.stalls)).count();
         stalls::is_shared(stall, &self.idle.stalls) && witnesses * 2 >= processes.len()
@@ -99,8 +99,8 @@ impl LinuxReport {
     }
 }
 
-/// Returns doubts about processes that handled more than 1 % of their frames too late. If the machine was late
-/// without them too, there is only one doubt about the machine.
+/// Returns doubts about processes that handled more than 1 % of their frames too late. If the control run after this
+/// run was late too, the only doubt is about the machine.
 fn late(processes: &[Part<'_>], control: Option<&Control>) -> Vec<Doubt> {
     let is_late = |p99_us: f64| p99_us > LATENESS_BOUND.as_micros() as f64;
     let known = processes.iter().filter_map(|one| Some((&one.name, one.p99_us?)));

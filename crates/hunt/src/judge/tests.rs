@@ -8,7 +8,7 @@ use wire::Duration;
 
 const PORT: u16 = 9000;
 
-/// One host, which moves once, from the first of two routers to the second.
+/// Returns a draft with one host, which moves once, from the first of two routers to the second.
 pub(crate) fn draft(kind: Kind) -> Draft {
     let link = Link { delay_us: 1000, loss: 0, mtu: 1500 };
     let router = Router { parent: 0, wire: link, air: link, rate: 2000 };
@@ -161,7 +161,7 @@ fn random_loss_excuses_a_connection_before_it_is_open() {
     assert_eq!(with(&mut draft, &facts, 1000), [Judge::Stream]);
 }
 
-/// Only SIGMA gives up the address that was called.
+/// A SIGMA host that moves gives up the address that was called. A host of another protocol keeps it.
 #[test]
 fn a_peer_of_sigma_that_moves_excuses_a_connection_before_it_is_open() {
     let (mut draft, facts) = unopened();
@@ -205,7 +205,8 @@ fn only_a_fault_on_its_path_excuses_a_host() {
             assert_eq!(found(&draft, &facts), [], "{protocol}: {what:?}");
         }
     }
-    // The home agent is needed wherever the host is. Without one, the first router is as irrelevant as the third.
+    // With Mobile IP, the first router is the home agent and is always needed. SIGMA has no home agent, so the crash of
+    // the first router is no excuse.
     draft.faults = vec![fault(What::Crash(Node::Router(0)))];
     assert_eq!(found(&draft, &facts), []);
     draft.protocol = Protocol::Sigma;
@@ -236,7 +237,8 @@ fn only_a_fault_on_its_path_explains_a_wait() {
     }
 }
 
-/// The first answer is lost. So the second attempt meets a cut, which comes too late for the first one.
+/// A cut comes too late to affect the first attempt. But if the first answer is lost, the cut affects the second
+/// attempt.
 #[test]
 fn a_loss_and_what_the_next_attempt_meets_delay_the_first_round_trip_together() {
     let (mut draft, _) = good();
@@ -249,7 +251,7 @@ fn a_loss_and_what_the_next_attempt_meets_delay_the_first_round_trip_together() 
     draft.faults = vec![fault(What::Cut(Spot::Core))];
     let (cut, both) = (opened(&draft, &Lost::default()), opened(&draft, &lost));
     assert!((nothing - cut).abs() < 1e-9, "it is open by then: {nothing}, {cut}");
-    // 7 s - 4.5 s, twice, and a second.
+    // The cut ends 2.5 s after the start of the workload. The next attempt comes after at most twice this time and 1 s.
     assert!(both - loss > 5.0 * 4.5 && both - nothing > 5.0 * 6.0, "{nothing}, {loss}, {both}");
 }
 
@@ -281,7 +283,7 @@ fn a_stale_echo_explains_a_longer_time_out_of_tcp_only() {
 fn nodes_above_a_cell_are_on_its_path() {
     let (mut draft, _) = good();
     draft.protocol = Protocol::CellularIp;
-    // 0 is the gateway of 1 and 2; 3 is below 1, and 4 is below 2.
+    // Nodes 1 and 2 are below the gateway 0; node 3 is below 1, and node 4 is below 2.
     draft.routers = [0, 0, 0, 1, 2].map(|parent| Router { parent, ..draft.routers[0] }).into();
     (draft.hosts[0].start, draft.hosts[0].moves) = (3, Vec::new());
     let work = draft.hosts[0].work[0];
@@ -292,8 +294,8 @@ fn nodes_above_a_cell_are_on_its_path() {
     assert_eq!(wires, [0, 1, 3]);
 }
 
-/// The fixed host is the first router of the Internet behind a Cellular IP gateway, so packets between its hosts pass
-/// there.
+/// The fixed host is the first router above a Cellular IP gateway. So packets between two hosts of the access network
+/// pass the fixed host.
 #[test]
 fn what_hosts_of_one_network_send_to_each_other_passes_the_first_router() {
     let (mut draft, _) = good();
@@ -355,14 +357,15 @@ fn of_all(draft: &Draft, lost: &Lost) -> f64 {
 #[test]
 fn loss_explains_time_outs_and_nothing_else_does() {
     let (mut draft, _) = good();
-    // 5 ms of tuning and two round trips, twice.
+    // Without losses, twice the time without a path is explained: 5 ms of tuning and two round trips.
     let without = of_all(&draft, &Lost::default());
     assert!((0.03..0.3).contains(&without), "{without}");
-    // Lost within 200 ms of each other: one time-out of 1 s.
+    // The first two losses are less than 200 ms apart and cost one time-out of 1 s. The third one costs 2 s.
     let seconds = |all: &[u64]| all.iter().map(|ms| Instant::from_millis(*ms)).collect();
     let full = Lost { in_queues: seconds(&[5000, 5100, 6000]), ..Lost::default() };
     assert!((of_all(&draft, &full) - without - 3.0).abs() < 1e-9, "{}", of_all(&draft, &full));
-    // 1 % on a wire that is crossed three times each way: at most 5 time-outs in a row.
+    // A wire with a loss of 1 % is crossed three times in each direction. So at most 5 time-outs in a row are
+    // explained.
     draft.core.loss = 100;
     let many = Lost { by_chance: (5..60).map(at).collect(), ..Lost::default() };
     assert!((of_all(&draft, &many) - without - 31.0).abs() < 1e-9, "{}", of_all(&draft, &many));
@@ -425,7 +428,7 @@ fn datagrams_are_missed_after_what_is_explained() {
     assert_eq!((waits(2.9), waits(3.1)), (vec![], vec![Judge::Served]));
 }
 
-/// A wait that ends after the run was not seen.
+/// A wait that ends after the end of the run is no violation.
 #[test]
 fn datagrams_are_not_missed_after_the_end_of_the_run() {
     let draft = draft(Kind::Datagrams { up: false, rate: 20, size: 100 });
@@ -437,7 +440,8 @@ fn datagrams_are_not_missed_after_the_end_of_the_run() {
     assert_eq!((ended(at(5)), ended(stop)), (vec![], vec![Judge::Served]));
 }
 
-/// A datagram that does not fit is dropped (48 bytes are headers), and random loss may take all of a few.
+/// There is no violation if datagrams with 48 bytes of headers exceed the MTU. There is none either if random loss may
+/// take all datagrams of 10 s.
 #[test]
 fn datagrams_that_cannot_arrive_are_not_missed() {
     let none = |size, rate, loss| {

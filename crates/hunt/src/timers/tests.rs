@@ -23,7 +23,7 @@ fn full_queues_count_within_the_wait() {
     assert!((explained_of(&still(), [10, 60], &[15]) - 1.0).abs() < 1e-9);
 }
 
-/// RFC 6298, rule 2.5.
+/// A time-out is at most 60 s (RFC 6298, rule 2.5).
 #[test]
 fn a_time_out_is_a_minute_at_the_most() {
     let full: Vec<u64> = (11..=19).collect();

@@ -41,7 +41,7 @@ fn a_stack_takes_what_is_for_its_host() {
     assert_eq!(watch.facts.misled.len(), 1, "{:?}", watch.facts);
 }
 
-/// A support router serves connections of its hosts.
+/// The stack of a support router receives packets for the hosts whose connections it serves.
 #[test]
 fn the_stack_of_a_support_router_takes_what_is_for_its_hosts() {
     let (mut watch, [mobile, router]) = watch(["m0", "r0"]);
@@ -112,7 +112,7 @@ fn what_links_lose_is_counted_for_its_workload() {
             watch.happened(at(10), router, What::Lost(Iface(1), PacketId(number), reason.0.into()));
         }
     }
-    // 9000 is the port from which the last was sent.
+    // All three packets have the source port 9000.
     let ports = |losses: &BTreeMap<u16, Vec<Instant>>| -> Vec<(u16, usize)> {
         losses.iter().map(|(port, at)| (*port, at.len())).collect()
     };
@@ -262,7 +262,7 @@ fn a_crash_is_an_excuse_for_what_is_shipped_before_the_next_greeting() {
     }
 }
 
-/// SCTP data is sent to the address that was probed, from whatever address the answer to the probe comes.
+/// A HEARTBEAT ACK confirms the address that was probed. The answer may come from another address.
 #[test]
 fn the_answer_to_a_probe_confirms_the_address_that_was_probed() {
     let unconfirmed = |to: Ipv4Addr| {
@@ -279,7 +279,7 @@ fn the_answer_to_a_probe_confirms_the_address_that_was_probed() {
     assert_eq!(unconfirmed(Ipv4Addr::new(192, 0, 2, 20)), 1, "where the answer came from");
 }
 
-/// The cookie came back, so the address to which it was sent is the peer's, from whatever address it comes.
+/// A COOKIE ECHO confirms the address to which the INIT ACK was sent. It may come from another address.
 #[test]
 fn a_cookie_confirms_the_address_to_which_it_was_sent() {
     let unconfirmed = |to: Ipv4Addr| {
@@ -298,7 +298,7 @@ fn a_cookie_confirms_the_address_to_which_it_was_sent() {
     assert_eq!(unconfirmed(Ipv4Addr::new(192, 0, 2, 20)), 1, "where COOKIE ECHO came from");
 }
 
-/// The peer answered from that address.
+/// A COOKIE ACK and an INIT ACK confirm the address from which they come.
 #[test]
 fn an_answer_confirms_the_address_that_it_comes_from() {
     let unconfirmed = |answer: Option<Chunk>| {

@@ -18,11 +18,11 @@ use std::io;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Saved {
-    /// The bytes of an address message.
+    /// The body of an address message: `struct ifaddrmsg` and its attributes.
     Address(Vec<u8>),
-    /// The bytes of a route message.
+    /// The body of a route message: `struct rtmsg` and its attributes.
     Route(Vec<u8>),
-    /// The bytes of a neighbor message.
+    /// The body of a neighbor message: `struct ndmsg` and its attributes.
     Neighbor(Vec<u8>),
 }
 
@@ -41,18 +41,18 @@ impl Netlink {
         Ok(replaced.map(|route| Saved::Route(bytes_of(&route))).collect())
     }
 
-    /// Returns what the kernel removes when IPv6 is switched off on a link and does not restore by itself. These are
-    /// permanent addresses, routes of every table that neither the kernel nor a router advertisement set, and
-    /// permanent neighbors. Addresses come before the routes that need them. Of a route with several next hops, each
-    /// hop by this link is a separate entry: hops by other links stay in the kernel.
+    /// Returns the IPv6 state of the link with this index, to be added again after IPv6 was switched off on the link.
+    /// It has permanent addresses, permanent neighbors, and routes of every table. What the kernel or a router
+    /// advertisement has set is left out. Addresses come before the routes that need them. If a route has several next
+    /// hops, each hop over this link is a separate entry: hops over other links stay in the kernel.
     ///
-    /// Nexthop objects (`ip nexthop`) and the routes that refer to them stay when IPv6 is switched off. Such a route
-    /// is saved with the id of its object, so that it can be restored if something else removed it. An object that
+    /// Nexthop objects (`ip nexthop`) and the routes that refer to them stay in the kernel when IPv6 is switched off.
+    /// Such a route is included with the id of its object, because another program may remove the route. An object that
     /// was deleted meanwhile is not created again, and [`Netlink::add_again`] fails for its routes.
     ///
-    /// What is learnt from router advertisements is learnt again. Not saved: proxy neighbor entries (`ip neigh add
-    /// proxy`), memberships of multicast groups, and the settings of `net.ipv6.conf` that change with `disable_ipv6`
-    /// by themselves.
+    /// The kernel learns again what router advertisements contain. Proxy neighbor entries (`ip neigh add proxy`) and
+    /// memberships of multicast groups are not included. Settings of `net.ipv6.conf` that change together with
+    /// `disable_ipv6` are not included either.
     pub fn ipv6_of(&mut self, index: u32) -> Result<Vec<Saved>> {
         let mut ask = AddressMessage::default();
         ask.header.family = AddressFamily::Inet6;
@@ -107,7 +107,8 @@ impl Netlink {
         Ok(routes.collect())
     }
 
-    /// Adds an entry as it was. An entry that exists is not touched, and one of an interface that is gone is ignored.
+    /// Adds a saved entry to the kernel again. If the entry exists already, or if its interface does not exist any
+    /// more, this does nothing.
     pub fn add_again(&mut self, saved: &Saved) -> Result<()> {
         let (message, flags) = match saved {
             Saved::Address(bytes) => {
@@ -135,7 +136,7 @@ impl Netlink {
 }
 
 impl Saved {
-    /// Returns the name that an operator knows it by, close to what `ip` shows.
+    /// Returns a name for messages, similar to the output of `ip`: `the route default via 10.0.0.1`.
     fn name(&self) -> String {
         match self {
             Self::Address(bytes) => AddressMessage::parse(bytes).map_or("an address".to_owned(), |message| {
@@ -213,7 +214,8 @@ fn is_by_object(route: &RouteMessage) -> bool {
     route.attributes.iter().any(|attribute| matches!(attribute, RouteAttribute::NhId(_)))
 }
 
-/// Returns the parts of a route that use a link: the route itself, or one for each of its next hops there.
+/// Returns the parts of a route that use the link with this index: the whole route, or a route for each of its next
+/// hops over the link. The result is empty if the route does not use the link.
 fn by_link(route: RouteMessage, index: u32) -> Vec<RouteMessage> {
     if is_by_object(&route) {
         let goes_by = |attribute: &RouteAttribute| match attribute {
@@ -240,13 +242,14 @@ fn by_link(route: RouteMessage, index: u32) -> Vec<RouteMessage> {
     hops.into_iter().flatten().filter(|hop| hop.interface_index == index).map(alone).collect()
 }
 
-/// Returns whether the route is a part made by [`by_link`].
+/// Returns whether the route is one next hop that [`by_link`] has taken from a route with several hops.
 fn is_hop(route: &RouteMessage) -> bool {
     route.header.address_family == AddressFamily::Inet6
         && route.attributes.iter().any(|attribute| matches!(attribute, RouteAttribute::MultiPath(_)))
 }
 
-/// Returns whether the address must be saved. The kernel makes its own link-local address again.
+/// Returns whether an address must be saved: it is permanent, and belongs to the link with this index. The kernel
+/// creates its link-local and loopback addresses again by itself.
 fn is_kept(address: &AddressMessage, index: u32) -> bool {
     let has = |is: fn(&AddressAttribute) -> bool| address.attributes.iter().any(is);
     let is_permanent = has(
@@ -280,7 +283,7 @@ mod tests {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Lists the IPv6 state, except for what the kernel makes by itself.
+    /// Lists IPv6 routes, addresses and permanent neighbors, except those that the kernel creates by itself.
     fn ipv6() -> String {
         let by_hand = |shown: String| {
             let mut lines: Vec<&str> =
@@ -298,7 +301,8 @@ mod tests {
         )
     }
 
-    /// Makes a namespace with nexthop objects. Returns false if `ip` or the kernel does not support them.
+    /// Makes a veth pair with addresses, and a nexthop object. Returns false if `ip` or the kernel does not support
+    /// nexthop objects.
     fn with_objects() -> bool {
         veth("a0", "b0");
         for device in ["a0", "b0"] {
@@ -326,7 +330,8 @@ mod tests {
             ] {
                 ip(words);
             }
-            // The order of two devices' routes to one prefix is the order in which they were added.
+            // The kernel lists the link-local routes of both devices in the order in which they were added. So they are
+            // sorted.
             let routes = || {
                 let all = format!("{}{}{}", ip("route show"), ip("-6 route show"), ip("nexthop show"));
                 let (mut link_local, others): (Vec<_>, Vec<_>) =
@@ -339,7 +344,7 @@ mod tests {
             let mut saved = net.default_routes().unwrap();
             let index = net.link("a0").unwrap().index;
             saved.extend(net.ipv6_of(index).unwrap());
-            // First as a daemon does, then as another program does.
+            // A daemon replaces the default route and switches IPv6 off. Then another program deletes routes.
             net.set_route(wire::Prefix::ANY, "b0", None).unwrap();
             sysctl("net/ipv6/conf/a0/disable_ipv6", "1").unwrap();
             ip("-6 route del 2001:db8:2::/48");
@@ -352,7 +357,7 @@ mod tests {
                 }
                 assert_eq!(routes(), before);
             }
-            // Deleting an object deletes its routes.
+            // When a nexthop object is deleted, the kernel deletes the routes that refer to it.
             ip("nexthop del id 5");
             let refused = net.add_again(&saved[0]).unwrap_err().to_string();
             assert!(refused.contains("the route default nhid 5"), "{refused}");

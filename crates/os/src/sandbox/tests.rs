@@ -174,7 +174,7 @@ fn dropping_it_ends_all_of_it() {
     in_sandbox(|| nothing_is_left_after(|sandbox| assert!(sandbox.end().is_ok())));
 }
 
-/// Here the caller is a separate process, which is killed and cannot clean up.
+/// A sandbox ends when its caller is killed and cannot clean up. Here the caller is a separate process.
 #[test]
 fn killing_the_caller_ends_all_of_it() {
     let body = || {

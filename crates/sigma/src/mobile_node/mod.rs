@@ -40,8 +40,8 @@ pub const OLD_ADDRESS: Reason = Reason("old_address");
 /// How long late packets to a given-up address are dropped with [`OLD_ADDRESS`]: two time-outs of 1 s (RFC 5061,
 /// section 5.3).
 const LATE: Duration = Duration::from_secs(2);
-/// When an address that has moved to another radio is announced, counted from the move: ANNOUNCE_NUM times, every
-/// ANNOUNCE_INTERVAL (RFC 5227, section 1.1).
+/// When an address that has moved to another radio is announced, counted from the move: `ANNOUNCE_NUM` times, every
+/// `ANNOUNCE_INTERVAL` (RFC 5227, section 1.1).
 const ANNOUNCEMENTS: [Duration; 2] = [Duration::ZERO, Duration::from_secs(2)];
 /// The number of the first stream of the registrar. The streams of programs have other numbers.
 const REGISTRAR: u32 = 0;
