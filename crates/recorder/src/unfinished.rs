@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Ordered by creation.
+/// The registered paths, in the order of their registration.
 static UNFINISHED: Mutex<Vec<(PathBuf, Kind)>> = Mutex::new(Vec::new());
 
 fn unfinished() -> MutexGuard<'static, Vec<(PathBuf, Kind)>> {
@@ -31,7 +31,7 @@ impl Kind {
     }
 }
 
-/// A path that is removed when this is dropped, or when a signal ends the process.
+/// A path that is removed when this value is dropped, or when a signal ends the process.
 #[derive(Debug)]
 pub(crate) struct Unfinished {
     path: PathBuf,
@@ -54,7 +54,7 @@ impl Unfinished {
     pub(crate) fn finish(self, put: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
         let _all = unfinished();
         put(&self.path)
-        // `self` is dropped after the guard. The path no longer exists, so the drop removes nothing.
+        // `self` is dropped after the guard. If `put` moved the path away, the drop removes nothing.
     }
 }
 

@@ -11,7 +11,8 @@ use wire::Packet;
 /// The result of the comparison of two runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Difference {
-    /// Whether everything that should be equal is equal.
+    /// Whether the control messages and handoffs are equal, and also the records if both are simulator runs of the same
+    /// plan.
     pub equal: bool,
     /// The findings, as text.
     pub text: String,
@@ -35,7 +36,7 @@ pub fn figure(runs: [&Outcome; 2], handoff: usize) -> Option<draw::SideBySideFig
     })
 }
 
-/// Compares two runs. Returns an error if they cannot be compared.
+/// Compares two runs. Returns an error if the runs have different hosts.
 pub fn diff(runs: [&Outcome; 2]) -> Result<Difference, String> {
     let [a, b] = runs;
     let hosts = runs.map(|run| run.plan.host_names());
@@ -96,7 +97,7 @@ pub fn diff(runs: [&Outcome; 2]) -> Result<Difference, String> {
     Ok(Difference { equal: comparison.divergence.is_none() && !is_unlike, text })
 }
 
-/// Describes what the applications received in each run. This is not part of the result: only control messages have
+/// Describes what the applications received in each run. The text is no part of the result: only control messages have
 /// to be equal.
 fn delivered([a, b]: [&Outcome; 2]) -> String {
     let mut text = String::new();

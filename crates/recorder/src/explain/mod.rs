@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use wire::{Duration, Instant, PacketId};
 
-/// Returns every handoff, with the causes of its outages.
+/// Returns the text of `explain`: each handoff and each hole, with the causes of its outages and the lost packets.
 pub fn handoffs(outcome: &Outcome) -> String {
     let (plan, backend) = (&outcome.plan, outcome.backend.name());
     let mut out = format!(
@@ -42,7 +42,7 @@ pub fn handoffs(outcome: &Outcome) -> String {
     out
 }
 
-/// Returns a handoff as one line.
+/// Returns the title line of a handoff.
 fn heading(outcome: &Outcome, number: usize, handoff: &Handoff) -> String {
     let Handoff { kind, from, to, begun, .. } = handoff;
     let failed = if handoff.failed { " (failed)" } else { "" };
@@ -129,7 +129,7 @@ fn of_flow<'a>(
     out
 }
 
-/// Returns a line for each cause with its two events, and the sum, which is the outage.
+/// Returns a table with one row for each part of an outage, and the sum of the parts.
 fn parts(outcome: &Outcome, outage: &Outage) -> String {
     let mut table = Table::new(["ms", "from s", "to s", "owner", "begins with", "ends with"]);
     for owner in &outage.owners {
@@ -167,7 +167,7 @@ fn parts(outcome: &Outcome, outage: &Outage) -> String {
     out
 }
 
-/// Returns when the host's next handoff begins, or [`Instant::NEVER`].
+/// Returns when the next handoff of the same host begins, or [`Instant::NEVER`] if there is none.
 fn next_begun(outcome: &Outcome, index: usize) -> Instant {
     let host = outcome.handoffs.get(index).map(|handoff| handoff.host);
     let mut later = outcome.handoffs.iter().skip(index + 1).filter(|other| Some(other.host) == host);

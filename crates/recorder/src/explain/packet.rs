@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use wire::{Iface, Instant};
 
-/// Returns the path of a packet, hop by hop, and the end of each of its copies. The error names the existing numbers.
+/// Returns the path of a packet, hop by hop, and the end of each of its copies. If the run has no packet with this
+/// number, the error names the valid numbers.
 pub fn packet(outcome: &Outcome, number: u64) -> Result<String, String> {
     let journeys = Journeys::new(&outcome.plan, &outcome.records);
     let last = journeys.packets().count();
