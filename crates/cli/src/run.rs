@@ -42,16 +42,16 @@ pub(crate) struct Args {
     /// --runs N`.
     #[arg(long, value_name = "I", requires = "of", conflicts_with = "runs", value_parser = count, allow_negative_numbers = true)]
     repetition: Option<u64>,
-    /// The number of runs that `--repetition` is one of.
+    /// The total number of runs, for `--repetition`.
     #[arg(long, value_name = "N", requires = "repetition", value_parser = count, allow_negative_numbers = true)]
     of: Option<u64>,
-    /// Ignore the scenario's `[sweep]`: run it once, with the values of the file.
+    /// Ignore the scenario's `[sweep]`: run the scenario once, with the values of the file.
     #[arg(long)]
     once: bool,
     /// The number of runs at the same time [default: one per processor in the simulator, 1 on Linux].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
-    /// Repeat a run on Linux at most N times if the machine was stalled during it [default: 2]. Linux only.
+    /// Repeat a run on Linux at most N times if the machine was stalled during the run [default: 2]. Linux only.
     #[arg(long, value_name = "N")]
     repeats: Option<usize>,
     /// The run directory; with several runs, the folder for them [default: runs/NAME-BACKEND-SEED, with a digest of
@@ -171,16 +171,15 @@ fn single(args: &Args, stop: &AtomicBool) -> Result<(), Failure> {
     measuring::judged(NamedDoubt::all("", &file.doubts), usize::from(!file.failures.is_empty()))
 }
 
-/// Returns the text of `run.json`.
+/// Returns the text of `run.json`, or the failure that it cannot be created.
 fn json(file: &RunFile) -> Result<String, Failure> {
     file.to_json().map_err(|error| Failure::Machine(format!("run.json cannot be written: {error}")))
 }
 
-/// The most doubts that are listed: of a million runs, the first few show what is wrong.
+/// The largest number of doubts, and of failures, that are listed.
 const DOUBTS: usize = 100;
 
-/// Executes the runs, at most `jobs` at a time. Only the values of each run are kept, so memory does not grow with
-/// their number.
+/// Executes the runs, at most `jobs` at a time. Only the measured values of each run are kept in memory.
 fn many(args: &Args, jobs: usize, mut kept: Folder, stop: &AtomicBool) -> Result<(), Failure> {
     let runs = args.runs();
     let mut progress = Progress::new(usize::try_from(runs).unwrap_or(usize::MAX));
@@ -245,7 +244,7 @@ fn many(args: &Args, jobs: usize, mut kept: Folder, stop: &AtomicBool) -> Result
     measuring::judged(doubts, failures)
 }
 
-/// Draws the distribution of several runs into the folder that holds them.
+/// Draws the distribution of several runs into their folder. Returns the path, or `None` if there is no figure.
 fn distribution(args: &Args, kept: &mut Folder, all: &Collected) -> Result<Option<PathBuf>, Failure> {
     let Some(mut figure) = all.figure(&name(args)?, backend(args.on)) else { return Ok(None) };
     figure.title = figure.title.replace("each at a different phase", phases(args)?);
@@ -254,7 +253,7 @@ fn distribution(args: &Args, kept: &mut Folder, all: &Collected) -> Result<Optio
     measuring::keep(kept, &svg, &figure.svg()).map(Some)
 }
 
-/// Returns a text about how several runs differ.
+/// Returns a text about the phases of several runs.
 fn phases(args: &Args) -> Result<&'static str, Failure> {
     Ok(if is_shifted(&repetition(args, 0)?) { "at other phases" } else { "at the same phases (phase = 0s)" })
 }
@@ -269,7 +268,7 @@ fn name(args: &Args) -> Result<String, Failure> {
     Ok(stem(&file))
 }
 
-/// Returns the folder that holds several runs.
+/// Returns the folder for several runs: that of `--out`, or the default folder.
 fn folder(args: &Args) -> Result<PathBuf, Failure> {
     if let Some(out) = &args.out {
         return Ok(out.clone());
@@ -278,7 +277,7 @@ fn folder(args: &Args) -> Result<PathBuf, Failure> {
     Ok(rundir::default_folder(&name, &first, backend(args.on), args.runs()))
 }
 
-/// Returns the grid, if the scenario or the settings ask for one. Errors are found before anything is started.
+/// Returns the grid and its runs, or `None` if neither the scenario nor the settings define a grid.
 fn sweep_of(args: &Args) -> Result<Option<(Sweep, Vec<Job>)>, Failure> {
     let usage = |error: ScenarioError| Failure::Usage(error.to_string());
     let (file, text) = catalogue::find(&args.scenario).map_err(usage)?;
@@ -292,7 +291,7 @@ fn sweep_of(args: &Args) -> Result<Option<(Sweep, Vec<Job>)>, Failure> {
     Sweep::of(&file, &text, &args.set, runs, args.seed, backend(args.on)).map_err(usage)
 }
 
-/// Checks that the seed of the last run does not exceed the largest seed.
+/// Checks that `--repetition` is at most `--of`, and that the seed of the last run does not exceed the largest seed.
 fn check_seeds(args: &Args) -> Result<(), Failure> {
     let (first, of) = args.repetitions();
     if first >= of {
@@ -303,7 +302,7 @@ fn check_seeds(args: &Args) -> Result<(), Failure> {
     last.map(|_| ()).ok_or_else(problem)
 }
 
-/// Checks everything before the first run is started.
+/// Checks the seeds, the scenario and the run directories before the first run is started, and prints warnings.
 fn check(args: &Args) -> Result<(), Failure> {
     let usage = |error: ScenarioError| Failure::Usage(error.to_string());
     check_seeds(args)?;
@@ -313,7 +312,7 @@ fn check(args: &Args) -> Result<(), Failure> {
     }
     plan(args, 0)?;
     let Some(out) = &args.out else { return Ok(()) };
-    // A folder that does not exist yet has no files in the way.
+    // If the folder does not exist, it contains no runs that must not be replaced.
     for number in (1..args.runs()).take_while(|_| out.exists()) {
         plan(args, number)?;
     }
@@ -327,7 +326,7 @@ fn repetition(args: &Args, number: u64) -> Result<Plan, Failure> {
     Scenario::repetition(&file, &text, &args.set, seed, repetition).map_err(usage)
 }
 
-/// Returns the plan of a run, whether of several or the only one, and its directory.
+/// Returns the plan and the directory of one of the requested runs; `number` counts from 0.
 fn plan(args: &Args, number: u64) -> Result<(Plan, PathBuf), Failure> {
     let plan = repetition(args, number)?;
     let dir = match &args.out {
@@ -353,7 +352,7 @@ fn carry_out(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<Outcome, Fai
     }
 }
 
-/// Executes a run on this kernel. It repeats the run, up to `repeats` times, if the machine disturbed it.
+/// Executes a run on this kernel. Repeats the run, at most `repeats` times, if the machine disturbed it.
 pub(crate) fn on_linux(plan: &Plan, repeats: usize, stop: &AtomicBool) -> Result<Outcome, Failure> {
     let programs = emulator::run::Programs::of_this_program().map_err(|error| linux_failure(&error))?;
     let told = |why: &str| tell!("repeated (host too busy): {why}");
@@ -362,7 +361,7 @@ pub(crate) fn on_linux(plan: &Plan, repeats: usize, stop: &AtomicBool) -> Result
 }
 
 fn one(args: &Args, plan: &Plan, dir: &Path, stop: &AtomicBool) -> Result<(Outcome, RunFile), Failure> {
-    // A directory below `--out` is claimed together with it.
+    // With `--out`, the lock of that folder protects the directory.
     let _claim = match args.out {
         None => Some(rundir::claim(dir).map_err(|error| unusable(&error))?),
         Some(_) => None,

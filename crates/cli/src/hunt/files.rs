@@ -6,13 +6,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Checks that files can be written, before the search begins.
+/// Checks before the search that files can be written in a folder, and creates the folder if it is missing.
 pub(super) fn check(out: &Path) -> Result<(), Failure> {
     fs::create_dir_all(out).map_err(|error| cannot_write(out, &error))?;
     tempfile::tempfile_in(out).map(drop).map_err(|error| cannot_write(out, &error))
 }
 
-/// Writes the smallest scenario of a violation, and returns its path. A file that was edited is not replaced.
+/// Writes the scenario of a violation to a new file, and returns the path. An existing file is not replaced; if it has
+/// the same text, its path is returned.
 pub(super) fn keep(out: &Path, smallest: &Draft, judge: Judge, what: &str) -> Result<PathBuf, Failure> {
     let (protocol, seed) = (smallest.protocol, smallest.seed);
     let text = format!(
