@@ -187,7 +187,9 @@ fn scenarios(args: &Args) -> Result<Vec<Repeated>, Failure> {
 /// Returns the fingerprint of the simulator's first run.
 fn fingerprint(scenario: &Repeated, of: u64) -> Result<Fingerprint, Failure> {
     let outcome = simulate(scenario, 0, of)?;
-    outcome.fingerprint.ok_or_else(|| Failure::Usage("a run of the simulator has a fingerprint".to_owned()))
+    outcome.fingerprint.ok_or_else(|| {
+        Failure::Usage("a run of the simulator has no fingerprint: a bug in Wayfare".to_owned())
+    })
 }
 
 fn simulate(scenario: &Repeated, number: u64, of: u64) -> Result<recorder::run::Outcome, Failure> {

@@ -150,10 +150,11 @@ fn verdict(reports: &[Report]) -> Result<(), Failure> {
         .flat_map(Report::verdicts)
         .filter(|verdict| !verdict.holds())
         .partition(|verdict| verdict.invalid);
-    for (count, what) in [(failed.len(), "does not"), (invalid.len(), "counts as failed: a run was invalid")]
+    for (count, what) in
+        [(failed.len(), "failed"), (invalid.len(), "could not be evaluated: a run was invalid")]
     {
         if count > 0 {
-            tell!("{count} of what must hold {what}");
+            tell!("must-hold statements: {count} {what}");
         }
     }
     match (failed.is_empty(), invalid.is_empty()) {

@@ -111,7 +111,7 @@ fn snap(text: &str) -> Result<Snap, String> {
         _ => match text.parse() {
             Ok(bytes) if bytes >= LEAST_SNAP => Ok(Snap::First(bytes)),
             _ => {
-                Err(format!("write `full`, or a number of bytes from {LEAST_SNAP}, an IPv4 header's length"))
+                Err(format!("allowed: `full`, or at least {LEAST_SNAP} bytes (the length of an IPv4 header)"))
             }
         },
     }
@@ -255,7 +255,11 @@ fn distribution(args: &Args, kept: &mut Folder, all: &Collected) -> Result<Optio
 
 /// Returns a text about the phases of several runs.
 fn phases(args: &Args) -> Result<&'static str, Failure> {
-    Ok(if is_shifted(&repetition(args, 0)?) { "at other phases" } else { "at the same phases (phase = 0s)" })
+    Ok(if is_shifted(&repetition(args, 0)?) {
+        "at different phases"
+    } else {
+        "at the same phases (phase = 0s)"
+    })
 }
 
 fn distribution_names(args: &Args) -> Result<[String; 2], Failure> {
@@ -390,7 +394,7 @@ fn text(outcome: &Outcome, dir: &Path) -> String {
         out.push_str(&emulator::run::timing(&linux));
     }
     if !outcome.handoffs.is_empty() {
-        out.push_str("one run is not a distribution: `--runs 40` runs other phases\n");
+        out.push_str("one run is not a distribution: `--runs 40` executes 40 runs at different phases\n");
     }
     let figure = dir.join("figures").join("handoffs.svg");
     let _ = writeln!(out, "\nwritten to {}; the figure is\n{}", dir.display(), figure.display());
@@ -405,8 +409,11 @@ fn batch_text(
 ) -> Result<String, Failure> {
     let (name, backend, runs) = (name(args)?, backend(args.on).name(), args.runs());
     let (first, last) = (args.seed, args.seed.wrapping_add(runs - 1));
-    let phases =
-        if is_shifted(&repetition(args, 0)?) { "at other phases" } else { "at the same phases (phase = 0s)" };
+    let phases = if is_shifted(&repetition(args, 0)?) {
+        "at different phases"
+    } else {
+        "at the same phases (phase = 0s)"
+    };
     let mut out = format!("{name} on {backend}, {runs} runs {phases}, seeds {first} to {last}\n\n");
     if untrusted > 0 {
         let _ = writeln!(out, "{untrusted} runs are not trusted, and are not counted\n");

@@ -66,13 +66,15 @@ fn no_verb_replaces_a_file_of_a_user_and_all_say_so_before_they_begin() {
             fs::copy(folder.join("sweep/runs.jsonl"), folder.join("mine/runs.jsonl")).unwrap();
             let problem = ends(folder, &[words, &["--runs", "1"]].concat(), 2);
             assert!(
-                problem.contains("outage_ms.hard.csv exists, and was changed after Wayfare wrote it"),
+                problem
+                    .contains("outage_ms.hard.csv exists, and its contents are not those that Wayfare wrote"),
                 "{problem}"
             );
             fs::remove_dir_all(folder.join("sweep")).unwrap();
         } else {
             let problem = ends(folder, words, 2);
-            let says = ["exists, and was changed after Wayfare wrote it", "exists; name another file"];
+            let says =
+                ["exists, and its contents are not those that Wayfare wrote", "exists; name another file"];
             assert!(says.iter().any(|says| problem.contains(says)), "{words:?}: {problem}");
             assert!(problem.contains(name) && problem.contains("--force"), "{words:?}: {problem}");
         }

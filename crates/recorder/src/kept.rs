@@ -169,7 +169,7 @@ fn check(folder: &Path, listed: &BTreeMap<String, BTreeSet<String>>, name: &str)
 
 fn not_ours(path: &Path) -> io::Error {
     let problem = format!(
-        "{} exists, and was changed after Wayfare wrote it; name another place, or replace it with --force",
+        "{} exists, and its contents are not those that Wayfare wrote; name another place, or replace it with --force",
         path.display()
     );
     io::Error::new(io::ErrorKind::AlreadyExists, problem)
@@ -257,7 +257,10 @@ mod tests {
         open(false).unwrap().keep("a.csv", "two").unwrap();
         // The user edits `b.svg`, and creates `c.csv`.
         fs::write(folder.join("sub/b.svg"), "mine").unwrap();
-        assert!(refused(open(false)).contains("sub/b.svg exists, and was changed after Wayfare wrote it"));
+        assert!(
+            refused(open(false))
+                .contains("sub/b.svg exists, and its contents are not those that Wayfare wrote")
+        );
         fs::write(folder.join("c.csv"), "mine").unwrap();
         let mut kept = Folder::open(folder, [], false).unwrap();
         refused(kept.keep("c.csv", "three"));

@@ -77,12 +77,14 @@ fn policy(only: &[String], except: &[String]) -> Result<String, Failure> {
     let policy = rules.join(",");
     match Policy::parse(&policy) {
         Ok(_) if rules.iter().all(|rule| !rule.contains(',')) => Ok(policy),
-        Err(PolicyError::TooMany) => Err(Failure::Usage("too many destinations".to_owned())),
+        Err(PolicyError::TooMany) => Err(Failure::Usage(
+            "--only and --except: too many destinations; at most 32 are allowed".to_owned(),
+        )),
         _ => {
             let wrong = rules.iter().find(|rule| rule.contains(',') || Policy::parse(rule).is_err());
             let wrong = wrong.map(|rule| &rule[1..]).unwrap_or_default();
             let problem = format!(
-                "`{wrong}` is not a destination; allowed: 10.0.0.0/8, 10.1.0.1, each with :80 or without"
+                "`{wrong}` is not a destination; allowed: an address or prefix, for example 10.1.0.1 or 10.0.0.0/8:80"
             );
             Err(Failure::Usage(problem))
         }
@@ -101,7 +103,11 @@ fn daemon(given: Option<&Path>) -> Result<PathBuf, Failure> {
     let path = std::path::absolute(&path).unwrap_or(path);
     let is_long = path.as_os_str().len() >= client::PATH;
     if is_long {
-        return Err(Failure::Usage(format!("{}: longer than the path of a socket can be", path.display())));
+        return Err(Failure::Usage(format!(
+            "{}: the path of a socket must be shorter than {} bytes",
+            path.display(),
+            client::PATH
+        )));
     }
     match daemon::is_open_to_programs(&path) {
         Ok(()) => Ok(path),

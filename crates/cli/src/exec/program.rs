@@ -43,7 +43,8 @@ pub(super) fn check(path: &Path) -> Result<(), String> {
         let open = File::open(&path).and_then(|file| file.take(LINE as u64).read_to_end(&mut begin));
         open.map_err(|error| format!("cannot be read: {error}"))?;
         if let Some(line) = begin.strip_prefix(b"#!") {
-            path = interpreter(line).ok_or("a script without an interpreter")?;
+            path =
+                interpreter(line).ok_or("the first line of the script names no interpreter that exists")?;
             continue;
         }
         let own = own_user();
@@ -53,7 +54,7 @@ pub(super) fn check(path: &Path) -> Result<(), String> {
         let bytes = std::fs::read(&path).map_err(|error| format!("cannot be read: {error}"))?;
         return check_elf(&bytes);
     }
-    Err("too many nested interpreters".to_owned())
+    Err(format!("too many nested interpreters: at most {} scripts are allowed before a program", DEPTH - 1))
 }
 
 fn own_user() -> u32 {

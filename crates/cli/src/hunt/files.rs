@@ -18,8 +18,8 @@ pub(super) fn keep(out: &Path, smallest: &Draft, judge: Judge, what: &str) -> Re
     let (protocol, seed) = (smallest.protocol, smallest.seed);
     let text = format!(
         "# {judge}: {what}\n\
-         # `wayfare run FILE --seed {seed}` runs it without checks. `wayfare hunt {protocol} --seeds 1 --seed {seed}` checks\n\
-         # the scenario that it was shrunk from (`--on linux` for one that was found there).\n{}",
+         # `wayfare run FILE --seed {seed}` runs this scenario without checks. `wayfare hunt {protocol} --seeds 1 --seed {seed}`\n\
+         # checks the scenario before it was shrunk (with `--on linux` if it was found on Linux).\n{}",
         write::scenario(smallest)
     );
     let names = (1..).map(|number: u32| match number {

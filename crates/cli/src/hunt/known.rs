@@ -84,7 +84,10 @@ impl Known {
 fn parse(text: &str) -> Result<Vec<Known>, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
     match file.known.iter().find(|known| known.found == 0 || known.of < known.found) {
-        Some(known) => Err(format!("`found = {}` of `of = {}` seeds is not a share", known.found, known.of)),
+        Some(known) => Err(format!(
+            "`found = {}` of `of = {}` seeds is not a share; `found` must be from 1 to `of`",
+            known.found, known.of
+        )),
         None => Ok(file.known),
     }
 }

@@ -150,7 +150,8 @@ impl Counterpart for Message {
         let (ours, theirs) = (self.control.constant(), other.control.constant());
         let unlike = ours.iter().zip(&theirs).find(|(a, b)| a != b);
         let unlike = unlike.map(|((name, a), (_, b))| format!("{name} is {a} in one, {b} in the other"));
-        unlike.or_else(|| (ours.len() != theirs.len()).then(|| "other messages".to_owned()))
+        unlike
+            .or_else(|| (ours.len() != theirs.len()).then(|| "the messages have different fields".to_owned()))
     }
 
     fn time(&self) -> (Instant, Duration) {

@@ -66,9 +66,15 @@ impl Message {
                 };
                 write!(f, "greeting reply {src} > {host}: {welcome}")
             }
-            Datagram::ForwardPointer(_) => write!(f, "forward pointer {src} > {dst}: {host} is here"),
+            Datagram::ForwardPointer(_) => {
+                write!(f, "forward pointer {src} > {dst}: {host} is at the sender")
+            }
             Datagram::ForwardReply(said) => {
-                write!(f, "forward reply {src} > {dst}: {} connections of {host}", said.message.connections)
+                write!(
+                    f,
+                    "forward reply {src} > {dst}: the sender has {} connections of {host}",
+                    said.message.connections
+                )
             }
             Datagram::Lost(said) => {
                 write!(f, "lost {src} > {host}: {} connections", said.message.connections.len())

@@ -51,7 +51,9 @@ fn of_sctp(payload: &[u8]) -> Option<(bool, String)> {
 }
 
 fn wish(request: &Request) -> String {
-    let Request::Change { action, address, .. } = request else { return "something unknown".to_owned() };
+    let Request::Change { action, address, .. } = request else {
+        return "a change of unknown type".to_owned();
+    };
     let what = match action {
         Action::Add => "add",
         Action::Delete => "delete",

@@ -35,7 +35,7 @@ pub fn handoffs(outcome: &Outcome) -> String {
         let _ = writeln!(out, "  {}", flow_title(outcome, hole.flow));
         match &hole.experience {
             Experience::Outage(outage) => out.push_str(&parts(outcome, outage)),
-            _ => out.push_str("  never: no new data until the run ended\n"),
+            _ => out.push_str("  never: no new data until the flow or the run ended\n"),
         }
         let _ = writeln!(out, "  lost {}", count(hole.lost as usize, "packet"));
     }
@@ -93,10 +93,12 @@ fn of_flow<'a>(
     match &cost.experience {
         Experience::Outage(outage) => out.push_str(&parts(outcome, outage)),
         Experience::Never { from } => {
-            let _ = writeln!(out, "  never: no new data from {from} s until the run ended");
+            let _ = writeln!(out, "  never: no new data from {from} s until the flow or the run ended");
         }
         Experience::NotMeasured => {
-            out.push_str("  not measured: the flow was idle when the path was cut\n");
+            out.push_str(
+                "  not measured: the flow was idle at the cut, or the run ended before the sender had to retransmit\n",
+            );
         }
         Experience::None if cost.lost() == 0 => out.push_str("  no loss and no gap\n"),
         Experience::None => {}

@@ -76,8 +76,8 @@ fn keep_concerned(traces: Vec<FlowTrace>, figure: &mut SequenceFigure) -> Vec<Fl
 fn note(outcome: &Outcome) -> &'static str {
     use crate::flow::Transport::{Sctp, Tcp};
     if outcome.flows.iter().any(|flow| flow.transport == Tcp) {
-        "Segments of TCP with data, at the place of their first byte in the stream. `Received` is the receiver's stack. A \
-         retransmission is beside its original."
+        "Segments of TCP with data, at the place of their first byte in the stream. `Received` is the arrival at the \
+         receiver's stack. A retransmission is beside its original."
     } else if outcome.flows.iter().any(|flow| flow.transport == Sctp) {
         "Packets of SCTP with data, at the number of their first chunk. A retransmission is next to its original."
     } else {

@@ -177,7 +177,7 @@ fn lock(dir: &Path, folder: &Path, name: &str) -> io::Result<Claim> {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let problem = format!("{}: another process is writing it", dir.display());
+                let problem = format!("{}: another process is writing this directory", dir.display());
                 return Err(io::Error::new(io::ErrorKind::WouldBlock, problem));
             }
             Err(TryLockError::Error(error)) => return Err(within(error)),
