@@ -1,4 +1,4 @@
-//! The command as a user sees it: what it prints where, which files it leaves, and its exit codes.
+//! The command as a user sees it: its output, the files that it leaves, and its exit codes.
 
 use std::path::Path;
 use std::process::{Command, Output};

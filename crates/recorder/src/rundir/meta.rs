@@ -334,7 +334,7 @@ impl RunFile {
     }
 }
 
-/// Returns whether these bytes are the `run.json` of a run, in any format.
+/// Returns whether `bytes` are a JSON object with the keys that a `run.json` of any format has.
 pub(super) fn is_run_file(bytes: &[u8]) -> bool {
     let parsed: Option<serde_json::Value> = serde_json::from_slice(bytes).ok();
     let has = |json: &serde_json::Value, key| json.get(key).is_some();
