@@ -19,9 +19,9 @@ pub(crate) struct Args {
     /// The backend: the simulator, Linux, or both.
     #[arg(long, value_enum, default_value_t = On::Sim)]
     on: On,
-    /// Make 6 runs of each leg on Linux instead of 20: with fewer than 6 there is no confidence interval. It takes
-    /// about two minutes. In the simulator the option changes nothing: runs are added until the interval of each outage
-    /// is below 15 % of the outage, up to 40.
+    /// Make 6 runs of each leg on Linux instead of 20: with fewer than 6 there is no confidence interval. The runs then
+    /// take about two minutes. In the simulator the option changes nothing: runs are added until the interval of each
+    /// outage is below 15 % of the outage, up to 40.
     #[arg(long)]
     quick: bool,
     /// Make N runs of each leg, on every backend.

@@ -200,7 +200,7 @@ fn clear() {
     }
 }
 
-/// Prints why a point is repeated, and so takes longer.
+/// Prints why a point is measured again.
 fn repeated(point: &str, why: &[trace::Doubt]) {
     clear();
     for why in why {

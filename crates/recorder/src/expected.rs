@@ -48,7 +48,7 @@ pub(crate) fn stop_of(plan: &Plan, host: HostId, to: SocketAddrV4) -> Option<Ins
     roles(plan, host).filter_map(stop).max()
 }
 
-/// Returns whether `host` goes down before `stop` until the end of the run, and `stop` is before the end of the run.
+/// Returns whether `host` goes down before `stop` for the rest of the run, and `stop` is before the end of the run.
 pub(crate) fn is_cut_short(plan: &Plan, host: HostId, stop: Instant) -> bool {
     stop < plan.end() && plan.down_for_good(host).is_some_and(|down| down < stop)
 }

@@ -55,7 +55,7 @@ pub(crate) fn wrong(plan: &Plan, flows: &[Flow], records: &[Record]) -> Vec<Stri
     found
 }
 
-/// Returns a flow's end points and transport in words.
+/// Returns the ends and the transport of a flow as text.
 fn name(plan: &Plan, flow: &Flow) -> String {
     let end = |end: &End| end.name(plan);
     format!("{} > {}, {}", end(&flow.from), end(&flow.to), flow.transport.name())

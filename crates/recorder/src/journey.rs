@@ -15,7 +15,7 @@ use wire::{Iface, Instant, Mac, Packet, PacketId};
 /// One observation of a packet at one interface.
 #[derive(Clone, Debug)]
 pub struct Hop {
-    /// The index of its record.
+    /// The index of the record of this observation, in the records of the run.
     pub record: usize,
     /// The packet's number, from 1.
     pub packet: u64,
@@ -28,7 +28,7 @@ pub struct Hop {
 /// The end of one copy of a packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct End {
-    /// The index of its record.
+    /// The index of the record of this end, in the records of the run.
     pub record: usize,
     /// When the copy ended.
     pub at: Instant,
@@ -71,7 +71,7 @@ impl std::fmt::Display for Fate {
 pub struct Journey {
     /// The packet's identity.
     pub id: PacketId,
-    /// When and at which host an application sent it; `None` if a stack or a role did.
+    /// When and at which host an application sent the packet; `None` if a stack or a role sent it.
     pub sent: Option<(Instant, HostId)>,
     /// The indices of the packet's hops in [`Journeys::hops`], in the order of time.
     pub hops: Vec<usize>,
@@ -141,7 +141,8 @@ impl<'a> Journeys<'a> {
         self.places.interface(host, iface)
     }
 
-    /// Returns the interface with this link address (as text), as `host:interface`. `None` if no host has it.
+    /// Returns the interface with this link address (as text), as `host:interface`. `None` if the text is no link
+    /// address, or no host has the address.
     pub fn neighbor(&self, text: &str) -> Option<String> {
         self.places.by_mac(text.parse().ok()?)
     }

@@ -100,7 +100,8 @@ fn idle_disks(plan: &Plan) -> BTreeSet<&str> {
     full.filter(|host| !stores(host)).map(|host| host.config.name.as_str()).collect()
 }
 
-/// Returns the title of a handoff: its number (from 1), and the flow's if there are several. `flow` counts from 0.
+/// Returns the title of a handoff: its number (from 1), and the number of the flow if the run has several flows. `flow`
+/// counts from 0.
 pub(crate) fn title(outcome: &Outcome, number: usize, flow: usize) -> String {
     match outcome.flows.len() {
         0 | 1 => format!("handoff {number}"),

@@ -35,7 +35,7 @@ pub struct Outcome {
     /// The outages that belong to no handoff.
     pub holes: Vec<Hole>,
     /// Failures, each with the name of the flow or program: a transfer that did not end, a reset, a program that
-    /// failed. The run is valid, and the exit code is 1.
+    /// failed. They do not make the run invalid. Without doubts, the exit code is then 1.
     pub failures: Vec<String>,
     /// Reasons for which the run is not valid; empty if it is valid.
     pub doubts: Vec<Doubt>,
@@ -103,8 +103,8 @@ impl Outcome {
         }
     }
 
-    /// Clears all results about packets if the records of a host are missing. No packet can be followed there, and
-    /// the records of the other hosts would name the wrong host as the cause.
+    /// Clears all results about packets if the records of a host are missing. No packet can be followed through this
+    /// host, and the records of the other hosts would name the wrong host as the cause.
     fn judge_without_missing_records(&mut self) {
         if !self.lacks_records() {
             return;
@@ -150,7 +150,7 @@ pub enum NotSimulated {
     TooLarge(ScenarioError),
 }
 
-/// Largest size of the records of a run in memory, in bytes.
+/// The largest size of the records of a run in memory, in bytes.
 const MOST_KEPT: usize = 2 << 30;
 
 /// Runs a plan in the simulator.
@@ -180,9 +180,9 @@ fn restless(plan: &Plan, stopped: &sim::Stopped) -> Doubt {
 pub struct Counted {
     /// The fingerprint of the run. It is the same as with records.
     pub fingerprint: Fingerprint,
-    /// Number of events that the simulator processed.
+    /// The number of events that the simulator processed.
     pub events: u64,
-    /// Number of frames that were put on links.
+    /// The number of frames that were put on links.
     pub hops: u64,
     /// The largest number of packets that were in flight at one time.
     pub most_open: usize,

@@ -1,5 +1,5 @@
-//! Incomplete files of this process: locks, and files that will be renamed into their place. They are removed by
-//! their owners, or by [`remove_all`] when a signal ends the process.
+//! Incomplete files of this process: locks, and files that will be renamed into their place. They are removed when
+//! their `Unfinished` is dropped, or by [`remove_all`] when a signal ends the process.
 
 use std::fs;
 use std::io;
@@ -82,7 +82,7 @@ pub fn remove_all() {
 }
 
 /// Removes the files `PREFIX-PID` in `folder` that killed processes left: those whose process does not exist. The
-/// caller holds the lock of the folder, so no live process of another machine or container has such a file.
+/// caller holds the lock of the folder, so no live process of another machine or container owns such a file.
 pub(crate) fn remove_stale(folder: &Path, prefix: &str) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();

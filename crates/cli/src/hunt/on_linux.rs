@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// How often a run is repeated if a busy machine disturbed it.
+/// The largest number of repetitions of a run that a busy machine disturbed.
 const REPEATS: usize = 2;
 
 /// The default number of concurrent runs.

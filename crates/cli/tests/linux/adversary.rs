@@ -85,7 +85,7 @@ fn a_step_that_fails_keeps_nothing_else_from_being_put_back() {
     };
     let before = shown(&between);
     let clean = || run(&["doctor", "--clean"], Path::new("/"));
-    // A second daemon starts all the same, and its end fails in the same way.
+    // A second daemon starts nevertheless, and its end fails in the same way.
     for _ in 0..2 {
         started(&mut between);
         there(&between, "ip link set left down");

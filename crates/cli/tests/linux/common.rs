@@ -1,4 +1,5 @@
-//! Shared by the tests of runs on Linux: the command, its lab's processes, and reports of what was not tested.
+//! Functions that the tests of runs on Linux share: the command, its lab's processes, and reports of what was not
+//! tested.
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Write};
@@ -36,8 +37,8 @@ impl Drop for Turn {
     }
 }
 
-/// Waits until no other test runs, and excludes others: for tests that evaluate times, or how much was done in a
-/// time.
+/// Waits until no other test runs, and keeps other tests from running: for tests that evaluate times, or how much was
+/// done in a time.
 pub(crate) fn alone() -> Turn {
     Turn::take(PLACES)
 }

@@ -110,7 +110,7 @@ fn a_daemon_that_is_killed_ends_the_run_and_is_named() {
     let _turn = beside_others();
     for (name, said) in [
         (Signal::KILL, "was killed by signal 9 during the run"),
-        // This signal ends the daemon cleanly, but too early.
+        // SIGTERM ends the daemon cleanly, but too early.
         (Signal::TERM, "ended with exit status 0 during the run"),
     ] {
         let out = tempfile::tempdir().unwrap();
@@ -181,8 +181,8 @@ fn a_full_queue_is_named_with_its_interface() {
     let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let mut words = SHORT.to_vec();
-    // A packet of 128 bytes takes longer than the 20 ms between two packets, so a queue of one is full again and
-    // again.
+    // A packet of 128 bytes takes longer than the 20 ms between two packets, so a queue of one packet is full
+    // repeatedly.
     words.extend(["--set", "wire.left.rate=40kb/s", "--set", "wire.left.queue=1", "--format", "json"]);
     let output = run(&words, out.path());
     assert_held(&output, "queue_full");

@@ -152,7 +152,7 @@ fn are_unlike([a, b]: [&Outcome; 2]) -> bool {
     }
 }
 
-/// Compares the fingerprints of two simulator runs, which should be equal.
+/// Compares the fingerprints of two simulator runs of the same plan, and finds the first record that differs.
 fn fingerprints(runs: [&Outcome; 2]) -> String {
     let [a, b] = runs;
     let number = |run: &Outcome| {

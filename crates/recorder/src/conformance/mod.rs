@@ -2,8 +2,8 @@
 //! separately. Messages of one protocol are compared in their order.
 //!
 //! A message is compared by the fields that must be equal on both backends (see [`Control::constant`]) and by its
-//! interface. Its time counts from the first event of the host's latest handoff, and may differ by 20 ms plus 2 % of
-//! that time. Handoffs are compared in the same manner, each from the handoff before it.
+//! interface. The time of a message counts from the first event of the host's latest handoff, and may differ by 20 ms
+//! plus 2 % of that time. Handoffs are compared in the same manner: their times count from the previous handoff.
 //!
 //! Two kinds of messages may be missing in one run. The first is a route-update that the route-update timer sent within
 //! the tolerance of a handoff: whether the timer or the handoff comes first depends on microseconds. Such messages are
@@ -86,7 +86,7 @@ impl fmt::Display for Sequence {
     }
 }
 
-/// An event of one of the runs.
+/// One event of a compared run, as a divergence shows it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Said {
     /// When the event happened.

@@ -82,7 +82,7 @@ fn flow_title(outcome: &Outcome, index: usize) -> String {
     format!("flow {}, {from} > {to}, {}:", index + 1, flow.transport.name())
 }
 
-/// Returns the effect of a handoff on one flow.
+/// Returns a text about the effect of a handoff on one flow.
 fn of_flow<'a>(
     outcome: &Outcome,
     handoff: &Handoff,

@@ -27,13 +27,13 @@ pub fn packet(outcome: &Outcome, number: u64) -> Result<String, String> {
 
 struct Life<'a> {
     journeys: &'a Journeys<'a>,
-    /// The copies that passed each hop, numbered from 1.
+    /// For each hop index, the numbers (from 1) of the copies that passed the hop.
     copies: BTreeMap<usize, Vec<usize>>,
     ends: Vec<End>,
 }
 
 impl Life<'_> {
-    /// Numbers the copies after a hop in the order in which they branch.
+    /// Numbers the copies after a hop in the order in which they branch, and returns their numbers.
     fn follow(&mut self, index: usize) -> Vec<usize> {
         let Some(hop) = self.journeys.hops().get(index) else { return Vec::new() };
         let mut copies = Vec::new();

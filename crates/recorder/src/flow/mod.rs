@@ -56,7 +56,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// Returns the name used in tables.
+    /// Returns `UDP`, `TCP` or `SCTP`, the name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Udp => "UDP",
@@ -82,7 +82,7 @@ pub enum FlowEnd {
 }
 
 impl FlowEnd {
-    /// Returns the name used in tables.
+    /// Returns `completed`, `reset`, `refused` or `unfinished`, the name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Completed => "completed",

@@ -132,7 +132,7 @@ impl Seen {
         doubles
     }
 
-    /// Returns the event of a packet at this instant, with the transmission that it belongs to.
+    /// Returns the event of a packet at this instant, with the time of the last transmission before it.
     fn event(&self, packet: PacketId, at: Instant) -> PacketEvent {
         let sent = self.sent.get(&packet).map_or(&[][..], Vec::as_slice);
         let before = sent.iter().rev().find(|(sent, _)| *sent <= at).or(sent.first());

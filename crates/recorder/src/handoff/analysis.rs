@@ -108,8 +108,8 @@ pub(super) fn begin(record: &Record) -> Option<&Mark> {
     }
 }
 
-/// Returns whether this handoff only switches the path, while the host can be reached on both paths. Then no path is
-/// cut.
+/// Returns whether this handoff only switches the path, while the host can be reached on both paths. Then the radio
+/// cuts no path.
 pub(super) fn is_switch(mark: &Mark) -> bool {
     mark.span == Some(Span::Begins(Stage::PathSwitch))
 }

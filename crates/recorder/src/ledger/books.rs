@@ -89,7 +89,7 @@ pub(super) enum Links {
     /// All links are wires, and each wire delivered, lost or holds exactly the copies that entered it. This is the
     /// usual case.
     Even,
-    /// Anything else: each link has to be checked separately.
+    /// All other cases, in which each link has to be checked separately.
     Uneven,
 }
 

@@ -72,7 +72,7 @@ fn parent(dir: &Path) -> &Path {
     dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Returns the parent folder of a directory, and the name there of a temporary file beside the directory.
+/// Returns the parent folder of a directory, and the name of a temporary file in this folder: `.NAME.WHAT`.
 pub(super) fn beside(dir: &Path, what: &str) -> io::Result<(PathBuf, String)> {
     let name = dir
         .file_name()

@@ -48,13 +48,14 @@ pub struct RunFile {
     pub machine: Option<Machine>,
     /// The daemons of a run on Linux; empty in the simulator.
     pub daemons: Vec<Daemon>,
-    /// All other data in the report of the Linux backend; null in the simulator.
+    /// The whole report of the Linux backend (docs/files.md); null in the simulator.
     pub linux: Option<serde_json::Value>,
-    /// The hosts, in the order in which `records.jsonl` numbers them.
+    /// The names of the hosts, in the order in which `records.jsonl` numbers them from 0.
     pub hosts: Vec<String>,
     /// The validity problems; empty if the run is valid.
     pub doubts: Vec<Doubt>,
-    /// The failures: a transfer that did not end, a reset, a program that failed. `run` then exits with 1.
+    /// The failures: a transfer that did not end, a reset, a program that failed. If there are no doubts, `run` then
+    /// exits with 1.
     pub failures: Vec<String>,
     /// The results of the run: ledger, handoffs, holes and flows.
     pub summary: Summary,
@@ -165,7 +166,7 @@ pub struct LedgerSummary {
     pub reasons: BTreeMap<String, u64>,
     /// The number of packets and copies that a node or link held when the run ended.
     pub held: u64,
-    /// Whether every copy is accounted for.
+    /// Whether the totals match, and no copy vanished or appeared.
     pub balances: bool,
 }
 
@@ -189,12 +190,12 @@ pub struct HandoffSummary {
     pub begun_s: f64,
     /// The instant at which the old path was cut, in seconds of the run.
     pub cut_s: f64,
-    /// The cost for each flow of the host that existed at the cut; empty if there was none.
+    /// The cost for each flow of the host that existed at the cut; empty if no flow existed.
     pub flows: Vec<FlowCostSummary>,
-    /// From the cut until the switching node has the new path, plus one transit down that path; null if no packet
-    /// went down it.
+    /// The time from the cut until the switching node has the new path, plus one transit down this path, in
+    /// milliseconds. Null if it was not measured (docs/glossary.md, "Latency").
     pub latency_ms: Option<f64>,
-    /// The round trip between host and crossover during this handoff.
+    /// The round trip between host and crossover during this handoff, in milliseconds; null if it was not measured.
     pub round_trip_ms: Option<f64>,
 }
 
@@ -203,19 +204,20 @@ pub struct HandoffSummary {
 pub struct FlowCostSummary {
     /// The flow's number, from 1: its position in `summary.flows`.
     pub flow: usize,
-    /// `none`, `outage`, `never` (nothing new until the end of the run) or `not measured`.
+    /// `none`, `outage`, `never` (no new data until the flow or the run ended) or `not measured`.
     pub experience: String,
-    /// From the cut to the first new data at the receiving application; null unless `experience` is `outage`.
+    /// The time from the cut, or the begin of the hole, to the first new data at the receiving application, in
+    /// milliseconds. Null unless `experience` is `outage`.
     pub outage_ms: Option<f64>,
-    /// `unneeded` (the flow never had less than half of the goodput before), `recovered`, `never` (not until the flow
-    /// or the run ended), or `not measured`. For a hole always `not measured`.
+    /// `unneeded` (the flow never had less than half of its goodput before the cut), `recovered`, `never` (not before
+    /// the flow or the run ended), or `not measured`. For a hole always `not measured`.
     pub recovery: String,
-    /// From the cut until the flow again had half of the goodput of the second before; null unless `recovery` is
-    /// `recovered`.
+    /// The time from the cut until the flow again had half of its goodput in the second before the cut, in
+    /// milliseconds. Null unless `recovery` is `recovered`.
     pub recovered_ms: Option<f64>,
-    /// Packets with data of which no copy arrived, up to the recovery.
+    /// The number of packets with data that belong to the handoff or the hole, and of which no copy arrived.
     pub lost: u64,
-    /// Copies that arrived beyond the first, up to the recovery.
+    /// The number of copies that arrived beyond the first, of packets that belong to the handoff; 0 for a hole.
     pub duplicates: u64,
     /// The parts of the outage by cause, in the order of time. Their durations sum to the outage.
     pub owners: Vec<OwnerSummary>,
@@ -227,50 +229,50 @@ pub struct HoleSummary {
     /// The end of the flow whose link went down. If none did: the sender if the sender's link or node lost the last
     /// lost packet, otherwise the receiver.
     pub host: String,
-    /// When it began, in seconds of the run.
+    /// The begin of the outage, in seconds of the run.
     pub from_s: f64,
-    /// The cost for the flow.
+    /// The cost of the outage for the flow.
     pub cost: FlowCostSummary,
 }
 
-/// A flow: one direction of data between two applications.
+/// A flow: one direction of data between two applications or programs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct FlowSummary {
-    /// The flow's number, from 1.
+    /// The number of the flow, from 1, in the order in which the flows began.
     pub number: usize,
-    /// The sender: host and port.
+    /// The sending host's name and port, as `HOST:PORT`.
     pub from: String,
     /// The sender's address and port.
     pub from_address: String,
-    /// The receiver: host and port.
+    /// The receiving host's name and port, as `HOST:PORT`.
     pub to: String,
     /// The receiver's address and port.
     pub to_address: String,
-    /// `UDP`, `TCP` or `SCTP`.
+    /// The transport of the flow: `UDP`, `TCP` or `SCTP`.
     pub transport: String,
-    /// When it began, in seconds of the run.
+    /// The begin of the flow, in seconds of the run.
     pub begun_s: f64,
-    /// When it ended, in seconds of the run; null if it was under way when the run ended.
+    /// The end of the flow, in seconds of the run; null if the flow was under way when the run ended.
     pub ended_s: Option<f64>,
-    /// `completed`, `reset`, `refused` or `unfinished`.
+    /// How the flow ended: `completed`, `reset`, `refused` or `unfinished`.
     pub end: String,
-    /// New bytes that the receiving application read.
+    /// The number of new bytes that the receiving application received.
     pub bytes: u64,
-    /// The goodput over the flow's own life, in kbit/s.
+    /// The goodput over the duration of the flow, in kbit/s.
     pub goodput_kbps: f64,
-    /// One-way delay, median; null if nothing arrived.
+    /// The median of the one-way delay to the application, in milliseconds; null if nothing arrived.
     pub delay_p50_ms: Option<f64>,
-    /// One-way delay, 99th percentile.
+    /// The 99th percentile of the one-way delay to the application, in milliseconds; null if nothing arrived.
     pub delay_p99_ms: Option<f64>,
-    /// The longest time without new data although some was due.
+    /// The longest time without new data although data were due, in milliseconds.
     pub longest_stall_ms: f64,
-    /// Packets with data of which no copy arrived.
+    /// The number of packets with data of which no copy arrived.
     pub lost: u64,
-    /// Packets in which the sender repeated data.
+    /// The number of packets in which the sender repeated data.
     pub retransmissions: u64,
 }
 
-/// A part of an outage.
+/// A part of an outage, with its cause.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct OwnerSummary {
     /// The cause of the part (docs/glossary.md, "Owners"), or `unexplained`.

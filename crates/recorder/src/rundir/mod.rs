@@ -5,6 +5,7 @@
 //! | `run.json` | scenario, settings, backend, seed, fingerprint, versions, machine, daemons, validity problems, summary |
 //! | `events.jsonl` | for readers and scripts: one record in each line, with names of hosts and interfaces and numbers of packets |
 //! | `packets.csv` | a row for each packet and hop, with the packet's fate |
+//! | `flows.csv` | a row for each flow, with the fields of `summary.flows` in `run.json` |
 //! | `capture.pcapng` | all nodes merged, an interface block for each node's interface, fates as packet comments |
 //! | `figures/handoffs.svg`, `.csv` | the time-sequence of each flow around each handoff, and the plotted numbers |
 //! | `figures/flows.svg`, `.csv` | goodput, one-way delay, congestion window and round-trip time of each flow over time |

@@ -14,20 +14,20 @@ pub(super) const EVENTS: usize = 12;
 
 /// The name of each step, and the marks with which it begins and ends.
 const STEPS: [(&str, &str, &str); 11] = [
-    // SIGMA. Between the answer to ADD and the decision, the host has both addresses and waits for the signal and the
-    // hold time.
+    // Steps of SIGMA. Between the answer to ADD and the decision, the host has both addresses and waits for the signal
+    // and the hold time.
     ("ADD address", "add_sent", "add_acknowledged"),
     ("signal and hold", "add_acknowledged", HANDOFF),
     ("SET PRIMARY", HANDOFF, "primary_acknowledged"),
     ("DNS UPDATE", "location_sent", "location_known"),
     ("DELETE address", "peer_deleted", "address_gone"),
-    // Mobile IP.
+    // Steps of Mobile IP.
     ("discovery", "link_up", "agent_heard"),
     ("registration", "request_sent", "registered"),
-    // Cellular IP.
+    // Steps of Cellular IP.
     ("semisoft packet", "semisoft_sent", "semisoft_begun"),
     ("route-update", "route_update_sent", "mapping_changed"),
-    // Indirect TCP.
+    // Steps of Indirect TCP.
     ("greeting", "greeting_sent", "welcomed"),
     ("state transfer", "offered", "taken"),
 ];

@@ -143,8 +143,8 @@ fn bin(end: Instant) -> Duration {
     Duration::from_millis(width.unwrap_or(run / BINS))
 }
 
-/// Returns the goodput in each bin of a flow's life, in kbit/s at the bin's begin. The first and the last bin may be
-/// shorter.
+/// Returns the goodput in each bin of a flow's duration, in kbit/s at the bin's begin. The first and the last bin may
+/// be shorter.
 fn goodput(flow: &Flow, width: Duration) -> Vec<(Instant, f64)> {
     let step = width.as_secs_f64();
     let index = |at: Instant| (at.as_secs_f64() / step) as usize;
