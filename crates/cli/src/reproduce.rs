@@ -250,7 +250,7 @@ fn estimate(args: &Args, experiments: &[&'static Experiment]) {
                 Backend::Sim => (reproduce::span(experiment, args.scale(), *backend, 1), "of virtual time"),
                 Backend::Linux => (
                     reproduce::span(experiment, args.scale(), *backend, args.jobs.into()),
-                    "and what is repeated",
+                    "plus the time of repeated runs",
                 ),
             };
             let minutes = span.as_secs_f64() / 60.0;

@@ -121,7 +121,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     measuring::warn_of_keys(&args.set);
     if args.no_records {
         if args.on == On::Linux {
-            return Err(Failure::Usage("--no-records is for the simulator".to_owned()));
+            return Err(Failure::Usage("--no-records is allowed only with --on sim".to_owned()));
         }
         check_seeds(args)?;
         interrupt::flag()?;
@@ -299,7 +299,10 @@ fn sweep_of(args: &Args) -> Result<Option<(Sweep, Vec<Job>)>, Failure> {
 fn check_seeds(args: &Args) -> Result<(), Failure> {
     let (first, of) = args.repetitions();
     if first >= of {
-        return Err(Failure::Usage(format!("--repetition {}: allowed: 1 to {of}, as --of says", first + 1)));
+        return Err(Failure::Usage(format!(
+            "--repetition {}: allowed: 1 to {of}, the value of --of",
+            first + 1
+        )));
     }
     let last = args.seed.checked_add(of - 1);
     let problem = || Failure::Usage(format!("--seed: the seed of the last run would exceed {}", u64::MAX));

@@ -107,7 +107,8 @@ fn measure(mobiles: u32, settings: &[String]) -> Result<Measured, Failure> {
         _ => return Err(Failure::no_result(format!("{mobiles} hosts: {}: {said}", output.status))),
     }
     let line = String::from_utf8_lossy(&output.stdout).into_owned();
-    read(mobiles, line).ok_or_else(|| Failure::no_result(format!("{mobiles} hosts: no line of JSON")))
+    read(mobiles, line)
+        .ok_or_else(|| Failure::no_result(format!("{mobiles} hosts: the run printed no line of JSON")))
 }
 
 fn read(mobiles: u32, line: String) -> Option<Measured> {

@@ -27,8 +27,7 @@ fn both(scenario: &str, settings: &[&str], on_linux: &[&str], out: &Path) -> [Ou
     [one(scenario, "sim", settings, out), one(scenario, "linux", &for_linux, out)]
 }
 
-// --- speed
-// -------------------------------------------------------------------------------------------------------------
+// --- speed -----------------------------------------------------------------------------------------------------------
 
 /// Returns the time from the client's connection to the end of the transfer.
 fn transfer(outcome: &Outcome) -> Option<Duration> {
@@ -76,8 +75,7 @@ fn the_kernels_reno_is_as_fast_over_sixteen_mebibytes() {
     agrees_in_goodput(&["bulk-server.bytes=16777216", "duration=76s"]);
 }
 
-// --- retransmissions
-// ---------------------------------------------------------------------------------------------------
+// --- retransmissions -------------------------------------------------------------------------------------------------
 
 /// The largest difference between the backends, to which a tick is added.
 const TOLERANCE: Duration = Duration::from_millis(20);

@@ -380,8 +380,7 @@ fn a_store_that_was_removed_or_replaced_takes_nothing_more() {
     }
 }
 
-// --- system calls that fail or take long
-// -------------------------------------------------------------------------------
+// --- system calls that fail or take long -----------------------------------------------------------------------------
 
 /// A process `strace` that injects faults into a daemon's system calls until this value is dropped.
 struct Meddler(Child);

@@ -42,7 +42,7 @@ pub fn diff(runs: [&Outcome; 2]) -> Result<Difference, String> {
     let hosts = runs.map(|run| run.plan.host_names());
     if hosts[0] != hosts[1] {
         let [ours, theirs] = hosts.map(|names| names.join(", "));
-        return Err(format!("these are runs of different networks: {ours}; and {theirs}"));
+        return Err(format!("the runs have different hosts: {ours}; and {theirs}"));
     }
     let mut text = String::new();
     for (name, run) in ["first", "second"].iter().zip(runs) {

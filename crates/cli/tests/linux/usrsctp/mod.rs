@@ -312,8 +312,7 @@ fn usrsctp_changes_its_address_while_it_sends_and_packets_are_lost() {
     in_sandbox(Duration::from_mins(2), || changes(Wire::Lossy));
 }
 
-// --- compared with usrsctp: docs/risks.md, 9
-// ---------------------------------------------------------------------------
+// --- compared with usrsctp: docs/risks.md, 9 -------------------------------------------------------------------------
 
 /// Returns the bytes per second of one transfer to usrsctp, as usrsctp measured it. Also returns the largest number of
 /// bytes that Wayfare's end buffered; 0 if usrsctp was the sender.
