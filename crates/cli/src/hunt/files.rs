@@ -18,8 +18,9 @@ pub(super) fn keep(out: &Path, smallest: &Draft, judge: Judge, what: &str) -> Re
     let (protocol, seed) = (smallest.protocol, smallest.seed);
     let text = format!(
         "# {judge}: {what}\n\
-         # `wayfare run FILE --seed {seed}` runs this scenario without checks. `wayfare hunt {protocol} --seeds 1 --seed {seed}`\n\
-         # checks the scenario before it was shrunk (with `--on linux` if it was found on Linux).\n{}",
+         # `wayfare run FILE --seed {seed}` runs this scenario without checks.\n\
+         # `wayfare hunt {protocol} --seeds 1 --seed {seed}` checks the scenario before it was shrunk (with\n\
+         # `--on linux` if it was found on Linux).\n{}",
         write::scenario(smallest)
     );
     let names = (1..).map(|number: u32| match number {
