@@ -28,7 +28,7 @@ pub(crate) struct Args {
     /// The number of runs in the simulator, each at a different phase.
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = count, allow_negative_numbers = true)]
     runs: u64,
-    /// The number of runs on Linux; their phases are stratified in the same way.
+    /// The number of runs on Linux, each at a different phase.
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = count, allow_negative_numbers = true)]
     linux_runs: u64,
     /// The random seed of the first run.
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     /// The number of runs on Linux at the same time. Parallel runs disturb the timing of each other.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     jobs: u16,
-    /// Repeat a run on Linux at most N times if the machine was stalled during it.
+    /// Repeat a run on Linux at most N times if the machine was stalled during the run.
     #[arg(long, value_name = "N", default_value_t = 4)]
     repeats: usize,
     /// The folder for `agree.json` (the values of each run), `agree.csv`, and a figure of each scenario. Runs that
@@ -45,10 +45,10 @@ pub(crate) struct Args {
     /// the machine was stalled during them [default: runs/agree].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Replace files that Wayfare did not write, or that were changed since.
+    /// Replace files that Wayfare did not write, or that were changed after Wayfare wrote them.
     #[arg(long)]
     force: bool,
-    /// Run nothing: evaluate `agree.json` of this folder, or this file.
+    /// Run nothing, and evaluate the record at PATH: a folder with `agree.json`, or a file.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["set", "runs", "linux_runs", "seed", "jobs", "repeats", "out"])]
     from: Option<PathBuf>,
     /// With --from: run the simulator's part again, and keep the runs on Linux.
@@ -86,7 +86,7 @@ pub(crate) fn agree(args: &Args) -> Result<(), Failure> {
     judged(&reports)
 }
 
-/// Reads what was measured before.
+/// Reads the record of earlier runs. Returns it with the reports of the requested scenarios.
 fn recorded(args: &Args, from: &Path) -> Result<(Recorded, Vec<Report>), Failure> {
     let path = if from.is_dir() { from.join(RECORD) } else { from.to_owned() };
     let recorded =
@@ -136,7 +136,7 @@ fn read(path: &Path) -> Result<Option<Recorded>, Failure> {
     }
 }
 
-/// Measures what is not recorded yet.
+/// Executes the runs that are not recorded yet. Returns the record and the reports.
 fn measured(args: &Args) -> Result<(Recorded, Vec<Report>), Failure> {
     measuring::warn_of_keys(&args.set);
     if let Some(varied) = args.set.iter().find(|setting| setting.alternatives().len() > 1) {
@@ -172,7 +172,7 @@ fn measured(args: &Args) -> Result<(Recorded, Vec<Report>), Failure> {
     Ok((recorded, reports))
 }
 
-/// Returns the scenarios to run. All are read before any is started.
+/// Returns the scenarios to run. All scenarios are read before the first run starts.
 fn scenarios(args: &Args) -> Result<Vec<Repeated>, Failure> {
     let usage = |error: scenario::ScenarioError| Failure::Usage(error.to_string());
     let names = if args.scenarios.is_empty() {
@@ -187,7 +187,9 @@ fn scenarios(args: &Args) -> Result<Vec<Repeated>, Failure> {
 /// Returns the fingerprint of the simulator's first run.
 fn fingerprint(scenario: &Repeated, of: u64) -> Result<Fingerprint, Failure> {
     let outcome = simulate(scenario, 0, of)?;
-    outcome.fingerprint.ok_or_else(|| Failure::Usage("a run of the simulator has a fingerprint".to_owned()))
+    outcome.fingerprint.ok_or_else(|| {
+        Failure::Usage("a run of the simulator has no fingerprint: a bug in Wayfare".to_owned())
+    })
 }
 
 fn simulate(scenario: &Repeated, number: u64, of: u64) -> Result<recorder::run::Outcome, Failure> {
@@ -278,7 +280,7 @@ fn judged(reports: &[Report]) -> Result<(), Failure> {
     if open.is_empty() { Ok(()) } else { Err(Failure::Untrusted(open)) }
 }
 
-/// Returns why nothing is known of a scenario: a line for each doubt of each run that does not count.
+/// Returns why a scenario has no result: a line for each doubt of each run that does not count.
 fn too_few(report: &Report) -> Vec<NamedDoubt> {
     let name = &report.scenario;
     if report.untrusted.iter().all(Vec::is_empty) {

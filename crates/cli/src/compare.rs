@@ -19,8 +19,9 @@ pub(crate) struct Args {
     /// The backend: the simulator, Linux, or both.
     #[arg(long, value_enum, default_value_t = On::Sim)]
     on: On,
-    /// Make six runs of each leg on Linux, not twenty: the fewest that have a confidence interval (two minutes). In the
-    /// simulator this changes nothing: runs are added until the interval of each outage is below 15 % of it, up to 40.
+    /// Make 6 runs of each leg on Linux instead of 20: with fewer than 6 there is no confidence interval. The runs then
+    /// take about two minutes. In the simulator the option changes nothing: runs are added until the interval of each
+    /// outage is below 15 % of the outage, up to 40.
     #[arg(long)]
     quick: bool,
     /// Make N runs of each leg, on every backend.
@@ -35,7 +36,7 @@ pub(crate) struct Args {
     /// The folder for `compare.csv`, `compare.json` and `compare.svg` [default: runs/compare].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Replace files that Wayfare did not write, or that were changed since.
+    /// Replace files that Wayfare did not write, or that were changed after Wayfare wrote them.
     #[arg(long)]
     force: bool,
     /// The format of the output.
@@ -88,7 +89,7 @@ fn verdict(comparison: &Comparison) -> Result<(), Failure> {
     if failed.iter().any(|verdict| !verdict.invalid) {
         return Err(Failure::DidNotHold);
     }
-    // No run was good enough to evaluate it, so it is not known whether it holds.
+    // No valid run is left for these requirements, so it is not known whether they hold.
     if failed.is_empty() { Ok(()) } else { Err(Failure::Untrusted(comparison.invalid())) }
 }
 
@@ -103,7 +104,7 @@ fn self_test(course: &'static Course, means: &Backends) -> Result<(), Failure> {
     if tests.iter().all(contest::Broken::broke) { Ok(()) } else { Err(Failure::DidNotHold) }
 }
 
-/// The suffixes of its files' names.
+/// The suffixes of the files that `compare` writes.
 const FILES: [&str; 3] = ["csv", "json", "svg"];
 
 fn keep(args: &Args, folder: &mut Folder, comparison: &Comparison, json: &str) -> Result<(), Failure> {

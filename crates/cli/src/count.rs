@@ -14,8 +14,8 @@ use serde_json::json;
 use std::fmt::Write;
 use trace::NamedDoubt;
 
-/// Executes the runs one after the other, so that none affects another's time. If settings have several values, all
-/// seeds of the first point of the grid come first, then those of the next.
+/// Executes the runs one after the other, so that no run affects the time of another. If settings have several values,
+/// all seeds of one point of the grid come before the next point.
 pub(crate) fn count(
     scenario: &str,
     settings: &[Setting],
@@ -56,7 +56,8 @@ pub(crate) fn count(
     judged(doubts, failures)
 }
 
-/// What a run cost: seconds, and bytes if the system reports them.
+/// The cost of a run: times in seconds, and the peak memory in bytes. A value is `None` if the system does not report
+/// it.
 struct Cost {
     setup: f64,
     wall: f64,

@@ -11,9 +11,9 @@ use trace::NamedDoubt;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A run directory.
+    /// The directory of the first run.
     first: PathBuf,
-    /// Another run of the same scenario, on the same or the other backend.
+    /// The directory of another run of the same scenario, on the same or the other backend.
     second: PathBuf,
     /// Draw one handoff of both runs into this SVG file.
     #[arg(long, value_name = "FILE")]
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     /// Replace the file of `--figure` if it exists.
     #[arg(long, requires = "figure")]
     force: bool,
-    /// The number of the handoff that is drawn.
+    /// The number of the handoff to draw, from 1.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "figure")]
     handoff: usize,
 }

@@ -10,7 +10,8 @@ use trace::Doubt;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Remove what terminated labs left behind, and undo changes of terminated daemons. Running ones are not changed.
+    /// Remove what terminated labs left behind, and undo changes of terminated daemons. Running labs and daemons are
+    /// not changed.
     #[arg(long)]
     clean: bool,
 }
@@ -37,8 +38,8 @@ fn examine() -> Result<(), Failure> {
     }
 }
 
-/// Prints what dead labs and daemons left behind. A path that cannot be read is reported, but not as missing from
-/// this machine.
+/// Prints what dead labs and daemons left behind. A path that cannot be read is printed as a note, and is no failure of
+/// the command.
 fn tell_of_leftovers() {
     let (mut lines, mut notes) = (Vec::new(), Vec::new());
     match look() {

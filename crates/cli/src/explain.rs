@@ -13,7 +13,7 @@ pub(crate) struct Args {
     /// Print the path of one packet, by its number in `packets.csv`, `events.jsonl` and the figure.
     #[arg(long, value_name = "N", conflicts_with = "handoff")]
     packet: Option<u64>,
-    /// Print the events of one handoff.
+    /// Print the events of one handoff, by its number from 1.
     #[arg(long, value_name = "N")]
     handoff: Option<usize>,
 }

@@ -36,12 +36,12 @@ pub(crate) struct Args {
     /// The folder for scenario files of violations.
     #[arg(long, value_name = "DIR", default_value = "runs/hunt")]
     out: PathBuf,
-    /// A TOML file of open findings: `[[known]]` with `protocol`, `judge`, `finding`, and `found` of `of` seeds. They
-    /// are printed and counted. The hunt fails if one is found significantly more often than recorded, or if a
-    /// frequent one is not found.
+    /// A TOML file of open findings: `[[known]]` with `protocol`, `judge`, `finding`, and `found` of `of` seeds. The
+    /// hunt prints and counts them. It fails if an open finding occurs significantly more often than recorded, or if a
+    /// frequent open finding does not occur.
     #[arg(long, value_name = "FILE", conflicts_with = "self_test")]
     known: Option<PathBuf>,
-    /// The number of violations of each judge that are shrunk and written.
+    /// The number of violations of each judge that are shrunk and written to files.
     #[arg(long, value_name = "N", default_value_t = 3)]
     shrink: usize,
     /// The backend: the simulator or Linux. On Linux, scenarios are smaller, and violations are not shrunk.
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     /// Print the scenario of the first seed, and run nothing.
     #[arg(long, requires = "protocol", conflicts_with = "self_test")]
     show: bool,
-    /// Plant mistakes, and check that each is found.
+    /// Plant mistakes, and check that each mistake is found.
     #[arg(long, conflicts_with_all = ["protocol", "seeds", "seed"])]
     self_test: bool,
 }
@@ -77,7 +77,7 @@ impl On {
     }
 }
 
-/// Number of seeds within which a planted mistake must be found.
+/// The number of seeds within which a planted mistake must be found.
 const SELF_TEST: u64 = 200;
 
 pub(crate) fn hunt(args: &Args) -> Result<(), Failure> {
@@ -120,8 +120,8 @@ pub(crate) fn hunt(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Searches scenarios of one protocol. Returns how many seeds violate something, and whether any seed could not be
-/// evaluated.
+/// Searches scenarios of one protocol, and prints the result. Returns the number of failures that [`report`] counts,
+/// and whether a seed could not be evaluated.
 fn one(args: &Args, protocol: Protocol, known: &[Known]) -> Result<(usize, bool), Failure> {
     let stop = interrupt::flag()?;
     let jobs = args.jobs.map_or_else(|| args.on.jobs(), usize::from);
@@ -151,7 +151,8 @@ fn one(args: &Args, protocol: Protocol, known: &[Known]) -> Result<(usize, bool)
     Ok((report(args, protocol, &found, known)?, is_incomplete))
 }
 
-/// Prints what each judge found. Returns at how many seeds something was found that is not known.
+/// Prints the findings of each judge. Returns the number of failures: invalid scenarios, known findings that should
+/// occur and did not, and, for each judge, the seeds with a violation that is not known.
 fn report(args: &Args, protocol: Protocol, found: &[Found], known: &[Known]) -> Result<usize, Failure> {
     let mut by_judge: BTreeMap<Judge, Vec<&Found>> = BTreeMap::new();
     for found in found {

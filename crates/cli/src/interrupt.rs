@@ -1,4 +1,4 @@
-//! SIGINT, SIGTERM, SIGHUP and SIGQUIT: each ends a verb within a second, and no incomplete files are left.
+//! SIGINT, SIGTERM, SIGHUP and SIGQUIT: each ends the verb, and no incomplete files are left.
 
 use crate::Failure;
 use crate::output::tell;
@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 
-/// The last signal, or 0.
+/// The number of the signal that ends the verb, or 0.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// The process that does the verb's work, if it is a separate one. It ends with the verb.
+/// The leader of a process group that does the verb's work, if there is one. The signal that ends the verb ends the
+/// group too.
 static WORKER: Mutex<Option<u32>> = Mutex::new(None);
 
 /// Returns whether a signal that ends the verb has arrived.
@@ -21,14 +22,15 @@ pub(crate) fn came() -> bool {
     SIGNAL.load(Ordering::Relaxed) != 0
 }
 
-/// Returns the exit code of a command that a signal ended: 128 plus its number (POSIX sh, section 2.8.2, and every
-/// shell).
+/// Returns the exit code of a command that a signal ended: 128 plus the signal's number, as shells report it (POSIX,
+/// Shell Command Language, section 2.8.2).
 fn exit_code() -> u8 {
     let signal = u8::try_from(SIGNAL.load(Ordering::Relaxed)).ok().filter(|signal| (1..128).contains(signal));
     128 + signal.unwrap_or(SIGINT as u8)
 }
 
-/// Prints that a signal ended the verb, and returns the exit code. Only one thread returns from it.
+/// Prints that a signal ended the verb, and returns the exit code. Only the first caller returns. Another thread waits
+/// until the process ends.
 pub(crate) fn end() -> u8 {
     static END: Mutex<()> = Mutex::new(());
     std::mem::forget(END.lock());

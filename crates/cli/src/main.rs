@@ -75,12 +75,12 @@ pub(crate) enum Failure {
     DidNotHold,
     /// 2: a usage or scenario error; nothing was started.
     Usage(String),
-    /// 3: this machine cannot do it; the text names what is missing.
+    /// 3: this machine cannot execute the verb; the text names what is missing.
     Machine(String),
     /// 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP, 131 after SIGQUIT: 128 plus the signal. Everything has
     /// been cleaned up.
     Interrupted,
-    /// 4: it ran, but its result is not to be trusted, for these doubts.
+    /// 4: the verb ran, but its result is not to be trusted, for these doubts.
     Untrusted(Vec<NamedDoubt>),
 }
 
@@ -102,7 +102,7 @@ fn main() -> ExitCode {
         }
     };
     let result = match output::unwritten() {
-        // An interrupted verb may fail to write to a file that is already removed. That is not the reason of its end.
+        // An interrupted verb may fail to write to a file that is already removed. The reason of its end is the signal.
         _ if result.is_err() && interrupt::came() => Err(Failure::Interrupted),
         Some(error) => Err(Failure::Machine(format!("cannot write standard output: {error}"))),
         None => result,

@@ -1,4 +1,4 @@
-//! What the measuring verbs share: the backends, the resources, and the progress.
+//! Functions and types that several verbs share: backends, output folders, results, and progress.
 
 use crate::output::{show, span, tell};
 use crate::{Failure, interrupt};
@@ -17,7 +17,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use trace::NamedDoubt;
 use wire::{Duration, Instant};
 
-/// The backend.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum On {
     Sim,
@@ -34,7 +33,8 @@ impl On {
         }
     }
 
-    /// Handles a backend that is not available here. It is an error only if no other backend was requested.
+    /// Handles a backend that is not available on this machine. Returns an error only if no other backend was
+    /// requested.
     pub(crate) fn without(self, problem: String) -> Result<(), Failure> {
         if self == Self::Linux {
             return Err(Failure::Machine(problem));
@@ -63,14 +63,14 @@ pub(crate) struct Backends {
 }
 
 impl Backends {
-    /// Runs on Linux start this same program.
+    /// Creates the resources. Runs on Linux start this program again.
     pub(crate) fn new(jobs: u16) -> Result<Self, Failure> {
         let wayfare = std::env::current_exe().map_err(|error| Failure::Machine(error.to_string()))?;
         let programs = Programs { wayfare, instead: None };
         Ok(Self { jobs: jobs.into(), programs, stop: interrupt::flag()? })
     }
 
-    /// Executes a measurement, and shows its progress. `estimate` is how long it takes on Linux; zero if that is
+    /// Executes a measurement, and shows its progress. `estimate` is the expected time on Linux; zero if the time is
     /// unknown or short.
     pub(crate) fn carry_out<T>(
         &self,
@@ -96,7 +96,7 @@ impl Backends {
     }
 }
 
-/// Returns how the command ends. The result of a run with doubts counts for nothing, not even its failures.
+/// Returns how the command ends. If there are doubts, the result is not valid, so the failures do not count.
 pub(crate) fn judged(doubts: Vec<NamedDoubt>, failures: usize) -> Result<(), Failure> {
     match failures {
         _ if !doubts.is_empty() => Err(Failure::Untrusted(doubts)),
@@ -113,15 +113,15 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Parses a seed.
+/// Parses a seed: a whole number from 0 to `u64::MAX`.
 pub(crate) fn seed(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("allowed: a whole number from 0 to {}", u64::MAX))
 }
 
-/// Time on Linux to make the namespaces, start the daemons, and collect their records.
+/// The time that a run on Linux needs to create the namespaces, start the daemons, and collect their records.
 pub(crate) const SETUP: Duration = Duration::from_secs(2);
 
-/// Claims the folder for a verb's files before anything is measured, so that no result is lost. It is that of
+/// Locks the folder for a verb's files before anything is measured, so that no result is lost. The folder is that of
 /// `--out`, or the first of `runs/BASE`, `runs/BASE.2` and so on into which these files may be written.
 pub(crate) fn folder(out: Option<&Path>, base: &str, names: &[&str], force: bool) -> Result<Folder, Failure> {
     let folder = out.map_or_else(|| Folder::default(base, names), Path::to_path_buf);
@@ -145,7 +145,7 @@ pub(crate) fn unwritten(path: &Path, error: &io::Error) -> Failure {
 /// usage error. If this machine does not permit writing there, it is an error of the machine.
 pub(crate) fn unusable(error: &io::Error) -> Failure {
     match error.kind() {
-        // The existing file cannot be read, or was changed.
+        // A file must not be replaced or has invalid contents, or another process holds the lock.
         io::ErrorKind::AlreadyExists | io::ErrorKind::WouldBlock | io::ErrorKind::InvalidData => {
             Failure::Usage(error.to_string())
         }
@@ -200,7 +200,7 @@ fn clear() {
     }
 }
 
-/// Prints why a point is repeated, and so takes longer.
+/// Prints why a point is measured again.
 fn repeated(point: &str, why: &[trace::Doubt]) {
     clear();
     for why in why {

@@ -43,8 +43,8 @@ pub(crate) fn node(args: &Args) -> Result<(), Failure> {
     run(spec).map_err(|error| Failure::Machine(error.to_string()))
 }
 
-/// Checks what the configuration needs from this machine. The error has the key of what is missing, and what exists
-/// instead.
+/// Checks what the configuration needs from this machine. The error contains the key whose value is not available, and
+/// a text with the available values.
 fn of_this_machine(config: &HostConfig) -> Result<(), (String, String)> {
     let links = Netlink::open().and_then(|mut net| net.links());
     // If the links cannot be listed, the daemon reports it.

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use trace::NamedDoubt;
 use wire::Duration;
 
-/// For people, or for programs.
+/// The format of the output: text for people, or JSON for programs.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
     Text,
@@ -18,7 +18,7 @@ pub(crate) enum Format {
 static UNWRITTEN: Mutex<Option<io::Error>> = Mutex::new(None);
 
 /// Prints a result. An error is kept for [`unwritten`], except `EPIPE` from a reader that has exited, such as `head`.
-/// In that case the verb continues with all that it does besides printing.
+/// After `EPIPE`, the verb continues with all that it does besides printing.
 pub(crate) fn print(text: &str) {
     let mut to = io::stdout().lock();
     let written = if os::stdout_was_closed() {
@@ -58,7 +58,7 @@ pub(crate) fn write_error(text: std::fmt::Arguments<'_>) {
     let _ = to.write_fmt(text).and_then(|()| to.flush());
 }
 
-/// Prints a line on standard error. `eprintln!` would panic if it cannot be written.
+/// Prints a line on standard error. `eprintln!` would panic if the line cannot be written.
 macro_rules! tell {
     ($($what:tt)*) => {
         $crate::output::write_error(format_args!("{}\n", format_args!($($what)*)))
@@ -66,7 +66,7 @@ macro_rules! tell {
 }
 pub(crate) use tell;
 
-/// Replaces the last line of the terminal by this one.
+/// Replaces the last line of the terminal by `line`.
 pub(crate) fn show(line: std::fmt::Arguments<'_>) {
     write_error(format_args!("\r\x1b[K{line}"));
 }
@@ -199,7 +199,7 @@ fn left(done: usize, of: usize, took: Duration) -> String {
     format!(", {} left", span(seconds))
 }
 
-/// Returns a time in seconds as text.
+/// Returns a time in seconds as text, for example `1 min 30 s`.
 pub(crate) fn span(seconds: u64) -> String {
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds} s"),

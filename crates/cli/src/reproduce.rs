@@ -31,8 +31,8 @@ pub(crate) struct Args {
     /// Measure on Linux for about N seconds in all, by the estimates; the other experiments run in the simulator only.
     #[arg(long, value_name = "N", conflicts_with = "self_test")]
     linux_seconds: Option<u64>,
-    /// With --linux-seconds, the number of the experiment that is measured first, modulo their count; 0 is the first one of
-    /// the list.
+    /// With --linux-seconds, the number of the experiment that is measured first, modulo the number of experiments; 0
+    /// is the first one of the list.
     #[arg(long, value_name = "N", requires = "linux_seconds", default_value_t = 0)]
     turn: usize,
     /// The number of runs at the same time.
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// The folder for figures [default: runs/reproduce].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Replace files that Wayfare did not write, or that were changed since.
+    /// Replace files that Wayfare did not write, or that were changed after Wayfare wrote them.
     #[arg(long, conflicts_with = "self_test")]
     force: bool,
     /// Write a Markdown table of all published numbers and their verdicts to this file. Measurements on Linux are
@@ -104,7 +104,7 @@ struct TableFiles {
 }
 
 impl TableFiles {
-    /// Opens both files. Only an older table, and an older record, are replaced.
+    /// Checks both files. Without `force`, only an older table and an older record are replaced.
     fn new(path: &Path, force: bool) -> Result<Self, Failure> {
         let beside = path.with_extension("linux.json");
         let old = std::fs::read_to_string(&beside).ok().and_then(|text| Recorded::read(&text).ok());
@@ -150,21 +150,22 @@ fn verdict(reports: &[Report]) -> Result<(), Failure> {
         .flat_map(Report::verdicts)
         .filter(|verdict| !verdict.holds())
         .partition(|verdict| verdict.invalid);
-    for (count, what) in [(failed.len(), "does not"), (invalid.len(), "counts as failed: a run was invalid")]
+    for (count, what) in
+        [(failed.len(), "failed"), (invalid.len(), "could not be evaluated: a run was invalid")]
     {
         if count > 0 {
-            tell!("{count} of what must hold {what}");
+            tell!("must-hold statements: {count} {what}");
         }
     }
     match (failed.is_empty(), invalid.is_empty()) {
         (false, _) => Err(Failure::DidNotHold),
-        // No run was good enough to evaluate it, so it is not known whether it holds.
+        // No valid run is left for these requirements, so it is not known whether they hold.
         (true, false) => Err(Failure::Untrusted(reports.iter().flat_map(Report::invalid).collect())),
         (true, true) => Ok(()),
     }
 }
 
-/// Returns which experiments may be measured on Linux.
+/// Returns, for each experiment, whether it may be measured on Linux.
 fn on_linux(args: &Args, experiments: &[&'static Experiment]) -> Vec<bool> {
     let Some(seconds) = args.linux_seconds else { return vec![true; experiments.len()] };
     let budget = Duration::from_secs(seconds);
@@ -245,11 +246,11 @@ fn estimate(args: &Args, experiments: &[&'static Experiment]) {
     for experiment in experiments {
         for backend in args.on.backends().iter().filter(|backend| experiment.backends.contains(backend)) {
             let (span, how) = match backend {
-                // Virtual time. Its speed depends on the scenario: some thousand times real time, or more.
+                // The estimate is in virtual time, because the speed of the simulator depends on the scenario.
                 Backend::Sim => (reproduce::span(experiment, args.scale(), *backend, 1), "of virtual time"),
                 Backend::Linux => (
                     reproduce::span(experiment, args.scale(), *backend, args.jobs.into()),
-                    "and what is repeated",
+                    "plus the time of repeated runs",
                 ),
             };
             let minutes = span.as_secs_f64() / 60.0;

@@ -33,25 +33,25 @@ pub(crate) struct Args {
     /// The random seed of the run, or of the first of several runs.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = seed, allow_negative_numbers = true)]
     seed: u64,
-    /// The number of runs; for a grid, of runs of each point. Each run has the next seed and other phases: each
-    /// instant of the scenario is shifted by a separate time of at most the scenario's `phase` (1 s) [default: 1; for
-    /// a grid 10, or the number in the scenario].
+    /// The number of runs; for a grid, of runs of each point. Each run has the next seed and a different phase: each
+    /// instant of the scenario is shifted by a separate time of at most the scenario's `phase` (1 s) [default: 1; for a
+    /// grid 10, or the number in the scenario].
     #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
     runs: Option<u64>,
     /// Run only one of several runs, by its number from 1: `--seed S --repetition I --of N` is run I of `--seed S
     /// --runs N`.
     #[arg(long, value_name = "I", requires = "of", conflicts_with = "runs", value_parser = count, allow_negative_numbers = true)]
     repetition: Option<u64>,
-    /// The number of runs that `--repetition` is one of.
+    /// The total number of runs, for `--repetition`.
     #[arg(long, value_name = "N", requires = "repetition", value_parser = count, allow_negative_numbers = true)]
     of: Option<u64>,
-    /// Ignore the scenario's `[sweep]`: run it once, with the values of the file.
+    /// Ignore the scenario's `[sweep]`: run the scenario once, with the values of the file.
     #[arg(long)]
     once: bool,
     /// The number of runs at the same time [default: one per processor in the simulator, 1 on Linux].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
-    /// Repeat a run on Linux at most N times if the machine was stalled during it [default: 2]. Linux only.
+    /// Repeat a run on Linux at most N times if the machine was stalled during the run [default: 2]. Linux only.
     #[arg(long, value_name = "N")]
     repeats: Option<usize>,
     /// The run directory; with several runs, the folder for them [default: runs/NAME-BACKEND-SEED, with a digest of
@@ -111,7 +111,7 @@ fn snap(text: &str) -> Result<Snap, String> {
         _ => match text.parse() {
             Ok(bytes) if bytes >= LEAST_SNAP => Ok(Snap::First(bytes)),
             _ => {
-                Err(format!("write `full`, or a number of bytes from {LEAST_SNAP}, an IPv4 header's length"))
+                Err(format!("allowed: `full`, or at least {LEAST_SNAP} bytes (the length of an IPv4 header)"))
             }
         },
     }
@@ -121,7 +121,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     measuring::warn_of_keys(&args.set);
     if args.no_records {
         if args.on == On::Linux {
-            return Err(Failure::Usage("--no-records is for the simulator".to_owned()));
+            return Err(Failure::Usage("--no-records is allowed only with --on sim".to_owned()));
         }
         check_seeds(args)?;
         interrupt::flag()?;
@@ -171,16 +171,15 @@ fn single(args: &Args, stop: &AtomicBool) -> Result<(), Failure> {
     measuring::judged(NamedDoubt::all("", &file.doubts), usize::from(!file.failures.is_empty()))
 }
 
-/// Returns the text of `run.json`.
+/// Returns the text of `run.json`, or the failure that it cannot be created.
 fn json(file: &RunFile) -> Result<String, Failure> {
     file.to_json().map_err(|error| Failure::Machine(format!("run.json cannot be written: {error}")))
 }
 
-/// The most doubts that are listed: of a million runs, the first few show what is wrong.
+/// The largest number of doubts, and of failures, that are listed.
 const DOUBTS: usize = 100;
 
-/// Executes the runs, at most `jobs` at a time. Only the values of each run are kept, so memory does not grow with
-/// their number.
+/// Executes the runs, at most `jobs` at a time. Only the measured values of each run are kept in memory.
 fn many(args: &Args, jobs: usize, mut kept: Folder, stop: &AtomicBool) -> Result<(), Failure> {
     let runs = args.runs();
     let mut progress = Progress::new(usize::try_from(runs).unwrap_or(usize::MAX));
@@ -245,7 +244,7 @@ fn many(args: &Args, jobs: usize, mut kept: Folder, stop: &AtomicBool) -> Result
     measuring::judged(doubts, failures)
 }
 
-/// Draws the distribution of several runs into the folder that holds them.
+/// Draws the distribution of several runs into their folder. Returns the path, or `None` if there is no figure.
 fn distribution(args: &Args, kept: &mut Folder, all: &Collected) -> Result<Option<PathBuf>, Failure> {
     let Some(mut figure) = all.figure(&name(args)?, backend(args.on)) else { return Ok(None) };
     figure.title = figure.title.replace("each at a different phase", phases(args)?);
@@ -254,9 +253,13 @@ fn distribution(args: &Args, kept: &mut Folder, all: &Collected) -> Result<Optio
     measuring::keep(kept, &svg, &figure.svg()).map(Some)
 }
 
-/// Returns a text about how several runs differ.
+/// Returns a text about the phases of several runs.
 fn phases(args: &Args) -> Result<&'static str, Failure> {
-    Ok(if is_shifted(&repetition(args, 0)?) { "at other phases" } else { "at the same phases (phase = 0s)" })
+    Ok(if is_shifted(&repetition(args, 0)?) {
+        "at different phases"
+    } else {
+        "at the same phases (phase = 0s)"
+    })
 }
 
 fn distribution_names(args: &Args) -> Result<[String; 2], Failure> {
@@ -269,7 +272,7 @@ fn name(args: &Args) -> Result<String, Failure> {
     Ok(stem(&file))
 }
 
-/// Returns the folder that holds several runs.
+/// Returns the folder for several runs: that of `--out`, or the default folder.
 fn folder(args: &Args) -> Result<PathBuf, Failure> {
     if let Some(out) = &args.out {
         return Ok(out.clone());
@@ -278,7 +281,7 @@ fn folder(args: &Args) -> Result<PathBuf, Failure> {
     Ok(rundir::default_folder(&name, &first, backend(args.on), args.runs()))
 }
 
-/// Returns the grid, if the scenario or the settings ask for one. Errors are found before anything is started.
+/// Returns the grid and its runs, or `None` if neither the scenario nor the settings define a grid.
 fn sweep_of(args: &Args) -> Result<Option<(Sweep, Vec<Job>)>, Failure> {
     let usage = |error: ScenarioError| Failure::Usage(error.to_string());
     let (file, text) = catalogue::find(&args.scenario).map_err(usage)?;
@@ -292,18 +295,21 @@ fn sweep_of(args: &Args) -> Result<Option<(Sweep, Vec<Job>)>, Failure> {
     Sweep::of(&file, &text, &args.set, runs, args.seed, backend(args.on)).map_err(usage)
 }
 
-/// Checks that the seed of the last run does not exceed the largest seed.
+/// Checks that `--repetition` is at most `--of`, and that the seed of the last run does not exceed the largest seed.
 fn check_seeds(args: &Args) -> Result<(), Failure> {
     let (first, of) = args.repetitions();
     if first >= of {
-        return Err(Failure::Usage(format!("--repetition {}: allowed: 1 to {of}, as --of says", first + 1)));
+        return Err(Failure::Usage(format!(
+            "--repetition {}: allowed: 1 to {of}, the value of --of",
+            first + 1
+        )));
     }
     let last = args.seed.checked_add(of - 1);
     let problem = || Failure::Usage(format!("--seed: the seed of the last run would exceed {}", u64::MAX));
     last.map(|_| ()).ok_or_else(problem)
 }
 
-/// Checks everything before the first run is started.
+/// Checks the seeds, the scenario and the run directories before the first run is started, and prints warnings.
 fn check(args: &Args) -> Result<(), Failure> {
     let usage = |error: ScenarioError| Failure::Usage(error.to_string());
     check_seeds(args)?;
@@ -313,7 +319,7 @@ fn check(args: &Args) -> Result<(), Failure> {
     }
     plan(args, 0)?;
     let Some(out) = &args.out else { return Ok(()) };
-    // A folder that does not exist yet has no files in the way.
+    // If the folder does not exist, it contains no runs that must not be replaced.
     for number in (1..args.runs()).take_while(|_| out.exists()) {
         plan(args, number)?;
     }
@@ -327,7 +333,7 @@ fn repetition(args: &Args, number: u64) -> Result<Plan, Failure> {
     Scenario::repetition(&file, &text, &args.set, seed, repetition).map_err(usage)
 }
 
-/// Returns the plan of a run, whether of several or the only one, and its directory.
+/// Returns the plan and the directory of one of the requested runs; `number` counts from 0.
 fn plan(args: &Args, number: u64) -> Result<(Plan, PathBuf), Failure> {
     let plan = repetition(args, number)?;
     let dir = match &args.out {
@@ -353,7 +359,7 @@ fn carry_out(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<Outcome, Fai
     }
 }
 
-/// Executes a run on this kernel. It repeats the run, up to `repeats` times, if the machine disturbed it.
+/// Executes a run on this kernel. Repeats the run, at most `repeats` times, if the machine disturbed it.
 pub(crate) fn on_linux(plan: &Plan, repeats: usize, stop: &AtomicBool) -> Result<Outcome, Failure> {
     let programs = emulator::run::Programs::of_this_program().map_err(|error| linux_failure(&error))?;
     let told = |why: &str| tell!("repeated (host too busy): {why}");
@@ -362,7 +368,7 @@ pub(crate) fn on_linux(plan: &Plan, repeats: usize, stop: &AtomicBool) -> Result
 }
 
 fn one(args: &Args, plan: &Plan, dir: &Path, stop: &AtomicBool) -> Result<(Outcome, RunFile), Failure> {
-    // A directory below `--out` is claimed together with it.
+    // With `--out`, the lock of that folder protects the directory.
     let _claim = match args.out {
         None => Some(rundir::claim(dir).map_err(|error| unusable(&error))?),
         Some(_) => None,
@@ -391,7 +397,7 @@ fn text(outcome: &Outcome, dir: &Path) -> String {
         out.push_str(&emulator::run::timing(&linux));
     }
     if !outcome.handoffs.is_empty() {
-        out.push_str("one run is not a distribution: `--runs 40` runs other phases\n");
+        out.push_str("one run is not a distribution: `--runs 40` executes 40 runs at different phases\n");
     }
     let figure = dir.join("figures").join("handoffs.svg");
     let _ = writeln!(out, "\nwritten to {}; the figure is\n{}", dir.display(), figure.display());
@@ -406,8 +412,11 @@ fn batch_text(
 ) -> Result<String, Failure> {
     let (name, backend, runs) = (name(args)?, backend(args.on).name(), args.runs());
     let (first, last) = (args.seed, args.seed.wrapping_add(runs - 1));
-    let phases =
-        if is_shifted(&repetition(args, 0)?) { "at other phases" } else { "at the same phases (phase = 0s)" };
+    let phases = if is_shifted(&repetition(args, 0)?) {
+        "at different phases"
+    } else {
+        "at the same phases (phase = 0s)"
+    };
     let mut out = format!("{name} on {backend}, {runs} runs {phases}, seeds {first} to {last}\n\n");
     if untrusted > 0 {
         let _ = writeln!(out, "{untrusted} runs are not trusted, and are not counted\n");

@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// The folder for `scale.svg` and `scale.csv`.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Replace files that Wayfare did not write, or that were changed since.
+    /// Replace files that Wayfare did not write, or that were changed after Wayfare wrote them.
     #[arg(long, requires = "out")]
     force: bool,
     /// The format of the output: `json` prints one line for each run.
@@ -41,7 +41,8 @@ fn mobiles(text: &str) -> Result<u32, String> {
     })
 }
 
-/// The result of one run: the line of JSON that `run --no-records` prints, and its values that are shown.
+/// The result of one run: the line of JSON that `run --no-records` prints, and the values from this line that are
+/// shown.
 struct Measured {
     line: String,
     mobiles: u32,
@@ -106,7 +107,8 @@ fn measure(mobiles: u32, settings: &[String]) -> Result<Measured, Failure> {
         _ => return Err(Failure::no_result(format!("{mobiles} hosts: {}: {said}", output.status))),
     }
     let line = String::from_utf8_lossy(&output.stdout).into_owned();
-    read(mobiles, line).ok_or_else(|| Failure::no_result(format!("{mobiles} hosts: no line of JSON")))
+    read(mobiles, line)
+        .ok_or_else(|| Failure::no_result(format!("{mobiles} hosts: the run printed no line of JSON")))
 }
 
 fn read(mobiles: u32, line: String) -> Option<Measured> {

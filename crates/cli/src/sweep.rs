@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use trace::NamedDoubt;
 
-/// The most failures that are listed.
+/// The largest number of failures that are listed.
 const NAMED: usize = 100;
 
 /// Opens the sweep's journal of finished runs, and the folder of its tables and figures.
@@ -26,7 +26,8 @@ fn open(sweep: &Sweep, folder: &Path, force: bool) -> Result<(Journal, Folder), 
     Ok((journal, kept))
 }
 
-/// Executes a sweep, or the rest of it, with `side_by_side` runs at a time.
+/// Executes the runs of a sweep that its journal does not contain, `side_by_side` at a time, and writes the tables and
+/// figures.
 pub(crate) fn sweep(
     sweep: &Sweep,
     jobs: &[Job],

@@ -60,19 +60,21 @@ fn no_verb_replaces_a_file_of_a_user_and_all_say_so_before_they_begin() {
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(&file, "mine").unwrap();
         if name == "outage_ms.hard.csv" {
-            // Without this journal it would be refused because the folder is not a sweep's.
+            // The folder needs the journal of a sweep, otherwise the command is refused for another reason.
             let sweep = [&words[..words.len() - 1], &["sweep"]].concat();
             ends(folder, &[&sweep[..], &["--runs", "1"]].concat(), 0);
             fs::copy(folder.join("sweep/runs.jsonl"), folder.join("mine/runs.jsonl")).unwrap();
             let problem = ends(folder, &[words, &["--runs", "1"]].concat(), 2);
             assert!(
-                problem.contains("outage_ms.hard.csv exists, and was changed after Wayfare wrote it"),
+                problem
+                    .contains("outage_ms.hard.csv exists, and its contents are not those that Wayfare wrote"),
                 "{problem}"
             );
             fs::remove_dir_all(folder.join("sweep")).unwrap();
         } else {
             let problem = ends(folder, words, 2);
-            let says = ["exists, and was changed after Wayfare wrote it", "exists; name another file"];
+            let says =
+                ["exists, and its contents are not those that Wayfare wrote", "exists; name another file"];
             assert!(says.iter().any(|says| problem.contains(says)), "{words:?}: {problem}");
             assert!(problem.contains(name) && problem.contains("--force"), "{words:?}: {problem}");
         }
@@ -181,7 +183,7 @@ fn what_cannot_be_printed_is_an_error_and_never_a_panic() {
         (&["run", "first"], 0),
         (&["run", "first", "--runs", "2"], 0),
         (&["run", "first", "--no-records"], 0),
-        (&sweep, 0), // prints on standard error that it was done before
+        (&sweep, 0), // prints on standard error that all runs are complete
         (&["explain", "run"], 0),
         (&["diff", "run", "run"], 0),
         (&["compare", "cellular-ip", "--runs", "1"], 0),
@@ -244,7 +246,7 @@ fn a_signal_ends_every_verb_in_the_simulator_and_nothing_incomplete_stays() {
         for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::QUIT, 131)] {
             let folder = tempfile::tempdir().unwrap();
             let child = begun(folder.path(), words);
-            // Wait until it has begun: from then on the signal is caught.
+            // Wait until the command handles the signal.
             let process = Pid::from_child(&child);
             while !catches_signals(process) {
                 wait(5);
@@ -328,7 +330,7 @@ fn one_of_several_runs_is_the_same_alone_and_without_records() {
         text.starts_with("first on sim, 2 runs at the same phases (phase = 0s), seeds 1 to 2\n"),
         "{text}"
     );
-    // A single run of several has its own directory, not that of a run at the phases of the file.
+    // One of several runs has another directory than a single run at the phases of the file.
     ends(folder, &alone, 0);
     assert!(folder.join("runs/first-sim-5-repetition-2-of-3/run.json").is_file());
     let refusal = ends(folder, &["run", "first", "--repetition", "4", "--of", "3"], 2);

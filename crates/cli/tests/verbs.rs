@@ -1,4 +1,4 @@
-//! The command as a user sees it: what it prints where, which files it leaves, and its exit codes.
+//! The command as a user sees it: its output, the files that it leaves, and its exit codes.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -61,7 +61,7 @@ fn many_runs_are_summed_up_however_many_go_at_once() {
     };
     let text = with("3");
     assert_eq!(text, with("1"));
-    assert!(text.starts_with("first on sim, 4 runs at other phases, seeds 5 to 8\n"), "{text}");
+    assert!(text.starts_with("first on sim, 4 runs at different phases, seeds 5 to 8\n"), "{text}");
     let hard: Vec<&str> =
         text.lines().find(|line| line.starts_with("outage_ms  ")).unwrap().split_whitespace().collect();
     assert_eq!(hard[..3], ["outage_ms", "hard", "4"], "n counts runs: {text}");

@@ -14,7 +14,7 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// Returns its name in reports and run directories.
+    /// Returns `sim` or `linux`, the name in reports and in the names of run directories.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sim => "sim",
@@ -30,7 +30,7 @@ impl Backend {
         }
     }
 
-    /// Returns the backend's name in figures.
+    /// Returns `simulator` or `Linux`, the backend's name in figures.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Sim => "simulator",
@@ -39,7 +39,7 @@ impl Backend {
     }
 }
 
-/// The report of a backend beside the records of a run.
+/// The data that a backend reports in addition to the records of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BackendReport {
     /// The wall-clock time at which the run began.
@@ -48,11 +48,11 @@ pub struct BackendReport {
     pub machine: Machine,
     /// The daemons, in the order of the hosts.
     pub daemons: Vec<Daemon>,
-    /// The hosts without records, by name. No packet can be followed there.
+    /// The hosts without records, by name. No packet can be followed through these hosts.
     pub hosts_without_records: Vec<String>,
-    /// The outputs of the programs of the scenario.
+    /// The outputs of the scenario's programs.
     pub programs: Vec<ProgramOutput>,
-    /// The whole report, as only its backend reads it: the field `linux` of `run.json`.
+    /// The whole report in the backend's format: the field `linux` of `run.json`.
     pub details: serde_json::Value,
 }
 
@@ -74,7 +74,7 @@ pub struct Machine {
     pub uid: u32,
 }
 
-/// A daemon and its end.
+/// A daemon of a run on Linux, and how it ended.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Daemon {
     /// The name of the daemon's host.

@@ -7,11 +7,11 @@ use std::fmt;
 use trace::HostId;
 use wire::{Instant, SocketAddrV4};
 
-/// The longest time for which a flow may be without a byte: the initial retransmission timeout (RFC 6298), after
-/// which a lost SYN is repeated.
+/// The longest time for which a flow may be without a byte: the initial retransmission timeout (RFC 6298, section 2.1),
+/// after which a lost SYN is repeated.
 pub(crate) const SETUP: wire::Duration = wire::Duration::from_secs(1);
 
-/// The first item of a stream that the receiver read differently from what the sender wrote.
+/// The first byte of a stream, or the first answer to a request, that differs from the expected one.
 pub(crate) struct Wrong {
     /// The far end of the stream, as in the receiver's mark.
     pub(crate) peer: Option<SocketAddrV4>,
@@ -21,7 +21,7 @@ pub(crate) struct Wrong {
 }
 
 impl Wrong {
-    /// Reads a mark; `None` if it is another kind of mark.
+    /// Returns the contents of a mark `wrong`, or `None` for any other mark.
     pub(crate) fn of(mark: &Mark) -> Option<Self> {
         let field = |name: &str| mark.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value);
         let Value::Int(at) = field("wrong_at").filter(|_| mark.name == "wrong")? else { return None };
@@ -39,7 +39,7 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// Returns when this host's `constant-rate` source to `to` is to stop; `None` if there is no such role.
+/// Returns when the last `constant-rate` source of `host` to `to` is to stop, or `None` if there is no such source.
 pub(crate) fn stop_of(plan: &Plan, host: HostId, to: SocketAddrV4) -> Option<Instant> {
     let stop = |role: &RoleConfig| match role {
         RoleConfig::ConstantRate(config) if config.to == to => Some(Instant::ZERO + config.stop),
@@ -48,7 +48,7 @@ pub(crate) fn stop_of(plan: &Plan, host: HostId, to: SocketAddrV4) -> Option<Ins
     roles(plan, host).filter_map(stop).max()
 }
 
-/// Returns whether this host went down until the end of the run before its source was to stop at `stop`, within the run.
+/// Returns whether `host` goes down before `stop` for the rest of the run, and `stop` is before the end of the run.
 pub(crate) fn is_cut_short(plan: &Plan, host: HostId, stop: Instant) -> bool {
     stop < plan.end() && plan.down_for_good(host).is_some_and(|down| down < stop)
 }
@@ -58,7 +58,7 @@ fn roles(plan: &Plan, host: HostId) -> impl Iterator<Item = &RoleConfig> {
 }
 
 /// Returns whether a host has a bulk server at this port with a fixed size, or a fixed duration that ends within the
-/// run. The connection began at `begun`.
+/// run. The duration counts from `begun`, the begin of the connection.
 pub(crate) fn sends_from(plan: &Plan, host: HostId, port: u16, begun: Instant) -> bool {
     let ends = |span: wire::Duration| begun + span < plan.end();
     roles(plan, host).any(|role| match role {

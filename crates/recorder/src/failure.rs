@@ -36,7 +36,7 @@ pub(crate) fn failures(plan: &Plan, traffic: &Traffic, handoffs: &[Handoff], hol
     failures
 }
 
-/// Returns the streams of which an application read other bytes than were sent, each by name.
+/// Returns one failure for each report of an application that a byte differs from the sent one.
 pub(crate) fn wrong(plan: &Plan, flows: &[Flow], records: &[Record]) -> Vec<String> {
     let mut found = Vec::new();
     for Record { host, what, .. } in records {
@@ -55,7 +55,7 @@ pub(crate) fn wrong(plan: &Plan, flows: &[Flow], records: &[Record]) -> Vec<Stri
     found
 }
 
-/// Returns a flow's end points and transport in words.
+/// Returns the ends and the transport of a flow as text.
 fn name(plan: &Plan, flow: &Flow) -> String {
     let end = |end: &End| end.name(plan);
     format!("{} > {}, {}", end(&flow.from), end(&flow.to), flow.transport.name())
@@ -83,7 +83,7 @@ fn failure(plan: &Plan, flow: &Flow, packets: &Packets) -> Option<String> {
     }
 }
 
-/// Returns the applications that should have begun a flow and did not: no packet of such an application left its host.
+/// Returns the applications that should have begun a flow and did not, each with the reason.
 fn silent(plan: &Plan, flows: &[Flow]) -> Vec<String> {
     let mut silent = Vec::new();
     for (id, host) in (0..).map(HostId).zip(&plan.hosts) {
@@ -116,8 +116,9 @@ fn silent(plan: &Plan, flows: &[Flow]) -> Vec<String> {
     silent
 }
 
-/// Returns whether the sending or requesting application is to end before the run does. A source of datagrams counts
-/// even if its host is down until the end of the run, from before its stop.
+/// Returns whether the flow must end before the run: its sender has a fixed size or duration, or its requester a fixed
+/// number of exchanges. A flow of datagrams must end only if its host goes down until the end of the run, before the
+/// source is to stop.
 fn is_bounded(plan: &Plan, flow: &Flow) -> bool {
     let asks = [(flow.from, flow.to), (flow.to, flow.from)];
     let stop = Some(flow).filter(|flow| flow.transport == Transport::Udp);

@@ -15,11 +15,11 @@ use wire::{Iface, Instant, Mac, Packet, PacketId};
 /// One observation of a packet at one interface.
 #[derive(Clone, Debug)]
 pub struct Hop {
-    /// The index of its record.
+    /// The index of the record of this observation, in the records of the run.
     pub record: usize,
     /// The packet's number, from 1.
     pub packet: u64,
-    /// Indices of the hops that follow it; several if the packet was copied.
+    /// The indices of the hops that follow this hop, in [`Journeys::hops`]; several if the packet was copied.
     pub next: Vec<usize>,
     /// The ends of copies at this hop.
     pub ends: Vec<End>,
@@ -28,7 +28,7 @@ pub struct Hop {
 /// The end of one copy of a packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct End {
-    /// The index of its record.
+    /// The index of the record of this end, in the records of the run.
     pub record: usize,
     /// When the copy ended.
     pub at: Instant,
@@ -39,17 +39,17 @@ pub struct End {
 /// How a copy ended, and where: at a host, or at `host:interface`. A second string is the reason.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Fate {
-    /// An application received it.
+    /// An application, or the stack as the final receiver, received the copy.
     Delivered(String),
-    /// The role that it was addressed to consumed it.
+    /// The role to which the copy was addressed consumed it.
     Consumed(String),
-    /// The link or the host's stack lost it.
+    /// A link or a host's stack lost the copy.
     Lost(String, String),
-    /// A node dropped it.
+    /// A node dropped the copy.
     Dropped(String, String),
-    /// A queue still held it when the run ended.
+    /// A link, a stack or a role still held the copy when the run ended.
     Held(String),
-    /// No record shows its end, so the ledger does not balance.
+    /// No record shows the end of the copy. The ledger does not balance, unless the copy is a datagram for a program.
     Unseen(String),
 }
 
@@ -66,21 +66,21 @@ impl std::fmt::Display for Fate {
     }
 }
 
-/// One packet.
+/// One packet and all its copies.
 #[derive(Clone, Debug)]
 pub struct Journey {
-    /// Its identity.
+    /// The packet's identity.
     pub id: PacketId,
-    /// When and at which host an application sent it; `None` if a stack or a role did.
+    /// When and at which host an application sent the packet; `None` if a stack or a role sent it.
     pub sent: Option<(Instant, HostId)>,
-    /// Indices of its hops, in the order of time.
+    /// The indices of the packet's hops in [`Journeys::hops`], in the order of time.
     pub hops: Vec<usize>,
     /// Ends of copies that were not observed at an interface, for example a packet that a role dropped right after
     /// making it.
     pub strays: Vec<End>,
 }
 
-/// All packets of a run, numbered from 1 in the order of their first appearance, on both backends.
+/// All packets of a run, numbered from 1 in the order of their first appearance.
 pub struct Journeys<'a> {
     records: &'a [Record],
     places: Places,
@@ -90,7 +90,7 @@ pub struct Journeys<'a> {
 }
 
 impl<'a> Journeys<'a> {
-    /// Follows every packet of a run.
+    /// Builds the paths of all packets of a run. `records` must be ordered by time.
     pub fn new(plan: &Plan, records: &'a [Record]) -> Self {
         let mut all = Self {
             records,
@@ -120,12 +120,12 @@ impl<'a> Journeys<'a> {
         self.packets.get(usize::try_from(number.checked_sub(1)?).ok()?)
     }
 
-    /// Returns the number of a packet, or `None` if it does not appear.
+    /// Returns the number of a packet, or `None` if no record contains the packet.
     pub fn number(&self, id: PacketId) -> Option<u64> {
         self.numbers.get(&id).copied()
     }
 
-    /// Returns the time, place, direction and content of a hop.
+    /// Returns the time, place, direction and packet of a hop; `None` if the hop is not of this run.
     pub fn seen(&self, hop: &Hop) -> Option<Sighting<'a>> {
         let record = self.records.get(hop.record)?;
         let (iface, sent, packet) = match &record.what {
@@ -141,12 +141,13 @@ impl<'a> Journeys<'a> {
         self.places.interface(host, iface)
     }
 
-    /// Returns the interface with this link address (as text), as `host:interface`. `None` if no host has it.
+    /// Returns the interface with this link address (as text), as `host:interface`. `None` if the text is no link
+    /// address, or no host has the address.
     pub fn neighbor(&self, text: &str) -> Option<String> {
         self.places.by_mac(text.parse().ok()?)
     }
 
-    /// Returns the host's name.
+    /// Returns the host's name, or `?` for an unknown host.
     pub fn host(&self, host: HostId) -> Cow<'_, str> {
         self.places.host(host)
     }
@@ -279,7 +280,8 @@ impl<'a> Journeys<'a> {
         }
     }
 
-    /// Returns the earliest matching hop without a continuation; if there is none, the latest, which is then copied.
+    /// Returns the earliest matching hop without a continuation; if there is none, the latest matching hop, where the
+    /// packet was copied.
     fn find(&self, id: PacketId, wanted: impl Fn(&Sighting<'_>) -> bool) -> Option<usize> {
         let journey = self.packet(self.number(id)?)?;
         let matching = || {
@@ -308,17 +310,17 @@ impl<'a> Journeys<'a> {
     }
 }
 
-/// A packet at an interface.
+/// One observation of a packet at one interface of a host.
 #[derive(Clone, Copy, Debug)]
 pub struct Sighting<'a> {
-    /// When it was observed.
+    /// The time of the observation.
     pub at: Instant,
-    /// The host.
+    /// The host of the interface.
     pub host: HostId,
-    /// The interface.
+    /// The interface; [`Iface::HOST`] is the host's stack.
     pub iface: Iface,
-    /// Whether it was sent, not received.
+    /// Whether the node sent the packet at the interface; otherwise the node received it.
     pub sent: bool,
-    /// The packet as it was there.
+    /// The packet, with the bytes that it had at the interface.
     pub packet: &'a Packet,
 }

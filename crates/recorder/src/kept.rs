@@ -1,9 +1,9 @@
 //! Files that commands write besides run directories: tables, figures, summaries.
 //!
-//! No file of the user is overwritten. A folder has a list, `.wayfare-files`, with the digest of each file that
-//! Wayfare wrote there, in the format of `sha256sum --check`. A file is replaced only if its digest is still in the
-//! list. Any other file is replaced only with `--force`. If the file's name is known before the runs begin, the
-//! refusal comes before them.
+//! No file of the user is overwritten. A folder has a list, `.wayfare-files`, with the digest of each file that Wayfare
+//! wrote there, in the format of `sha256sum --check`. A file is replaced only if its digest is still in the list. Any
+//! other file is replaced only with `--force`. If the name of a file is known before the runs, the file is checked
+//! before them.
 
 use crate::rundir::{Claim, claim_folder, digest};
 use crate::unfinished::{Kind, Unfinished, remove_stale};
@@ -32,11 +32,12 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Claims a folder, which also shows whether it is writable.
+    /// Locks a folder, creates it if it is missing, and checks that the files `names` may be written in it.
     ///
     /// # Errors
     ///
-    /// `AlreadyExists` if one of these files may not be replaced, `WouldBlock` if another process has the folder.
+    /// The error's kind is `AlreadyExists` if a file of `names` may not be replaced, and `WouldBlock` if another
+    /// process holds the lock.
     pub fn open<'a>(
         folder: &Path,
         names: impl IntoIterator<Item = &'a str>,
@@ -46,7 +47,7 @@ impl Folder {
         Self::claimed(folder, claim, names, force)
     }
 
-    /// Opens a folder that is already claimed.
+    /// Opens a folder whose lock is `claim`, and checks the files `names` as [`Folder::open`] does.
     pub fn claimed<'a>(
         folder: &Path,
         claim: Claim,
@@ -78,6 +79,7 @@ impl Folder {
     }
 
     /// Accepts a file as written by Wayfare if `is_ours` recognises its contents, even if it is not in the list.
+    /// Returns an error if the file may not be replaced.
     pub fn accept(&mut self, name: &str, is_ours: impl FnOnce(&str) -> bool) -> io::Result<()> {
         let path = self.path.join(name);
         if fs::read_to_string(&path).is_ok_and(|text| is_ours(&text)) {
@@ -86,7 +88,8 @@ impl Folder {
         self.check(name)
     }
 
-    /// Returns an error if a file of this name exists that Wayfare did not write.
+    /// Returns an error if an existing file may not be replaced: Wayfare did not write it, or it was changed later.
+    /// With `force`, the only error is that a directory has this name.
     pub fn check(&self, name: &str) -> io::Result<()> {
         if self.force {
             return refuse_folder(&self.path.join(name));
@@ -166,7 +169,7 @@ fn check(folder: &Path, listed: &BTreeMap<String, BTreeSet<String>>, name: &str)
 
 fn not_ours(path: &Path) -> io::Error {
     let problem = format!(
-        "{} exists, and was changed after Wayfare wrote it; name another place, or replace it with --force",
+        "{} exists, and its contents are not those that Wayfare wrote; name another place, or replace it with --force",
         path.display()
     );
     io::Error::new(io::ErrorKind::AlreadyExists, problem)
@@ -252,9 +255,12 @@ mod tests {
         drop(kept);
         assert_eq!(names(folder), [LIST, "a.csv", "sub"]);
         open(false).unwrap().keep("a.csv", "two").unwrap();
-        // One was edited by the user; the other never came from Wayfare.
+        // The user edits `b.svg`, and creates `c.csv`.
         fs::write(folder.join("sub/b.svg"), "mine").unwrap();
-        assert!(refused(open(false)).contains("sub/b.svg exists, and was changed after Wayfare wrote it"));
+        assert!(
+            refused(open(false))
+                .contains("sub/b.svg exists, and its contents are not those that Wayfare wrote")
+        );
         fs::write(folder.join("c.csv"), "mine").unwrap();
         let mut kept = Folder::open(folder, [], false).unwrap();
         refused(kept.keep("c.csv", "three"));
@@ -270,7 +276,7 @@ mod tests {
         let folder = folder.path();
         let open = || Folder::open(folder, ["a.csv"], false);
         open().unwrap().keep("a.csv", "one").unwrap();
-        // The state between the two renames.
+        // An interruption between the two renames leaves this state.
         let list = fs::read_to_string(folder.join(LIST)).unwrap();
         let mut kept = open().unwrap();
         kept.keep("a.csv", "two").unwrap();
@@ -280,7 +286,7 @@ mod tests {
         drop(open().unwrap());
         fs::write(folder.join("a.csv"), "one").unwrap();
         drop(open().unwrap());
-        // The part of a killed process is removed: no process has this number.
+        // A part is removed if no process has the number in its name.
         let stale = folder.join(format!("{PART}-{}", u32::MAX));
         let alive = folder.join(format!("{PART}-{}", std::process::id()));
         fs::write(&stale, "half").unwrap();

@@ -4,7 +4,7 @@ use std::mem::size_of;
 use trace::{HostId, Record, What, Witness};
 use wire::{Iface, Instant, Packet};
 
-/// A witness that keeps all records until they take `most` bytes.
+/// A witness that keeps all records in memory, and reports that it is full when they take more than `most` bytes.
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) records: Vec<Record>,
@@ -13,7 +13,7 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// Keeps at most `most` bytes, plus the records of the event that exceeds them.
+    /// Creates a witness that is full when its records take more than `most` bytes.
     pub(crate) const fn new(most: usize) -> Self {
         Self { records: Vec::new(), bytes: 0, most }
     }

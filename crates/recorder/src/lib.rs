@@ -1,4 +1,4 @@
-//! What a run became. From the records of either backend it computes:
+//! Analyses runs. From the records of a run on either backend, this crate computes:
 //!
 //! ```text
 //! records ─┬─> ledger    every packet has an end

@@ -57,8 +57,8 @@ pub fn text(outcome: &Outcome) -> String {
     out
 }
 
-/// Returns a row for each event of the scenario, with the packets that were lost until the next event for reasons
-/// that only events have.
+/// Returns a row for each event of the scenario, with the packets that were lost until the next event for reasons that
+/// only events cause.
 fn event_table(outcome: &Outcome) -> String {
     let ordered = |record: &Record| match &record.what {
         What::Ordered(event) => Some((record.at, event.to_string())),
@@ -100,7 +100,8 @@ fn idle_disks(plan: &Plan) -> BTreeSet<&str> {
     full.filter(|host| !stores(host)).map(|host| host.config.name.as_str()).collect()
 }
 
-/// Returns the title of a handoff: its number (from 1), and the flow's if there are several. `flow` counts from 0.
+/// Returns the title of a handoff: its number (from 1), and the number of the flow if the run has several flows. `flow`
+/// counts from 0.
 pub(crate) fn title(outcome: &Outcome, number: usize, flow: usize) -> String {
     match outcome.flows.len() {
         0 | 1 => format!("handoff {number}"),
@@ -108,8 +109,8 @@ pub(crate) fn title(outcome: &Outcome, number: usize, flow: usize) -> String {
     }
 }
 
-/// Returns the table with one row for each handoff and flow that it cut, and one for each hole. Hosts and flows are
-/// named if there are several.
+/// Returns the table with one row for each handoff and flow that existed at the cut, and one for each hole. Hosts and
+/// flows are named if there are several.
 fn handoff_table(outcome: &Outcome) -> String {
     let mut rows: Vec<(Instant, Vec<String>)> = Vec::new();
     for (number, handoff) in (1..).zip(&outcome.handoffs) {
@@ -168,8 +169,7 @@ fn handoff_table(outcome: &Outcome) -> String {
     table.render()
 }
 
-/// Describes requested handoffs that did not happen, which are not in the table: their number by host, target and
-/// reason.
+/// Describes requested handoffs that were refused, aborted or failed: their number by host, target and reason.
 fn undone(outcome: &Outcome) -> String {
     let mut counted: BTreeMap<(HostId, &str, &str, &str), (usize, Instant)> = BTreeMap::new();
     for record in &outcome.records {
@@ -215,7 +215,7 @@ fn handoff_row(outcome: &Outcome, number: usize, handoff: &Handoff, cost: Option
     ]
 }
 
-/// The cell text if the glossary defines no value.
+/// The text of a cell without a value.
 const NOTHING: &str = "-";
 
 fn recovered(handoff: &Handoff, recovery: Recovery) -> String {
@@ -227,7 +227,7 @@ fn recovered(handoff: &Handoff, recovery: Recovery) -> String {
     }
 }
 
-/// Returns the table with one row for each flow, or a line if there is none.
+/// Returns the table with one row for each flow, or one line if the run has no flow.
 pub fn flow_table(outcome: &Outcome) -> String {
     if outcome.flows.is_empty() {
         return "no flow: no application sent or received data\n".to_owned();
@@ -281,7 +281,7 @@ pub(crate) fn end(outcome: &Outcome, end: &End) -> String {
     end.name(&outcome.plan)
 }
 
-/// Returns the cell text: `none`, milliseconds, `never` or `not measured`.
+/// Returns the text of an outage in a table: `none`, its duration in milliseconds, `never` or `not measured`.
 pub fn experience(experience: &Experience) -> String {
     match experience {
         Experience::None => "none".to_owned(),
@@ -314,7 +314,7 @@ fn outage(outcome: &Outcome, host: HostId, title: &str, experience: &Experience)
     Some(out)
 }
 
-/// Returns the ledger as text: the sums, the drops by reason, and what does not balance.
+/// Returns the ledger as text: the sums, the drops by reason, and the copies that each link made.
 pub fn books(ledger: &Ledger) -> String {
     let mut out = format!(
         "ledger: {} sent + {} copied = {} delivered + {} dropped + {} held\n",
@@ -333,7 +333,7 @@ pub fn books(ledger: &Ledger) -> String {
     out
 }
 
-/// Returns milliseconds with three decimals.
+/// Returns a duration in milliseconds, with three decimals and without the unit.
 pub fn millis(span: Duration) -> String {
     format!("{:.3}", span.as_secs_f64() * 1e3)
 }

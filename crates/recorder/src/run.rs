@@ -18,7 +18,7 @@ use wire::WallTime;
 pub struct Outcome {
     /// The plan that was run.
     pub plan: Plan,
-    /// The backend on which it ran.
+    /// The backend on which the plan was executed.
     pub backend: Backend,
     /// All records, ordered by time.
     pub records: Vec<Record>,
@@ -30,14 +30,14 @@ pub struct Outcome {
     pub flows: Vec<Flow>,
     /// The packets of each flow, in the order of `flows`.
     pub(crate) packets: Vec<Packets>,
-    /// The handoffs.
+    /// The handoffs of the run, in the order of time.
     pub handoffs: Vec<Handoff>,
-    /// Outages that belong to no handoff.
+    /// The outages that belong to no handoff.
     pub holes: Vec<Hole>,
     /// Failures, each with the name of the flow or program: a transfer that did not end, a reset, a program that
-    /// failed. The run is valid, and the exit code is 1.
+    /// failed. They do not make the run invalid. Without doubts, the exit code is then 1.
     pub failures: Vec<String>,
-    /// Reasons for which the run is not valid.
+    /// Reasons for which the run is not valid; empty if it is valid.
     pub doubts: Vec<Doubt>,
     /// The report of the backend; `None` in the simulator.
     pub report: Option<BackendReport>,
@@ -81,7 +81,8 @@ impl Outcome {
         self.doubts.splice(0..0, found);
     }
 
-    /// Counts lost frames of the ledger as added if interface counters show that they were added at an interface.
+    /// Counts vanished copies of the ledger as appeared if interface counters show that these frames were added at an
+    /// interface.
     pub(crate) fn withdraw_added(&mut self, found: &[Doubt]) {
         let before = self.ledger.doubts();
         for doubt in found {
@@ -102,8 +103,8 @@ impl Outcome {
         }
     }
 
-    /// Clears all results about packets if the records of a host are missing. No packet can be followed there, and
-    /// the records of the other hosts would name the wrong host as the cause.
+    /// Clears all results about packets if the records of a host are missing. No packet can be followed through this
+    /// host, and the records of the other hosts would name the wrong host as the cause.
     fn judge_without_missing_records(&mut self) {
         if !self.lacks_records() {
             return;
@@ -127,7 +128,7 @@ impl Outcome {
         self.report.as_ref().map_or(EPOCH, |report| report.began)
     }
 
-    /// Returns the names that the text of a control message shows.
+    /// Returns the plan and the begin of the run, which the text of control messages needs.
     pub fn names(&self) -> Names<'_> {
         Names { plan: &self.plan, epoch: self.epoch() }
     }
@@ -149,14 +150,14 @@ pub enum NotSimulated {
     TooLarge(ScenarioError),
 }
 
-/// Largest size of the records of a run in memory, in bytes.
+/// The largest size of the records of a run in memory, in bytes.
 const MOST_KEPT: usize = 2 << 30;
 
 /// Runs a plan in the simulator.
 ///
 /// # Errors
 ///
-/// A host cannot be built, or the records take more than 2 GiB.
+/// Returns an error if a host cannot be built, or if the records take more than 2 GiB.
 pub fn simulate(plan: Plan) -> Result<Outcome, NotSimulated> {
     let run = plan.recorded(Kept::new(MOST_KEPT))?.run(plan.end());
     if let Some(at) = run.full {
@@ -168,7 +169,7 @@ pub fn simulate(plan: Plan) -> Result<Outcome, NotSimulated> {
     Ok(outcome)
 }
 
-/// Returns why a simulated run ended before its end: a role that requested work without end.
+/// Returns the doubt of a simulated run that was stopped because a role requested work without end.
 fn restless(plan: &Plan, stopped: &sim::Stopped) -> Doubt {
     let host = plan.host_name(stopped.host).into_owned();
     Doubt::Restless { host, role: stopped.role.to_owned(), at_s: stopped.at.as_secs_f64() }
@@ -179,17 +180,18 @@ fn restless(plan: &Plan, stopped: &sim::Stopped) -> Doubt {
 pub struct Counted {
     /// The fingerprint of the run. It is the same as with records.
     pub fingerprint: Fingerprint,
-    /// Number of events that the simulator processed.
+    /// The number of events that the simulator processed.
     pub events: u64,
-    /// Number of frames that were put on links.
+    /// The number of frames that were put on links.
     pub hops: u64,
     /// The largest number of packets that were in flight at one time.
     pub most_open: usize,
     /// The ledger of packets. It counts drops and has no list of them.
     pub ledger: Ledger,
-    /// Failures that are known without records: connections that failed, sources of which nothing arrived.
+    /// Failures that are known without records: failed connections, wrong data, and sources whose datagrams did not
+    /// arrive.
     pub failures: Vec<String>,
-    /// Reasons for which the run is not valid.
+    /// Reasons for which the run is not valid; empty if it is valid.
     pub doubts: Vec<Doubt>,
 }
 

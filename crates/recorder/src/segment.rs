@@ -1,23 +1,23 @@
-//! TCP segments and SCTP packets, as far as reports of a run read them.
+//! Parses the TCP segments and SCTP packets of a run for its reports.
 
 use sctp::message::Chunk;
 use tcp::{Flags, PROTOCOL, Segment};
 use wire::ipv4::{self, Header};
 use wire::{EtherType, Packet, SocketAddrV4};
 
-/// A segment and the addresses of its two ends.
+/// A TCP segment, and the addresses and ports of its sender and receiver.
 #[derive(Clone, Debug)]
 pub struct Seen<'a> {
     /// The sender's address and port.
     pub from: SocketAddrV4,
     /// The receiver's address and port.
     pub to: SocketAddrV4,
-    /// The segment.
+    /// The TCP header and payload, without the IP header.
     pub segment: Segment<'a>,
 }
 
 impl Seen<'_> {
-    /// Returns a short description.
+    /// Returns one line for a report: addresses, flags, sequence number, acknowledgment number and payload length.
     pub fn text(&self) -> String {
         let Self { from, to, segment } = self;
         let names = [(Flags::SYN, " SYN"), (Flags::FIN, " FIN"), (Flags::RST, " RST"), (Flags::ACK, " ACK")];
@@ -32,7 +32,7 @@ impl Seen<'_> {
     }
 }
 
-/// Returns the TCP segment of a packet; `None` if it is no TCP or malformed.
+/// Returns the TCP segment in an IP packet, or `None` if the packet is not TCP or is malformed.
 pub fn of(packet: &Packet) -> Option<Seen<'_>> {
     let (header, payload) = Header::parse(&packet.bytes).ok()?;
     if header.protocol != PROTOCOL {
@@ -43,13 +43,13 @@ pub fn of(packet: &Packet) -> Option<Seen<'_>> {
     Some(Seen { from, to: SocketAddrV4::new(header.dst, segment.dst_port), segment })
 }
 
-/// Returns whether the packet is UDP: then an application receives exactly this packet. Of TCP it receives bytes, of
-/// ICMP nothing.
+/// Returns whether the packet is UDP over IPv4. The payload of a UDP packet is one message of an application; a TCP
+/// segment is only a part of a byte stream.
 pub fn is_datagram(packet: &Packet) -> bool {
     protocol(packet) == Some(ipv4::UDP)
 }
 
-/// Returns whether the packet is a TCP segment.
+/// Returns whether the packet is TCP over IPv4. The TCP header is not checked.
 pub fn is_segment(packet: &Packet) -> bool {
     protocol(packet) == Some(PROTOCOL)
 }
@@ -63,14 +63,13 @@ pub fn carries_data(packet: &Packet) -> bool {
     of(packet).is_some_and(|seen| !seen.segment.payload.is_empty())
 }
 
-/// Returns whether the packet is SCTP with a DATA chunk. If SCTP is a role, its bytes do not pass the host's own
-/// stack.
+/// Returns whether the packet is SCTP with at least one DATA chunk (RFC 9260, section 3.3.1).
 pub fn is_sctp_data(packet: &Packet) -> bool {
     let sctp = sctp_of(packet);
     sctp.is_some_and(|sctp| sctp.chunks.iter().any(|chunk| matches!(chunk, Chunk::Data(_))))
 }
 
-/// Returns the SCTP packet within a packet; `None` if it is no SCTP or malformed.
+/// Returns the SCTP packet in an IP packet, or `None` if the packet is not SCTP or is malformed.
 pub fn sctp_of(packet: &Packet) -> Option<sctp::message::Packet> {
     let (header, payload) = Header::parse(&packet.bytes).ok()?;
     if header.protocol != sctp::PROTOCOL {

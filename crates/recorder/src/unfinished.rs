@@ -1,12 +1,12 @@
-//! Incomplete files of this process: locks, and files that will be renamed into their place. They are removed by
-//! their owners, or by [`remove_all`] when a signal ends the process.
+//! Incomplete files of this process: locks, and files that will be renamed into their place. They are removed when
+//! their `Unfinished` is dropped, or by [`remove_all`] when a signal ends the process.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Ordered by creation.
+/// The registered paths, in the order of their registration.
 static UNFINISHED: Mutex<Vec<(PathBuf, Kind)>> = Mutex::new(Vec::new());
 
 fn unfinished() -> MutexGuard<'static, Vec<(PathBuf, Kind)>> {
@@ -31,7 +31,7 @@ impl Kind {
     }
 }
 
-/// A path that is removed when this is dropped, or when a signal ends the process.
+/// A path that is removed when this value is dropped, or when a signal ends the process.
 #[derive(Debug)]
 pub(crate) struct Unfinished {
     path: PathBuf,
@@ -54,7 +54,7 @@ impl Unfinished {
     pub(crate) fn finish(self, put: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
         let _all = unfinished();
         put(&self.path)
-        // `self` is dropped after the guard. The path no longer exists, so the drop removes nothing.
+        // `self` is dropped after the guard. If `put` moved the path away, the drop removes nothing.
     }
 }
 
@@ -82,7 +82,7 @@ pub fn remove_all() {
 }
 
 /// Removes the files `PREFIX-PID` in `folder` that killed processes left: those whose process does not exist. The
-/// caller holds the lock of the folder, so no live process of another machine or container has such a file.
+/// caller holds the lock of the folder, so no live process of another machine or container owns such a file.
 pub(crate) fn remove_stale(folder: &Path, prefix: &str) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();

@@ -9,29 +9,30 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The library that is preloaded. It is in the command's directory.
+/// The library that is preloaded into the program.
 const SHIM: &str = "libwayfare_shim.so";
-/// The variable by which the dynamic linker finds it (`ld.so(8)`).
+/// The environment variable with the libraries that the dynamic linker preloads (`ld.so(8)`).
 const PRELOAD: &str = "LD_PRELOAD";
 
 /// Run a program whose TCP connections are made through a role of this host's daemon.
 ///
-/// Only what the program asks of its C library is seen: connect(2) over IPv4. Not seen are Go programs and others that
-/// make system calls by themselves, connections of `io_uring`, and those that begin with `sendto` (TCP Fast Open). Programs
-/// that are linked statically, or run with another user's rights, cannot be helped at all: they are refused.
+/// Only calls of connect(2) over IPv4 in the C library are redirected. Not redirected are connections of programs that
+/// make system calls themselves, connections by `io_uring`, and those that begin with `sendto` (TCP Fast Open). Go
+/// programs, programs that are linked statically, and programs that run with the rights of another user are rejected.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// The transport: the name that a role of the daemon serves.
+    /// The transport, by the name under which a role of the daemon offers it.
     #[arg(long, value_name = "TRANSPORT", default_value = "indirect")]
     by: String,
-    /// The daemon's socket for programs (`daemon.clients` of its configuration); `WAYFARE_CLIENTS` if it is not given.
+    /// The daemon's socket for programs (`daemon.clients` of its configuration); the value of `WAYFARE_CLIENTS` if the
+    /// option is not given.
     #[arg(long, value_name = "SOCKET")]
     daemon: Option<PathBuf>,
-    /// Only connections to there, as 10.0.0.0/8 or 10.1.0.1:80; may be repeated.
+    /// Redirect only connections to TO, for example 10.0.0.0/8 or 10.1.0.1:80; may be repeated.
     #[arg(long, value_name = "TO")]
     only: Vec<String>,
-    /// No connections to there; may be repeated, and counts for more than --only.
+    /// Do not redirect connections to TO; may be repeated, and has priority over --only.
     #[arg(long, value_name = "TO")]
     except: Vec<String>,
     /// The program and its arguments.
@@ -76,20 +77,22 @@ fn policy(only: &[String], except: &[String]) -> Result<String, Failure> {
     let policy = rules.join(",");
     match Policy::parse(&policy) {
         Ok(_) if rules.iter().all(|rule| !rule.contains(',')) => Ok(policy),
-        Err(PolicyError::TooMany) => Err(Failure::Usage("too many destinations".to_owned())),
+        Err(PolicyError::TooMany) => Err(Failure::Usage(
+            "--only and --except: too many destinations; at most 32 are allowed".to_owned(),
+        )),
         _ => {
             let wrong = rules.iter().find(|rule| rule.contains(',') || Policy::parse(rule).is_err());
             let wrong = wrong.map(|rule| &rule[1..]).unwrap_or_default();
             let problem = format!(
-                "`{wrong}` is not a destination; allowed: 10.0.0.0/8, 10.1.0.1, each with :80 or without"
+                "`{wrong}` is not a destination; allowed: an address or prefix, for example 10.1.0.1 or 10.0.0.0/8:80"
             );
             Err(Failure::Usage(problem))
         }
     }
 }
 
-/// Returns the path of the daemon's socket. It checks here that a daemon listens there, so that the program need not
-/// fail.
+/// Returns the path of the daemon's socket. Returns an error if no daemon listens at the socket, before the program is
+/// started.
 fn daemon(given: Option<&Path>) -> Result<PathBuf, Failure> {
     let path = given.map(Path::to_owned).or_else(|| variable(&text(client::SOCKET)).map(PathBuf::from));
     let path = path.ok_or_else(|| {
@@ -100,7 +103,11 @@ fn daemon(given: Option<&Path>) -> Result<PathBuf, Failure> {
     let path = std::path::absolute(&path).unwrap_or(path);
     let is_long = path.as_os_str().len() >= client::PATH;
     if is_long {
-        return Err(Failure::Usage(format!("{}: longer than the path of a socket can be", path.display())));
+        return Err(Failure::Usage(format!(
+            "{}: the path of a socket must be shorter than {} bytes",
+            path.display(),
+            client::PATH
+        )));
     }
     match daemon::is_open_to_programs(&path) {
         Ok(()) => Ok(path),
@@ -108,8 +115,7 @@ fn daemon(given: Option<&Path>) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Finds the preloaded library. Cargo puts a dependency's library into `deps`; an installation puts it beside the
-/// command.
+/// Finds the library to preload: beside the command, in `deps` (where Cargo puts it), or in `../lib/wayfare`.
 fn shim() -> Result<PathBuf, Failure> {
     let here = std::env::current_exe()
         .map_err(|error| Failure::Machine(format!("cannot find this program's own path: {error}")))?;
@@ -129,7 +135,7 @@ fn text(name: &CStr) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Returns a variable of the environment: other preloaded libraries, or the socket in a lab.
+/// Returns an environment variable, or `None` if it is not set or is empty.
 fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }

@@ -7,9 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Largest depth of scripts whose interpreters are scripts.
+/// The largest number of files that are examined: a script, its interpreter if that is a script, and so on.
 const DEPTH: usize = 4;
-/// Bytes that are read of a script.
+/// The number of bytes at the begin of a file in which the line `#!` is searched.
 const LINE: usize = 256;
 
 const EXECUTABLE: u32 = 0o111;
@@ -17,11 +17,11 @@ const SET_ID: u32 = 0o6000;
 const ELF: [u8; 4] = *b"\x7fELF";
 /// The type of the segment that names the dynamic linker.
 const PT_INTERP: u32 = 3;
-/// The mark that the Go linker leaves in each program (`debug/buildinfo`). It is written backwards here, so that this
-/// program and its tests do not count as Go programs.
+/// The mark that the Go linker leaves in each program (`debug/buildinfo`). The constant is written backwards, so that
+/// this program and its tests do not count as Go programs.
 const GO_REVERSED: &[u8] = b":fnidliub oG \xff";
 
-/// Returns the path of a program, searched as by a shell.
+/// Returns the path of an executable file, searched in `PATH` as a shell does. Returns `None` if there is none.
 pub(super) fn find(name: &OsStr) -> Option<PathBuf> {
     if name.as_bytes().contains(&b'/') {
         return Some(PathBuf::from(name)).filter(|path| is_program(path));
@@ -43,7 +43,8 @@ pub(super) fn check(path: &Path) -> Result<(), String> {
         let open = File::open(&path).and_then(|file| file.take(LINE as u64).read_to_end(&mut begin));
         open.map_err(|error| format!("cannot be read: {error}"))?;
         if let Some(line) = begin.strip_prefix(b"#!") {
-            path = interpreter(line).ok_or("a script without an interpreter")?;
+            path =
+                interpreter(line).ok_or("the first line of the script names no interpreter that exists")?;
             continue;
         }
         let own = own_user();
@@ -53,7 +54,7 @@ pub(super) fn check(path: &Path) -> Result<(), String> {
         let bytes = std::fs::read(&path).map_err(|error| format!("cannot be read: {error}"))?;
         return check_elf(&bytes);
     }
-    Err("too many nested interpreters".to_owned())
+    Err(format!("too many nested interpreters: at most {} scripts are allowed before a program", DEPTH - 1))
 }
 
 fn own_user() -> u32 {
@@ -89,7 +90,7 @@ fn check_elf(bytes: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// `EM_X86_64` and the like: the machine that this program is built for.
+/// The ELF machine number (`e_machine`) of the architecture for which this program is built.
 #[cfg(target_arch = "x86_64")]
 const MACHINE: u16 = 62;
 #[cfg(target_arch = "aarch64")]
@@ -138,7 +139,7 @@ mod tests {
         for (at, byte) in [(4, 1), (5, 9), (18, 40)] {
             refused(&spoilt(at, byte), "another architecture");
         }
-        // A file without any segment.
+        // A file without segments names no dynamic linker.
         refused(&[&own[..56], &[0, 0], &own[58..]].concat(), "linked statically");
     }
 

@@ -6,19 +6,21 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Checks that files can be written, before the search begins.
+/// Checks before the search that files can be written in a folder, and creates the folder if it is missing.
 pub(super) fn check(out: &Path) -> Result<(), Failure> {
     fs::create_dir_all(out).map_err(|error| cannot_write(out, &error))?;
     tempfile::tempfile_in(out).map(drop).map_err(|error| cannot_write(out, &error))
 }
 
-/// Writes the smallest scenario of a violation, and returns its path. A file that was edited is not replaced.
+/// Writes the scenario of a violation to a new file, and returns the path. An existing file is not replaced; if it has
+/// the same text, its path is returned.
 pub(super) fn keep(out: &Path, smallest: &Draft, judge: Judge, what: &str) -> Result<PathBuf, Failure> {
     let (protocol, seed) = (smallest.protocol, smallest.seed);
     let text = format!(
         "# {judge}: {what}\n\
-         # `wayfare run FILE --seed {seed}` runs it without checks. `wayfare hunt {protocol} --seeds 1 --seed {seed}` checks\n\
-         # the scenario that it was shrunk from (`--on linux` for one that was found there).\n{}",
+         # `wayfare run FILE --seed {seed}` runs this scenario without checks.\n\
+         # `wayfare hunt {protocol} --seeds 1 --seed {seed}` checks the scenario before it was shrunk (with\n\
+         # `--on linux` if it was found on Linux).\n{}",
         write::scenario(smallest)
     );
     let names = (1..).map(|number: u32| match number {

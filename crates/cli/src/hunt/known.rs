@@ -15,11 +15,11 @@ pub(super) struct Known {
     protocol: Protocol,
     #[serde(deserialize_with = "parsed")]
     judge: Judge,
-    /// Number of seeds at which it was found.
+    /// The number of seeds at which the violation was found.
     found: u32,
-    /// Number of seeds that were searched.
+    /// The number of seeds that were searched.
     of: u32,
-    /// A description of it.
+    /// A description of the violation.
     pub(super) finding: String,
 }
 
@@ -34,8 +34,8 @@ fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err = String>>(from: D) -> Resul
     String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
 }
 
-/// The probability that a search finds a finding more often than [`Known::most`], or not at all although it must appear,
-/// if its share has not changed.
+/// The largest probability of a wrong failure if the share of a finding has not changed. A failure is a finding at more
+/// than [`Known::most`] seeds, or at no seed although the finding must appear.
 const BY_CHANCE: f64 = 1e-3;
 
 impl Known {
@@ -46,13 +46,13 @@ impl Known {
         parse(&text).map_err(wrong)
     }
 
-    /// Returns whether it is about this protocol and judge.
+    /// Returns whether the finding is of this protocol and judge.
     pub(super) fn is_about(&self, protocol: Protocol, judge: Judge) -> bool {
         (self.protocol, self.judge) == (protocol, judge)
     }
 
-    /// Returns whether it is about this protocol, and so frequent that this number of seeds must show it. If they do
-    /// not, it has been fixed.
+    /// Returns whether the finding is of this protocol, and so frequent that a search of `seeds` seeds must find it. If
+    /// the search does not, the finding has been fixed.
     pub(super) fn must_appear(&self, protocol: Protocol, seeds: u64) -> bool {
         self.protocol == protocol && (-self.expected(seeds)).exp() < BY_CHANCE
     }
@@ -65,7 +65,8 @@ impl Known {
         f64::from(self.found) * seeds as f64 / f64::from(self.of)
     }
 
-    /// Returns the largest number of seeds, of `seeds`, that may have it: a quantile of the Poisson distribution.
+    /// Returns the largest number of seeds, of `seeds`, at which the finding may occur: a quantile of the Poisson
+    /// distribution.
     pub(super) fn most(&self, seeds: u64) -> u64 {
         let mean = self.expected(seeds);
         let (mut most, mut ln_term, mut below) = (0_u64, -mean, 0.0);
@@ -83,7 +84,10 @@ impl Known {
 fn parse(text: &str) -> Result<Vec<Known>, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
     match file.known.iter().find(|known| known.found == 0 || known.of < known.found) {
-        Some(known) => Err(format!("`found = {}` of `of = {}` seeds is not a share", known.found, known.of)),
+        Some(known) => Err(format!(
+            "`found = {}` of `of = {}` seeds is not a share; `found` must be from 1 to `of`",
+            known.found, known.of
+        )),
         None => Ok(file.known),
     }
 }

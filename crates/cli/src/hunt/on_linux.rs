@@ -1,4 +1,4 @@
-//! The seeds of a hunt on Linux. Several run at the same time, because runs mostly wait.
+//! The seeds of a hunt on Linux. Several seeds run at the same time, because runs on Linux mostly wait.
 
 use crate::output::{print, tell};
 use crate::{Failure, run};
@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// How often a run is repeated if a busy machine disturbed it.
+/// The largest number of repetitions of a run that a busy machine disturbed.
 const REPEATS: usize = 2;
 
 /// The default number of concurrent runs.
@@ -42,7 +42,7 @@ pub(super) fn search(
             ControlFlow::Break(())
         }
     });
-    // Printed also if the search was aborted.
+    // The counts are printed also if the search was aborted.
     print(&tally.text(protocol));
     match failed {
         Some(failure) => Err(failure),
@@ -52,9 +52,9 @@ pub(super) fn search(
 
 /// The result of a seed.
 enum Judged {
-    /// Nothing was violated.
+    /// No requirement was violated.
     Held,
-    /// Something was violated, or the scenario was refused.
+    /// A requirement was violated, or the scenario was not valid.
     Found(Box<Found>),
     /// This seed could not be evaluated.
     Inconclusive(u64),
@@ -87,7 +87,7 @@ impl Tally {
     }
 }
 
-/// Runs a seed, and repeats it if a busy machine disturbed it.
+/// Runs the scenario of a seed, and repeats the run if a busy machine disturbed it.
 fn seed(protocol: Protocol, seed: u64, out: &Path, stop: &AtomicBool) -> Result<Judged, Failure> {
     let draft = draw(protocol, seed, &Size::LINUX);
     let found =
@@ -99,7 +99,7 @@ fn seed(protocol: Protocol, seed: u64, out: &Path, stop: &AtomicBool) -> Result<
     for attempt in 0..=REPEATS {
         let (verdict, outcome) = match run::on_linux(&plan, 0, stop) {
             Ok(outcome) => (linux::verdict(&draft, &outcome), Some(outcome)),
-            // Only this run failed.
+            // Only this run failed, so the search continues.
             Err(Failure::Untrusted(doubts)) => {
                 let doubts: Vec<_> = doubts.into_iter().map(|named| named.doubt).collect();
                 (linux::verdict_without_result(&doubts), None)

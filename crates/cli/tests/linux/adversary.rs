@@ -1,4 +1,4 @@
-//! What an attacker, an operator's mistake or a full disk does to a running daemon.
+//! Tests of the effect of an attacker, an operator's mistake or a full disk on a running daemon.
 
 use crate::beside_kernels::Between;
 use crate::common::*;
@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use wire::Prefix;
 
-/// Runs a program in the daemon's namespace. Returns what it printed.
+/// Runs a program in the daemon's namespace. Returns the output of the program.
 fn there(between: &Between, words: &str) -> String {
     let mut words = words.split(' ');
     let mut command = Command::new(words.next().unwrap());
@@ -41,7 +41,7 @@ fn configure(between: &Between, lines: &str) {
     fs::write(between.config(), format!("{text}{lines}\n")).unwrap();
 }
 
-/// Asserts that a daemon with this configuration is refused. Returns what it printed.
+/// Asserts that a daemon with this configuration does not start. Returns what the daemon printed.
 fn refused(between: &Between) -> String {
     let output = between.spawn().wait_with_output().unwrap();
     let said = text(&output.stderr);
@@ -50,7 +50,7 @@ fn refused(between: &Between) -> String {
     said
 }
 
-/// Returns whether the daemon forwards datagrams from left to right, within some tries.
+/// Returns whether the daemon forwards datagrams from left to right, within 50 tries.
 fn forwards(between: &Between) -> bool {
     let [left, right] = &between.peers;
     let to = right.run(|| UdpSocket::bind("10.2.0.1:9000").unwrap()).unwrap();
@@ -85,7 +85,7 @@ fn a_step_that_fails_keeps_nothing_else_from_being_put_back() {
     };
     let before = shown(&between);
     let clean = || run(&["doctor", "--clean"], Path::new("/"));
-    // A second daemon starts all the same, and its end fails in the same way.
+    // A second daemon starts nevertheless, and its end fails in the same way.
     for _ in 0..2 {
         started(&mut between);
         there(&between, "ip link set left down");
@@ -104,7 +104,8 @@ fn a_step_that_fails_keeps_nothing_else_from_being_put_back() {
     assert!(!text(&words.stdout).contains("undone"), "{}", text(&words.stdout));
 }
 
-/// Sends frames that are to be segmented into one byte each, as fast as the device accepts them.
+/// A script that sends a frame with 60000 bytes of TCP every 4 ms. The receiver has to cut each frame into segments of
+/// the given size.
 const FLOOD: &str = r#"
 import socket, struct, sys, time
 size, seconds = int(sys.argv[1]), float(sys.argv[2])
@@ -169,9 +170,9 @@ fn an_interface_that_was_away_is_heard_again() {
         between.router.run(|| Netlink::open().unwrap().link("left").unwrap().index).unwrap()
     };
     let before = index(&between);
-    // No device in that namespace has this index, so it is kept.
+    // No device in the other namespace has this index, so the moved device keeps its index.
     let elsewhere = os::NetNs::create().unwrap();
-    // Several rounds, because the daemon may be notified of the device just after it has left again.
+    // The device moves 20 times, because the daemon may be notified of the device just after it has left again.
     for round in 0..20 {
         there(&between, &format!("ip link set left netns {}", path(&elsewhere)));
         pause(15 * (round % 4));
@@ -205,7 +206,7 @@ fn a_user_without_rights_claims_no_namespace() {
         there(&between, "cat /proc/net/unix").contains("@wayfare/node").then_some(())
     });
     between.begin();
-    // Another daemon is refused all the same.
+    // A second daemon is refused nevertheless.
     let second = between.spawn().wait_with_output().unwrap();
     let said = text(&second.stderr);
     assert!(second.status.code() == Some(3) && said.contains("another process is its daemon"), "{said}");
@@ -253,7 +254,8 @@ fn a_daemon_that_is_refused_destroys_no_records() {
     assert_eq!(fs::metadata(&records).unwrap().permissions().mode() & 0o777, 0o600);
     let before = fs::read_to_string(&records).unwrap();
     assert!(before.lines().count() > 2, "{before}");
-    // In another namespace: first with the same control socket, then with a separate one.
+    // A daemon in another namespace is refused if it has the same file for its records: first with the same control
+    // socket, then with a separate one.
     for control in [between.control(), between.config().with_file_name("other.sock")] {
         let other = Between::new();
         let text = fs::read_to_string(between.config()).unwrap();
@@ -266,7 +268,7 @@ fn a_daemon_that_is_refused_destroys_no_records() {
     assert_eq!(end(&mut between).0, Some(0));
     let after = fs::read_to_string(&records).unwrap();
     assert!(after.lines().all(|line| trace::Record::from_line(trace::HostId(0), line).is_ok()));
-    // Now the records are replaced.
+    // After the end of the daemon, another one replaces the records.
     between.begin();
     assert_eq!(end(&mut between).0, Some(0));
 }
@@ -311,7 +313,7 @@ fn a_device_that_becomes_narrower_is_a_narrow_path() {
         assert_eq!(got, 0);
         value
     };
-    // IP_MTU_DISCOVER = IP_PMTUDISC_DO, and IP_MTU.
+    // Option 10 is IP_MTU_DISCOVER with the value IP_PMTUDISC_DO, and option 14 is IP_MTU.
     let always = 2_i32;
     // SAFETY: the value outlives the call, and its size is given.
     let set = unsafe { libc::setsockopt(from.as_raw_fd(), 0, 10, (&raw const always).cast(), 4) };
@@ -416,7 +418,7 @@ fn an_ingress_hook_that_somebody_flushes_is_put_back() {
             });
             (hooks(&text(&there.unwrap())) == 3).then_some(())
         });
-        pause(1100); // it is reported at most once a second
+        pause(1100); // a repair is reported at most once a second
     }
     // A chain that lets frames pass counts as missing.
     there(&between, "nft add chain netdev wayfare_own left { policy accept ; }");

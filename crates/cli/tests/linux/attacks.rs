@@ -16,11 +16,11 @@ const LINKS: [(&str, &str, Mac, Mac); 2] = [
     ("visited", "air", Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 0x66])),
     ("up", "router", Mac([2, 0, 0, 0, 0, 2]), Mac([2, 0, 0, 0, 0, 9])),
 ];
-/// How much the memory of a daemon may grow: it does not grow further after ten thousand packets.
+/// The largest permitted growth of a daemon's resident memory during an attack.
 const GROWTH_KB: u64 = 2048;
 
 /// The daemon under attack: the addresses of its interfaces, the rest of its configuration, and the addresses of the
-/// attacker's own kernel on the first link. Without addresses, the attacker sends whole frames.
+/// attacker's own kernel on the first link. Without addresses of its kernel, the attacker sends whole frames.
 struct Case {
     addresses: [&'static str; 2],
     config: &'static str,
@@ -29,7 +29,7 @@ struct Case {
     descriptors: Option<u32>,
 }
 
-/// Makes the two namespaces, joined by both links.
+/// Creates two namespaces that both links join.
 fn joined(attackers: &[Ipv4Addr]) -> [NetNs; 2] {
     let [daemons, others] = [(); 2].map(|()| NetNs::create().unwrap());
     let quiet = || drop(os::namespace::sysctl("net/ipv6/conf/default/disable_ipv6", "1"));
@@ -52,7 +52,7 @@ fn joined(attackers: &[Ipv4Addr]) -> [NetNs; 2] {
     [daemons, others]
 }
 
-/// A daemon that is ended with its test. If it must be killed, its record is removed.
+/// A daemon that ends with its test. If the daemon must be killed, the record of its changes is removed.
 struct Victim<'a> {
     child: Child,
     namespace: &'a NetNs,
@@ -86,7 +86,8 @@ fn attacked(case: &Case, script: &str) -> String {
     });
     let interfaces = interfaces.collect::<Vec<_>>().join(", ");
     let (control, store) = (at("daemon.sock"), at("store"));
-    // Records grow with every packet, so the memory would not stay constant.
+    // Only a case with a limit of descriptors has records. Otherwise they would grow with each packet, and the memory
+    // too.
     let records = case.descriptors.map(|_| format!("records = \"{}\"", at("records").display()));
     let records = records.unwrap_or_default();
     let config = format!(
@@ -116,12 +117,12 @@ fn attacked(case: &Case, script: &str) -> String {
     let before = resident_kb(daemon.child.id());
     let mut attack = Command::new("python3");
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/linux/attacks/");
-    // Without a compiled copy of `bench` beside it.
+    // With `-B`, Python writes no compiled copy of `bench` beside the script.
     attack.args(["-B".to_owned(), format!("{folder}{script}")]).arg(&control);
     attack.args(LINKS.map(|(_, ours, ..)| ours)).stdin(Stdio::null());
     let output = others.run(|| attack.output()).unwrap().unwrap();
     if case.descriptors.is_some() {
-        // The script ends the daemon itself, if it got that far.
+        // A script that succeeds has ended the daemon itself.
         if !output.status.success() {
             daemon.kill();
         }

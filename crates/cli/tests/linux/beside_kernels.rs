@@ -19,7 +19,7 @@ fn mac(last: u8) -> Mac {
     Mac([2, 0, 0, 0, 1, last])
 }
 
-/// The daemon's namespace, and one with a kernel at each of its interfaces.
+/// The daemon's namespace, and the namespace of a peer at each of the daemon's two interfaces.
 pub(crate) struct Between {
     pub(crate) router: NetNs,
     pub(crate) peers: [NetNs; 2],
@@ -108,7 +108,7 @@ impl Between {
 impl Drop for Between {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
-            // It restores its namespace, and leaves no record.
+            // After SIGTERM, the daemon restores its namespace, and leaves no record.
             if let Ok(None) = child.try_wait() {
                 signal(child.id(), rustix::process::Signal::TERM);
             }
@@ -162,7 +162,7 @@ fn tcp_between_ordinary_kernels_lives_while_links_go_down_and_come_back() {
         wait_for("data after the first cut", || {
             (came.load(Ordering::Relaxed) > before + (4 << 20)).then_some(())
         });
-        // The peer's own end: the daemon sees a loss of carrier.
+        // The peer's end of the link is set down, so the daemon sees a loss of carrier.
         Between::cut(&between.peers[1], "eth0");
         right_again(&between);
         client.join().unwrap().unwrap();
@@ -194,14 +194,14 @@ fn datagrams_that_a_kernel_left_uncut_arrive_cut_and_every_drop_is_counted() {
     let to = right.run(|| UdpSocket::bind("10.2.0.1:9000").unwrap()).unwrap();
     to.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     let from = left.run(|| UdpSocket::bind("10.1.0.1:9001").unwrap()).unwrap();
-    // SOL_UDP, UDP_SEGMENT: one call sends many datagrams of 1000 bytes.
+    // With the option UDP_SEGMENT of SOL_UDP, one call sends many datagrams of 1000 bytes.
     let size: i32 = 1000;
     // SAFETY: the value outlives the call, and its size is given.
     let set = unsafe {
         libc::setsockopt(std::os::fd::AsRawFd::as_raw_fd(&from), 17, 103, (&raw const size).cast(), 4)
     };
     assert_eq!(set, 0);
-    // One packet first: only a few may wait until ARP has found the neighbor.
+    // The first packet makes ARP find the neighbor, because only few packets may wait for the answer.
     assert_eq!(from.send_to(b"first", "10.2.0.1:9000").unwrap(), 5);
     assert_eq!(to.recv(&mut [0; 10]).unwrap(), 5);
     let all = pattern(9500);
@@ -214,7 +214,8 @@ fn datagrams_that_a_kernel_left_uncut_arrive_cut_and_every_drop_is_counted() {
     }
     assert!(came == all, "the bytes are others");
 
-    // Three reasons for a drop: no host has the address, there is no route to it, and the packet's TTL is used up.
+    // Three reasons for a drop: no host has the address, there is no route to the address, and the packet's TTL is used
+    // up.
     for (target, ttl) in [("10.2.0.77:9", 64), ("10.9.0.1:9", 64), ("10.2.0.1:9", 1)] {
         from.set_ttl(ttl).unwrap();
         from.send_to(b"x", target).unwrap();

@@ -18,8 +18,8 @@ fn a_download_by_the_kernels_tcp_is_whole_and_used_what_was_asked_for() {
     }
 }
 
-/// Datagrams of 1514 bytes with their headers, a fifth more than the wire can carry: they must arrive at the wire's
-/// rate, within 3 %.
+/// If a source sends a fifth more than the wire can carry, its datagrams arrive at the wire's rate, within 3 %. A
+/// datagram has 1514 bytes with its headers.
 #[test]
 fn a_wire_carries_the_rate_that_is_claimed() {
     let _turn = beside_others();
@@ -49,7 +49,7 @@ fn a_wire_carries_the_rate_that_is_claimed() {
     assert!(span > 1.45, "the wire was not full: {span:.3} s");
 }
 
-/// Returns the content of all JSON files in the run directory.
+/// Returns the contents of all JSON files below a directory.
 fn everything_in(dir: &std::path::Path) -> String {
     let mut text = String::new();
     for entry in std::fs::read_dir(dir).unwrap().flatten() {

@@ -1,4 +1,5 @@
-//! Shared by the tests of runs on Linux: the command, its lab's processes, and reports of what was not tested.
+//! Functions that the tests of runs on Linux share: the command, its lab's processes, and reports of what was not
+//! tested.
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Write};
@@ -12,7 +13,7 @@ use std::time::Duration;
 use tempfile::NamedTempFile;
 use trace::{Doubt, NamedDoubt};
 
-/// Number of concurrent runs: two cores are few, but a run uses a fifth of one, and each reports its timing.
+/// The largest number of concurrent tests. A run uses a fifth of a core, and reports if it was late.
 const PLACES: u8 = 4;
 
 static FREE: Mutex<u8> = Mutex::new(PLACES);
@@ -36,13 +37,13 @@ impl Drop for Turn {
     }
 }
 
-/// Waits until no other test runs, and excludes others: for tests that evaluate times, or how much was done in a
-/// time.
+/// Waits until no other test runs, and keeps other tests from running: for tests that evaluate times, or how much was
+/// done in a time.
 pub(crate) fn alone() -> Turn {
     Turn::take(PLACES)
 }
 
-/// Waits until at most half of the machine is in use: for tests that repeat what was late.
+/// Waits until at most half of the places are in use: for tests that repeat late runs.
 pub(crate) fn beside_few() -> Turn {
     Turn::take(PLACES / 2)
 }
@@ -79,7 +80,7 @@ pub(crate) fn has_nft() -> bool {
 pub(crate) const SHORT: [&str; 8] =
     ["run", "first", "--on", "linux", "--set", "duration=2.9s", "--set", "constant-rate.stop=2.6s"];
 
-/// Returns a command that writes its run directory into `out`.
+/// Returns a command whose working directory is `out`, so that it writes its runs there.
 pub(crate) fn command(words: &[&str], out: &Path) -> Command {
     let mut command = Command::new(wayfare());
     command.args(words).current_dir(out).stdin(Stdio::null());
@@ -107,19 +108,20 @@ impl Output {
         Self { status, stdout, stderr, doubts: lines.lines().map(parse).collect() }
     }
 
-    /// Returns whether the only doubts are that a busy host delayed it.
+    /// Returns whether the only doubts are that a busy host delayed the run.
     pub(crate) fn was_only_late(&self) -> bool {
         self.ended_with_4() && !self.doubts.is_empty() && self.doubts.iter().all(Doubt::is_timing)
     }
 
-    /// `make` ends with 2 whatever its command ended with, but prints the command's exit code.
+    /// Returns whether the command ended with 4. If its command fails, `make` ends with 2, and prints the exit code of
+    /// the command.
     fn ended_with_4(&self) -> bool {
         let code = self.status.code();
         code == Some(4) || (code == Some(2) && text(&self.stderr).trim_end().ends_with("Error 4"))
     }
 }
 
-/// Creates a file for the doubts of a command, writable for any user that it runs as.
+/// Creates a file for the doubts of a command, writable for any user that the command runs as.
 fn doubts_of(command: &mut Command) -> NamedTempFile {
     let file = NamedTempFile::new().unwrap();
     std::fs::set_permissions(file.path(), Permissions::from_mode(0o666)).unwrap();
@@ -144,15 +146,16 @@ pub(crate) fn run_as_nobody(words: &[&str], out: &Path) -> Output {
     ended(Command::new(&copy).args(words).current_dir(out).uid(65534).gid(65534))
 }
 
-/// Asserts that a run held, or that only the timing of this machine is against it. In that case its effects on
-/// packets and sockets can still be checked, and its ledger balances.
+/// Asserts that a run has no failures and no doubts, or that all its doubts are about timing. In the second case the
+/// test counts as inconclusive, but continues.
 pub(crate) fn assert_held(output: &Output, says: &str) {
     if !held_or_late(output, says) {
         late(output);
     }
 }
 
-/// Asserts the same for a test that continues with other runs if this one was late. Returns whether it held.
+/// Asserts that a run has no failures and no doubts, or that all its doubts are about timing. Returns whether the run
+/// has no doubts.
 pub(crate) fn held_or_late(output: &Output, says: &str) -> bool {
     let only_late = output.was_only_late();
     assert_exit(output, if only_late { 4 } else { 0 }, says);
@@ -182,8 +185,8 @@ fn this_test() -> String {
     std::thread::current().name().unwrap_or("unknown").to_owned()
 }
 
-/// Returns whether the test can continue: the run did its work in time, or was not delayed much. If it was not in
-/// time, and the machine delayed it by at least 20 ms, it shows nothing about the code. This test then counts as
+/// Returns whether the test can continue: the run did its work in time, or was not delayed much. If the run was not in
+/// time, and the machine delayed it by at least 20 ms, the run shows nothing about the code. Then the test counts as
 /// inconclusive.
 pub(crate) fn did_in_time(output: &Output, did: bool) -> bool {
     const FAR_TOO_LATE_MS: f64 = 20.0;
@@ -231,7 +234,7 @@ impl Running {
         Path::new(&words[2]).parent().unwrap().to_owned()
     }
 
-    /// Waits until the application has sent some packets.
+    /// Waits until the application has sent at least 10 packets.
     pub(crate) fn under_way(&self) {
         let correspondent = self.dir().join("correspondent.sock");
         let sent = || {
@@ -296,8 +299,8 @@ pub(crate) fn signal(pid: u32, signal: rustix::process::Signal) {
     rustix::process::kill_process(pid, signal).unwrap();
 }
 
-/// Removes what killed daemons left among root's records. This namespace ends with its test, so nothing need be
-/// undone.
+/// Removes the record and the lock that a killed daemon of root left. The namespace ends with its test, so its changes
+/// need not be undone.
 pub(crate) fn forget(namespace: &os::NetNs) {
     let Ok(Ok(cookie)) = namespace.run(os::namespace::cookie) else { return };
     for suffix in ["json", "lock"] {
@@ -305,7 +308,7 @@ pub(crate) fn forget(namespace: &os::NetNs) {
     }
 }
 
-/// Runs a program in the network namespace of a process. Returns what it printed.
+/// Runs a program in the network namespace of a process. Returns the output of the program.
 pub(crate) fn inside(pid: u32, words: &[&str]) -> String {
     let mut command = Command::new("nsenter");
     command.arg("-t").arg(pid.to_string()).arg("-n").args(words);
@@ -320,14 +323,15 @@ pub(crate) fn assert_exit(output: &Output, code: i32, says: &str) {
     assert!(all.contains(says), "wanted `{says}` in\n{all}");
 }
 
-/// Returns the directory of the only run below this folder. With settings, its name ends with their digest.
+/// Returns the directory of the only run below this folder. If the run has settings, the directory's name ends with a
+/// digest of the settings.
 pub(crate) fn kept(out: &Path) -> PathBuf {
     let runs: Vec<_> = std::fs::read_dir(out.join("runs")).unwrap().map(|run| run.unwrap().path()).collect();
     let [run] = &runs[..] else { panic!("not one run: {runs:?}") };
     run.clone()
 }
 
-/// Returns the `run.json` of that run.
+/// Returns the `run.json` of the only run below this folder.
 pub(crate) fn kept_run(out: &Path) -> serde_json::Value {
     serde_json::from_slice(&std::fs::read(kept(out).join("run.json")).unwrap()).unwrap()
 }

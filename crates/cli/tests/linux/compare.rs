@@ -22,8 +22,8 @@ fn contenders_stand_as_in_the_simulator() {
         assert!((least..=most).contains(&lost), "{backend}, {move}: {lost}");
     }
     let held = json["must_hold"].as_array().unwrap();
-    // One run cannot distinguish two protocols. So nothing is claimed of their order, and the command does not
-    // succeed.
+    // One run cannot distinguish two protocols. So the statement about their order does not hold, and the command
+    // fails.
     let holds = |verdict: &serde_json::Value| verdict["holds"] == (verdict["backend"] != "both");
     assert!(held.len() == 5 && held.iter().all(holds), "{held:?}");
     assert!(
@@ -35,10 +35,10 @@ fn contenders_stand_as_in_the_simulator() {
 /// Number of segments of 1448 bytes, or of 1460, for which a receive buffer of 16 KiB has room.
 const WINDOW: f64 = 11.0;
 /// How often a segment is repeated in a gap of one second: first after at least 0.2 s, then 0.4 s later. The next
-/// repetition is 0.8 s after that.
+/// repetition would come 0.8 s later, after the gap.
 const TIME_OUTS: f64 = 2.0;
 
-/// Returns the output of the comparison; `None` if this machine was late.
+/// Returns the output of the comparison, or `None` if this machine was too busy.
 fn compared() -> Option<serde_json::Value> {
     let out = tempfile::tempdir().unwrap();
     let words = ["compare", "plain-ip", "cellular-ip", "--on", "both", "--runs", "1", "--format", "json"];
@@ -57,10 +57,10 @@ fn rows(json: &serde_json::Value) -> &[serde_json::Value] {
 
 /// Returns the packets lost by a hard handoff of a download, by backend and move.
 ///
-/// In a gap, a window is lost, or a part of it is sent again. Where cells overlap, a handoff may lose nothing, and on
-/// Linux one run of four does not. The reason: a window passes the cell in one burst, and its acknowledgments follow.
-/// In 22 of every 90 ms they and the next window are on the wires, and nothing in the cell can be lost. In the
-/// simulator all runs are alike.
+/// In a gap, a window is lost, or a part of it is sent again. Where cells overlap, a handoff may lose nothing. On
+/// Linux, one run in four loses nothing. The reason: a window passes the cell in one burst, and its acknowledgments
+/// follow. In 22 of every 90 ms the acknowledgments and the next window are on the wires, and nothing in the cell can
+/// be lost. In the simulator all runs are alike.
 fn lost_by_a_hard_handoff(json: &serde_json::Value) -> Vec<(&str, &str, f64)> {
     let bulk = |row: &&serde_json::Value| row["metric"] == "lost_packets" && row["workload"] == "bulk";
     let hard = rows(json).iter().filter(bulk).filter(|row| row["protocol"] == "cellular-ip-hard");
@@ -76,15 +76,15 @@ fn questions_are_answered_by_the_kernels_tcp_while_the_host_moves() {
     assert!(said.is_none_or(|said| said.contains("recovery")));
 }
 
-/// After the move, a connection has the window that its peer was promised, so a request fits into it.
+/// After the move, a connection has the window that its peer was promised, so a request fits into the window.
 #[test]
 fn questions_are_answered_as_fast_after_their_connection_has_moved() {
-    // One request every 50 ms for 6.8 s, except while the move delayed them.
+    // The client sends one request every 50 ms for 6.8 s, except while the move delays the requests.
     answered("compare/indirect-tcp/overlap/requests", 100);
 }
 
-/// Asserts that more than `least` requests are answered on Linux, all of them correctly. Returns what the run
-/// printed, or `None` if the machine was stalled too often for that many answers.
+/// Asserts that more than `least` requests are answered on Linux, all of them correctly. Returns what the run printed,
+/// or `None` if the machine was stalled too often for this number of answers.
 fn answered(leg: &str, least: u64) -> Option<String> {
     let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Simulator = Linux: the same messages in the same order at every node, within the tolerance. `make conformance`
-//! does the same fifty times.
+//! The simulator and Linux must have the same messages in the same order at every node, within the tolerance.
+//! `make conformance` repeats this fifty times.
 
 use crate::common::{assert_exit, beside_few, held_or_late, run, text};
 
@@ -29,8 +29,8 @@ fn they_do_the_same_when_a_connection_moves_from_router_to_router() {
     agree("indirect-tcp/handoff-time", &[], 1);
 }
 
-/// A short stall of the disk or the machine makes one message late; that does not repeat. A different order or
-/// content is a failure at once, and a message that is late in every run is caused by the code.
+/// The largest number of runs on Linux for one seed. A short stall of the disk or the machine makes one message late,
+/// but not in every run. A different order or content is a failure in the first run.
 const RUNS_OF_A_SEED: u32 = 3;
 
 fn agree(scenario: &str, settings: &[&str], runs: u32) {
@@ -51,8 +51,8 @@ fn agree(scenario: &str, settings: &[&str], runs: u32) {
     );
 }
 
-/// Runs it on Linux, and returns whether it agrees. False if the run must be repeated, because a message or the whole
-/// run was late.
+/// Runs a scenario on Linux, and asserts that the run agrees with that of the simulator. Returns `false` if the run
+/// must be repeated, because a message or the whole run was late.
 fn agrees(scenario: &str, settings: &[&str], seed: u32, left: u32, out: &std::path::Path) -> bool {
     let (sim, linux) = (format!("sim-{seed}"), format!("linux-{seed}-{left}"));
     let words = ["run", scenario, "--seed", &seed.to_string(), "--on", "linux", "--out", &linux];

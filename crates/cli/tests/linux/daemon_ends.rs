@@ -81,7 +81,7 @@ fn all_is_as_it_was_after_sigterm_sigint_an_order_to_stop_and_a_repair_after_sig
         assert!(!between.control().exists());
     }
 
-    // A killed daemon undoes nothing. Another one starts from the former state, and `doctor` undoes the rest.
+    // A killed daemon undoes nothing. The next daemon starts from the former state, and `doctor` undoes the rest.
     let kill = |between: &mut Between| {
         signal(between.child.as_ref().unwrap().id(), Signal::KILL);
         between.child.as_mut().unwrap().wait().unwrap();
@@ -140,7 +140,8 @@ fn a_daemon_refuses_the_network_namespace_of_pid_1() {
         return;
     }
     let _turn = beside_others();
-    // Pid 1 of a new PID namespace, so that a daemon which does not refuse takes over nothing of this machine.
+    // The daemon's network namespace is that of pid 1 of a new PID namespace. So a daemon that does not refuse takes
+    // over nothing of this machine.
     let between = Between::new();
     let (wayfare, config) = (wayfare().display(), between.config());
     let config = config.display();
@@ -165,7 +166,7 @@ fn no_key_is_in_a_run_directory_and_a_labs_files_are_its_owners() {
     let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let key = "5ec2e75ec2e75ec2e75ec2e75ec2e75e";
-    // Every user can read a key on the command line, and the command warns of that (`verbs`).
+    // The key is in a file, because every user can read a key on the command line.
     std::fs::write(out.path().join("key"), key).unwrap();
     let set = format!("cellular-ip.network_key=@{}", out.path().join("key").display());
     let mut words = SHORT.to_vec();
@@ -189,7 +190,7 @@ fn no_key_is_in_a_run_directory_and_a_labs_files_are_its_owners() {
         let text = std::fs::read(&entry).unwrap_or_default();
         assert!(!String::from_utf8_lossy(&text).contains(key), "{}", entry.display());
     }
-    // The run directory can be read all the same.
+    // The run directory can be read without the key.
     let explained = run(&["explain", kept(out.path()).to_str().unwrap()], out.path());
     assert!(text(&explained.stdout).contains("handoff 1"), "{}", text(&explained.stderr));
 }
@@ -206,7 +207,7 @@ fn the_control_socket_is_its_owners_and_no_client_keeps_others_out() {
     let began = ask(&control, r#"{"begin":{"t0":0}}"#).unwrap();
     assert!(began.contains("begun already"), "{began}");
 
-    // Another user, although the file's permissions admit it.
+    // Another user is refused, although the permissions of the file allow the access.
     let open = |path: &std::path::Path, mode| {
         std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
     };
@@ -224,7 +225,7 @@ fn the_control_socket_is_its_owners_and_no_client_keeps_others_out() {
     assert!(text(&stranger.stdout).contains("only root and the user that runs this daemon"), "{stranger:?}");
     assert!(between.status().is_some());
 
-    // A client that sends without end.
+    // A client that sends without end must not keep others out.
     let mut talker = UnixStream::connect(&control).unwrap();
     talker.set_nonblocking(true).unwrap();
     let noise = "1\n".repeat(1 << 15);
@@ -250,7 +251,7 @@ fn the_control_socket_is_its_owners_and_no_client_keeps_others_out() {
     assert!(between.status().is_some());
 }
 
-/// An error in the configuration that only this machine can detect is also reported with its key.
+/// An error in the configuration that only this machine can detect is reported with its key.
 #[test]
 fn a_device_or_a_congestion_control_that_there_is_not_is_named_at_its_key() {
     if !need("root, to make a network", is_root()) {
@@ -277,8 +278,8 @@ fn a_device_or_a_congestion_control_that_there_is_not_is_named_at_its_key() {
     }
 }
 
-/// Daemons have real-time priority. If one polls a closed connection again and again, the kernel cannot end the lab,
-/// and no other process runs.
+/// Daemons have real-time priority. If a daemon polled a closed connection without end, the kernel could not end the
+/// lab, and no other process could run.
 #[test]
 fn the_daemons_of_a_lab_that_is_killed_end_at_once() {
     let _turn = alone();
@@ -300,8 +301,8 @@ fn the_daemons_of_a_lab_that_is_killed_end_at_once() {
     }
 }
 
-/// Processes in a user namespace of the lab belong to its owner, and this cannot be changed. Processes outside do
-/// not.
+/// The memory of the processes of a run outside of the lab's user namespace must belong to root, not to the user. In
+/// the user namespace this cannot be changed.
 #[test]
 fn other_processes_of_its_user_do_not_read_the_memory_of_a_run() {
     use std::os::unix::fs::MetadataExt;

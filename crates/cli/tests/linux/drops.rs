@@ -1,6 +1,5 @@
-//! A hundred thousand packets are dropped at known places, some of them inside a kernel. Each must be found where it
-//! was dropped. Netfilter, the kernel's UDP and the link emulator's random losses each have separate counters for
-//! comparison.
+//! A hundred thousand packets are dropped at known places, some of them inside a kernel. Each drop must be found at its
+//! place. Netfilter, the kernel's UDP and the link emulator's random losses each have separate counters for comparison.
 
 use crate::common::*;
 use std::collections::BTreeMap;
@@ -9,7 +8,7 @@ use std::collections::BTreeMap;
 /// lose one packet in ten; no socket is bound to port 9001.
 const SCENARIO: &str = include_str!("drops.toml");
 
-/// Of the packets to the port with a socket, netfilter drops one in ten.
+/// The expression by which netfilter drops one in ten of the packets to the port with a socket.
 const TAKEN: &str = "numgen inc mod 10 0";
 
 /// Counts the packets by where and how each ended, as the run reports it. A packet with two ends counts under both.
@@ -37,7 +36,7 @@ fn dropped_inside(mobile: u32) -> (usize, usize) {
     (taken, udp.split_whitespace().nth(2).unwrap().parse().unwrap())
 }
 
-/// `make drops`: it takes two minutes, and needs an otherwise idle machine.
+/// The test takes two minutes, and needs an otherwise idle machine. `make drops` runs it.
 #[test]
 #[ignore = "takes two minutes"]
 fn a_hundred_thousand_drops_are_found_where_they_were_planted() {
@@ -56,7 +55,7 @@ fn a_hundred_thousand_drops_are_found_where_they_were_planted() {
     pause(58_000);
     let (taken, nobody_there) = dropped_inside(mobile);
     let output = running.end();
-    // A bicast packet is dropped twice: this number counts copies, those below count packets.
+    // A bicast packet is dropped twice: this number counts copies, and the numbers below count packets.
     let inside =
         format!("{} unaccounted for between mobile's node and mobile's application", taken + nobody_there);
     assert_exit(&output, 4, &inside);

@@ -92,7 +92,8 @@ fn on_both(text: &str, settings: &[&str], code: i32, says: &str) -> Option<[serd
 }
 
 const SHORT: [&str; 2] = ["duration=2.9s", "constant-rate.stop=2.8s"];
-/// Ends after two more handoffs, so that a router that a busy machine restarts late still gets hosts before the end.
+/// The settings of a run with two more handoffs, so that a router that a busy machine restarts late still gets hosts
+/// before the end.
 const LONG: [&str; 2] = ["duration=4.9s", "constant-rate.stop=4.8s"];
 /// Time between two packets of the source, in milliseconds.
 const SPACING: u64 = 20;
@@ -113,7 +114,7 @@ fn crash_of_b1(kept: &serde_json::Value) -> [u64; 2] {
     ["at_us", "restarted_us"].map(|key| b1["crashes"][0][key].as_u64().unwrap() / 1000)
 }
 
-/// The daemon is stopped before it has taken over its interfaces. It begins when it is continued, while in the
+/// The daemon is stopped before it has taken over its interfaces. The daemon begins when it is continued, while in the
 /// simulator a host begins at the instant of its restart. The time for which it is stopped does not count towards the
 /// time limit for its answer.
 #[test]
@@ -148,8 +149,8 @@ fn a_router_that_crashes_loses_what_it_had_and_comes_back() {
     let [crashed, again] = crash_of_b1(&linux);
     assert!((1300..1800).contains(&crashed), "{crashed} ms");
     assert!((1800..4800).contains(&again), "{again} ms");
-    // The daemon dies, and takes over its interfaces, later than the simulator's host. Hosts
-    // other than the source send packets too.
+    // The daemon dies, and takes over its interfaces, later than the host in the simulator. Hosts other than the source
+    // send packets too.
     let (sim, on_linux) = (dropped(&sim, "host_down"), dropped(&linux, "host_down"));
     let most = sim + i64::try_from((again - 1800) / SPACING).unwrap() * 2 + 4;
     let least = sim - i64::try_from((crashed - 1300) / SPACING).unwrap() - 1;

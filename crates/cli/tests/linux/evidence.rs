@@ -21,14 +21,13 @@ fn one(scenario: &str, backend: &str, settings: &[&str], out: &Path) -> Outcome 
     emulator::run::read_run(&dir).unwrap()
 }
 
-/// Runs a scenario on both backends, with these settings and those that only a kernel supports.
+/// Runs a scenario on both backends, with these settings. The settings `on_linux` are only for Linux.
 fn both(scenario: &str, settings: &[&str], on_linux: &[&str], out: &Path) -> [Outcome; 2] {
     let for_linux: Vec<&str> = settings.iter().chain(on_linux).copied().collect();
     [one(scenario, "sim", settings, out), one(scenario, "linux", &for_linux, out)]
 }
 
-// --- speed
-// -------------------------------------------------------------------------------------------------------------
+// --- speed -----------------------------------------------------------------------------------------------------------
 
 /// Returns the time from the client's connection to the end of the transfer.
 fn transfer(outcome: &Outcome) -> Option<Duration> {
@@ -76,8 +75,7 @@ fn the_kernels_reno_is_as_fast_over_sixteen_mebibytes() {
     agrees_in_goodput(&["bulk-server.bytes=16777216", "duration=76s"]);
 }
 
-// --- retransmissions
-// ---------------------------------------------------------------------------------------------------
+// --- retransmissions -------------------------------------------------------------------------------------------------
 
 /// The largest difference between the backends, to which a tick is added.
 const TOLERANCE: Duration = Duration::from_millis(20);
@@ -88,8 +86,8 @@ const TRIES: i32 = 3;
 const BY_ITSELF: &str = "host.client.tcp.recovery=['rack', 'tlp', 'prr', 'frto']";
 const WITHOUT_PROBES: &str = "host.client.tcp.recovery=['rack', 'prr', 'frto']";
 
-/// Returns when the client's TCP sent the request that the outage swallowed, and when it repeated it. `None` unless
-/// exactly one request was repeated: more may be on a machine that stalls.
+/// Returns the instants at which the client's TCP sent the request that was lost in the outage, the first one and the
+/// repetitions. Returns `None` unless exactly one request was repeated: on a stalled machine there may be more.
 fn attempts(outcome: &Outcome) -> Option<Vec<Instant>> {
     let client = outcome.plan.hosts.iter().position(|host| host.config.name == "client").unwrap();
     let mut said: Vec<(u32, Vec<Instant>)> = Vec::new();
@@ -173,8 +171,8 @@ fn steps(spans: &[Duration]) -> Vec<Duration> {
     spans.iter().zip(before).map(|(span, before)| span.saturating_sub(before)).collect()
 }
 
-/// Runs this outage on both backends. The simulator's wheel is at the same phase when its request leaves as the
-/// kernel's when its request leaves.
+/// Runs this outage on both backends. When the request leaves, the simulator's timer wheel has the same phase as the
+/// kernel's wheel.
 fn outages(
     outage: &str,
     duration: &str,
@@ -257,8 +255,8 @@ fn the_kernel_tries_again_at_the_same_instants_after_other_outages() {
     }
 }
 
-/// With the kernel's defaults, the first attempt is a tail loss probe (RFC 8985, section 7.2) and does not back off.
-/// So the second comes one time-out later and not two (section 7.3: the timer is armed anew).
+/// With the kernel's defaults, the first attempt is a tail loss probe and does not back off. So the second attempt
+/// comes one time-out later and not two, because the probe restarts the timer (RFC 8985, section 7.3).
 #[test]
 fn a_kernel_that_probes_is_one_attempt_ahead() {
     let _turn = alone();

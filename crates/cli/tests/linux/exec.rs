@@ -255,7 +255,7 @@ fn curl_downloads_by_a_role() {
     });
 }
 
-/// The properties of a program's socket, all of which remain the kernel's.
+/// A script that checks the properties of a program's socket. All of them must be those of a kernel's socket.
 const PYTHON: &str = r#"
 import errno, os, select, socket, sys, threading, time
 server = "10.0.0.1"

@@ -1,4 +1,4 @@
-//! Runs on Linux: they hold, for root and for other users, and what invalidates a run is named.
+//! Tests of runs on Linux: they hold, for root and for other users, and the cause of an invalid run is named.
 
 use crate::common::*;
 use rustix::process::Signal;
@@ -99,7 +99,7 @@ fn a_daemon_that_is_stopped_spoils_the_run_even_if_it_is_continued() {
             signal(pid, Signal::CONT);
         }
         let output = running.end();
-        // A lab that looks later than that notices only the last of the two changes.
+        // A lab that looks after both changes notices only the second one.
         let said = if continued { "" } else { "stopped during the run" };
         assert_exit(&output, 4, &format!("{host}: the daemon was {said}"));
     }
@@ -110,7 +110,7 @@ fn a_daemon_that_is_killed_ends_the_run_and_is_named() {
     let _turn = beside_others();
     for (name, said) in [
         (Signal::KILL, "was killed by signal 9 during the run"),
-        // This signal ends it cleanly, but too early.
+        // SIGTERM ends the daemon cleanly, but too early.
         (Signal::TERM, "ended with exit status 0 during the run"),
     ] {
         let out = tempfile::tempdir().unwrap();
@@ -132,8 +132,8 @@ fn a_program_that_is_no_daemon_is_named() {
     assert_eq!(error.to_string(), "b2: no daemon answers at its control socket within 10 s");
 }
 
-/// If a daemon ends by itself when its host restarts, the machine is not the cause. If it names what the machine
-/// lacks, the daemon is not.
+/// If a restarted daemon ends with an unknown exit code, the daemon is named as the cause. If it ends with 3, the
+/// machine is the cause.
 #[test]
 fn a_daemon_that_does_not_come_back_after_a_crash_is_named() {
     use emulator::run::LinuxError;
@@ -181,8 +181,8 @@ fn a_full_queue_is_named_with_its_interface() {
     let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let mut words = SHORT.to_vec();
-    // A packet of 128 bytes takes longer than the 20 ms between two packets, so a queue of one is full again and
-    // again.
+    // A packet of 128 bytes takes longer than the 20 ms between two packets, so a queue of one packet is full
+    // repeatedly.
     words.extend(["--set", "wire.left.rate=40kb/s", "--set", "wire.left.queue=1", "--format", "json"]);
     let output = run(&words, out.path());
     assert_held(&output, "queue_full");
@@ -205,7 +205,7 @@ fn a_handoff_by_command_over_the_control_socket() {
     let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let mut words = SHORT.to_vec();
-    // Without repetition: a repeated run would not get the command.
+    // The run is not repeated, because a repeated run would not get the command.
     words.extend(["--set", "mobile.moves=[]", "--repeats", "0"]);
     assert_held(&hand_off_by_command(&words, out.path()), "semisoft  b2    b3");
 }
@@ -260,7 +260,7 @@ fn ctrl_c_leaves_nothing() {
 
 #[test]
 fn after_kill_9_of_a_lab_nothing_is_left_and_another_lab_is_not_touched() {
-    // It starts two labs, and cleans up after all labs.
+    // The test starts two labs, and cleans up after all labs.
     let _turn = alone();
     let out = tempfile::tempdir().unwrap();
     let killed = Running::start(&SHORT, out.path());
@@ -299,7 +299,7 @@ fn a_full_folder_for_temporary_files_is_exit_3_and_named() {
         return;
     }
     let _turn = beside_others();
-    // Full when the configurations are written, or the stores of the daemons.
+    // The disk becomes full when the configurations, or the stores of the daemons, are written.
     for kilobytes in [16, 100, 200] {
         let out = tempfile::tempdir().unwrap();
         let tiny = out.path().join("tiny");

@@ -15,7 +15,7 @@ use trace::{Doubt, What};
 
 const SCENARIO: &str = "indirect-tcp/handoff-time";
 
-/// Ten moves test nearly as much as a hundred, in a minute less.
+/// Ten moves test nearly as much as a hundred, in less time.
 #[test]
 fn ten_handoffs_under_load() {
     handoffs(10);
@@ -27,7 +27,7 @@ fn a_hundred_handoffs_under_load() {
     handoffs(100);
 }
 
-/// Moves `number` times to and fro, during a download that lasts longer than the moves.
+/// Moves a host `number` times between two routers, during a download that lasts longer than the moves.
 fn handoffs(number: usize) {
     const FIRST_MS: usize = 1500;
     const EACH_MS: usize = 800;
@@ -41,7 +41,7 @@ fn handoffs(number: usize) {
         let _ = write!(moves, "{{ at = \"{}ms\", to = \"{to}\" }},", FIRST_MS + number * EACH_MS);
     }
     moves.push(']');
-    // At least a third of it arrives during the moves.
+    // At least a third of the download arrives during the moves.
     let moving = FIRST_MS + number * EACH_MS;
     let duration = format!("duration={}ms", moving * 17 / 10 + 5000);
     let bytes = format!("bulk-server.bytes={}", moving * MOST_IN_A_MS);
@@ -50,7 +50,7 @@ fn handoffs(number: usize) {
         (run(&[&words[..], &["--set", &bytes]].concat(), out.path()), out.path().join(dir))
     };
     let (mut output, mut dir) = carry_out("run");
-    // If the machine stalls, more than the timing goes wrong, so such a run shows nothing about the code.
+    // If the machine stalls, more than the timing goes wrong, so such a run is repeated once.
     if output.doubts.iter().any(Doubt::is_timing) && !output.was_only_late() {
         eprintln!("again, as the machine was stalled: {}", text(&output.stderr));
         (output, dir) = carry_out("again");
@@ -92,8 +92,8 @@ fn with_curl() -> String {
     )
 }
 
-/// A program that knows nothing of Indirect TCP keeps its connection over two handoffs. Its socket and the daemon's
-/// socket to the router have the same port.
+/// An unmodified program keeps its connection over two handoffs. The program's socket and the daemon's socket to the
+/// router have the same port.
 #[test]
 fn curl_under_exec_fetches_a_file_over_two_handoffs() {
     let has = |program: &str| std::process::Command::new(program).arg("--version").output().is_ok();
@@ -121,7 +121,7 @@ fn curl_under_exec_fetches_a_file_over_two_handoffs() {
     assert!(moved(&dir) >= 2, "it was fetched before its connection had moved twice");
 }
 
-/// Returns the number of connections that a router took over from another.
+/// Returns the number of connections that a router took over from another router.
 fn moved(dir: &Path) -> usize {
     let events = std::fs::read_to_string(dir.join("events.jsonl")).unwrap();
     events.lines().filter(|line| line.contains("\"support_router\"") && line.contains("\"taken\"")).count()
@@ -133,11 +133,11 @@ fn at_fixed(dir: &Path, flag: &str) -> usize {
     packets.lines().filter(|line| line.contains(",fixed,host,") && line.contains(flag)).count()
 }
 
-/// The old router dies after it has announced a connection to the new one, which waits for it. The data that it had
-/// acknowledged is lost with it. Both ends must get an error, and not a clean end.
+/// The old router dies after it has announced a connection to the new router. The data that the old router had
+/// acknowledged is lost. Both ends must get an error, and not a clean end.
 #[test]
 fn a_router_that_is_killed_in_mid_handoff_is_an_error_at_both_ends() {
-    // It looks for daemons by their names among all descendants of this process.
+    // The test looks for daemons by their names among all descendants of this process.
     let _turn = alone();
     let (file, text) = Scenario::find(SCENARIO).unwrap();
     // On a slow wire, the middle of a handoff is long enough to be observed.

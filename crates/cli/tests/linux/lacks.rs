@@ -1,5 +1,5 @@
-//! Kernels that lack what a scenario needs: the run ends with 3 and names the feature before anything starts.
-//! Scenarios that do not need it run.
+//! Kernels that lack what a scenario needs: the run ends with 3 and names the feature before anything starts. Scenarios
+//! that do not need the feature run.
 
 use crate::common::*;
 use std::path::{Path, PathBuf};
@@ -22,12 +22,12 @@ fn library(dir: &Path) -> Option<PathBuf> {
     Some(library)
 }
 
-/// Runs the command, and all that it starts, as if the kernel lacked this.
+/// Runs the command, and all that it starts, as if the kernel lacked the feature `what`.
 fn run_without(what: &str, words: &[&str], library: &Path, out: &Path) -> Output {
     ended(command(words, out).env("LD_PRELOAD", library).env("LACKS", what))
 }
 
-/// Asserts that it ended with 3, printed what is missing, and started nothing.
+/// Asserts that a command ended with 3, printed what is missing, and started nothing.
 fn assert_lacks(output: &Output, says: &[&str], out: &Path) {
     for said in says {
         assert_exit(output, 3, said);
@@ -65,7 +65,8 @@ fn without_raw_sockets_there_is_no_run() {
     assert_exit(&told, 3, "runs on Linux need: packet sockets with time stamps");
 }
 
-/// The same by removing the capability. Only for root: another user would get it back in a user namespace.
+/// Without the capability CAP_NET_RAW, raw sockets are named as missing. The test needs root: another user would get
+/// the capability back in a user namespace.
 #[test]
 fn without_the_capability_for_raw_sockets_there_is_no_run() {
     if !need("root, to lose a capability", is_root()) {
@@ -79,8 +80,7 @@ fn without_the_capability_for_raw_sockets_there_is_no_run() {
     assert_lacks(&output, &["raw sockets, which carry the frames", "Operation not permitted"], out.path());
 }
 
-/// Makes a folder with only the command and the libraries that it is linked with. Returns `None` if there is no
-/// `ldd`.
+/// Copies only the command and its libraries into a folder. Returns `None` if there is no `ldd`.
 fn bare_root(root: &Path) -> Option<()> {
     let linked = Command::new("ldd").arg(wayfare()).output();
     if !need("ldd", linked.is_ok()) {

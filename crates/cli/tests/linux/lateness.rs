@@ -1,5 +1,5 @@
-//! How late frames are, and whether the machine or Wayfare is the cause. An extra delay of 3 ms per frame must be
-//! found, in the link emulator and in the daemon's loop.
+//! Tests of whether the machine or Wayfare is the cause of late frames. An extra delay of 3 ms per frame must be found,
+//! in the link emulator and in the daemon's loop.
 
 use crate::common::*;
 use serde_json::Value;
@@ -15,7 +15,8 @@ enum Verdict {
     Inconclusive,
 }
 
-/// Half of the planted delay: a median that exceeds that of the control by less has no certain cause.
+/// The smallest difference between a median and that of the control that counts as a failure: half of the planted
+/// delay.
 const ALLOWED_US: f64 = 1500.0;
 
 /// Compares a median with the median of the control: a busy machine delays both.
@@ -34,7 +35,7 @@ fn emulator(linux: &Value) -> Verdict {
     judge(median(&linux["control"]["frames"]), median(&linux["control"]["sleeper"]))
 }
 
-/// Evaluates the daemons of the run: the slowest of them against frames without any daemon.
+/// Evaluates the daemons of the run: the slowest daemon against frames of the control run, without any daemon.
 fn daemons(linux: &Value) -> Verdict {
     let hosts = linux["hosts"].as_array().unwrap();
     let medians = hosts.iter().map(|host| median(&host["summary"]["handled"]));

@@ -1,4 +1,5 @@
-//! Our location manager and foreign programs: BIND's `nsupdate` moves a mobile node, and its `dig` looks it up.
+//! The location manager with programs of BIND: `nsupdate` changes the address of a mobile node, and `dig` looks the
+//! address up.
 //!
 //! ```text
 //!   nsupdate, dig ── the kernel's stack, 10.9.0.2 ── veth ── 10.9.0.1, wayfare node: sigma/location-manager
@@ -17,12 +18,13 @@ const MANAGER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
 const MANAGER_MAC: Mac = Mac([2, 0, 0, 0, 0, 1]);
 const NAME: &str = "mn.sigma.example";
-/// The mobile node's secret in our configuration, the same for BIND's programs (base 64), and a wrong one.
+/// The mobile node's secret in the daemon's configuration. `KEY` has the same secret in base 64, for BIND's programs,
+/// and `WRONG` has another one.
 const SECRET: &str = "000102030405060708090a0b0c0d0e0f";
 const KEY: &str = "hmac-sha256:mn.sigma.example:AAECAwQFBgcICQoLDA0ODw==";
 const WRONG: &str = "hmac-sha256:mn.sigma.example:AAAAAAAAAAAAAAAAAAAAAA==";
 
-/// A location manager as a daemon, and a host connected to it.
+/// A location manager as a daemon, and a host that is connected to the daemon.
 struct Stage {
     manager: NetNs,
     client: NetNs,
@@ -90,7 +92,7 @@ impl Stage {
         text(&self.dig(&["+short", NAME, "A"]).stdout).trim().to_owned()
     }
 
-    /// Makes `nsupdate` send these changes, signed if there is a key. Returns whether it succeeded, and what it
+    /// Makes `nsupdate` send these changes, signed if there is a key. Returns whether `nsupdate` succeeded, and what it
     /// printed.
     fn update(&self, key: Option<&str>, changes: &[&str]) -> (bool, String) {
         let mut command = Command::new("nsupdate");

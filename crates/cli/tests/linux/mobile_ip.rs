@@ -3,7 +3,7 @@
 use crate::common::*;
 use std::path::Path;
 
-/// One move, at 4.3 s, in the middle of the download.
+/// A run with one move, at 4.3 s, during the download.
 const SHORT: [&str; 8] = [
     "run",
     "mobile-ip/download",
@@ -15,7 +15,7 @@ const SHORT: [&str; 8] = [
     "bulk-server.bytes=1200000",
 ];
 
-/// Asserts that the run held, that its one outage is explained by its owners, and that every byte arrived in order.
+/// Asserts that the run held, that each part of its outage has an owner, and that every byte arrived in order.
 fn assert_downloaded(output: &Output, out: &Path) {
     assert_held(output, "mobile-ip-download on linux");
     let run = kept_run(out);
@@ -54,14 +54,14 @@ fn a_user_without_rights_gets_the_same() {
     assert_downloaded(&run_as_nobody(&SHORT, out.path()), out.path());
 }
 
-/// Sends a pattern to the first client that connects.
+/// A script that sends a pattern to the first client that connects.
 const SERVER: &str = r#"
 import socket
 listener = socket.create_server(("10.0.0.1", 9000))
 listener.accept()[0].sendall(bytes(range(250)) * 3200)
 "#;
-/// Receives the pattern, and prints whether it is right. Then sends two datagrams: to a port with a socket, and to
-/// one without.
+/// A script that receives the pattern, and prints whether it is right. Then it sends two datagrams: to a port with a
+/// socket, and to a port without one.
 const CLIENT: &str = r#"
 import socket
 server, taken = socket.create_connection(("10.0.0.1", 9000)), b""
@@ -150,7 +150,7 @@ fn programs_flow(settings: &[&str], out: &Path) -> (Output, serde_json::Value) {
     (output, summary)
 }
 
-/// Returns what the handoff cost the programs' connection.
+/// Returns the cost of the handoff for the programs' connection.
 fn cost_of_the_connection(summary: &serde_json::Value) -> &serde_json::Value {
     let flows = summary["flows"].as_array().unwrap();
     let is_download = |flow: &&serde_json::Value| {

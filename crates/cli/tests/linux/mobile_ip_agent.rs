@@ -1,5 +1,5 @@
-//! A home agent as a daemon outside a lab, and a mobile node in the test that sends frames to it. What was replied to
-//! survives `kill -9`, and what cannot be stored is refused.
+//! A home agent as a daemon outside a lab, and a mobile node in the test that sends frames to it. A binding to which
+//! the agent replied survives `kill -9`, and a binding that cannot be stored is refused.
 
 use crate::common::*;
 use auth::Key;
@@ -95,7 +95,7 @@ impl HomeNetwork {
         self.dir.path().join("agent.sock")
     }
 
-    /// Starts the daemon, without waiting for it.
+    /// Starts the daemon, and does not wait until it answers.
     fn spawn(&self) -> Child {
         let words = self.wrapper.iter().map(String::as_str);
         let words: Vec<&str> = words.chain([wayfare().to_str().unwrap(), "node"]).collect();
@@ -114,8 +114,8 @@ impl HomeNetwork {
 
     /// Sends a request of a node whose clock is ahead by `ahead` seconds, and returns the reply's code.
     fn register(&self, node: u16, ahead: i64) -> Code {
-        // A mobile node repeats a request that is not answered (RFC 5944, section 3.6.3). The first one may come before the agent
-        // knows of its link: the kernel reports a carrier up to a second late.
+        // A mobile node repeats a request that is not answered (RFC 5944, section 3.6.3). The first request may arrive
+        // before the agent knows that its link is up: the kernel reports a carrier up to a second late.
         for _ in 0..10 {
             let identification = Clock::wall().to_ntp().wrapping_add_signed(ahead * SECOND);
             self.send(node, identification);
@@ -134,7 +134,8 @@ impl HomeNetwork {
     fn reply(&self, identification: u64) -> Option<Reply> {
         let soon = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
         poll(&mut [PollFd::new(&self.air, PollFlags::IN)], Some(&soon)).unwrap();
-        // To a wrong clock the agent replies with its own time, in the upper half.
+        // If the node's clock is wrong, the upper half of the reply's identification is the agent's time (RFC 5944,
+        // section 5.7.1).
         self.heard().filter(|reply| reply.identification as u32 == identification as u32)
     }
 
@@ -171,7 +172,7 @@ fn frame(node: u16, care_of: Ipv4Addr, identification: u64) -> Vec<u8> {
     ethernet::emit(&link, &datagram(from, to, 255, &request.emit()))
 }
 
-/// A running daemon.
+/// A running daemon with a home agent.
 struct Agent {
     child: Child,
     control: PathBuf,
@@ -191,7 +192,7 @@ impl Agent {
         bindings.iter().map(|(host, binding)| (host.clone(), care_of(binding))).collect()
     }
 
-    /// Kills the daemon by `kill -9`. Returns what it printed.
+    /// Kills the daemon by `kill -9`. Returns what the daemon printed.
     fn kill(mut self) -> String {
         self.child.kill().unwrap();
         let mut said = Vec::new();
@@ -221,20 +222,22 @@ fn kill_9_right_after_any_reply_loses_no_binding() {
     let network = HomeNetwork::new();
     let mut agent = network.start();
     for round in 0..25 {
-        // The node's clock is ahead. So the agent's own clock has not reached that time when it starts again.
+        // The node's clock is ahead. So the agent's clock has not reached the time of the request when the agent starts
+        // again.
         assert_eq!(network.register(round, 6), Code::Accepted, "round {round}");
         agent.kill();
         agent = network.start();
         assert_eq!(agent.bindings(), bound(round + 1), "round {round}");
-        // A time after the agent's start and before the one that it accepted: only its record shows that it is old.
+        // The time of this request is after the agent's start, and before that of the accepted request. Only the stored
+        // binding shows that the request is old.
         assert_eq!(network.register(round, 3), Code::IdentificationMismatch, "round {round}");
         assert_eq!(agent.bindings(), bound(round + 1), "round {round}");
     }
     agent.kill();
 }
 
-/// A file system of 96 KiB, of which a filler takes 32. It is visible only to the holder and to commands that enter
-/// the holder's namespace.
+/// A file system of 96 KiB, of which a filler takes 32 KiB. The file system is visible only to the holder and to
+/// commands that enter the holder's namespace.
 struct TinyDisk {
     holder: Child,
     place: PathBuf,
@@ -254,13 +257,13 @@ impl TinyDisk {
         disk
     }
 
-    /// Returns the path of a file on it, as seen from outside.
+    /// Returns the path of a file on the disk, as seen from outside of the holder's namespace.
     fn outside(&self, name: &str) -> PathBuf {
         let inside = self.place.join(name);
         Path::new(&format!("/proc/{}/root", self.holder.id())).join(inside.strip_prefix("/").unwrap())
     }
 
-    /// Returns the words that make a command enter it.
+    /// Returns the words before a command that make it enter the holder's mount namespace.
     fn enter(&self) -> Vec<String> {
         ["nsenter", "-m", "-t", &self.holder.id().to_string(), "--"].map(str::to_owned).to_vec()
     }
@@ -304,8 +307,8 @@ fn a_disk_that_is_full_or_read_only_is_told_and_nothing_is_half_accepted() {
     let said = agent.kill();
     assert!(said.contains("No space left on device"), "{said}");
 
-    // The disk is still full, but what was replied to is there again. After the filler is removed, new bindings are
-    // accepted.
+    // The disk is still full, but the agent has all accepted bindings again. After the filler is removed, new bindings
+    // are accepted.
     let agent = network.start();
     assert_eq!(agent.bindings(), kept);
     let last = NODES - 1;
@@ -318,7 +321,8 @@ fn a_disk_that_is_full_or_read_only_is_told_and_nothing_is_half_accepted() {
     assert_eq!(agent.bindings(), kept);
     agent.kill();
 
-    // A disk that cannot be written is reported at once: the agent does not start, because it could only refuse.
+    // A disk that cannot be written is reported at once: the agent does not start, because it could only refuse
+    // requests.
     disk.run(&["mount", "-o", "remount,ro", disk.place.to_str().unwrap()]);
     let refused = network.spawn().wait_with_output().unwrap();
     assert_eq!(refused.status.code(), Some(3));
@@ -376,14 +380,13 @@ fn a_store_that_was_removed_or_replaced_takes_nothing_more() {
     }
 }
 
-// --- system calls that fail or take long
-// -------------------------------------------------------------------------------
+// --- system calls that fail or take long -----------------------------------------------------------------------------
 
-/// Injects faults into a daemon's system calls, as long as it lives.
+/// A process `strace` that injects faults into a daemon's system calls until this value is dropped.
 struct Meddler(Child);
 
 impl Meddler {
-    /// Each injection is an `inject` of `strace(1)`.
+    /// Starts `strace`. Each injection is the value of an expression `inject` (strace(1)).
     fn with(agent: &Agent, injections: &[&str]) -> Self {
         let mut command = Command::new("strace");
         command.args(["-f", "-qq", "-o", "/dev/null", "-p", &agent.child.id().to_string()]);
@@ -407,7 +410,7 @@ impl Meddler {
 impl Drop for Meddler {
     fn drop(&mut self) {
         let id = rustix::process::Pid::from_child(&self.0);
-        let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM); // it detaches from the daemon
+        let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM); // strace detaches from the daemon
         let _ = self.0.wait();
     }
 }
@@ -438,7 +441,7 @@ fn a_reply_leaves_when_the_sync_has_returned_and_beacons_do_not_wait_for_it() {
     let due = usize::try_from(took / BEACON).unwrap();
     assert!(heard.beacons.len() > due / 2, "{} of {due} beacons", heard.beacons.len());
 
-    // Killed during the sync, the agent has not replied yet. What it replied to before is stored.
+    // If the agent is killed during the sync, it has not replied yet. The binding to which it replied before is stored.
     network.send(1, Clock::wall().to_ntp());
     agent.kill();
     drop(slow);
@@ -493,7 +496,8 @@ fn a_disk_that_turns_read_only_is_told_like_a_full_one() {
 
 // --- load --------------------------------------------------------------------------------------------------------------
 
-/// Registrations per second, the seconds that they last, and the mobile nodes that register in turn.
+/// The number of registrations per second, their duration in seconds, and the number of mobile nodes that register in
+/// turn.
 const RATE: u64 = 10_000;
 const SECONDS: u64 = 4;
 const CROWD: u16 = 10_000;
@@ -503,12 +507,12 @@ fn place(number: u64) -> Ipv4Addr {
     Ipv4Addr::new(10, 9, (number / u64::from(CROWD)) as u8, 1)
 }
 
-/// What was received under load.
+/// The numbers of requests and replies under load, and the beacons that were received.
 #[derive(Default)]
 struct Load {
     sent: u64,
     replied: u64,
-    /// The last round that was replied to, by home address.
+    /// The last round to which the agent replied, by home address.
     last: BTreeMap<String, u8>,
     /// When beacons arrived, in nanoseconds.
     beacons: Vec<i64>,
@@ -541,7 +545,7 @@ impl Load {
     }
 }
 
-/// Needs a release build and an idle machine: `make load`.
+/// The test needs a release build and an idle machine. `make load` runs it.
 #[test]
 #[ignore = "measures this machine"]
 fn ten_thousand_registrations_a_second_beside_beacons() {

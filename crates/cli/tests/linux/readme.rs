@@ -30,7 +30,7 @@ fn run(block: &Block, place: &Path) {
     let target = place.join("target");
     let mut command = Command::new("sh");
     command.args(["-eu", "-c", &block.shell]).current_dir(place).env("CARGO_TARGET_DIR", &target);
-    // As a reader runs it: without the variables of the `make` that may have started this test.
+    // A block runs as for a reader, without the variables of the `make` that may have started this test.
     for variable in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL"] {
         command.env_remove(variable);
     }
@@ -73,8 +73,8 @@ fn copy_sources(from: &Path, to: &Path, ignored: &[PathBuf]) {
     }
 }
 
-/// Puts the command of this build, and the library beside it, where README's commands expect the release. Also puts a `cargo`
-/// there that builds nothing: `make run` would take minutes to build the release.
+/// Copies the command of this build, and its library, to the folder where README's commands expect the release. Also
+/// writes a `cargo` that builds nothing: `make run` would take minutes to build the release.
 fn put_build(target: &Path) {
     let release = target.join("release");
     let library = Path::new("deps/libwayfare_shim.so");

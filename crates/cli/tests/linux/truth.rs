@@ -1,5 +1,5 @@
-//! What invalidates a run apart from its protocols: stalls, drops and duplicates that no link caused, lost
-//! interfaces. Each must be found, and the host named.
+//! Tests of causes outside of the protocols that make a run invalid: stalls, drops and duplicates that no link caused,
+//! lost interfaces. Each cause must be found, with the name of the host or process.
 
 use crate::common::*;
 use rustix::process::Signal;
@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use trace::Doubt;
 
-/// Returns the words for a run of `first` without repetition, because the test disturbs it only once.
+/// Returns the words for a run of `first` without repetition, because the test disturbs only one run.
 fn once() -> Vec<&'static str> {
     let mut words = SHORT.to_vec();
     words.extend(["--repeats", "0"]);
@@ -34,7 +34,7 @@ fn tamper(dir: &Path) -> Option<PathBuf> {
     Some(program)
 }
 
-/// Asserts that a run is not to be trusted, and that one of its doubts is this.
+/// Asserts that a run is not to be trusted, and that `is_it` is true for one of its doubts.
 fn assert_doubted(output: &Output, is_it: impl Fn(&Doubt) -> bool) {
     let Output { doubts, stdout, stderr, .. } = output;
     assert_eq!(output.status.code(), Some(4), "{doubts:?}\n{}", text(stdout));
@@ -46,7 +46,7 @@ fn assert_doubted(output: &Output, is_it: impl Fn(&Doubt) -> bool) {
     }
 }
 
-/// Asserts that no packet is unaccounted for: where a process is the cause, packets are not.
+/// Asserts that no doubt is about packets: the cause of the doubts is a process.
 fn assert_accuses_nothing_else(output: &Output) {
     let accuses = |doubt: &Doubt| matches!(doubt, Doubt::Unaccounted { .. } | Doubt::Appeared { .. });
     assert!(!output.doubts.iter().any(accuses), "{:#?}", output.doubts);
@@ -110,12 +110,12 @@ fn a_frozen_daemon_is_named() {
         need("a freezer of control groups", false);
         return;
     };
-    // Also a daemon that has no packet to carry meanwhile.
+    // A daemon is named even if it has no packets to forward while it is frozen.
     for host in ["b3", "correspondent"] {
         let out = tempfile::tempdir().unwrap();
         let running = Running::start(&once(), out.path());
         running.under_way();
-        // Frozen over the handoff at 1 s, so that its time would be taken for the protocol's.
+        // The daemon is frozen during the handoff at 1 s, so that its delay would look like a delay of the protocol.
         freezer.freeze(running.daemon(host), 1000);
         let output = running.end();
         assert_doubted(&output, |doubt| is_stalled(doubt, host));
@@ -153,7 +153,7 @@ fn a_stall_of_all_processes_is_one_doubt_and_the_machines() {
         Doubt::MachineStalled { until_s, .. } if machine(doubt) => Some(*until_s),
         _ => None,
     });
-    // Other disturbances of the run by this machine were at other times.
+    // A stall of one process may be reported only for another time, at which this machine may have disturbed the run.
     let until = until.unwrap();
     let accused = output.doubts.iter().filter(
         |doubt| matches!(doubt, Doubt::Stalled { until_s, stall_ms, .. } if (until - until_s).abs() < stall_ms / 1000.0 + 0.06),
@@ -180,7 +180,8 @@ fn a_traced_daemon_is_named() {
 
 /// Asserts that a run ended soon after its planned end, and that neither its daemon nor its lab's directory is left.
 fn assert_over(began: os::Clock, daemon: u32, dir: &Path) {
-    // 2.9 s of the run; set-up, the control run and the records; 2 s for which a daemon may stay stopped.
+    // The limit includes 2.9 s for the run, 2 s for which a daemon may stay stopped, and the set-up, the control run
+    // and the records.
     let took = began.now();
     assert!(took < wire::Instant::from_millis(20_000), "{took}");
     assert!(!Path::new(&format!("/proc/{daemon}")).exists(), "the daemon is left");
@@ -249,7 +250,7 @@ fn a_daemon_that_is_frozen_for_ever_is_named_and_the_run_ends() {
     assert_over(began, daemon, &dir);
 }
 
-/// Returns whether b2 gave no summary at the end, for this reason.
+/// Returns whether the doubt is that b2 gave no summary at the end, for this reason.
 fn gave_no_summary(doubt: &Doubt, wanted: &str) -> bool {
     matches!(doubt, Doubt::NoSummary { host, why } if host == "b2" && why.starts_with(wanted))
 }
@@ -335,7 +336,7 @@ fn with_filter(words: &[&str], host: &str, chain: &str, rule: &str) -> Output {
     running.end()
 }
 
-/// Returns whether packets were lost between this host's kernel and its node.
+/// Returns whether the doubt is that packets were lost between this host's kernel and its node, in this direction.
 fn lost_at_the_stack(doubt: &Doubt, wanted: &str, is_to_kernel: bool) -> bool {
     matches!(doubt, Doubt::Stack { host, to_kernel, sent, came } if host == wanted && *to_kernel == is_to_kernel && came < sent)
 }

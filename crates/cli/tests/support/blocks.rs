@@ -2,11 +2,11 @@
 
 /// A shell block, and the text block that follows it, if one does.
 pub(crate) struct Block {
-    /// The line where it begins, from 1.
+    /// The number of the line at which the shell block begins, from 1.
     pub(crate) line: usize,
-    /// Its lines.
+    /// The lines of the shell block.
     pub(crate) shell: String,
-    /// The text block below it, if there is one.
+    /// The text block below the shell block, if there is one.
     pub(crate) output: Option<String>,
 }
 

@@ -11,7 +11,8 @@ use wire::Packet;
 /// The result of the comparison of two runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Difference {
-    /// Whether everything that should be equal is equal.
+    /// Whether the control messages and handoffs are equal, and also the records if both are simulator runs of the same
+    /// plan.
     pub equal: bool,
     /// The findings, as text.
     pub text: String,
@@ -35,13 +36,13 @@ pub fn figure(runs: [&Outcome; 2], handoff: usize) -> Option<draw::SideBySideFig
     })
 }
 
-/// Compares two runs. Returns an error if they cannot be compared.
+/// Compares two runs. Returns an error if the runs have different hosts.
 pub fn diff(runs: [&Outcome; 2]) -> Result<Difference, String> {
     let [a, b] = runs;
     let hosts = runs.map(|run| run.plan.host_names());
     if hosts[0] != hosts[1] {
         let [ours, theirs] = hosts.map(|names| names.join(", "));
-        return Err(format!("these are runs of different networks: {ours}; and {theirs}"));
+        return Err(format!("the runs have different hosts: {ours}; and {theirs}"));
     }
     let mut text = String::new();
     for (name, run) in ["first", "second"].iter().zip(runs) {
@@ -96,7 +97,7 @@ pub fn diff(runs: [&Outcome; 2]) -> Result<Difference, String> {
     Ok(Difference { equal: comparison.divergence.is_none() && !is_unlike, text })
 }
 
-/// Describes what the applications received in each run. This is not part of the result: only control messages have
+/// Describes what the applications received in each run. The text is no part of the result: only control messages have
 /// to be equal.
 fn delivered([a, b]: [&Outcome; 2]) -> String {
     let mut text = String::new();
@@ -151,7 +152,7 @@ fn are_unlike([a, b]: [&Outcome; 2]) -> bool {
     }
 }
 
-/// Compares the fingerprints of two simulator runs, which should be equal.
+/// Compares the fingerprints of two simulator runs of the same plan, and finds the first record that differs.
 fn fingerprints(runs: [&Outcome; 2]) -> String {
     let [a, b] = runs;
     let number = |run: &Outcome| {

@@ -23,12 +23,12 @@ pub(super) struct Message {
 pub(super) struct Move {
     pub(super) at: Instant,
     pub(super) what: String,
-    /// The time since the previous handoff.
+    /// The time since the previous handoff of the host, or since the begin of the run.
     pub(super) since: Duration,
 }
 
-/// A sequence of messages whose order is compared: those of one protocol that a node sent (`true`) or received. Two
-/// protocols of one node may react to an event in any order, because they are independent.
+/// A sequence of messages whose order is compared: the messages of one protocol that a node sent (`true`) or received
+/// (`false`). Two protocols of one node may react to an event in any order, because they are independent.
 pub(super) type MessageSequence = (HostId, bool, &'static str);
 
 /// The events of one run.
@@ -103,7 +103,7 @@ fn optional(records: &[Record], moves: &BTreeMap<HostId, Vec<Move>>) -> BTreeSet
             What::Marked(mark) if is_by_timer(mark) => {
                 by_timer.insert(record.host);
             }
-            // The refresh is the next control message that the host sends.
+            // The refresh is the next control message that the host sends after the mark.
             What::Sent(_, packet) if by_timer.contains(&record.host) => {
                 let Some(control) = Control::of(packet) else { continue };
                 by_timer.remove(&record.host);

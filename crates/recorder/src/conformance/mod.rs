@@ -2,12 +2,12 @@
 //! separately. Messages of one protocol are compared in their order.
 //!
 //! A message is compared by the fields that must be equal on both backends (see [`Control::constant`]) and by its
-//! interface. Its time counts from the first event of the host's latest handoff, and may differ by 20 ms plus 2 % of
-//! that time. Handoffs are compared in the same manner, each from the handoff before it.
+//! interface. The time of a message counts from the first event of the host's latest handoff, and may differ by 20 ms
+//! plus 2 % of that time. Handoffs are compared in the same manner: their times count from the previous handoff.
 //!
-//! Two kinds of messages may be missing in one run. The first is a route-update that the route-update timer sent
-//! within the tolerance of a handoff: which of the two timers expires first depends on microseconds. Such messages
-//! are excluded and counted. The second is a message at the end of one run for which the other run had no time left.
+//! Two kinds of messages may be missing in one run. The first is a route-update that the route-update timer sent within
+//! the tolerance of a handoff: whether the timer or the handoff comes first depends on microseconds. Such messages are
+//! excluded and counted. The second is a message at the end of one run for which the other run had no time left.
 
 mod diff;
 mod events;
@@ -24,14 +24,14 @@ use wire::{Duration, Instant};
 /// The result of the comparison of two runs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Comparison {
-    /// The number of messages in both runs, sent and received.
+    /// The number of messages that are equal in both runs. A message counts at each node that sent or received it.
     pub messages: usize,
     /// The number of nodes that sent or received messages.
     pub nodes: usize,
-    /// The number of handoffs in both runs.
+    /// The number of handoffs that are equal in both runs.
     pub handoffs: usize,
-    /// The number of excluded refreshes within the tolerance of a handoff, counted at each node on their path, by
-    /// run.
+    /// The number of excluded refreshes in each run: route-updates of the timer within the tolerance of a handoff. Each
+    /// route-update counts once.
     pub refreshes: Excluded,
     /// The number of messages at the end of one run for which the other run had no time left.
     pub cut_off: usize,
@@ -39,16 +39,16 @@ pub struct Comparison {
     pub divergence: Option<Divergence>,
 }
 
-/// The number of excluded messages.
+/// The numbers of excluded refreshes in two runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Excluded {
-    /// Refreshes of the first run.
+    /// The number of excluded refreshes in the first run.
     pub first: usize,
-    /// Refreshes of the second run.
+    /// The number of excluded refreshes in the second run.
     pub second: usize,
 }
 
-/// A divergence between two runs.
+/// The first difference of two runs in one sequence of events.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Divergence {
     /// The node whose events diverge.
@@ -86,7 +86,7 @@ impl fmt::Display for Sequence {
     }
 }
 
-/// An event of one of the runs.
+/// One event of a compared run, as a divergence shows it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Said {
     /// When the event happened.
@@ -105,7 +105,7 @@ fn tolerance(since: Duration) -> Duration {
     TOLERANCE + since / SHARE
 }
 
-/// Compares the records of two runs of one scenario.
+/// Compares the handoffs and control messages of two runs of one scenario.
 pub fn compare(first: &[Record], second: &[Record]) -> Comparison {
     let runs = [Events::new(first), Events::new(second)];
     let [a, b] = &runs;
@@ -150,7 +150,8 @@ impl Counterpart for Message {
         let (ours, theirs) = (self.control.constant(), other.control.constant());
         let unlike = ours.iter().zip(&theirs).find(|(a, b)| a != b);
         let unlike = unlike.map(|((name, a), (_, b))| format!("{name} is {a} in one, {b} in the other"));
-        unlike.or_else(|| (ours.len() != theirs.len()).then(|| "other messages".to_owned()))
+        unlike
+            .or_else(|| (ours.len() != theirs.len()).then(|| "the messages have different fields".to_owned()))
     }
 
     fn time(&self) -> (Instant, Duration) {

@@ -8,7 +8,7 @@ use std::fmt;
 use wire::Ipv4Addr;
 use wire::ipv4::Header;
 
-/// A control message, or the reason why it is malformed.
+/// The ICMP code of a control message, and its route-update or the reason why it contains none.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Message {
     code: u8,
@@ -16,7 +16,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// Returns the control message in an IP packet, and the mobile host that it is about.
+    /// Returns the control message in an IP packet, and the mobile host that the message is about.
     pub(super) fn of(ip: &Header, payload: &[u8]) -> Option<(Ipv4Addr, Self)> {
         let code = message::control_code(ip, payload)?;
         let says = RouteUpdate::parse(ip, payload).map_err(|malformed| malformed.0);

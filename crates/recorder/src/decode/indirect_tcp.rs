@@ -1,5 +1,5 @@
-//! Indirect TCP: greetings, forward pointers, their answers, and reports of losses. The connection between routers is
-//! TCP, and so are calls: these are not control messages.
+//! Indirect TCP: greetings, forward pointers, their answers, and reports of losses. TCP connections between routers,
+//! and from hosts to routers, are not control messages.
 
 use ::indirect_tcp::message::{Datagram, PORT, Welcome};
 use std::fmt;
@@ -14,7 +14,7 @@ pub(super) enum Message {
 }
 
 impl Message {
-    /// Returns the control message in an IP packet, and the mobile host that it is about.
+    /// Returns the control message in an IP packet, and the mobile host that the message is about.
     pub(super) fn of(ip: &Header, payload: &[u8]) -> Option<(Ipv4Addr, Self)> {
         if ip.protocol != ipv4::UDP {
             return None;
@@ -29,8 +29,8 @@ impl Message {
         })
     }
 
-    /// Adds the fields that must be equal on both backends. Sequence numbers are times, and authentication codes
-    /// depend on them, so they are left out.
+    /// Adds the fields that must be equal on both backends. Sequence numbers are times, and authentication codes depend
+    /// on these times, so both are left out.
     pub(super) fn constant(&self, fields: &mut Vec<(&'static str, String)>) {
         let Self::Says(said) = self else {
             return fields.push(("type", "unreadable".to_owned()));
@@ -66,9 +66,15 @@ impl Message {
                 };
                 write!(f, "greeting reply {src} > {host}: {welcome}")
             }
-            Datagram::ForwardPointer(_) => write!(f, "forward pointer {src} > {dst}: {host} is here"),
+            Datagram::ForwardPointer(_) => {
+                write!(f, "forward pointer {src} > {dst}: {host} is at the sender")
+            }
             Datagram::ForwardReply(said) => {
-                write!(f, "forward reply {src} > {dst}: {} connections of {host}", said.message.connections)
+                write!(
+                    f,
+                    "forward reply {src} > {dst}: the sender has {} connections of {host}",
+                    said.message.connections
+                )
             }
             Datagram::Lost(said) => {
                 write!(f, "lost {src} > {host}: {} connections", said.message.connections.len())

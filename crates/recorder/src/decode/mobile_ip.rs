@@ -1,4 +1,5 @@
-//! Mobile IP: solicitations, registration requests and replies. Advertisements are beacons.
+//! Mobile IP: solicitations, registration requests and replies. Advertisements are beacons, so they are not control
+//! messages.
 
 use super::Names;
 use ::mobile_ip::message::{PORT, Registration, Reply, Request, SOLICITATION};
@@ -15,7 +16,7 @@ pub(super) enum Message {
 }
 
 impl Message {
-    /// Returns the control message in an IP packet, and the mobile node that it is about.
+    /// Returns the control message in an IP packet, and the mobile node that the message is about.
     pub(super) fn of(ip: &Header, payload: &[u8]) -> Option<(Ipv4Addr, Self)> {
         if ip.protocol == ipv4::ICMP && payload.first() == Some(&SOLICITATION) {
             return Some((ip.src, Self::Solicitation));
@@ -37,7 +38,7 @@ impl Message {
     }
 
     /// Adds the fields that must be equal on both backends. Identifications are times, and authenticators depend on
-    /// them, so they are left out.
+    /// these times, so both are left out.
     pub(super) fn constant(&self, fields: &mut Vec<(&'static str, String)>) {
         match self {
             Self::Solicitation => fields.push(("type", "solicitation".to_owned())),

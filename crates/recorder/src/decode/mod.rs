@@ -1,6 +1,6 @@
-//! Control messages of the protocols as text, and the fields that must be equal on both backends.
+//! Control messages of the mobility protocols as text, and their fields that must be equal on both backends.
 //!
-//! Beacons, ARP, ICMP errors and TCP are not control messages: they belong to no exchange of a protocol.
+//! Beacons, ARP, ICMP errors and TCP are not control messages: they belong to no exchange of a mobility protocol.
 
 mod cellular_ip;
 mod indirect_tcp;
@@ -13,19 +13,18 @@ use std::fmt;
 use wire::ipv4::Header;
 use wire::{Ipv4Addr, Packet, WallTime};
 
-/// A control message.
+/// A control message of a mobility protocol in an IP packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Control {
-    /// The source address.
+    /// The source address in the IP header.
     pub src: Ipv4Addr,
-    /// The destination address.
+    /// The destination address in the IP header.
     pub dst: Ipv4Addr,
     /// The address of the mobile host that the message is about.
     pub about: Ipv4Addr,
     says: Says,
 }
 
-/// The message, by protocol.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Says {
     CellularIp(cellular_ip::Message),
@@ -35,7 +34,7 @@ enum Says {
 }
 
 impl Control {
-    /// Returns the control message in a packet, or `None` if it is not one.
+    /// Returns the control message in a packet, or `None` if the packet contains no control message.
     pub fn of(packet: &Packet) -> Option<Self> {
         let (ip, payload) = Header::parse(&packet.bytes).ok()?;
         let cellular =
@@ -49,7 +48,7 @@ impl Control {
         Some(Self { src: ip.src, dst: ip.dst, about, says })
     }
 
-    /// Returns the name of the message's protocol.
+    /// Returns the name of the message's protocol, for example `Mobile IP`.
     pub const fn protocol(&self) -> &'static str {
         match &self.says {
             Says::CellularIp(_) => "Cellular IP",
@@ -59,13 +58,13 @@ impl Control {
         }
     }
 
-    /// Returns whether the message requests a semisoft handoff, with a second path beside the first.
+    /// Returns whether the message is a route-update of Cellular IP that requests a semisoft handoff.
     pub fn is_semisoft(&self) -> bool {
         matches!(&self.says, Says::CellularIp(message) if message.is_semisoft())
     }
 
-    /// Returns the names and values that must be equal on both backends. Timestamps, digests and similar fields
-    /// depend on the wall clock, and are left out.
+    /// Returns the names and values of the fields that must be equal on both backends. Timestamps, digests and other
+    /// fields that depend on the wall clock are left out.
     pub fn constant(&self) -> Vec<(&'static str, String)> {
         let mut fields = vec![("from", self.src.to_string()), ("to", self.dst.to_string())];
         match &self.says {
@@ -99,10 +98,10 @@ impl fmt::Display for Control {
     }
 }
 
-/// What the text of a message needs of its run.
+/// The data of a run that the text of a control message needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Names<'a> {
-    /// The hosts, which have names and roles.
+    /// The plan of the run, with the names and roles of the hosts.
     pub plan: &'a Plan,
     /// The wall-clock time at which the run began.
     pub epoch: WallTime,
@@ -145,7 +144,7 @@ pub fn describe(packet: &Packet) -> String {
     }
 }
 
-/// Returns the name of an IP protocol, or its number if it has no name here.
+/// Returns the name of an IP protocol, or `protocol NUMBER` if Wayfare has no name for it.
 pub fn protocol(number: u8) -> String {
     match number {
         1 => "ICMP".to_owned(),

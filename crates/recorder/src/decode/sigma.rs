@@ -12,7 +12,7 @@ use wire::{Ipv4Addr, udp};
 pub(super) struct Message(String);
 
 impl Message {
-    /// Returns the control message in an IP packet, and the mobile node that it is about.
+    /// Returns the control message in an IP packet, and the mobile node that the message is about.
     pub(super) fn of(ip: &Header, payload: &[u8]) -> Option<(Ipv4Addr, Self)> {
         let (from_mobile, said) = match ip.protocol {
             ::sctp::PROTOCOL => of_sctp(payload)?,
@@ -31,8 +31,8 @@ impl Message {
     }
 }
 
-/// Returns the message, and whether the mobile node sent it. The mobile node is always the end that opens an
-/// association.
+/// Returns the text of the first control chunk, and whether the mobile node sent the chunk. The mobile node opens the
+/// associations and changes their addresses. An ABORT counts as sent to the mobile node.
 fn of_sctp(payload: &[u8]) -> Option<(bool, String)> {
     let packet = Packet::parse(payload).ok()?;
     packet.chunks.iter().find_map(|chunk| match chunk {
@@ -51,7 +51,9 @@ fn of_sctp(payload: &[u8]) -> Option<(bool, String)> {
 }
 
 fn wish(request: &Request) -> String {
-    let Request::Change { action, address, .. } = request else { return "something unknown".to_owned() };
+    let Request::Change { action, address, .. } = request else {
+        return "a change of unknown type".to_owned();
+    };
     let what = match action {
         Action::Add => "add",
         Action::Delete => "delete",

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use wire::{Duration, Instant, PacketId};
 
-/// Returns every handoff, with the causes of its outages.
+/// Returns the text of `explain`: each handoff and each hole, with the causes of its outages and the lost packets.
 pub fn handoffs(outcome: &Outcome) -> String {
     let (plan, backend) = (&outcome.plan, outcome.backend.name());
     let mut out = format!(
@@ -35,14 +35,14 @@ pub fn handoffs(outcome: &Outcome) -> String {
         let _ = writeln!(out, "  {}", flow_title(outcome, hole.flow));
         match &hole.experience {
             Experience::Outage(outage) => out.push_str(&parts(outcome, outage)),
-            _ => out.push_str("  never: no new data until the run ended\n"),
+            _ => out.push_str("  never: no new data until the flow or the run ended\n"),
         }
         let _ = writeln!(out, "  lost {}", count(hole.lost as usize, "packet"));
     }
     out
 }
 
-/// Returns a handoff as one line.
+/// Returns the title line of a handoff.
 fn heading(outcome: &Outcome, number: usize, handoff: &Handoff) -> String {
     let Handoff { kind, from, to, begun, .. } = handoff;
     let failed = if handoff.failed { " (failed)" } else { "" };
@@ -82,7 +82,7 @@ fn flow_title(outcome: &Outcome, index: usize) -> String {
     format!("flow {}, {from} > {to}, {}:", index + 1, flow.transport.name())
 }
 
-/// Returns the effect of a handoff on one flow.
+/// Returns a text about the effect of a handoff on one flow.
 fn of_flow<'a>(
     outcome: &Outcome,
     handoff: &Handoff,
@@ -93,10 +93,12 @@ fn of_flow<'a>(
     match &cost.experience {
         Experience::Outage(outage) => out.push_str(&parts(outcome, outage)),
         Experience::Never { from } => {
-            let _ = writeln!(out, "  never: no new data from {from} s until the run ended");
+            let _ = writeln!(out, "  never: no new data from {from} s until the flow or the run ended");
         }
         Experience::NotMeasured => {
-            out.push_str("  not measured: the flow was idle when the path was cut\n");
+            out.push_str(
+                "  not measured: the flow was idle at the cut, or the run ended before the sender had to retransmit\n",
+            );
         }
         Experience::None if cost.lost() == 0 => out.push_str("  no loss and no gap\n"),
         Experience::None => {}
@@ -129,7 +131,7 @@ fn of_flow<'a>(
     out
 }
 
-/// Returns a line for each cause with its two events, and the sum, which is the outage.
+/// Returns a table with one row for each part of an outage, and the sum of the parts.
 fn parts(outcome: &Outcome, outage: &Outage) -> String {
     let mut table = Table::new(["ms", "from s", "to s", "owner", "begins with", "ends with"]);
     for owner in &outage.owners {
@@ -167,7 +169,7 @@ fn parts(outcome: &Outcome, outage: &Outage) -> String {
     out
 }
 
-/// Returns when the host's next handoff begins, or [`Instant::NEVER`].
+/// Returns when the next handoff of the same host begins, or [`Instant::NEVER`] if there is none.
 fn next_begun(outcome: &Outcome, index: usize) -> Instant {
     let host = outcome.handoffs.get(index).map(|handoff| handoff.host);
     let mut later = outcome.handoffs.iter().skip(index + 1).filter(|other| Some(other.host) == host);

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use wire::{Iface, Instant};
 
-/// Returns the path of a packet, hop by hop, and the end of each of its copies. The error names the existing numbers.
+/// Returns the path of a packet, hop by hop, and the end of each of its copies. If the run has no packet with this
+/// number, the error names the valid numbers.
 pub fn packet(outcome: &Outcome, number: u64) -> Result<String, String> {
     let journeys = Journeys::new(&outcome.plan, &outcome.records);
     let last = journeys.packets().count();
@@ -26,13 +27,13 @@ pub fn packet(outcome: &Outcome, number: u64) -> Result<String, String> {
 
 struct Life<'a> {
     journeys: &'a Journeys<'a>,
-    /// The copies that passed each hop, numbered from 1.
+    /// For each hop index, the numbers (from 1) of the copies that passed the hop.
     copies: BTreeMap<usize, Vec<usize>>,
     ends: Vec<End>,
 }
 
 impl Life<'_> {
-    /// Numbers the copies after a hop in the order in which they branch.
+    /// Numbers the copies after a hop in the order in which they branch, and returns their numbers.
     fn follow(&mut self, index: usize) -> Vec<usize> {
         let Some(hop) = self.journeys.hops().get(index) else { return Vec::new() };
         let mut copies = Vec::new();

@@ -12,7 +12,7 @@ fn first() -> Outcome {
     run::simulate(Scenario::plan("first.toml", FIRST, &[], 1).unwrap()).unwrap()
 }
 
-/// Returns the first column of the lines between the rule and the sum.
+/// Returns the first column of the table in `text`, between its rule and the line `sum`.
 fn printed(text: &str) -> Vec<f64> {
     let lines = text.lines().skip_while(|line| !line.trim_start().starts_with("---")).skip(1);
     let lines = lines.take_while(|line| !line.trim_start().starts_with("sum"));

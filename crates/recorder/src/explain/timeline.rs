@@ -10,10 +10,11 @@ use std::fmt::Write;
 use trace::{Record, What};
 use wire::Duration;
 
-/// The time before and after a handoff that a timeline includes.
+/// The time that a timeline includes before the begin, and after the end, of a handoff.
 const MARGIN: Duration = Duration::from_millis(50);
 
-/// Returns the events around a handoff, in the order of time. The error names the existing numbers.
+/// Returns the events around a handoff, in the order of time. If the run has no handoff with this number, the error
+/// names the valid numbers.
 pub fn timeline(outcome: &Outcome, number: usize) -> Result<String, String> {
     let known = outcome.handoffs.len();
     let index = number.checked_sub(1).filter(|index| *index < known);
@@ -47,7 +48,8 @@ pub fn timeline(outcome: &Outcome, number: usize) -> Result<String, String> {
     Ok(out)
 }
 
-/// Returns the timeline's text for a record; `None` for data under way.
+/// Returns the timeline's text for a record, or `None` if a timeline leaves out such records, for example packets with
+/// data.
 fn event(outcome: &Outcome, journeys: &Journeys<'_>, record: &Record) -> Option<String> {
     let number = |id| journeys.number(id).map_or_else(|| "?".to_owned(), |number: u64| number.to_string());
     let iface = |iface| {
@@ -76,8 +78,7 @@ fn event(outcome: &Outcome, journeys: &Journeys<'_>, record: &Record) -> Option<
         What::Up(on, Some(cell)) => format!("{} is up in cell {}", iface(*on), cell.0),
         What::Up(on, None) => format!("{} is up", iface(*on)),
         What::Down(on, why) => format!("{} is down: {why}", iface(*on)),
-        // These marks are recorded in every run for its figures; the timeline has them only if the scenario requests
-        // it.
+        // TCP's marks are recorded in every run for the figures. The timeline has them only if the scenario traces TCP.
         What::Marked(mark) if mark.role == node::mark::TCP && !is_traced(outcome, record) => return None,
         What::Marked(mark) => mark_text(journeys, mark),
         What::Answered(answer) => {

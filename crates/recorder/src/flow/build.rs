@@ -48,11 +48,11 @@ impl<'a> Builder<'a> {
             let arrivals: Vec<Arrival> =
                 new.map(|one| Arrival { at: one.at, bytes: one.advance, packet: one.packet }).collect();
             let last = path.sendings.last().map_or(path.begun, |sending| sending.at);
-            // A source that was silent for more than two and a half of its own intervals has stopped.
+            // If a source was silent for more than 2.5 of its median intervals when the run ended, it had stopped.
             let silence = packets.spacing * 2 + packets.spacing / 2;
             let stopped = end.since(last) > silence;
-            // A host that is down until the end of the run would have sent more. Its silence after it went down is not
-            // the end of its source.
+            // If a host goes down until the end of the run before its source stops, the flow is not complete, although
+            // the source is silent.
             let stop = stop_of(self.plan, path.from.0, path.to_at);
             let goes_on = |down: Instant| stop.map_or(down.since(last) <= silence, |stop| stop > down);
             let went_down_sending = self.plan.down_for_good(path.from.0).is_some_and(goes_on);
@@ -83,7 +83,7 @@ impl<'a> Builder<'a> {
         flows
     }
 
-    /// Returns the flows of byte streams that applications read.
+    /// Returns the flows of the applications' streams, and of their connections that never carried data.
     fn applications(&self) -> Vec<(Flow, Packets)> {
         let mut flows = Vec::new();
         for (index, stream) in self.streams.all.iter().enumerate() {
@@ -100,13 +100,13 @@ impl<'a> Builder<'a> {
         flows
     }
 
-    /// Returns whether an application read data from its stream, or was offered some. The host's setup exchange with
-    /// its support router is not data.
+    /// Returns whether an application read data from `stream`, or whether the far end sent data on it. With Indirect
+    /// TCP, the setup exchange of a host with its support router is not data.
     fn has_data(&self, stream: &AppStream, other: Option<&AppStream>) -> bool {
         !stream.reads.is_empty() || !self.offered(stream, other, &self.feeding(stream, other)).is_empty()
     }
 
-    /// Returns the flow into one end of a connection.
+    /// Returns the flow that the application reads from `stream`.
     fn reading(&self, stream: &AppStream, other: Option<&AppStream>) -> (Flow, Packets) {
         let feeding = self.feeding(stream, other);
         let mut packets = self.packets(&feeding);
@@ -130,7 +130,7 @@ impl<'a> Builder<'a> {
         packets.opening = opening;
         let (end, ended, why) = fate(stream, other);
         packets.why = why;
-        // Data from the end that requested the connection is a question: the other end owes an answer.
+        // Data from the end that requested the connection is a question, and the other end must answer it.
         let question = other.filter(|_| stream.asked).map(|other| Question {
             offered: self.offered(other, Some(stream), &self.feeding(other, Some(stream))),
             reads: &other.reads,
@@ -157,7 +157,7 @@ impl<'a> Builder<'a> {
         (flow, packets)
     }
 
-    /// Returns the pieces that the far end of a stream sent to it, and when.
+    /// Returns the end of each piece that the far end of `stream` sent, in bytes, and when the piece was first sent.
     fn offered(
         &self,
         stream: &AppStream,
@@ -189,7 +189,7 @@ impl<'a> Builder<'a> {
         let until = ended.unwrap_or_else(|| self.plan.end());
         let opened = stream.opened.unwrap_or(until);
         let owner = self.plan.owners().get(stream.peer.ip()).copied();
-        // A stream that never opened has no local port recorded; its first packet has it.
+        // The records have no local port of a stream that never opened. The first packet of the stream has the port.
         let to = owner.map(|owner| (owner, stream.peer.port()));
         let is_its = |path: &&Path| {
             path.from.0 == stream.host && Some(path.to) == to && (stream.begun..=until).contains(&path.begun)
@@ -214,8 +214,8 @@ impl<'a> Builder<'a> {
         (flow, packets)
     }
 
-    /// Returns the flows of programs' connections, which no role reports. Their segments are observed between the
-    /// kernel's stack and the node. New data is what the receiver's stack holds without a gap.
+    /// Returns the flows of programs' TCP connections. No role reports them, so their segments are observed between the
+    /// kernel's stack and the node. Data are new when they are in order at the receiver's stack.
     fn programs(&self) -> Vec<(Flow, Packets)> {
         let mut flows = Vec::new();
         let known: BTreeSet<(HostId, u16)> = self.streams.ports.keys().copied().collect();
@@ -224,7 +224,7 @@ impl<'a> Builder<'a> {
         for (index, path) in self.of(Transport::Tcp) {
             let ours = known.contains(&path.to) || known.contains(&path.from);
             let says = path.high > 0 || (path.refused && path.begun < path.reset.unwrap_or(Instant::ZERO));
-            // If the connection is refused, the other end has no program.
+            // A refused connection may have no program at its other end.
             let is_programs = has_programs(path.from.0) && (path.refused || has_programs(path.to.0));
             if ours || !is_programs || !says {
                 continue;
@@ -272,8 +272,8 @@ impl<'a> Builder<'a> {
         self.streams.ports.get(&port).is_some_and(|role| !super::stream::is_application(role))
     }
 
-    /// Returns the paths by which bytes reach an application: two, if a support router relays for it or for the far
-    /// end.
+    /// Returns the paths by which bytes reach an application, with their indices. There are several if a support router
+    /// relays the stream.
     fn feeding(&self, stream: &AppStream, other: Option<&AppStream>) -> Vec<(usize, &'a Path)> {
         let Some(local) = stream.local else { return Vec::new() };
         let transport = transport(stream.by);
@@ -365,7 +365,8 @@ fn round_trips(path: &Path) -> Option<Vec<(Instant, Duration)>> {
     }
 }
 
-/// Returns the time from the request for a connection until both of its ends were ready.
+/// Returns the time from the request for a connection until both of its ends were ready. Returns `None` if no end
+/// requested it.
 fn opening(stream: &AppStream, other: Option<&AppStream>) -> Option<Wait> {
     let asker = [Some(stream), other].into_iter().flatten().find(|one| one.asked)?;
     let ready = [Some(asker), Some(stream), other].into_iter().flatten().map(|one| one.opened);

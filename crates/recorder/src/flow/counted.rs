@@ -10,16 +10,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use trace::{HostId, What};
 use wire::{Instant, Ipv4Addr, SocketAddrV4};
 
-/// The number of failures that are listed by name. It bounds the memory.
+/// The largest number of failures that are listed by name, to limit the memory.
 const NAMED: usize = 100;
 
-/// An open connection of an application.
+/// A connection that an application requested or accepted, until it is closed.
 struct Connection {
     local: Option<SocketAddrV4>,
     peer: SocketAddrV4,
     begun: Instant,
     opened: bool,
-    /// Whether the application read data, so that a flow to it exists.
+    /// Whether the application read data, so that there is a flow to this application.
     read: bool,
     finished: bool,
 }
@@ -38,7 +38,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// Notes what happened at a host.
+    /// Updates the state with an event at a host.
     pub(crate) fn note(&mut self, at: Instant, host: HostId, what: &What) {
         match what {
             What::AppReceived(_) => {

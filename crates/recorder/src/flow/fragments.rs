@@ -11,17 +11,17 @@ use wire::{Instant, Ipv4Addr, Packet, PacketId};
 /// The fragments of each packet, and which of them have arrived.
 #[derive(Debug, Default)]
 pub(super) struct Fragments {
-    /// For each sending host, the packets of which fragments are still missing.
+    /// For each sending host, the reassembly of packets whose fragments have not all left the host.
     sent: BTreeMap<HostId, Reassembly>,
-    /// The fragments sent so far of those packets.
+    /// The fragments in `sent`, by sending host, source, destination and IP identification.
     open: BTreeMap<(HostId, Ipv4Addr, Ipv4Addr, u16), BTreeSet<PacketId>>,
-    /// The whole packet that each fragment belongs to.
+    /// For each fragment, the identity of the reassembled packet.
     of: BTreeMap<PacketId, PacketId>,
-    /// Fragments that have not arrived, of packets of which no fragment was lost.
+    /// For each reassembled packet of which no fragment was lost, the fragments that have not arrived.
     missing: BTreeMap<PacketId, BTreeSet<PacketId>>,
 }
 
-/// The result of a transmission.
+/// Whether a transmitted packet is a fragment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Left {
     /// A packet that is not a fragment.
@@ -42,8 +42,8 @@ impl Fragments {
         let name = (host, header.src, header.dst, header.id);
         let open = self.open.entry(name).or_default();
         if header.offset == 0 {
-            // Not all fragments of an earlier packet with this identification left. They do not belong to this
-            // packet.
+            // A first fragment begins a new packet. Earlier fragments with its identification belong to a packet that
+            // never left as a whole.
             open.clear();
         }
         open.insert(packet.id);
@@ -56,7 +56,8 @@ impl Fragments {
         Left::Last(bytes)
     }
 
-    /// Records an arrival. Returns the packet that has now arrived as a whole, or `None` if fragments are missing.
+    /// Records an arrival. Returns the packet that has now arrived as a whole. Returns `None` if fragments are missing,
+    /// or if the packet had already arrived or was lost.
     pub(super) fn arrived(&mut self, id: PacketId) -> Option<PacketId> {
         let Some(whole) = self.of.get(&id) else { return Some(id) };
         let missing = self.missing.get_mut(whole)?;
@@ -68,7 +69,7 @@ impl Fragments {
         None
     }
 
-    /// Records a loss. Returns the packet that is now lost as a whole, or `None` if it was already.
+    /// Records a loss. Returns the packet that is now lost as a whole, or `None` if it was already lost or had arrived.
     pub(super) fn lost(&mut self, id: PacketId) -> Option<PacketId> {
         let Some(whole) = self.of.get(&id) else { return Some(id) };
         self.missing.remove(whole).map(|_| *whole)
@@ -82,7 +83,7 @@ mod tests {
 
     const HOST: HostId = HostId(3);
 
-    /// Three fragments of one SCTP packet, with the identities 1 to 3, and its bytes.
+    /// Returns three fragments of one SCTP packet, with the identities 1 to 3, and the bytes of the SCTP packet.
     fn fragments() -> (Vec<Packet>, Vec<u8>) {
         let bytes: Vec<u8> = (0..1200).map(|n| n as u8).collect();
         let header = Header::new(sctp::PROTOCOL, Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
@@ -106,7 +107,8 @@ mod tests {
         assert_eq!(arrived, [None, None, None, Some(PacketId(3)), None]);
     }
 
-    /// The 16-bit identification is reused; the reassembly drops fragments that were sent more than 30 s before.
+    /// If a packet never left as a whole, its fragments do not belong to a later packet with the same 16-bit
+    /// identification.
     #[test]
     fn fragments_of_a_packet_that_never_left_whole_are_not_those_of_the_next() {
         let (packets, bytes) = fragments();

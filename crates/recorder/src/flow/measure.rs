@@ -12,7 +12,7 @@ pub(super) fn delay(mut all: Vec<Duration>) -> Option<Delay> {
     Some(Delay { p50: rank(50)?, p99: rank(99)? })
 }
 
-/// Returns, for each piece, the time from its first transmission to the read that includes its last byte.
+/// Returns, for each piece that was read, the time from its first transmission to the read that includes its last byte.
 pub(super) fn stream_delays(packets: &Packets, arrivals: &[Arrival]) -> Vec<Duration> {
     let mut delays = Vec::new();
     let mut pieces = packets.offered.iter().peekable();
@@ -35,14 +35,15 @@ pub(super) struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// Returns when the latest data that the far end read between these two instants was first sent.
+    /// Returns when the data of the last read of the far end, after `from` and not after `to`, was first sent. Returns
+    /// `None` if there was no such read.
     fn asked(&self, from: Instant, to: Instant) -> Option<Instant> {
         let index = self.reads.partition_point(|(at, _)| *at <= to).checked_sub(1)?;
         self.reads.get(index).filter(|(at, _)| *at > from)?;
         self.first_sent(self.reads.iter().take(index).map(|(_, bytes)| bytes).sum())
     }
 
-    /// Returns when the first data that the far end never read was sent.
+    /// Returns when the first data that the far end never read was first sent, or `None` if the far end read all data.
     fn unheard(&self) -> Option<Instant> {
         self.first_sent(self.reads.iter().map(|(_, bytes)| bytes).sum())
     }
@@ -52,8 +53,9 @@ impl Question<'_> {
     }
 }
 
-/// Returns the longest time without new data although data was due: some had been sent, an answer was owed, or the
-/// sender waited for an acknowledgment. The last such time may end with the flow.
+/// Returns the longest time without new data although data was due. Data is due if it was sent, if a question has no
+/// answer yet, or if the sender waits for an acknowledgment or for the connection to open. The last stall may end with
+/// the flow.
 pub(super) fn stream_stall(
     packets: &Packets,
     arrivals: &[Arrival],
@@ -79,15 +81,15 @@ pub(super) fn stream_stall(
     }
 }
 
-/// Returns the time from the transmission of each datagram to its arrival.
+/// Returns, for each datagram that arrived, the time from its first transmission to its arrival.
 pub(super) fn datagram_delays(sendings: &[Sending], arrivals: &[Arrival]) -> Vec<Duration> {
     let times = sent_at(sendings);
     arrivals.iter().filter_map(|one| Some(one.at.since(*times.get(&one.packet)?))).collect()
 }
 
-/// Returns the longest time without new data although datagrams were due. Those sent after the newest that arrived
-/// are due. Lost datagrams are not retransmitted: if the source is then silent for longer than `silence`, nothing is
-/// due until it sends again.
+/// Returns the longest time without new data although datagrams were due. The datagrams that were sent after the newest
+/// one that arrived are due. Lost datagrams are not retransmitted: if the source is then silent for longer than
+/// `silence`, nothing is due until it sends again.
 pub(super) fn datagram_stall(
     sendings: &[Sending],
     arrivals: &[Arrival],
@@ -133,8 +135,8 @@ pub(super) fn smoothed(sendings: &[Sending], deliveries: &[Delivery]) -> Vec<(In
     deliveries.iter().filter_map(sample).collect()
 }
 
-/// Returns the median time between two instants. Instants within 1 ms count as one, because an application may read a
-/// message in parts.
+/// Returns the median time between two successive instants, or zero if there are fewer than two. Instants within 1 ms
+/// count as one, because an application may read a message in parts.
 pub(super) fn median_gap(mut times: Vec<Instant>) -> Duration {
     times.sort_unstable();
     let mut last: Option<Instant> = None;
@@ -188,8 +190,8 @@ mod tests {
 
     const SILENCE: Duration = Duration::from_millis(50);
 
-    /// One datagram each 20 ms, with 40 ms delay. Those sent at 60 and 80 ms are lost, so the stall lasts from the
-    /// arrival at 80 ms to the arrival at 140 ms.
+    /// A datagram is sent every 20 ms and arrives 40 ms later. The datagrams sent at 60 and 80 ms are lost, so the
+    /// stall lasts from the arrival at 80 ms to the arrival at 140 ms.
     #[test]
     fn a_stall_of_datagrams_is_a_hole_in_what_the_application_is_given() {
         let sent: Vec<Sending> = (1..=6).map(|packet| sending(packet, packet * 20)).collect();
@@ -198,22 +200,23 @@ mod tests {
         };
         assert_eq!(datagram_stall(&sent, &arrived(&[1, 2, 3, 4, 5, 6]), ms(160), SILENCE), millis(40));
         assert_eq!(datagram_stall(&sent, &arrived(&[1, 2, 5, 6]), ms(160), SILENCE), millis(60));
-        // The last two are lost: the stall lasts until the flow ends.
+        // The last two datagrams are lost: the stall lasts until the flow ends.
         assert_eq!(datagram_stall(&sent, &arrived(&[1, 2, 3, 4]), ms(300), SILENCE), millis(180));
-        // None arrives: the stall begins with the first transmission.
+        // No datagram arrives: the stall begins with the first transmission.
         assert_eq!(datagram_stall(&sent, &[], ms(300), SILENCE), millis(280));
         // A pause of the source is no stall.
         let pause = [sending(1, 0), sending(2, 5_000)];
         let stall =
             |sent: &[Sending], arrivals: &[Arrival]| datagram_stall(sent, arrivals, ms(6_000), SILENCE);
         assert_eq!(stall(&pause, &[arrival(1, 40), arrival(2, 5_040)]), millis(40));
-        // Nor is it if the last datagrams before the pause are lost: they are not due until the source sends again.
+        // If the last datagrams before a pause are lost, the pause is no stall: they are not due until the source sends
+        // again.
         let lost = [sending(1, 0), sending(2, 20), sending(3, 40), sending(4, 5_000)];
         assert_eq!(stall(&lost, &[arrival(1, 10), arrival(4, 5_040)]), millis(40));
         assert_eq!(stall(&lost, &[arrival(1, 10)]), millis(1_000));
     }
 
-    /// 100 bytes at 0 ms, 100 at 1 s.
+    /// Returns a stream whose sender sent 100 bytes at 0 ms and 100 bytes at 1 s.
     fn offered() -> Packets {
         Packets { is_stream: true, offered: vec![(100, ms(0)), (200, ms(1_000))], ..Packets::default() }
     }
@@ -227,7 +230,8 @@ mod tests {
         assert_eq!(stall(&[]), millis(5_000));
     }
 
-    /// All data arrived at 40 ms, but the acknowledgment was late, so the sender retransmitted until then.
+    /// The first data arrived at 40 ms, but their acknowledgment was late. The stall includes the time in which the
+    /// sender retransmitted.
     #[test]
     fn a_sender_that_sends_again_is_not_idle() {
         let stall = |from: u64, to: Instant, arrivals: &[Arrival]| {
@@ -240,7 +244,7 @@ mod tests {
         assert_eq!(stall(1_000, Instant::NEVER, &both), millis(3_700), "it never knew");
     }
 
-    /// The second answer waits for its question, which was first sent at 200 ms and arrived at 990 ms.
+    /// The second answer is due from 200 ms, when its question was first sent. The question arrived at 990 ms.
     #[test]
     fn an_answer_is_due_since_its_question_was_sent() {
         let reads = [(ms(0), 10), (ms(990), 10)];

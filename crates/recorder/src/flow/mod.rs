@@ -1,8 +1,8 @@
-//! Flows: one direction of data between two end points of applications, and what the receiving application read.
+//! Flows: a flow is one direction of data between two applications or programs.
 //!
-//! A TCP connection makes one flow for each direction that carries data. A connection that a support router of
-//! Indirect TCP splits is one flow from application to application, although two connections carry it. An SCTP
-//! association makes one flow for each direction, whichever addresses it uses.
+//! A TCP connection makes one flow for each direction that carries data. A connection that a support router of Indirect
+//! TCP splits is one flow from application to application, although two connections carry it. An SCTP association makes
+//! one flow for each direction that carries data, over all addresses of the association.
 
 mod build;
 mod counted;
@@ -24,12 +24,12 @@ use scenario::Plan;
 use trace::HostId;
 use wire::{Duration, Instant, PacketId, SocketAddrV4};
 
-/// One end of a flow.
+/// One end of a flow: a host, and the address and port of the application there.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct End {
-    /// The host of the application.
+    /// The host of the application; `HostId(u32::MAX)` if no host of the plan has the address.
     pub host: HostId,
-    /// Its address and port, as the application's host first used them.
+    /// The address and port of the application when the flow began. The host may get another address later.
     pub at: SocketAddrV4,
 }
 
@@ -47,16 +47,16 @@ impl End {
 /// The transport of a flow, as the applications see it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Transport {
-    /// Datagrams.
+    /// UDP datagrams (RFC 768).
     Udp,
-    /// A stream of bytes (RFC 9293); also one that Indirect TCP splits.
+    /// A TCP connection (RFC 9293), or the TCP connections of a stream that Indirect TCP splits.
     Tcp,
-    /// An association (RFC 9260).
+    /// An SCTP association (RFC 9260).
     Sctp,
 }
 
 impl Transport {
-    /// Returns the name used in tables.
+    /// Returns `UDP`, `TCP` or `SCTP`, the name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Udp => "UDP",
@@ -69,20 +69,20 @@ impl Transport {
 /// How a flow ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum FlowEnd {
-    /// The receiver read all data. For datagrams: the source stopped before the run ended, and its last datagram
-    /// arrived.
+    /// The receiver read to the end of the stream, or the connection was closed without an error. For datagrams: the
+    /// source stopped before the run ended, and its last datagram arrived.
     Completed,
     /// The connection was reset, or a transport gave up.
     Reset,
     /// The connection never opened.
     Refused,
-    /// The run ended first. For datagrams also: the source stopped and its last datagram never arrived, or its host
-    /// crashed, or was stopped until the end, while it sent.
+    /// The run ended before the flow. For datagrams also: the last datagram of a stopped source never arrived, or the
+    /// source's host went down until the end of the run before the source stopped.
     Unfinished,
 }
 
 impl FlowEnd {
-    /// Returns the name used in tables.
+    /// Returns `completed`, `reset`, `refused` or `unfinished`, the name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -93,53 +93,55 @@ impl FlowEnd {
     }
 }
 
-/// One-way delay: from the first transmission at the sender's stack to the receiving application.
+/// One-way delay: from the first transmission of a byte or datagram at the sender's stack until the receiving
+/// application has it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Delay {
-    /// The median.
+    /// The median, by the nearest rank.
     pub p50: Duration,
     /// The 99th percentile, by the nearest rank.
     pub p99: Duration,
 }
 
-/// New data that the receiving application read.
+/// New data that the receiving application read, or that were in order at the stack of a receiving program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Arrival {
-    /// When the application read it.
+    /// The instant at which the application read the data.
     pub at: Instant,
-    /// Bytes that the application did not have before.
+    /// The number of bytes that the application did not have before.
     pub bytes: u64,
-    /// The packet that made it possible.
+    /// The packet with which the data became readable; [`PacketId::NEW`] if it is not known.
     pub packet: PacketId,
 }
 
 /// One direction of data between two applications.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Flow {
-    /// The sender.
+    /// The sending application or program.
     pub from: End,
-    /// The receiver.
+    /// The receiving application or program.
     pub to: End,
     /// The transport protocol of the flow.
     pub transport: Transport,
-    /// When it began: the first packet left the sender, or the connection was requested.
+    /// When the flow began: its first packet was sent, or its connection was requested or accepted.
     pub begun: Instant,
-    /// When it ended; `None` if it was under way when the run ended. For datagrams: when the last of them was sent,
-    /// arrived or was lost.
+    /// When the flow ended; `None` if it was under way when the run ended. For datagrams: the last instant at which a
+    /// datagram was sent, arrived or was lost.
     pub ended: Option<Instant>,
-    /// The end of its life in this run: `ended`, or the end of the run.
+    /// The instant `ended`, or the end of the run if `ended` is `None`.
     pub until: Instant,
-    /// New bytes that the receiving application was given.
+    /// The number of new bytes that the receiving application received.
     pub bytes: u64,
     /// How the flow ended.
     pub end: FlowEnd,
     /// One-way delay; `None` if nothing arrived.
     pub delay: Option<Delay>,
-    /// The longest time without new data although some was due; it may end with the flow.
+    /// The longest time without new data although data were due (docs/glossary.md, "stall"). The time may end with the
+    /// flow.
     pub longest_stall: Duration,
-    /// Packets with data of which no copy arrived, over the whole flow.
+    /// The number of packets with data of which no copy arrived, over the whole flow.
     pub lost: u64,
-    /// Packets in which the sender repeated data.
+    /// The number of packets in which the sender repeated data; 0 for datagrams.
     pub retransmissions: u64,
     /// The reads of the receiving application, in the order of time.
     pub arrivals: Vec<Arrival>,
@@ -151,8 +153,8 @@ impl Flow {
         self.until.since(self.begun)
     }
 
-    /// Returns the goodput in bit/s: new bytes at the receiving application over the flow's own life, not the run's
-    /// length. Returns 0 if the life is zero.
+    /// Returns the goodput in bit/s: new bytes at the receiving application over the duration of the flow, not of the
+    /// run. Returns 0 if the duration of the flow is zero.
     pub fn goodput(&self) -> f64 {
         let life = self.life().as_secs_f64();
         if life > 0.0 { self.bytes as f64 * 8.0 / life } else { 0.0 }

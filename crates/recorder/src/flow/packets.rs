@@ -1,22 +1,22 @@
-//! The packets of a flow.
+//! The packets of a flow that were sent, delivered, lost, held or duplicated, and the times in which its sender waited.
 
 use super::path::{Delivery, Sending, Wait};
 use wire::{Duration, Instant, PacketId};
 
-/// The maximum age of a round-trip sample. An older one may be of another path.
+/// The maximum age of a round-trip sample. An older sample may be of another path.
 const RECENT: Duration = Duration::from_secs(1);
 
-/// A packet with data that was lost or duplicated.
+/// A packet with data that was lost, duplicated or still held when the run ended, or an acknowledgment that was lost.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct PacketEvent {
-    /// When it was lost, or arrived again.
+    /// When the packet was lost or arrived again. For a held packet, when it was sent.
     pub(crate) at: Instant,
     pub(crate) packet: PacketId,
-    /// When it was sent.
+    /// When the packet was sent.
     pub(crate) sent: Instant,
 }
 
-/// The packets of a flow.
+/// The packets of one flow with data, and what is known of their acknowledgments.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Packets {
     /// Whether the flow is a stream of bytes, whose sender retransmits what was lost.
@@ -34,7 +34,7 @@ pub(crate) struct Packets {
     pub(crate) held: Vec<PacketEvent>,
     /// Acknowledgments of the flow's data that were lost, in the order in which they were lost.
     pub(crate) lost_acks: Vec<PacketEvent>,
-    /// The times in which the sender waited, although possibly no new data was under way.
+    /// The times in which the sender waited for an acknowledgment of retransmitted data, or for the connection to open.
     pub(crate) waits: Vec<Wait>,
     /// The element of `waits` from the request for the connection until both of its ends were ready.
     pub(crate) opening: Option<Wait>,
@@ -53,7 +53,7 @@ pub(crate) struct Packets {
 }
 
 impl Packets {
-    /// Returns when the piece that contains the byte at `place` was first sent, or `None` if it never was.
+    /// Returns when the piece that contains the byte at `place` was first sent, or `None` if this byte was never sent.
     pub(crate) fn first_sent(&self, place: u64) -> Option<Instant> {
         let index = self.offered.partition_point(|(end, _)| *end <= place);
         self.offered.get(index).map(|(_, at)| *at)
@@ -64,8 +64,8 @@ impl Packets {
     }
 
     /// Returns the longest time that the sender of the stream waited between two arrivals. The data of the second
-    /// arrival was first sent at `next`. If a wait lasted until `next` or longer, it counts to the second arrival.
-    /// Otherwise it counts to its own end, because then the source had nothing to send.
+    /// arrival was first sent at `next`. If a wait lasted until `next` or longer, it counts until the second arrival.
+    /// Otherwise it counts until its end, because after it the source had nothing to send.
     pub(crate) fn waited(&self, [last, end]: [Instant; 2], next: Option<Instant>) -> Option<Wait> {
         let within = self.waits.iter().filter(|wait| wait.from < end && wait.to > last);
         let part = |wait: &Wait| {

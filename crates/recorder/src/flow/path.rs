@@ -14,12 +14,12 @@ pub(super) type Port = (HostId, u16);
 pub(crate) struct Sending {
     pub(crate) at: Instant,
     pub(crate) packet: PacketId,
-    /// Whether no byte of it was sent before.
+    /// Whether no byte of the packet was sent before.
     pub(crate) is_new: bool,
     /// The position in the flow: the number of the first byte (from 0), of the first chunk (from 0), or of the datagram
     /// (from 1).
     pub(crate) place: u64,
-    /// The leg on which it was sent, as an index into [`Path::legs`].
+    /// The leg on which the packet was sent, as an index into [`Path::legs`].
     pub(crate) leg: usize,
 }
 
@@ -46,11 +46,11 @@ pub(crate) struct Delivery {
     pub(crate) packet: PacketId,
     /// The number of bytes that became readable; 0 if the packet did not fill the first gap.
     pub(crate) advance: u64,
-    /// Whether the receiver already held all of its data.
+    /// Whether the receiver already held all data of the packet.
     pub(crate) is_held: bool,
 }
 
-/// One direction between two ports.
+/// The packets with data in one direction between two ports, and the state of the stream.
 #[derive(Clone, Debug)]
 pub(super) struct Path {
     pub(super) transport: Transport,
@@ -61,9 +61,10 @@ pub(super) struct Path {
     pub(super) begun: Instant,
     /// The sequence number of the stream's first byte.
     pub(super) base: u32,
-    /// The end of the stream, as far as it was ever sent.
+    /// The end of the data that were sent at least once: a position in bytes, or in chunks for SCTP.
     pub(super) high: u64,
-    /// The end of each piece (for SCTP the length of each chunk), and when it was first sent; in the order of the stream.
+    /// The end of each piece (for SCTP the length of each chunk), and when the piece was first sent, in the order of
+    /// the stream.
     pub(super) pieces: Vec<(u64, Instant)>,
     pub(super) sendings: Vec<Sending>,
     /// The senders and the destination addresses, in the order of their first use. There are several senders if an
@@ -73,7 +74,7 @@ pub(super) struct Path {
     pub(super) round_trips: Vec<(Instant, Duration)>,
     pub(super) retransmissions: u64,
     pub(super) deliveries: Vec<Delivery>,
-    /// The position up to which all data was acknowledged, each time the sender's stack learned more. TCP only.
+    /// The position up to which all data was acknowledged, at each acknowledgment that raised it. TCP only.
     pub(super) acked: Vec<(Instant, u64)>,
     /// The position up to which all data was delivered.
     pub(super) next: u64,
@@ -291,8 +292,8 @@ mod tests {
         assert_eq!((path.retransmissions, path.high), (2, 30));
         let new: Vec<bool> = path.sendings.iter().map(|sending| sending.is_new).collect();
         assert_eq!(new, [true, true, false, false, true]);
-        // 10 to 20 is kept after the gap, and becomes readable with the piece that fills the gap; its repetition is
-        // held already.
+        // Bytes 10 to 20 are kept after the gap, and become readable with the piece that fills the gap. Their
+        // repetition brings no new data.
         for (packet, start, end) in [(2, 10, 20), (3, 0, 10), (2, 10, 20)] {
             path.receive(Instant(packet), HostId(1), PacketId(packet), start, end);
         }

@@ -1,4 +1,5 @@
-//! Transport packets as observed between each host's stack and its node: sent, retransmitted, delivered and lost.
+//! The transport packets of a run: sent, retransmitted, delivered and lost. TCP and UDP packets are observed between a
+//! host's stack and its node, SCTP packets at the node's interfaces.
 
 use super::Transport;
 use super::fragments::{Fragments, Left};
@@ -20,26 +21,26 @@ pub(super) struct Seen {
     owners: BTreeMap<Ipv4Addr, HostId>,
     pub(super) paths: Vec<Path>,
     by_ports: BTreeMap<(Transport, Port, Port), usize>,
-    /// The path of a packet with data, and its range in the stream.
+    /// For each packet with data: the index of its path, and the begin and the end of its range in the stream.
     packets: BTreeMap<PacketId, (usize, u64, u64)>,
     /// Segments that acknowledge data, whether or not they carry data.
     acks: BTreeMap<PacketId, Ack>,
     app_sent: BTreeSet<PacketId>,
     /// When and where an application received a datagram, or a stack received a packet of a stream.
     pub(super) delivered: BTreeMap<PacketId, Vec<(Instant, HostId)>>,
-    /// When and from which host the packet left its origin.
+    /// When, and from which host, a packet with data left its origin.
     pub(super) sent: BTreeMap<PacketId, Vec<(Instant, HostId)>>,
     dropped: BTreeMap<PacketId, Vec<Instant>>,
     held: BTreeSet<PacketId>,
-    /// Hosts with programs, whose sends and reads no role reports.
+    /// Hosts with programs. No role reports what a program sends or reads.
     programs: BTreeSet<HostId>,
     known: BTreeSet<PacketId>,
     fragments: Fragments,
 }
 
-/// A segment that travels back to the sender of the data that it acknowledges.
+/// A segment with an acknowledgment.
 struct Ack {
-    /// The path whose data it acknowledges, and the position up to which it does.
+    /// The index of the path whose data the segment acknowledges, up to the position `place`.
     path: usize,
     place: u64,
     sent: Instant,
@@ -72,7 +73,8 @@ impl Seen {
         seen
     }
 
-    /// Returns the packets of this path that were lost: more copies left than arrived.
+    /// Returns the losses of a path. A datagram is lost if no copy of it arrived or is held. A packet of a stream is
+    /// lost once for each copy that left, was dropped and did not arrive.
     pub(super) fn lost(&self, path: usize) -> Vec<PacketEvent> {
         let mut lost = Vec::new();
         let is_datagram = self.paths.get(path).is_some_and(|path| path.transport == Transport::Udp);
@@ -130,7 +132,7 @@ impl Seen {
         doubles
     }
 
-    /// Returns the event of a packet at this instant, with the transmission that it belongs to.
+    /// Returns the event of a packet at this instant, with the time of the last transmission before it.
     fn event(&self, packet: PacketId, at: Instant) -> PacketEvent {
         let sent = self.sent.get(&packet).map_or(&[][..], Vec::as_slice);
         let before = sent.iter().rev().find(|(sent, _)| *sent <= at).or(sent.first());
@@ -255,14 +257,15 @@ impl Seen {
         let socket = |name: &str| field(name)?.as_text()?.parse::<SocketAddrV4>().ok();
         let nanos = field("ns").and_then(Value::as_int).and_then(|nanos| u64::try_from(nanos).ok());
         let (Some(local), Some(peer), Some(nanos)) = (socket("local"), socket("peer"), nanos) else { return };
-        // The connection is identified by addresses, as paths are: a support router has connections of other hosts.
+        // The host of the record does not identify the path: a support router has connections with addresses of other
+        // hosts.
         let index = self.find(Transport::Tcp, local, peer);
         if let Some(path) = index.and_then(|index| self.paths.get_mut(index)) {
             path.round_trips.push((at, Duration::from_nanos(nanos)));
         }
     }
 
-    /// Records a reset, which ends both directions. If the connection never answered, it was refused.
+    /// Records a reset, which ends both directions. A direction that never had an acknowledgment or data was refused.
     fn reset(&mut self, at: Instant, index: usize, from: SocketAddrV4, to: SocketAddrV4) {
         let back = self.find(Transport::Tcp, to, from);
         for index in [Some(index), back].into_iter().flatten() {
@@ -273,7 +276,7 @@ impl Seen {
         }
     }
 
-    /// Records a packet that a role sends. SCTP is a role: its packets do not pass the host's stack.
+    /// Records an SCTP packet that a role sends. SCTP is a role, so its packets do not pass the host's stack.
     fn note_from_role(&mut self, at: Instant, host: HostId, packet: &Packet) {
         let sctp = match self.fragments.left(at, host, packet) {
             Left::Whole => segment::sctp_of(packet),

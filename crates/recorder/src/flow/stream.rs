@@ -14,10 +14,10 @@ pub(super) struct AppStream {
     pub(super) by: Transport,
     pub(super) local: Option<SocketAddrV4>,
     pub(super) peer: SocketAddrV4,
-    /// Whether this end requested the connection; otherwise it accepted it.
+    /// Whether this end requested the connection. Otherwise this end accepted the connection.
     pub(super) asked: bool,
     pub(super) begun: Instant,
-    /// When it was ready to carry data; for an accepted stream, at once.
+    /// When the stream was ready to carry data; `None` if it never was. An accepted stream is ready at once.
     pub(super) opened: Option<Instant>,
     /// When the application read data, and how many bytes.
     pub(super) reads: Vec<(Instant, u64)>,

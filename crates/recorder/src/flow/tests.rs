@@ -1,4 +1,4 @@
-//! How flows end, and what is measured of them.
+//! Tests of how flows end, and of their measurements.
 
 use super::*;
 use crate::run::{Outcome, simulate};
@@ -41,8 +41,8 @@ fn datagrams_are_complete_if_the_last_one_arrived() {
     assert_eq!((only(&cut_off).end, only(&cut_off).lost), (FlowEnd::Unfinished, 3));
 }
 
-/// The source should send until 5.5 s, but its host is down from 3 s until the end. Even if all that it sent arrived, the
-/// flow is not complete.
+/// The source should send until 5.5 s, but its host is down from 3.5 s until the end. The flow is not complete, even if
+/// all datagrams that were sent arrived.
 #[test]
 fn datagrams_of_a_host_that_is_down_for_good_are_unfinished() {
     let (file, text) = Scenario::find("first").unwrap();
@@ -56,7 +56,7 @@ fn datagrams_of_a_host_that_is_down_for_good_are_unfinished() {
         let down = with(&[event(3_500, kind)], &[]);
         let flow = only(&down);
         assert_eq!((flow.end, flow.bytes < 245 * 100), (FlowEnd::Unfinished, true), "{kind}");
-        // The flow's life ended with its host.
+        // The flow ended when its host went down.
         assert!(flow.ended.is_some_and(|ended| ended < Instant::from_millis(3_600)), "{:?}", flow.ended);
         let [failure] = down.failures.as_slice() else { panic!("{kind}: {:?}", down.failures) };
         assert!(failure.contains("UDP): unfinished: "), "{failure}");
@@ -117,7 +117,8 @@ fn a_connection_that_an_end_gives_up_is_reset() {
     assert!(failure.is_some_and(|failure| failure.ends_with("timed out")), "{:?}", after.failures);
 }
 
-/// The application reports the first byte that differs from what was sent, for every transport.
+/// If an application reports a byte that differs from the sent one, the run has a failure with the flow and the
+/// position.
 #[test]
 fn a_flow_of_which_other_bytes_were_read_does_not_hold() {
     let run = run("mobile-ip/download", &[]);
@@ -136,21 +137,21 @@ fn a_flow_of_which_other_bytes_were_read_does_not_hold() {
         (wrong.failures.as_slice(), only(&wrong).end),
         ([says.to_owned()].as_slice(), FlowEnd::Completed)
     );
-    // Without records.
+    // A run without records has the same failure, with the names of the ends.
     let mut counted = Counted::default();
     counted.note(at, host, &mark);
     let says = "mobile: its connection with correspondent:9000: the byte at 495750 differs from the sent one";
     assert!(counted.failures(&run.plan).contains(&says.to_owned()));
 }
 
-/// Every frame of the radio is lost.
+/// If the radio loses every frame, no byte arrives, and the run has one failure.
 #[test]
 fn a_flow_without_a_byte_does_not_hold() {
     let (file, text) = Scenario::find("mobile-ip/download").unwrap();
     let silent = run_text(&file, &text, &["cell.1.loss=1.0", "cell.2.loss=1.0"]);
     assert!(silent.flows.iter().all(|flow| flow.bytes == 0 && flow.end != FlowEnd::Completed));
     assert_eq!(silent.failures.len(), 1, "{:?}", silent.failures);
-    // Without records: the requested connection never opens.
+    // In a run without records, the failure is that the requested connection never opened.
     let plan = silent.plan;
     let counted = crate::run::count(plan.watched(crate::ledger::Running::new(&plan)).unwrap(), &plan);
     let says = "mobile: its connection with correspondent:9000: not open 9.5 s after the request";
@@ -164,11 +165,11 @@ fn a_scenario_without_a_flow_says_so() {
     let without = run_text("first.toml", &text.replace(source, ""), &[]);
     assert!(without.flows.is_empty() && without.failures.is_empty(), "{:?}", without.failures);
     assert!(crate::report::text(&without).contains("\nno flow: "));
-    // A source that starts after the end of the run is a failure, as is one that stops before it starts.
+    // A source that starts after the end of the run is a failure.
     let late = run_text("first.toml", &text.replace("start = \"0.5s\", stop", "start = \"60s\", stop"), &[]);
     let says = "it never ran: it starts at 60s, after the end of the run at 6s";
     assert!(matches!(&late.failures[..], [only] if only.ends_with(says)), "{:?}", late.failures);
-    // No data that it should send is in the records.
+    // The records contain no data from the source.
     let stuck = run_text("first.toml", text, &[]);
     let stuck = Outcome::new(stuck.plan.clone(), stuck.backend, Vec::new(), None);
     assert_eq!(
@@ -179,7 +180,7 @@ fn a_scenario_without_a_flow_says_so() {
     );
 }
 
-/// A wire loses three packets in ten. The time in which a connection does not open is a stall of its flow.
+/// A wire loses 30 % of the packets. The time until a connection opens is a stall of its flow.
 #[test]
 fn the_time_to_open_a_connection_is_a_stall() {
     let text = r#"
@@ -204,7 +205,7 @@ role = [{ kind = "apps/bulk-client", to = "server:5001", start = "0.5s" }]
         let outcome = simulate(Scenario::plan("lossy.toml", text, &[], seed).unwrap()).unwrap();
         let flow = only(&outcome);
         let is_opened = |r: &&trace::Record| {
-            // Only the client's connection: a listener is opened too.
+            // The server's listener is opened too, so only records of the client count.
             r.host == flow.to.host
                 && matches!(&r.what, What::App(AppEvent { change: AppChange::Opened(_), .. }))
         };
@@ -216,8 +217,8 @@ role = [{ kind = "apps/bulk-client", to = "server:5001", start = "0.5s" }]
     assert!(slow > 0, "no seed loses a request");
 }
 
-/// Nothing listens at the port. The same packets belong to a program if the host has one and no application reported
-/// them.
+/// No application listens at the port, so the connection is refused. The same packets belong to a program if the host
+/// has one and no application reported them.
 #[test]
 fn a_refused_connection_is_a_flow_from_the_port_that_asked_of_an_application_and_of_a_program() {
     let (file, text) = Scenario::find("mobile-ip/download").unwrap();

@@ -1,4 +1,4 @@
-//! The records of a run, with lookups.
+//! Searches in the records of a run, for the analysis of handoffs.
 
 use crate::flow::Traffic;
 use node::{Mark, Span, Stage, Value};
@@ -13,7 +13,7 @@ pub(super) type Boundary = (Instant, HostId, String);
 /// The name of the end of a state that lasted until the end of the range.
 pub(super) const NOT_ENDED: &str = "not_ended";
 
-/// The records of a run, with lookups.
+/// The records and the traffic of a run, with functions that search in them.
 pub(super) struct HandoffAnalysis<'a> {
     /// The records of the run, in the order of time.
     records: &'a [Record],
@@ -38,7 +38,7 @@ impl<'a> HandoffAnalysis<'a> {
     /// Returns the states (stopped, crashed, cut) that events of the scenario began and that overlap this range, in
     /// the order of their begin. Each has the event that began it and the event that ended it.
     pub(super) fn ordered(&self, from: Instant, to: Instant) -> Vec<[Boundary; 2]> {
-        // By the target, and the kind of event that ends the state.
+        // The open states, by the target and the kind of event that ends the state.
         let mut open: BTreeMap<(&str, EventKind), Boundary> = BTreeMap::new();
         let mut all = Vec::new();
         for record in self.between(Instant::ZERO, to) {
@@ -108,18 +108,18 @@ pub(super) fn begin(record: &Record) -> Option<&Mark> {
     }
 }
 
-/// Returns whether this handoff only switches the path, while the host can be reached on both paths. The radio cuts
-/// nothing then.
+/// Returns whether this handoff only switches the path, while the host can be reached on both paths. Then the radio
+/// cuts no path.
 pub(super) fn is_switch(mark: &Mark) -> bool {
     mark.span == Some(Span::Begins(Stage::PathSwitch))
 }
 
-/// Returns whether a radio lost its cell here.
+/// Returns whether the record shows that a radio went out of range of its cell.
 pub(super) fn is_lost(record: &Record) -> bool {
     matches!(&record.what, What::Down(_, why) if **why == *node::Link::OUT_OF_RANGE)
 }
 
-/// Returns the event of a record, named after its mark.
+/// Returns the time, the host and the name of a mark. The name is empty if the record is no mark.
 pub(super) fn named(record: Option<&Record>) -> Option<Boundary> {
     let record = record?;
     let name = if let What::Marked(mark) = &record.what { mark.name } else { "" };

@@ -1,4 +1,4 @@
-//! Causes at the other end of a flow, in the size of packets, or in a connection that is opening.
+//! Tests of causes at the other end of a flow, in the size of packets, or in a connection that is opening.
 
 use super::stages::{opens_meanwhile, share_out};
 use super::{FlowCost, Owner, Recovery};
@@ -13,8 +13,8 @@ fn run(text: &str) -> Outcome {
 
 const DOWNLOAD: &str = include_str!("../../../../scenarios/mobile-ip/download.toml");
 
-/// A mobile node at home sends questions to another one. The other has no link for two seconds, from just before the
-/// first is away briefly.
+/// Runs a scenario in which a mobile node at home sends questions to a second mobile node. The second has no link from
+/// 4.38 s to 6.38 s. The first begins a handoff at 4.39 s.
 fn other_end_away() -> Outcome {
     let server = r#"role = [{ kind = "apps/bulk-server", at = "correspondent:9000", bytes = 1_500_000 }]"#;
     let client = r#"{ kind = "apps/bulk-client", to = "correspondent:9000", start = "0.5s" }"#;
@@ -84,8 +84,8 @@ fn what_is_too_big_owns_an_outage_that_the_next_handoff_ends() {
     assert_eq!(outage.owners.iter().map(Owner::span).sum::<Duration>(), outage.span());
 }
 
-/// A connection is requested just before the cut, and opens when the request is retransmitted. The first question
-/// comes seconds later.
+/// A connection is requested just before the cut, opens when the request is retransmitted, and carries no data. The
+/// outage ends when the connection is open.
 #[test]
 fn a_connection_that_opens_late_and_is_idle_was_cut_until_it_was_open() {
     let outcome = late_opening();
@@ -98,7 +98,8 @@ fn a_connection_that_opens_late_and_is_idle_was_cut_until_it_was_open() {
     assert!(outage.unexplained().is_zero(), "{outage:?}");
 }
 
-/// The download without anything sent before 8 s: all records of the stream's bytes, at both ends, are removed.
+/// Runs the download with a connection that opens late. All records of the stream's data after the opening, at both
+/// ends, are removed.
 fn late_opening() -> Outcome {
     let text = DOWNLOAD
         .replace("start = \"0.5s\"", "start = \"4.299s\"")
@@ -123,7 +124,7 @@ fn late_opening() -> Outcome {
     Outcome::new(whole.plan.clone(), whole.backend, records, None)
 }
 
-/// The server accepts an association and sends at once. Its acknowledgment and its data are lost, because the
+/// The server accepts an association and sends at once. The server's acknowledgment and data are lost, because the
 /// client's cell is gone. The client retransmits in the next cell, and adds the new address when the association is
 /// open.
 #[test]
@@ -168,12 +169,13 @@ fn an_outage_that_outlasts_two_moves_has_the_causes_of_all_of_them() {
     let outage = outcome.handoffs[0].flows[0].experience.outage().unwrap();
     assert!(outage.to > outcome.handoffs[2].cut, "{outage:?}");
     assert!(outage.unexplained().is_zero(), "{outage:?}");
-    // It had the first address at once. The wait for the second address belongs to the next move.
+    // The host had the first address at once. The wait for the second address belongs to the next move.
     let address = |owner: &&Owner| owner.stage == Some(node::Stage::Address);
     assert!(outage.owners.iter().find(address).unwrap().span().is_zero(), "{outage:?}");
 }
 
-/// The cell is lost, is heard again for less time than the radio needs to come up, and is lost again.
+/// The cell is lost, is heard again for less time than the radio needs to come up, and is lost again. The run has one
+/// handoff.
 #[test]
 fn a_link_that_is_lost_once_is_one_handoff() {
     let way = r#"
@@ -297,8 +299,8 @@ fn an_address_that_is_begun_before_the_cut_owns_what_is_left_of_it() {
     assert!(address.unwrap().span() > Duration::from_millis(450), "{outage:?}");
 }
 
-/// The host has both networks for 0.1 s: it loses the first one before the answer to its new address arrives. Its
-/// data waits for that answer, and then for the answer to the change of the path.
+/// The host has both networks for 0.1 s: it loses the first one before the answer to its new address arrives. The
+/// host's data waits for this answer, and then for the answer to the change of the path.
 #[test]
 fn the_answer_to_a_change_of_the_path_owns_what_the_host_waits_for_it() {
     use node::Stage::{FirstByte, PathSwitch, Registration, Traffic};
@@ -319,7 +321,8 @@ fn the_answer_to_a_change_of_the_path_owns_what_the_host_waits_for_it() {
     assert!(outage.unexplained().is_zero(), "{outage:?}");
 }
 
-/// Data that was sent to the wide cell is retransmitted in the narrow one, in fragments, which end the outage.
+/// Data that was sent in the first cell is retransmitted in the second cell, whose MTU is 600 bytes. The fragments end
+/// the outage.
 #[test]
 fn what_is_sent_again_in_fragments_ends_an_outage_that_is_explained() {
     let text = ASKS
@@ -343,7 +346,8 @@ fn what_is_sent_again_in_fragments_ends_an_outage_that_is_explained() {
     );
 }
 
-/// Both are at home, on one link: the home agent, which was the crossover, has no part in the later traffic.
+/// Sender and receiver are at home on one link. The home agent was the crossover, but does not forward the later
+/// datagrams.
 #[test]
 fn a_datagram_that_does_not_go_through_the_crossover_ends_an_outage_that_is_explained() {
     let other = r#"
@@ -366,7 +370,8 @@ role = [
 
 const HOMEWARD: &str = r#"start = "foreign", moves = [{ at = "4.3s", to = "home" }]"#;
 
-/// A host has the path again at 20 ms, and registers another connection from 70 to 90 ms.
+/// A host has its link again at 20 ms, and registers from 70 to 90 ms. The time between belongs to the recovery of the
+/// connection that opens.
 #[test]
 fn a_connection_that_opens_waits_for_what_it_sends_again_between_two_stages() {
     use node::Stage::{Link, Recovery, Registration};
@@ -387,6 +392,6 @@ fn a_connection_that_opens_waits_for_what_it_sends_again_between_two_stages() {
     assert_eq!(stages, [Some(Recovery), Some(Link), Some(Recovery), Some(Registration), None]);
     assert_eq!(owners[0], stage(Recovery, 0, 5, "cut", "tune"));
     assert_eq!(owners[2], stage(Recovery, 20, 70, "up", "add_sent"));
-    // It was open before the second of these stages.
+    // If the connection is open before the registration, the time between stays unassigned.
     assert_eq!(opens_meanwhile(shared.clone(), ms(69))[1..], shared[1..]);
 }

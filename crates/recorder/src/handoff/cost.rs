@@ -1,4 +1,4 @@
-//! The cost of a cut for one flow.
+//! Computes the cost of a handoff for one flow.
 
 use super::analysis::HandoffAnalysis;
 use super::cut::Cut;
@@ -10,7 +10,8 @@ use trace::HostId;
 use wire::Instant;
 
 impl HandoffAnalysis<'_> {
-    /// Returns the handoff's cost for a flow, or `None` if the flow is not the host's or did not exist at the cut.
+    /// Returns the handoff's cost for a flow, or `None` if the host is no end of the flow, or if the flow did not exist
+    /// at the cut.
     pub(super) fn cost(&self, cut: &Cut<'_>, index: usize) -> Option<FlowCost> {
         let (flow, packets) = (self.traffic.flows.get(index)?, self.traffic.packets.get(index)?);
         let is_his = flow.from.host == cut.host || flow.to.host == cut.host;
@@ -107,9 +108,9 @@ impl HandoffAnalysis<'_> {
         let was_sent = packets.first_sent(place).is_some_and(|sent| sent <= cut.at);
         let was_pending = was_sent || packets.waits_at(cut.at);
         if is_lossless && before + BEFORE < cut.at && !(packets.is_stream && was_pending) {
-            return Experience::NotMeasured; // idle
+            return Experience::NotMeasured; // the flow was idle
         }
-        // A gap of exactly two spacings is no gap. The margin is for real clocks, on which it is never exact.
+        // A gap of two spacings is no outage. The limit has a margin, because real clocks are not exact.
         if is_lossless && arrival.at.since(before) <= limit {
             return Experience::None;
         }
@@ -118,8 +119,8 @@ impl HandoffAnalysis<'_> {
         Experience::Outage(Outage { from: cut.at, to: arrival.at, owners })
     }
 
-    /// Returns the causes of an outage from a cut on. Those after the host's next cut are taken from the next
-    /// handoff's outage.
+    /// Returns the causes of an outage from a cut on. The causes after the host's next cut are taken from the outage of
+    /// the next handoff.
     fn owners(
         &self,
         host: HostId,
@@ -135,16 +136,15 @@ impl HandoffAnalysis<'_> {
         let mut owners = self.causes(host, cut, next.cut, ending);
         let cost = next.flows.iter().find(|cost| cost.flow == index);
         let theirs = cost.and_then(|cost| cost.experience.outage()).map(|outage| outage.owners.clone());
-        // A flow that was idle at the next cut has no outage of it, so its stages are computed here.
+        // A flow that was idle at the next cut has no outage of the next handoff, so the causes are computed here.
         let theirs = theirs.unwrap_or_else(|| self.owners(host, next.cut, later, index, ending));
         owners.extend(share_out(next.cut, to, theirs));
         owners.retain(|owner| owner.to > owner.from || owner.stage.is_some());
         owners
     }
 
-    /// Returns the index of the first arrival by the new path: of a packet that reached the host after its link was
-    /// back, or left it after that. Data that its stack held before, and the application read later, came by the old
-    /// path.
+    /// Returns the index of the first arrival by the new path: its packet reached the host, or left the host, after the
+    /// link was back. Data that the stack received before, and the application read later, came by the old path.
     fn next(&self, cut: &Cut<'_>, flow: &Flow, packets: &Packets) -> Option<usize> {
         let came = |arrival: &Arrival| {
             if flow.to.host == cut.host {

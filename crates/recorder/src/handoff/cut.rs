@@ -1,16 +1,16 @@
-//! The cut of a host's path.
+//! The instants of a handoff on which its cost depends.
 
 use super::experience::Handoff;
 use trace::HostId;
 use wire::Instant;
 
-/// The cut of a host's path.
+/// The cut of a host's path by a handoff.
 pub(super) struct Cut<'a> {
     pub(super) host: HostId,
     /// When the handoff was decided.
     pub(super) begun: Instant,
     pub(super) at: Instant,
-    /// From when on a packet can reach the host again.
+    /// The first instant at which packets can reach the host again.
     pub(super) back: Instant,
     /// Later handoffs of all hosts, the last one first.
     pub(super) later: &'a [Handoff],

@@ -1,4 +1,4 @@
-//! Types for the cost of a handoff.
+//! Types for the cost of a handoff or a hole.
 
 use crate::flow::PacketEvent;
 use node::Stage;
@@ -8,26 +8,28 @@ use wire::{Duration, Instant};
 /// One handoff of one mobile host.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Handoff {
-    /// The mobile host.
+    /// The mobile host that moved.
     pub host: HostId,
-    /// `hard` or `semisoft`, as the protocol names it.
+    /// The kind of the handoff, as the protocol names it, for example `hard` or `semisoft`.
     pub kind: String,
     /// The name of the station that the host left.
     pub from: String,
-    /// The station it went to, or was to go to.
+    /// The name of the station to which the host moved, or was to move.
     pub to: String,
-    /// Whether the host did not reach `to`.
+    /// Whether the host did not reach `to`. Then `latency` and `round_trip` are `None`.
     pub failed: bool,
     /// When the handoff was decided.
     pub begun: Instant,
-    /// When the path was cut: the link was lost, or the radio started to tune to the new cell.
+    /// When the path was cut: the link was lost, the radio started to tune to the new cell, or the host decided to
+    /// switch to another usable path.
     pub cut: Instant,
     /// The cost for each flow from or to the host; empty if no flow existed at the cut.
     pub flows: Vec<FlowCost>,
-    /// The time from the cut until the node that switches the path has the new one, plus one transit down that path;
-    /// `None` if no packet went down it. `docs/glossary.md` defines the node for each protocol.
+    /// The time from the cut until the node that switches the path has the new path, plus one transit down this path.
+    /// `None` if it was not measured. `docs/glossary.md` defines the node for each protocol.
     pub latency: Option<Duration>,
     /// The round trip between host and crossover during this handoff: the route-update up, and a data packet down.
+    /// `None` if it was not measured.
     pub round_trip: Option<Duration>,
 }
 
@@ -38,7 +40,7 @@ pub struct FlowCost {
     pub flow: usize,
     /// The effect on the receiving application.
     pub experience: Experience,
-    /// When its goodput had recovered.
+    /// When the flow's goodput had recovered.
     pub recovery: Recovery,
     /// Packets with data of which no copy arrived (datagrams at the application, segments at the host's stack). They
     /// were lost after the handoff began, and sent before the recovery.
@@ -57,18 +59,19 @@ impl FlowCost {
 /// When a flow again had half of the goodput of the second before the cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Recovery {
-    /// It never had less.
+    /// The flow never had less than half of this goodput.
     Unneeded,
-    /// From this instant on, over one window (at least one round trip). Not earlier than the end of the outage.
+    /// From this instant on, the flow had half of this goodput over one window (at least one round trip). The instant
+    /// is not before the end of the outage.
     At(Instant),
-    /// Not until the flow or the run ended.
+    /// The flow did not recover before the flow or the run ended.
     Never,
-    /// The run ended too early to measure it, or the handoff's outage was not measured.
+    /// The run ended too early to measure the recovery, or the outage was not measured.
     NotMeasured,
 }
 
 impl Recovery {
-    /// Returns the instant of [`Self::At`].
+    /// Returns the instant of [`Self::At`], or `None` for any other value.
     pub const fn at(self) -> Option<Instant> {
         match self {
             Self::At(at) => Some(at),
@@ -77,19 +80,19 @@ impl Recovery {
     }
 }
 
-/// The effect of a handoff on a receiving application.
+/// The effect of a handoff or a hole on a receiving application.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Experience {
     /// No data was lost, and there was no gap.
     None,
-    /// The application received nothing new for this time.
+    /// The application received no new data for this time.
     Outage(Outage),
     /// The application received nothing new until the flow or the run ended, and the flow was not complete.
     Never {
-        /// The cut.
+        /// The instant of the cut, or the begin of the hole.
         from: Instant,
     },
-    /// The flow was idle when the path was cut, or the run ended too early to measure it.
+    /// The flow was idle when the path was cut, or the run ended before the sender had to retransmit.
     NotMeasured,
 }
 
@@ -122,22 +125,22 @@ impl Handoff {
         worst.map(|(cost, _)| cost)
     }
 
-    /// Returns the outage of the worst flow, if it ended.
+    /// Returns the outage of the worst flow, or `None` if this flow had no outage or its outage did not end.
     pub fn outage(&self) -> Option<&Outage> {
         self.worst()?.experience.outage()
     }
 
-    /// Returns whether a flow received nothing new any more.
+    /// Returns whether at least one flow received no new data after the cut.
     pub fn is_never(&self) -> bool {
         self.flows.iter().any(|cost| matches!(cost.experience, Experience::Never { .. }))
     }
 
-    /// Returns the outage of the worst flow in milliseconds; infinite for never. `None` if not measured.
+    /// Returns the outage of the worst flow in milliseconds: 0 for none, infinite for never; `None` if not measured.
     pub fn outage_ms(&self) -> Option<f64> {
         self.worst()?.experience.millis()
     }
 
-    /// Returns whether a flow existed at the cut, and was not idle.
+    /// Returns whether the effect on at least one flow was measured.
     pub fn is_measured(&self) -> bool {
         self.flows.iter().any(|cost| !matches!(cost.experience, Experience::NotMeasured))
     }
@@ -156,9 +159,10 @@ impl Handoff {
 /// A time in which an application received no new data.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outage {
-    /// The cut.
+    /// The instant of the cut, or the begin of the hole.
     pub from: Instant,
-    /// The next arrival of new data at the application.
+    /// The next arrival of new data at the application, or the instant at which a connection without data opened. A
+    /// hole also ends when a handoff begins.
     pub to: Instant,
     /// The parts of the outage, each with its cause, in the order of time and without overlap.
     pub owners: Vec<Owner>,
@@ -167,17 +171,17 @@ pub struct Outage {
 /// A part of an outage, and its cause.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Owner {
-    /// The cause; `None` if it is unexplained.
+    /// The cause; `None` if the part is unexplained.
     pub stage: Option<Stage>,
     /// When this part begins.
     pub from: Instant,
     /// When this part ends.
     pub to: Instant,
-    /// The name of the event that it begins with.
+    /// The name of the event with which the part begins; empty if the part is unexplained.
     pub begins: String,
-    /// The name of the event that it ends with.
+    /// The name of the event with which the part ends; empty if the part is unexplained.
     pub ends: String,
-    /// The hosts where these two events happened; `None` if it is unexplained.
+    /// The hosts of these two events; `None` if the part is unexplained.
     pub hosts: Option<(HostId, HostId)>,
 }
 
@@ -187,24 +191,24 @@ impl Owner {
         self.stage.map_or("unexplained", Stage::name)
     }
 
-    /// Returns its duration.
+    /// Returns the time from `from` to `to`.
     pub fn span(&self) -> Duration {
         self.to.since(self.from)
     }
 }
 
 impl Outage {
-    /// Returns its duration.
+    /// Returns the time from `from` to `to`.
     pub fn span(&self) -> Duration {
         self.to.since(self.from)
     }
 
-    /// Returns the unexplained part of its duration.
+    /// Returns the total duration of the unexplained parts.
     pub fn unexplained(&self) -> Duration {
         self.owners.iter().filter(|owner| owner.stage.is_none()).map(Owner::span).sum()
     }
 
-    /// Returns whether at most a twentieth is unexplained. Otherwise the run is invalid.
+    /// Returns whether at most 5 % of the outage are unexplained. Otherwise the run is invalid.
     pub fn is_explained(&self) -> bool {
         self.unexplained() * 20 <= self.span()
     }

@@ -12,15 +12,17 @@ use wire::{Duration, Instant};
 /// A time in which a flow received nothing new because packets were lost, without a handoff as the cause.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Hole {
-    /// The end of the flow whose link was down or whose own link lost what it sent; otherwise the receiver.
+    /// The end of the flow whose link went down. If none did: the sender if the sender's link or node lost the last
+    /// lost packet, otherwise the receiver.
     pub host: HostId,
     /// The flow's index in [`crate::run::Outcome::flows`].
     pub flow: usize,
-    /// When it began: the link went down, or else the last new data before it arrived.
+    /// The begin of the hole: when the event that caused it began, or else when the link went down, or else the last
+    /// arrival of new data before it.
     pub from: Instant,
-    /// An outage, or never.
+    /// [`Experience::Outage`] or [`Experience::Never`].
     pub experience: Experience,
-    /// The number of packets with data that were lost in it.
+    /// The number of lost packets with data that belong to the hole.
     pub lost: u64,
 }
 
@@ -83,8 +85,8 @@ impl HandoffAnalysis<'_> {
         holes
     }
 
-    /// Returns whether all datagrams after the last arrival were lost on links at random, within at most [`RANDOM`].
-    /// A datagram is not retransmitted, so the records cannot show whether the next one would have arrived.
+    /// Returns whether all datagrams after the last arrival were lost on links at random, within at most [`RANDOM`]. A
+    /// datagram is not retransmitted, so the records cannot show whether the next datagram would have arrived.
     fn ends_by_random_loss(&self, packets: &Packets, [last, end]: [Instant; 2]) -> bool {
         let at_random = |lost: &PacketEvent| {
             let record = self.lost_at(lost);
@@ -163,9 +165,9 @@ impl HandoffAnalysis<'_> {
         stages
     }
 
-    /// Returns the scenario event that caused a hole, with its end. It is an event at an end of the flow, or one
-    /// during which the flow lost packets for a reason that only events have. Of several, an event of the host that
-    /// lost them is preferred.
+    /// Returns the scenario event that caused a hole, with its end. The event was at an end of the flow, or the flow
+    /// lost packets during the event for a reason that only events cause. Of several, the first at an end of the flow,
+    /// or at the host that lost packets, is preferred.
     fn event_of(
         &self,
         flow: &Flow,
@@ -192,7 +194,7 @@ impl HandoffAnalysis<'_> {
         events.into_iter().nth(place)
     }
 
-    /// Returns the end of a flow to which its losses belong: the sender if its link or node lost the last of them,
+    /// Returns the end of a flow to which its losses belong: the sender if its link or node lost the last packet,
     /// otherwise the receiver.
     fn loser(&self, flow: &Flow, lost: &[PacketEvent]) -> HostId {
         let at_sender =
@@ -201,10 +203,10 @@ impl HandoffAnalysis<'_> {
     }
 }
 
-/// Returns the packets that were lost in a gap between two arrivals, of which the second was first sent at `next`.
-/// Returns `None` if nothing was lost, or if the gap is no longer than the flow needs without a hole. A fast
-/// retransmission takes a round trip, which alone is no hole. Lost acknowledgments count if the sender waited for
-/// them until the gap ended. Packets that are `held` for ever count as lost.
+/// Returns the packets that were lost in a gap between two arrivals. The data of the second arrival was first sent at
+/// `next`. Returns `None` if nothing was lost, or if the gap is no longer than the flow needs without a hole. A fast
+/// retransmission takes a round trip, which alone is no hole. Lost acknowledgments count if the sender waited for them
+/// until the gap ended. Packets that are `held` for ever count as lost.
 fn lost_in(
     packets: &Packets,
     held: &[PacketEvent],
@@ -227,7 +229,7 @@ fn lost_in(
     Some(if gap > limit { lost() } else { Vec::new() }).filter(|lost| !lost.is_empty())
 }
 
-/// Returns whether a handoff caused what a flow missed in this time.
+/// Returns whether a handoff accounts for a gap of a flow in this range, so that the gap is no hole.
 fn is_of(handoff: &Handoff, index: usize, flow: &Flow, from: Instant, to: Instant) -> bool {
     let is_his = flow.from.host == handoff.host || flow.to.host == handoff.host;
     let cost = handoff.flows.iter().find(|cost| cost.flow == index);

@@ -22,8 +22,9 @@ impl HandoffAnalysis<'_> {
         Some(mapped.at.since(sent) + self.down(host, mapped, until)?)
     }
 
-    /// Returns the record that shows that the path is switched. In this order: a support router took the host's last
-    /// connection; a correspondent sends to the new address; a crossover or an agent has the new mapping.
+    /// Returns the record that shows that the path is switched. It is the first of these that exists: a support router
+    /// took the host's last connection; a correspondent sends to the new address; a crossover or an agent has the new
+    /// mapping.
     fn switched(&self, host: HostId, cut: Instant, until: Instant) -> Option<&Record> {
         let ends = |span| move |mark: &Mark| mark.span == Some(span);
         let moved = |mark: &Mark| mark.role == sigma::mark::CORRESPONDENT && mark.name == "switched";
@@ -87,7 +88,7 @@ impl HandoffAnalysis<'_> {
 
 const REGISTERED: Span = Span::Ends(Stage::Registration);
 
-/// Returns whether a packet carries application data or acknowledges it, possibly inside tunnels.
+/// Returns whether a packet is UDP, TCP or SCTP, possibly inside tunnels, and no control message.
 fn is_of_transport(packet: &Packet) -> bool {
     if let Ok((_, inner)) = ipip::decapsulate(&packet.bytes) {
         return is_of_transport(&Packet { bytes: inner.to_vec(), ..packet.clone() });

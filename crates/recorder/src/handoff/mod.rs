@@ -26,7 +26,8 @@ use wire::Instant;
 pub(crate) fn handoffs(plan: &Plan, records: &[Record], traffic: &Traffic) -> Vec<Handoff> {
     let analysis = HandoffAnalysis::new(plan, records, traffic);
     let mut handoffs: Vec<Handoff> = Vec::new();
-    // From the last to the first, because an outage may last beyond the next handoff of its host.
+    // The handoffs are computed from the last to the first, because an outage may last beyond the next handoff of its
+    // host.
     for record in records.iter().rev() {
         if let Some(mark) = begin(record) {
             let later = handoffs.iter_mut().rfind(|other| other.host == record.host);
@@ -44,7 +45,7 @@ pub(crate) fn handoffs(plan: &Plan, records: &[Record], traffic: &Traffic) -> Ve
     handoffs
 }
 
-/// Returns all outages of a run without a handoff, in the order of time.
+/// Returns all outages of a run that belong to no handoff, in the order of time.
 pub(crate) fn holes(plan: &Plan, records: &[Record], traffic: &Traffic, handoffs: &[Handoff]) -> Vec<Hole> {
     HandoffAnalysis::new(plan, records, traffic).holes(handoffs)
 }

@@ -15,7 +15,8 @@ fn losses(handoff: &Handoff) -> impl Iterator<Item = (usize, &PacketEvent)> {
 }
 
 impl HandoffAnalysis<'_> {
-    /// Returns the handoff that this mark begins. `later`: the later handoffs of all hosts, the last one first.
+    /// Returns the handoff that this mark begins, or `None` if no path was cut. `later` are the later handoffs of all
+    /// hosts, the last one first.
     pub(super) fn handoff(&self, record: &Record, mark: &Mark, later: &[Handoff]) -> Option<Handoff> {
         let host = record.host;
         let next = later.iter().rfind(|later| later.host == host);

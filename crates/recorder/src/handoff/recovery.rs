@@ -1,4 +1,4 @@
-//! When a flow has recovered its goodput.
+//! Computes when a flow has recovered its goodput after a cut.
 
 use super::experience::Recovery;
 use crate::flow::{Flow, FlowEnd, Packets};
@@ -9,20 +9,20 @@ pub(super) const BEFORE: Duration = Duration::from_secs(1);
 /// The shortest window over which a flow must have half of the reference goodput again.
 const LEAST: Duration = Duration::from_millis(100);
 
-/// Returns the window over which a flow must have half of its goodput: one round trip as measured before this
-/// instant, but at least 100 ms and at least two of its own intervals. In less, a flow without loss may receive
+/// Returns the window over which a flow must have half of its goodput: one round trip as measured before this instant,
+/// but at least 100 ms and at least two intervals of the flow. In a shorter time, a flow without loss may receive
 /// nothing.
 pub(super) fn window(packets: &Packets, before: Instant) -> Duration {
     LEAST.max(packets.round_trip(before).unwrap_or_default()).max(packets.spacing * 2)
 }
 
-/// The minimum retransmission time-out (RFC 6298, rule 2.4; RFC 9260, section 16: RTO.Min). Linux's TCP has 200
-/// ms, so the rule is generous there.
+/// The minimum retransmission time-out (RFC 6298, section 2, rule 2.4; RFC 9260, section 16: RTO.Min). The minimum of
+/// Linux's TCP is only 200 ms.
 const RTO_MIN: Duration = Duration::from_secs(1);
 
 /// Returns whether the run ended (`end`) before the sender of a stream had to retransmit what its receiver has missed
-/// since `last`. The receiver has all bytes before `place`. The first time-out is three round trips (RFC 6298,
-/// rule 2.2), and at least 1 s. Whether new data would have come is then unknown.
+/// since `last`. The receiver has all bytes before `place`. The first time-out is three round trips (RFC 6298, section
+/// 2, rule 2.2), and at least 1 s. Whether new data would have come is then unknown.
 pub(super) fn ends_too_early(packets: &Packets, place: u64, last: Instant, end: Instant) -> bool {
     let sent = packets.first_sent(place);
     let waits = packets.waits.iter().filter(|wait| wait.to > end).map(|wait| wait.from);
@@ -31,12 +31,13 @@ pub(super) fn ends_too_early(packets: &Packets, place: u64, last: Instant, end: 
     packets.is_stream && end.since(due) <= timeout.max(RTO_MIN)
 }
 
-/// The goodput of a flow, compared with that before a cut.
+/// The goodput of a flow, compared with the goodput before a cut.
 pub(super) struct Goodput<'a> {
     flow: &'a Flow,
     cut: Instant,
     window: Duration,
-    /// The bytes in the reference time before the cut, and its length: 1 s, or less if the flow is younger.
+    /// The bytes that arrived in the reference time before the cut. The length of this time, `before`, is 1 s, or less
+    /// if the flow is younger.
     bytes_before: u64,
     before: Duration,
 }
@@ -65,15 +66,15 @@ impl<'a> Goodput<'a> {
         }
     }
 
-    /// Returns whether the flow had less than half of its goodput after the cut, or after an arrival from then to
-    /// `resumed`.
+    /// Returns whether the flow had less than half of its goodput after the cut, or after an arrival between the cut
+    /// and `resumed`.
     pub(super) fn fell(&self, resumed: Instant) -> bool {
         let times = self.flow.arrivals.iter().map(|arrival| arrival.at);
         let within = times.filter(|at| *at > self.cut && *at <= resumed);
         [self.cut].into_iter().chain(within).filter(|at| self.fits(*at)).any(|at| !self.is_half(at))
     }
 
-    /// Returns whether the window that begins here ends before the flow and the run do.
+    /// Returns whether the window that begins at `from` ends by the end of the flow and of the run.
     fn fits(&self, from: Instant) -> bool {
         from + self.window <= self.flow.until
     }
@@ -105,7 +106,7 @@ mod tests {
         Instant::from_millis(ms)
     }
 
-    /// A flow that begins with the run, from its arrivals (milliseconds, bytes).
+    /// Returns a flow that begins with the run and has these arrivals (milliseconds, bytes).
     fn flow(arrivals: &[(u64, u64)], ended: Option<u64>, until: u64) -> Flow {
         let end = End { host: HostId(0), at: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1) };
         let arrival =
@@ -163,8 +164,8 @@ mod tests {
         window(packets, ms(at)).as_millis() as u64
     }
 
-    /// 100 bytes each 20 ms: 4 900 bytes in the second before, so half is 245 bytes in 100 ms. The five arrivals
-    /// after the first have 500.
+    /// 100 bytes arrive every 20 ms, so 4 900 bytes in the second before the cut. Half of this rate is 245 bytes in 100
+    /// ms. The five arrivals after the first new one have 500 bytes.
     #[test]
     fn a_constant_rate_recovers_where_its_outage_ends() {
         let arrivals = [every(20, 20, 980, 100), every(20, 1_062, 3_000, 100)].concat();
@@ -172,9 +173,9 @@ mod tests {
         assert_eq!(Goodput::new(&flow, &packets, CUT).recovery(ms(1_062)), Recovery::At(ms(1_062)));
     }
 
-    /// 10 kB each 10 ms with a round trip of 200 ms: half is 100 kB in 200 ms. 150 kB that the receiver held end the
-    /// outage. Then windows of 10, 20, 40, 80 and 160 kB come each 200 ms. The one after 2 300 ms is the first with
-    /// more than 100 kB.
+    /// 10 kB arrive every 10 ms before the cut, and the round trip is 200 ms. Half of this rate is 100 kB in 200 ms.
+    /// 150 kB that the receiver held end the outage. Then windows of 10, 20, 40, 80 and 160 kB come each 200 ms. The
+    /// window after 2 300 ms is the first one with at least 100 kB.
     #[test]
     fn a_slow_restart_recovers_when_its_window_is_large_enough() {
         let slow =
@@ -185,8 +186,9 @@ mod tests {
         assert_eq!(Goodput::new(&flow, &packets, CUT).recovery(ms(1_500)), Recovery::At(ms(2_300)));
     }
 
-    /// 100 bytes each 10 ms, from the cut on each 22 ms, from 1 406 ms on each 10 ms again. Half is 500 bytes in 100
-    /// ms: four arrivals at 22 ms are too few. After 1 308 ms come 1 330, 1 352, 1 374, 1 396 and 1 406.
+    /// 100 bytes arrive every 10 ms, every 22 ms after the cut, and every 10 ms again from 1 406 ms on. Half of the
+    /// rate is 500 bytes in 100 ms, so four arrivals are too few. The window after 1 308 ms has five: at 1 330, 1 352,
+    /// 1 374, 1 396 and 1 406 ms.
     #[test]
     fn a_dip_without_an_outage_recovers_too() {
         let arrivals =
@@ -203,7 +205,8 @@ mod tests {
         assert!(!Goodput::new(&flow, &packets, CUT).fell(ms(1_040)));
     }
 
-    /// A tenth of the goodput until the run ends: not recovered. If the run ends within the window, it is unknown.
+    /// A flow with a tenth of its goodput until the run ends has not recovered. If the run ends within the window, the
+    /// recovery is not measured.
     #[test]
     fn what_stays_slow_never_recovers() {
         let arrivals = [every(10, 10, 1_000, 100), every(100, 1_500, 5_000, 100)].concat();
@@ -213,8 +216,8 @@ mod tests {
         assert_eq!(Goodput::new(&short, &packets(10, None), CUT).recovery(ms(1_500)), Recovery::NotMeasured);
     }
 
-    /// All remaining data arrives within one window: the flow has recovered at its end. At a tenth of the goodput it
-    /// has not, although its last bytes are close together.
+    /// If all remaining data arrives within one window, the flow has recovered at its end. A flow with a tenth of its
+    /// goodput has not recovered, although its last bytes are close together.
     #[test]
     fn a_flow_that_completes_at_once_has_recovered() {
         let arrivals = [every(10, 10, 1_000, 100), vec![(1_500, 100), (1_540, 100)]].concat();

@@ -11,8 +11,8 @@ use trace::{HostId, Record, What};
 use wire::{Instant, PacketId};
 
 impl<'a> HandoffAnalysis<'a> {
-    /// Returns the causes of the outage from `cut` to `to`. There, the arrival `next` ends it, or the next handoff cuts
-    /// the path again.
+    /// Returns the causes of the outage from `cut` to `to`. At `to`, the arrival `next` ends the outage, or the next
+    /// handoff cuts the path again.
     pub(super) fn causes(&self, host: HostId, cut: Instant, to: Instant, next: &Next<'_>) -> Vec<Owner> {
         let ends = next.arrival.at <= to;
         let (stages, switch, crossed) = self.stages(host, cut, to, !ends);
@@ -40,16 +40,16 @@ impl<'a> HandoffAnalysis<'a> {
         Outage { from: cut.at, to: opened, owners: self.other_end(cut.host, flow, owners) }
     }
 
-    /// Reassigns to the link the parts of an outage in which this host waited while the other end had no link. Does the
-    /// same with events of the scenario.
+    /// Reassigns to the link the parts of an outage in which this host waited while the other end had no link.
+    /// Reassigns the parts during events of the scenario in the same manner.
     pub(super) fn other_end(&self, host: HostId, flow: &Flow, owners: Vec<Owner>) -> Vec<Owner> {
         let other = if flow.from.host == host { flow.to.host } else { flow.from.host };
         let [Some(first), Some(last)] = [owners.first(), owners.last()] else { return owners };
         let away = if other == host { Vec::new() } else { self.without_link(other, first.from, last.to) };
         let ordered = self.ordered(first.from, last.to);
         let owners = owners.into_iter().flat_map(|owner| split(owner, &away));
-        // The time of an event covers what nothing else accounts for. It also covers the time in which the host
-        // signalled, or its peer retransmitted, without success.
+        // An event is the cause of the parts during it that have no other cause. It is also the cause of the time in
+        // which the host signalled, or an end of the flow retransmitted, without success.
         let in_vain: Vec<_> =
             ordered.iter().filter(|event| self.is_in_vain(host, flow, event)).cloned().collect();
         let by_event = |owner: Owner| match owner.stage {
@@ -62,7 +62,7 @@ impl<'a> HandoffAnalysis<'a> {
         owners.flat_map(by_event).collect()
     }
 
-    /// Returns whether packets of this host or flow were lost during this event, for a reason that only events have.
+    /// Returns whether packets of this host or flow were lost during this event, for a reason that only events cause.
     fn is_in_vain(&self, host: HostId, flow: &Flow, [begun, ended]: &[Boundary; 2]) -> bool {
         let place = self.traffic.flows.iter().position(|one| std::ptr::eq(one, flow));
         let packets = place.and_then(|place| self.traffic.packets.get(place));
@@ -141,8 +141,8 @@ impl<'a> HandoffAnalysis<'a> {
         })
     }
 
-    /// Returns a loss as the end event of a stage, at the host that lost the packet if that is known. A packet that
-    /// was too big for a link has a separate name.
+    /// Returns a loss as the end event of a stage, at the host that lost the packet if that is known. The event is
+    /// named `too_big` if the packet was too big for a link, otherwise `last_loss`.
     pub(super) fn last_loss(&self, lost: &PacketEvent, host: HostId) -> Boundary {
         let record = self.lost_at(lost);
         let is_too_big =
@@ -178,8 +178,8 @@ impl<'a> HandoffAnalysis<'a> {
         let announced = self.begin(host, cut, to, Stage::Registration);
         let mapped = self.edge(host, cut, to, Span::Ends(Stage::Registration), true);
         let switch = self.edge(host, cut, to, Span::Begins(Stage::PathSwitch), true);
-        // Nodes below the crossover make the same marks slightly earlier. If the crossover's own mark is missing, do
-        // not use theirs instead, or the missing mark would go unnoticed.
+        // Nodes below the crossover make the same marks slightly earlier. They are not used instead of a missing mark
+        // of the crossover, because then the missing mark would not be noticed.
         let crossover = mapped.into_iter().chain(switch).max_by_key(|record| record.at).map(|r| r.host);
         let at_crossover = |record: &&Record| Some(record.host) == crossover;
         let mapped = named(mapped.filter(at_crossover));
@@ -231,7 +231,8 @@ impl<'a> HandoffAnalysis<'a> {
         stages
     }
 
-    /// Assigns the causes if a datagram ends the outage: the crossover sends it on the new path, and it travels.
+    /// Assigns the causes if a datagram ends the outage: the crossover sends the datagram on the new path, and the
+    /// datagram travels to the host.
     fn next_datagram(
         &self,
         crossed: bool,
@@ -283,8 +284,8 @@ impl<'a> HandoffAnalysis<'a> {
     }
 
     /// Assigns the causes if a segment ends the outage: the path is ready, the transport waits until it retransmits,
-    /// and the segment travels. If a host keeps another link and changes only its address, there may be no stage
-    /// before that.
+    /// and the segment travels. If a host keeps another link and changes only its address, there may be no stage before
+    /// the wait.
     fn recovery(
         &self,
         begun: Boundary,
@@ -306,7 +307,7 @@ impl<'a> HandoffAnalysis<'a> {
         stages
     }
 
-    /// Assigns the causes of a hole, which has no handoff: what follows the link's stage is the sender's.
+    /// Assigns the causes of a hole after its first stage: the wait of the sender, and the transit of the packet.
     pub(super) fn resumed(&self, next: &Next<'_>, mut stages: Vec<Owner>) -> Vec<Owner> {
         let Some(sent) = self.sent(next) else { return stages };
         self.wait(latest(&stages), &sent, next, &mut stages);
@@ -330,8 +331,8 @@ impl<'a> HandoffAnalysis<'a> {
         }
     }
 
-    /// Returns when the sender of the next data received the reverse data that it had waited for, if that had to be
-    /// retransmitted: an answer waits for its question.
+    /// Returns when the sender of an answer received the question, if the question had to be retransmitted and the
+    /// sender waited for it. Returns `None` otherwise.
     fn asked_again(&self, next: &Next<'_>, back: Instant, sent: Instant) -> Option<Boundary> {
         if !next.waits_for_source(back, sent) {
             return None;
@@ -366,13 +367,13 @@ pub(super) struct Next<'a> {
     pub(super) flow: &'a Flow,
     pub(super) packets: &'a Packets,
     pub(super) arrival: Arrival,
-    /// Its position in the flow, in bytes.
+    /// The position of the arrival's first byte in the flow.
     pub(super) place: u64,
 }
 
 impl Next<'_> {
-    /// Returns whether the source had nothing to send from `back` until it sent this packet: the data was new, and
-    /// nothing was retransmitted in between.
+    /// Returns whether the source had nothing to send from `back` until it sent the packet at `sent`: the data was new,
+    /// and nothing was retransmitted in between.
     fn waits_for_source(&self, back: Instant, sent: Instant) -> bool {
         if !self.packets.is_stream {
             return true;
@@ -451,7 +452,7 @@ fn split(owner: Owner, away: &[[Boundary; 2]]) -> Vec<Owner> {
     if waits.contains(&owner.stage) { divide(owner, away) } else { vec![owner] }
 }
 
-/// Cuts these times out of a part, and returns all parts in the order of time.
+/// Makes the times `away` within a part separate parts of the link, and returns all parts in the order of time.
 fn divide(owner: Owner, away: &[[Boundary; 2]]) -> Vec<Owner> {
     let mut parts = Vec::new();
     let mut rest = owner;
@@ -477,8 +478,8 @@ fn divide(owner: Owner, away: &[[Boundary; 2]]) -> Vec<Owner> {
     parts
 }
 
-/// Assigns the transit of the packet. While retransmissions of data that the receiver holds still arrive before it,
-/// the transport recovers.
+/// Assigns the transit of the packet that ends the outage. The time in which retransmissions of data that the receiver
+/// holds arrive before this packet belongs to the recovery.
 fn first_byte(sent: Boundary, next: &Next<'_>, stages: &mut Vec<Owner>) {
     let held = next.packets.deliveries.iter().rfind(|delivery| {
         let within = delivery.at > sent.0 && delivery.at < next.arrival.at;

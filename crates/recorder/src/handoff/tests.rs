@@ -14,8 +14,8 @@ fn run(settings: &[&str]) -> Outcome {
     simulate(Scenario::plan(&file, &text, &settings, 1).unwrap()).unwrap()
 }
 
-/// The packet that ends the outage left the crossover on the new path before the route-update arrived there. Nothing
-/// delays packets on the new path.
+/// The packet that ends the outage left the crossover on the new path before the route-update arrived at the crossover.
+/// Packets on the new path have no additional delay.
 #[test]
 fn an_outage_that_a_copy_ends_is_explained() {
     let moves = |at: &str| format!(r#"{{ at = "{at}", to = "b3", kind = "semisoft" }}"#);
@@ -50,7 +50,7 @@ fn run_text(text: &str, settings: &[&str]) -> Outcome {
     simulate(Scenario::plan("first.toml", text, &settings, 1).unwrap()).unwrap()
 }
 
-/// The same records, after `change` replaced the arrival of each datagram that was sent in this range of
+/// Returns the records of a run, in which `change` replaced the arrival of each datagram that was sent in this range of
 /// milliseconds.
 fn changed(
     outcome: &Outcome,
@@ -72,7 +72,7 @@ fn changed(
     records
 }
 
-/// Replaces arrivals with losses, at the sender or at the receiver of the flow.
+/// Returns a change that replaces an arrival with a loss by the link of `host`.
 fn lost_at(host: HostId) -> impl Fn(&Record, PacketId) -> Vec<Record> {
     move |record, id| {
         vec![Record { host, what: What::Lost(Iface(1), id, "link_error".into()), ..record.clone() }]
@@ -87,8 +87,8 @@ fn read(outcome: &Outcome, records: &[Record]) -> (Vec<Handoff>, Vec<Hole>, Vec<
     (handoffs, holes, failures, traffic)
 }
 
-/// The flow has its full goodput from the first datagram on. Datagrams that are sent until then, and lost or
-/// duplicated, belong to the handoff at 1 s. Later ones do not.
+/// After the handoff at 1 s, the flow has its full goodput from the first datagram on. Datagrams that were sent before
+/// this recovery, and lost or duplicated, belong to the handoff. Later datagrams do not.
 #[test]
 fn losses_and_duplicates_belong_to_a_handoff_up_to_the_recovery() {
     let outcome = first(&[]);
@@ -101,7 +101,7 @@ fn losses_and_duplicates_belong_to_a_handoff_up_to_the_recovery() {
         assert_eq!(again.what, What::AppReceived(id));
         vec![record.clone(), again]
     };
-    // Sent at 1.06 s, two milliseconds before the recovery, and at 1.3 s.
+    // The changed datagram is sent at 1.06 s, 2 ms before the recovery, or at 1.3 s.
     for (sent, charged) in [(1055..1065, 1), (1295..1305, 0)] {
         let (all, _, _, traffic) = read(&outcome, &changed(&outcome, sent.clone(), lost_at(mobile)));
         assert_eq!((all[0].lost(), traffic.flows[0].lost), (3 + charged, 7), "{sent:?}");
@@ -110,8 +110,8 @@ fn losses_and_duplicates_belong_to_a_handoff_up_to_the_recovery() {
     }
 }
 
-/// Gaps of a flow with one datagram each 20 ms. A gap of 100 ms is no hole, because the window is 100 ms; a gap of
-/// 120 ms is one.
+/// A flow has one datagram every 20 ms. A gap of 100 ms is no hole, because the window is 100 ms; a gap of 120 ms is a
+/// hole.
 #[test]
 fn a_hole_is_longer_than_the_window() {
     let outcome = first(&[]);
@@ -128,7 +128,7 @@ fn a_hole_is_longer_than_the_window() {
     }
 }
 
-/// The same datagrams, sent by the mobile host and lost by its own link.
+/// The mobile host sends datagrams, and the link of one end loses some of them. The hole belongs to this end.
 #[test]
 fn a_hole_of_the_uplink_is_the_senders() {
     let sink = r#"{ kind = "apps/sink", at = "mobile:9000" },"#;
@@ -148,7 +148,7 @@ fn a_hole_of_the_uplink_is_the_senders() {
     }
 }
 
-/// The last datagrams of a flow are lost: by a cut, or by a link.
+/// If the last datagrams of a flow are lost, by a cut or by a link, the experience is `never`.
 #[test]
 fn nothing_new_until_the_flow_ended_is_never() {
     let outcome = first(&["constant-rate.stop=1.01s"]);
@@ -179,8 +179,8 @@ fn nothing_new_until_the_flow_ended_is_never() {
     assert_eq!(stall, traffic.flows[0].until.since(traffic.flows[0].arrivals.last().unwrap().at));
 }
 
-/// The source stops, and links lost its last datagrams at random: the next one might have arrived. Losses by an event
-/// of the scenario or by a full queue are not random.
+/// If links lost the last datagrams of a source at random, the run has no failure: the next datagram might have
+/// arrived. Losses by an event of the scenario or by a full queue are not random.
 #[test]
 fn last_datagrams_that_are_lost_at_random_are_no_failure() {
     let outcome = first(&[]);
@@ -198,7 +198,8 @@ fn last_datagrams_that_are_lost_at_random_are_no_failure() {
     assert_eq!([lost_by("link_cut"), lost_by("queue_full")], [[1, 1]; 2]);
 }
 
-/// From the cut to the node that switches the path, and one time down that path, by protocol.
+/// Every handoff has a latency: from the cut until the node that switches the path has the new path, plus one delay
+/// down this path.
 #[test]
 fn every_protocol_has_a_latency() {
     let latency = |name: &str| -> Vec<Option<f64>> {
@@ -207,10 +208,11 @@ fn every_protocol_has_a_latency() {
         let millis = |span: Duration| span.as_secs_f64() * 1e3;
         outcome.handoffs.iter().map(|handoff| handoff.latency.map(millis)).collect()
     };
-    // 5 ms tuning, 1.343 ms up, 41.579 ms down.
+    // The latency is 5 ms for the tuning, 1.343 ms up to the crossover and 41.579 ms down.
     assert!(latency("first").iter().all(|ms| (ms.unwrap() - 47.922).abs() < 0.001));
-    // The outage ends with the first segment that the new router sends. It sends its held segments at once, after six
-    // ICMP messages that end the retransmission wait of the host's TCP (1.7 ms of air time).
+    // With Indirect TCP, the outage ends with the first segment that the new router sends. The router sends its held
+    // segments at once, after six ICMP messages that end the retransmission wait of the host's TCP (1.7 ms of air
+    // time).
     for (name, most) in
         [("indirect-tcp/handoff-time", 122.0), ("sigma/handoff", 60.0), ("mobile-ip/download", 60.0)]
     {
@@ -235,9 +237,8 @@ fn a_stall_lasts_as_long_as_the_application_waits() {
     }
 }
 
-/// After the recovery of the first handoff, one datagram in five arrives, and for 300 ms none. The flow never has
-/// half of its goodput again. The hole is no part of the handoff, and losses in and around it are not charged to the
-/// handoff.
+/// After the outage of the first handoff, one datagram in five arrives, and for 300 ms none. The flow never has half of
+/// its goodput again. The hole is no part of the handoff, and losses in and around it are not charged to the handoff.
 #[test]
 fn a_handoff_without_a_recovery_hides_no_hole() {
     let outcome = first(&[]);
@@ -255,7 +256,8 @@ fn a_handoff_without_a_recovery_hides_no_hole() {
     assert!(hole.lost >= 15 && hole.experience.millis().is_some_and(|ms| ms > 300.0), "{hole:?}");
 }
 
-/// The path is ready, and the new cell loses the next datagrams: the source did not pause.
+/// The path is ready, and the new cell loses the next datagrams. The cause of this time is the link, not a pause of the
+/// source.
 #[test]
 fn what_was_sent_and_lost_is_no_pause_of_the_source() {
     let outcome = first(&[]);
@@ -270,7 +272,8 @@ fn what_was_sent_and_lost_is_no_pause_of_the_source() {
     assert!(traffic.sum::<Duration>() <= Duration::from_millis(20), "{outage:?}");
 }
 
-/// The host is back, but moves again before its link was quiet long enough to register: the transport waits.
+/// The host moves three times within 0.4 s, and an outage lasts beyond the next handoff. The parts of each outage sum
+/// to it.
 #[test]
 fn an_outage_that_outlasts_the_next_handoff_is_explained() {
     let (file, text) = Scenario::find("mobile-ip/download").unwrap();
@@ -284,7 +287,7 @@ fn an_outage_that_outlasts_the_next_handoff_is_explained() {
     }
 }
 
-/// The last datagram is lost exactly at the instant of the cut.
+/// A flow whose last datagram is lost exactly at the instant of the cut has a cost of the handoff.
 #[test]
 fn a_flow_that_ends_with_the_cut_is_charged() {
     let outcome = first(&["constant-rate.stop=0.95s"]);
@@ -298,7 +301,8 @@ fn a_flow_that_ends_with_the_cut_is_charged() {
     assert!(matches!(cost.experience, Experience::Never { .. }), "{cost:?}");
 }
 
-/// Both ends are affected by the same loss: it is charged to the host that lost it, or else to the earlier handoff.
+/// If two handoffs could be charged with one loss, it is charged to the handoff of the host that lost the packet, or
+/// else to the earlier handoff.
 #[test]
 fn a_loss_belongs_to_one_handoff() {
     let outcome = first(&[]);
@@ -342,8 +346,8 @@ tcp = { profile = "linux" }
 role = [{ kind = "apps/bulk-client", to = "server:5001", start = "0.5s" }]
 "#;
 
-/// A wire loses in bursts, in both directions. If all data arrived and its acknowledgments did not, the sender
-/// retransmits. The receiver's wait is measured by its own bytes.
+/// A wire loses in bursts, in both directions. If all data arrived and the acknowledgments did not, the sender
+/// retransmits until the run ends. Then this time is a stall and a hole.
 #[test]
 fn lost_acknowledgments_hide_no_stall() {
     let mut hidden = 0;
@@ -364,7 +368,7 @@ fn lost_acknowledgments_hide_no_stall() {
     assert!(hidden > 0, "no seed loses acknowledgments alone");
 }
 
-/// The run ends within the sender's first time-out. Whether new data would have come is unknown.
+/// If the run ends within the sender's first time-out, no hole is `never`: whether new data would have come is unknown.
 #[test]
 fn a_run_that_ends_within_a_time_out_has_no_never() {
     let text = BURSTS.replace("burst = { enter = 0.001, leave = 0.01 }\n", "");

@@ -24,8 +24,8 @@ fn goes_on(outcome: &Outcome, longest: Duration) {
     }
 }
 
-/// The tunnel passes a link with an MTU of 1400 bytes. The router there notifies the home agent, which notifies the
-/// sender.
+/// The tunnel passes a link with a small MTU. The router at this link notifies the home agent, and the home agent
+/// notifies the sender.
 #[test]
 fn a_download_goes_on_behind_a_narrow_tunnel() {
     for mtu in [1400, 1492, 576] {
@@ -34,7 +34,7 @@ fn a_download_goes_on_behind_a_narrow_tunnel() {
     }
 }
 
-/// The same link on the path from the mobile node: the foreign agent notifies its visitor.
+/// The path from the mobile node has a link with an MTU of 576 bytes. The foreign agent notifies the mobile node.
 #[test]
 fn an_upload_goes_on_over_a_narrow_uplink() {
     let text = DOWNLOAD
@@ -50,7 +50,7 @@ fn an_upload_goes_on_over_a_narrow_uplink() {
 const SINK: &str = r#"role = [{ kind = "apps/bulk-client", to = "mobile:9000", start = "0.5s" }]"#;
 const SOURCE: &str = r#"{ kind = "apps/bulk-server", at = "mobile:9000", bytes = 1_500_000 },"#;
 
-/// Two mobile nodes, both away from home. The home agent has to tunnel its ICMP errors to the sender.
+/// Sender and receiver are mobile nodes away from home. The home agent has to tunnel its ICMP errors to the sender.
 #[test]
 fn a_download_from_another_mobile_node_goes_on() {
     let text = DOWNLOAD.replace("\"correspondent:9000\", start", "\"bob:9000\", start") + BOB;

@@ -17,8 +17,8 @@ pub(super) struct AtHost {
     pub(super) held: u32,
     pub(super) app_sent: u32,
     pub(super) app_received: u32,
-    /// Given to the host's stack as its final receiver. Applications do not report packets for TCP, whose bytes they
-    /// read, or for ICMP.
+    /// Copies for which the host's stack is the final receiver. Applications report no TCP or ICMP packets, so such
+    /// packets end at the stack.
     pub(super) to_stack: u32,
     pub(super) stack_lost: u32,
     pub(super) stack_held: u32,
@@ -29,22 +29,23 @@ pub(super) struct AtHost {
 pub(super) struct AtRest {
     pub(super) delivered: u32,
     pub(super) held: u32,
-    /// Between application and node.
+    /// Copies that were lost between application and node.
     pub(super) lost_above: u32,
-    /// Within the node.
+    /// Copies that were lost within the node.
     pub(super) lost_within: u32,
-    /// Between node and application.
+    /// Copies that were lost between node and application.
     pub(super) lost_below: u32,
-    /// Copies that the node passed on beyond those that it took.
+    /// Copies that left the node or ended in it, beyond those that the node received.
     pub(super) copied: u32,
-    /// Copies that the stack ended beyond those that it was given.
+    /// Copies that ended at the stack, beyond those that the stack received.
     pub(super) surplus: u32,
     /// How often the packet originated at this host.
     pub(super) origins: u32,
 }
 
 impl AtHost {
-    /// Returns the balance. `silent`: the host runs programs, so no record says which datagrams they read.
+    /// Returns the balance of the packet at this host. `silent` is whether the host runs programs: no record contains
+    /// which datagrams a program reads.
     pub(super) fn at_rest(&self, silent: bool) -> AtRest {
         // Datagrams for a program end at the host's stack, as TCP segments do.
         let to_stack =
@@ -85,14 +86,15 @@ pub(super) struct AtPort {
 pub(super) enum Links {
     /// A copy is under way.
     Open,
-    /// All links are wires, and each ended exactly the copies that it took. This is the usual case.
+    /// All links are wires, and each wire delivered, lost or holds exactly the copies that entered it. This is the
+    /// usual case.
     Even,
-    /// Anything else: each link has to be checked separately.
+    /// All other cases, in which each link has to be checked separately.
     Uneven,
 }
 
-/// The counters of one packet, in the order in which the packet reached the hosts and ports. There are few, so a
-/// linear search is enough.
+/// The counters of one packet, in the order in which the packet reached the hosts and ports. A packet reaches few of
+/// them, so a linear search is enough.
 #[derive(Default)]
 pub(super) struct Books {
     pub(super) hosts: Vec<(HostId, AtHost)>,
@@ -170,7 +172,7 @@ impl Books {
             return self.links_by_air(places);
         }
         let received: u32 = self.ports.iter().map(|(_, port)| port.received).sum();
-        // A loss at a port that sent nothing: the sender kept no record.
+        // If a link lost or holds a copy at a port that sent none, a record of the sender is missing.
         even &= self.ports.iter().all(|(_, port)| port.sent > 0 || port.lost + port.held == 0);
         if even && received == matched { Links::Even } else { Links::Uneven }
     }
@@ -201,7 +203,8 @@ fn entry<K: PartialEq + Copy, V: Default>(entries: &mut Vec<(K, V)>, key: K) -> 
     &mut entries[place].1
 }
 
-/// Returns the places between which a packet was lost on a link, and when it was last seen there.
+/// Returns the sending and the receiving end of the link on which a packet was lost, and when the packet was last seen
+/// at the sending end.
 pub(super) fn where_lost(
     places: &Places,
     way: LinkDirection,

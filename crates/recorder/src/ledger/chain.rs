@@ -1,29 +1,31 @@
-//! The fast path for a packet whose steps form one unbroken chain: there is one copy at any time, each link brings it
-//! to its other end, and it ends once. Nearly every packet does. Its counters balance, so they need not be computed.
+//! The fast path for a packet whose steps form one unbroken chain. Such a packet has one copy at any time, each link
+//! delivers or loses this copy, and the copy ends once. Nearly all packets are chains. Their counters balance, so they
+//! need not be computed.
 
 use super::Places;
 use super::step::{End, Kind, Step};
 use trace::HostId;
 
-/// The location of a packet's only copy, while there was never more than one and no step is missing.
+/// The location of the only copy of a packet. The steps are a chain if the packet never had a second copy and no step
+/// is missing.
 ///
-/// The counters (`books.rs`) of a packet that ends as a chain balance. One node originated it, each node sent or ended
-/// all copies that it received, and each link delivered all copies that it took.
+/// The counters (`books.rs`) of a packet that ends as a chain balance. One node originated the packet, each node sent
+/// or ended the copy that it received, and each link delivered or lost the copy that entered it.
 #[derive(Clone, Copy, Default)]
 pub(super) enum Chain {
     #[default]
     Nowhere,
-    /// An application gave it to the host's stack.
+    /// An application gave the packet to the host's stack.
     Above(HostId),
     Node(HostId),
-    /// On the link that it entered at this end.
+    /// On a link. The packet entered the link at this end.
     Link(End),
-    /// In the host's stack, which will give it to an application.
+    /// In the host's stack, which will give the packet to an application.
     Below(HostId),
     Ended {
         delivered: bool,
     },
-    /// The steps are no chain; the counters decide.
+    /// The steps are no chain, so the packet is counted place by place.
     Broken,
 }
 
@@ -48,7 +50,7 @@ impl Chain {
             (Kind::AppSent, Self::Nowhere) => Self::Above(host),
             (Kind::AppReceived, Self::Below(at)) if at == host => Self::Ended { delivered: true },
             (Kind::LostByLink, Self::Link(from)) if from == step.end() => Self::Ended { delivered: false },
-            // A packet that a role makes is first recorded where it leaves the node or ends in it.
+            // The first record of a packet that a role makes is that the packet leaves the node or ends in the node.
             (_, Self::Nowhere) => Self::out_of_node(step),
             (_, Self::Node(at)) if at == host => Self::out_of_node(step),
             _ => Self::Broken,

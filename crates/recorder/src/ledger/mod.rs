@@ -30,28 +30,29 @@ use wire::{Instant, PacketId};
 /// The packet counts of a whole run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Ledger {
-    /// Packet identities.
+    /// The number of packet identities.
     pub sent: u64,
-    /// Copies beyond the first, wherever they were made.
+    /// The number of copies beyond the first of each identity. Links, nodes and senders make copies.
     pub copied: u64,
-    /// Copies that reached an application, or the role that consumes them.
+    /// The number of copies that reached an application, a stack as the final receiver, or the role that consumes them.
     pub delivered: u64,
-    /// Copies dropped, by reason.
+    /// The number of copies that were dropped or lost, by reason (docs/glossary.md).
     pub dropped: BTreeMap<String, u64>,
-    /// Copies that a queue still held when the run ended.
+    /// The number of copies that a link, a stack or a role still held when the run ended.
     pub held: u64,
-    /// Every recorded drop, with its time, place and reason.
+    /// Every recorded drop or loss, with its time, place and reason. Empty in a ledger of [`Running`].
     pub losses: Vec<Loss>,
     /// Every copy that vanished without a recorded drop.
     pub vanished: Vec<Vanished>,
-    /// Copies that a link made, by place. The copies of a bicast are not here: a node makes them.
+    /// The number of copies that links made, by link. Copies that a node makes, for example in a semisoft handoff, are
+    /// not included.
     pub doubled: BTreeMap<String, u64>,
-    /// Copies that came out where none, or fewer, went in, by place: sent by a kernel beside the node, or by an
-    /// unknown host on the link.
+    /// The number of copies that appeared without an origin, by place. A kernel beside the node, or an unknown host on
+    /// the link, sent them.
     pub appeared: BTreeMap<String, u64>,
 }
 
-/// A copy of a packet whose drop was recorded.
+/// A recorded drop or loss of one copy of a packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Loss {
     /// The time of the drop.
@@ -69,11 +70,12 @@ pub struct Loss {
 pub struct Vanished {
     /// The packet's identity.
     pub packet: PacketId,
-    /// The time at which it was last seen.
+    /// The time at which the packet was last seen.
     pub last_seen: Instant,
-    /// The last place where it was seen, and the next place where it should have been seen.
+    /// The last place where the packet was seen, and the next place where it should have been seen.
     pub between: (String, String),
-    /// The interface at which it arrived without a record of its sending; `None` if it was sent and did not arrive.
+    /// The interface at which the packet arrived without a record of its sending. `None` if the packet was sent and did
+    /// not arrive.
     pub came_in: Option<String>,
 }
 
@@ -83,7 +85,7 @@ impl Ledger {
         self.dropped.values().sum()
     }
 
-    /// Returns whether every copy is accounted for.
+    /// Returns whether `sent + copied = delivered + dropped + held`, and no copy vanished or appeared.
     pub fn balances(&self) -> bool {
         let whole = self.sent + self.copied == self.delivered + self.dropped_total() + self.held;
         whole && self.vanished.is_empty() && self.appeared.is_empty()
@@ -112,7 +114,8 @@ impl Ledger {
         }
     }
 
-    /// Returns the validity problems, one for each pair of places.
+    /// Returns one doubt for each pair of places between which copies vanished, and one for each place at which copies
+    /// appeared.
     pub fn doubts(&self) -> Vec<Doubt> {
         let mut by_place: BTreeMap<&(String, String), (u64, Instant)> = BTreeMap::new();
         for vanished in &self.vanished {
@@ -136,7 +139,7 @@ impl Ledger {
 ///
 /// # Panics
 ///
-/// The ledger contradicts itself.
+/// Panics if the number of listed losses differs from the number of counted drops.
 pub fn close(plan: &Plan, records: &[Record]) -> Ledger {
     let mut books = Running::new(plan);
     let mut losses = Vec::new();
@@ -159,7 +162,7 @@ impl Ledger {
         }
     }
 
-    /// Finalises a packet, and returns whether it could: `false` if a copy has not ended.
+    /// Finalises a packet if all its copies have ended, and returns whether they have.
     fn close_ended(&mut self, places: &Places, packet: PacketId, seen: &Seen, books: &mut Books) -> bool {
         if self.close_chain(seen) {
             return true;
@@ -200,15 +203,14 @@ impl Ledger {
         books: &mut Books,
     ) {
         if links != Links::Even {
-            books.ports.sort_unstable_by_key(|(end, _)| *end); // so that the same one of several senders is always named
+            books.ports.sort_unstable_by_key(|(end, _)| *end); // of several senders, the same one is named in every run
         }
         self.sent += u64::from(is_first);
         let (copied_before, mut origins) = (self.copied, 0);
         for (host, at) in &books.hosts {
             origins += self.close_node(places, packet, *host, at);
         }
-        // If each host that originated the packet also received one, all were counted as copies: the first is not a
-        // copy.
+        // Each origin and each copy is one appearance of the packet. All appearances except the first are copies.
         let made = self.copied - copied_before + u64::from(origins);
         self.copied = copied_before + made.saturating_sub(u64::from(is_first));
         if links == Links::Even {
@@ -218,7 +220,7 @@ impl Ledger {
         }
     }
 
-    /// Adds the balance of one packet at one host. Returns how often the packet originated there.
+    /// Adds the balance of one packet at one host. Returns how often the packet originated at the host.
     fn close_node(&mut self, places: &Places, packet: PacketId, host: HostId, at: &AtHost) -> u32 {
         let books = at.at_rest(places.is_silent(host));
         self.delivered += u64::from(books.delivered);
@@ -227,7 +229,8 @@ impl Ledger {
         if books.lost_above + books.lost_within + books.lost_below + books.surplus > 0 {
             let name = places.host(host);
             let (application, node) = (format!("{name}'s application"), format!("{name}'s node"));
-            // In this order: from the application to the node, within the node, from the node to the application.
+            // The losses are listed in this order: from the application to the node, within the node, from the node to
+            // the application.
             self.missing(packet, at, books.lost_above, (&application, &node));
             self.missing(packet, at, books.lost_within, (&node, &node));
             self.missing(packet, at, books.lost_below, (&node, &application));
@@ -286,7 +289,7 @@ impl Ledger {
                 let node = format!("{}'s node", interface.split(':').next().unwrap_or(interface));
                 (node, interface.to_owned())
             };
-            // No host of the scenario has this link address.
+            // No host of the scenario has the sender's link address.
             let stranger = || ("an unknown sender".to_owned(), here.clone());
             let between = from.as_deref().map_or_else(stranger, its_node);
             let came_in = Some(here.clone());
@@ -311,7 +314,7 @@ impl Ledger {
     }
 }
 
-/// Returns the identities of all datagrams that an application was given.
+/// Returns the identities of all datagrams that an application received.
 pub fn delivered(records: &[Record]) -> BTreeSet<PacketId> {
     let handed = |record: &Record| if let What::AppReceived(id) = record.what { Some(id) } else { None };
     records.iter().filter_map(handed).collect()

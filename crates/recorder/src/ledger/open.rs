@@ -19,8 +19,8 @@ pub(super) struct Open {
     /// saves a lookup.
     last: Option<(PacketId, u32)>,
     /// The highest identity of a finalised packet. In the simulator, the only backend that finalises packets during a
-    /// run, identities grow in the order of first appearance. So an unknown packet with an identity up to this one
-    /// was finalised before.
+    /// run, identities grow in the order of first appearance. So an unknown packet whose identity is not above
+    /// `highest` was finalised before.
     highest: u64,
 }
 
@@ -36,7 +36,7 @@ impl Open {
         self.places.len()
     }
 
-    /// Returns whether a packet has a slot: steps were recorded, and it is not finalised.
+    /// Returns whether a packet has a slot: it has recorded steps and is not finalised.
     pub(super) fn has(&self, packet: PacketId) -> bool {
         self.places.contains_key(&packet)
     }
@@ -47,7 +47,7 @@ impl Open {
         self.slots.len()
     }
 
-    /// Returns the recorded steps of a packet, and queues it for examination.
+    /// Returns the recorded steps of a packet, and marks the packet as one to examine.
     #[inline]
     pub(super) fn touch(&mut self, packet: PacketId) -> &mut Seen {
         let place = match self.last {
@@ -78,7 +78,8 @@ impl Open {
         place
     }
 
-    /// Removes a packet from the queue of packets to examine, and returns it with its slot index.
+    /// Returns the slot index, the identity and the steps of the packet that was last marked, and removes its mark.
+    /// Returns `None` if no packet is marked.
     pub(super) fn next_touched(&mut self) -> Option<(u32, PacketId, &Seen)> {
         let place = self.touched.pop()?;
         self.last = None;
@@ -91,7 +92,8 @@ impl Open {
     ///
     /// # Panics
     ///
-    /// The packet was finalised before, or a slot is neither free nor of a packet.
+    /// Panics if the packet was finalised before, or if the numbers of open packets and of free slots do not sum to the
+    /// number of slots.
     pub(super) fn forget(&mut self, place: u32) {
         let slot = self.slot(place);
         slot.seen.clear();
@@ -130,8 +132,8 @@ fn take(slots: &mut Vec<Slot>, free: &mut Vec<u32>, packet: PacketId) -> u32 {
     slots.len() as u32 - 1
 }
 
-/// An identity hash for packet identities. Those of a simulated run count up from 1; those of Linux are hashes
-/// already. Neither is chosen to collide, so no stronger hash is needed.
+/// A fast hash for packet identities. Identities of a simulated run count up from 1; identities on Linux are hashes.
+/// Neither is chosen to collide, so no stronger hash is needed.
 #[derive(Default)]
 struct IdHasher(u64);
 

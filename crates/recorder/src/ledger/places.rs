@@ -17,17 +17,18 @@ pub(crate) enum LinkDirection {
     Air,
 }
 
-/// Names of hosts and interfaces, and the links between them.
+/// The names of a plan's hosts and interfaces, and the wires between the interfaces.
 pub(crate) struct Places {
     names: Vec<String>,
     /// For each host, the port and the name of each interface.
     interfaces: Vec<Vec<(PortId, String)>>,
     peers: BTreeMap<PortId, PortId>,
     ends: BTreeMap<PortId, End>,
-    /// For each host, the far end of each interface. It is cached because each step of each packet needs it.
+    /// For each host, the far end of each interface. The far ends are cached because each step of each packet needs
+    /// one.
     far_ends: Vec<Vec<Option<End>>>,
     by_mac: BTreeMap<Mac, PortId>,
-    /// Hosts with programs. No record says which datagrams a program read.
+    /// Hosts with programs. No record contains which datagrams a program read.
     silent: BTreeSet<HostId>,
     /// The shape of a tree scenario. Names and links of a tree are computed from it, not stored.
     tree: Option<Shape>,

@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 use trace::{EventKind, HostId, What, Witness};
 use wire::{Iface, Instant, Packet, PacketId};
 
-/// A ledger that is fed with events during the run instead of with stored records. It counts drops by their reasons,
-/// and keeps no list of them.
+/// A ledger that is updated with each event during the run, without stored records. It counts drops by their reasons,
+/// and keeps no list of drops.
 pub struct Running {
     pub(super) places: Places,
     ledger: Ledger,
@@ -41,7 +41,8 @@ impl Running {
         }
     }
 
-    /// Returns what failed, as far as it is known without records. Call it after the run has ended.
+    /// Returns the failures that are known without records, with the names of hosts and peers. Call this function once,
+    /// after the run has ended.
     pub fn failures(&mut self, plan: &Plan) -> Vec<String> {
         std::mem::take(&mut self.flows).failures(plan)
     }
@@ -85,7 +86,7 @@ impl Running {
     }
 
     /// Corrects the ledger if a stack reports that it lost or still holds a packet that was finalised as delivered.
-    /// This happens if an Indirect TCP guard held the segment.
+    /// This happens if an Indirect TCP guard held the segment. Returns whether the ledger was corrected.
     fn told_late(&mut self, what: &What) -> bool {
         let (What::Lost(Iface::HOST, packet, _) | What::Held(Some(Iface::HOST), packet)) = what else {
             return false;

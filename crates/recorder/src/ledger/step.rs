@@ -77,7 +77,7 @@ impl Step {
         Some((packet, Self { at, host, iface, kind, mac: Mac::ZERO }))
     }
 
-    /// Returns the end of the link on which the step happened.
+    /// Returns the host and the interface of the step.
     pub(super) const fn end(&self) -> End {
         (self.host, self.iface)
     }

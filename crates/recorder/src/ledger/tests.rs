@@ -37,7 +37,7 @@ impl Network {
         self.plan.len()
     }
 
-    /// The hops possible from a host, each as the end where a packet leaves and the end where it arrives.
+    /// Returns the possible hops from a host, each as the end at which a packet leaves and the end at which it arrives.
     fn hops(&self, host: HostId) -> Vec<(End, End)> {
         let mut hops = Vec::new();
         for from in self.ends.iter().filter(|end| end.0 == host) {
@@ -51,7 +51,8 @@ impl Network {
 /// Two hosts and a wire, which is interface 1 of both.
 static WIRE: LazyLock<Network> = LazyLock::new(|| Network::of("scale/transfer", &[]));
 
-/// Wires and cells; the same with programs on all hosts, whose reads are not recorded; wires and cells of a tree.
+/// Two networks with wires and cells, the second with programs on all hosts, whose reads are not recorded; one wire;
+/// and two trees.
 static WORLDS: LazyLock<[Network; 5]> = LazyLock::new(|| {
     let tree = ["tree.hosts=9", "tree.fan_out=[2, 2]", "duration=3s"];
     let mut silent = Network::of("first", &[]).plan;
@@ -118,7 +119,7 @@ impl Journey {
         Packet { link: Frame { kind: EtherType::IPV4, src, dst }, id: PacketId(id), bytes }
     }
 
-    /// The records of this journey. `straight`: it visits no host twice.
+    /// Returns the records of this journey. If `straight`, the packet visits no host twice.
     fn records(&self, net: &Network, id: u64, straight: bool) -> Vec<Record> {
         let mut records = Vec::new();
         let mut write = |host, what| {
@@ -176,7 +177,7 @@ fn steps(records: &[Record]) -> Vec<Step> {
 
 // --- fast path and counters ------------------------------------------------------------------------------------------
 
-/// The ledger of one packet by its counters; `None` if it has not ended.
+/// Returns the ledger of one packet from its counters, or `None` if a copy has not ended.
 fn long_way(places: &Places, steps: &[Step]) -> Option<Ledger> {
     let (mut ledger, mut books) = (Ledger::default(), Books::default());
     books.open(steps);
@@ -188,7 +189,7 @@ fn long_way(places: &Places, steps: &[Step]) -> Option<Ledger> {
     Some(ledger)
 }
 
-/// The deliveries of one packet by the fast path; `None` if it is no chain, or has not ended.
+/// Returns the deliveries of one packet by the fast path, or `None` if the steps are no chain or have no end.
 fn short_way(places: &Places, steps: &[Step]) -> Option<u64> {
     let mut seen = Seen::default();
     for step in steps {
@@ -197,7 +198,7 @@ fn short_way(places: &Places, steps: &[Step]) -> Option<u64> {
     seen.chain().delivered()
 }
 
-/// Returns whether the fast path applies; asserts that both then give the same result.
+/// Returns whether the fast path applies. If it does, asserts that the counters give the same result.
 #[track_caller]
 fn agree(places: &Places, steps: &[Step]) -> bool {
     let Some(delivered) = short_way(places, steps) else { return false };
@@ -270,7 +271,7 @@ fn kinds() -> impl Strategy<Value = Kind> {
     prop::sample::select(&KINDS[..])
 }
 
-/// Any step at either end of the wire; mostly of the kinds that chains consist of.
+/// Generates a step at either end of the wire, mostly of a kind that chains contain.
 fn noise() -> impl Strategy<Value = Step> {
     let kind = prop_oneof![4 => prop::sample::select(&KINDS[..8]), 1 => kinds()];
     (0_u32..2, kind, any::<bool>()).prop_map(|(host, kind, is_for_all)| {
@@ -284,7 +285,7 @@ fn noise() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// Also checks that the fast path is taken for every chain.
+    /// The fast path applies to every chain, and gives the same result as the counters.
     #[test]
     fn a_chain_has_even_books(net in any::<Index>(), journey in journeys()) {
         let net = &WORLDS[net.index(WORLDS.len())];
@@ -311,8 +312,8 @@ proptest! {
         agree(&WIRE.places, &steps);
     }
 
-    /// A packet that a stack originates is not distinguishable from a role's, whose first record is where it leaves
-    /// the node.
+    /// The ledger must not balance if a record of a chain is missing. It balances without the first record of a packet
+    /// from a stack: then the packet looks like one that a role made.
     #[test]
     fn whatever_is_missing_of_a_chain_is_missed(
         net in any::<Index>(), journey in journeys(), at in any::<Index>(),
@@ -327,13 +328,13 @@ proptest! {
             What::AppSent(_) => prop_assert_eq!(left, whole),
             What::Received(Iface::HOST, _) if journey.maker == Maker::Stack => {}
             _ if records.is_empty() => prop_assert_eq!(left, Ledger::default()),
-            // No record says what a program read.
+            // No record contains what a program read.
             What::AppReceived(_) if net.places.is_silent(missing.host) => prop_assert_eq!(left, whole),
             _ => prop_assert!(!left.balances(), "without {missing:?}"),
         }
     }
 
-    /// Many packets with interleaved steps, examined in between: none is finalised too early.
+    /// The steps of many packets are interleaved, and examined in between. No packet is finalised too early.
     #[test]
     fn the_books_of_many_packets_are_those_of_their_records(
         net in any::<Index>(),
@@ -411,7 +412,8 @@ fn segment(from: HostId, is_for_all: bool) -> Packet {
     journey.packet(1, (from, Iface(1)))
 }
 
-/// A guard holds a segment that its stack was given: it was counted as delivered then, and is corrected.
+/// A segment that reached a stack was counted as delivered. If a guard then loses or holds the segment, the ledger is
+/// corrected.
 #[test]
 fn what_a_guard_loses_or_holds_was_not_delivered() {
     let net = &*WIRE;

@@ -1,4 +1,4 @@
-//! `capture.pcapng`: every observation of every packet, with its fate.
+//! `capture.pcapng`: each observation of a packet at an interface, with the packet's fate as a comment.
 
 use crate::journey::Journeys;
 use crate::run::Outcome;
@@ -8,7 +8,7 @@ use trace::HostId;
 use wire::ethernet;
 
 pub(super) fn capture(outcome: &Outcome, journeys: &Journeys<'_>, snap: Snap) -> io::Result<Vec<u8>> {
-    // The host's stack comes first, as interface 0; then the other interfaces in their order.
+    // The first interface of each host is its stack. Its other interfaces follow in the plan's order.
     let mut interfaces = Vec::new();
     let mut first = Vec::new();
     for host in (0..outcome.plan.len() as u32).map(HostId) {

@@ -1,7 +1,7 @@
-//! `SHA256SUMS`: a digest of every file of a run directory, in the form that `sha256sum --check` reads.
+//! `SHA256SUMS`: a digest of every other file of a run directory, in the form that `sha256sum --check` reads.
 //!
-//! It detects files that were edited, damaged or taken from another run. It is no signature: a program that rewrites the
-//! digests too is not detected.
+//! A digest shows that a file was edited, damaged or taken from another run. The digests are no signature: if a program
+//! changes a file and its digest, the change is not detected.
 
 use super::ReadError;
 use super::files::former_files;
@@ -12,16 +12,15 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// The file with the digests.
 pub(super) const NAME: &str = "SHA256SUMS";
 
-/// Files that [`super::read`] needs. The others may be removed, for example to save space.
+/// Files that [`super::read`] needs. The other files may be removed, for example to save space.
 const NEEDED: [&str; 2] = ["run.json", "records.jsonl"];
 
 /// The number of bytes that are read at a time.
 const CHUNK: usize = 1 << 16;
 
-/// Writes the digests of all files below `dir`, in the order of their names.
+/// Writes the digests of all other files below `dir` to `SHA256SUMS`, in the order of their names.
 pub(super) fn write(dir: &Path) -> io::Result<()> {
     let mut text = String::new();
     for file in files(dir, Path::new(""))?.iter().filter(|file| *file != Path::new(NAME)) {
@@ -30,7 +29,8 @@ pub(super) fn write(dir: &Path) -> io::Result<()> {
     fs::write(dir.join(NAME), text)
 }
 
-/// Compares every file with its digest. The error names the first file that was changed.
+/// Compares each file in `SHA256SUMS` with its digest. Returns an error that names a file if it was changed, is not
+/// listed or cannot be read. Files that [`super::read`] does not need may be missing.
 pub(super) fn check(dir: &Path) -> Result<(), ReadError> {
     let sums = dir.join(NAME);
     let text = fs::read_to_string(&sums).map_err(|error| ReadError::File(sums.clone(), error))?;
@@ -43,7 +43,7 @@ pub(super) fn check(dir: &Path) -> Result<(), ReadError> {
     }
     for (name, expected) in listed {
         let path = dir.join(name);
-        // The target of a symbolic link can change without a trace here.
+        // Only regular files are accepted: a symbolic link could refer to a file outside of the directory.
         if fs::symlink_metadata(&path).is_ok_and(|found| !found.is_file()) {
             return Err(ReadError::Changed(path));
         }
@@ -57,20 +57,20 @@ pub(super) fn check(dir: &Path) -> Result<(), ReadError> {
     Ok(())
 }
 
-/// Returns the file and the digest of a line. `None` if the line is malformed or the file is outside of the
-/// directory.
+/// Returns the file name and the digest in a line of `SHA256SUMS`. Returns `None` if the line is malformed or the file
+/// is outside of the directory.
 fn parse(line: &str) -> Option<(&str, &str)> {
     let (digest, name) = line.split_once("  ")?;
     let inside = Path::new(name).components().all(|part| matches!(part, std::path::Component::Normal(_)));
     (digest.len() == 64 && inside).then_some((name, digest))
 }
 
-/// Returns the SHA-256 digest of a file, in hexadecimal digits.
+/// Returns the SHA-256 digest of a file as 64 hexadecimal digits, or an error if the file cannot be read.
 pub fn digest(path: &Path) -> io::Result<String> {
     digest_of(&mut File::open(path)?)
 }
 
-/// Returns the SHA-256 digest of the data from a source, in hexadecimal digits.
+/// Returns the SHA-256 digest of all bytes that `source` returns until its end, as 64 hexadecimal digits.
 pub fn digest_of(source: &mut impl Read) -> io::Result<String> {
     let (mut hash, mut chunk) = (Sha256::new(), vec![0; CHUNK]);
     loop {

@@ -37,8 +37,7 @@ fn event(record: &Record, journeys: &Journeys<'_>) -> Value {
 
 /// Returns the fields of a record, except for the contents of packets.
 fn fields(record: &Record) -> Map<String, Value> {
-    // The two most frequent kinds are handled here. All others are taken from the format of `trace`, which may be
-    // extended.
+    // The two most frequent kinds are converted directly. The fields of the other kinds come from `Record::to_line`.
     let (name, iface, packet) = match &record.what {
         What::Received(iface, packet) => ("received", iface, packet),
         What::Sent(iface, packet) => ("sent", iface, packet),

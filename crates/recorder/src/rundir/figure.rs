@@ -1,4 +1,4 @@
-//! `figures/handoffs`: the packets sent and received, and the causes of each outage, by flow.
+//! `figures/handoffs`: for each flow, the packets that were sent and received, and the causes of each outage.
 
 use super::flows::Places;
 use crate::handoff::{Experience, Handoff};
@@ -55,7 +55,8 @@ fn hole(hole: &crate::handoff::Hole) -> Option<draw::HoleBand> {
     Some(draw::HoleBand { flow: hole.flow, from, to })
 }
 
-/// Keeps only the flows that a handoff or a hole affects, or all flows if none is affected.
+/// Keeps only flows with a hole or with a cost of a handoff, or all flows if there are none. Renumbers the kept flows
+/// in `figure`.
 fn keep_concerned(traces: Vec<FlowTrace>, figure: &mut SequenceFigure) -> Vec<FlowTrace> {
     let of_handoffs = figure.handoffs.iter().flat_map(|one| &one.costs).map(|cost| cost.flow);
     let mut concerned: Vec<usize> = of_handoffs.chain(figure.holes.iter().map(|hole| hole.flow)).collect();
@@ -75,8 +76,8 @@ fn keep_concerned(traces: Vec<FlowTrace>, figure: &mut SequenceFigure) -> Vec<Fl
 fn note(outcome: &Outcome) -> &'static str {
     use crate::flow::Transport::{Sctp, Tcp};
     if outcome.flows.iter().any(|flow| flow.transport == Tcp) {
-        "Segments of TCP with data, at the place of their first byte in the stream. `Received` is the receiver's stack. A \
-         retransmission is beside its original."
+        "Segments of TCP with data, at the place of their first byte in the stream. `Received` is the arrival at the \
+         receiver's stack. A retransmission is beside its original."
     } else if outcome.flows.iter().any(|flow| flow.transport == Sctp) {
         "Packets of SCTP with data, at the number of their first chunk. A retransmission is next to its original."
     } else {

@@ -1,4 +1,4 @@
-//! The names of files in a run directory, and the files of the run that is there.
+//! The names of the files in a run directory: temporary files, and files that belong to the run.
 
 use super::meta;
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 /// The file that a process locks while it writes a directory.
 pub(super) const LOCK: &str = ".wayfare-lock";
 
-/// Files of run directories in an older format, which have no list of their files.
+/// The files of a run in an older format. Its `run.json` has no list of files.
 const FORMERLY: [&str; 7] = [
     "run.json",
     "events.jsonl",
@@ -26,7 +26,7 @@ pub(super) const PART: &str = ".wayfare-part";
 /// The directory of the complete new run, until its files are moved to their places.
 pub(super) const NEXT: &str = ".wayfare-next";
 
-/// Returns every file below a directory, relative to it.
+/// Returns the paths of all files below `dir`, relative to `dir`.
 pub(super) fn files_of(dir: &Path) -> io::Result<BTreeSet<String>> {
     let (mut files, mut open) = (BTreeSet::new(), vec![dir.to_owned()]);
     while let Some(here) = open.pop() {
@@ -42,7 +42,7 @@ pub(super) fn files_of(dir: &Path) -> io::Result<BTreeSet<String>> {
     Ok(files)
 }
 
-/// Returns the `run.json` of the run in a directory, if there is one.
+/// Returns the contents of the `run.json` in [`NEXT`], or else in `dir`. Returns `None` if neither belongs to a run.
 pub(super) fn page(dir: &Path) -> Option<Vec<u8>> {
     let read = |dir: PathBuf| fs::read(dir.join("run.json")).ok().filter(|bytes| meta::is_run_file(bytes));
     read(dir.join(NEXT)).or_else(|| read(dir.to_owned()))
@@ -54,7 +54,7 @@ pub(super) fn is_passing(path: &Path) -> bool {
     name == LOCK || name.strip_prefix(PART).is_some_and(|rest| rest.starts_with('-'))
 }
 
-/// Returns the files of the run whose `run.json` is in a directory.
+/// Returns the files that the `run.json` in `dir` lists. Returns an empty set if there is no run.
 pub(super) fn former_files(dir: &Path) -> BTreeSet<String> {
     let page = fs::read(dir.join("run.json")).ok().filter(|bytes| meta::is_run_file(bytes));
     let page: Option<serde_json::Value> = page.and_then(|bytes| serde_json::from_slice(&bytes).ok());
@@ -72,8 +72,10 @@ fn parent(dir: &Path) -> &Path {
     dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Returns the parent folder of a directory, and the name there of a temporary file beside the directory.
+/// Returns the parent folder of a directory, and the name of a temporary file in this folder: `.NAME.WHAT`.
 pub(super) fn beside(dir: &Path, what: &str) -> io::Result<(PathBuf, String)> {
-    let name = dir.file_name().ok_or_else(|| io::Error::other("a run directory needs a name"))?;
+    let name = dir
+        .file_name()
+        .ok_or_else(|| io::Error::other("the path of a run directory must end with a name"))?;
     Ok((parent(dir).to_owned(), format!(".{}.{what}", name.to_string_lossy())))
 }

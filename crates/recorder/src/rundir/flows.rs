@@ -16,11 +16,11 @@ pub(super) struct FlowPosition {
     pub(super) flow: usize,
     offset: u64,
     path: usize,
-    /// When it left its sender's stack or the role that made it.
+    /// When the packet left the sender's stack, or the role that made the packet.
     pub(super) sent: Instant,
 }
 
-/// The packets of all flows of a run.
+/// The positions of the packets of all flows of a run, by packet id.
 pub(super) struct Places(BTreeMap<PacketId, FlowPosition>);
 
 impl Places {
@@ -39,7 +39,7 @@ impl Places {
         self.0.get(&packet)
     }
 
-    /// Returns the traces of all flows, in the order of the flows.
+    /// Returns one trace for each flow, in the order of `outcome.flows`.
     pub(super) fn traces(&self, outcome: &Outcome, journeys: &Journeys<'_>) -> Vec<FlowTrace> {
         let trace = |(flow, packets): (&Flow, &Packets)| FlowTrace {
             name: name(outcome, flow),
@@ -69,7 +69,7 @@ impl Places {
                 put(end.at, if first { MarkKind::Received } else { MarkKind::Duplicate });
                 first = false;
             }
-            // The arrival of a program's datagram is recorded at the stack only.
+            // A program reports no arrivals, so the arrival of its datagram is that at the stack.
             let unseen = flow.transport == Transport::Udp && arrived.contains(&journey.id);
             if first && unseen {
                 let arrivals = flow.arrivals.iter().filter(|arrival| arrival.packet == journey.id);
@@ -134,8 +134,8 @@ mod tests {
         let path = |name: &str| trace.paths.iter().position(|path| path == name).unwrap();
         let [fixed, left, right] = ["fixed > mobile", "left > mobile", "right > mobile"].map(path);
         assert!([fixed, left, right].iter().all(|path| count(trace, *path, MarkKind::Sent) > 100));
-        // The host is at `right` from 2.3 s to 4.3 s. Packets from its new router count as that router's, although
-        // the moved connection keeps the address of `left`.
+        // The host is at `right` from 2.3 s to 4.3 s. Packets that `right` sends count for `right`, although the moved
+        // connection keeps the address of `left`.
         let sent =
             |path| trace.marks.iter().filter(move |mark| mark.path == path && mark.kind == MarkKind::Sent);
         let within = |mark: &&Mark| (2_500..4_300).contains(&(mark.at.0 / 1_000_000));

@@ -1,4 +1,4 @@
-//! `run.json`
+//! The contents of `run.json`: the scenario, the environment and the results of a run.
 
 use crate::backend::{Daemon, Machine};
 use crate::flow::Flow;
@@ -11,11 +11,10 @@ use std::collections::BTreeMap;
 use trace::{Doubt, Fingerprint, Record, What};
 use wire::{Duration, Instant};
 
-/// The format of run directories that this program writes. It is raised by a change that an older program would
-/// misread.
+/// The format of run directories that this program writes. Each change that an older program would misread raises it.
 pub(super) const FORMAT: u32 = 6;
 
-/// The format of a `run.json` of any format.
+/// The only field that `run.json` has in every format.
 #[derive(Deserialize)]
 pub(super) struct FormatOnly {
     pub(super) format: u32,
@@ -24,46 +23,49 @@ pub(super) struct FormatOnly {
 /// The contents of `run.json`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RunFile {
-    /// The format of the directory.
+    /// The number of the run directory's format. A program reads only directories of the format that it writes.
     pub format: u32,
-    /// The scenario.
+    /// The name, description, duration and text of the scenario.
     pub scenario: ScenarioPart,
-    /// The settings of `--set`.
+    /// The settings of `--set`, each as `KEY=VALUE`.
     pub settings: Vec<String>,
-    /// The backend on which it ran.
+    /// The backend of the run: the simulator or Linux.
     pub backend: Backend,
-    /// The random seed.
+    /// The random seed of the run.
     pub seed: u64,
-    /// Its number among several runs; null for a single run.
+    /// The number of the run among several runs; null for a single run.
     #[serde(default)]
     pub repetition: Option<RepetitionPart>,
-    /// The fingerprint of a simulator run, for example `v2:1cda0a700d3f8c77`. Without a version it is of version 1.
+    /// The fingerprint of a run in the simulator, for example `v2:1cda0a700d3f8c77`; null on Linux. A fingerprint
+    /// without the prefix `vN:` has version 1.
     pub fingerprint: Option<String>,
     /// The events of the scenario in the order of time, for example crashes and cuts.
     #[serde(default)]
     pub events: Vec<EventPart>,
-    /// The versions of the program.
+    /// The versions of Wayfare and Rust of the program that executed the run.
     pub versions: Versions,
-    /// The machine of a run on Linux.
+    /// The machine on which a run on Linux was executed; null in the simulator.
     pub machine: Option<Machine>,
-    /// The daemons of a run on Linux.
+    /// The daemons of a run on Linux; empty in the simulator.
     pub daemons: Vec<Daemon>,
-    /// The other reports of the Linux backend.
+    /// The whole report of the Linux backend (docs/files.md); null in the simulator.
     pub linux: Option<serde_json::Value>,
-    /// The hosts, in the order in which `records.jsonl` numbers them.
+    /// The names of the hosts, in the order in which `records.jsonl` numbers them from 0.
     pub hosts: Vec<String>,
     /// The validity problems; empty if the run is valid.
     pub doubts: Vec<Doubt>,
-    /// The failures: a transfer that did not end, a reset, a program that failed. `run` then exits with 1.
+    /// The failures: a transfer that did not end, a reset, a program that failed. If there are no doubts, `run` then
+    /// exits with 1.
     pub failures: Vec<String>,
-    /// The results.
+    /// The results of the run: ledger, handoffs, holes and flows.
     pub summary: Summary,
     /// The number of lines in `records.jsonl`.
     pub records: usize,
-    /// Whether `packets.csv` has every hop, or only packets that were lost, duplicated, or close to a handoff.
+    /// Whether `packets.csv` has every packet. If not, it has only packets that were lost, held, copied or close to a
+    /// handoff.
     pub packets_complete: bool,
-    /// The files of the run, relative to its directory, which a later run there may replace. Empty in directories of
-    /// an older format.
+    /// The paths of all files of the run, relative to the run directory. A later run in this directory may replace
+    /// them. Empty in directories of an older format.
     #[serde(default)]
     pub files: Vec<String>,
 }
@@ -71,48 +73,47 @@ pub struct RunFile {
 /// The scenario of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ScenarioPart {
-    /// The scenario's name.
+    /// The name of the scenario, for example `first`.
     pub name: String,
     /// The scenario's description, one line.
     pub about: String,
     /// The duration of the run, in seconds.
     pub duration_s: f64,
-    /// The text of the scenario file. If it names other files, their contents are included. Keys are replaced by
-    /// their digests.
+    /// The text of the scenario file, with the contents of the files that it names. Keys are replaced by their digests.
     pub text: String,
 }
 
-/// The number of a run among several. `wayfare run SCENARIO --repetition NUMBER --of OF --seed SEED` repeats it
+/// The number of a run among several. `wayfare run SCENARIO --repetition NUMBER --of OF --seed SEED` repeats this run
 /// alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RepetitionPart {
     /// The number of the run among several runs, from 1.
     pub number: u64,
-    /// The number of runs.
+    /// The total number of runs.
     pub of: u64,
     /// The seed of the first run, from which the phases of all runs are drawn.
     pub seed: u64,
 }
 
 impl RepetitionPart {
-    /// Returns the number of a plan among several, or `None` for a single run.
+    /// Converts a plan's repetition, which counts from 0. Returns `None` for a single run.
     pub fn of(repetition: Repetition) -> Option<Self> {
         let Repetition { number, of, seed } = repetition;
         (of > 1).then_some(Self { number: number + 1, of, seed })
     }
 
-    /// Returns the same as a plan has it.
+    /// Returns the repetition in the form of a plan, which counts from 0.
     pub(super) fn repetition(self) -> Repetition {
         Repetition { number: self.number.saturating_sub(1), of: self.of, seed: self.seed }
     }
 }
 
-/// An event of the scenario that took place.
+/// An event of the scenario that was executed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct EventPart {
-    /// When, in seconds of the run.
+    /// The instant of the event, in seconds of the run.
     pub at_s: f64,
-    /// The kind, as it is named in scenarios.
+    /// The kind of the event, as in the scenario file, for example `crash`.
     pub kind: String,
     /// The host or link, for example `home`, `wire left` or `cell 2`.
     pub target: String,
@@ -128,23 +129,23 @@ impl EventPart {
     }
 }
 
-/// The versions of the program that ran it.
+/// The versions of the program that executed the run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Versions {
     /// The version of Wayfare.
     pub wayfare: String,
-    /// The oldest version of Rust that builds it.
+    /// The oldest version of Rust that builds this version of Wayfare.
     pub rust: String,
 }
 
 /// The results of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Summary {
-    /// The ledger.
+    /// The totals of the ledger.
     pub ledger: LedgerSummary,
     /// The handoffs in the order of time.
     pub handoffs: Vec<HandoffSummary>,
-    /// Outages without a handoff.
+    /// The outages outside handoffs.
     pub holes: Vec<HoleSummary>,
     /// The flows, in the order in which they began.
     pub flows: Vec<FlowSummary>,
@@ -153,48 +154,48 @@ pub struct Summary {
 /// The ledger's totals: `sent + copied = delivered + dropped + held`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct LedgerSummary {
-    /// Packet identities.
+    /// The number of packets that were sent. A packet counts once, however often it was copied.
     pub sent: u64,
-    /// Copies beyond the first.
+    /// The number of additional appearances of sent packets, for example link duplicates.
     pub copied: u64,
-    /// Copies that arrived.
+    /// The number of packets and copies that were delivered.
     pub delivered: u64,
-    /// Copies that were dropped or lost.
+    /// The number of packets and copies that were dropped or lost.
     pub dropped: u64,
-    /// The dropped copies by reason.
+    /// The dropped packets and copies by reason (docs/glossary.md).
     pub reasons: BTreeMap<String, u64>,
-    /// Copies that were in a queue when the run ended.
+    /// The number of packets and copies that a node or link held when the run ended.
     pub held: u64,
-    /// Whether every copy is accounted for.
+    /// Whether the totals match, and no copy vanished or appeared.
     pub balances: bool,
 }
 
 /// The cost of a handoff.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct HandoffSummary {
-    /// The handoff's number, from 1.
+    /// The number of the handoff in the run, from 1.
     pub number: usize,
-    /// The mobile host.
+    /// The name of the mobile host.
     pub host: String,
-    /// The kind, as the protocol names it.
+    /// The kind of the handoff, as the protocol names it, for example `hard`.
     pub kind: String,
     /// The name of the station that the host left.
     pub from: String,
-    /// The station it went to, or was to go to.
+    /// The name of the station to which the host moved, or was to move.
     pub to: String,
     /// Whether the host did not reach `to`: `latency_ms` and `round_trip_ms` are then null.
     #[serde(default)]
     pub failed: bool,
-    /// When it was decided, in seconds of the run.
+    /// The instant of the decision to move, in seconds of the run.
     pub begun_s: f64,
-    /// When the path was cut, in seconds of the run.
+    /// The instant at which the old path was cut, in seconds of the run.
     pub cut_s: f64,
-    /// The cost for each flow of the host that existed at the cut; empty if there was none.
+    /// The cost for each flow of the host that existed at the cut; empty if no flow existed.
     pub flows: Vec<FlowCostSummary>,
-    /// From the cut until the switching node has the new path, plus one transit down that path; null if no packet
-    /// went down it.
+    /// The time from the cut until the switching node has the new path, plus one transit down this path, in
+    /// milliseconds. Null if it was not measured (docs/glossary.md, "Latency").
     pub latency_ms: Option<f64>,
-    /// The round trip between host and crossover during this handoff.
+    /// The round trip between host and crossover during this handoff, in milliseconds; null if it was not measured.
     pub round_trip_ms: Option<f64>,
 }
 
@@ -203,87 +204,89 @@ pub struct HandoffSummary {
 pub struct FlowCostSummary {
     /// The flow's number, from 1: its position in `summary.flows`.
     pub flow: usize,
-    /// `none`, `outage`, `never` (nothing new until the end of the run) or `not measured`.
+    /// `none`, `outage`, `never` (no new data until the flow or the run ended) or `not measured`.
     pub experience: String,
-    /// From the cut to the first new data at the receiving application; null unless `experience` is `outage`.
+    /// The time from the cut, or the begin of the hole, to the first new data at the receiving application, in
+    /// milliseconds. Null unless `experience` is `outage`.
     pub outage_ms: Option<f64>,
-    /// `unneeded` (the flow never had less than half of the goodput before), `recovered`, `never` (not until the flow
-    /// or the run ended), or `not measured`. For a hole always `not measured`.
+    /// `unneeded` (the flow never had less than half of its goodput before the cut), `recovered`, `never` (not before
+    /// the flow or the run ended), or `not measured`. For a hole always `not measured`.
     pub recovery: String,
-    /// From the cut until the flow again had half of the goodput of the second before; null unless `recovery` is
-    /// `recovered`.
+    /// The time from the cut until the flow again had half of its goodput in the second before the cut, in
+    /// milliseconds. Null unless `recovery` is `recovered`.
     pub recovered_ms: Option<f64>,
-    /// Packets with data of which no copy arrived, up to the recovery.
+    /// The number of packets with data that belong to the handoff or the hole, and of which no copy arrived.
     pub lost: u64,
-    /// Copies that arrived beyond the first, up to the recovery.
+    /// The number of copies that arrived beyond the first, of packets that belong to the handoff; 0 for a hole.
     pub duplicates: u64,
-    /// The causes of the outage in the order of time; they sum to the outage.
+    /// The parts of the outage by cause, in the order of time. Their durations sum to the outage.
     pub owners: Vec<OwnerSummary>,
 }
 
 /// An outage without a handoff.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct HoleSummary {
-    /// The end of the flow whose link was down or whose own link lost what it sent; otherwise the receiver.
+    /// The end of the flow whose link went down. If none did: the sender if the sender's link or node lost the last
+    /// lost packet, otherwise the receiver.
     pub host: String,
-    /// When it began, in seconds of the run.
+    /// The begin of the outage, in seconds of the run.
     pub from_s: f64,
-    /// The cost for the flow.
+    /// The cost of the outage for the flow.
     pub cost: FlowCostSummary,
 }
 
-/// A flow: one direction of data between two applications.
+/// A flow: one direction of data between two applications or programs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct FlowSummary {
-    /// The flow's number, from 1.
+    /// The number of the flow, from 1, in the order in which the flows began.
     pub number: usize,
-    /// The sender: host and port.
+    /// The sending host's name and port, as `HOST:PORT`.
     pub from: String,
     /// The sender's address and port.
     pub from_address: String,
-    /// The receiver: host and port.
+    /// The receiving host's name and port, as `HOST:PORT`.
     pub to: String,
     /// The receiver's address and port.
     pub to_address: String,
-    /// `UDP`, `TCP` or `SCTP`.
+    /// The transport of the flow: `UDP`, `TCP` or `SCTP`.
     pub transport: String,
-    /// When it began, in seconds of the run.
+    /// The begin of the flow, in seconds of the run.
     pub begun_s: f64,
-    /// When it ended, in seconds of the run; null if it was under way when the run ended.
+    /// The end of the flow, in seconds of the run; null if the flow was under way when the run ended.
     pub ended_s: Option<f64>,
-    /// `completed`, `reset`, `refused` or `unfinished`.
+    /// How the flow ended: `completed`, `reset`, `refused` or `unfinished`.
     pub end: String,
-    /// New bytes that the receiving application read.
+    /// The number of new bytes that the receiving application received.
     pub bytes: u64,
-    /// The goodput over the flow's own life, in kbit/s.
+    /// The goodput over the duration of the flow, in kbit/s.
     pub goodput_kbps: f64,
-    /// One-way delay, median; null if nothing arrived.
+    /// The median of the one-way delay to the application, in milliseconds; null if nothing arrived.
     pub delay_p50_ms: Option<f64>,
-    /// One-way delay, 99th percentile.
+    /// The 99th percentile of the one-way delay to the application, in milliseconds; null if nothing arrived.
     pub delay_p99_ms: Option<f64>,
-    /// The longest time without new data although some was due.
+    /// The longest time without new data although data were due, in milliseconds.
     pub longest_stall_ms: f64,
-    /// Packets with data of which no copy arrived.
+    /// The number of packets with data of which no copy arrived.
     pub lost: u64,
-    /// Packets in which the sender repeated data.
+    /// The number of packets in which the sender repeated data.
     pub retransmissions: u64,
 }
 
-/// A part of an outage.
+/// A part of an outage, with its cause.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct OwnerSummary {
-    /// The cause, or `unexplained`.
+    /// The cause of the part (docs/glossary.md, "Owners"), or `unexplained`.
     pub owner: String,
     /// The duration of the part, in milliseconds.
     pub ms: f64,
-    /// The event that it begins with; empty if it is unexplained.
+    /// The event with which the part begins; empty if the part is unexplained.
     pub begins: String,
-    /// The event that it ends with; empty if it is unexplained.
+    /// The event with which the part ends; empty if the part is unexplained.
     pub ends: String,
 }
 
 impl RunFile {
-    /// Returns the contents of `run.json` for a run.
+    /// Returns the contents of `run.json` for a run, still without the list of files.
     pub fn new(outcome: &Outcome, packets_complete: bool) -> Self {
         let (plan, report) = (&outcome.plan, outcome.report.as_ref());
         let handoffs = (1..).zip(&outcome.handoffs);
@@ -323,7 +326,7 @@ impl RunFile {
         }
     }
 
-    /// Returns the text of the file.
+    /// Returns the text of `run.json`.
     pub fn to_json(&self) -> std::io::Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
@@ -333,7 +336,7 @@ impl RunFile {
     }
 }
 
-/// Returns whether these bytes are the `run.json` of a run, in any format.
+/// Returns whether `bytes` are a JSON object with the keys that a `run.json` of any format has.
 pub(super) fn is_run_file(bytes: &[u8]) -> bool {
     let parsed: Option<serde_json::Value> = serde_json::from_slice(bytes).ok();
     let has = |json: &serde_json::Value, key| json.get(key).is_some();

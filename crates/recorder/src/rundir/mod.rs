@@ -5,6 +5,7 @@
 //! | `run.json` | scenario, settings, backend, seed, fingerprint, versions, machine, daemons, validity problems, summary |
 //! | `events.jsonl` | for readers and scripts: one record in each line, with names of hosts and interfaces and numbers of packets |
 //! | `packets.csv` | a row for each packet and hop, with the packet's fate |
+//! | `flows.csv` | a row for each flow, with the fields of `summary.flows` in `run.json` |
 //! | `capture.pcapng` | all nodes merged, an interface block for each node's interface, fates as packet comments |
 //! | `figures/handoffs.svg`, `.csv` | the time-sequence of each flow around each handoff, and the plotted numbers |
 //! | `figures/flows.svg`, `.csv` | goodput, one-way delay, congestion window and round-trip time of each flow over time |
@@ -12,8 +13,8 @@
 //! | `SHA256SUMS` | a digest of each file, for `sha256sum --check`; [`read`] refuses a directory in which a file was changed |
 //! | `records.jsonl` | for [`read`]: every complete record, with the bytes of its packet; `host` is the host's index in the scenario, from 0, and the rest of the line is [`trace::Record::to_line`] |
 //!
-//! It appears complete or not at all ([`put`]): without `run.json`, which is written last, it is no run directory.
-//! Files that do not belong to a run are not touched. docs/files.md describes every field. `explain` and `diff` compute
+//! A run directory appears complete or not at all ([`put`]). A directory without `run.json` is no run directory. Files
+//! that do not belong to a run are not touched. docs/files.md describes every field. `explain` and `diff` compute
 //! flows, handoffs and ledger again from `run.json` (the plan) and `records.jsonl`. The other files are not read back.
 
 mod capture;
@@ -54,8 +55,8 @@ use trace::{Doubt, HostId, Record};
 pub struct Options {
     /// How much of each packet the capture keeps.
     pub snap: Snap,
-    /// The largest number of hops for a complete `packets.csv`. With more, it has only packets that were lost or
-    /// duplicated, and 200 packets around each handoff.
+    /// The largest number of hops for a complete `packets.csv`. With more hops, it has only packets that were lost,
+    /// held or copied, and 200 packets around the begin of each handoff.
     pub hops: usize,
 }
 
@@ -74,24 +75,24 @@ pub enum ReadError {
     /// `run.json` is malformed.
     #[error("{0}: {1}")]
     RunFile(PathBuf, serde_json::Error),
-    /// Its format is not supported by this program.
+    /// This program does not read the format of the directory.
     #[error("{0}: format {1} of a run directory; this program reads format {known}", known = meta::FORMAT)]
     Format(PathBuf, u32),
-    /// The scenario in it is not valid for this program.
+    /// The scenario in `run.json` is not valid for this program.
     #[error("{0}")]
     Scenario(#[from] scenario::ScenarioError),
-    /// A setting in it is malformed.
+    /// A setting in `run.json` is malformed.
     #[error("{0}: setting {1}")]
     Setting(PathBuf, String),
-    /// A record is malformed.
+    /// A line of `records.jsonl` is malformed: its number from 1, and the problem.
     #[error("{0}, line {1}: {2}")]
     Record(PathBuf, usize, String),
-    /// A file was changed after it was written.
+    /// A file was changed after the run was written, or has no digest.
     #[error(
         "{0}: changed since the run was written (its digest in SHA256SUMS differs); run the scenario again"
     )]
     Changed(PathBuf),
-    /// Records are missing.
+    /// The number of records (first number) is not that in `run.json` (second number).
     #[error("{0}: {1} records, and run.json counts {2}")]
     Truncated(PathBuf, usize, usize),
 }
@@ -197,8 +198,8 @@ fn flows_csv(flows: &[FlowSummary]) -> String {
     csv.finish()
 }
 
-/// Evaluates the field `linux` of `run.json` for a run that was read again: returns the backend's report, and the
-/// doubts that the backend finds. Returns an error if the field is malformed.
+/// A function that evaluates the field `linux` of `run.json`, for a run that was read again. It returns the backend's
+/// report and the doubts that follow from it, or an error if the field is malformed.
 pub type Evaluate = fn(serde_json::Value, &Outcome) -> serde_json::Result<(BackendReport, Vec<Doubt>)>;
 
 /// Reads a run directory, and computes its flows, handoffs and ledger again from the records. `evaluate` reads the
@@ -206,12 +207,12 @@ pub type Evaluate = fn(serde_json::Value, &Outcome) -> serde_json::Result<(Backe
 ///
 /// # Errors
 ///
-/// A file is missing or malformed, was changed, or is of another format.
+/// Returns an error if a needed file is missing, or if a file is malformed, was changed or has another format.
 pub fn read(dir: &Path, evaluate: Evaluate) -> Result<Outcome, ReadError> {
     put::complete(dir).map_err(|error| ReadError::File(dir.to_owned(), error))?;
     let path = dir.join("run.json");
     let text = fs::read_to_string(&path).map_err(|error| ReadError::File(path.clone(), error))?;
-    // The format first: another format has other keys.
+    // The format is checked first, because another format has other keys.
     let format = serde_json::from_str(&text).map_err(|error| ReadError::RunFile(path.clone(), error))?;
     let meta::FormatOnly { format } = format;
     if format != meta::FORMAT {

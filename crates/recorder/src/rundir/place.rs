@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use trace::Fingerprinter;
 
 /// Returns the default directory of a run. It is `runs/NAME-BACKEND-SEED`, with a digest of the settings if there are
-/// any. For one of several runs it is `runs/NAME-BACKEND-SEED-repetition-I-of-N`. If that directory holds a run of
-/// another scenario text, `.2`, `.3` and so on are appended.
+/// any. For one of several runs it is `runs/NAME-BACKEND-SEED-repetition-I-of-N`. If that directory holds another run
+/// or other files, `.2`, `.3` and so on are appended.
 pub fn default_dir(name: &str, plan: &Plan, backend: Backend) -> PathBuf {
     let Repetition { number, of, seed } = plan.repetition;
     let which =
@@ -25,8 +25,8 @@ pub fn default_dir(name: &str, plan: &Plan, backend: Backend) -> PathBuf {
 }
 
 /// Returns the default folder of `of` runs at different phases: `runs/NAME-BACKEND-of-N`, with the suffixes of
-/// [`default_dir`]. `first` is the plan of the first run. The folder separates them from single runs, which have the
-/// phases of the scenario file.
+/// [`default_dir`]. `first` is the plan of the first run. The folder separates these runs from single runs, which have
+/// the phases of the scenario file.
 pub fn default_folder(name: &str, first: &Plan, backend: Backend, of: u64) -> PathBuf {
     let base = format!("{name}-{}-of-{of}{}", backend.name(), digest_of_settings(first));
     unused(&base, |folder| {
@@ -44,7 +44,7 @@ pub fn default_folder(name: &str, first: &Plan, backend: Backend, of: u64) -> Pa
     })
 }
 
-/// Returns the directory of one of several runs.
+/// Returns the directory of one of several runs: `FOLDER/NAME-BACKEND-SEED`.
 pub fn member(folder: &Path, name: &str, backend: Backend, seed: u64) -> PathBuf {
     folder.join(format!("{name}-{}-{seed}", backend.name()))
 }
@@ -60,7 +60,8 @@ fn digest_of_settings(plan: &Plan) -> String {
     format!("-{:08x}", digest.value() as u32)
 }
 
-/// Returns the first of `runs/BASE`, `runs/BASE.2`, `runs/BASE.3` and so on that holds nothing else.
+/// Returns the first of `runs/BASE`, `runs/BASE.2`, `runs/BASE.3` and so on that `check` does not reject with
+/// `AlreadyExists`.
 fn unused(base: &str, check: impl Fn(&Path) -> io::Result<()>) -> PathBuf {
     let mut dir = Path::new("runs").join(base);
     let mut number = 2_u64;
@@ -72,9 +73,9 @@ fn unused(base: &str, check: impl Fn(&Path) -> io::Result<()>) -> PathBuf {
     dir
 }
 
-/// Checks whether a run may be written to a directory. It may if the directory does not exist, is empty, or holds
-/// this same run: same scenario, settings, backend and seed. With `force` it may also hold another run. Otherwise the
-/// error's kind is `AlreadyExists`.
+/// Checks whether a run may be written to `dir`. The directory may be missing or empty. It may hold a run of the same
+/// scenario, settings, backend and seed, if no file of this run was changed. With `force`, it may hold any run.
+/// Otherwise the error's kind is `AlreadyExists`.
 pub fn check(dir: &Path, plan: &Plan, backend: Backend, force: bool) -> io::Result<()> {
     let refuse = |problem: &str| {
         Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{} {problem}", dir.display())))
@@ -124,18 +125,18 @@ fn is_run_of(page: &[u8], plan: &Plan, backend: Backend) -> bool {
         && page["repetition"] == serde_json::json!(meta::RepetitionPart::of(plan.repetition))
 }
 
-/// An exclusive lock on a run directory or a folder.
+/// An exclusive lock on a run directory or a folder. It ends when the value is dropped.
 #[derive(Debug)]
 pub struct Claim {
     // The fields are dropped in this order.
     _lock: Unfinished,
-    /// The folders created for it, the innermost first. A folder that is not empty is not removed.
+    /// The folders that were created for the lock, the innermost first. A folder that is not empty is not removed.
     _made: Vec<Unfinished>,
     _file: File,
 }
 
-/// Locks a run directory, which also checks that it can be written. The error's kind is `WouldBlock` if another
-/// process holds the lock.
+/// Locks a run directory, with a lock file in it, or beside it if it does not exist. The error's kind is `WouldBlock`
+/// if another process holds the lock.
 pub fn claim(dir: &Path) -> io::Result<Claim> {
     if dir.is_dir() {
         return claim_folder(dir);
@@ -145,7 +146,8 @@ pub fn claim(dir: &Path) -> io::Result<Claim> {
     lock(dir, &folder, &name)
 }
 
-/// Locks a folder for several files or runs, and creates it if it does not exist.
+/// Locks a folder for several files or runs, and creates it if it does not exist. The error's kind is `WouldBlock` if
+/// another process holds the lock.
 pub fn claim_folder(folder: &Path) -> io::Result<Claim> {
     lock(folder, folder, LOCK)
 }
@@ -154,7 +156,7 @@ fn within(dir: &Path) -> impl Fn(io::Error) -> io::Error {
     move |error| io::Error::new(error.kind(), format!("{}: {error}", dir.display()))
 }
 
-/// Locks the file `name` in `folder`, for `dir`.
+/// Locks the file `name` in `folder`. The lock protects `dir`, and errors name `dir`.
 fn lock(dir: &Path, folder: &Path, name: &str) -> io::Result<Claim> {
     let within = within(dir);
     let missing = folder.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
@@ -175,7 +177,7 @@ fn lock(dir: &Path, folder: &Path, name: &str) -> io::Result<Claim> {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let problem = format!("{}: another process is writing it", dir.display());
+                let problem = format!("{}: another process is writing this directory", dir.display());
                 return Err(io::Error::new(io::ErrorKind::WouldBlock, problem));
             }
             Err(TryLockError::Error(error)) => return Err(within(error)),

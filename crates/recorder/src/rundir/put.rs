@@ -1,4 +1,4 @@
-//! Writes a run directory atomically: it replaces an older run, or is new.
+//! Writes a run directory atomically, as a new directory or in place of an older run.
 
 use super::digests;
 use super::files::{NEXT, PART, beside, files_of, former_files};
@@ -8,11 +8,11 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Writes a run directory with `fill`, and moves it to its place when it is complete. `page` receives the list of its
-/// files and returns the contents of `run.json`. A new directory appears by one rename. In an existing directory,
+/// Writes a run directory with `fill`, and moves it to its place when it is complete. `page` receives the list of the
+/// run's files and returns the contents of `run.json`. A new directory appears by one rename. In an existing directory,
 /// only the files of the older run are replaced. The new run is written beside them, and one rename to [`NEXT`] makes
-/// it the directory's run. From then on, [`complete`] can finish the replacement, even in a later process. Before
-/// that, and after an error, nothing is changed.
+/// it the directory's run. From then on, [`complete`] can finish the replacement, even in a later process. Before this
+/// rename, the older run is not changed.
 pub(super) fn put<T>(
     dir: &Path,
     fill: impl FnOnce(&Path) -> io::Result<T>,
@@ -154,7 +154,8 @@ mod tests {
         assert_eq!(fs::read_to_string(dir.join("a.csv")).unwrap(), "new");
     }
 
-    /// A directory with a run of `a.csv` and a user's notes, and in it a complete new run of `a.csv` and `b.csv`.
+    /// Creates a directory with a run of `a.csv` and `c.csv` and a user's notes. Its [`NEXT`] has a complete new run of
+    /// `a.csv` and `b.csv`.
     fn half_replaced(folder: &Path) -> PathBuf {
         let (dir, new) = (folder.join("run"), folder.join("new"));
         write(&dir, &["a.csv", "c.csv"]).unwrap();
@@ -168,7 +169,7 @@ mod tests {
     #[test]
     fn a_replacement_that_was_interrupted_is_completed() {
         let whole = ["SHA256SUMS", "a.csv", "b.csv", "mynotes.txt", "run.json"];
-        // After any number of moved files.
+        // The replacement is interrupted after 0, 1, 2 or all moves.
         for moved in [&[][..], &["a.csv"], &["a.csv", "b.csv"], &["a.csv", "b.csv", "SHA256SUMS", "run.json"]]
         {
             let folder = tempfile::tempdir().unwrap();

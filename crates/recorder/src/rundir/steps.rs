@@ -8,25 +8,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use trace::{EventKind, HostId, Record, What};
 use wire::{Instant, Ipv4Addr};
 
-/// The largest number of scenario events that are drawn. More would hide the rest of the figure.
+/// The largest number of scenario events that are drawn. With more events, none is drawn, because they would hide the
+/// rest of the figure.
 pub(super) const EVENTS: usize = 12;
 
 /// The name of each step, and the marks with which it begins and ends.
 const STEPS: [(&str, &str, &str); 11] = [
-    // SIGMA. Between the answer to ADD and the decision, the host has both addresses and waits for the signal and the
-    // hold time.
+    // Steps of SIGMA. Between the answer to ADD and the decision, the host has both addresses and waits for the signal
+    // and the hold time.
     ("ADD address", "add_sent", "add_acknowledged"),
     ("signal and hold", "add_acknowledged", HANDOFF),
     ("SET PRIMARY", HANDOFF, "primary_acknowledged"),
     ("DNS UPDATE", "location_sent", "location_known"),
     ("DELETE address", "peer_deleted", "address_gone"),
-    // Mobile IP.
+    // Steps of Mobile IP.
     ("discovery", "link_up", "agent_heard"),
     ("registration", "request_sent", "registered"),
-    // Cellular IP.
+    // Steps of Cellular IP.
     ("semisoft packet", "semisoft_sent", "semisoft_begun"),
     ("route-update", "route_update_sent", "mapping_changed"),
-    // Indirect TCP.
+    // Steps of Indirect TCP.
     ("greeting", "greeting_sent", "welcomed"),
     ("state transfer", "offered", "taken"),
 ];
@@ -35,7 +36,7 @@ const STEPS: [(&str, &str, &str); 11] = [
 pub(super) fn steps(outcome: &Outcome) -> Vec<Step> {
     let owners = outcome.plan.owners();
     let moved: BTreeSet<HostId> = outcome.handoffs.iter().map(|handoff| handoff.host).collect();
-    // For each host and step the last begin, and its index in `steps` once it has an end.
+    // For each host and step: the instant of the last begin, and the step's index in `steps` if an end followed.
     let mut open: BTreeMap<(HostId, usize), (Instant, Option<usize>)> = BTreeMap::new();
     let mut steps: Vec<Step> = Vec::new();
     for record in &outcome.records {
@@ -66,7 +67,8 @@ pub(super) fn steps(outcome: &Outcome) -> Vec<Step> {
     steps
 }
 
-/// Returns all events of the scenario, each until another event ends it. A figure has room for [`EVENTS`] of them.
+/// Returns all events of the scenario. An event lasts until the event that ends it, or until the end of the run. If no
+/// kind of event can end it, it has no duration.
 pub(super) fn events(outcome: &Outcome) -> Vec<Step> {
     let mut open: BTreeMap<(&str, EventKind), usize> = BTreeMap::new();
     let mut events: Vec<Step> = Vec::new();
@@ -88,7 +90,7 @@ pub(super) fn events(outcome: &Outcome) -> Vec<Step> {
     events
 }
 
-/// Returns the moved host that a mark is about: the mark's own host, or the host whose address it has.
+/// Returns the moved host that a mark is about: the mark's own host, or the owner of an address in the mark's fields.
 fn about(
     record: &Record,
     mark: &Mark,
@@ -132,7 +134,8 @@ mod tests {
     fn a_repetition_without_an_answer_is_no_step_and_of_several_ends_the_last_counts() {
         let all = of("first");
         let updates: Vec<_> = all.iter().filter(|(name, ..)| name == "route-update").collect();
-        // One at the start and one in each of four handoffs. Two repetitions in each handoff have no answer.
+        // One route-update is answered at the start and one in each of four handoffs. Two repetitions in each handoff
+        // have no answer.
         assert_eq!(updates.len(), 5, "{all:?}");
         assert_eq!(
             (updates[1].1, updates[1].2),

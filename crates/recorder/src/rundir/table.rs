@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use wire::ipv4::Header;
 
-/// The number of packets that are kept before and after the begin of a handoff, if not all are kept.
+/// If the table does not have all packets: the number of packets before, and after, the begin of each handoff.
 const AROUND: usize = 100;
 
 const COLUMNS: [&str; 13] = [
@@ -75,7 +75,7 @@ fn hop_row(journeys: &Journeys<'_>, index: usize) -> Option<String> {
     ]))
 }
 
-/// Returns the packets that were lost or duplicated, or that appeared close to a handoff.
+/// Returns the numbers of packets that were lost, held or copied, or that appeared close to a handoff.
 fn choose(outcome: &Outcome, journeys: &Journeys<'_>) -> BTreeSet<u64> {
     let striking = journeys.packets().filter(|(_, journey)| is_striking(journeys, journey));
     let mut chosen: BTreeSet<u64> = striking.map(|(number, _)| number).collect();

@@ -89,7 +89,7 @@ fn this_very_run_is_replaced_and_anything_else_is_left_alone() {
         check(&dir, plan, *backend, true).unwrap();
     }
 
-    // A file that a user changed is not replaced, for any run.
+    // Without `--force`, a run is not replaced if a user changed one of its files.
     let flows = dir.join("flows.csv");
     let whole = fs::read(&flows).unwrap();
     fs::write(&flows, [&whole[..], b"mine\n"].concat()).unwrap();
@@ -260,8 +260,8 @@ fn wireshark_reads_interfaces_and_fates_and_finds_nothing_malformed() {
     }
 }
 
-/// With more events than fit, the figure draws none and reports it; the CSV file has all of them. One event is a
-/// hole.
+/// With more events than fit, the figure draws none, and its caption says so. The CSV file has all events. An event
+/// causes a hole.
 #[test]
 fn a_figure_says_that_it_draws_no_events() {
     let text = |events: usize| {

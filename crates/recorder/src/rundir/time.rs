@@ -13,13 +13,13 @@ use std::collections::BTreeMap;
 use trace::{HostId, Record, What};
 use wire::{Duration, Instant, SocketAddrV4};
 
-/// Widths of goodput bins, in milliseconds: the first that divides the run into at most [`BINS`] is used. Shorter
-/// bins would show only the interference of packet intervals and bins.
+/// Widths of goodput bins, in milliseconds. The first width that divides the run into at most [`BINS`] bins is used.
+/// Shorter bins would show only the interference of packet intervals and bins.
 const WIDTHS: [u64; 6] = [100, 200, 500, 1_000, 5_000, 10_000];
 const BINS: u64 = 250;
-/// How far a window extends before its handoff, and after the end of the outage or the recovery.
+/// The time from the begin of a window to its handoff, and from the outage or recovery to the end of the window.
 const MARGIN: Duration = Duration::from_millis(500);
-/// A window ends at most this long after the outage, even if the flow has not recovered.
+/// The longest time after an outage for which a window shows the recovery.
 const FURTHER: Duration = Duration::from_secs(3);
 
 /// Returns the figure of a run's flows.
@@ -90,7 +90,8 @@ fn events(outcome: &Outcome) -> (Vec<(Instant, String)>, String) {
     (all, about)
 }
 
-/// Returns the window of a handoff with the flows that it affects, or `None` if there are none.
+/// Returns the figure's window of a handoff, with the flows that have a cost of the handoff. Returns `None` if there
+/// are no such flows.
 fn window(outcome: &Outcome, number: usize, handoff: &Handoff) -> Option<TimeWindow> {
     let outages = handoff.flows.iter().filter_map(|cost| cost.experience.outage());
     let end = outages.map(|outage| outage.to).fold(handoff.cut, Instant::max);
@@ -142,8 +143,8 @@ fn bin(end: Instant) -> Duration {
     Duration::from_millis(width.unwrap_or(run / BINS))
 }
 
-/// Returns the goodput in each bin of a flow's life, in kbit/s at the bin's begin. The first and the last bin may be
-/// shorter.
+/// Returns the goodput in each bin of a flow's duration, in kbit/s at the bin's begin. The first and the last bin may
+/// be shorter.
 fn goodput(flow: &Flow, width: Duration) -> Vec<(Instant, f64)> {
     let step = width.as_secs_f64();
     let index = |at: Instant| (at.as_secs_f64() / step) as usize;
@@ -157,8 +158,7 @@ fn goodput(flow: &Flow, width: Duration) -> Vec<(Instant, f64)> {
     let points = bytes.iter().enumerate().map(|(bin, bytes)| {
         let begin = (first + bin) as f64 * step;
         let (from, to) = (begin.max(flow.begun.as_secs_f64()), (begin + step).min(flow.until.as_secs_f64()));
-        // A bin that is shorter than half of the width is counted as a whole one: otherwise its rate would be a
-        // misleading peak.
+        // A bin of at most half the width counts as a whole bin: otherwise its rate would be a misleading peak.
         let span = if to - from > step / 2.0 { to - from } else { step };
         (Instant((from * 1e9) as u64), *bytes as f64 * 8.0 / span / 1e3)
     });
@@ -169,7 +169,8 @@ fn goodput(flow: &Flow, width: Duration) -> Vec<(Instant, f64)> {
     points
 }
 
-/// Returns, for each flow, the delay of each packet with data whose first copy arrived, at the time of its arrival.
+/// Returns for each flow the delay of each packet with data that arrived, in milliseconds, at the time at which its
+/// first copy arrived.
 fn delays(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places) -> Vec<TimeLine> {
     let mut points: Vec<Vec<(Instant, f64)>> = vec![Vec::new(); outcome.flows.len()];
     for (_, journey) in journeys.packets() {
@@ -191,8 +192,8 @@ fn delays(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places) -> Vec<Ti
 /// A value that the sender on a host marked: time, host, value.
 type Sample = (Instant, HostId, f64);
 
-/// Returns the values that senders marked under this name, divided by `per`. There is a line for each flow, and for
-/// each half of a split connection.
+/// Returns the values of `field` in the marks with the name `what`, divided by `per`. There is one line for each
+/// connection that carries a flow, alone or as one half.
 fn marked(outcome: &Outcome, what: &str, field: &str, per: f64) -> Vec<TimeLine> {
     let mut connections: BTreeMap<(SocketAddrV4, SocketAddrV4), Vec<Sample>> = BTreeMap::new();
     for record in &outcome.records {
@@ -234,7 +235,7 @@ fn marked(outcome: &Outcome, what: &str, field: &str, per: f64) -> Vec<TimeLine>
 }
 
 /// Returns the values of a connection by host. If a connection moves to another router, the line of the former router
-/// ends there.
+/// ends at the first value of the new one.
 fn by_host(points: &[(Instant, HostId, f64)]) -> BTreeMap<HostId, Vec<(Instant, f64)>> {
     let mut hosts: BTreeMap<HostId, Vec<(Instant, f64)>> = BTreeMap::new();
     let mut last: Option<(HostId, f64)> = None;

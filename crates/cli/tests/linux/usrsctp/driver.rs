@@ -1,5 +1,5 @@
-//! Drives an [`Endpoint`] in real time over raw sockets, one for each address. A socket sends from its own address.
-//! While it is open, the kernel does not report SCTP as an unknown protocol.
+//! Drives an [`Endpoint`] in real time over raw sockets, one for each address. Each socket sends from the address to
+//! which it is bound. While such a socket is open, the kernel sends no ICMP error that SCTP is an unknown protocol.
 
 use os::{Clock, NetNs};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -10,26 +10,27 @@ use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
 use wire::{Duration, Ipv4Addr, Reason, Rng};
 
-/// The program of our end: it writes the bytes of [`byte`], or checks that it receives them.
+/// The program at Wayfare's end of an association. It writes the bytes of [`byte`], and checks that it receives these
+/// bytes.
 pub(crate) struct Driver {
     clock: Clock,
     sockets: Vec<(Ipv4Addr, OwnedFd)>,
     endpoint: Endpoint,
     id: Option<AssociationId>,
     events: Vec<AssociationEvent>,
-    /// Number of bytes to write before the association is finished.
+    /// The number of bytes to write before the association is finished.
     to_write: u64,
     pub(crate) written: u64,
     pub(crate) read: u64,
-    /// The most bytes that were ever written and not acknowledged.
+    /// The largest number of bytes that were written and not acknowledged at one time.
     pub(crate) most_kept: usize,
-    /// Packets that our end refused: the reason, their source, and the type of their first chunk.
+    /// The packets that the endpoint refused: the reason, the source, and the type of the first chunk.
     pub(crate) refused: Vec<(Reason, Ipv4Addr, u8)>,
-    /// Our address at which data arrived last.
+    /// The local address at which data arrived last.
     pub(crate) arriving: Option<Ipv4Addr>,
 }
 
-/// Returns the byte at a position of every transfer. The peer computes the same.
+/// Returns the byte at a position of every transfer. The peer's program computes the same bytes.
 pub(crate) fn byte(place: u64) -> u8 {
     place.wrapping_mul(31).wrapping_add(place / 251) as u8
 }
@@ -85,7 +86,7 @@ impl Driver {
         self.association().prefer(now, None, local).unwrap();
     }
 
-    /// Works until `done`, which must be within half a minute.
+    /// Drives the endpoint until `done` returns `true`. Panics after 30 s.
     #[track_caller]
     pub(crate) fn until(&mut self, what: &str, mut done: impl FnMut(&mut Self) -> bool) {
         self.within(Duration::from_secs(30), what, &mut done);
@@ -114,7 +115,7 @@ impl Driver {
         }
     }
 
-    /// Waits for an event, which occurs once.
+    /// Drives the endpoint until this event has occurred. Panics after 30 s.
     #[track_caller]
     pub(crate) fn hears(&mut self, event: &AssociationEvent) {
         self.until(&format!("{event:?}"), |driver| driver.has(event));
@@ -151,7 +152,7 @@ impl Driver {
     fn receive(&mut self, at: usize) {
         let mut packet = [0; 2048];
         let (dst, _) = self.sockets[at];
-        // Bounded, because what is received must be answered.
+        // The number of packets is limited, because the endpoint must answer between them.
         for _ in 0..16 {
             let Ok((length, _)) = net::recv(&self.sockets[at].1, &mut packet[..], RecvFlags::DONTWAIT) else {
                 return;
@@ -168,7 +169,7 @@ impl Driver {
             match event {
                 AssociationEvent::Opened => self.id = Some(id),
                 AssociationEvent::Arriving(address) => self.arriving = Some(address),
-                // There are many of these, and no test uses them.
+                // There are many of these events, and no test uses them.
                 AssociationEvent::Data | AssociationEvent::Room(_) => continue,
                 _ => {}
             }
@@ -207,13 +208,13 @@ impl Driver {
             let to = SocketAddrV4::new(transmit.dst, 0);
             let socket = self.sockets.iter().find(|(address, _)| *address == transmit.src);
             let (_, socket) = socket.unwrap_or_else(|| panic!("{} is not ours", transmit.src));
-            // A full queue loses packets, as queues do.
+            // If the socket's queue is full, the packet is lost.
             let _ = net::sendto(socket, &transmit.bytes, SendFlags::DONTWAIT, &to);
         }
         any
     }
 
-    /// Returns the bytes written and read.
+    /// Returns the number of bytes written plus the number of bytes read.
     pub(crate) const fn moved(&self) -> u64 {
         self.written + self.read
     }

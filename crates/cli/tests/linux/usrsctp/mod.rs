@@ -1,5 +1,5 @@
-//! Our SCTP with a foreign implementation: usrsctp takes part in associations whose addresses change while data flow,
-//! first ours and then its own. It reports each change by its own notification.
+//! Wayfare's SCTP with another implementation, usrsctp. The address of Wayfare's end, or that of usrsctp, changes while
+//! data flow. usrsctp reports each change by a notification.
 //!
 //! ```text
 //!   our Endpoint (driver.rs) ── raw sockets ── veth ── raw sockets ── usrsctp (peer.c)
@@ -23,10 +23,11 @@ const PORT: u16 = 5001;
 const OURS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 7), Ipv4Addr::new(10, 0, 0, 8)];
 const THEIRS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];
 
-/// Bytes that either end buffers at most in each direction, where their rates are compared; the same as in peer.c.
+/// The largest number of bytes that either end buffers in each direction when their rates are compared; the same as in
+/// peer.c.
 const BUFFER: u32 = 256 * 1024;
 
-/// Two namespaces, a wire between them, and the other end's program.
+/// Two namespaces, a wire between them, and the program with usrsctp.
 struct Stage {
     ours: NetNs,
     theirs: NetNs,
@@ -45,7 +46,7 @@ impl Stage {
             Netlink::open().unwrap().add_veth(&near, &far).unwrap();
         })
         .unwrap();
-        // All addresses exist before usrsctp starts: on Linux it reads them only once.
+        // All addresses exist before usrsctp starts: on Linux usrsctp reads them only once.
         for (place, addresses) in [(&ours, OURS), (&theirs, THEIRS)] {
             let set_up = || {
                 let mut net = Netlink::open().unwrap();
@@ -88,7 +89,7 @@ impl Stage {
         Peer::start(&self.theirs, &self.program, words)
     }
 
-    /// Starts usrsctp as a receiver. Returns it, and the file for what it receives.
+    /// Starts usrsctp as a receiver. Returns the process, and the path of the file with the bytes that it receives.
     fn receiver(&self) -> (Peer, PathBuf) {
         let file = self.dir.path().join("received");
         let mut peer = self.peer(&["receive", "10.0.0.1", "5001", file.to_str().unwrap()]);
@@ -108,14 +109,14 @@ fn open() -> Open {
     Open { local: vec![OURS[0]], local_port: 4000, peer: vec![THEIRS[0]], peer_port: PORT }
 }
 
-/// Waits until more bytes have been transferred.
+/// Drives the transfer until [`Wire::step`] more bytes have been transferred.
 fn progress(wire: Wire, driver: &mut Driver) {
     let enough = driver.moved() + wire.step();
     driver.until("progress", |driver| driver.moved() >= enough);
 }
 
-/// Adds our second address, makes it the primary, and deletes the first. After each step, usrsctp must report the
-/// change.
+/// Adds the second address of Wayfare's end, makes it the primary, and deletes the first address. After each step,
+/// usrsctp must report the change.
 fn we_move(wire: Wire, driver: &mut Driver, peer: &mut Peer) {
     let [old, new] = OURS;
     driver.hears(&AssociationEvent::Opened);
@@ -138,15 +139,15 @@ fn we_move(wire: Wire, driver: &mut Driver, peer: &mut Peer) {
     progress(wire, driver);
 }
 
-/// Asserts that usrsctp reported all changes of our addresses, in order, and nothing else. It may also report the
-/// first one as confirmed: the address to which INIT is sent is confirmed (RFC 9260, section 5.4).
+/// Asserts that usrsctp reported all changes of the addresses of Wayfare's end, in order, and nothing else. usrsctp may
+/// also report the first address as confirmed, because INIT or INIT ACK was sent to it (RFC 9260, section 5.4).
 fn assert_all_said(peer: &Peer) {
     let news = peer.said.iter().map(String::as_str).filter(|line| line.contains("10.0.0."));
     let news: Vec<&str> = news.skip_while(|line| *line == "confirmed 10.0.0.7").collect();
     assert_eq!(news, ["added 10.0.0.8", "confirmed 10.0.0.8", "primary 10.0.0.8", "removed 10.0.0.7"]);
 }
 
-/// What happens to packets on the wire.
+/// Whether the wire loses packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Wire {
     Good,
@@ -154,7 +155,7 @@ enum Wire {
 }
 
 impl Wire {
-    /// Returns the stage; `None` if this machine has no usrsctp.
+    /// Returns a stage with this wire, or `None` if this machine has no usrsctp.
     fn stage(self) -> Option<Stage> {
         let stage = Stage::new()?;
         if self == Self::Lossy {
@@ -215,7 +216,8 @@ fn usrsctp_receives_while_our_address_changes_and_packets_are_lost() {
     in_sandbox(Duration::from_mins(2), || receives(Wire::Lossy));
 }
 
-/// Starts usrsctp as a sender to us, until it gets the order to finish. `ours` are our first addresses.
+/// Starts usrsctp as a sender that sends until it gets the order to finish. `ours` are the first addresses of Wayfare's
+/// end.
 fn sender(stage: &Stage, driver: &mut Driver, ours: &[Ipv4Addr]) -> Peer {
     driver.listen(4000, ours);
     stage.peer(&["send", "10.0.0.1", "5001", "10.0.0.7", "4000", &u64::MAX.to_string()])
@@ -257,10 +259,10 @@ fn changes(wire: Wire) {
     let Some(stage) = wire.stage() else { return };
     let mut driver = Driver::new(&stage.ours, &OURS, Config::default(), 3);
     // usrsctp 0.9.5.0, and later versions until 2025, crash with a segmentation fault after they have repeated an
-    // ASCONF to a peer with one address. `sctp_asconf_timer` releases its reference to the address to which the
-    // ASCONF went, even if it sends it there again. When the last timer is stopped at the end of the association, the
-    // address is freed while still in use. So where packets are lost, usrsctp knows two of our addresses, and repeats
-    // to the other one.
+    // ASCONF to a peer with one address. `sctp_asconf_timer` releases its reference to the address to which the ASCONF
+    // went, even if it sends the ASCONF to this address again. When the last timer is stopped at the end of the
+    // association, the address is freed while still in use. So on a lossy wire, usrsctp knows two addresses of
+    // Wayfare's end, and repeats an ASCONF to the other address.
     let ours = if wire == Wire::Lossy { &OURS[..] } else { &OURS[..1] };
     let mut peer = sender(&stage, &mut driver, ours);
     let [old, new] = THEIRS;
@@ -277,9 +279,9 @@ fn changes(wire: Wire) {
     driver.hears(&AssociationEvent::PeerPrimary(new));
     driver.hears(&AssociationEvent::Switched { from: old, to: new });
     progress(wire, &mut driver);
-    // While usrsctp waits for our reply to the deletion of an address, it answers packets to that address by ABORT.
-    // It should accept them (RFC 5061, section 5.3). If its request is lost, the association ends. So no address is
-    // deleted on a lossy wire.
+    // While usrsctp waits for the reply to its deletion of an address, it answers packets to that address by ABORT. It
+    // should accept these packets (RFC 5061, section 5.3). If the request for the deletion is lost, the ABORT ends the
+    // association. So no address is deleted on a lossy wire.
     if wire == Wire::Good {
         peer.order("delete 10.0.0.1");
         driver.hears(&AssociationEvent::PeerDeleted(old));
@@ -288,8 +290,8 @@ fn changes(wire: Wire) {
     }
     end(&mut driver, &mut peer);
     match wire {
-        // Packets that were under way to that address were answered by an ABORT, which for us comes from an unknown
-        // address.
+        // usrsctp answers packets that were under way to the deleted address by ABORT. The endpoint refuses the ABORT,
+        // because it comes from an unknown address.
         Wire::Good => {
             let abort = (Reason("sctp_no_association"), old, 6);
             assert!(driver.refused.iter().all(|refused| *refused == abort), "{:?}", driver.refused);
@@ -310,11 +312,10 @@ fn usrsctp_changes_its_address_while_it_sends_and_packets_are_lost() {
     in_sandbox(Duration::from_mins(2), || changes(Wire::Lossy));
 }
 
-// --- compared with usrsctp: docs/risks.md, 9
-// ---------------------------------------------------------------------------
+// --- compared with usrsctp: docs/risks.md, 9 -------------------------------------------------------------------------
 
-/// Returns the bytes per second of one transfer to usrsctp, as usrsctp measured it. Also returns the most bytes that
-/// our end buffered, if it was the sender.
+/// Returns the bytes per second of one transfer to usrsctp, as usrsctp measured it. Also returns the largest number of
+/// bytes that Wayfare's end buffered; 0 if usrsctp was the sender.
 fn rate(stage: &Stage, ours: bool, bytes: u64) -> (f64, usize) {
     let mut peer = stage.peer(&["receive", "10.0.0.1", "5001", "-"]);
     wait_for("usrsctp", || peer.has_said("ready").then_some(()));
@@ -345,7 +346,8 @@ fn wait_long<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     found.unwrap_or_else(|| panic!("{what} did not come"))
 }
 
-/// Compares three transfers of each kind in turn: prints the medians, and the most bytes that our end buffered.
+/// Compares three transfers by Wayfare with three by usrsctp, in turn. Prints the medians, and the largest number of
+/// bytes that Wayfare's end buffered.
 fn beside(stage: &Stage, what: &str, bytes: u64) {
     let mut rates = [Vec::new(), Vec::new()];
     let mut most = 0;

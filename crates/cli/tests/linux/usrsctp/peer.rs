@@ -1,4 +1,4 @@
-//! `peer.c` in a separate namespace: builds it, starts it, sends it orders and reads its output.
+//! Builds `peer.c`, starts it in a separate namespace, sends orders to it and reads its output.
 
 use crate::common::*;
 use os::NetNs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
-/// Compiles it. Returns `None` if this machine has no compiler, or not the library.
+/// Compiles `peer.c`. Returns `None` if this machine has no compiler or no usrsctp.
 pub(crate) fn build(dir: &Path) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/linux/usrsctp/peer.c");
     let program = dir.join("peer");
@@ -41,31 +41,33 @@ impl Peer {
         Self { child, orders, lines, said: Vec::new() }
     }
 
-    /// Sends an order: a change of its own addresses, or that it has sent enough.
+    /// Sends an order to the peer: to change its addresses, or to finish.
     pub(crate) fn order(&mut self, line: &str) {
         writeln!(self.orders, "{line}").unwrap();
     }
 
-    /// Reads what it has printed so far. It must still run: it ends only when it is dropped, or by a fault.
+    /// Reads the lines that the peer has printed so far. Asserts that the peer still runs: it ends only when it is
+    /// dropped, or by a fault.
     fn listen(&mut self) {
         self.said.extend(self.lines.try_iter());
         let ended = self.child.try_wait().unwrap();
         assert!(ended.is_none(), "usrsctp ended, {ended:?}; it said {:?}", self.said);
     }
 
-    /// Returns whether it has printed this line so far.
+    /// Returns whether the peer has printed this line so far.
     pub(crate) fn has_said(&mut self, line: &str) -> bool {
         self.listen();
         self.said.iter().any(|said| said == line)
     }
 
-    /// Returns how many bytes it sent in all, once it has finished.
+    /// Returns the number of bytes that the peer sent in all, or `None` if it has not finished.
     pub(crate) fn sent(&mut self) -> Option<u64> {
         self.listen();
         self.said.iter().find_map(|line| line.strip_prefix("sent ")?.parse().ok())
     }
 
-    /// Returns how many bytes it received, and in how many microseconds, once it has finished.
+    /// Returns the number of bytes that the peer received, and the time in microseconds, or `None` if it has not
+    /// finished.
     pub(crate) fn done(&mut self) -> Option<(u64, u64)> {
         self.listen();
         let mut words = self.said.last()?.strip_prefix("done ")?.split(' ').map(|word| word.parse().unwrap());
