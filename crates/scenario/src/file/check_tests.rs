@@ -1,8 +1,8 @@
-//! Scenarios that cannot run, and their error messages.
+//! Tests of scenarios that are refused, and of their error messages.
 
 use crate::Scenario;
 
-/// A scenario with two fixed hosts, a router, two cells and a mobile host, in which every host has an address.
+/// A valid scenario with two fixed hosts, a router, two cells and a mobile host. Every host has an address.
 const WHOLE: &str = r#"about = "all that can be wrong"
 duration = "5s"
 [wire.in]
@@ -44,9 +44,9 @@ fn the_scenario_that_is_spoiled_below_is_whole() {
     assert!(Scenario::plan("good.toml", WHOLE, &[], 1).is_ok_and(|plan| plan.world().is_ok()));
 }
 
-/// The text to replace, its replacement, and the begin of the error message.
+/// Wrong scenarios: the text of `WHOLE` to replace, its replacement, and the begin of the error message.
 const CASES: &[(&str, &str, &str)] = &[
-    // Links.
+    // Wrong wires.
     (
         "[\"server\", \"router\"]",
         "[\"server\"]",
@@ -88,7 +88,7 @@ const CASES: &[(&str, &str, &str)] = &[
     ),
     ("\"1ms\"", "\"1ms\"\nduplicate = 2", "line 7, column 13: `wire.in.duplicate`: "),
     ("[wire.out]", "[wire.in]", "line 8, column 7: duplicate key `in`; the first is in line 3"),
-    // Cells.
+    // Wrong cells.
     ("station = \"west\"\n", "", "line 13, column 7: `cell.1.station`: is missing"),
     (
         "station = \"west\"",
@@ -138,7 +138,7 @@ const CASES: &[(&str, &str, &str)] = &[
         "[radio]\nscan = { every = \"1s\", away = \"1s\" }\n[cell.1]",
         "line 14, column 31: `radio.scan.away`: must be shorter than `every`, because the radio returns",
     ),
-    // Networks and addresses.
+    // Wrong networks and addresses.
     (
         "10.0.1.0/24",
         "10.0.0.0/24",
@@ -186,7 +186,7 @@ const CASES: &[(&str, &str, &str)] = &[
         "10.1.0.300",
         "line 22, column 11: `host.mobile.address`: not an IPv4 address; write four numbers from 0 to 255",
     ),
-    // Hosts.
+    // Wrong hosts.
     ("[host.router]", "[host.server]", "line 19, column 7: duplicate key `server`; the first is in line 17"),
     (
         "[host.router]",
@@ -224,7 +224,7 @@ const CASES: &[(&str, &str, &str)] = &[
         "[host.router]\ntcp = { rto_mim = \"1s\" }",
         "line 20, column 19: `host.router.tcp.rto_mim`: unknown field `rto_mim`",
     ),
-    // Roles.
+    // Wrong roles.
     ("bytes = 1000", "bytes = 0", "line 18, column 66: `host.server.role[0].bytes`: must be at least 1"),
     (
         "kind = \"apps/roam\"",
@@ -329,14 +329,16 @@ fn what_cannot_run_is_refused_with_its_place() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), CASES.len(), wrong.join("\n"));
 }
 
-/// Two fixed hosts and one between them that has these routes. Returns the error, if any.
+/// Builds a scenario with two fixed hosts and a host with `routes` between them. Returns the error, or `None` if the
+/// scenario is accepted.
 fn refusal_behind(routes: &str) -> Option<String> {
     const SINK: &str = r#"kind = "apps/sink""#;
     const SOURCE: &str = r#"kind = "apps/constant-rate", rate = 50, size = 100, start = "0s", stop = "1s""#;
     refusal_of(routes, SINK, SOURCE)
 }
 
-/// The same with these workloads on the server and on the client.
+/// Builds a scenario with two fixed hosts, the roles `server` and `client` on them, and a host with `routes` between
+/// them. Returns the error, or `None` if the scenario is accepted.
 fn refusal_of(routes: &str, server: &str, client: &str) -> Option<String> {
     let text = format!(
         r#"about = "a host between two others"
@@ -380,7 +382,8 @@ fn default_routes_lead_to_the_peer() {
     assert_eq!(refusal_behind("default_route = \"server\""), None);
 }
 
-/// Answers use the default routes of the peer. Datagrams are not answered.
+/// A connection is refused if the default routes of the server do not lead back to the client. Datagrams are
+/// accepted, as they are not answered.
 #[test]
 fn default_routes_lead_back_from_the_peer_of_a_connection() {
     let routes = "default_route = \"server\"";
@@ -424,7 +427,7 @@ fn a_host_that_moves_needs_a_cell() {
     assert!(refusal.contains("`host.mobile`: a host that moves needs a cell"), "{refusal}");
 }
 
-/// Errors come before warnings, and `warnings` returns the same error as `plan`.
+/// For a scenario that is refused, `warnings` returns the same error as `plan`, and no warnings.
 #[test]
 fn a_scenario_that_is_refused_has_no_warnings() {
     for (from, to) in [("\"5s\"", "\"0s\""), ("[host.west]", "[host.\"../west\"]")] {

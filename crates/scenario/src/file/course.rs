@@ -7,7 +7,8 @@ use link::SignalCourse;
 use std::collections::BTreeMap;
 use wire::{Cell, Instant, Rng};
 
-/// Returns the course that a host's radios share; `None` if the host hears every cell all the time.
+/// Returns the course that a host's radios share. `None` if the host has neither a `course` nor a `path`, and so
+/// hears every cell all the time.
 pub(crate) fn course(
     source: &Source<'_>,
     scenario: &Scenario,

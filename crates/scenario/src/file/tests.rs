@@ -1,4 +1,4 @@
-//! Tests that the built-in scenarios make plans, and that errors have their place in the file.
+//! Tests that the built-in scenarios make plans, and that errors have the line and column of their key.
 
 use super::*;
 
@@ -150,7 +150,8 @@ fn a_mobile_host_has_as_many_radios_as_it_says_and_goes_its_way_with_all_of_them
     }
 }
 
-/// The download scenario with positions of base stations, and a host with this path.
+/// Builds the plan of the download scenario, with positions of the base stations, and with the line `way` in the
+/// table of the mobile host.
 fn walk(way: &str) -> Result<Plan, ScenarioError> {
     let mut text = DOWNLOAD.replace("[cell.1]\n", "[cell.1]\nposition = [0.0, 0.0]\n");
     text = text.replace("[cell.2]\n", "[cell.2]\nposition = [200.0, 0.0]\n");
