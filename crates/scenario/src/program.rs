@@ -37,7 +37,7 @@ impl Program {
             return Err(("command", "the command is missing, for example `iperf3 -c 10.0.0.1`".to_owned()));
         }
         if self.start >= run {
-            return Err(("start", format!("the run ends at {run:?}, before the program begins")));
+            return Err(("start", format!("must be before {run:?}, the end of the run")));
         }
         if self.stop.is_some_and(|stop| stop <= self.start) {
             return Err(("stop", "must be later than `start`".to_owned()));
@@ -45,7 +45,7 @@ impl Program {
         if self.ends && self.stop.is_some() {
             return Err((
                 "ends",
-                "a program with `stop` does not end by itself; give one of both".to_owned(),
+                "a program with `stop` does not end by itself; give `ends` or `stop`, not both".to_owned(),
             ));
         }
         Ok(())

@@ -69,14 +69,16 @@ fn names(scenario: &Scenario) -> Result<(), Wrong> {
         let letters = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(letters) {
             return wrong(
-                "a host's name is 1 to 15 letters, digits, - and _: interfaces are named for hosts",
+                "must be 1 to 15 letters, digits, - and _, because interfaces have the names of hosts",
             );
         }
         let radio = name.strip_prefix(AIR);
         if ["lo", "wf-host", "wf-node"].contains(&name.as_str())
             || radio.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()))
         {
-            return wrong("it is the name of an interface that each host has; choose another");
+            return wrong(
+                "must not be the name of an interface that each host may have: lo, wf-host, wf-node, or air with digits",
+            );
         }
     }
     Ok(())
@@ -88,11 +90,15 @@ fn links(scenario: &Scenario) -> Result<(), Wrong> {
         let [a, b] = &wire.ends;
         let ends = if a < b { [a.as_str(), b] } else { [b.as_str(), a] };
         if a == b {
-            return Err((format!("wire.{name}.ends"), format!("both ends are `{a}`")));
+            return Err((
+                format!("wire.{name}.ends"),
+                format!("must be two different hosts; both are `{a}`"),
+            ));
         }
         if let Some(other) = joined.insert(ends, name) {
-            let problem =
-                format!("`{a}` and `{b}` are joined by `wire.{other}`; between two hosts there is one wire");
+            let problem = format!(
+                "`{a}` and `{b}` are joined by `wire.{other}`; two hosts can have only one wire between them"
+            );
             return Err((format!("wire.{name}.ends"), problem));
         }
         mtu(&format!("wire.{name}"), wire.mtu)?;
@@ -100,10 +106,16 @@ fn links(scenario: &Scenario) -> Result<(), Wrong> {
     let mut served: BTreeMap<&str, &str> = BTreeMap::new();
     for (name, cell) in &scenario.cell {
         if !name.parse::<u16>().is_ok_and(|number| number.to_string() == *name) {
-            return Err((format!("cell.{name}"), "a cell's name is its number, 0 to 65535".to_owned()));
+            return Err((
+                format!("cell.{name}"),
+                "the name of a cell must be a number from 0 to 65535".to_owned(),
+            ));
         }
         if let Some(other) = served.insert(&cell.station, name) {
-            let problem = format!("`{}` serves cell {other}; a base station has one cell", cell.station);
+            let problem = format!(
+                "`{}` is the base station of cell {other} already; a host can have only one cell",
+                cell.station
+            );
             return Err((format!("cell.{name}.station"), problem));
         }
         mtu(&format!("cell.{name}"), cell.mtu)?;
@@ -120,23 +132,30 @@ fn air(scenario: &Scenario) -> Result<(), Wrong> {
         if let Some(channel) = cell.channel
             && *granted.entry(channel).or_insert(cell.access) != cell.access
         {
-            let problem = format!("cells that share channel {channel} have one `access`: `fair` or `fifo`");
+            let problem =
+                format!("all cells of channel {channel} must have the same `access`: `fair` or `fifo`");
             return wrong("access", problem);
         }
         if let Some(beacon) = &cell.beacon {
             let bits = beacon.bytes as u64 * 8;
             let airtime = cell.per_frame + Duration::from_secs_f64(bits as f64 / cell.rate as f64);
             if !(1..=2346).contains(&beacon.bytes) {
-                return wrong("beacon.bytes", "a frame of 802.11 has 1 to 2346 bytes".to_owned());
+                return wrong(
+                    "beacon.bytes",
+                    "must be from 1 to 2346 bytes, as a frame of 802.11".to_owned(),
+                );
             }
             if beacon.every <= airtime {
-                return wrong("beacon.every", format!("a beacon takes {airtime:?}; leave time between them"));
+                return wrong(
+                    "beacon.every",
+                    format!("must be longer than {airtime:?}, the time that a beacon takes"),
+                );
             }
         }
         if let Some(contention) = &cell.contention {
             let windows = 1..=32_768;
             if !windows.contains(&contention.window) || !windows.contains(&contention.most) {
-                return wrong("contention", "`window` and `most` are 1 to 32768 slots".to_owned());
+                return wrong("contention", "`window` and `most` must be from 1 to 32768 slots".to_owned());
             }
             if contention.most < contention.window {
                 return wrong("contention.most", "must not be less than `window`".to_owned());
@@ -211,7 +230,7 @@ fn hosts(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
         let wrong = |key: &str, problem: String| Err((format!("host.{name}{key}"), problem));
         let roams = protocol::roams(&host.role);
         if !(1..=MOST_RADIOS).contains(&host.radios) {
-            return wrong(".radios", format!("a host that moves has 1 to {MOST_RADIOS} radios"));
+            return wrong(".radios", format!("must be from 1 to {MOST_RADIOS} radios"));
         }
         if roams && scenario.cell.is_empty() {
             return wrong("", "a host that moves needs a cell, for example [cell.1]".to_owned());
@@ -222,7 +241,7 @@ fn hosts(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
         let stays =
             [("radios", host.radios > 1), ("course", !host.course.is_empty()), ("path", host.path.is_some())];
         if let Some((key, _)) = stays.into_iter().find(|(_, given)| *given && !roams) {
-            return wrong(&format!(".{key}"), "only `apps/roam`, or the mobile host or mobile node of a protocol, moves a host, and this host has none".to_owned());
+            return wrong(&format!(".{key}"), "allowed only for a host that moves: with the role `apps/roam`, or of a mobile host or mobile node of a protocol".to_owned());
         }
     }
     Ok(())
@@ -274,7 +293,9 @@ fn peers(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
                 return wrong(format!("`{peer}` is another host; write `{name}`, or an address of it"));
             }
             if layout.address(peer).is_none() && !has_addresses(layout, peer) {
-                return wrong(format!("`{peer}` has no address; give it one, or a `net` to its link"));
+                return wrong(format!(
+                    "`{peer}` has no address; give the host an `address`, or one of its links a `net`"
+                ));
             }
             if !reachable(scenario, layout, name).contains(peer) {
                 return wrong(format!("no links lead from `{name}` to `{peer}`"));
@@ -289,7 +310,7 @@ fn peers(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
             for (from, to) in [Some((name, peer)), back].into_iter().flatten() {
                 if let Some((last, problem)) = dead_end(layout, from, to) {
                     return wrong(format!(
-                        "the default routes of `{from}` lead to `{last}`, {problem}: give it a `default_route` towards `{to}`, or the links in between a `net`"
+                        "the default routes of `{from}` lead to `{last}`, {problem}: give `{last}` a `default_route` towards `{to}`, or the links in between a `net`"
                     ));
                 }
             }
@@ -374,7 +395,7 @@ fn dead_end<'a>(layout: &'a Layout, from: &'a str, peer: &str) -> Option<(&'a st
         }
         match &host.default_route {
             Some(next) => here = next,
-            None => return Some((here, "which has no route to it")),
+            None => return Some((here, "which has no further route")),
         }
     }
     None

@@ -55,7 +55,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "[\"server\", \"router\"]",
         "[\"server\", \"server\"]",
-        "line 4, column 8: `wire.in.ends`: both ends are `server`",
+        "line 4, column 8: `wire.in.ends`: must be two different hosts; both are `server`",
     ),
     (
         "[\"server\", \"router\"]",
@@ -65,7 +65,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "[\"router\", \"west\"]",
         "[\"router\", \"server\"]",
-        "line 9, column 8: `wire.out.ends`: `router` and `server` are joined by `wire.in`; between two hosts there is one wire",
+        "line 9, column 8: `wire.out.ends`: `router` and `server` are joined by `wire.in`; two hosts can have only one wire between them",
     ),
     (
         "\"10Mb/s\"",
@@ -81,11 +81,7 @@ const CASES: &[(&str, &str, &str)] = &[
     ),
     ("\"1ms\"", "\"1ms\"\nmtu = 70000", "line 7, column 7: `wire.in.mtu`: "),
     ("\"1ms\"", "\"1ms\"\nqueue = -1", "line 7, column 9: `wire.in.queue`: "),
-    (
-        "\"1ms\"",
-        "\"1ms\"\nloss = nan",
-        "line 7, column 8: `wire.in.loss`: a probability is a number from 0 to 1",
-    ),
+    ("\"1ms\"", "\"1ms\"\nloss = nan", "line 7, column 8: `wire.in.loss`: must be a probability from 0 to 1"),
     ("\"1ms\"", "\"1ms\"\nduplicate = 2", "line 7, column 13: `wire.in.duplicate`: "),
     ("[wire.out]", "[wire.in]", "line 8, column 7: duplicate key `in`; the first is in line 3"),
     // Wrong cells.
@@ -95,12 +91,20 @@ const CASES: &[(&str, &str, &str)] = &[
         "station = \"east\"",
         "line 14, column 11: `cell.1.station`: no host `east`, did you mean `west`?; there are: ",
     ),
-    ("[cell.1]", "[cell.70000]", "line 13, column 7: `cell.70000`: a cell's name is its number, 0 to 65535"),
-    ("[cell.1]", "[cell.01]", "line 13, column 7: `cell.01`: a cell's name is its number, 0 to 65535"),
+    (
+        "[cell.1]",
+        "[cell.70000]",
+        "line 13, column 7: `cell.70000`: the name of a cell must be a number from 0 to 65535",
+    ),
+    (
+        "[cell.1]",
+        "[cell.01]",
+        "line 13, column 7: `cell.01`: the name of a cell must be a number from 0 to 65535",
+    ),
     (
         "[cell.1]",
         "[cell.2]\nstation = \"west\"\nrate = \"2Mb/s\"\n[cell.1]",
-        "line 14, column 11: `cell.2.station`: `west` serves cell 1; a base station has one cell",
+        "line 14, column 11: `cell.2.station`: `west` is the base station of cell 1 already; a host can have only one cell",
     ),
     ("\"2Mb/s\"", "\"2Mb/s\"\nmtu = 10", "line 16, column 7: `cell.1.mtu`: must be at least 68 bytes"),
     (
@@ -111,7 +115,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "\"2Mb/s\"",
         "\"2Mb/s\"\nbeacon = { bytes = 0 }",
-        "line 16, column 20: `cell.1.beacon.bytes`: a frame of 802.11 has",
+        "line 16, column 20: `cell.1.beacon.bytes`: must be from 1 to 2346 bytes",
     ),
     (
         "\"2Mb/s\"",
@@ -131,7 +135,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "[cell.1]",
         "[cell.2]\nstation = \"router\"\nrate = \"2Mb/s\"\nchannel = 6\naccess = \"fifo\"\n[cell.1]\nchannel = 6",
-        "line 17, column 10: `cell.2.access`: cells that share channel 6 have one `access`",
+        "line 17, column 10: `cell.2.access`: all cells of channel 6 must have the same `access`",
     ),
     (
         "[cell.1]",
@@ -191,7 +195,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "[host.router]",
         "[host.\"the router\"]",
-        "line 19, column 7: `host.the router`: a host's name is 1 to 15 letters",
+        "line 19, column 7: `host.the router`: must be 1 to 15 letters",
     ),
     ("[host.router]", "[host.air2]", "line 19, column 7: `host.air2`: it is the name of an interface"),
     (
@@ -212,7 +216,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "[host.mobile]",
         "[host.mobile]\nradios = 0",
-        "line 22, column 10: `host.mobile.radios`: a host that moves has 1 to 64 radios",
+        "line 22, column 10: `host.mobile.radios`: must be from 1 to 64 radios",
     ),
     (
         "[host.west]",
@@ -307,11 +311,7 @@ const CASES: &[(&str, &str, &str)] = &[
         "about = \"twice\"\nabout = ",
         "line 2, column 1: duplicate key `about`; the first is in line 1",
     ),
-    (
-        "[host.west]",
-        "[host.\"../west\"]",
-        "line 20, column 7: `host.../west`: a host's name is 1 to 15 letters",
-    ),
+    ("[host.west]", "[host.\"../west\"]", "line 20, column 7: `host.../west`: must be 1 to 15 letters"),
     ("\"5s\"", "\"0s\"", "line 2, column 12: `duration`: must be greater than zero"),
     ("\"5s\"", "5", "line 2, column 12: `duration`: 5 has no unit"),
     ("\"5s\"", "\"5s", "line 2, column 15: "),
@@ -374,7 +374,7 @@ fn default_routes_lead_to_the_peer() {
         "{refusal}"
     );
     assert!(
-        refusal.contains("which has no route to it: give it a `default_route` towards `server`"),
+        refusal.contains("which has no further route: give `middle` a `default_route` towards `server`"),
         "{refusal}"
     );
     let round = refusal_behind("default_route = \"client\"").unwrap();
@@ -393,7 +393,7 @@ fn default_routes_lead_back_from_the_peer_of_a_connection() {
     assert!(
         refusal.contains(
             "`host.client.role[0].to`: the default routes of `server` lead to `server`, where they form a loop: \
-             give it a `default_route` towards `client`"
+             give `server` a `default_route` towards `client`"
         ),
         "{refusal}"
     );

@@ -270,7 +270,12 @@ fn check(scenario: &Scenario, layout: &Layout, event: &EventTable) -> Result<(),
         match (&event.wire, event.cell, &event.host) {
             (None, None, _) => return needs("wire", "needs a `wire` or a `cell`"),
             (Some(_), Some(_), _) => return wrong("cell", "give a `wire` or a `cell`, not both".to_owned()),
-            (Some(_), None, Some(_)) => return wrong("host", "only a `cell` is cut for one host".to_owned()),
+            (Some(_), None, Some(_)) => {
+                return wrong(
+                    "host",
+                    "not allowed with `wire`; only a `cell` can be cut for one host".to_owned(),
+                );
+            }
             (None, Some(_), Some(host)) => for_one(layout, kind, host)?,
             _ => {}
         }
@@ -321,7 +326,7 @@ fn numbers(kind: EventKind, loss: Option<f64>, mtu: Option<u16>, step: Option<St
         }
     }
     if loss.is_some_and(|loss| !(0.0..=1.0).contains(&loss)) {
-        return wrong("loss", "a probability is a number from 0 to 1".to_owned());
+        return wrong("loss", "must be a probability from 0 to 1".to_owned());
     }
     if mtu.is_some_and(|mtu| mtu < 68) {
         return wrong("mtu", "must be at least 68 bytes (RFC 791, section 3.2)".to_owned());
@@ -460,7 +465,7 @@ fn once<'a>(key: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Wrong
         if !seen.insert(name) {
             return wrong(
                 &format!("{key}[{index}]"),
-                format!("`{name}` is listed twice; all are equally likely"),
+                format!("`{name}` is listed twice; list it once, because all entries are equally likely"),
             );
         }
     }

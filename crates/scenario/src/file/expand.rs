@@ -162,7 +162,7 @@ fn check_faults(source: &Source<'_>, scenario: &Scenario) -> Result<(), Scenario
         let alone = [("loss", faults.loss), ("duplicate", faults.duplicate)];
         for (key, probability) in alone.into_iter().chain(burst.into_iter().flatten()) {
             if !(0.0..=1.0).contains(&probability) {
-                return Err(source.at_path(&format!("{path}.{key}"), "a probability is a number from 0 to 1"));
+                return Err(source.at_path(&format!("{path}.{key}"), "must be a probability from 0 to 1"));
             }
         }
     }

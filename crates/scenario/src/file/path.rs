@@ -101,7 +101,10 @@ impl HostPath {
                     return Err(("points", problem.to_owned()));
                 }
                 if !points.iter().all(|stop| stop.1.is_finite() && stop.2.is_finite()) {
-                    return Err(("points", "a place is a list of two numbers, in metres".to_owned()));
+                    return Err((
+                        "points",
+                        "both coordinates of each point must be finite numbers, in metres".to_owned(),
+                    ));
                 }
                 Ok(points.clone())
             }
@@ -196,14 +199,17 @@ pub(crate) fn inline(document: &mut Table, folder: &File) -> Result<bool, (Strin
         let Some(way) = host.get_mut("path").and_then(Value::as_table_mut) else { continue };
         let Some(file) = way.get("file").and_then(Value::as_str).map(str::to_owned) else { continue };
         let wrong = |problem: String| (format!("host.{name}.path.file"), problem);
-        let node = match way
-            .get("node")
-            .map(|node| node.as_integer().and_then(|node| u32::try_from(node).ok()))
-        {
-            None => 0,
-            Some(Some(node)) => node,
-            Some(None) => return Err((format!("host.{name}.path.node"), "the number of a node".to_owned())),
-        };
+        let node =
+            match way.get("node").map(|node| node.as_integer().and_then(|node| u32::try_from(node).ok())) {
+                None => 0,
+                Some(Some(node)) => node,
+                Some(None) => {
+                    return Err((
+                        format!("host.{name}.path.node"),
+                        "must be the number of a node, 0 or greater".to_owned(),
+                    ));
+                }
+            };
         let text =
             std::fs::read_to_string(folder.join(&file)).map_err(|error| wrong(format!("{file}: {error}")))?;
         let is_csv = File::new(&file).extension().is_some_and(|end| end.eq_ignore_ascii_case("csv"));
@@ -293,7 +299,7 @@ fn in_order(stops: Vec<Stop>) -> Result<Vec<Stop>, String> {
     if stops.is_sorted_by_key(|stop| stop.0) && !stops.is_empty() {
         Ok(stops)
     } else {
-        Err("places in the order of time, and at least one".to_owned())
+        Err("must have at least one place, and all places in the order of time".to_owned())
     }
 }
 

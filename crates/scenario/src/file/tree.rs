@@ -120,11 +120,12 @@ impl TreeTable {
         let at = |key: &str, problem: &str| (key.to_owned(), problem.to_owned());
         match (self.with, &self.air) {
             (None, None) => Ok(None),
-            (None, Some(_)) => {
-                Err(at("air", "hosts are in cells only `with` Cellular IP; otherwise they are on wires"))
-            }
+            (None, Some(_)) => Err(at(
+                "air",
+                "allowed only with `with = \"cellular-ip\"`; without it, all hosts are on wires",
+            )),
             (Some(With::CellularIp), None) => {
-                Err(at("with", "the parameters of the cells are missing: `air`"))
+                Err(at("with", "needs the key `air`, with the parameters of the cells"))
             }
             (Some(With::CellularIp), Some(air)) => {
                 let network = network.ok_or_else(|| at("with", "needs the table [cellular-ip]"))?;

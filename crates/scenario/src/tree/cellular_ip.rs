@@ -78,7 +78,7 @@ impl CellularIp {
                 let (key, stations) = (network_key.clone(), OnceLock::new());
                 Ok(Self { air, radio, key, station, mobile, stations })
             }
-            _ => Err("a station that is not in the plan".to_owned()),
+            _ => Err("internal error: a role of Cellular IP was read as another kind".to_owned()),
         }
     }
 

@@ -29,7 +29,7 @@ impl Shape {
     /// of mobile hosts below the lowest level. An error says which limit is exceeded.
     pub fn new(fan_out: &[u32], hosts: u32) -> Result<Self, String> {
         if fan_out.is_empty() || fan_out.contains(&0) {
-            return Err("at least one level, and a child each".to_owned());
+            return Err("must have at least one number, and each number must be at least 1".to_owned());
         }
         let (mut starts, mut level, mut total) = (vec![0], 1u64, 1u64);
         for children in fan_out {
@@ -37,7 +37,7 @@ impl Shape {
             level = level.saturating_mul(u64::from(*children));
             total = total.saturating_add(level);
             if total > MOST_HOSTS {
-                return Err(format!("more than {MOST_HOSTS} routers"));
+                return Err(format!("allowed: at most {MOST_HOSTS} routers"));
             }
         }
         starts.push(total as u32);
@@ -45,7 +45,9 @@ impl Shape {
         starts.push(total.min(MOST_HOSTS) as u32);
         let most = fan_out.iter().copied().chain([hosts.div_ceil(level as u32)]).max().unwrap_or_default();
         if most > MOST_CHILDREN || total > MOST_HOSTS {
-            return Err(format!("at most {MOST_CHILDREN} children of one router, and {MOST_HOSTS} hosts"));
+            return Err(format!(
+                "allowed: at most {MOST_CHILDREN} children of one router, and {MOST_HOSTS} hosts"
+            ));
         }
         Ok(Self { fan_out: fan_out.to_vec(), starts, cells: false })
     }
@@ -54,7 +56,10 @@ impl Shape {
     /// there are more than 65535 lowest routers, because a cell number has 16 bits.
     pub fn with_cells(self) -> Result<Self, String> {
         if self.stations() > u32::from(u16::MAX) {
-            return Err(format!("at most {} base stations: cells have numbers of 16 bits", u16::MAX));
+            return Err(format!(
+                "allowed: at most {} base stations, because cells have numbers of 16 bits",
+                u16::MAX
+            ));
         }
         Ok(Self { cells: true, ..self })
     }

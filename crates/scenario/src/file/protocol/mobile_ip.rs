@@ -59,7 +59,7 @@ pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), S
     default(role, "address", interface_address(layout, host)?);
     default(role, "interface", AIR);
     let agent = hosts_of(scenario, "mobile-ip/home-agent").find(|agent| layout.same_network(agent, host));
-    let agent = agent.ok_or("there is no mobile-ip/home-agent in its home network")?;
+    let agent = agent.ok_or("there is no mobile-ip/home-agent in the home network of the mobile node")?;
     default(role, "home_agent", peer(scenario, layout, agent)?);
     Ok(())
 }
@@ -73,7 +73,7 @@ pub(super) fn interface_address(layout: &Layout, host: &str) -> Result<String, S
             )
         }
         _ => {
-            "its radio has no address: give the cell a `net`, and a mobile node an `address` in it".to_owned()
+            "the host's radio has no address: give its cell a `net`, and a mobile node an `address` in this network".to_owned()
         }
     })
 }

@@ -13,10 +13,11 @@ use wire::Ipv4Addr;
 const MOBILE_NODE: &str = "sigma/mobile-node";
 
 /// The key `addresses` of a mobile node: in a scenario it replaces the longer key `networks`.
-pub(super) const WRITES: &[Written] =
-    &[("addresses", "Its addresses: one in the network of each cell.", |generator, _| {
-        generator.subschema_for::<Vec<Ipv4Addr>>()
-    })];
+pub(super) const WRITES: &[Written] = &[(
+    "addresses",
+    "The addresses of the mobile node: one in the network of each cell that it may visit.",
+    |generator, _| generator.subschema_for::<Vec<Ipv4Addr>>(),
+)];
 
 /// Parameters that mobile nodes and their location manager share.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -107,7 +108,7 @@ pub(super) fn location_manager(around: &Around<'_>, role: &mut Table) -> Result<
     let shared = shared(scenario)?;
     let address = layout
         .address(host)
-        .ok_or("its host has no address: an interface of a location manager needs `address`")?;
+        .ok_or("the host has no address; give the host an `address`, or one of its links a `net`")?;
     default(role, "address", address.to_string());
     default(role, "zone", shared.zone.clone());
     let nodes = hosts_of(scenario, MOBILE_NODE).map(|node| {
