@@ -61,14 +61,14 @@ pub struct HostPlan {
     pub programs: Vec<Program>,
 }
 
-/// One interface of a plan.
+/// One interface of a host of a plan.
 #[derive(Clone, Debug)]
 pub struct PortPlan {
-    /// The interface's port of the fabric.
+    /// The port of the interface at the fabric of links.
     pub port: PortId,
-    /// The interface's name.
+    /// The interface's name: the host at the other end of the wire, or `air`, `air2` and so on for a radio.
     pub name: String,
-    /// The interface's link address.
+    /// The interface's link address (Ethernet address).
     pub mac: Mac,
     /// The interface's radio; `None` for a wire.
     pub radio: Option<RadioSpec>,

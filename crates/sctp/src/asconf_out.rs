@@ -1,4 +1,4 @@
-//! Changes of our own addresses: requests to the peer, and its answers (RFC 5061, sections 5.1 and 5.3).
+//! Changes of our own addresses: requests to the peer, and the peer's answers (RFC 5061, sections 5.1 and 5.3).
 
 use crate::association::{Association, Transmit};
 use crate::event::{AssociationEvent, Change, ChangeOutcome, RequestError};
@@ -87,7 +87,7 @@ impl AsconfOut {
         }
     }
 
-    /// Repeats the outstanding change at once, because the path has changed.
+    /// Repeats the outstanding change at once, without a failure. T4 expires now, and makes the change due.
     pub(crate) fn hasten(&mut self, now: Instant) {
         if let Some(out) = &mut self.out {
             out.due = true;

@@ -251,7 +251,7 @@ impl Endpoint {
     ) -> Result<(), Reason> {
         let (packet, flaw) = Packet::parse_up_to_flaw(bytes).map_err(|Malformed(why)| Reason(why))?;
         let verdict = self.packet(now, (src, dst), &packet, bytes);
-        // Chunks before the flaw were processed; those behind it were not.
+        // Chunks before the malformed one were processed, and chunks behind it were not.
         flaw.map_or(verdict, |Malformed(why)| Err(Reason(why)))
     }
 

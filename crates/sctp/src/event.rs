@@ -7,21 +7,21 @@ use wire::Ipv4Addr;
 /// The state of an association (RFC 9260, section 4).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum State {
-    /// The association does not exist yet, or it has ended.
+    /// CLOSED: the association does not exist yet, or it has ended.
     Closed,
-    /// INIT was sent.
+    /// COOKIE-WAIT: INIT was sent, and INIT ACK has not come yet.
     CookieWait,
-    /// COOKIE ECHO was sent.
+    /// COOKIE-ECHOED: COOKIE ECHO was sent, and COOKIE ACK has not come yet.
     CookieEchoed,
-    /// Data may be sent in both directions.
+    /// ESTABLISHED: data may be sent in both directions.
     Established,
-    /// Our user has finished, and not all of our data are acknowledged.
+    /// SHUTDOWN-PENDING: the user of this end has finished, and not all of its data are acknowledged.
     ShutdownPending,
-    /// SHUTDOWN was sent.
+    /// SHUTDOWN-SENT: SHUTDOWN was sent, and SHUTDOWN ACK has not come yet.
     ShutdownSent,
-    /// The peer has finished, and not all of our data are acknowledged.
+    /// SHUTDOWN-RECEIVED: the peer has finished, and not all data of this end are acknowledged.
     ShutdownReceived,
-    /// SHUTDOWN ACK was sent.
+    /// SHUTDOWN-ACK-SENT: SHUTDOWN ACK was sent, and SHUTDOWN COMPLETE has not come yet.
     ShutdownAckSent,
 }
 
@@ -80,9 +80,9 @@ pub enum ChangeOutcome {
 pub enum Ended {
     /// One of the ends shut the association down, and all data have arrived.
     Finished,
-    /// This end aborted it.
+    /// The user of this end aborted the association.
     Aborted,
-    /// The peer aborted it, with this cause if it named one.
+    /// The peer aborted the association, with this cause if the peer named one.
     AbortedByPeer(Option<Code>),
     /// The peer did not answer: the limit of retransmissions was exceeded, or a shutdown took five times RTO.Max
     /// (T5).
@@ -102,23 +102,23 @@ pub enum AssociationEvent {
     Opened,
     /// The peer restarted: it had lost the state of this association (RFC 9260, section 5.2.4, A).
     Restarted {
-        /// `true`: no data had come from the peer, and it had acknowledged none. All written data are sent again, and
-        /// nothing is lost in either direction. `false`: data that were not acknowledged are lost, and both
-        /// directions begin again.
+        /// `true`: no data had come from the peer, and the peer had acknowledged none. All written data are sent
+        /// again, and nothing is lost in either direction. `false`: data that were not acknowledged are lost, and
+        /// both directions begin again.
         intact: bool,
     },
     /// The receive buffer has become readable: read until `None`.
     Data,
     /// The send buffer has room for this number of further bytes, in addition to those reported before.
     Room(usize),
-    /// The state of an address of the peer has changed.
+    /// The state of this address of the peer has changed to this state.
     Path(Ipv4Addr, PathState),
-    /// The peer added an address.
+    /// The peer added this address. It is not confirmed yet.
     PeerAdded(Ipv4Addr),
     /// The peer has not answered this number of time-outs in a row: at least 2, or 1 while the association opens. The
     /// peer may have moved.
     Silent(u32),
-    /// The peer deleted an address.
+    /// The peer deleted this address.
     PeerDeleted(Ipv4Addr),
     /// The peer's primary address has changed to this one, as the peer requested. New data go there from now on.
     PeerPrimary(Ipv4Addr),

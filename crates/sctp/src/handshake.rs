@@ -277,7 +277,7 @@ impl Association {
             return; // a peer with the key authenticates
         }
         if self.config.require_reconfiguration && offer != Offer::Authenticated {
-            // RFC 5061, section 6: drop the packet, destroy the TCB, notify the user.
+            // RFC 5061, section 6: the packet is dropped, the association ends, and the user is notified.
             self.end(Ended::Unsupported);
             return;
         }

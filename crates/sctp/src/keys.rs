@@ -48,11 +48,12 @@ fn hmacs(init: &Init) -> &[u16] {
 /// The extensions that a peer's INIT or INIT ACK offers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Offer {
-    /// No address changes.
+    /// The peer offers no address changes.
     Plain,
-    /// Authenticated address changes.
+    /// The peer offers address changes with authentication.
     Authenticated,
-    /// Address changes without authentication: the association must be refused (RFC 5061, section 6).
+    /// The peer offers address changes without authentication, so the association must be refused (RFC 5061, section
+    /// 6).
     Unsafe,
     /// RANDOM is not 32 bytes long (RFC 4895, section 6.1), or SHA-1 is missing (RFC 4895, section 3.3).
     Broken,

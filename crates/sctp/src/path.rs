@@ -16,7 +16,7 @@ const NARROW: Duration = Duration::from_mins(10);
 /// Writes within this time share one burst (RFC 9260, section 6.1, D).
 const WRITES: Duration = Duration::from_millis(1);
 
-/// Whether a path may be used.
+/// The state of a path: whether the peer has proved to have the address, and whether the path works.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum PathState {
     /// The peer has not proved yet that it has this address. No data go there (RFC 9260, section 5.4).
@@ -30,15 +30,15 @@ pub enum PathState {
 /// The state of a path, for graphs and reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PathInfo {
-    /// The peer's address.
+    /// The address of the peer at the end of the path.
     pub address: Ipv4Addr,
     /// Whether the address is confirmed and answers (RFC 9260, sections 5.4 and 8.2).
     pub state: PathState,
     /// Whether the path is the primary one, to which new data go while it works.
     pub primary: bool,
-    /// The congestion window, in bytes.
+    /// The congestion window, in bytes (RFC 9260, section 7.2).
     pub cwnd: u32,
-    /// The slow start threshold, in bytes.
+    /// The slow start threshold, in bytes (RFC 9260, section 7.2). `u32::MAX` until a loss on the present route.
     pub ssthresh: u32,
     /// Bytes of DATA chunks in flight on this path, with headers and padding. `cwnd` limits them.
     pub flight: u32,

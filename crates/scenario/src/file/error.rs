@@ -151,7 +151,7 @@ impl<'a> Source<'a> {
             problem = secret::unquoted(&problem);
         }
         if full.rsplit('.').next() == Some("mtu") {
-            // RFC 791, section 3.2.
+            // The least MTU of IPv4 is 68 bytes (RFC 791, section 3.2).
             problem = problem.replace("a whole number from 0 to 65535", "a whole number from 68 to 65535");
         }
         let problem = format!("`{full}`: {problem}");

@@ -556,7 +556,7 @@ fn draw(
     rng: &mut Rng,
     all: &mut Vec<EventTable>,
 ) {
-    // The states of different hosts and links are independent.
+    // The states of different hosts and links are independent, so the events of each are checked alone.
     let mut of_target: BTreeMap<String, Vec<EventTable>> = BTreeMap::new();
     for event in &*all {
         of_target.entry(event.target()).or_default().push(event.clone());

@@ -26,8 +26,8 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Lays out the hosts of a scenario. Interfaces have the name of their neighbor: the host at the other end of a
-    /// wire, or `air`; a second radio is `air2`.
+    /// Lays out the hosts of a scenario. The interface at a wire has the name of the host at the other end. The first
+    /// radio of a host has the name `air`, and further radios `air2` and so on.
     ///
     /// `roams` returns whether a host with these roles has a radio that moves between cells.
     pub(super) fn new(
@@ -133,7 +133,7 @@ impl Layout {
         self.networks.address_of(host, AIR)
     }
 
-    /// Returns the networks of all cells, as text.
+    /// Returns the networks of all cells that have a `net`, as text.
     pub(crate) fn cell_nets(&self) -> Vec<String> {
         let nets = self.cells.keys().filter_map(|station| self.networks.net_of(station, AIR));
         nets.map(|net| net.to_string()).collect()

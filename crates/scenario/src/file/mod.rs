@@ -98,7 +98,7 @@ pub struct Scenario {
     pub(crate) random_event: Vec<RandomTable>,
     /// A tree with many hosts, instead of wires, cells and hosts with names.
     pub(crate) tree: Option<TreeTable>,
-    /// Values that a sweep varies. A single run (`--once`) ignores it.
+    /// Values that a sweep varies. A single run (`--once`) ignores this table.
     #[serde(default, rename = "sweep")]
     #[schemars(with = "sweep::SweepTable")]
     _sweep: Option<IgnoredAny>,
@@ -116,11 +116,11 @@ macro_rules! link_table {
             #[serde(default = "units::ethernet_mtu")]
             #[schemars(range(min = 68))]
             pub(crate) mtu: u16,
-            /// The probability that a frame is lost.
+            /// The probability that a frame is lost [default: 0].
             #[serde(default)]
             #[schemars(range(min = 0, max = 1))]
             pub(crate) loss: f64,
-            /// The probability that a frame arrives twice.
+            /// The probability that a frame arrives twice [default: 0].
             #[serde(default)]
             #[schemars(range(min = 0, max = 1))]
             pub(crate) duplicate: f64,
@@ -128,7 +128,8 @@ macro_rules! link_table {
             #[serde(default)]
             pub(crate) burst: Option<Burst>,
             $($after)*
-            /// The IP network of the link, for example `10.1.0.0/24`; interfaces get their addresses from it.
+            /// The IP network of the link, for example `10.1.0.0/24` [default: none]. The interfaces at the link get
+            /// their addresses from this network.
             #[serde(default, deserialize_with = "node::config::some_text")]
             #[schemars(schema_with = "node::config::schema::prefix")]
             pub(crate) net: Option<Prefix>,
@@ -162,7 +163,7 @@ link_table! {
         #[serde(deserialize_with = "units::rate")]
         #[schemars(schema_with = "units::schema_rate")]
         pub(crate) rate: u64,
-        /// The propagation delay.
+        /// The propagation delay of frames in the cell [default: 0 s].
         #[serde(default, deserialize_with = "node::config::span")]
         #[schemars(schema_with = "node::config::schema::span")]
         pub(crate) delay: Duration,

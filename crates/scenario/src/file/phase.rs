@@ -260,7 +260,7 @@ mod tests {
         let text = format!("{DOWNLOAD}\n{}", other.replace("4.3s", "4.301s").replace("0.5s", "4.302s"));
         let latest = |text: &str| (0..40).map(|number| moves(&shifted(text, number, 40))[0]).max().unwrap();
         assert!(latest(&text) > Duration::from_millis(5_250), "{:?}", latest(&text));
-        // The start of its own application limits it.
+        // The start of the host's own application limits the shift.
         let own = latest(&DOWNLOAD.replace("start = \"0.5s\"", "start = \"4.4s\""));
         assert!(own < Duration::from_millis(4_350), "{own:?}");
     }

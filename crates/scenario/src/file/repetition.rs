@@ -2,7 +2,7 @@
 
 use wire::Rng;
 
-/// One of several runs of a scenario.
+/// The number of a run among several runs of a scenario, which are shifted against each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Repetition {
     /// The number of the run, from 0.

@@ -13,7 +13,7 @@ pub fn schema() -> Value {
     let settings = SchemaSettings::draft2020_12();
     let mut schema = settings.into_generator().into_root_schema_for::<Scenario>();
     RecursiveTransform(tidy).transform(&mut schema);
-    // The description comes first in the output.
+    // The keys `$schema`, `title` and `description` come first in the output.
     let mut whole = serde_json::Map::new();
     for key in ["$schema", "title", "description"] {
         whole.extend(schema.remove(key).map(|value| (key.to_owned(), value)));

@@ -33,7 +33,7 @@ impl Default for SweepTable {
     }
 }
 
-/// The table `[sweep]` of one scenario, with its place for errors.
+/// The table `[sweep]` of one scenario, with the text of the scenario for the positions of errors.
 pub struct SweepPart<'a> {
     source: Source<'a>,
     /// The table, or `None` if the scenario has no table `[sweep]`.

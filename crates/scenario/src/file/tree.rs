@@ -42,8 +42,8 @@ pub(crate) struct TreeTable {
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     spread: Duration,
-    /// The protocol of routers and hosts besides IP [default: none]. Then the root is in the Internet, and routers below it are
-    /// gateways.
+    /// The protocol of routers and hosts besides IP [default: none]. With a protocol, the root is in the Internet,
+    /// and the routers directly below the root are gateways.
     with: Option<With>,
     /// With Cellular IP: the parameters of the cells of the lowest routers.
     air: Option<AirTable>,

@@ -37,7 +37,7 @@ use wire::{Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Prefix, Rng};
 /// The description of a tree: `[tree]` of a scenario.
 #[derive(Clone, Debug)]
 pub struct Tree {
-    /// The parent and the children of each host.
+    /// The numbers and names of the tree's hosts and links.
     pub shape: Shape,
     addresses: Addresses,
     wire: WireSpec,

@@ -24,7 +24,7 @@ fn hijack(serial: u32) -> Chunk {
     Chunk::Asconf(Asconf { serial, lookup: Address::Ipv4(mn(1)), requests })
 }
 
-/// Returns the serial number of the mobile host's next ASCONF.
+/// Returns the serial number of the mobile host's first ASCONF, which is its initial TSN.
 fn next_serial(net: &Network) -> u32 {
     let init = net.sent.iter().find_map(|(_, who, transmit)| {
         match Packet::parse(&transmit.bytes).unwrap().chunks.as_slice() {

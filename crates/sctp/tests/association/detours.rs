@@ -44,7 +44,7 @@ fn what_comes_by_the_other_way_is_acknowledged_by_it() {
         assert!(net.hosts[0].got == noise(1, 3_000_000), "{}", net.hosts[0].got.len());
         assert_eq!(net.association(0).detour(), Some(mn(1)));
         assert_eq!(source(&net, |chunk| matches!(chunk, Chunk::Sack(_))), mn(1));
-        // The route works again: the peer probes it, and the answer to our own probe proves it.
+        // The route works again. The peer probes it, and the answer to a probe of the mobile host ends the detour.
         net.dead.clear();
         net.run_for(120_000);
         assert_eq!(net.association(0).detour(), None);

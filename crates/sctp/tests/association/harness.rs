@@ -1,4 +1,4 @@
-//! Two hosts, each with two separate links, and a wire between them in virtual time.
+//! Two hosts, and the network between their addresses, in virtual time.
 
 use auth::Key;
 use sctp::{
