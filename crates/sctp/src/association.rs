@@ -116,7 +116,7 @@ pub struct Association {
     pub(crate) detour: Detour,
     /// A message was written since the last call of `poll_transmit`.
     pub(crate) written: bool,
-    /// No unconfirmed address that the peer has named is probed for the first time before this time.
+    /// No probe of an unconfirmed address that the peer has named begins before this time (HB.Max.Burst).
     pub(crate) probing: Instant,
     pub(crate) data_path: Ipv4Addr,
     /// The peer's addresses may differ from those in the endpoint's index.

@@ -43,7 +43,7 @@ struct Repeated {
 pub(crate) struct Detour {
     /// The latest probe of each route.
     probes: Vec<Probe>,
-    /// No probe leaves from the preferred address before this time.
+    /// `probe_chosen_source` sends no probe before this time.
     next: Instant,
     /// The route does not change again before this time.
     pause: Instant,

@@ -48,7 +48,7 @@ impl Change {
 /// Why this end refused a request of its own user.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum RequestError {
-    /// The peer does not support address changes, or the two ends agreed on no authentication.
+    /// The peer does not support address changes with authentication.
     Unsupported,
     /// The association is not open.
     NotOpen,

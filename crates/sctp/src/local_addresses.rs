@@ -8,8 +8,8 @@ pub(crate) enum AddressUse {
     /// The host has the address, but the peer was not asked to add it yet. Only ASCONF, COOKIE ECHO, and answers to
     /// packets that came to the address leave from it: the peer finds their association without knowing the address.
     Here,
-    /// The peer was asked to add the address, and has not confirmed it. Only ASCONF, COOKIE ECHO, and answers to
-    /// packets that came to the address leave from it.
+    /// The peer was asked to add the address, and has not confirmed it. Only ASCONF, and answers to packets that came
+    /// to the address, leave from it.
     Adding,
     /// The peer has the address. All packets may leave from it.
     All,

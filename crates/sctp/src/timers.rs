@@ -152,7 +152,7 @@ impl Association {
         self.probe(now, address);
     }
 
-    /// Probes an unconfirmed address that waits for its first probe, if HB.Max.Burst allows a probe now.
+    /// Probes an unconfirmed address that has no outstanding probe, if HB.Max.Burst allows a probe now.
     pub(crate) fn probe_the_new(&mut self, now: Instant) {
         let new = |path: &&Path| path.state == PathState::Unconfirmed && path.probe.is_none();
         let due = |path: &&Path| new(path) && self.probe_due(path).is_some_and(|at| at <= now);

@@ -90,7 +90,7 @@ fn shift_by(document: &mut Table, repetition: Repetition, duration: Duration, mo
 }
 
 /// Returns the largest common shift of the instants `own`: half of the shortest time from one of them to the next
-/// later one of `others`. Zero if there is no later one.
+/// later one of `others`. Zero if one of them has no later one.
 fn room(own: &[Duration], others: &(impl Iterator<Item = Duration> + Clone)) -> Duration {
     // The points of a course at 0 s are its initial state, and no events.
     let events = own.iter().filter(|at| own.len() == 1 || !at.is_zero());

@@ -176,7 +176,8 @@ impl Init {
         Self::parse(bytes)
     }
 
-    /// Returns the IPv4 addresses in the parameters. None if the sender has only the source address of the packet.
+    /// Returns the IPv4 addresses in the parameters. Without any, the sender has only the source address of the
+    /// packet.
     pub fn addresses(&self) -> impl Iterator<Item = Ipv4Addr> {
         self.parameters.iter().filter_map(|parameter| match parameter {
             Parameter::Ipv4(address) => Some(*address),

@@ -35,13 +35,13 @@ pub(super) fn pad(out: &mut Vec<u8>) {
     out.resize(out.len().next_multiple_of(4), 0);
 }
 
-/// Parses `bytes` as 16-bit numbers. Returns the error `odd` if a byte remains.
+/// Parses `bytes` as 16-bit numbers in network byte order. Returns the error `odd` if one byte remains.
 pub(super) fn numbers(bytes: &[u8], odd: Malformed) -> Result<Vec<u16>, Malformed> {
     let (pairs, rest) = bytes.as_chunks::<2>();
     if rest.is_empty() { Ok(pairs.iter().map(|pair| u16::from_be_bytes(*pair)).collect()) } else { Err(odd) }
 }
 
-/// Returns the bytes of 16-bit numbers.
+/// Returns 16-bit numbers as bytes in network byte order.
 pub(super) fn number_bytes(numbers: &[u16]) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_be_bytes()).collect()
 }

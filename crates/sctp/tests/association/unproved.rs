@@ -1,5 +1,5 @@
 //! Packets from an address that only a directory has given. Until an authenticated packet or a HEARTBEAT ACK proves
-//! that the peer is there, they change and end no open association.
+//! that the peer is there, such packets change and end no open association. In SHUTDOWN-ACK-SENT, they can end it.
 
 use crate::directory::{LIAR, echoed, keyed, paths, to};
 use crate::harness::{CN, CN2, Network, PORT, endpoint, mn, noise};
