@@ -102,7 +102,7 @@ impl Batch {
         deleted.map(|change| change.address()).collect()
     }
 
-    /// Returns the first address that is added.
+    /// Returns the first address that the changes add, or `None`.
     fn added(&self) -> Option<Ipv4Addr> {
         let added = self.changes.iter().find(|change| matches!(change, Change::Add(_)));
         added.map(|change| change.address())
@@ -246,7 +246,7 @@ impl Association {
         let Some(out) = self.asconf_out.out.take_if(|out| out.asconf.serial == ack.serial) else {
             if ack.serial.wrapping_sub(self.asconf_out.serial).cast_signed() >= 0 {
                 let cause = Cause::new(Code::ILLEGAL_ASCONF_ACK, []);
-                self.abort_with(cause, crate::Ended::Violation("ASCONF-ACK for what was not asked"));
+                self.abort_with(cause, crate::Ended::Violation("ASCONF-ACK for a request that was not sent"));
             }
             return;
         };

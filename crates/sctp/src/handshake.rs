@@ -263,12 +263,15 @@ impl Association {
         let Some(cookie) = ack.cookie() else {
             let missing = [0, 0, 0, 1, 0, 7]; // one parameter, the cookie
             self.peer_tag = ack.tag;
-            self.abort_with(Cause::new(Code::MISSING_PARAMETER, missing), Ended::Violation("no cookie"));
+            self.abort_with(
+                Cause::new(Code::MISSING_PARAMETER, missing),
+                Ended::Violation("INIT ACK without a cookie"),
+            );
             return;
         };
         if let Err(cause) = acceptable(ack) {
             self.peer_tag = ack.tag;
-            self.abort_with(cause, Ended::Violation("INIT ACK"));
+            self.abort_with(cause, Ended::Violation("INIT ACK with invalid values"));
             return;
         }
         let offer = keys::offer(ack);
