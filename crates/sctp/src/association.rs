@@ -276,8 +276,8 @@ impl Association {
 
     // --- the user: addresses ---------------------------------------------------------------------------------------
 
-    /// Asks the peer for changes of our own addresses, all in one chunk, in this order. [`AssociationEvent::Changed`] reports
-    /// the answer to each. If one of them is invalid, an error is returned and none is requested.
+    /// Asks the peer for changes of our own addresses, all in one chunk, in this order. [`AssociationEvent::Changed`]
+    /// reports the answer to each. If one of them is invalid, an error is returned and none is requested.
     pub fn change(&mut self, now: Instant, changes: &[Change]) -> Result<(), RequestError> {
         self.request(now, changes)
     }

@@ -60,8 +60,9 @@ pub struct Scenario {
     #[serde(deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) duration: Duration,
-    /// With several runs: the largest shift of an instant [default: 1 s]. Each move, each start of a flow or program, and each
-    /// course is shifted by a separate time, the same on both backends, and less than half the time to the next instant.
+    /// With several runs: the largest shift of an instant [default: 1 s]. Each move, each start of a flow or program,
+    /// and each course is shifted by a separate time, the same on both backends, and less than half the time to the
+    /// next instant.
     #[serde(default, rename = "phase", deserialize_with = "node::config::some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     _phase: Option<Duration>,
@@ -176,12 +177,13 @@ link_table! {
         pub(crate) queue: usize,
         /// The largest number of frames that wait at the base station [default: as at each radio].
         pub(crate) station_queue: Option<u32>,
-        /// The order of waiting frames: `fair` (round robin over a queue for each radio) or `fifo` (one queue for all radios).
+        /// The order of waiting frames: `fair` (round robin over a queue for each radio) or `fifo` (one queue for all
+        /// radios).
         #[serde(default)]
         pub(crate) access: Access,
     } {
-        /// The radio channel [default: a separate one]. Cells with the same channel share it, and a radio that moves between them does
-        /// not retune.
+        /// The radio channel [default: a separate one]. Cells with the same channel share it, and a radio that moves
+        /// between them does not retune.
         pub(crate) channel: Option<u16>,
         /// Beacons of the base station [default: none]. They use the channel, and a radio that arrives waits for one
         /// of them.
@@ -234,8 +236,8 @@ pub(crate) struct Beacon {
     pub(crate) bytes: usize,
 }
 
-/// Contention as in IEEE 802.11: a radio that finds the channel busy waits for a random number of slots. Radios that draw the same
-/// number collide.
+/// Contention as in IEEE 802.11: a radio that finds the channel busy waits for a random number of slots. Radios that
+/// draw the same number collide.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Contention {
@@ -283,7 +285,8 @@ pub(crate) struct Radio {
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) excursion: Duration,
-    /// The largest time in which a radio still sends its waiting frames, before it changes cells. With 0 s they are lost.
+    /// The largest time in which a radio still sends its waiting frames, before it changes cells. With 0 s they are
+    /// lost.
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) drain: Duration,
@@ -296,7 +299,8 @@ pub(crate) struct Radio {
     /// Scans by which a radio on a course or path hears other cells [default: the radio hears other cells always, at
     /// no cost].
     pub(crate) scan: Option<Scan>,
-    /// The signal of a base station at one metre, in dBm [default: -25, for 15 dBm of an 802.11b card and 40 dB of loss].
+    /// The signal of a base station at one metre, in dBm [default: -25, for 15 dBm of an 802.11b card and 40 dB of
+    /// loss].
     #[serde(default = "units::at_1m")]
     pub(crate) at_1m: f64,
     /// The path loss exponent: 2 in free space, up to 6 inside buildings.

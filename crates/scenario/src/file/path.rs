@@ -30,8 +30,8 @@ pub(crate) struct HostPath {
     pub(crate) points: Option<Vec<Stop>>,
     /// A path over random waypoints, drawn from the seed of the run.
     pub(crate) random: Option<Random>,
-    /// A file beside the scenario: a movement trace of ns-2, or a CSV file with the columns time, x, y in seconds and metres. The
-    /// copy of the scenario in the run directory contains its points.
+    /// A file beside the scenario: a movement trace of ns-2, or a CSV file with the columns time, x, y in seconds and
+    /// metres. The copy of the scenario in the run directory contains its points.
     pub(crate) file: Option<String>,
 }
 

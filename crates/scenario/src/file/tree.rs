@@ -38,7 +38,8 @@ pub(crate) struct TreeTable {
     #[serde(deserialize_with = "node::config::text")]
     #[schemars(schema_with = "node::config::schema::prefix")]
     net: Prefix,
-    /// The starts of hosts are spread evenly over this time, so that hosts of one router do not start together [default: 0 s].
+    /// The starts of hosts are spread evenly over this time, so that hosts of one router do not start together
+    /// [default: 0 s].
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     spread: Duration,
@@ -78,7 +79,8 @@ struct AirTable {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum With {
-    /// Gateways, base stations and mobile hosts of Cellular IP; `[cellular-ip]` has their key, and `[radio]` how hosts tune.
+    /// Gateways, base stations and mobile hosts of Cellular IP; `[cellular-ip]` has their key, and `[radio]` how
+    /// hosts tune.
     CellularIp,
 }
 

@@ -18,8 +18,8 @@ pub(crate) struct IndirectTcp {
     #[serde(deserialize_with = "node::config::text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub(crate) key: Key,
-    /// Whether each router has a separate key with each mobile host and with each other router [default: no]. Otherwise a mobile host
-    /// has one key that all routers know, and the routers share one key.
+    /// Whether each router has a separate key with each mobile host and with each other router [default: no].
+    /// Otherwise a mobile host has one key that all routers know, and the routers share one key.
     #[serde(default)]
     pub(crate) key_per_router: bool,
 }
