@@ -7,19 +7,19 @@ use roles::RoleConfig;
 pub enum Application {
     /// A source of datagrams at a constant rate.
     ConstantRate,
-    /// The receiver of datagrams.
+    /// The receiver of datagrams at a port.
     Sink,
-    /// The server of a transfer.
+    /// The server of a bulk transfer. It sends data to each client that connects.
     BulkServer,
-    /// The client of a transfer.
+    /// The client of a bulk transfer. It connects to a server and reads until the end of the stream.
     BulkClient,
-    /// The server of requests.
+    /// The server that answers each request on a connection.
     RequestServer,
-    /// The client that sends requests.
+    /// The client that connects to a server, sends requests, and waits for the answers.
     RequestClient,
 }
 
-/// The prefix of kinds of roles of the crate `apps`.
+/// The prefix of the kinds of roles that the crate `apps` defines.
 const PREFIX: &str = "apps/";
 
 impl Application {
@@ -32,7 +32,7 @@ impl Application {
         Self::RequestClient,
     ];
 
-    /// Returns the name of the application's role, as in records.
+    /// Returns the name of the application's role, as records have it, for example `sink`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ConstantRate => "constant-rate",
@@ -44,22 +44,24 @@ impl Application {
         }
     }
 
-    /// Returns the application whose role has this name.
+    /// Returns the application whose role has the name `role`, or `None`.
     pub fn named(role: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|application| application.name() == role)
     }
 
-    /// Returns the application of a kind of role as written in a scenario, for example `apps/sink`.
+    /// Returns the application of a kind of role as written in a scenario, for example `apps/sink`. `None` if the
+    /// kind is no application.
     pub fn of_kind(kind: &str) -> Option<Self> {
         Self::named(kind.strip_prefix(PREFIX)?)
     }
 
-    /// Returns the application of a role in a scenario's TOML.
+    /// Returns the application of a role in a scenario's TOML, by its key `kind`. `None` if the role is no
+    /// application.
     pub fn of_table(role: &toml::Table) -> Option<Self> {
         Self::of_kind(role.get("kind")?.as_str()?)
     }
 
-    /// Returns the application of a role's configuration.
+    /// Returns the application of a role's configuration. `None` if the role is no application.
     pub fn of_config(role: &RoleConfig) -> Option<Self> {
         Self::of_kind(role.kind())
     }

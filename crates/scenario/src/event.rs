@@ -5,16 +5,16 @@ use sim::{HostEvent, Order};
 use trace::HostId;
 use wire::Instant;
 
-/// An event whose names are all resolved.
+/// An event of a plan, whose host or link is resolved to a number or ports.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PlannedEvent {
-    /// When the event happens.
+    /// When the event happens, from the begin of the run.
     pub at: Instant,
-    /// What the simulator is to do.
+    /// The order that the simulator executes.
     pub order: Order,
-    /// The event as it is recorded.
+    /// The event as a record of the run has it.
     pub recorded: trace::Event,
-    /// The table of the event: from the scenario's file, or drawn from the seed.
+    /// The event as a table of a scenario: from the scenario's file, or drawn from the seed.
     pub table: EventTable,
 }
 
@@ -28,7 +28,7 @@ impl PlannedEvent {
     }
 }
 
-/// Returns whether this reason for a loss occurs only with events of the scenario.
+/// Returns whether packets are lost for `reason` only because of events of the scenario, for example a crash.
 pub fn is_of_event(reason: &str) -> bool {
     [sim::reason::CRASHED.0, sim::reason::HOST_DOWN.0, link::reason::CUT.0].contains(&reason)
 }

@@ -16,28 +16,29 @@ use std::sync::Arc;
 use trace::{HostId, Witness};
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Rng};
 
-/// All that a run needs.
+/// The plan of one run: its hosts, links and events, with all names resolved.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The scenario's name.
+    /// The scenario's name: the file name without `.toml`, or the name of a built-in scenario with `-` for `/`.
     pub name: String,
     /// The scenario's description, one line.
     pub about: String,
     /// The scenario file as it was read. If it names other files, the scenario with their contents.
     pub text: String,
-    /// Which of several runs this is.
+    /// The number of this run, and the number of all runs that are shifted against each other.
     pub repetition: Repetition,
-    /// What `--set` changed in the scenario.
+    /// The settings (`--set`) that were applied to the scenario, in order.
     pub settings: Vec<Setting>,
-    /// The scenario with its settings applied. Reading it gives the same plan.
+    /// The scenario as TOML, with settings applied and instants shifted. Reading it as a single run gives the same
+    /// plan.
     pub document: String,
-    /// Duration of the run.
+    /// The duration of the run.
     pub duration: Duration,
     /// The random seed of the run.
     pub seed: u64,
-    /// Its hosts.
+    /// The hosts, ordered by `HostId`. Empty if `tree` is given.
     pub hosts: Vec<HostPlan>,
-    /// The wires: both ends, and the properties of the wire.
+    /// The wires: the ports at the first and the second end, and the properties of the wire.
     pub wires: Vec<([PortId; 2], WireSpec)>,
     /// The radio cells.
     pub cells: Vec<CellSpec>,
@@ -56,28 +57,29 @@ pub struct HostPlan {
     pub text: String,
     /// The host's interfaces. The first interface has number 1.
     pub ports: Vec<PortPlan>,
-    /// The programs that run on it besides its roles, on Linux only.
+    /// The programs that run on the host besides its roles, on Linux only.
     pub programs: Vec<Program>,
 }
 
-/// One interface of a plan.
+/// One interface of a host of a plan.
 #[derive(Clone, Debug)]
 pub struct PortPlan {
-    /// The interface's port of the fabric.
+    /// The port of the interface at the fabric of links.
     pub port: PortId,
-    /// The interface's name.
+    /// The interface's name: the host at the other end of the wire, or `air`, `air2` and so on for a radio.
     pub name: String,
-    /// The interface's link address.
+    /// The interface's link address (Ethernet address).
     pub mac: Mac,
     /// The interface's radio; `None` for a wire.
     pub radio: Option<RadioSpec>,
-    /// The signal strengths that its radio hears over time. `None` for a wire or base station, or if the host hears
+    /// The signal strengths that the radio hears over time. `None` for a wire or a base station, or if the host hears
     /// every cell all the time.
     pub course: Option<SignalCourse>,
 }
 
 impl Plan {
-    /// Builds the links and cells.
+    /// Builds the fabric: all wires, cells and radios of the plan. Its random numbers are drawn from the seed of the
+    /// run.
     pub fn fabric(&self) -> Fabric {
         let rng = self.rng().fork("fabric");
         let mut fabric = Fabric::default();
@@ -101,20 +103,21 @@ impl Plan {
         fabric
     }
 
-    /// Builds the simulator before its first event. An error if a host runs programs, because those need a kernel.
+    /// Builds the simulator before its first event. Fails if a host runs programs, which need a kernel, or if a node
+    /// cannot be built.
     pub fn world(&self) -> Result<World, roles::NodeError> {
         self.watched(Vec::new())
     }
 
     /// Builds the simulator with `witness`, and with TCP marks for graphs over time. Marks go to no role and are not
-    /// part of the fingerprint, so the run is the same.
+    /// part of the fingerprint, so the run is the same as without them. Fails as [`Self::world`] does.
     pub fn recorded<W: Witness>(&self, witness: W) -> Result<World<W>, roles::NodeError> {
         let mut plan = self.clone();
         plan.hosts.iter_mut().for_each(|host| host.config.tcp.traced = true);
         plan.watched(witness)
     }
 
-    /// Builds the simulator, which reports every event to `witness`.
+    /// Builds the simulator, which reports every event to `witness`. Fails as [`Self::world`] does.
     pub fn watched<W: Witness>(&self, witness: W) -> Result<World<W>, roles::NodeError> {
         if let Some(host) = self.hosts.iter().find(|host| !host.programs.is_empty()) {
             let name = &host.config.name;
@@ -149,7 +152,8 @@ impl Plan {
         Ok(world)
     }
 
-    /// Builds the simulator with the given nodes, one for each host in order: for roles that a scenario cannot name.
+    /// Builds the simulator with the given nodes, one for each host in order, for roles that a scenario cannot name.
+    /// The events and the tree's hosts are left out.
     pub fn world_of(&self, nodes: Vec<Node>) -> Result<World, roles::NodeError> {
         let hosts = self.hosts.iter().zip(nodes).map(|(host, node)| {
             let rng = self.rng().fork(&host.config.name);
@@ -158,7 +162,8 @@ impl Plan {
         Ok(World::new(self.fabric(), hosts.collect::<Result<Vec<_>, _>>()?))
     }
 
-    /// Returns the error of a run whose records reached `bytes` at time `at`. It points at the key `duration`.
+    /// Returns the error of a run that ends because its records reached `bytes` bytes at the time `at`. The error
+    /// points at the key `duration`.
     pub fn too_large(&self, at: Duration, bytes: usize) -> ScenarioError {
         let gib = bytes as f64 / (1u64 << 30) as f64;
         let problem = format!(
@@ -169,8 +174,9 @@ impl Plan {
         crate::file::at_path(&self.name, &self.text, &self.settings, "duration", &problem)
     }
 
-    /// Returns the seed of a host that has restarted `life` times; with 0 it is the seed of the run. A restarted host
-    /// must draw new initial sequence numbers and tags (RFC 9293, section 3.4.1; RFC 9260, section 5.3.1).
+    /// Returns the seed of a host that has restarted `life` times. Without a restart it is the seed of the run. A
+    /// restarted host must draw new initial sequence numbers and tags (RFC 9293, section 3.4.1; RFC 9260, section
+    /// 5.3.1).
     pub fn seed_of_life(&self, life: u32) -> u64 {
         if life == 0 {
             return self.seed;
@@ -179,13 +185,13 @@ impl Plan {
         self.rng().fork("life").fork(&life.to_string()).draw() >> 1
     }
 
-    /// Returns the end of the run.
+    /// Returns the instant at which the run ends. A run begins at [`Instant::ZERO`].
     pub fn end(&self) -> Instant {
         Instant::ZERO + self.duration
     }
 
-    /// Returns since when a host is down until the end of the run: it crashed and does not restart, or was stopped
-    /// and does not continue. `None` if it is up at the end.
+    /// Returns the instant since which a host is down until the end of the run: it crashed and does not restart, or
+    /// was stopped and does not continue. `None` if the host is up at the end.
     pub fn down_for_good(&self, host: HostId) -> Option<Instant> {
         let mut since = None;
         for event in self.events.iter().filter(|event| event.at < self.end()) {
@@ -200,7 +206,7 @@ impl Plan {
         since
     }
 
-    /// Returns the host of each address.
+    /// Returns all addresses of the plan's hosts, including those of a tree, and the host of each.
     pub fn owners(&self) -> BTreeMap<Ipv4Addr, HostId> {
         let hosts = (0..).map(HostId).zip(&self.hosts);
         let own = hosts.map(|(id, host)| (id, host.config.all_addresses()));
@@ -211,17 +217,17 @@ impl Plan {
         own.flat_map(|(id, own)| own.into_iter().map(move |address| (address, id))).chain(tree).collect()
     }
 
-    /// Returns the number of hosts.
+    /// Returns the number of hosts, including those of a tree.
     pub fn len(&self) -> usize {
         self.hosts.len() + self.tree.as_ref().map_or(0, |tree| tree.shape.len() as usize)
     }
 
-    /// Returns whether it has no host.
+    /// Returns whether the plan has no host.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns whether this host exists. The far end of a flow may be no host of the plan.
+    /// Returns whether `host` is in the plan. The far end of a flow may be no host of the plan.
     pub fn has_host(&self, host: HostId) -> bool {
         host.index() < self.len()
     }

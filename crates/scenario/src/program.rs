@@ -1,41 +1,43 @@
 //! A program of a scenario as a workload on Linux: its keys and their checks.
 //!
-//! It runs in the network namespace of its host. So its sockets are those of the host's kernel stack, and all its
-//! packets pass the host's node. The simulator has no kernel and cannot run it.
+//! A program runs in the network namespace of its host. So its sockets are those of the host's kernel stack, and all
+//! its packets pass the host's node. The simulator has no kernel and cannot run programs.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use wire::Duration;
 
-/// A program of a host.
+/// A program that runs on a host, on Linux only.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
-    /// A command for `sh -c`. It is not searched before the run: if it is not found (status 127), or fails, the run exits with 1 and
-    /// names it.
+    /// A command for `sh -c`. If the command is not found (status 127) or fails, the run exits with 1 and names the
+    /// command. Nothing checks before the run whether the command exists.
     pub command: String,
-    /// The time of its start, from the begin of the run [default: 0 s].
+    /// The time at which the program starts, from the begin of the run [default: 0 s].
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub start: Duration,
-    /// The time at which it gets SIGTERM. If it still runs at the end of the run, it is killed.
+    /// The time at which the program gets SIGTERM, from the begin of the run. If it still runs at the end of the run,
+    /// it is killed.
     #[serde(default, deserialize_with = "node::config::some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub stop: Option<Duration>,
-    /// Whether it must end before the run ends, as a client with a given size or duration [default: no]. If it does not, the run exits
-    /// with 1 and names it. Other programs, for example servers, are killed at the end of the run without failure.
+    /// Whether the program must end before the run ends, for example a client with a given size or duration [default:
+    /// no]. If it does not end, the run exits with 1 and names it. Other programs, for example servers, are killed at
+    /// the end of the run without a failure.
     #[serde(default)]
     pub ends: bool,
 }
 
 impl Program {
-    /// Checks the keys for a run of this length. An error names the key and the problem.
+    /// Checks the keys of a program. `run` is the duration of the run. An error has the key and the problem.
     pub(crate) fn check(&self, run: Duration) -> Result<(), (&'static str, String)> {
         if self.command.trim().is_empty() {
             return Err(("command", "the command is missing, for example `iperf3 -c 10.0.0.1`".to_owned()));
         }
         if self.start >= run {
-            return Err(("start", format!("the run ends at {run:?}, before the program begins")));
+            return Err(("start", format!("must be before {run:?}, the end of the run")));
         }
         if self.stop.is_some_and(|stop| stop <= self.start) {
             return Err(("stop", "must be later than `start`".to_owned()));
@@ -43,13 +45,14 @@ impl Program {
         if self.ends && self.stop.is_some() {
             return Err((
                 "ends",
-                "a program with `stop` does not end by itself; give one of both".to_owned(),
+                "a program with `stop` does not end by itself; give `ends` or `stop`, not both".to_owned(),
             ));
         }
         Ok(())
     }
 
-    /// Returns the problem of a program that still exists at the end of the run; `None` if it may still run.
+    /// Returns the problem of a program that still exists at the end of the run, or `None` if it may still run.
+    /// `is_stopped`: the program was stopped (for example by SIGSTOP) and does not run.
     pub fn trouble_at_end(&self, is_stopped: bool) -> Option<&'static str> {
         match (is_stopped, self.ends) {
             (true, _) => Some("was stopped when the run ended"),

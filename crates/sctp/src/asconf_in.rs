@@ -1,4 +1,4 @@
-//! Changes of the peer's addresses, which the peer requests (RFC 5061, section 5.2).
+//! Changes of the peer's addresses that the peer requests by ASCONF (RFC 5061, section 5.2).
 
 use crate::association::Association;
 use crate::event::AssociationEvent;
@@ -9,29 +9,30 @@ use crate::receive::PacketContext;
 use std::collections::VecDeque;
 use wire::{Duration, Instant, Ipv4Addr};
 
-/// Number of answers that are kept in case their ASCONF is repeated: those of one packet.
+/// The largest number of answers that are kept, to be sent again if their ASCONF is repeated. They answer the ASCONFs
+/// of one packet.
 const ANSWERS: usize = 16;
-/// Number of former addresses that are kept: more than the peer can delete while a packet is in flight.
+/// The largest number of former addresses that are kept for late packets.
 const FORMER: usize = 16;
 /// The period of `Config::added_per_minute`.
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// The state of the side that answers ASCONF.
+/// The state of the end that answers ASCONF.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AsconfIn {
     /// The serial number of the last ASCONF that was applied.
     serial: u32,
-    /// How often that ASCONF was repeated and accepted as a sign that the peer is alive.
+    /// How often the last ASCONF was repeated and accepted as a sign that the peer is alive.
     repeated: u32,
-    /// The answers to the last packet with ASCONF.
+    /// The answers to the ASCONFs of the last packet with a new ASCONF.
     answers: Vec<AsconfAck>,
-    /// The requested primary address, until it is confirmed.
+    /// The primary address that the peer has requested, until the address is confirmed.
     primary: Option<Ipv4Addr>,
     /// Addresses that the peer has deleted, the latest last. Late packets from them still belong to the association,
     /// and so does a repeated ASCONF that names one of them.
     former: VecDeque<Ipv4Addr>,
-    /// Unconfirmed addresses that were added in the last minute, and when. A confirmed one is not counted: it is the
-    /// peer's own and not that of another host.
+    /// Unconfirmed addresses that the peer added in the last minute, and when. A confirmed address is removed from
+    /// the list, as it cannot be that of another host.
     added: VecDeque<(Instant, Ipv4Addr)>,
 }
 
@@ -57,7 +58,8 @@ impl AsconfIn {
 }
 
 impl Association {
-    /// Handles an authenticated ASCONF: the next one, a repeated one, or an invalid serial number.
+    /// Handles an authenticated ASCONF (RFC 5061, section 5.2, E1 to E5). The next serial number is applied, an
+    /// earlier one is answered again if its answer is kept, and a later one is ignored.
     pub(crate) fn asconf_came(&mut self, context: &mut PacketContext<'_>, asconf: &Asconf) {
         if !self.is_open() {
             return;
@@ -67,8 +69,9 @@ impl Association {
             return; // E5
         }
         if ahead < 1 {
-            // E2: the answer was lost, so the peer is alive. It repeats an ASCONF at most this often, but any
-            // host that has read the chunk can replay it without end.
+            // RFC 5061, section 5.2, E2: a repeated ASCONF shows that the answer was lost and that the peer is alive.
+            // But a peer repeats an ASCONF at most `association_max_retrans` times, and a host that has read the
+            // chunk can replay it without end.
             if ahead == 0 && self.asconf_in.repeated < self.config.association_max_retrans {
                 self.asconf_in.repeated += 1;
                 self.heard();
@@ -81,11 +84,11 @@ impl Association {
             self.asconf_in.answers.clear(); // E1: the peer has received those
         }
         (self.asconf_in.serial, self.asconf_in.repeated) = (asconf.serial, 0);
-        // A new ASCONF shows that the peer is alive. What was not answered may have gone to its old address. RFC
-        // 9260, section 8.1, names only SACK and HEARTBEAT ACK, but it does not consider peers that move.
+        // A new ASCONF shows that the peer is alive: packets that were not answered may have gone to its old address.
+        // RFC 9260, section 8.1, names only SACK and HEARTBEAT ACK, but does not consider peers that move.
         self.heard();
-        // Requests whose response does not fit the answer are refused for lack of resources (section 4.3.2): the peer
-        // would take them as refused.
+        // Requests whose response may not fit the answer are refused for lack of resources (RFC 5061, section 4.3.2),
+        // as the peer would take them as refused.
         let told = AsconfAck::tells_of(self.answer_room(context.src));
         let mut short = false;
         let mut respond = |(at, request): (usize, &Request)| {
@@ -110,8 +113,8 @@ impl Association {
         }
     }
 
-    /// Applies one request. `short` records that an address found no room: then no later request of the chunk is
-    /// applied, except for a primary address (section 5.3, F11).
+    /// Applies one request. `short` records that an address found no room. Then no later request of the chunk to add
+    /// or delete an address is applied (RFC 5061, section 5.3, F11).
     fn carry_out(
         &mut self,
         context: &PacketContext<'_>,
@@ -144,7 +147,7 @@ impl Association {
         }
     }
 
-    /// Adds an address of the peer (section 5.3, F1 and F9).
+    /// Adds an address of the peer, or refuses to (RFC 5061, section 5.3, F1 and F9).
     fn add_peer(&mut self, context: &PacketContext<'_>, address: Ipv4Addr) -> Result<(), Code> {
         if let Some(path) = self.paths.get_mut(address) {
             path.hearsay = false;
@@ -177,7 +180,7 @@ impl Association {
         if address == context.src {
             return Err(Code::DELETE_SOURCE_ADDRESS);
         }
-        // The probe of a deleted address no longer delays other probes (HB.Max.Burst).
+        // The outstanding probe of a deleted address no longer delays the probes of other addresses (HB.Max.Burst).
         if self
             .paths
             .get(address)
@@ -185,7 +188,7 @@ impl Association {
         {
             self.probing = context.now;
         }
-        // Data in flight to it go to the peer's present address at once. That path has not failed.
+        // Data in flight to the deleted address are sent again to a present address at once. No time-out is counted.
         self.outbound.lose(&mut self.paths, address, false);
         self.remove_path(address);
         self.asconf_in.has_left(address);
@@ -203,7 +206,8 @@ impl Association {
         Ok(())
     }
 
-    /// Requests that data go to `address`, once it is confirmed. Otherwise a peer could direct them at another host.
+    /// Makes `address` the primary address as soon as it is confirmed. Otherwise a peer could direct data at another
+    /// host.
     fn prefer_peer(&mut self, address: Ipv4Addr) -> Result<(), Code> {
         let path = self.paths.get(address).ok_or(Code::UNRESOLVABLE_ADDRESS)?;
         self.asconf_in.primary = Some(address);
@@ -213,7 +217,7 @@ impl Association {
         Ok(())
     }
 
-    /// Handles the confirmation of `address`: it no longer counts in `added`, and becomes primary if the peer
+    /// Handles the confirmation of `address`: it is no longer counted in `added`, and becomes primary if the peer has
     /// requested that.
     pub(crate) fn confirmed_primary(&mut self, address: Ipv4Addr) {
         self.asconf_in.added.retain(|(_, added)| *added != address);

@@ -13,7 +13,7 @@ const fn peer(last: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 1, 0, last)
 }
 
-/// An open association with a peer at `peer(1)` whose first ASCONF is number 100.
+/// Returns an open association with a peer at `peer(1)`. The first ASCONF of the peer has the serial number 100.
 fn association(config: Config) -> Association {
     let rng = SecretRng::new(Key::new([1; 32]), Rng::new(1));
     let config = Arc::new(config);
@@ -49,7 +49,7 @@ fn answers(
     acks.collect()
 }
 
-/// Returns the cause why one request was refused, or `None` if it was applied.
+/// Sends one request to the association. Returns the code of the refusal, or `None` if the request was applied.
 fn verdict(it: &mut Association, serial: u32, request: &Request) -> Option<Code> {
     let before: Vec<Ipv4Addr> = it.paths.iter().map(|path| path.address).collect();
     let acks = answers(it, 0, peer(1), serial, std::slice::from_ref(request));
@@ -66,7 +66,8 @@ fn verdict(it: &mut Association, serial: u32, request: &Request) -> Option<Code>
     }
 }
 
-/// RFC 5061, sections 4.3 and 5.3, and further refusals of this implementation.
+/// Each refused request gets the error cause that RFC 5061, sections 4.3 and 5.3, requires. The refusals of IPv6,
+/// wildcard and non-unicast addresses are rules of this implementation.
 #[test]
 fn each_refusal_has_its_cause() {
     let mut it = association(Config::default());
@@ -95,7 +96,8 @@ fn each_refusal_has_its_cause() {
     }
 }
 
-/// Section 5.2, E1 to E5: the next one is applied, the last one is answered again, all others are dropped.
+/// RFC 5061, section 5.2, E1 to E5: the next ASCONF is applied, the last one is answered again, and all others are
+/// dropped.
 #[test]
 fn numbers_are_carried_out_once_and_in_order() {
     let mut it = association(Config::default());
@@ -113,7 +115,8 @@ fn numbers_are_carried_out_once_and_in_order() {
     assert_eq!(it.paths.len(), 1);
 }
 
-/// Section 5.3, F11: once an address finds no room, no later one of the chunk is added or deleted.
+/// RFC 5061, section 5.3, F11: after an address found no room, no later address of the chunk is added or deleted. At
+/// most `added_per_minute` unconfirmed addresses are added in a minute.
 #[test]
 fn addresses_have_a_bound_and_a_rate() {
     let mut it = association(Config { max_addresses: 3, ..Config::default() });
@@ -136,7 +139,8 @@ fn addresses_have_a_bound_and_a_rate() {
     assert_eq!(outcomes, [true, true, false, false, true, false, true]);
 }
 
-/// One chunk replaces the only address of a peer: RFC 5061, section 5.3.2, and SIGMA's break before make.
+/// One chunk from a new address replaces the only address of a peer (RFC 5061, section 5.3.2). SIGMA does so if the
+/// old link is lost before the new one is up.
 #[test]
 fn a_single_address_is_replaced_from_the_new_one() {
     let mut it = association(Config::default());
@@ -155,8 +159,8 @@ fn a_single_address_is_replaced_from_the_new_one() {
     assert_eq!(it.outbound.destination(&it.paths), Some(peer(2)));
 }
 
-/// RFC 5061, section 5.1.1, C5: the answer must fit one packet. All requests are processed, and the peer learns the
-/// result of each: those without a response follow a refusal, and were refused too.
+/// RFC 5061, section 5.1.1, C5: the answer fits one packet. All requests are processed, and the peer learns the
+/// result of each request: requests without a response follow a refusal, and were refused.
 #[test]
 fn an_answer_that_is_too_long_is_cut() {
     let mut it = association(Config::default());
@@ -180,8 +184,8 @@ fn an_answer_that_is_too_long_is_cut() {
     assert_eq!(done, (0..=70).map(|number| number == 0 || number == 70).collect::<Vec<_>>());
 }
 
-/// RFC 5061, section 5.1, A7: a request without a response was applied if it precedes the first refusal, and refused
-/// if it follows it. A cut answer of any length reports the true result of each request.
+/// A cut answer of any length reports the true result of each request. RFC 5061, section 5.1, A7: a request without a
+/// response was applied if it precedes the first refusal, and refused if it follows the first refusal.
 #[test]
 fn an_answer_that_is_cut_says_the_same() {
     let verdicts = |bits: u32| (0..6_u32).map(move |number| bits & (1 << number) == 0);
@@ -228,8 +232,8 @@ fn carried_out(it: &mut Association, serial: u32, wishes: &[Request]) -> bool {
     acks[0].responses.iter().all(|response| matches!(response, Response::Success(_)))
 }
 
-/// The peer requests an unconfirmed address as primary, deletes it before it is confirmed, and adds it again without
-/// a request for primary. The earlier request no longer counts.
+/// The peer requests an unconfirmed address as primary, deletes the address before it is confirmed, and adds it again
+/// without a request for primary. The earlier request no longer counts.
 #[test]
 fn an_address_that_was_deleted_is_not_to_be_primary_when_it_comes_back() {
     let mut it = association(Config::default());
@@ -242,8 +246,9 @@ fn an_address_that_was_deleted_is_not_to_be_primary_when_it_comes_back() {
     assert_eq!(it.paths.primary, peer(1));
 }
 
-/// SET PRIMARY shows that the peer is about to leave the former address, so lost data are not sent there again. At
-/// the new one data begin with the initial window, whatever an earlier use has left (RFC 9260, section 7.2.1).
+/// SET PRIMARY shows that the peer is about to leave the former address, so lost data are not sent there again. Data
+/// to the new address begin with the initial window, whatever window an earlier use has left (RFC 9260, section
+/// 7.2.1).
 #[test]
 fn data_begin_anew_at_a_new_primary_address_and_do_not_go_back() {
     let mut it = association(Config::default());
@@ -259,7 +264,8 @@ fn data_begin_anew_at_a_new_primary_address_and_do_not_go_back() {
     assert_eq!(it.paths.for_retransmission(peer(1), true), peer(1));
 }
 
-/// RFC 5061, section 5.3, F0: an answer to a request that was not sent ends the association; a late answer does not.
+/// RFC 5061, section 5.3, F0: an answer to a request that was not sent ends the association. A late answer does not
+/// end it.
 #[test]
 fn an_answer_to_what_was_not_asked_ends_the_association() {
     let mut it = association(Config::default());
@@ -291,7 +297,7 @@ fn the_answer_to_a_change_clears_the_errors_of_its_path() {
     assert_eq!((it.errors, it.paths.get(peer(1)).map(|path| path.errors)), (0, Some(0)));
 }
 
-/// Returns the answer, which must fit one packet.
+/// Returns the answer of the association to an ASCONF. The answer must fit one packet.
 fn answer_to(it: &mut Association, serial: u32, requests: &[Request]) -> AsconfAck {
     let mut context = PacketContext::new(Instant::ZERO, peer(1), US, &[]);
     let asconf = Asconf { serial, lookup: Address::Ipv4(peer(1)), requests: requests.to_vec() };
@@ -310,8 +316,8 @@ fn answer_to(it: &mut Association, serial: u32, requests: &[Request]) -> AsconfA
     }
 }
 
-/// RFC 5061, section 5.2: each ASCONF is answered. A refusal of a request as long as a packet keeps its code, but not
-/// the request. Otherwise the peer would repeat the request until it gives up.
+/// RFC 5061, section 5.2: each ASCONF is answered. The refusal of a request as long as a packet has its code, but no
+/// copy of the request. Without an answer, the peer would repeat the ASCONF until the association ends.
 #[test]
 fn a_refusal_that_is_longer_than_a_packet_is_answered_without_what_it_repeats() {
     for (mtu, len) in [(1500, 1400), (1500, 9000), (600, 500)] {
@@ -333,7 +339,7 @@ fn a_refusal_that_is_longer_than_a_packet_is_answered_without_what_it_repeats() 
     }
 }
 
-/// No more requests are applied than an answer can report.
+/// The number of applied requests is at most the number that an answer can report. Further requests are refused.
 #[test]
 fn more_requests_than_an_answer_has_room_for_are_refused() {
     let mut it = association(Config::default());

@@ -1,4 +1,4 @@
-//! Changes of our own addresses: requests to the peer, and its answers (RFC 5061, sections 5.1 and 5.3).
+//! Changes of our own addresses: requests to the peer, and the peer's answers (RFC 5061, sections 5.1 and 5.3).
 
 use crate::association::{Association, Transmit};
 use crate::event::{AssociationEvent, Change, ChangeOutcome, RequestError};
@@ -8,12 +8,12 @@ use crate::message::{Action, Address, Asconf, AsconfAck, Cause, Chunk, Code, Req
 use std::collections::VecDeque;
 use wire::{Duration, Instant, Ipv4Addr};
 
-/// Number of chunks that may wait for the answer to the outstanding one.
+/// The largest number of ASCONF chunks that may wait for the answer to the outstanding one.
 const QUEUE: usize = 16;
-/// Number of changes in one chunk at most, so that it fits the narrowest path.
+/// The largest number of changes in one ASCONF chunk, so that the chunk fits an MTU of 576 bytes.
 const CHANGES_PER_CHUNK: usize = 16;
 
-/// Changes that share a chunk.
+/// Changes that are requested in one ASCONF chunk.
 #[derive(Clone, Debug)]
 struct Batch {
     changes: Vec<Change>,
@@ -27,18 +27,18 @@ struct Outstanding {
     to: Ipv4Addr,
     due: bool,
     t4: Option<Instant>,
-    /// When it was last sent.
+    /// When the ASCONF was last sent.
     left: Option<Instant>,
-    /// It was repeated since the last expiry of T4, because the peer behaved as if it had answered.
+    /// The ASCONF was repeated since the last expiry of T4, because the peer behaved as if it had answered.
     again: bool,
 }
 
-/// The state of the requesting side.
+/// The state of the end that sends ASCONF.
 #[derive(Clone, Debug)]
 pub(crate) struct AsconfOut {
-    /// Both ends support address changes.
+    /// The peer supports authenticated address changes.
     pub(crate) supported: bool,
-    /// The serial number of the next chunk. The first is our initial TSN (section 5.1, A2).
+    /// The serial number of the next ASCONF. The first one is our initial TSN (RFC 5061, section 5.1, A2).
     serial: u32,
     correlation: u32,
     queue: VecDeque<Batch>,
@@ -50,17 +50,18 @@ impl AsconfOut {
         Self { supported: false, serial: tsn, correlation: 1, queue: VecDeque::new(), out: None }
     }
 
-    /// Returns when T4 expires.
+    /// Returns when T4 expires, or `None` if it does not run.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.out.as_ref().and_then(|out| out.t4)
     }
 
-    /// Returns whether a change waits for an answer and was sent to another address than `peer`.
+    /// Returns whether a change waits for an answer and goes to another address than `peer`.
     pub(crate) fn waits_elsewhere(&self, peer: Ipv4Addr) -> bool {
         self.out.as_ref().is_some_and(|out| out.to != peer)
     }
 
-    /// Sends the outstanding change to `peer`, which may be the only address where the peer is, if it went elsewhere.
+    /// Sends the outstanding change to `peer` at once, if it went to another address. The peer may be reachable only
+    /// at `peer`.
     pub(crate) fn ask_at(&mut self, now: Instant, peer: Ipv4Addr) {
         if let Some(out) = self.out.as_mut().filter(|out| out.to != peer) {
             out.to = peer;
@@ -68,16 +69,16 @@ impl AsconfOut {
         }
     }
 
-    /// Sends the outstanding change to `peer` if it went to `gone`, where the peer is not.
+    /// Sends the outstanding change to `peer` at once, if it went to `gone`, where the peer is not.
     pub(crate) fn ask_elsewhere(&mut self, now: Instant, gone: Ipv4Addr, peer: Ipv4Addr) {
         if self.out.as_ref().is_some_and(|out| out.to == gone) {
             self.ask_at(now, peer);
         }
     }
 
-    /// Repeats the outstanding change, because the peer uses an address that it adds: the peer has applied the
-    /// change, and its answer was lost. The first time at once; then after at least `pause`, a time-out without
-    /// back-off.
+    /// Repeats the outstanding change, because the peer uses an address that the change adds: the peer has applied
+    /// the change, and the answer was lost. The first repetition leaves at once, and each further one at least
+    /// `pause` after the last transmission.
     pub(crate) fn answer_was_lost(&mut self, now: Instant, pause: Duration) {
         let is_over = |out: &Outstanding| out.left.is_some_and(|left| now >= left + pause);
         let asks = |out: &mut Outstanding| !std::mem::replace(&mut out.again, true) || is_over(out);
@@ -86,7 +87,7 @@ impl AsconfOut {
         }
     }
 
-    /// Repeats the outstanding change at once, because the path has changed.
+    /// Repeats the outstanding change at once, without a failure. T4 expires now, and makes the change due.
     pub(crate) fn hasten(&mut self, now: Instant) {
         if let Some(out) = &mut self.out {
             out.due = true;
@@ -101,7 +102,7 @@ impl Batch {
         deleted.map(|change| change.address()).collect()
     }
 
-    /// Returns the first address that is added.
+    /// Returns the first address that the changes add, or `None`.
     fn added(&self) -> Option<Ipv4Addr> {
         let added = self.changes.iter().find(|change| matches!(change, Change::Add(_)));
         added.map(|change| change.address())
@@ -109,7 +110,7 @@ impl Batch {
 }
 
 impl Association {
-    /// Queues changes: all of them, or none and an error.
+    /// Queues changes. On an error, no change is queued.
     pub(crate) fn request(&mut self, now: Instant, changes: &[Change]) -> Result<(), RequestError> {
         if !self.is_open() {
             return Err(RequestError::NotOpen);
@@ -142,7 +143,7 @@ impl Association {
         Ok(())
     }
 
-    /// Checks whether each change is valid after those before it.
+    /// Checks whether each change is valid after the changes before it.
     fn check(&self, changes: &[Change]) -> Result<(), RequestError> {
         let mut after: Vec<Ipv4Addr> = self.locals.lasting().collect();
         for change in changes {
@@ -165,12 +166,12 @@ impl Association {
 
     // --- the chunk that leaves -------------------------------------------------------------------------------------
 
-    /// Returns the ASCONF that is due, at most one at a time (section 5.1.1, C1).
+    /// Returns the ASCONF that is due, or `None`. At most one is outstanding (RFC 5061, section 5.1.1, C1).
     pub(crate) fn change_packet(&mut self, now: Instant) -> Option<Transmit> {
         self.next_change();
         let out = self.asconf_out.out.as_mut().filter(|out| out.due)?;
         out.due = false;
-        // Section 5.1, B4, allows another destination: the peer's address may have been removed since.
+        // The peer's address may have been removed since. RFC 5061, section 5.1, B4, allows another destination.
         if self.paths.get(out.to).is_none() {
             out.to = self.paths.for_data();
         }
@@ -178,8 +179,8 @@ impl Association {
         (out.t4, out.left) = (Some(now + rto), Some(now));
         let (dst, mut asconf) = (out.to, out.asconf.clone());
         let src = self.locals.source_of_change(&out.batch.deleted())?;
-        // The chunk deletes its own source, by which the peer finds the association. If the peer has applied it
-        // already, it can find the association only by an address that the chunk adds.
+        // The chunk deletes its own source address. If the peer has applied the chunk already, it does not know the
+        // source, and finds the association only by an address that the chunk adds.
         if out.batch.deleted().contains(&src)
             && let Some(added) = out.batch.added()
         {
@@ -199,7 +200,8 @@ impl Association {
 
     fn begin_change(&mut self, batch: Batch) {
         let source = self.locals.source_of_change(&batch.deleted());
-        // Section 5.3.2: an address that the peer knows, in case it does not know the source.
+        // The chunk names an address of ours that the peer knows, in case the peer does not know the source (RFC
+        // 5061, section 5.3.2).
         let lookup = source.and_then(|source| self.locals.known_to_peer(source));
         let Some(lookup) = lookup else { return self.refuse(&batch) };
         let first = self.asconf_out.correlation;
@@ -221,11 +223,12 @@ impl Association {
         self.asconf_out.out = Some(Outstanding { asconf, batch, to, due, t4, left, again });
     }
 
-    /// Handles the expiry of T4: the same chunk is sent again, to another address if there is one (section 5.1, B4).
+    /// Handles the expiry of T4: the same chunk is sent again, to another address if there is one (RFC 5061, section
+    /// 5.1, B4).
     pub(crate) fn change_timeout(&mut self) {
         let Some(out) = &mut self.asconf_out.out else { return };
         out.t4 = None;
-        // `hasten` has set T4 as well: no time-out, so no failure.
+        // `hasten` sets T4 to the present time and makes the chunk due. Its expiry is then no failure.
         if std::mem::replace(&mut out.due, true) {
             return;
         }
@@ -238,12 +241,12 @@ impl Association {
 
     // --- the answer ------------------------------------------------------------------------------------------------
 
-    /// Handles ASCONF-ACK (section 5.1, A5 to A8, and section 5.3, F0).
+    /// Handles ASCONF-ACK (RFC 5061, section 5.1, A5 to A8, and section 5.3, F0).
     pub(crate) fn asconf_ack_came(&mut self, now: Instant, ack: &AsconfAck) {
         let Some(out) = self.asconf_out.out.take_if(|out| out.asconf.serial == ack.serial) else {
             if ack.serial.wrapping_sub(self.asconf_out.serial).cast_signed() >= 0 {
                 let cause = Cause::new(Code::ILLEGAL_ASCONF_ACK, []);
-                self.abort_with(cause, crate::Ended::Violation("ASCONF-ACK for what was not asked"));
+                self.abort_with(cause, crate::Ended::Violation("ASCONF-ACK for a request that was not sent"));
             }
             return;
         };
@@ -261,7 +264,7 @@ impl Association {
         }
         self.rerouted(&before);
         if before.iter().all(|(_, source)| source.is_none()) {
-            // Until now no packet could leave, not even a probe.
+            // No address of ours could send until now, so SHUTDOWN and probes that wait are due.
             self.shutdown_due |= self.waits_for_shutdown();
             self.probing = now;
             self.paths.iter_mut().filter(|path| path.probe.is_none()).for_each(|path| path.heartbeat = now);
@@ -285,12 +288,12 @@ impl Association {
                 self.locals.set(address, AddressUse::All);
             }
             (Change::Add(_), ChangeOutcome::Refused(_)) => self.locals.remove(address),
-            // The host has returned to the address after it requested its deletion.
+            // The host has returned to this address after it had requested the deletion.
             (Change::Delete(_), ChangeOutcome::Done) if self.locals.preferred == Some(address) => {
                 self.locals.set(address, AddressUse::Here);
             }
             (Change::Delete(_), ChangeOutcome::Done) => {
-                // Late packets to it are accepted for two time-outs (section 5.3).
+                // Late packets to the deleted address are accepted for two RTOs.
                 let rto =
                     self.paths.get(self.data_path).map_or(self.config.rto_initial, |path| path.rto.current());
                 self.locals.set(address, AddressUse::Gone(now + rto * 2));
@@ -307,7 +310,7 @@ impl Association {
         self.asconf_out.supported = false;
     }
 
-    /// Reports all requested changes as refused, as they will not be answered.
+    /// Reports all requested changes without an answer as refused, as they will not be answered.
     pub(crate) fn abandon_changes(&mut self) {
         let out = self.asconf_out.out.take().map(|out| out.batch);
         let waiting = std::mem::take(&mut self.asconf_out.queue);
@@ -324,7 +327,7 @@ impl Association {
 }
 
 /// Returns the outcome of each request (RFC 5061, section 5.1, A7). A request without a response is done if it
-/// precedes the first refusal, and refused if it follows it.
+/// precedes the first refusal, and refused if it follows the first refusal.
 pub(crate) fn outcomes(asconf: &Asconf, ack: &AsconfAck) -> Vec<ChangeOutcome> {
     let mut refused = false;
     let judge = |request: &Request| {

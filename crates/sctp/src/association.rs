@@ -19,14 +19,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use wire::{Instant, Ipv4Addr};
 
-/// A packet to send: the payload of IP protocol 132.
+/// A packet to send: the payload of an IP packet of protocol 132, and its addresses.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Transmit {
-    /// The source address that it must have.
+    /// The source address that the IP packet must have.
     pub src: Ipv4Addr,
-    /// The address of the peer to which it is sent.
+    /// The destination address of the IP packet: an address of the peer.
     pub dst: Ipv4Addr,
-    /// Common header and chunks, with the checksum.
+    /// The SCTP packet: common header and chunks, with the right checksum.
     pub bytes: Vec<u8>,
     /// `Some(n)`: the packet is larger than the path MTU, as its chunk was built before the MTU was lowered. It must
     /// leave without DF, in IP fragments of at most `n` bytes each (RFC 9260, sections 6.9 and 7.3). `None`:
@@ -45,11 +45,12 @@ impl Transmit {
 pub struct Open {
     /// Our addresses: at least one. The first is the source until another is preferred.
     pub local: Vec<Ipv4Addr>,
-    /// Our port.
+    /// The port of this end.
     pub local_port: u16,
-    /// The known addresses of the peer, at least one: INIT goes to the first, then to the next.
+    /// The known addresses of the peer, at least one. INIT goes to the first, and after each time-out to the next in
+    /// turn.
     pub peer: Vec<Ipv4Addr>,
-    /// The peer's port.
+    /// The port of the peer, where it listens.
     pub peer_port: u16,
 }
 
@@ -60,9 +61,9 @@ pub enum WriteError {
     NotOpen,
     /// The message is larger than the room: see [`Association::room`].
     NoRoom,
-    /// Not one of the negotiated streams.
+    /// The stream number is not less than [`Association::streams`].
     Stream,
-    /// A message has at least one byte (RFC 9260, section 3.3.1).
+    /// The message is empty. RFC 9260, section 3.3.1, requires at least one byte.
     Empty,
 }
 
@@ -74,11 +75,11 @@ pub struct Association {
     pub(crate) local_port: u16,
     pub(crate) peer_port: u16,
     pub(crate) state: State,
-    /// The tag of packets from the peer, and that of our packets.
+    /// The verification tags: `local_tag` of packets from the peer, `peer_tag` of our packets (0 if not known yet).
     pub(crate) local_tag: u32,
     pub(crate) peer_tag: u32,
-    /// The tie-tags for the cookie of an INIT that meets this association. Random numbers instead of the tags, as
-    /// other hosts may read a cookie (RFC 5062, section 3).
+    /// The tie-tags for the cookie of an INIT that matches this association. They are random numbers instead of the
+    /// verification tags, as other hosts may read a cookie (RFC 5062, section 3.3).
     pub(crate) ties: (u32, u32),
     /// Our INIT or INIT ACK, without the cookie.
     pub(crate) init: Init,
@@ -88,37 +89,37 @@ pub struct Association {
     pub(crate) inbound: Inbound,
     pub(crate) outbound: Outbound,
     pub(crate) keys: Option<Keys>,
-    /// Failures in a row, over all paths.
+    /// Number of failures in a row, over all paths.
     pub(crate) errors: u32,
-    /// How often our link has returned since the peer was last heard.
+    /// How often our link has returned since the peer last answered.
     pub(crate) returns: u32,
-    /// Number of addresses from a directory that were tried since then.
+    /// Number of addresses from a directory that were tried since the peer last answered.
     pub(crate) tried: usize,
     pub(crate) opening: handshake::Opening,
     /// While COOKIE ECHO is not answered: a second opening of the same association, which waits for INIT ACK.
     pub(crate) second: Option<Box<Self>>,
-    /// T1 while the association opens, T2 while it shuts down.
+    /// When T1 expires while the association opens, or T2 while it shuts down.
     pub(crate) timer: Option<Instant>,
     /// T5: when a shutdown is given up.
     pub(crate) guard: Option<Instant>,
     pub(crate) shutdown_due: bool,
-    /// Where the last SHUTDOWN or SHUTDOWN ACK went, or the next one goes, and to which of our addresses the peer's
-    /// came.
+    /// `shutdown_to`: the destination of our last SHUTDOWN or SHUTDOWN ACK, or of the next one. `shutdown_by`: our
+    /// address that the peer's SHUTDOWN came to.
     pub(crate) shutdown_to: Option<Ipv4Addr>,
     pub(crate) shutdown_by: Option<Ipv4Addr>,
     pub(crate) asconf_out: AsconfOut,
     pub(crate) asconf_in: AsconfIn,
     pub(crate) outbox: VecDeque<Transmit>,
     pub(crate) events: VecDeque<AssociationEvent>,
-    /// Our address and the peer's of the newest data that came.
+    /// The newest DATA chunk came to the first address, which is ours, from the second, which is the peer's.
     pub(crate) arriving: Option<(Ipv4Addr, Ipv4Addr)>,
     pub(crate) detour: Detour,
-    /// Something was written since the last call of `poll_transmit`.
+    /// A message was written since the last call of `poll_transmit`.
     pub(crate) written: bool,
-    /// No unconfirmed address is probed before this.
+    /// No probe of an unconfirmed address that the peer has named begins before this time (HB.Max.Burst).
     pub(crate) probing: Instant,
     pub(crate) data_path: Ipv4Addr,
-    /// The peer's addresses differ from those in the endpoint's index.
+    /// The peer's addresses may differ from those in the endpoint's index.
     pub(crate) moved: bool,
 }
 
@@ -131,7 +132,7 @@ pub(crate) fn introduction(
     locals: &[Ipv4Addr],
 ) -> Init {
     let mut parameters = Vec::new();
-    // A single address is in the IP header (RFC 9260, section 5.1.2).
+    // A single address is not listed: the IP header has it as the source (RFC 9260, section 5.1.2).
     if locals.len() > 1 {
         parameters.extend(locals.iter().map(|address| Parameter::Ipv4(*address)));
     }
@@ -143,7 +144,7 @@ pub(crate) fn introduction(
 }
 
 impl Association {
-    /// Returns a closed association of which only our side is known.
+    /// Returns an association in the state CLOSED, without any parameter of the peer but its address and port.
     pub(crate) fn new(
         now: Instant,
         config: &Arc<Config>,
@@ -197,7 +198,7 @@ impl Association {
 
     // --- the user: data --------------------------------------------------------------------------------------------
 
-    /// Queues a message for a stream: the whole message, or an error.
+    /// Queues a message for `stream`, with the payload protocol identifier `ppid`. On an error, no byte is queued.
     pub fn write(&mut self, stream: u16, ppid: u32, bytes: &[u8]) -> Result<(), WriteError> {
         self.writable(stream, bytes)?;
         self.outbound.write(stream, ppid, false, bytes);
@@ -224,8 +225,8 @@ impl Association {
         }
     }
 
-    /// Returns the number of bytes that may be written now, zero if the association is not open. [`AssociationEvent::Room`]
-    /// reports what is added.
+    /// Returns the number of bytes that may be written now. Zero if the association is not open.
+    /// [`AssociationEvent::Room`] reports each increase.
     pub fn room(&self) -> usize {
         if self.state == State::Established { self.outbound.room() } else { 0 }
     }
@@ -236,24 +237,24 @@ impl Association {
     }
 
     /// Returns the next piece of a message, of at most `most` bytes, or `None` if there is nothing to read. Reading
-    /// opens the window.
+    /// opens the receive window.
     pub fn read(&mut self, most: usize) -> Option<Piece> {
         self.inbound.read(most)
     }
 
-    /// Returns whether there is anything to read.
+    /// Returns whether a piece of a message can be read now.
     pub fn readable(&self) -> bool {
         self.inbound.readable()
     }
 
-    /// Returns the bytes of the receive buffer that are in use, also by incomplete messages. A small chunk counts
-    /// more than its length.
+    /// Returns the number of bytes of the receive buffer that are in use, including incomplete messages. A chunk of
+    /// less than 16 bytes counts as 16 bytes.
     pub const fn unread(&self) -> usize {
         self.inbound.held()
     }
 
-    /// Shuts the association down. What was written is still delivered; then the association ends in both directions.
-    /// One that is not open yet is aborted.
+    /// Shuts the association down. Written data are still delivered; then the association ends in both directions. An
+    /// association that is not open yet is aborted.
     pub fn finish(&mut self, now: Instant) {
         match self.state {
             State::Established => {
@@ -266,7 +267,7 @@ impl Association {
         self.settle(now);
     }
 
-    /// Aborts the association, and notifies the peer.
+    /// Aborts the association. Sends ABORT to the peer, if the peer's tag is known.
     pub fn abort(&mut self) {
         if self.state != State::Closed {
             self.abort_with(Cause::new(Code::USER_INITIATED_ABORT, []), Ended::Aborted);
@@ -275,17 +276,20 @@ impl Association {
 
     // --- the user: addresses ---------------------------------------------------------------------------------------
 
-    /// Asks the peer for changes of our own addresses, all in one chunk, in this order. [`AssociationEvent::Changed`] reports
-    /// the answer to each. If one of them is invalid, an error is returned and none is requested.
+    /// Asks the peer for changes of our own addresses, all in one chunk, in this order. [`AssociationEvent::Changed`]
+    /// reports the answer to each. If one of them is invalid, an error is returned and none is requested.
     pub fn change(&mut self, now: Instant, changes: &[Change]) -> Result<(), RequestError> {
         self.request(now, changes)
     }
 
-    /// Prefers `local` as the source of packets to `peer`, or to all of the peer's addresses, as soon as it may be
-    /// used (RFC 5061, section 5.3). This changes the route, so measurements of the old one are reset (RFC 9260,
-    /// section 7.2.5.2). A change that waits for an answer is sent again at once, as the old address may no longer
-    /// work. It leaves from `local` even if it deletes `local`: the host has returned there, and packets to the other
-    /// address do not reach it. Fails with [`RequestError::Unknown`] if `local` is not ours, or `peer` not the peer's.
+    /// Prefers `local` as the source of packets to `peer`, or to all addresses of the peer if `peer` is `None`.
+    /// Packets leave from `local` when the peer has confirmed it (RFC 5061, section 5.3). Measurements of the old
+    /// route are reset (RFC 9260, section 7.2.5.2). Fails with [`RequestError::Unknown`] if `local` is not an address
+    /// of this end, or `peer` not an address of the peer.
+    ///
+    /// A change that waits for an answer is sent again at once, as the old address may no longer work. If `peer` is
+    /// `None`, the change leaves from `local`, even if it deletes `local`: the host has returned there, and an answer
+    /// to another address does not reach the host.
     pub fn prefer(
         &mut self,
         now: Instant,
@@ -311,16 +315,16 @@ impl Association {
         Ok(())
     }
 
-    /// Prefers `local` as the source of packets to all of the peer's addresses. Unlike with [`Self::prefer`], the
-    /// peer need not have been asked to add `local` yet, if an earlier change is not answered. The answer can reach
-    /// only `local`, so that change leaves from there, and no other chunk does. `here`: all addresses that this host
-    /// has now. Nothing leaves from others, even if their deletion was not requested yet: no answer would come back.
-    /// Fails if `local` is not unicast, or if the peer does not support address changes.
+    /// Prefers `local` as the source of packets to all addresses of the peer. In contrast to [`Self::prefer`], the
+    /// peer need not have been asked to add `local` yet. Until then, only a change that is not answered, COOKIE ECHO,
+    /// and answers to packets that came to `local` leave from it. `here`: all addresses that this host has now. No
+    /// packet leaves from any other address, as no answer would come back. Fails with [`RequestError::Address`] if
+    /// `local` is not unicast, and with [`RequestError::Unsupported`] if the peer does not support address changes.
     pub fn move_to(&mut self, now: Instant, local: Ipv4Addr, here: &[Ipv4Addr]) -> Result<(), RequestError> {
         if !unicast(local) {
             return Err(RequestError::Address);
         }
-        // A peer without support keeps sending to the old address. Then nothing is changed, and time-outs end the
+        // A peer without support continues to send to the old address. So a move has no effect, and time-outs end the
         // association.
         if !self.asconf_out.supported {
             return Err(RequestError::Unsupported);
@@ -334,8 +338,8 @@ impl Association {
         self.prefer(now, None, local)
     }
 
-    /// Sends new data to this address of the peer (RFC 9260, section 11.1.6). Fails with [`RequestError::Unknown`] if
-    /// the peer does not have it, or if it is not confirmed.
+    /// Makes `peer` the primary address, to which new data go (RFC 9260, section 11.1.6). Fails with
+    /// [`RequestError::Unknown`] if the peer does not have this address, or if the address is not confirmed.
     pub fn set_primary(&mut self, now: Instant, peer: Ipv4Addr) -> Result<(), RequestError> {
         let path = self.paths.get_mut(peer).filter(|path| path.confirmed).ok_or(RequestError::Unknown)?;
         path.superseded = false;
@@ -344,8 +348,8 @@ impl Association {
         Ok(())
     }
 
-    /// Handles a router's report that the path to `peer` carries packets of at most `mtu` bytes. A report that does
-    /// not lower the MTU has no effect. Packets in flight that are too large are sent again at once.
+    /// Handles a router's report that the path to `peer` carries IP packets of at most `mtu` bytes. A report that
+    /// does not lower the MTU has no effect. Chunks in flight that are too large are sent again at once.
     pub(crate) fn too_big(&mut self, peer: Ipv4Addr, mtu: u16) {
         if self.paths.get_mut(peer).is_some_and(|path| path.lower_mtu(mtu)) {
             self.outbound.lose_the_large(&mut self.paths, peer);
@@ -354,11 +358,11 @@ impl Association {
     }
 
     /// Handles the return of our link after an interruption. Data that wait for a backed-off time-out are sent at
-    /// once. A HEARTBEAT makes the peer do the same.
+    /// once. A HEARTBEAT makes the peer send its waiting data as well.
     pub fn link_returned(&mut self, now: Instant) {
-        // Time-outs without a link do not show that the peer failed. But each return without an answer since the last
-        // one counts as one failure. Otherwise a link that comes and goes would keep a dead peer for ever (RFC 9260,
-        // section 8.1).
+        // Time-outs without a link do not show that the peer failed. But each return of the link counts as one
+        // failure, if the peer did not answer after the return before. Otherwise an association with a dead peer
+        // would never end if the link comes and goes (RFC 9260, section 8.1).
         self.errors = self.errors.min(self.returns);
         self.returns = self.returns.saturating_add(1);
         self.asconf_out.hasten(now);
@@ -370,7 +374,7 @@ impl Association {
         for address in addresses {
             self.paths.get_mut(address).into_iter().for_each(|path| path.woken = None);
             self.wake(now, address);
-            // Nor do those time-outs show that the path failed.
+            // Time-outs without a link do not show that the path failed, so its back-off ends.
             self.paths.get_mut(address).into_iter().for_each(|path| path.end_back_off(now));
         }
         self.announce(now);
@@ -380,17 +384,17 @@ impl Association {
 
     // --- the user: state -------------------------------------------------------------------------------------------
 
-    /// Returns the next event; call until `None`.
+    /// Returns the next event, or `None` if there is none. The caller polls until `None`.
     pub fn poll_event(&mut self) -> Option<AssociationEvent> {
         self.events.pop_front()
     }
 
-    /// Returns the state (RFC 9260, section 4).
+    /// Returns the state of the association (RFC 9260, section 4).
     pub const fn state(&self) -> State {
         self.state
     }
 
-    /// Returns our port and the peer's.
+    /// Returns the port of this end and the port of the peer.
     pub const fn ports(&self) -> (u16, u16) {
         (self.local_port, self.peer_port)
     }
@@ -400,7 +404,7 @@ impl Association {
         self.locals.with(AddressUse::All)
     }
 
-    /// Returns the paths: one for each address of the peer.
+    /// Returns the state of each path. There is one path for each address of the peer.
     pub fn paths(&self) -> impl Iterator<Item = PathInfo> {
         self.paths.iter().map(|path| PathInfo {
             address: path.address,
@@ -415,7 +419,7 @@ impl Association {
         })
     }
 
-    /// Returns the number of streams to write to.
+    /// Returns the number of streams for writing. Streams are numbered from 0.
     pub const fn streams(&self) -> u16 {
         self.outbound.streams
     }
@@ -432,7 +436,8 @@ impl Association {
 
     // --- common ----------------------------------------------------------------------------------------------------
 
-    /// Returns whether both ends know each other: addresses can be changed, also during a shutdown.
+    /// Returns whether the association was established and has not ended. True during a shutdown. Addresses can be
+    /// changed only in this time.
     pub const fn is_open(&self) -> bool {
         !matches!(self.state, State::Closed | State::CookieWait | State::CookieEchoed)
     }
@@ -442,7 +447,7 @@ impl Association {
         matches!(self.state, State::ShutdownSent | State::ShutdownAckSent)
     }
 
-    /// Reports a change of the data path, continues a shutdown, and probes new addresses. Called after each input.
+    /// Reports a change of the data path, continues a shutdown, and probes a new address if a probe is due.
     pub(crate) fn settle(&mut self, now: Instant) {
         if !self.is_open() {
             return;
@@ -460,14 +465,14 @@ impl Association {
         self.events.push_back(AssociationEvent::Path(address, state));
     }
 
-    /// Resets the counters of failures: the peer has answered, or has proved itself.
+    /// Resets the counters of failures, because the peer has answered.
     pub(crate) const fn heard(&mut self) {
         (self.errors, self.returns, self.tried) = (0, 0, 0);
     }
 
-    /// Resets the counters of failures, because a HEARTBEAT was answered. While data are outstanding, the counter of
-    /// the association stays as it is (RFC 9260, section 8.1). Otherwise a path that carries HEARTBEATs and no data
-    /// would keep the association open without end, without an error.
+    /// Resets the counters of failures, because a HEARTBEAT was answered. While data are outstanding, the
+    /// association's counter of failures does not change (RFC 9260, section 8.1). Otherwise a path that carries
+    /// HEARTBEATs but no data would keep the association open without end, and without an error.
     pub(crate) fn probe_was_answered(&mut self) {
         if self.outbound.is_outstanding() {
             self.tried = 0;
@@ -476,7 +481,7 @@ impl Association {
         }
     }
 
-    /// Counts a failure. Returns whether that ended the association.
+    /// Counts a failure of the association. Returns whether the failure ended the association.
     pub(crate) fn failed(&mut self) -> bool {
         self.errors = self.errors.saturating_add(1);
         if self.errors > self.config.association_max_retrans {
@@ -516,8 +521,8 @@ impl Association {
         self.abort_with(Cause::new(Code::PROTOCOL_VIOLATION, what), Ended::Violation(what));
     }
 
-    /// Returns a packet with these chunks, authenticated if the peer requires it for one of them (RFC 4895, section
-    /// 6.2).
+    /// Returns a packet with these chunks, in bytes. If the peer requires authentication of a chunk, AUTH precedes
+    /// the first such chunk (RFC 4895, section 6.2).
     pub(crate) fn seal(&self, mut chunks: Vec<Chunk>) -> Vec<u8> {
         let packet = |chunks| Packet {
             src_port: self.local_port,

@@ -1,4 +1,4 @@
-//! Parameters of an endpoint. The defaults are those of RFC 9260, section 16.
+//! Parameters of an endpoint. Parameters that RFC 9260, section 16, lists have its values as defaults.
 
 use crate::handshake::LEAST_WINDOW;
 use auth::Key;
@@ -7,66 +7,70 @@ use wire::{Duration, Rto, RtoBounds};
 /// The parameters of an endpoint.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// RTO.Initial: the time-out before a round trip was measured.
+    /// RTO.Initial: the retransmission time-out before a round trip was measured (RFC 9260, section 16).
     pub rto_initial: Duration,
     /// RTO.Min: the least retransmission time-out (RFC 9260, section 16).
     pub rto_min: Duration,
     /// RTO.Max: the largest retransmission time-out (RFC 9260, section 16).
     pub rto_max: Duration,
-    /// Max.Burst: packets with data that may leave at one instant, for each path.
+    /// Max.Burst: number of packets with data that may leave on a path at one instant (RFC 9260, section 6.1, D).
     pub max_burst: u32,
-    /// Valid.Cookie.Life: how long a listening endpoint accepts its cookie.
+    /// Valid.Cookie.Life: the largest age of a state cookie that a listening endpoint accepts.
     pub cookie_life: Duration,
-    /// Association.Max.Retrans: failures in a row, over all paths, that do not end the association. One more does.
+    /// Association.Max.Retrans: number of failures in a row, over all paths, that do not end the association. One
+    /// more failure ends it.
     pub association_max_retrans: u32,
-    /// Path.Max.Retrans: failures in a row of one path after which it still counts as active.
+    /// Path.Max.Retrans: number of failures in a row after which a path is still active. One more failure makes it
+    /// inactive.
     pub path_max_retrans: u32,
-    /// Max.Init.Retransmits: retransmissions of INIT and COOKIE ECHO.
+    /// Max.Init.Retransmits: the largest number of retransmissions of INIT, and of COOKIE ECHO.
     pub max_init_retransmits: u32,
-    /// HB.interval: the time between two heartbeats on an idle path, in addition to its time-out.
+    /// HB.interval: the time between two HEARTBEATs on an idle path, in addition to 0.5 to 1.5 times its RTO.
     pub heartbeat_interval: Duration,
-    /// How long a SACK may wait for a second packet: at most 500 ms (section 6.2).
+    /// SACK.Delay: the time in which a SACK may wait for a second packet. RFC 9260, section 6.2, allows at most 500
+    /// ms.
     pub sack_delay: Duration,
-    /// Size of the largest IP packet on a path whose MTU is not known, in bytes.
+    /// Size of the largest IP packet on a path whose MTU is not known, in bytes. Less than 576 counts as 576.
     pub mtu: u16,
-    /// Send buffer: bytes that were written and are not acknowledged.
+    /// Send buffer, in bytes: the limit for data that were written and are not acknowledged.
     pub send_buffer: u32,
     /// Receive buffer, in bytes: the largest window announced. Less than 1500 counts as 1500.
     pub receive_buffer: u32,
-    /// Number of streams that are requested, and accepted, in each direction.
+    /// Number of streams that this end requests for sending, and the largest number that it accepts for receiving.
     pub streams: u16,
-    /// Number of addresses that a peer may have; more are refused for lack of resources. An address from a directory
-    /// is tried in addition.
+    /// Number of addresses that a peer may have. Requests to add more are refused for lack of resources, and more in
+    /// INIT are ignored. An address from a directory is tried in addition.
     pub max_addresses: usize,
-    /// Number of unproved addresses that a peer may add in a minute; more are refused likewise. An address that
-    /// answers a probe is not counted, so there is no limit to how often a peer moves.
+    /// Number of unconfirmed addresses that a peer may add in a minute. Requests to add more are refused for lack of
+    /// resources. An address that has answered a probe is not counted, so a peer may move as often as it needs.
     pub added_per_minute: usize,
-    /// Number of associations of an endpoint, including ended ones that are not released yet; more peers are refused.
-    /// Each keeps at most `send_buffer` and about `receive_buffer` bytes of data, and `max_addresses` addresses of the
-    /// peer. An association whose peer answers has no time limit. If the peer is gone, it ends after
-    /// `association_max_retrans` time-outs.
+    /// Number of associations of an endpoint, including ended ones that are not released yet. More are refused. Each
+    /// keeps at most `send_buffer` bytes of data to send, at most twice `receive_buffer` bytes of received data, and
+    /// `max_addresses` addresses of the peer. An association whose peer answers has no time limit. If the peer is
+    /// gone, its association ends after more than `association_max_retrans` time-outs in a row.
     pub max_associations: usize,
     /// Whether to refuse a peer that does not support authenticated address changes.
     pub require_reconfiguration: bool,
     /// Algorithms of AUTH that are offered, the preferred one first. SHA-1 must be among them (RFC 4895, section
     /// 3.3).
     pub hmacs: Vec<Hmac>,
-    /// An endpoint pair shared key of both ends, and its number, which is not 0 (RFC 4895, section 6.1). With it,
-    /// chunks that are authenticated by the empty key are refused: any host that saw the handshake can make them.
+    /// The endpoint pair shared key of both ends, and its identifier, which must not be 0 (RFC 4895, section 6.1).
+    /// `None`: the key is empty, so any host that saw the handshake can authenticate chunks. With a key, chunks that
+    /// are authenticated by the empty key are refused.
     pub pair_key: Option<(u16, Key)>,
 }
 
-/// An algorithm of AUTH (RFC 4895, section 3.3).
+/// An HMAC algorithm of AUTH (RFC 4895, section 3.3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Hmac {
-    /// 20 bytes, identifier 1.
+    /// HMAC with SHA-1: 20 bytes, identifier 1.
     Sha1,
-    /// 32 bytes, identifier 3.
+    /// HMAC with SHA-256: 32 bytes, identifier 3.
     Sha256,
 }
 
 impl Hmac {
-    /// Returns the identifier on the wire (RFC 4895, section 3.3).
+    /// Returns the identifier of the algorithm on the wire (RFC 4895, section 3.3).
     pub const fn id(self) -> u16 {
         match self {
             Self::Sha1 => 1,
@@ -88,21 +92,22 @@ impl Hmac {
 }
 
 impl Config {
-    /// Returns the time from the first INIT until the opening fails (RFC 9260, section 5.1.6): the sum of all
-    /// time-outs.
+    /// Returns the time from the first INIT until the opening fails if no INIT is answered: the sum of all time-outs
+    /// (RFC 9260, section 5.1.6).
     pub fn opening_patience(&self) -> Duration {
         let rto = Rto::new(self.rto_bounds());
         let waits = (0..=self.max_init_retransmits).map(|doublings| rto.after(doublings));
         waits.fold(Duration::ZERO, Duration::saturating_add)
     }
 
-    /// Returns the first window to announce, in bytes. A peer refuses less than 1500 (RFC 9260, section 3.3.2).
+    /// Returns the first receive window to announce, in bytes. A peer refuses less than 1500 bytes (RFC 9260, section
+    /// 3.3.2).
     pub(crate) fn window(&self) -> u32 {
         self.receive_buffer.max(LEAST_WINDOW)
     }
 
-    /// Returns the bounds of a path's time-out. G1 of RFC 9260, section 6.3.1: a variance of zero would make the
-    /// time-out exactly one round trip.
+    /// Returns the bounds of a path's RTO. The variance is at least 1 ms (RFC 9260, section 6.3.1, G1): a variance of
+    /// zero would make the RTO exactly one round trip.
     pub(crate) const fn rto_bounds(&self) -> RtoBounds {
         RtoBounds {
             initial: self.rto_initial,

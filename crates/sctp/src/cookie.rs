@@ -16,12 +16,13 @@ pub(crate) struct Cookie {
     pub(crate) remote: Ipv4Addr,
     pub(crate) local_port: u16,
     pub(crate) remote_port: u16,
-    /// Tie-tags of the association that existed already; zero without one (section 5.2.2).
+    /// Tie-tags of the association that matched the INIT. Zero if there was none, or if it was in COOKIE-WAIT (RFC
+    /// 9260, sections 5.2.1 and 5.2.2).
     pub(crate) ties: (u32, u32),
     pub(crate) tag: u32,
     pub(crate) tsn: u32,
     pub(crate) random: [u8; RANDOM],
-    /// The addresses that the INIT ACK lists; empty if there is only one.
+    /// Our addresses that the INIT ACK lists. Empty if there is only one.
     pub(crate) locals: Vec<Ipv4Addr>,
     /// The peer's INIT.
     pub(crate) init: Init,
@@ -46,7 +47,8 @@ impl Cookie {
         [&rng.seal(self.made, &body)[..], &body].concat()
     }
 
-    /// Parses a cookie. Fails if it is truncated, or if its MAC was not made with our key.
+    /// Parses a cookie. Fails if the cookie is truncated, or if its MAC was not made with our key for the time
+    /// `made`.
     pub(crate) fn open(bytes: &[u8], rng: &SecretRng) -> Result<Self, Malformed> {
         let (seal, body) = bytes.split_at_checked(SEAL).ok_or(Malformed("sctp_cookie_truncated"))?;
         let mut r = Reader::new(body, Malformed("sctp_cookie_truncated"));

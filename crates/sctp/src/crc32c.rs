@@ -55,7 +55,7 @@ pub(crate) fn crc32c(parts: &[&[u8]]) -> u32 {
 mod tests {
     use super::*;
 
-    /// The check value of the catalogue of CRC algorithms, and the examples of RFC 3720, appendix B.4.
+    /// The sums equal the check value in the catalogue of CRC algorithms, and the examples of RFC 3720, appendix B.4.
     #[test]
     fn published_values() {
         let rising: Vec<u8> = (0..32).collect();

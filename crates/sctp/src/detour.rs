@@ -1,11 +1,11 @@
-//! Another route while the chosen one does not carry packets: from another of our addresses, or to another of the
-//! peer's. No message reports a broken route. There are three signs:
+//! The use of another route while the chosen route does not carry packets: from another address of ours, or to
+//! another address of the peer. No message reports a broken route. There are three signs of one:
 //!
-//! - Data are repeated twice, to one of our addresses: the acknowledgments, which leave from another one, are lost
-//!   (RFC 9260, section 6.4).
-//! - Two time-outs in a row. Then a HEARTBEAT leaves from each other address of ours, and one goes to each other
-//!   address of the peer. A route on which its answer comes works in both directions.
-//! - The peer is heard from another address than the silent one: it can be reached there.
+//! - The peer repeats data twice, to one of our addresses, while our acknowledgments leave from another address: the
+//!   acknowledgments are lost (RFC 9260, section 6.4).
+//! - Two time-outs in a row occur. Then a HEARTBEAT leaves from each other address of ours, and one goes to each other
+//!   active address of the peer. If an answer comes, the route of that HEARTBEAT works in both directions.
+//! - The peer is silent at one address, and is heard from another one: the peer can be reached at the other one.
 
 use crate::association::Association;
 use crate::local_addresses::AddressUse;
@@ -13,8 +13,8 @@ use crate::path::{Path, PathState};
 use crate::tsn::Tsn;
 use wire::{Instant, Ipv4Addr};
 
-/// Number of time-outs in a row, of ours or of the peer's, before another route is tried. A single one may be a lost
-/// packet.
+/// Number of time-outs in a row, at this end or at the peer, before another route is tried. A single time-out may be
+/// due to one lost packet.
 pub(crate) const SILENT: u32 = 2;
 
 /// A HEARTBEAT on another route that is not answered yet.
@@ -28,13 +28,13 @@ struct Probe {
 /// Data that the peer repeats although they were acknowledged.
 #[derive(Clone, Copy, Debug)]
 struct Repeated {
-    /// How often they were repeated. Packets within half of RTO.Min count as one flight.
+    /// How often the data were repeated. Packets within half of RTO.Min count as one repetition.
     times: u32,
-    /// When it was last counted.
+    /// When a repetition was last counted.
     at: Instant,
     /// The cumulative TSN when the first repetition came.
     upto: Tsn,
-    /// The address of ours that they came to, if packets leave from another one.
+    /// Our address that the repetitions came to, if our packets leave from another address. `None` otherwise.
     local: Option<Ipv4Addr>,
 }
 
@@ -43,9 +43,9 @@ struct Repeated {
 pub(crate) struct Detour {
     /// The latest probe of each route.
     probes: Vec<Probe>,
-    /// The preferred address is not probed again before this.
+    /// `probe_chosen_source` sends no probe before this time.
     next: Instant,
-    /// The route does not change again before this.
+    /// The route does not change again before this time.
     pause: Instant,
     /// When new data last came.
     news: Instant,
@@ -62,15 +62,15 @@ impl Detour {
 }
 
 impl Association {
-    /// Returns our address that packets leave from instead of the preferred one, from which nothing reaches the peer.
-    /// `None`: the preferred one works.
+    /// Returns our address that packets leave from, because packets from the preferred address do not reach the peer.
+    /// `None` if packets leave from the preferred address.
     pub fn detour(&self) -> Option<Ipv4Addr> {
         self.locals.detour.filter(|address| self.locals.sends(*address))
     }
 
-    /// Records a packet with DATA that came to `local`. `repeated`: the lowest TSN of its chunks, if none is new.
-    /// Duplicates within half of RTO.Min of the latest new data are ignored. A peer repeats data that no SACK reports
-    /// missing only after RTO.Min, so such duplicates are copies that the network made.
+    /// Records a packet with DATA that came to `local`. `repeated`: the lowest TSN of its duplicates, if no chunk is
+    /// new. Duplicates within half of RTO.Min after the latest new data are ignored: a peer repeats data that no SACK
+    /// reports missing only after RTO.Min, so these are copies that the network made.
     pub(crate) fn data_came(&mut self, now: Instant, local: Ipv4Addr, repeated: Option<Tsn>) {
         match repeated {
             None => (self.detour.news, self.detour.elsewhere) = (now, false),
@@ -81,8 +81,8 @@ impl Association {
         }
     }
 
-    /// Handles a repetition: the acknowledgment of `first` did not reach the peer. After the second one, packets
-    /// leave from the address that the repetitions came to.
+    /// Handles a repetition of data from the TSN `first`, whose acknowledgment did not reach the peer. After the
+    /// second repetition, packets leave from the address that the repetitions came to.
     fn data_came_again(&mut self, now: Instant, local: Ipv4Addr, first: Tsn) {
         let is_other =
             self.locals.sends(local) && self.sources().iter().any(|(_, source)| *source != Some(local));
@@ -104,14 +104,14 @@ impl Association {
         }
     }
 
-    /// Returns the destination of a SACK of data from `peer`: `peer` itself. After every second repetition it is
-    /// another address, as the SACK may have been lost on the path to `peer` (RFC 9260, section 6.4).
+    /// Returns the destination of a SACK of data from `peer`. It is `peer` itself, and after every second repetition
+    /// another active address: the SACK may have been lost on the path to `peer` (RFC 9260, section 6.4).
     pub(crate) fn acknowledges_at(&self, peer: Ipv4Addr) -> Ipv4Addr {
         self.detour.elsewhere.then(|| self.paths.best_besides(peer)).flatten().unwrap_or(peer)
     }
 
-    /// Sends from `local` from now on, if it may send. Retransmits what left from other addresses and was not
-    /// acknowledged.
+    /// Sends from `local` from now on, if packets may leave from it. Data that left from other addresses and are not
+    /// acknowledged are sent again.
     fn send_from(&mut self, now: Instant, local: Ipv4Addr) {
         let before = self.sources();
         let left: Vec<Ipv4Addr> =
@@ -123,15 +123,16 @@ impl Association {
         let backed_off: Vec<(Ipv4Addr, u32)> =
             self.paths.iter().map(|path| (path.address, path.rto.backing().1)).collect();
         self.rerouted(&before);
-        // The back-off belongs to the peer's address (RFC 9260, section 6.3.3, E2). After a change of the route it
-        // ends when data are acknowledged: an answered HEARTBEAT does not prove that the route carries full packets.
+        // The back-off belongs to the peer's address (RFC 9260, section 6.3.3, E2), so a change of the route does not
+        // end it. An answered HEARTBEAT does not end it either, as it does not prove that the route carries full
+        // packets. The acknowledgment of data ends it.
         for (peer, doublings) in backed_off {
             if let Some(path) = self.paths.get_mut(peer) {
                 path.rto.back_off_to(doublings);
                 path.woken = Some(now);
             }
         }
-        // Repetitions by the peer must not make this end repeat its data more often than time-outs would.
+        // Repetitions by the peer must not make this end repeat its own data more often than time-outs would.
         let data_path = self.paths.get(self.paths.for_data());
         let pause = now + data_path.map_or(self.config.rto_initial, |path| path.rto.backing().0);
         (self.detour.pause, self.detour.next) = (pause, pause);
@@ -140,9 +141,10 @@ impl Association {
         self.shutdown_due |= self.waits_for_shutdown();
     }
 
-    /// Probes other routes after each time-out of `peer` from the second in a row: `peer` from our other addresses,
-    /// and the peer's other addresses. Each may be the only one that works (RFC 9260, section 6.4.1). A missing
-    /// answer is not counted as a failure, as the peer may have left that address long ago.
+    /// Probes other routes after the second time-out in a row of `peer`, and after each further one: from our other
+    /// addresses to `peer`, and to the other active addresses of the peer. Any of these routes may be the only one
+    /// that works (RFC 9260, section 6.4.1). A probe that is not answered is not counted as a failure, as the peer
+    /// may have left the address long ago.
     pub(crate) fn probe_other_routes(&mut self, peer: Ipv4Addr) {
         let Some(path) = self.paths.get(peer).filter(|path| path.confirmed && path.errors >= SILENT) else {
             return;
@@ -161,8 +163,8 @@ impl Association {
         }
     }
 
-    /// Probes from the preferred address, if the peer sends to it while our packets leave from another: the route may
-    /// work again.
+    /// Sends a probe from the preferred address, if the peer sends to it while our packets leave from another
+    /// address: the preferred route may work again.
     pub(crate) fn probe_chosen_source(&mut self, now: Instant, local: Ipv4Addr, peer: Ipv4Addr) {
         let is_chosen = self.locals.preferred == Some(local) && self.locals.sends(local);
         if self.detour().is_none() || !is_chosen || now < self.detour.next {
@@ -188,8 +190,8 @@ impl Association {
         self.outbox.push_back(heartbeat);
     }
 
-    /// Handles a HEARTBEAT ACK that came to `local`. Returns whether it answers a probe of another route that left
-    /// from `local`. A probe counts only once: a host that has read the answer and replays it has no effect.
+    /// Handles a HEARTBEAT ACK that came to `local`. Returns whether it answers a probe of another route, from
+    /// `local` to `peer`. Each probe counts only once, so a replayed answer has no effect.
     pub(crate) fn route_answered(
         &mut self,
         now: Instant,
@@ -214,8 +216,8 @@ impl Association {
         true
     }
 
-    /// Records that a packet came from `peer`. Data that wait for a silent address of the peer are retransmitted to
-    /// one where the peer is heard. The silent one is probed from then on, as nothing else goes there.
+    /// Records that a packet came from `peer`. Data that wait for a time-out at a silent address of the peer are sent
+    /// again to an address where the peer is heard. The silent address is then probed, as no data go there.
     pub(crate) fn heard_from(&mut self, now: Instant, peer: Ipv4Addr) {
         let Some(path) = self.paths.get_mut(peer) else { return };
         path.heard = now;

@@ -1,6 +1,7 @@
-//! Addresses of the peer that a directory gives. Its answer is not signed, so it may be false. Packets that wait for
-//! an answer of the peer are sent there too, and nothing else. Chunks from there that are not authenticated open,
-//! change and end nothing.
+//! Addresses of the peer that a directory gives. The answer of a directory is not signed, so the address may be
+//! false. Requests that wait for an answer of the peer, and HEARTBEATs, are sent to such an address. Data are not. In
+//! an open association, unauthenticated chunks from such an address change and end nothing, except in
+//! SHUTDOWN-ACK-SENT.
 
 use crate::association::Association;
 use crate::event::{Ended, State};
@@ -9,11 +10,13 @@ use crate::message::{Chunk, kind};
 use wire::{Instant, Ipv4Addr, Reason};
 
 impl Association {
-    /// Tries `peer`, which a directory has given. What waits for an answer goes there at once: INIT, COOKIE ECHO, or
-    /// a change of our addresses, as both ends may have lost all addresses that the other knows. COOKIE ECHO goes
-    /// there only if COOKIE ACK is authenticated: otherwise each host that reads COOKIE ECHO could answer it. Until
-    /// the peer is heard, at most `max_addresses` are tried. Only the last of them is kept, in addition to the
-    /// addresses that the peer has named. Returns whether anything goes there that did not before.
+    /// Tries to reach the peer at `peer`, an address that a directory has given. The request that waits for an answer
+    /// is sent to `peer` at once: INIT, COOKIE ECHO, or the outstanding ASCONF. COOKIE ECHO is sent there only if
+    /// COOKIE ACK must be authenticated. Otherwise each host that reads COOKIE ECHO could answer it.
+    ///
+    /// Until the peer is heard, at most `max_addresses` addresses of a directory are tried. Only the last of them is
+    /// kept, in addition to the addresses that the peer has named. Returns whether a request is now sent to `peer`
+    /// that was not sent there before.
     pub fn try_at(&mut self, now: Instant, peer: Ipv4Addr) -> bool {
         let opens_second = self.second_tries_at(now, peer);
         self.next_change();
@@ -38,8 +41,8 @@ impl Association {
         true
     }
 
-    /// Returns whether a packet that may go to an address of a directory waits for an answer, and went to other
-    /// addresses than `peer`.
+    /// Returns whether a request that may go to an address of a directory waits for an answer, and goes to another
+    /// address than `peer`.
     fn waits_elsewhere(&self, peer: Ipv4Addr) -> bool {
         let opens_elsewhere =
             self.opening_destination() != peer && self.opening.at.is_none_or(|(at, _)| at != peer);
@@ -51,16 +54,22 @@ impl Association {
         }
     }
 
-    /// Returns whether only the peer can make COOKIE ACK: it must be authenticated by a key that was not sent.
+    /// Returns whether only the peer can make COOKIE ACK, because this end accepts it only if the pair key
+    /// authenticates it.
     pub(crate) fn proves_itself(&self) -> bool {
         self.keys.as_ref().is_some_and(|keys| keys.we_want(kind::COOKIE_ACK))
     }
 
-    /// Checks whether a chunk counts if only a directory has named its source. Authenticated chunks, all that follow
-    /// them, and chunks that prove the peer count. While the association opens, the answers to INIT and COOKIE ECHO
-    /// count. An ABORT does not count: any host sends one in answer to a packet out of the blue (RFC 9260, section
-    /// 8.4), which only shows that the peer is not there. In SHUTDOWN-ACK-SENT it counts, as all data have arrived,
-    /// and a peer that has ended already answers so.
+    /// Checks whether a chunk from `src` has an effect. All chunks have one if the peer has named `src`, or if an
+    /// authenticated packet came from there. If only a directory has named `src`:
+    /// - HEARTBEAT, HEARTBEAT ACK, ASCONF, ASCONF-ACK and COOKIE ECHO have an effect.
+    /// - Before the association is open, all other chunks except ABORT have an effect.
+    /// - In SHUTDOWN-ACK-SENT, ABORT and SHUTDOWN COMPLETE have an effect: all data have arrived, and a peer that has
+    ///   ended already answers with ABORT.
+    /// - Otherwise an ABORT only removes `src`. Any host answers a packet out of the blue with ABORT (RFC 9260, section
+    ///   8.4), so it shows only that the peer is not at `src`.
+    ///
+    /// If the cookie came from such an address, an ABORT in COOKIE-ECHOED from any address begins the opening again.
     pub(crate) fn counts_from(&mut self, now: Instant, src: Ipv4Addr, chunk: &Chunk) -> Result<(), Reason> {
         const UNPROVED: Reason = Reason("sctp_abort_unproved");
         let (aborts, is_done) = (matches!(chunk, Chunk::Abort { .. }), self.state == State::ShutdownAckSent);
@@ -77,7 +86,8 @@ impl Association {
                 self.is_not_at(now, src);
                 Err(UNPROVED)
             }
-            // Authenticated chunks were verified before, and a cookie by the endpoint.
+            // AUTH before ASCONF and ASCONF-ACK was verified before this call, and the endpoint has verified the
+            // cookie.
             Chunk::Heartbeat(_)
             | Chunk::HeartbeatAck(_)
             | Chunk::Asconf(_)
@@ -88,7 +98,7 @@ impl Association {
         }
     }
 
-    /// Removes an address of a directory at which the peer is not. What waits for an answer goes to another address
+    /// Removes `address`, because the peer is not there. The request that waits for an answer goes to another address
     /// at once.
     fn is_not_at(&mut self, now: Instant, address: Ipv4Addr) {
         self.opening.at = self.opening.at.filter(|(at, _)| *at != address);
@@ -97,8 +107,9 @@ impl Association {
         self.asconf_out.ask_elsewhere(now, address, self.paths.for_data());
     }
 
-    /// Handles a host's report that it has no SCTP. This ends the association, unless only a directory has named the
-    /// address, or other addresses are left to try.
+    /// Handles an ICMP report that the host at `address` has no SCTP. The association ends, with three exceptions. An
+    /// address that only a directory has named is removed. An address of INIT is removed if others are left. If the
+    /// cookie came from an address that only a directory has named, the opening begins again.
     pub(crate) fn unreachable_at(&mut self, now: Instant, address: Ipv4Addr) {
         let others = self.opening.peers.iter().any(|peer| *peer != address);
         if self.paths.get(address).is_some_and(|path| path.hearsay) {

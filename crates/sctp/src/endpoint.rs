@@ -1,4 +1,4 @@
-//! All associations of one host, and packets that belong to none (RFC 9260, sections 5.1, 8.4 and 8.5).
+//! All associations of one host, and packets that belong to no association (RFC 9260, sections 5.1, 8.4 and 8.5).
 
 use crate::association::{Association, Open, Transmit};
 use crate::cookie::Cookie;
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use wire::{Instant, Ipv4Addr, Malformed, Reader, Reason, Rng};
 
-/// The number of an association of an endpoint. It is not reused.
+/// The number of an association of an endpoint, from 0 in order of creation. A number is not reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct AssociationId(pub u32);
 
@@ -22,15 +22,15 @@ pub struct AssociationId(pub u32);
 pub enum Rejection {
     /// ICMP type 3, code 2: the host has no SCTP.
     ProtocolUnreachable,
-    /// ICMP type 3, code 4: too large for the next link, whose MTU is this, in bytes.
+    /// ICMP type 3, code 4: the packet is too large for the next link. The value is the MTU of that link, in bytes.
     TooBig(u16),
 }
 
-/// Number of used cookies that are remembered at most.
+/// The largest number of used cookies that are remembered.
 const SPENT: usize = 1024;
 
-/// Number of associations of one address that a listening port accepts (our limit): one host must not take all that
-/// there may be.
+/// Number of associations with one address that a listening port accepts. One host must not take all associations of
+/// the endpoint. The limit is not from an RFC.
 const OF_ADDRESS: usize = 256;
 
 /// Parameters of a listening port.
@@ -39,25 +39,25 @@ struct Listener {
     addresses: Vec<Ipv4Addr>,
 }
 
-/// The SCTP of a host. The crate's documentation shows how to drive it.
+/// All SCTP associations and listening ports of a host, without I/O. The crate's documentation shows how to drive it.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     config: Arc<Config>,
     rng: SecretRng,
     listeners: BTreeMap<u16, Listener>,
-    /// Addresses that this host has now. All listening ports accept associations at them too.
+    /// Addresses that this host has now. All listening ports accept associations at these addresses.
     here: Vec<Ipv4Addr>,
     associations: BTreeMap<AssociationId, Association>,
     /// Associations by our port, an address of the peer, and its port.
     index: BTreeMap<(u16, Ipv4Addr, u16), AssociationId>,
-    /// The same by former addresses of the peer. Several associations may have had the same address, one after the
-    /// other.
+    /// Associations by our port, a former address of the peer, and the peer's port. Several associations may have had
+    /// the same address, one after the other.
     former: BTreeSet<((u16, Ipv4Addr, u16), AssociationId)>,
     next: u32,
-    /// Used cookies: when each becomes stale, and the tags of its association, ours and the peer's. A COOKIE ECHO
-    /// that comes after the end of its association is a late copy.
+    /// Used cookies: the end of the cookie's life, our tag and the peer's tag. A COOKIE ECHO with a used cookie makes
+    /// no second association, even after the first has ended.
     spent: VecDeque<(Instant, u32, u32)>,
-    /// Associations that may have packets to send, and those that may have events.
+    /// Associations that may have packets to send (`ready`) or events (`told`).
     ready: BTreeSet<AssociationId>,
     told: BTreeSet<AssociationId>,
     timers: BTreeSet<(Instant, AssociationId)>,
@@ -66,8 +66,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Creates an endpoint without associations. `secret` must be known to no other host: it authenticates cookies,
-    /// and makes the sequence of `rng` unpredictable.
+    /// Creates an endpoint without associations. `secret` must be unknown to other hosts: it authenticates cookies,
+    /// and makes random numbers unpredictable. `rng` makes them repeatable.
     pub fn new(config: Config, secret: Key, rng: Rng) -> Self {
         Self {
             config: Arc::new(config),
@@ -89,26 +89,27 @@ impl Endpoint {
 
     // --- the user --------------------------------------------------------------------------------------------------
 
-    /// Accepts associations to this port at these addresses of ours, at least one.
+    /// Accepts associations to `port` of this host at `addresses`, at least one. Replaces the addresses of an earlier
+    /// call.
     pub fn listen(&mut self, port: u16, addresses: &[Ipv4Addr]) {
         self.listeners.insert(port, Listener { addresses: addresses.to_vec() });
     }
 
-    /// Sets the addresses that this host has now. Listening ports accept associations at them too, each with only the
-    /// address that its INIT came to. This is wider than the address that a port was bound to, on purpose: peers look
-    /// up a mobile host by its name and learn its present address. Former addresses are not included. At most
-    /// `max_addresses` are taken.
+    /// Sets the addresses that this host has now, at most `max_addresses`; more are ignored. Each listening port
+    /// accepts associations at these addresses, in addition to those of [`Self::listen`]. Such an association has
+    /// only the address that its INIT came to. So a peer can look up a mobile host by name, and connect to its
+    /// present address.
     pub fn accept_at(&mut self, addresses: &[Ipv4Addr]) {
         self.here = addresses.iter().copied().take(self.config.max_addresses).collect();
     }
 
-    /// Accepts no more associations to this port.
+    /// Accepts no more associations to `port`. Associations that exist are not affected.
     pub fn ignore(&mut self, port: u16) {
         self.listeners.remove(&port);
     }
 
-    /// Opens an association. `None` if one between these ports and addresses exists, `max_associations` exist, or an
-    /// address is missing.
+    /// Opens an association. `None` if an association between these ports and an address of the peer exists, if
+    /// `max_associations` exist, or if one of the ends has no address.
     pub fn open(&mut self, now: Instant, open: &Open) -> Option<AssociationId> {
         let taken =
             open.peer.iter().any(|peer| self.index.contains_key(&(open.local_port, *peer, open.peer_port)));
@@ -119,12 +120,13 @@ impl Endpoint {
         Some(self.adopt(association))
     }
 
-    /// Returns an association. `None` if it was released.
+    /// Returns an association, or `None` if it was released.
     pub fn association(&self, id: AssociationId) -> Option<&Association> {
         self.associations.get(&id)
     }
 
-    /// Returns an association for use; `poll_transmit` then returns what it has to send. `None` if it was released.
+    /// Returns an association for calls of its user, or `None` if it was released. The packets that result are
+    /// returned by [`Self::poll_transmit`].
     pub fn association_mut(&mut self, id: AssociationId) -> Option<&mut Association> {
         let association = self.associations.get_mut(&id)?;
         self.ready.insert(id);
@@ -132,12 +134,13 @@ impl Endpoint {
         Some(association)
     }
 
-    /// Returns all associations, in ascending order of their numbers, also those that have ended and are not removed.
+    /// Returns all associations in ascending order of their numbers, including ended ones that are not released.
     pub fn associations(&self) -> impl Iterator<Item = (AssociationId, &Association)> {
         self.associations.iter().map(|(id, association)| (*id, association))
     }
 
-    /// Removes an association, and aborts it if it is open. What it has to send is still sent.
+    /// Removes an association, and aborts it if it has not ended. Packets that it has queued, such as the ABORT, are
+    /// still sent.
     pub fn release(&mut self, id: AssociationId) {
         let Some(mut association) = self.associations.remove(&id) else { return };
         association.abort();
@@ -157,7 +160,7 @@ impl Endpoint {
         id
     }
 
-    /// Updates the index of addresses, the timer, and the lists to poll, after a change of an association.
+    /// Updates the index of addresses, the timer and the lists to poll, after a call of an association.
     fn touched(&mut self, id: AssociationId) {
         self.ready.insert(id);
         self.told.insert(id);
@@ -191,7 +194,8 @@ impl Endpoint {
 
     // --- the driver ------------------------------------------------------------------------------------------------
 
-    /// Returns the next packet to send. Call until `None` after each other call.
+    /// Returns the next packet to send, or `None` if there is none. After each other call, the caller polls until
+    /// `None`.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
         if let Some(transmit) = self.outbox.pop_front() {
             return Some(transmit);
@@ -207,7 +211,7 @@ impl Endpoint {
         None
     }
 
-    /// Returns the next event; call until `None`.
+    /// Returns the next event and its association, or `None` if there is none. The caller polls until `None`.
     pub fn poll_event(&mut self) -> Option<(AssociationId, AssociationEvent)> {
         while let Some(id) = self.told.first().copied() {
             match self.associations.get_mut(&id).and_then(Association::poll_event) {
@@ -218,8 +222,8 @@ impl Endpoint {
         None
     }
 
-    /// Returns when to call `on_timeout` next; `None` if no timer runs. Valid only after `poll_transmit` has returned
-    /// `None`.
+    /// Returns when to call [`Self::on_timeout`] next, or `None` if no timer runs. Valid only after `poll_transmit`
+    /// has returned `None`.
     pub fn deadline(&self) -> Option<Instant> {
         self.timers.first().map(|(at, _)| *at)
     }
@@ -236,7 +240,8 @@ impl Endpoint {
         }
     }
 
-    /// Handles a packet of IP protocol 132. An error is the reason why the packet, or a part of it, was dropped.
+    /// Handles the payload of an IP packet of protocol 132. Returns an error, with the reason, if the packet or a
+    /// part of it was dropped.
     pub fn receive(
         &mut self,
         now: Instant,
@@ -246,7 +251,7 @@ impl Endpoint {
     ) -> Result<(), Reason> {
         let (packet, flaw) = Packet::parse_up_to_flaw(bytes).map_err(|Malformed(why)| Reason(why))?;
         let verdict = self.packet(now, (src, dst), &packet, bytes);
-        // Chunks before the flaw were processed; those behind it were not.
+        // Chunks before the malformed one were processed, and chunks behind it were not.
         flaw.map_or(verdict, |Malformed(why)| Err(Reason(why)))
     }
 
@@ -264,7 +269,8 @@ impl Endpoint {
         if let [Chunk::Init(init)] = packet.chunks.as_slice() {
             return self.init(now, (src, dst), packet, init, found);
         }
-        // COOKIE ECHO must be the first chunk (section 5.1, C), or follow AUTH. Elsewhere it is ignored.
+        // COOKIE ECHO must be the first chunk (RFC 9260, section 5.1, C), or follow AUTH. In other places it is
+        // ignored.
         let cookie = match packet.chunks.as_slice() {
             [Chunk::CookieEcho(_), ..] => Some(0),
             [Chunk::Auth(_), Chunk::CookieEcho(_), ..] => Some(1),
@@ -294,8 +300,9 @@ impl Endpoint {
         verdict
     }
 
-    /// Handles an ICMP error about a packet that we sent to `dst`. `quoted`: the begin of that packet, without its IP
-    /// header. An error that does not quote the right tag is forged, and is ignored (RFC 9260, section 10).
+    /// Handles an ICMP error about a packet that this host sent to `dst`. `quoted`: the begin of that packet behind
+    /// its IP header, at least 8 bytes. Returns an error, and ignores the ICMP error, if `quoted` matches no
+    /// association or has not the right tag (RFC 9260, section 10).
     pub fn icmp_error(
         &mut self,
         now: Instant,
@@ -308,7 +315,7 @@ impl Endpoint {
         let (local, peer, tag) = read().map_err(|Malformed(why)| Reason(why))?;
         let id = self.index.get(&(local, dst, peer)).copied().ok_or(Reason("sctp_icmp_unknown"))?;
         let association = self.associations.get_mut(&id).ok_or(Reason("sctp_icmp_unknown"))?;
-        // Before the peer's tag is known, ours is in the quoted INIT, four bytes behind the checksum.
+        // A packet with INIT has tag 0. Our own tag is then in the quoted INIT, four bytes behind the checksum.
         let mut in_init = || {
             r.take(8).ok()?;
             r.u32().ok()
@@ -339,11 +346,11 @@ impl Endpoint {
 
     // --- which association -----------------------------------------------------------------------------------------
 
-    /// Finds the association of a packet by its source and ports; else by an address that INIT ACK lists or ASCONF
-    /// names (RFC 5061, section 5.2); else by former addresses of the peer. The last is for late packets, and for an
-    /// ASCONF that is repeated because its answer was lost. As its association is known, it is not out of the blue
-    /// (RFC 9260, section 8.4). The tag distinguishes associations that had the same address one after the other. A
-    /// packet with no known tag belongs to the association that has the source now.
+    /// Finds the association of a packet. The tag must be that of the association, as several associations may have
+    /// had the same address. The search goes by the source, then by an address that INIT ACK lists or ASCONF names
+    /// (RFC 5061, section 5.2), then by both among the former addresses of peers. Former addresses are for late
+    /// packets, and for an ASCONF that is repeated because its answer was lost: such packets are not out of the blue
+    /// (RFC 9260, section 8.4). A packet with no known tag belongs to the association that has its source now.
     fn find(&self, src: Ipv4Addr, packet: &Packet) -> Option<AssociationId> {
         let key = |address| (packet.dst_port, address, packet.src_port);
         let is_its = |id: &AssociationId| {
@@ -356,8 +363,8 @@ impl Endpoint {
             .or_else(|| self.index.get(&key(src)).copied())
     }
 
-    /// Finds the association that an ASCONF names, whatever its tag. The association drops a wrong tag without an
-    /// answer (RFC 9260, section 8.5). An ABORT would show a host that has no address of the peer whether it has
+    /// Finds the association that an ASCONF names, whatever the packet's tag. The association drops a packet with a
+    /// wrong tag without an answer (RFC 9260, section 8.5). An ABORT instead would show any host whether it has
     /// guessed the tag.
     fn named(&self, src: Ipv4Addr, packet: &Packet) -> Option<AssociationId> {
         packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Asconf(_))).then_some(())?;
@@ -366,7 +373,7 @@ impl Endpoint {
         Self::find_by(src, packet, has)
     }
 
-    /// Finds the association that this cookie has already created.
+    /// Finds the association that `cookie` has created already.
     fn made_by(&self, cookie: &Cookie) -> Option<AssociationId> {
         let key = (cookie.local_port, cookie.remote, cookie.remote_port);
         let made = |id: &AssociationId| {
@@ -376,7 +383,7 @@ impl Endpoint {
         self.index.get(&key).copied().into_iter().chain(self.had(key)).find(made)
     }
 
-    /// Returns the associations whose peer formerly had an address.
+    /// Returns the associations with these ports whose peer formerly had the address in `key`.
     fn had(&self, key: (u16, Ipv4Addr, u16)) -> impl Iterator<Item = AssociationId> {
         let all = (key, AssociationId(0))..=(key, AssociationId(u32::MAX));
         self.former.range(all).map(|(_, id)| *id)
@@ -414,7 +421,7 @@ impl Endpoint {
 
     // --- the opening of associations -------------------------------------------------------------------------------
 
-    /// Answers INIT without keeping state (section 5.1, B).
+    /// Answers INIT without keeping state (RFC 9260, section 5.1, B).
     fn init(
         &mut self,
         now: Instant,
@@ -469,7 +476,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Handles COOKIE ECHO (sections 5.1.5 and 5.2.4).
+    /// Handles COOKIE ECHO (RFC 9260, sections 5.1.5 and 5.2.4).
     fn cookie_echo(
         &mut self,
         now: Instant,
@@ -510,7 +517,7 @@ impl Endpoint {
             None => self.accept(now, (src, dst), packet, &cookie)?,
         };
         if packet.chunks.len() > at + 1 {
-            // DATA may follow (section 5.1, D). The association verifies AUTH again.
+            // DATA may follow COOKIE ECHO (RFC 9260, section 5.1). The association verifies AUTH again.
             return self.hand_over(now, (src, dst), packet, bytes, id);
         }
         Ok(())
@@ -539,8 +546,8 @@ impl Endpoint {
             return Err(reason);
         }
         if self.is_spent(now, cookie) {
-            // If the peer has no association either, the packet is out of the blue there. If it still waits, it
-            // is notified by the ABORT.
+            // The association of the cookie has ended here. If the peer still waits for COOKIE ACK, the ABORT ends
+            // its opening. Otherwise the ABORT has no effect there.
             let chunks = vec![Chunk::Abort { reflected: false, causes: Vec::new() }];
             self.answer(src, dst, packet, cookie.init.tag, chunks);
             return Err(Reason("sctp_cookie_spent"));
@@ -551,9 +558,9 @@ impl Endpoint {
         Ok(self.adopt(association))
     }
 
-    /// Returns whether a port accepts another association of a peer at `address`. Only associations count whose peer
-    /// has proved to be there, by the cookie of INIT ACK or by a HEARTBEAT ACK. COOKIE ECHO may come from any source,
-    /// and INIT may name any address.
+    /// Returns whether `port` accepts another association with a peer at `address`. Only associations in which
+    /// `address` is confirmed are counted. The source of COOKIE ECHO and the addresses in INIT prove nothing, as a
+    /// host can forge them.
     fn takes_more_of(&self, port: u16, address: Ipv4Addr) -> bool {
         let there = self.index.range((port, address, 0)..=(port, address, u16::MAX)).map(|(_, id)| id);
         let proved = there.filter(|id| {
@@ -563,10 +570,10 @@ impl Endpoint {
         proved.take(OF_ADDRESS).count() < OF_ADDRESS
     }
 
-    /// Returns whether a cookie has already created an association. Marks it as used.
+    /// Returns whether `cookie` has created an association already, and marks it as used.
     fn is_spent(&mut self, now: Instant, cookie: &Cookie) -> bool {
-        // A cookie is stale when its age is more than its life (section 5.1.5, 3), so at exactly its life it is still
-        // valid.
+        // A cookie is stale when its age is more than its life (RFC 9260, section 5.1.5, 3). At exactly its life it
+        // is still valid.
         self.spent.retain(|(until, ..)| *until >= now);
         if self.spent.iter().any(|(_, ours, theirs)| (*ours, *theirs) == (cookie.tag, cookie.init.tag)) {
             return true;
@@ -578,8 +585,8 @@ impl Endpoint {
         false
     }
 
-    /// Verifies AUTH before COOKIE ECHO, where a shared key requires it, with the key of its cookie (RFC 4895,
-    /// section 6.3).
+    /// Verifies the AUTH chunk before COOKIE ECHO, with the key that the cookie gives (RFC 4895, section 6.3).
+    /// Without a pair key, nothing is required.
     fn authenticate(&self, packet: &Packet, bytes: &[u8], cookie: &Cookie) -> Result<(), Reason> {
         if self.config.pair_key.is_none() {
             return Ok(());
@@ -595,7 +602,8 @@ impl Endpoint {
 
     // --- packets out of the blue -----------------------------------------------------------------------------------
 
-    /// Handles a packet without an association (section 8.4, in the order of its rules).
+    /// Handles a packet without an association (RFC 9260, section 8.4). A packet with ABORT, SHUTDOWN COMPLETE,
+    /// COOKIE ACK, INIT ACK or a stale cookie error is not answered.
     fn out_of_the_blue(&mut self, src: Ipv4Addr, dst: Ipv4Addr, packet: &Packet) -> Result<(), Reason> {
         let silent = packet.chunks.iter().any(|chunk| match chunk {
             Chunk::Abort { .. } | Chunk::ShutdownComplete { .. } | Chunk::CookieAck | Chunk::InitAck(_) => {

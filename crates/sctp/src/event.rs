@@ -1,4 +1,4 @@
-//! What an association reports to its user, and the types of its requests.
+//! The events that an association reports to its user, its states, and the types of requests to change addresses.
 
 use crate::message::Code;
 use crate::path::PathState;
@@ -7,21 +7,21 @@ use wire::Ipv4Addr;
 /// The state of an association (RFC 9260, section 4).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum State {
-    /// No association, or it has ended.
+    /// CLOSED: the association does not exist yet, or it has ended.
     Closed,
-    /// INIT was sent.
+    /// COOKIE-WAIT: INIT was sent, and INIT ACK has not come yet.
     CookieWait,
-    /// COOKIE ECHO was sent.
+    /// COOKIE-ECHOED: COOKIE ECHO was sent, and COOKIE ACK has not come yet.
     CookieEchoed,
-    /// Data may be sent in both directions.
+    /// ESTABLISHED: data may be sent in both directions.
     Established,
-    /// Our user has finished, and not all of its data are acknowledged.
+    /// SHUTDOWN-PENDING: the user of this end has finished, and not all of its data are acknowledged.
     ShutdownPending,
-    /// SHUTDOWN was sent.
+    /// SHUTDOWN-SENT: SHUTDOWN was sent, and SHUTDOWN ACK has not come yet.
     ShutdownSent,
-    /// The peer has finished, and not all of our data are acknowledged.
+    /// SHUTDOWN-RECEIVED: the peer has finished, and not all data of this end are acknowledged.
     ShutdownReceived,
-    /// SHUTDOWN ACK was sent.
+    /// SHUTDOWN-ACK-SENT: SHUTDOWN ACK was sent, and SHUTDOWN COMPLETE has not come yet.
     ShutdownAckSent,
 }
 
@@ -32,7 +32,7 @@ pub enum Change {
     Add(Ipv4Addr),
     /// Delete this address.
     Delete(Ipv4Addr),
-    /// Send to this address first.
+    /// Make this address the primary destination of the peer's data.
     SetPrimary(Ipv4Addr),
 }
 
@@ -45,92 +45,95 @@ impl Change {
     }
 }
 
-/// Why a request was refused locally.
+/// Why this end refused a request of its own user.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum RequestError {
-    /// The peer does not support address changes, or no authentication of them was agreed.
+    /// The peer does not support address changes with authentication.
     Unsupported,
     /// The association is not open.
     NotOpen,
-    /// The address is already one of ours.
+    /// The address to add is one of ours already, or its deletion is not answered yet.
     Known,
-    /// The address is not one of ours or, for a request about the peer's, not a (confirmed) one of the peer.
+    /// The address is not one of ours. For a request about an address of the peer: the peer does not have the
+    /// address, or it is not confirmed as a primary address must be.
     Unknown,
-    /// It is our last address, which must remain.
+    /// The address to delete is our last one, which must remain.
     Last,
-    /// Not a unicast address.
+    /// The address is not a unicast address.
     Address,
-    /// More than 16 changes in one request, or too many requests wait already.
+    /// The request has more than 16 changes, or 16 requests wait already.
     Full,
 }
 
-/// How the peer answered a change.
+/// The result of a requested change.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ChangeOutcome {
-    /// The peer applied it.
+    /// The peer applied the change, or did not have the address that was to be deleted.
     Done,
-    /// The peer refused it with this cause. `None`: it refused an earlier change of the same chunk.
+    /// The peer refused the change with this cause. `None`: the peer named no cause, refused an earlier change of the
+    /// same chunk, or will not answer (it has restarted, or does not support changes).
     Refused(Option<Code>),
 }
 
 /// Why an association ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Ended {
-    /// By an orderly shutdown of either end: all data have arrived.
+    /// One of the ends shut the association down, and all data have arrived.
     Finished,
-    /// This end aborted it.
+    /// The user of this end aborted the association.
     Aborted,
-    /// The peer aborted it, with this cause if it named one.
+    /// The peer aborted the association, with this cause if the peer named one.
     AbortedByPeer(Option<Code>),
-    /// The peer did not answer for too long.
+    /// The peer did not answer: the limit of retransmissions was exceeded, or a shutdown took five times RTO.Max
+    /// (T5).
     TimedOut,
-    /// The peer violated the protocol.
+    /// The peer violated the protocol; the text says how.
     Violation(&'static str),
-    /// The peer does not support what this endpoint requires.
+    /// The peer does not support authenticated address changes, which this endpoint requires.
     Unsupported,
-    /// The peer's host does not have SCTP.
+    /// An ICMP error reported that the peer's host does not have SCTP.
     Unreachable,
 }
 
-/// An event of an association, in order of occurrence.
+/// An event of an association. Events are reported in the order in which they occur.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AssociationEvent {
     /// The association is established.
     Opened,
     /// The peer restarted: it had lost the state of this association (RFC 9260, section 5.2.4, A).
     Restarted {
-        /// `true`: no data had come from the peer, and it had acknowledged none. All written data are sent again, and
-        /// nothing is lost in either direction. `false`: data that were not acknowledged are lost, and both
-        /// directions begin again.
+        /// `true`: no data had come from the peer, and the peer had acknowledged none. All written data are sent
+        /// again, and nothing is lost in either direction. `false`: data that were not acknowledged are lost, and
+        /// both directions begin again.
         intact: bool,
     },
     /// The receive buffer has become readable: read until `None`.
     Data,
     /// The send buffer has room for this number of further bytes, in addition to those reported before.
     Room(usize),
-    /// The state of an address of the peer has changed.
+    /// The state of this address of the peer has changed to this state.
     Path(Ipv4Addr, PathState),
-    /// The peer added an address.
+    /// The peer added this address. It is not confirmed yet.
     PeerAdded(Ipv4Addr),
-    /// The peer has not answered this number of time-outs in a row: at least 2, or 1 while the association opens. It
-    /// may have moved.
+    /// The peer has not answered this number of time-outs in a row: at least 2, or 1 while the association opens. The
+    /// peer may have moved.
     Silent(u32),
-    /// The peer deleted an address.
+    /// The peer deleted this address.
     PeerDeleted(Ipv4Addr),
-    /// The peer set its primary address: new data go there from now on.
+    /// The peer's primary address has changed to this one, as the peer requested. New data go there from now on.
     PeerPrimary(Ipv4Addr),
     /// New data go to another address of the peer.
     Switched {
-        /// The address until now.
+        /// The destination of new data until now.
         from: Ipv4Addr,
-        /// The address from now on.
+        /// The destination of new data from now on.
         to: Ipv4Addr,
     },
-    /// The newest data came to another of our addresses than the data before.
+    /// A DATA chunk came to this address of ours, and the one before it came to another address of ours.
     Arriving(Ipv4Addr),
-    /// The peer answered a change of our own addresses.
+    /// A change of our own addresses was answered, or will not be answered: see [`ChangeOutcome`].
     Changed(Change, ChangeOutcome),
-    /// The peer has finished: nothing more can be written, and no more data come.
+    /// The peer has sent SHUTDOWN: no more messages can be written, and no more data come.
     PeerFinished,
     /// The association has ended. Data that were not read yet can still be read.
     Closed(Ended),

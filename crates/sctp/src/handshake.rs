@@ -1,4 +1,5 @@
-//! The opening of an association: four packets, and the exceptions (RFC 9260, sections 5.1 and 5.2).
+//! The opening of an association: the four packets of the handshake, lost packets, collisions and duplicates (RFC
+//! 9260, sections 5.1 and 5.2).
 
 use crate::Config;
 use crate::asconf_in::AsconfIn;
@@ -20,26 +21,27 @@ use wire::{Instant, Ipv4Addr};
 pub(crate) struct Opening {
     /// The peer's addresses that INIT may go to.
     pub(crate) peers: Vec<Ipv4Addr>,
-    /// The address that a directory gave later, and `tries` at that time. The first packet goes there. The next ones
-    /// go there and to the other addresses in turn, as the directory's answer is not signed.
+    /// The address that a directory gave during the opening, and `tries` at that time. The first packet after it goes
+    /// to this address. The next ones alternate between this address and the other addresses, as the directory's
+    /// answer is not signed.
     pub(crate) at: Option<(Ipv4Addr, u32)>,
     /// INIT ACK came from an address that only a directory named.
     pub(crate) doubtful: bool,
-    /// Number of INITs and COOKIE ECHOs that were sent again.
+    /// Number of retransmissions of INIT, or of COOKIE ECHO since INIT ACK came.
     pub(crate) tries: u32,
     /// INIT or COOKIE ECHO is to be sent.
     due: bool,
-    /// When it was sent, if only once: then its answer measures the round trip.
+    /// When INIT or COOKIE ECHO was sent, if it was sent only once: then the answer measures the round trip.
     sent: Option<Instant>,
     cookie: Vec<u8>,
-    /// How much too old the last cookie was, in milliseconds.
+    /// By how many milliseconds the last cookie was too old, rounded up.
     stale: Option<u32>,
     /// Unrecognized parameters of INIT ACK, to be reported with COOKIE ECHO.
     reports: Vec<u8>,
 }
 
 impl Association {
-    /// Begins an association: INIT is due (section 5.1, A). `None` without an address at either end.
+    /// Begins an association: INIT is due (RFC 9260, section 5.1, A). `None` if one of the ends has no address.
     pub(crate) fn open(now: Instant, config: &Arc<Config>, mut rng: SecretRng, open: &Open) -> Option<Self> {
         let peer = *open.peer.first()?;
         open.local.first()?;
@@ -55,17 +57,19 @@ impl Association {
         Some(it)
     }
 
-    /// Returns the address that INIT or COOKIE ECHO leaves from. `None` if the association is open or closed.
+    /// Returns our address that INIT or COOKIE ECHO leaves from. `None` if the association is open or closed, or has
+    /// no usable address.
     pub fn opens_from(&self) -> Option<Ipv4Addr> {
         let opens = matches!(self.state, State::CookieWait | State::CookieEchoed);
         self.locals.source_of_change(&[]).filter(|_| opens)
     }
 
-    /// Continues the opening from `local`, because the host has lost the address that it used, and answers do not
-    /// reach it there. After COOKIE ECHO, if the peer supports address changes, COOKIE ECHO is sent from `local`. The
-    /// peer is asked for the change once the association is open. A new opening would conflict with the association
-    /// that the peer may have already. In the other cases the opening begins again from `local`: nothing was written
-    /// yet. Returns whether the association is still opening.
+    /// Continues the opening from `local`, because the host has lost the address that INIT or COOKIE ECHO left from.
+    /// Returns whether the association is still opening.
+    ///
+    /// If COOKIE ECHO was sent, and the peer supports address changes, COOKIE ECHO is sent again from `local`. The
+    /// caller requests the change of addresses when the association is open. A new opening would conflict with the
+    /// association that the peer may have already. In all other cases the opening begins again from `local`.
     pub fn open_from(&mut self, now: Instant, local: Ipv4Addr) -> bool {
         match self.state {
             State::CookieEchoed if self.asconf_out.supported => {
@@ -79,8 +83,8 @@ impl Association {
         self.another_opening(now, local).map(|anew| self.become_it(anew)).is_some()
     }
 
-    /// Returns a new opening of the same association. It has other numbers, as the peer may have that of COOKIE ECHO
-    /// (section 5.3.1).
+    /// Returns a new opening of the same association from `local`. It has another tag and initial TSN, as the peer
+    /// may have the association of COOKIE ECHO already (RFC 9260, section 5.3.1).
     pub(crate) fn another_opening(&mut self, now: Instant, local: Ipv4Addr) -> Option<Self> {
         let (local_port, peer_port) = self.ports();
         let (local, peer) = (vec![local], self.opening.peers.clone());
@@ -94,7 +98,7 @@ impl Association {
         (self.opening.due, self.timer) = (true, None);
     }
 
-    /// Returns the association of a COOKIE ECHO that came to `dst` (section 5.1, D).
+    /// Returns the association of a COOKIE ECHO that came to `dst` (RFC 9260, section 5.1, D).
     pub(crate) fn accept(
         now: Instant,
         config: &Arc<Config>,
@@ -103,12 +107,13 @@ impl Association {
         dst: Ipv4Addr,
     ) -> Self {
         let ours = introduction(config, cookie.tag, cookie.tsn, cookie.random, &cookie.locals);
-        // Without a list, our address is the destination of COOKIE ECHO: we may have moved since INIT ACK.
+        // If the cookie lists no address of ours, our address is the destination of COOKIE ECHO: this host may have
+        // moved since INIT ACK.
         let locals = if cookie.locals.is_empty() { vec![dst] } else { cookie.locals.clone() };
         let ports = (cookie.local_port, cookie.remote_port);
         let mut it = Self::new(now, config, rng, ours, &locals, cookie.remote, ports);
-        // Section 5.4, 2: the one confirmed address is the destination of INIT ACK. COOKIE ECHO may come from
-        // another: then the peer has moved, and will request the change.
+        // The only confirmed address is the destination of INIT ACK (RFC 9260, section 5.4, 2). COOKIE ECHO may come
+        // from another address: then the peer has moved, and will request the change.
         it.adopt(now, &cookie.init, cookie.remote);
         it.established(now, cookie.remote);
         it
@@ -135,14 +140,14 @@ impl Association {
         self.moved = true;
     }
 
-    /// Establishes the association. `src` is confirmed: the peer has returned the cookie, or has answered it (section
-    /// 5.4).
+    /// Establishes the association, and confirms `src`: there the peer got INIT ACK, or answered COOKIE ECHO (RFC
+    /// 9260, section 5.4).
     pub(crate) fn established(&mut self, now: Instant, src: Ipv4Addr) {
         self.open_again(now, src, false);
     }
 
-    /// Establishes the association, for the first time or after a restart. `was_told`: it was open and lost nothing,
-    /// so the user does not get [`AssociationEvent::Opened`] and [`AssociationEvent::Room`] again.
+    /// Establishes the association, for the first time or after a restart. `was_told`: the association was open and
+    /// lost nothing, so the user does not get [`AssociationEvent::Opened`] and [`AssociationEvent::Room`] again.
     pub(crate) fn open_again(&mut self, now: Instant, src: Ipv4Addr, was_told: bool) {
         self.state = State::Established;
         (self.timer, self.second) = (None, None);
@@ -159,11 +164,12 @@ impl Association {
     /// Sends COOKIE ACK for the cookie that created this association.
     pub(crate) fn greet(&mut self, src: Ipv4Addr, dst: Ipv4Addr) {
         let bytes = self.seal(vec![Chunk::CookieAck]);
-        // It precedes the probes of other addresses, which the peer does not answer before it.
+        // COOKIE ACK precedes the probes of other addresses, as the peer may not answer them before it gets COOKIE
+        // ACK.
         self.outbox.push_front(Transmit::new(dst, src, bytes));
     }
 
-    /// Confirms an address of the peer: its path is active.
+    /// Confirms an address of the peer, and makes its path active.
     pub(crate) fn confirm(&mut self, now: Instant, address: Ipv4Addr) {
         let later = self.next_heartbeat(now, address);
         let Some(path) = self.paths.get_mut(address) else { return };
@@ -180,7 +186,7 @@ impl Association {
 
     // --- packets that leave ----------------------------------------------------------------------------------------
 
-    /// Returns INIT or COOKIE ECHO, if it is due.
+    /// Returns the INIT or COOKIE ECHO that is due, or `None`.
     pub(crate) fn opening_packet(&mut self, now: Instant) -> Option<Transmit> {
         if !std::mem::take(&mut self.opening.due) {
             return None;
@@ -206,7 +212,7 @@ impl Association {
         Some(Transmit::new(src, dst, bytes))
     }
 
-    /// Sends the packet that waits for T1 now, because our link has returned.
+    /// Makes INIT or COOKIE ECHO due now, before T1 expires, in this opening and in the second one.
     pub(crate) fn hasten_opening(&mut self) {
         self.opening.due |= matches!(self.state, State::CookieWait | State::CookieEchoed);
         self.second.iter_mut().for_each(|second| second.hasten_opening());
@@ -223,13 +229,13 @@ impl Association {
         if self.state == State::CookieEchoed {
             return self.paths.primary;
         }
-        // Each address in turn: a directory may have given some that are out of date.
+        // INIT goes to each address in turn, as a directory may have given addresses that are out of date.
         let peers = &self.opening.peers;
         let turn = (turn as usize).checked_rem(peers.len());
         turn.and_then(|at| peers.get(at)).copied().unwrap_or(self.paths.primary)
     }
 
-    /// Handles the expiry of T1 (section 5.1.6).
+    /// Handles the expiry of T1: INIT or COOKIE ECHO is due again, or the opening fails (RFC 9260, section 5.1.6).
     pub(crate) fn opening_timeout(&mut self, now: Instant) {
         let dst = self.opening_destination();
         if let Some(path) = self.paths.get_mut(dst) {
@@ -248,7 +254,8 @@ impl Association {
 
     // --- packets that come -----------------------------------------------------------------------------------------
 
-    /// Handles INIT ACK (section 5.1, C). In any other state it is late, and dropped (section 5.2.3).
+    /// Handles INIT ACK in COOKIE-WAIT (RFC 9260, section 5.1, C). In any other state it is dropped (RFC 9260,
+    /// section 5.2.3).
     pub(crate) fn init_ack(&mut self, now: Instant, src: Ipv4Addr, ack: &Init) {
         if self.state != State::CookieWait {
             return;
@@ -256,12 +263,15 @@ impl Association {
         let Some(cookie) = ack.cookie() else {
             let missing = [0, 0, 0, 1, 0, 7]; // one parameter, the cookie
             self.peer_tag = ack.tag;
-            self.abort_with(Cause::new(Code::MISSING_PARAMETER, missing), Ended::Violation("no cookie"));
+            self.abort_with(
+                Cause::new(Code::MISSING_PARAMETER, missing),
+                Ended::Violation("INIT ACK without a cookie"),
+            );
             return;
         };
         if let Err(cause) = acceptable(ack) {
             self.peer_tag = ack.tag;
-            self.abort_with(cause, Ended::Violation("INIT ACK"));
+            self.abort_with(cause, Ended::Violation("INIT ACK with invalid values"));
             return;
         }
         let offer = keys::offer(ack);
@@ -270,7 +280,7 @@ impl Association {
             return; // a peer with the key authenticates
         }
         if self.config.require_reconfiguration && offer != Offer::Authenticated {
-            // RFC 5061, section 6: drop the packet, destroy the TCB, notify the user.
+            // RFC 5061, section 6: the packet is dropped, the association ends, and the user is notified.
             self.end(Ended::Unsupported);
             return;
         }
@@ -284,7 +294,7 @@ impl Association {
         (self.opening.due, self.opening.tries, self.timer) = (true, 0, None);
     }
 
-    /// Handles COOKIE ACK (section 5.1, E).
+    /// Handles COOKIE ACK in COOKIE-ECHOED (RFC 9260, section 5.1, E).
     pub(crate) fn cookie_ack(&mut self, now: Instant, src: Ipv4Addr) {
         if self.state == State::CookieEchoed {
             self.first_round_trip(now, src);
@@ -293,8 +303,8 @@ impl Association {
         }
     }
 
-    /// Keeps either the address that a directory gave or those of INIT ACK: those to which `here` belongs, from where
-    /// the peer answered.
+    /// Removes addresses where the peer is not. `here`: the address where the peer answered. If it is the address
+    /// that a directory gave, the addresses of INIT ACK are removed; otherwise the directory's address is removed.
     fn opened_at(&mut self, here: Ipv4Addr) {
         let opening = std::mem::take(&mut self.opening);
         let Some((at, _)) = opening.at else { return };
@@ -324,7 +334,7 @@ impl Association {
         }
     }
 
-    /// Begins again with INIT, because the cookie was too old by `staleness` microseconds (section 5.2.6).
+    /// Begins again with INIT, because the cookie was too old by `staleness` microseconds (RFC 9260, section 5.2.6).
     pub(crate) fn stale_cookie(&mut self, staleness: u32) {
         if self.state != State::CookieEchoed {
             return;
@@ -341,8 +351,8 @@ impl Association {
         self.wait_for_init_ack();
     }
 
-    /// Answers an INIT that matches this association (sections 5.2.1 and 5.2.2). Its state does not change; the
-    /// cookie of INIT ACK holds what is needed.
+    /// Answers an INIT that matches this association (RFC 9260, sections 5.2.1 and 5.2.2). The state of the
+    /// association does not change, as the cookie of INIT ACK contains the new state.
     pub(crate) fn init_came(&mut self, now: Instant, src: Ipv4Addr, dst: Ipv4Addr, init: &Init) {
         if self.state == State::ShutdownAckSent {
             self.shutdown_due = true; // section 9.2
@@ -353,7 +363,7 @@ impl Association {
         let stranger = init.addresses().chain([src]).find(|address| !is_peers(*address));
         let known = self.is_open() || self.state == State::CookieEchoed; // sections 5.2.1 and 5.2.2
         if let Some(address) = stranger.filter(|_| known) {
-            // A restart that adds addresses may be an attack by another host (section 5.2.2).
+            // A restart that adds addresses may be an attack by another host (RFC 9260, section 5.2.2).
             let mut info = Vec::new();
             info.extend_from_slice(&Parameter::Ipv4(address).emit());
             let causes = vec![Cause::new(Code::RESTART_WITH_NEW_ADDRESSES, info)];
@@ -365,7 +375,7 @@ impl Association {
             .with(AddressUse::All)
             .filter(|address| *address != dst && self.locals.sends(*address));
         let locals: Vec<Ipv4Addr> = std::iter::once(dst).chain(usable).collect();
-        // In a collision the two INITs make one association: our tag and TSN stay the same (section 5.2.1).
+        // In a collision the two INITs make one association: our tag and TSN stay the same (RFC 9260, section 5.2.1).
         let (tag, tsn, random) = if self.is_open() {
             (self.rng.tag(), self.rng.u64() as u32, self.rng.bytes())
         } else {
@@ -401,8 +411,8 @@ impl Association {
         self.outbox.push_back(Transmit::new(dst, src, bytes));
     }
 
-    /// Handles a valid cookie that matches this association (section 5.2.4). Returns whether the chunks after it are
-    /// to be processed.
+    /// Handles a valid cookie that matches this association (RFC 9260, section 5.2.4). Returns whether the chunks
+    /// after COOKIE ECHO are to be processed.
     pub(crate) fn cookie_came(
         &mut self,
         now: Instant,
@@ -412,9 +422,9 @@ impl Association {
     ) -> bool {
         let (ours, theirs) = (cookie.tag == self.local_tag, cookie.init.tag == self.peer_tag);
         match (ours, theirs) {
-            // A: the peer has restarted.
+            // RFC 9260, section 5.2.4, action A: the peer has restarted.
             (false, false) if cookie.ties == self.ties => self.restart(now, src, dst, cookie),
-            // B: both ends sent INIT, and the peer's COOKIE ECHO came first.
+            // RFC 9260, section 5.2.4, action B: both ends sent INIT, and the peer's COOKIE ECHO came first.
             (true, false) if !self.is_open() => {
                 self.adopt(now, &cookie.init, cookie.remote);
                 self.opening = Opening::default();
@@ -422,7 +432,8 @@ impl Association {
                 self.reply(src, dst, vec![Chunk::CookieAck]);
                 true
             }
-            // B as well: the peer answered our INIT before it sent its own, with another tag. Its newest tag counts.
+            // RFC 9260, section 5.2.4, action B: the peer answered our INIT before it sent its own INIT, with another
+            // tag. The peer's newest tag counts.
             (true, false) => {
                 if self.state == State::Established && self.inbound.is_fresh() {
                     self.adopt(now, &cookie.init, cookie.remote);
@@ -433,7 +444,7 @@ impl Association {
                 self.reply(src, dst, vec![Chunk::CookieAck]);
                 true
             }
-            // D: a duplicate, or COOKIE ACK was lost.
+            // RFC 9260, section 5.2.4, action D: COOKIE ECHO is a duplicate, or COOKIE ACK was lost.
             (true, true) => {
                 self.reply(src, dst, vec![Chunk::CookieAck]);
                 if self.state == State::CookieEchoed {
@@ -443,7 +454,7 @@ impl Association {
                 self.wake(now, src); // the peer acknowledges our data only after COOKIE ACK
                 true
             }
-            // C, and combinations that no peer sends.
+            // RFC 9260, section 5.2.4, action C, and combinations without an action.
             _ => false,
         }
     }
@@ -462,8 +473,8 @@ pub(crate) const LEAST_WINDOW: u32 = 1500;
 
 /// Checks an INIT or INIT ACK. Returns the cause for ABORT if it is not acceptable.
 pub(crate) fn acceptable(init: &Init) -> Result<(), Cause> {
-    // Section 3.3.2: neither the tag nor a number of streams is zero, and the window holds a packet. For INIT ACK too
-    // (erratum 7148).
+    // RFC 9260, section 3.3.2: neither the tag nor a number of streams may be zero, and the window must be at least
+    // 1500 bytes. Erratum 7148 requires the same of INIT ACK.
     let lacks_room = init.a_rwnd < LEAST_WINDOW;
     if init.tag == 0 || init.outbound == 0 || init.inbound == 0 || lacks_room {
         return Err(Cause::new(Code::INVALID_PARAMETER, []));
@@ -475,7 +486,8 @@ pub(crate) fn acceptable(init: &Init) -> Result<(), Cause> {
     }
 }
 
-/// Returns whether `address` can be that of a single host.
+/// Returns whether `address` can be the address of a single host. False for 0.0.0.0, 255.255.255.255 and multicast
+/// groups.
 pub(crate) fn unicast(address: Ipv4Addr) -> bool {
     !(address.is_unspecified() || address.is_multicast() || address.is_broadcast())
 }

@@ -1,49 +1,51 @@
-//! The receiving half: chunks, reassembly and SACK (RFC 9260, sections 6.2, 6.5, 6.6 and 6.9).
+//! The receiving half of an association: chunks, reassembly and SACK (RFC 9260, sections 6.2, 6.5, 6.6 and 6.9).
 
 use crate::message::{Data, Sack};
 use crate::tsn::{Tsn, extend};
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Duration, Instant};
 
-/// The highest offset of a chunk that a SACK can report: gaps have 16 bits, from the cumulative TSN.
+/// The largest offset from the cumulative TSN that a gap block of a SACK can report, in 16 bits.
 const REACH: Tsn = 65_535;
-/// Number of duplicates that one SACK reports at most.
+/// The largest number of duplicates that one SACK reports.
 const DUPLICATES: usize = 20;
-/// Bytes of the buffer that a chunk takes at least, so that chunks of single bytes cannot use much more memory than
-/// the window.
+/// The smallest number of bytes that a chunk counts in the buffer. Otherwise chunks of single bytes could use much
+/// more memory than the window allows.
 const LEAST: usize = 16;
 
-/// What a user reads: a message, or a part of one that is larger than the buffer or than the user asked for.
+/// A message that a user reads, or a part of a message. A message is split if it is larger than the receive buffer,
+/// or larger than the user asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// The number of the message, which all its pieces have. Pieces of unordered messages may come in between.
+    /// The number of the message: its first TSN, extended to 64 bits. All pieces of a message have the same number,
+    /// and pieces of other messages may come between them.
     pub message: u64,
-    /// The number of the stream.
+    /// The number of the stream, from 0.
     pub stream: u16,
     /// The payload protocol identifier that the sender gave.
     pub ppid: u32,
     /// Whether the message is unordered in its stream.
     pub unordered: bool,
-    /// Whether it is the first piece of the message.
+    /// Whether the piece is the first one of the message.
     pub begins: bool,
-    /// Whether it is the last piece of the message.
+    /// Whether the piece is the last one of the message.
     pub ends: bool,
-    /// The bytes, at least one.
+    /// The bytes of the piece, at least one.
     pub data: Vec<u8>,
 }
 
 /// The fate of a chunk that came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Taken {
-    /// It is new, and was taken.
+    /// The chunk is new, and was taken.
     New,
-    /// It is a duplicate; its TSN.
+    /// The chunk is a duplicate. The value is its TSN.
     Known(Tsn),
-    /// There is no room for it, or its TSN is too high: as if it had not come.
+    /// There is no room for the chunk, or its TSN is too high. It will not be acknowledged.
     Dropped,
 }
 
-/// The peer's TSNs or flags contradict each other, so no message can be reassembled (section 6.9).
+/// The peer's TSNs or flags contradict each other, so no message can be reassembled (RFC 9260, section 6.9).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Violation(pub(crate) &'static str);
 
@@ -58,7 +60,7 @@ struct Run {
     unordered: bool,
     begins: bool,
     ends: bool,
-    /// The user has read the begin already.
+    /// The begin of the message was delivered already.
     partly: bool,
     parts: VecDeque<Vec<u8>>,
 }
@@ -75,13 +77,14 @@ impl Run {
 pub(crate) struct Inbound {
     /// The initial TSN of the peer.
     first: Tsn,
-    /// The cumulative TSN: all up to here has come.
+    /// The cumulative TSN: all chunks up to this TSN have come.
     cumulative: Tsn,
-    /// Ranges above the cumulative TSN that have come, first to last. No two adjoin.
+    /// Ranges of TSNs above the cumulative TSN that have come: the last TSN by the first one. There is a gap between
+    /// two ranges.
     above: BTreeMap<Tsn, Tsn>,
-    /// Incomplete messages, by their first chunk that is here.
+    /// Parts of incomplete messages, by the first TSN of each part.
     runs: BTreeMap<Tsn, Run>,
-    /// Complete messages that wait for an earlier one, by stream and SSN.
+    /// Complete messages that wait for an earlier one of their stream, by stream and SSN.
     waiting: BTreeMap<(u16, u16), Piece>,
     /// The SSN that each stream expects next.
     next: BTreeMap<u16, u16>,
@@ -135,12 +138,12 @@ impl Inbound {
         self.limit.saturating_sub(self.held)
     }
 
-    /// Returns whether there is anything to read.
+    /// Returns whether a piece of a message can be read now.
     pub(crate) fn readable(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// Returns the bytes of the buffer in use.
+    /// Returns the number of bytes of the buffer in use.
     pub(crate) const fn held(&self) -> usize {
         self.held
     }
@@ -151,7 +154,7 @@ impl Inbound {
 
     // --- chunks that come ------------------------------------------------------------------------------------------
 
-    /// Takes a chunk. One that is a duplicate, too far ahead or finds no room is dropped, and a SACK is due.
+    /// Takes a chunk. A SACK is due, and the chunk is dropped, if it is a duplicate, too far ahead, or finds no room.
     pub(crate) fn take(&mut self, data: &Data) -> Result<Taken, Violation> {
         let tsn = extend(self.cumulative, data.tsn);
         if tsn <= self.cumulative || self.has(tsn) {
@@ -163,7 +166,8 @@ impl Inbound {
         }
         let cost = data.data.len().max(LEAST);
         let fills = self.above.last_key_value().is_some_and(|(_, last)| tsn < *last);
-        // Room for a gap was announced before. The second half is for peers that count the window differently.
+        // Room for a chunk in a gap was announced before, so it may use twice the limit: peers may count the window
+        // differently.
         let room = if fills { self.limit * 2 } else { self.limit };
         if tsn > self.cumulative + REACH || self.held + cost > room {
             self.due = true;
@@ -183,7 +187,8 @@ impl Inbound {
         Ok(Taken::New)
     }
 
-    /// Ends a packet with data: decides when it is acknowledged (section 6.2).
+    /// Ends a packet with DATA, and decides when the packet is acknowledged (RFC 9260, section 6.2). `delay`: how
+    /// long a SACK may wait for a second packet.
     pub(crate) fn packet_ends(&mut self, now: Instant, delay: Duration) {
         self.unacknowledged += 1;
         if self.unacknowledged >= 2 || self.due {
@@ -197,7 +202,7 @@ impl Inbound {
         self.above.range(..=tsn).next_back().is_some_and(|(_, last)| tsn <= *last)
     }
 
-    /// Records that `tsn`, which is new, has come.
+    /// Records that the chunk `tsn` has come, which had not come before.
     fn mark(&mut self, tsn: Tsn) {
         let mut first = tsn;
         let mut last = self.above.remove(&(tsn + 1)).unwrap_or(tsn);
@@ -212,7 +217,7 @@ impl Inbound {
         }
     }
 
-    /// Joins a chunk to its neighbors of the same message.
+    /// Joins a chunk to the adjacent chunks of the same message, and delivers the message if it is complete.
     fn insert(&mut self, tsn: Tsn, data: &Data) -> Result<(), Violation> {
         let mut run = Run {
             last: tsn,
@@ -225,7 +230,8 @@ impl Inbound {
             partly: false,
             parts: VecDeque::from([data.data.clone()]),
         };
-        // Consecutive chunks are of two messages if the first ends one and the next begins another.
+        // Two chunks with consecutive TSNs are of different messages if the first one ends a message and the second
+        // one begins a message. If only one of these is true, the flags are wrong.
         let mut first = tsn;
         let before = self.runs.range(..tsn).next_back().filter(|(_, run)| run.last + 1 == tsn);
         if let Some((begin, before)) = before {
@@ -251,7 +257,7 @@ impl Inbound {
         {
             before.last = run.last;
             before.ends = run.ends;
-            // Move the shorter list, so that a message that arrives in reverse order does not take quadratic time.
+            // The shorter list is moved. Otherwise a message that arrives in reverse order would take quadratic time.
             if before.parts.len() < run.parts.len() {
                 while let Some(part) = before.parts.pop_back() {
                     run.parts.push_front(part);
@@ -273,7 +279,7 @@ impl Inbound {
         Ok(())
     }
 
-    /// Delivers a complete message, or the available part of one that the user has begun to read.
+    /// Delivers a complete message, or the available part of a message that is delivered in pieces.
     fn deliver(&mut self, first: Tsn, mut run: Run) -> Result<(), Violation> {
         let data = run.parts.drain(..).reduce(|mut all, part| {
             all.extend_from_slice(&part);
@@ -311,8 +317,8 @@ impl Inbound {
         Ok(())
     }
 
-    /// Delivers the available part of the oldest message, if the buffer is full and no message is complete (section
-    /// 6.9).
+    /// Delivers the available part of the oldest message that may be read now, unless a complete message can be read
+    /// (RFC 9260, section 6.9). Called when the buffer is full.
     fn deliver_partly(&mut self) {
         if !self.ready.is_empty() {
             return;
@@ -331,7 +337,7 @@ impl Inbound {
 
     // --- the user --------------------------------------------------------------------------------------------------
 
-    /// Returns the next piece, of at most `most` bytes.
+    /// Returns the next piece, of at most `most` bytes, or `None`.
     pub(crate) fn read(&mut self, most: usize) -> Option<Piece> {
         let front = self.ready.front_mut().filter(|_| most > 0)?;
         let piece = if front.data.len() > most {
@@ -347,8 +353,8 @@ impl Inbound {
         if self.ready.is_empty() && self.runs.is_empty() && self.waiting.is_empty() {
             self.held = 0; // small chunks count more than their length
         }
-        // The window has opened from less than a quarter to half of the buffer: notify the peer, which may be waiting
-        // (RFC 9260, section 6.2).
+        // The window has opened from less than a quarter of the buffer to at least half: the peer may wait for it, so
+        // a SACK is due (RFC 9260, section 6.2).
         if self.advertised < self.limit / 4 && self.window() >= self.limit / 2 {
             self.due = true;
         }
@@ -357,7 +363,7 @@ impl Inbound {
 
     // --- acknowledgments -------------------------------------------------------------------------------------------
 
-    /// Returns a SACK of at most `most` bytes, and resets what caused it.
+    /// Returns a SACK of at most `most` bytes, and notes that no SACK is due any more.
     pub(crate) fn sack(&mut self, most: usize) -> Sack {
         self.due = false;
         self.delayed = None;

@@ -11,7 +11,8 @@ const CODE: usize = 8;
 pub(crate) fn parameters(config: &Config, random: [u8; RANDOM]) -> [Parameter; 4] {
     let mut listed = vec![kind::ASCONF, kind::ASCONF_ACK];
     if config.pair_key.is_some() {
-        // Each end proves that it has the key before the other keeps state (RFC 5062, section 4).
+        // A host without the pair key must not open or restart an association (RFC 5062, section 4). So each end must
+        // authenticate its part of the handshake.
         listed.extend([kind::COOKIE_ECHO, kind::COOKIE_ACK]);
     }
     [
@@ -22,7 +23,8 @@ pub(crate) fn parameters(config: &Config, random: [u8; RANDOM]) -> [Parameter; 4
     ]
 }
 
-/// Returns the key vector of an end: its three parameters without padding. Missing ones are left out (section 6.1).
+/// Returns the key vector of an end: its parameters RANDOM, CHUNKS and HMAC-ALGO, without padding. Missing parameters
+/// are left out (RFC 4895, section 6.1).
 fn vector(init: &Init) -> Vec<u8> {
     let of = |kind: u16| init.parameters.iter().find(|parameter| parameter.kind() == kind);
     [0x8002, 0x8003, 0x8004].into_iter().filter_map(of).flat_map(Parameter::emit).collect()
@@ -46,13 +48,14 @@ fn hmacs(init: &Init) -> &[u16] {
 /// The extensions that a peer's INIT or INIT ACK offers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Offer {
-    /// No address changes.
+    /// The peer offers no address changes.
     Plain,
-    /// Authenticated address changes.
+    /// The peer offers address changes with authentication.
     Authenticated,
-    /// Address changes without authentication: the association must be refused (RFC 5061, section 6).
+    /// The peer offers address changes without authentication, so the association must be refused (RFC 5061, section
+    /// 6).
     Unsafe,
-    /// RANDOM is not 32 bytes long (RFC 4895, section 6.1), or SHA-1 is missing (section 3.3).
+    /// RANDOM is not 32 bytes long (RFC 4895, section 6.1), or SHA-1 is missing (RFC 4895, section 3.3).
     Broken,
 }
 
@@ -71,9 +74,9 @@ pub(crate) fn offer(init: &Init) -> Offer {
 /// Why an AUTH chunk is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AuthFailure {
-    /// An algorithm that was not offered. The sender is notified (section 6.3).
+    /// The chunk uses an algorithm that was not offered. The sender is notified (RFC 4895, section 6.3).
     Algorithm,
-    /// Another key identifier than ours.
+    /// The chunk has another key identifier than ours.
     KeyId,
     /// The HMAC is wrong.
     Code,
@@ -88,18 +91,19 @@ pub(crate) struct Keys {
     offered: Vec<Hmac>,
     /// Chunk types that the peer accepts only if they are authenticated.
     wanted: Vec<u8>,
-    /// Chunk types that we accept only if they are authenticated.
+    /// Chunk types that this end accepts only if they are authenticated.
     ours: Vec<u8>,
 }
 
 impl Keys {
-    /// Derives the key of an association. `None` if the peer does not support AUTH, or no common algorithm (section
-    /// 6.1).
+    /// Derives the key of an association (RFC 4895, section 6.1). `None` if the peer sent no RANDOM, or if the ends
+    /// have no common HMAC algorithm.
     pub(crate) fn derive(config: &Config, ours: &Init, peers: &Init) -> Option<Self> {
         random(peers)?;
         let hmac = hmacs(peers).iter().find_map(|id| Hmac::of(*id))?;
         let (mut small, mut large) = (vector(ours), vector(peers));
-        // Compares them as big-endian numbers. A vector begins with 0x80, so the longer one is the larger.
+        // RFC 4895, section 6.1, compares the vectors as big-endian numbers. A vector begins with 0x80, so the longer
+        // vector is the larger number.
         if (small.len(), &small) > (large.len(), &large) {
             std::mem::swap(&mut small, &mut large);
         }
@@ -122,13 +126,13 @@ impl Keys {
         })
     }
 
-    /// Returns whether the peer accepts this type of chunk only if it is authenticated. Four types never are (section
-    /// 3.2).
+    /// Returns whether the peer accepts this type of chunk only if it is authenticated. False for INIT, INIT ACK,
+    /// SHUTDOWN COMPLETE and AUTH, which cannot be authenticated (RFC 4895, section 3.2).
     pub(crate) fn peer_wants(&self, kind: u8) -> bool {
         listable(kind) && self.wanted.contains(&kind)
     }
 
-    /// Returns whether we accept this type of chunk only if it is authenticated.
+    /// Returns whether this end accepts this type of chunk only if it is authenticated.
     pub(crate) fn we_want(&self, kind: u8) -> bool {
         listable(kind) && self.ours.contains(&kind)
     }
@@ -138,12 +142,12 @@ impl Keys {
         Chunk::Auth(Auth { key_id: self.key_id, hmac_id: self.hmac.id(), hmac: vec![0; self.hmac.len()] })
     }
 
-    /// Returns the HMAC of `covered`: a packet from its AUTH chunk on, whose HMAC is zero.
+    /// Returns the HMAC of `covered`: a packet from its AUTH chunk to its end, with zeros in place of the HMAC.
     pub(crate) fn sign(&self, covered: &[u8]) -> Vec<u8> {
         code(self.hmac, &self.key, &[covered])
     }
 
-    /// Verifies an AUTH chunk. `covered`: the packet from this chunk on.
+    /// Verifies an AUTH chunk. `covered`: the packet from the AUTH chunk to its end.
     pub(crate) fn verify(&self, auth: &Auth, covered: &[u8]) -> Result<(), AuthFailure> {
         let hmac = Hmac::of(auth.hmac_id)
             .filter(|hmac| self.offered.contains(hmac))
@@ -178,7 +182,8 @@ mod tests {
         Init { parameters: parameters(config, [byte; RANDOM]).to_vec(), ..Init::default() }
     }
 
-    /// Section 6.1: pair key, smaller vector, larger vector. Padding is left out; a list of two types has some.
+    /// RFC 4895, section 6.1: the key is the pair key, the smaller vector and the larger vector. It does not contain
+    /// padding, which a list of two chunk types has on the wire.
     #[test]
     fn the_key_is_put_together_as_the_rfc_says() {
         let config = Config { pair_key: Some((7, Key::new(*b"pair"))), ..Config::default() };
@@ -195,7 +200,7 @@ mod tests {
         assert_eq!(keys.key_id, 7);
     }
 
-    /// Section 6.3: the first algorithm of the peer's list that this end supports.
+    /// RFC 4895, section 6.1: this end uses the first algorithm of the peer's list that it supports.
     #[test]
     fn the_peers_preference_counts() {
         let config = Config::default();

@@ -9,18 +9,19 @@
 //!                                 associations, each with paths: one for every address of the peer
 //! ```
 //!
-//! After each call, poll until `None`; then wait for `deadline`. A packet must leave from the source that it names:
-//! paths of a host with several addresses differ by their source.
+//! After each call, the caller polls `poll_transmit` and `poll_event` until both return `None`, and then waits until
+//! `deadline`. It must send each packet from the source address that the packet names: on a host with several
+//! addresses, the source decides the route.
 //!
 //! ```text
 //!   inbound        chunks ─> messages           outbound  messages ─> chunks, retransmission
 //!   path           one address of the peer      route     source and destination
 //!   detour         another route while the chosen one is silent
 //!   local_addresses  directory                  our own addresses; addresses of the peer from a directory
-//!   asconf_out  asconf_in                       changes of our addresses; of the peer's
+//!   asconf_out  asconf_in                       changes of our own addresses; changes of the peer's addresses
 //!   handshake  second_opening  restart          the opening of an association, and its exceptions
 //!   receive  transmit  timers                   packets received, packets sent, time-outs
-//!   keys  cookie  rng                           AUTH, the state cookie, random numbers
+//!   keys  cookie  secret_rng                    AUTH, the state cookie, random numbers
 //! ```
 //!
 //! IPv4 only: IPv6 addresses of a peer are parsed and ignored.

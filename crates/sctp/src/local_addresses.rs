@@ -5,30 +5,31 @@ use wire::{Instant, Ipv4Addr};
 /// What an address may be used for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AddressUse {
-    /// The host has it, but the peer was not asked to add it yet. Only packets whose association the peer finds
-    /// without the address leave from it: ASCONF, COOKIE ECHO, and answers to packets that came to it.
+    /// The host has the address, but the peer was not asked to add it yet. Only ASCONF, COOKIE ECHO, and answers to
+    /// packets that came to the address leave from it: the peer finds their association without knowing the address.
     Here,
-    /// The peer does not know it yet, or did not confirm it: only ASCONF leaves from it.
+    /// The peer was asked to add the address, and has not confirmed it. Only ASCONF, and answers to packets that came
+    /// to the address, leave from it.
     Adding,
-    /// No restriction.
+    /// The peer has the address. All packets may leave from it.
     All,
-    /// Its deletion was requested: packets to it are accepted. None leave from it, except an ASCONF if the user
-    /// prefers it.
+    /// The peer was asked to delete the address. Packets to it are accepted. Packets leave from it only if the user
+    /// prefers it: ASCONF, and answers to packets that came to the address.
     Deleting,
-    /// It is deleted. Late packets to it are accepted until this time.
+    /// The peer has deleted the address. Late packets to it are accepted before this time.
     Gone(Instant),
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct LocalAddresses {
     list: Vec<(Ipv4Addr, AddressUse)>,
-    /// The addresses that the peer has, by its answers so far.
+    /// Our addresses that the peer has, according to its answers.
     known: Vec<Ipv4Addr>,
     /// Addresses that the host no longer has, whatever the peer was asked for: nothing leaves from them.
     absent: Vec<Ipv4Addr>,
     /// The source that the user prefers.
     pub(crate) preferred: Option<Ipv4Addr>,
-    /// Replaces `preferred` while packets from there do not reach the peer (module `detour`).
+    /// The source instead of `preferred`, while packets from `preferred` do not reach the peer (module `detour`).
     pub(crate) detour: Option<Ipv4Addr>,
 }
 
@@ -38,8 +39,8 @@ impl LocalAddresses {
         Self { list, known: addresses.to_vec(), absent: Vec::new(), preferred: None, detour: None }
     }
 
-    /// Begins again with the addresses that the peer knows after its restart. Those that the host no longer has remain
-    /// absent.
+    /// Begins again with `addresses`, those that the peer knows after its restart. Addresses that the host no longer
+    /// has remain absent.
     pub(crate) fn begin_again(&mut self, addresses: &[Ipv4Addr]) {
         self.list = addresses.iter().map(|address| (*address, AddressUse::All)).collect();
         self.known = addresses.to_vec();
@@ -59,8 +60,8 @@ impl LocalAddresses {
         }
     }
 
-    /// Prefers `address`, which is in the list, as the source. The host is there, so other addresses of use `Here`
-    /// are removed.
+    /// Prefers `address`, which is in the list, as the source. The host has this address now, so the other addresses
+    /// of use `Here` are removed.
     pub(crate) fn prefer(&mut self, address: Ipv4Addr) {
         self.list.retain(|(known, usage)| *usage != AddressUse::Here || *known == address);
         self.is_here(address);
@@ -69,7 +70,7 @@ impl LocalAddresses {
         }
     }
 
-    /// Records the peer's answer: whether it has this address.
+    /// Records whether the peer has `address`, according to its answer.
     pub(crate) fn answered(&mut self, address: Ipv4Addr, has: bool) {
         self.known.retain(|known| *known != address);
         self.known.extend(Some(address).filter(|_| has));
@@ -102,7 +103,7 @@ impl LocalAddresses {
         self.get(address) == Some(AddressUse::All) && !self.absent.contains(&address)
     }
 
-    /// Removes deleted addresses whose time is over.
+    /// Removes deleted addresses to which no late packets are accepted any more.
     pub(crate) fn forget(&mut self, now: Instant) {
         self.list.retain(|(_, usage)| !matches!(usage, AddressUse::Gone(until) if *until <= now));
     }
@@ -118,8 +119,8 @@ impl LocalAddresses {
         self.list.iter().filter(move |(_, usage)| lasting(usage)).map(|(address, _)| *address)
     }
 
-    /// Returns the source of a packet: the first that may send, of the detour, `candidates`, the preferred address
-    /// and all others.
+    /// Returns the source of a packet: the first address that may send, in the order detour, `candidates`, preferred
+    /// address, others. `None` if no address may send.
     pub(crate) fn source(&self, candidates: &[Option<Ipv4Addr>]) -> Option<Ipv4Addr> {
         let candidates = candidates.iter().copied().chain([self.preferred]);
         let candidates = std::iter::once(self.detour).chain(candidates).flatten();
@@ -127,9 +128,10 @@ impl LocalAddresses {
         candidates.into_iter().find(|address| self.sends(*address)).or_else(any)
     }
 
-    /// Returns the source of an ASCONF that deletes `deleted`: the detour, the preferred address, or another one,
-    /// also one that is still being added. The preferred address is taken even if it is being deleted or the peer was
-    /// not asked for it yet. The peer may then refuse the deletion, which is no longer wanted.
+    /// Returns the source of an ASCONF that deletes `deleted`, or `None` if there is none: the detour, the preferred
+    /// address, another address that the peer has, or one that is being added. The preferred address is taken even if
+    /// it is being deleted, or if the peer was not asked to add it yet. The peer may then refuse the deletion, which
+    /// is no longer wanted.
     pub(crate) fn source_of_change(&self, deleted: &[Ipv4Addr]) -> Option<Ipv4Addr> {
         let allowed = |address: &Ipv4Addr| {
             let is_here = !deleted.contains(address) && !self.absent.contains(address);
@@ -147,7 +149,8 @@ impl LocalAddresses {
             .or_else(|| self.with(AddressUse::Adding).find(allowed))
     }
 
-    /// Returns an address that the peer knows, by which it finds the association: `source` if that is one.
+    /// Returns an address of ours by which the peer finds the association: `source` if the peer knows it, else
+    /// another known one. `None` if the peer knows none.
     pub(crate) fn known_to_peer(&self, source: Ipv4Addr) -> Option<Ipv4Addr> {
         Some(source).filter(|source| self.known.contains(source)).or_else(|| self.known.first().copied())
     }

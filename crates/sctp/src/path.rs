@@ -7,46 +7,46 @@ use wire::{Duration, Instant, Ipv4Addr, Rto, ipv4};
 
 /// Length of the IP header and the common header, in bytes.
 const HEADERS: u32 = (ipv4::HEADER + message::HEADER) as u32;
-/// The smallest MTU that a report can set: IPv4's minimum of 68 bytes would leave no room for a chunk.
+/// The smallest MTU that a report can set, in bytes. IPv4's minimum of 68 bytes would leave little room for chunks.
 const LEAST_MTU: u16 = 576;
 
-/// How long a reduced MTU holds before the full one is tried again (RFC 1191, section 6.3).
+/// The time after which the full MTU is tried again instead of a reduced one (RFC 1191, section 6.3).
 const NARROW: Duration = Duration::from_mins(10);
 
-/// Writes within this time share one burst.
+/// Writes within this time share one burst (RFC 9260, section 6.1, D).
 const WRITES: Duration = Duration::from_millis(1);
 
-/// Whether a path may be used.
+/// The state of a path: whether the peer has proved to have the address, and whether the path works.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum PathState {
-    /// The peer has not proved yet that it is there. No data go there.
+    /// The peer has not proved yet that it has this address. No data go there (RFC 9260, section 5.4).
     Unconfirmed,
-    /// Not known to fail.
+    /// The address is confirmed, and has not failed more than `path_max_retrans` times in a row.
     Active,
-    /// It has failed more often in a row than `path_max_retrans`.
+    /// The path has failed more than `path_max_retrans` times in a row (RFC 9260, section 8.2).
     Inactive,
 }
 
 /// The state of a path, for graphs and reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PathInfo {
-    /// The peer's address.
+    /// The address of the peer at the end of the path.
     pub address: Ipv4Addr,
-    /// Whether data may be sent to it (RFC 9260, section 8.2).
+    /// Whether the address is confirmed and answers (RFC 9260, sections 5.4 and 8.2).
     pub state: PathState,
-    /// Whether it is the primary one.
+    /// Whether the path is the primary one, to which new data go while it works.
     pub primary: bool,
-    /// The congestion window, in bytes.
+    /// The congestion window, in bytes (RFC 9260, section 7.2).
     pub cwnd: u32,
-    /// The slow start threshold, in bytes.
+    /// The slow start threshold, in bytes (RFC 9260, section 7.2). `u32::MAX` until a loss on the present route.
     pub ssthresh: u32,
-    /// Bytes in flight, in chunks: `cwnd` limits them.
+    /// Bytes of DATA chunks in flight on this path, with headers and padding. `cwnd` limits them.
     pub flight: u32,
-    /// The retransmission time-out, with back-off.
+    /// The retransmission time-out (RTO), including its back-off.
     pub rto: Duration,
-    /// The smoothed round-trip time, if it was measured.
+    /// The smoothed round-trip time. `None` if no round trip was measured on the present route.
     pub srtt: Option<Duration>,
-    /// Number of consecutive failures (RFC 9260, section 8.2).
+    /// Number of time-outs in a row without an answer (RFC 9260, section 8.2).
     pub errors: u32,
 }
 
@@ -54,56 +54,57 @@ pub struct PathInfo {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Probe {
     pub(crate) nonce: u64,
-    /// When it was sent. `None` if it was sent more than once: the answer does not show to which.
+    /// When it was sent. `None` if it was sent more than once: an answer does not show which copy it answers.
     pub(crate) sent: Option<Instant>,
     pub(crate) until: Instant,
 }
 
-/// One address of the peer.
+/// The path to one address of the peer.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "four facts that do not exclude each other")]
 pub(crate) struct Path {
     pub(crate) address: Ipv4Addr,
     pub(crate) state: PathState,
-    /// Whether a HEARTBEAT or the handshake has ever confirmed it.
+    /// Whether a HEARTBEAT or the handshake has confirmed the address.
     pub(crate) confirmed: bool,
-    /// Only a directory has named the address, not the peer: see `directory`.
+    /// Only a directory has named the address, not the peer (module `directory`).
     pub(crate) hearsay: bool,
-    /// An authenticated packet came from there.
+    /// An authenticated packet came from the address.
     pub(crate) signed: bool,
-    /// The peer has set another primary address since: this one is the last choice for retransmissions.
+    /// This address was primary until the peer set another one. It is the last choice for retransmissions.
     pub(crate) superseded: bool,
-    /// When a packet last came from there.
+    /// When a packet last came from the address, or when the path was created.
     pub(crate) heard: Instant,
     pub(crate) errors: u32,
     pub(crate) rto: Rto,
     pub(crate) cwnd: u32,
     pub(crate) ssthresh: u32,
-    /// `partial_bytes_acked`.
+    /// `partial_bytes_acked` of RFC 9260, section 7.2.2.
     partial: u32,
     pub(crate) flight: u32,
-    /// Packets with data that may still leave at this instant (Max.Burst).
+    /// Number of packets with data that may still leave at this instant (Max.Burst).
     pub(crate) burst: u32,
     /// When a write last allowed a burst.
     burst_by_write: Instant,
     pub(crate) t3: Option<Instant>,
-    /// When data were last sent again ahead of a backed-off time-out. Their acknowledgment ends the back-off.
+    /// When data or a probe were last sent again before a backed-off time-out. An acknowledgment of data then ends
+    /// the back-off.
     pub(crate) woken: Option<Instant>,
     /// The TSN whose acknowledgment ends fast recovery.
     pub(crate) recovery: Option<Tsn>,
-    /// The chunk whose round trip is measured, and when it left.
+    /// The TSN of the chunk whose round trip is measured, and when the chunk left.
     pub(crate) timed: Option<(Tsn, Instant)>,
-    /// The latest transmission here that was acknowledged, by its order (`Outbound`).
+    /// The number of the latest transmission to this address that was acknowledged (`Sent::order`).
     pub(crate) latest_acked: u64,
     /// When the next heartbeat is due.
     pub(crate) heartbeat: Instant,
     pub(crate) probe: Option<Probe>,
-    /// Our address that the user prefers for it.
+    /// The source that the user prefers for packets to this address.
     pub(crate) source: Option<Ipv4Addr>,
     pub(crate) mtu: u16,
-    /// The MTU without reports of routers.
+    /// The MTU of the configuration, without reports of routers.
     widest: u16,
-    /// When data first left after a report lowered the MTU.
+    /// When data were first about to leave after a report lowered the MTU.
     narrow: Option<Instant>,
     last_data: Instant,
 }
@@ -143,19 +144,20 @@ impl Path {
         path
     }
 
-    /// Returns PMDCS: the length of the largest DATA chunk, with its header.
+    /// Returns the PMDCS (path maximum DATA chunk size) of RFC 9260: the length of the largest DATA chunk with its
+    /// header, in bytes.
     pub(crate) fn largest_chunk(&self) -> u32 {
         (u32::from(self.mtu) - HEADERS) & !3
     }
 
-    /// Returns the initial congestion window, in bytes (section 7.2.1).
+    /// Returns the initial congestion window, in bytes (RFC 9260, section 7.2.1).
     fn initial_window(&self) -> u32 {
         let chunk = self.largest_chunk();
         (4 * chunk).min((2 * chunk).max(4404))
     }
 
-    /// Handles a router's report that the path carries packets of at most `mtu` bytes. Returns whether that is less
-    /// than before. A report only ever lowers the MTU (RFC 1191, section 3), so a late or forged one cannot raise it.
+    /// Handles a router's report that the path carries IP packets of at most `mtu` bytes. Returns whether the MTU
+    /// becomes lower. A report never raises the MTU (RFC 1191, section 3), so a late or forged report cannot.
     pub(crate) fn lower_mtu(&mut self, mtu: u16) -> bool {
         let lower = mtu.max(LEAST_MTU) < self.mtu;
         if lower {
@@ -165,8 +167,8 @@ impl Path {
         lower
     }
 
-    /// Restores the full MTU, if data are about to leave [`NARROW`] after a report lowered it (RFC 1191, section
-    /// 6.3). If the path still carries less, a router reports it again.
+    /// Restores the full MTU if [`NARROW`] has passed since the first call after a report (RFC 1191, section 6.3).
+    /// Called when data may leave. If the path still carries less, a router reports it again.
     pub(crate) fn widen(&mut self, now: Instant) {
         if self.mtu < self.widest && now >= *self.narrow.get_or_insert(now) + NARROW {
             (self.mtu, self.narrow) = (self.widest, None);
@@ -177,7 +179,7 @@ impl Path {
         matches!(self.state, PathState::Active)
     }
 
-    /// Resets what was measured, because the route has changed (section 7.2.5.2).
+    /// Resets the RTO, the MTU and the congestion window, because the route has changed (RFC 9260, section 7.2.5.2).
     pub(crate) fn reset_congestion(&mut self, config: &Config) {
         self.rto = Rto::new(config.rto_bounds());
         self.woken = None;
@@ -189,7 +191,8 @@ impl Path {
         self.timed = None;
     }
 
-    /// Resets the window when data begin to go here: an earlier state does not describe the path now.
+    /// Resets the congestion window when data begin to go to this address, unless data are in flight. An earlier
+    /// window does not describe the path now.
     pub(crate) fn restart_window(&mut self) {
         if self.flight == 0 {
             self.cwnd = self.initial_window();
@@ -198,15 +201,15 @@ impl Path {
         }
     }
 
-    /// Returns whether a chunk with data may leave: section 6.1, B, and Max.Burst (D). `hurry`: one packet may leave
-    /// in spite of both (section 7.2.4, 3). No data go to an unconfirmed address, neither new nor repeated (section
-    /// 5.4).
+    /// Returns whether a DATA chunk may leave: the congestion window and Max.Burst must allow it (RFC 9260, section
+    /// 6.1, B and D). `hurry`: one packet may leave in spite of both (RFC 9260, section 7.2.4, 3). No data, new or
+    /// repeated, go to an unconfirmed address (RFC 9260, section 5.4).
     pub(crate) const fn open(&self, hurry: bool) -> bool {
         self.confirmed && (hurry || (self.flight < self.cwnd && self.burst > 0))
     }
 
-    /// Returns whether data wait for a backed-off T3 after a failure of the path. Not if they were repeated (`woken`)
-    /// within the last time-out without back-off.
+    /// Returns whether data wait for a backed-off T3 after a failure of the path. False if `woken` is less than one
+    /// time-out without back-off ago.
     pub(crate) fn asleep(&self, now: Instant) -> bool {
         self.confirmed && self.errors > 0 && self.t3.is_some() && self.may_be_woken(now)
     }
@@ -217,13 +220,13 @@ impl Path {
         self.rto.backing().1 > 0 && self.is_long_ago(now, self.woken)
     }
 
-    /// Returns whether `last` is at least a time-out without back-off ago. True without a `last`.
+    /// Returns whether `last` is at least one time-out without back-off ago. True if `last` is `None`.
     fn is_long_ago(&self, now: Instant, last: Option<Instant>) -> bool {
         last.is_none_or(|last| now >= last + self.rto.backing().0)
     }
 
-    /// Returns whether an unconfirmed address waits for a backed-off time-out of its probe. Not if the probe was sent
-    /// within the last time-out without back-off.
+    /// Returns whether an unconfirmed address waits for a backed-off time-out of its probe. False if the probe left
+    /// less than one time-out without back-off ago.
     pub(crate) fn probe_sleeps(&self, now: Instant) -> bool {
         let is_probed = self.probe.is_some_and(|probe| self.is_long_ago(now, probe.sent));
         self.state == PathState::Unconfirmed && is_probed && self.may_be_woken(now)
@@ -235,9 +238,9 @@ impl Path {
         self.t3 = self.t3.map(|t3| t3.min(now + self.rto.current()));
     }
 
-    /// Records that a chunk of `bytes` bytes leaves, its header included.
+    /// Records that a DATA chunk of `bytes` bytes leaves, with its header and padding.
     pub(crate) fn sent(&mut self, now: Instant, bytes: u32) {
-        // Section 7.2.1: a window that was not used is halved for each time-out.
+        // A window that was not used is halved for each RTO (RFC 9260, section 7.2.1).
         let mut idle = now.since(self.last_data);
         let least = 4 * self.largest_chunk();
         while self.flight == 0 && idle > self.rto.current() && self.cwnd > least {
@@ -249,9 +252,9 @@ impl Path {
         self.t3.get_or_insert(now + self.rto.current()); // section 6.3.2, R1
     }
 
-    /// Grows the window after an acknowledgment (sections 7.2.1 and 7.2.2). `acked`: bytes of chunks on this path
-    /// that were acknowledged; `again`: bytes that were reported as duplicates; `before`: bytes in flight before;
-    /// `advanced`: whether the cumulative TSN advanced.
+    /// Grows the window after an acknowledgment (RFC 9260, sections 7.2.1 and 7.2.2). `acked`: bytes of acknowledged
+    /// chunks on this path. `again`: bytes of chunks that were reported as duplicates. `before`: bytes in flight
+    /// before the acknowledgment. `advanced`: whether the cumulative TSN advanced.
     pub(crate) fn grow(&mut self, acked: u32, again: u32, before: u32, advanced: bool) {
         let (full, chunk) = (before >= self.cwnd, self.largest_chunk());
         if self.recovery.is_some() {
@@ -277,8 +280,8 @@ impl Path {
         }
     }
 
-    /// Halves the window, once in a recovery, because gaps report a loss (section 7.2.3). `last`: the highest TSN
-    /// that was sent.
+    /// Halves the window because gap blocks report a loss, once in each fast recovery (RFC 9260, sections 7.2.3 and
+    /// 7.2.4). `last`: the highest TSN that was sent.
     pub(crate) fn lost(&mut self, last: Tsn) {
         if self.recovery.is_none() {
             self.halve();
@@ -287,7 +290,8 @@ impl Path {
         }
     }
 
-    /// Handles the expiry of T3 (sections 7.2.3 and 6.3.3).
+    /// Handles the expiry of T3: the window is one chunk, and the RTO is doubled (RFC 9260, sections 7.2.3 and
+    /// 6.3.3).
     pub(crate) fn timed_out(&mut self) {
         self.halve();
         self.cwnd = self.largest_chunk();
@@ -303,7 +307,8 @@ impl Path {
         self.partial = 0;
     }
 
-    /// Resets the errors, as the path works. Returns whether it was inactive until now.
+    /// Resets the counter of failures, as the path works. Returns whether the path was confirmed and inactive until
+    /// now.
     pub(crate) const fn alive(&mut self) -> bool {
         self.errors = 0;
         let revived = matches!(self.state, PathState::Inactive) && self.confirmed;
@@ -313,7 +318,7 @@ impl Path {
         revived
     }
 
-    /// Counts a failure. Returns whether the path becomes inactive by it.
+    /// Counts a failure. Returns whether the failure makes the path inactive: more than `most` failures in a row.
     pub(crate) const fn failed(&mut self, most: u32) -> bool {
         self.errors = self.errors.saturating_add(1);
         let over = self.errors > most && !matches!(self.state, PathState::Inactive);
@@ -364,7 +369,7 @@ impl Paths {
         self.list.iter_mut()
     }
 
-    /// Returns the address that only a directory has named.
+    /// Returns the address that only a directory has named, or `None`.
     pub(crate) fn hearsay(&self) -> Option<Ipv4Addr> {
         self.list.iter().find(|path| path.hearsay).map(|path| path.address)
     }
@@ -373,14 +378,14 @@ impl Paths {
         self.list.len()
     }
 
-    /// Returns the destination of new data: the primary path. While that is inactive, an active one (section 6.4).
-    /// While it is silent, one where the peer was heard since (like RFC 7829, section 3.2, for a path that may have
-    /// failed).
+    /// Returns the destination of new data: the primary address if its path is active, else another active one (RFC
+    /// 9260, section 6.4). While the primary path is silent, data go where the peer was heard later. RFC 7829,
+    /// section 3.2, has a similar rule for a path that may have failed.
     pub(crate) fn for_data(&self) -> Ipv4Addr {
         if self.get(self.primary).is_some_and(Path::usable) {
             return self.heard_instead(self.primary).unwrap_or(self.primary);
         }
-        // If none is active: a confirmed one, as data may go there.
+        // If no path is active, data may still go to a confirmed address.
         let confirmed = |path: &&Path| path.confirmed;
         let primary = self.get(self.primary).filter(confirmed);
         let other = || self.list.iter().find(confirmed);
@@ -389,23 +394,23 @@ impl Paths {
             .unwrap_or(self.primary)
     }
 
-    /// Returns the best active path other than `address`: not superseded if possible, then the one with the shortest
-    /// round trip.
+    /// Returns the best active path other than `address`: if possible one that is not superseded, and of these the
+    /// one with the shortest round-trip time.
     pub(crate) fn best_besides(&self, address: Ipv4Addr) -> Option<Ipv4Addr> {
         self.best(|path| path.address != address)
     }
 
-    /// Returns the best active path of those that match.
+    /// Returns the best active path for which `of` is true.
     fn best(&self, of: impl Fn(&Path) -> bool) -> Option<Ipv4Addr> {
         let rank = |path: &&Path| (path.superseded, path.rto.srtt().unwrap_or(Duration::MAX));
         self.list.iter().filter(|path| path.usable() && of(path)).min_by_key(rank).map(|path| path.address)
     }
 
-    /// Returns the destination for a retransmission of a chunk that was lost on `original` (sections 6.4.1 and
-    /// 7.2.4). After a gap: the same path, unless the peer is leaving it. After a time-out: another path. A
-    /// superseded path is used only if the peer is heard there and the other one is silent. A silent path is not used
-    /// if the peer is heard on `original`: then the acknowledgment was lost, and the repeated data show that to the
-    /// peer.
+    /// Returns the destination for a retransmission of a chunk that was lost on `original` (RFC 9260, sections 6.4.1
+    /// and 7.2.4). After a gap report it is the same path, unless that path is inactive or superseded. After a
+    /// time-out it is another path if possible. A superseded path is used only if the peer is heard there while the
+    /// other path is silent. A silent path is not used if the peer is heard on `original`: then the acknowledgment
+    /// was lost, and the repeated data show the loss to the peer.
     pub(crate) fn for_retransmission(&self, original: Ipv4Addr, timed_out: bool) -> Ipv4Addr {
         let wanted =
             |address: Ipv4Addr| self.get(address).is_some_and(|path| path.usable() && !path.superseded);
@@ -420,13 +425,14 @@ impl Paths {
         self.best_besides(original).filter(may).unwrap_or(data)
     }
 
-    /// Returns the best active path on which the peer was heard later than on `silent`, which does not answer.
+    /// Returns the best active path on which the peer was heard later than on `silent`. `None` unless `silent` has at
+    /// least [`SILENT`] failures in a row.
     fn heard_instead(&self, silent: Ipv4Addr) -> Option<Ipv4Addr> {
         let silent = self.get(silent).filter(|silent| silent.errors >= SILENT)?;
         self.best(|other| other.address != silent.address && other.heard > silent.heard)
     }
 
-    /// Returns the length of the largest DATA chunk that every path carries.
+    /// Returns the length of the largest DATA chunk that all paths carry, with its header, in bytes.
     pub(crate) fn largest_chunk(&self) -> u32 {
         self.list.iter().map(Path::largest_chunk).min().unwrap_or(512)
     }
@@ -436,9 +442,9 @@ impl Paths {
         self.list.iter_mut().for_each(|path| path.burst = most);
     }
 
-    /// Lets paths send a burst, because something was written. Writes in a row share a burst. A path gets the next
-    /// one [`WRITES`] after the last that a write allowed. It gets one at once if nothing is in flight there, as no
-    /// acknowledgment would allow it.
+    /// Lets paths send a burst, because a message was written. A path gets a burst at most once in [`WRITES`], so
+    /// writes in a row share one. A path without data in flight gets one at once, as no acknowledgment would allow
+    /// it.
     pub(crate) fn allow_bursts_again(&mut self, now: Instant, most: u32) {
         for path in &mut self.list {
             if path.flight == 0 || now >= path.burst_by_write + WRITES {
@@ -460,7 +466,8 @@ mod tests {
         Path { state: PathState::Active, confirmed: true, ..path(last) }
     }
 
-    /// RFC 9260, section 7.2.1, for an MTU of 1500: 4404 bytes, three full packets.
+    /// RFC 9260, section 7.2.1: with an MTU of 1500 the window begins with 4404 bytes, three full packets. In slow
+    /// start it grows by the acknowledged bytes, at most one chunk for each SACK.
     #[test]
     fn the_window_begins_with_4404_bytes_and_doubles() {
         let mut path = path(1);
@@ -475,7 +482,7 @@ mod tests {
         assert_eq!(path.cwnd, 7324, "not for gaps");
     }
 
-    /// Section 7.2.2: one chunk for each window that is acknowledged.
+    /// RFC 9260, section 7.2.2: in congestion avoidance the window grows by one chunk for each acknowledged window.
     #[test]
     fn avoidance_adds_one_chunk_a_window() {
         let mut path = path(1);
@@ -487,7 +494,7 @@ mod tests {
         assert_eq!(path.cwnd, 5872);
     }
 
-    /// Section 7.2.2: duplicates count in congestion avoidance only.
+    /// RFC 9260, section 7.2.2: bytes reported as duplicates let the window grow in congestion avoidance only.
     #[test]
     fn duplicates_count_towards_the_window_in_avoidance_only() {
         let mut path = path(1);
@@ -514,8 +521,8 @@ mod tests {
         }
     }
 
-    /// After ten minutes the full MTU is tried again (RFC 1191, section 6.3). After a move it is tried at once, as
-    /// the route to the address is another.
+    /// After ten minutes the full MTU is tried again (RFC 1191, section 6.3). After a move the full MTU is tried at
+    /// once, as the route has changed.
     #[test]
     fn a_narrow_path_is_tried_again_after_ten_minutes_and_after_a_move() {
         let mut path = path(1);

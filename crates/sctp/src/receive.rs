@@ -11,24 +11,24 @@ use crate::path::PathState;
 use crate::tsn::Tsn;
 use wire::{Instant, Ipv4Addr, Malformed, Reader, Reason, ipv4};
 
-/// Bytes of a packet that an answer leaves free: the length of the longest AUTH chunk.
+/// Number of bytes that an answer leaves free in its packet: the length of the longest AUTH chunk.
 const SLACK: usize = 40;
 
 /// A summary of the DATA chunks of one packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum DataSeen {
-    /// There are none.
+    /// The packet has no DATA chunk.
     None,
-    /// All of them were dropped: there was no room, or their TSNs were too high.
+    /// All DATA chunks were dropped: there was no room, or their TSNs were too high.
     Dropped,
-    /// None is new, and some are duplicates; the lowest TSN of these.
+    /// No DATA chunk is new, and some are duplicates. The value is the lowest TSN of the duplicates.
     Repeated(Tsn),
-    /// At least one is new.
+    /// At least one DATA chunk is new.
     New,
 }
 
 impl DataSeen {
-    /// Returns the summary with one more chunk.
+    /// Returns the summary after one more DATA chunk.
     fn and(self, taken: Taken) -> Self {
         match (self, taken) {
             (_, Taken::New) | (Self::New, _) => Self::New,
@@ -44,11 +44,11 @@ pub(crate) struct PacketContext<'a> {
     pub(crate) now: Instant,
     pub(crate) src: Ipv4Addr,
     pub(crate) dst: Ipv4Addr,
-    /// A valid AUTH chunk came before.
+    /// A valid AUTH chunk came before in this packet.
     pub(crate) authenticated: bool,
-    /// Addresses that other associations with the same ports have.
+    /// Addresses that this packet would add, and that other associations with the same ports have.
     pub(crate) taken: &'a [Ipv4Addr],
-    /// Replies, which leave in one packet: several for one would amplify an attack.
+    /// Replies to this packet. They leave in one packet, as several would amplify an attack.
     pub(crate) replies: Vec<Chunk>,
     pub(crate) causes: Vec<Cause>,
     /// An ASCONF came before in this packet.
@@ -72,7 +72,7 @@ impl<'a> PacketContext<'a> {
     }
 }
 
-/// Returns whether the T bit is set (section 8.5.1, B and C).
+/// Returns whether the T bit is set (RFC 9260, section 8.5.1, B and C).
 const fn is_reflected(chunk: &Chunk) -> bool {
     matches!(chunk, Chunk::Abort { reflected: true, .. } | Chunk::ShutdownComplete { reflected: true })
 }
@@ -98,8 +98,8 @@ impl Association {
         self.paths.allow_bursts(self.config.max_burst);
         let mut context = PacketContext::new(now, src, dst, taken);
         let mut verdict = Ok(());
-        // A host that reflects a tag has no association, so only its ABORT or SHUTDOWN COMPLETE counts. The packet
-        // does not contain our own tag, which protects the other chunks.
+        // A host that reflects a tag has no association, so only its ABORT or SHUTDOWN COMPLETE counts. Other chunks
+        // in the packet are ignored, because the packet does not contain our own tag.
         let says = |chunk: &&Chunk| !reflected || is_reflected(chunk);
         for chunk in packet.chunks.iter().filter(says) {
             verdict = self.chunk(&mut context, chunk, bytes);
@@ -119,10 +119,10 @@ impl Association {
             }
         }
         self.answer(context);
-        // An ASCONF does not prove that the peer has added `dst`: a directory may have given it to the peer.
+        // An ASCONF does not prove that the peer has added `dst`: a directory may have given `dst` to the peer.
         let uses = |chunk: &Chunk| !matches!(chunk, Chunk::Auth(_) | Chunk::Asconf(_));
-        // The same if the peer uses an address whose deletion we requested, and to which the host has returned: the
-        // peer has refused the deletion, or did not receive the request.
+        // The host may have returned to an address whose deletion it requested. If the peer still uses this address,
+        // it has refused the deletion, or did not receive the request.
         let back = self.locals.get(dst) == Some(AddressUse::Deleting) && self.locals.preferred == Some(dst);
         let asked = back || self.locals.get(dst) == Some(AddressUse::Adding);
         if asked && verdict.is_ok() && packet.chunks.iter().any(uses) {
@@ -137,16 +137,16 @@ impl Association {
         verdict
     }
 
-    /// Checks the tag (section 8.5.1). Returns whether it is the peer's own, reflected by a host without the
-    /// association.
+    /// Checks the verification tag (RFC 9260, sections 8.5 and 8.5.1). Returns whether the tag is that of our
+    /// packets, reflected by a host without the association.
     fn check_tag(&self, dst: Ipv4Addr, packet: &Packet) -> Result<bool, Reason> {
         let reflected = packet.chunks.iter().any(is_reflected);
         let expected = if reflected { self.peer_tag } else { self.local_tag };
         if expected == 0 || packet.tag != expected {
             return Err(Reason("sctp_tag"));
         }
-        // Another host may have our old address now, and must not end the association (RFC 5061, section 5.3, F4). Not
-        // if we have returned to it.
+        // Another host may have our old address now, and its packets must not end the association (RFC 5061, section
+        // 5.3, F4). The check does not apply if this host has returned to the address.
         let leaving = matches!(self.locals.get(dst), Some(AddressUse::Deleting | AddressUse::Gone(_)))
             && self.locals.preferred != Some(dst);
         if leaving && packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Abort { .. })) {
@@ -199,8 +199,8 @@ impl Association {
                 self.asconf_came(context, asconf);
             }
             Chunk::AsconfAck(ack) if self.is_open() => self.asconf_ack_came(context.now, ack),
-            // The upper bits of an unknown type (section 3.2). The parser has decided already whether the chunks
-            // after it are read.
+            // The second bit of an unknown type requires a report (RFC 9260, section 3.2). The parser has already
+            // used the first bit, which decides whether later chunks are read.
             Chunk::Unknown { kind, .. } if kind & 0x40 != 0 => {
                 context.causes.push(Cause::new(Code::UNRECOGNIZED_CHUNK, chunk.emit()));
             }
@@ -210,7 +210,7 @@ impl Association {
         Ok(())
     }
 
-    /// Verifies AUTH (RFC 4895, section 6.3). If it is wrong, all chunks behind it are dropped as well.
+    /// Verifies AUTH (RFC 4895, section 6.3). On an error, all chunks behind AUTH are dropped as well.
     fn authenticate(
         &mut self,
         context: &mut PacketContext<'_>,
@@ -235,7 +235,8 @@ impl Association {
         }
     }
 
-    /// Sends the replies, in one packet, from the address that the packet came to.
+    /// Sends the replies and errors of `context` in one packet. Replies that do not fit the packet are dropped, and
+    /// ASCONF-ACK is shortened.
     pub(crate) fn answer(&mut self, context: PacketContext<'_>) {
         let mut chunks = context.replies;
         if !context.causes.is_empty() && self.peer_tag != 0 {
@@ -256,15 +257,16 @@ impl Association {
         }
     }
 
-    /// Returns the bytes that an answer to `peer` has for chunks.
+    /// Returns the number of bytes for chunks in an answer to `peer`, beside IP header, common header and AUTH.
     pub(crate) fn answer_room(&self, peer: Ipv4Addr) -> usize {
         let mtu = self.paths.get(peer).map_or(self.config.mtu, |path| path.mtu);
         usize::from(mtu).saturating_sub(ipv4::HEADER + HEADER + SLACK)
     }
 
-    /// Sends a packet from `dst` back to `src`. `dst` may be an address whose addition is not confirmed: the peer
-    /// knows it, and a probe must be answered from where it came to. It may be an address whose deletion was
-    /// requested, if the host has returned to it.
+    /// Sends a packet to `src`, from the address `dst` that the peer's packet came to. `dst` may be an address whose
+    /// addition is not confirmed: the peer knows it already, and a probe must be answered from its destination. `dst`
+    /// may be an address whose deletion was requested, if the host has returned to it. If the host does not have
+    /// `dst`, the packet leaves from another address.
     pub(crate) fn reply(&mut self, src: Ipv4Addr, dst: Ipv4Addr, chunks: Vec<Chunk>) {
         let here =
             matches!(self.locals.get(dst), Some(AddressUse::All | AddressUse::Adding | AddressUse::Here))
@@ -276,7 +278,7 @@ impl Association {
 
     // --- data and acknowledgments ----------------------------------------------------------------------------------
 
-    /// Handles DATA (section 6.2).
+    /// Handles a DATA chunk (RFC 9260, section 6.2).
     fn data(&mut self, context: &mut PacketContext<'_>, data: &Data) {
         if !matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownSent) {
             return;
@@ -309,7 +311,7 @@ impl Association {
             return;
         }
         let news = self.outbound.acknowledge(now, &mut self.paths, sack.cumulative, Some(sack));
-        // The peer answers probes of its closed window, so it is alive (section 6.1, A).
+        // The peer answers probes of its closed window, so it is alive (RFC 9260, section 6.1, A).
         if sack.a_rwnd == 0 && news.is_ok() {
             self.heard();
             let data_path = self.paths.for_data();
@@ -322,8 +324,8 @@ impl Association {
 
     fn acknowledged(&mut self, news: Result<AckEffects, Unsent>) {
         let Ok(news) = news else {
-            // It acknowledges data that were not sent, so it did not receive what it acknowledges: an attack (RFC
-            // 5062, section 5).
+            // The peer acknowledges data that were not sent, so the acknowledgment is guessed: an attack (RFC 5062,
+            // section 5.3).
             self.violated("an acknowledgment of what was not sent");
             return;
         };
@@ -340,8 +342,8 @@ impl Association {
 
     // --- heartbeats ------------------------------------------------------------------------------------------------
 
-    /// Handles HEARTBEAT ACK (sections 5.4 and 8.3): the address and the nonce must be those of a probe that waits
-    /// for its answer.
+    /// Handles HEARTBEAT ACK (RFC 9260, sections 5.4 and 8.3). The address and the nonce must be those of a probe
+    /// that is not answered yet.
     fn heartbeat_ack(&mut self, now: Instant, dst: Ipv4Addr, info: &[u8]) {
         let mut r = Reader::new(info, Malformed("sctp_heartbeat"));
         let (Ok(octets), Ok(nonce)) = (r.array::<4>(), r.u64()) else { return };
@@ -366,8 +368,9 @@ impl Association {
         self.confirm(now, address);
     }
 
-    /// Handles ABORT. In SHUTDOWN-ACK-SENT both ends have acknowledged all data. An ABORT then shows that the peer
-    /// has ended already: its SHUTDOWN COMPLETE was lost, and another packet than SHUTDOWN ACK reached it first.
+    /// Handles ABORT. In SHUTDOWN-ACK-SENT both ends have acknowledged all data, so the association has finished
+    /// cleanly. An ABORT then shows that the peer has ended already: its SHUTDOWN COMPLETE was lost, and a packet
+    /// other than SHUTDOWN ACK reached the peer after that.
     fn abort_came(&mut self, causes: &[Cause]) {
         let is_done = self.state == State::ShutdownAckSent;
         let why = Ended::AbortedByPeer(causes.first().map(|cause| cause.code));
@@ -383,7 +386,7 @@ impl Association {
                     let micros = cause.info.as_slice().try_into().map_or(0, u32::from_be_bytes);
                     self.stale_cookie(micros);
                 }
-                // RFC 5061, section 5.1, A9: no more changes in this association.
+                // The peer does not know ASCONF, so no more changes are requested (RFC 5061, section 5.1, A9).
                 Code::UNRECOGNIZED_CHUNK if cause.info.first() == Some(&kind::ASCONF) => self.cannot_change(),
                 Code::UNSUPPORTED_HMAC => self.cannot_change(),
                 _ => {}
@@ -391,7 +394,7 @@ impl Association {
         }
     }
 
-    // --- the end (section 9.2) -------------------------------------------------------------------------------------
+    // --- the end (RFC 9260, section 9.2) ---------------------------------------------------------------------------
 
     fn shutdown_came(&mut self, context: &PacketContext<'_>, cumulative: u32) {
         if !self.is_open() {
@@ -399,7 +402,7 @@ impl Association {
         }
         let news = self.outbound.acknowledge(context.now, &mut self.paths, cumulative, None);
         self.acknowledged(news);
-        // The answer leaves between the same two addresses.
+        // The answer leaves between the two addresses of this packet.
         (self.shutdown_to, self.shutdown_by) = (Some(context.src), Some(context.dst));
         match self.state {
             State::Established | State::ShutdownPending => {
@@ -422,7 +425,8 @@ impl Association {
                 context.replies.push(Chunk::ShutdownComplete { reflected: false });
                 self.end(Ended::Finished);
             }
-            // Section 8.5.1, E: the packet is out of the blue for us, but ends the association for the peer.
+            // RFC 9260, section 8.5.1, E: here the packet is out of the blue, but the answer ends the association for
+            // the peer.
             State::CookieWait | State::CookieEchoed => {
                 let (src_port, dst_port) = (self.local_port, self.peer_port);
                 let chunks = vec![Chunk::ShutdownComplete { reflected: true }];
@@ -433,7 +437,7 @@ impl Association {
         }
     }
 
-    /// Takes the next step of a shutdown, if all data are acknowledged.
+    /// Sends SHUTDOWN or SHUTDOWN ACK when it is the next step of a shutdown and all data are acknowledged.
     pub(crate) fn shut_down_further(&mut self, now: Instant) {
         if !self.outbound.is_empty() {
             return;

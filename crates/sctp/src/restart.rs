@@ -11,8 +11,9 @@ use std::sync::Arc;
 use wire::{Instant, Ipv4Addr};
 
 impl Association {
-    /// Restarts the association with the tags and numbers of `cookie`. Returns whether the chunks after COOKIE ECHO
-    /// are to be processed: not in SHUTDOWN-ACK-SENT.
+    /// Restarts the association with the verification tags and initial TSNs of `cookie`. Returns whether the chunks
+    /// after COOKIE ECHO are to be processed. In SHUTDOWN-ACK-SENT the association does not restart, and the result
+    /// is `false`.
     pub(crate) fn restart(&mut self, now: Instant, src: Ipv4Addr, dst: Ipv4Addr, cookie: &Cookie) -> bool {
         if self.state == State::ShutdownAckSent {
             let causes = vec![Cause::new(Code::COOKIE_IN_SHUTDOWN, [])];
@@ -49,16 +50,18 @@ impl Association {
         true
     }
 
-    /// Returns whether no data came from the peer and none of ours were acknowledged. Then all data can be sent again
-    /// and nothing is lost, as for a peer that opened again because COOKIE ACK was lost. "DATA chunks MAY be
-    /// retained" (section 5.2.4, A), if the peer accepts as many streams as before.
+    /// Returns whether the restart loses nothing, because all written data can be sent again. No DATA may have come
+    /// from the peer, and the peer must have acknowledged none. The peer must accept as many streams as before, and
+    /// must not have sent SHUTDOWN. An example is a peer that opens again because COOKIE ACK was lost. RFC 9260,
+    /// section 5.2.4, A: "DATA chunks MAY be retained".
     fn is_intact(&self, cookie: &Cookie) -> bool {
         let sends = matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownSent);
         let streams = cookie.init.inbound.min(self.config.streams);
         sends && self.inbound.is_fresh() && self.outbound.is_fresh() && streams >= self.outbound.streams
     }
 
-    /// Forgets the state of all paths, and removes the addresses that the peer no longer lists.
+    /// Removes the addresses that the peer no longer lists, and the measurements of all routes. Resets the congestion
+    /// state, the RTO, the data in flight and T3 of the other paths.
     fn forget_paths(&mut self, cookie: &Cookie) {
         let listed: Vec<Ipv4Addr> = cookie.init.addresses().chain([cookie.remote]).collect();
         let known: Vec<Ipv4Addr> = self.paths.iter().map(|path| path.address).collect();

@@ -1,5 +1,5 @@
-//! Routes: pairs of a local address and an address of the peer. A path has one route at a time, and another one after
-//! we move.
+//! Routes: pairs of a local address and an address of the peer. A path has one route at a time, and gets another one
+//! when this host moves.
 
 use crate::Config;
 use crate::association::Association;
@@ -7,17 +7,17 @@ use crate::path::Path;
 use std::collections::VecDeque;
 use wire::{Duration, Instant, Ipv4Addr, Rto};
 
-/// Number of routes whose round trips are remembered.
+/// The maximum number of routes whose round-trip times are remembered.
 const MEASURED_ROUTES: usize = 32;
 
-/// SRTT and RTTVAR of routes that are not in use, the route that was left last at the end.
+/// SRTT and RTTVAR of routes that paths have left. The route that was left last is at the end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Routes {
     measured: VecDeque<((Ipv4Addr, Ipv4Addr), (Duration, Duration))>,
 }
 
 impl Routes {
-    /// Remembers the round trip of a route that is no longer used, if it was measured.
+    /// Remembers SRTT and RTTVAR of a route that a path leaves, if its round trip was measured.
     fn leave(&mut self, route: (Ipv4Addr, Ipv4Addr), rto: &Rto) {
         let Some(measured) = rto.srtt().zip(rto.rttvar()) else { return };
         self.measured.retain(|(known, _)| *known != route);
@@ -34,14 +34,15 @@ impl Routes {
         measured.map_or_else(|| Rto::new(bounds), |(_, (srtt, rttvar))| Rto::measured(bounds, *srtt, *rttvar))
     }
 
-    /// Forgets all routes: the association restarts.
+    /// Forgets the measurements of all routes, because the association restarts.
     pub(crate) fn forget(&mut self) {
         self.measured.clear();
     }
 }
 
 impl Association {
-    /// Returns the source of packets to each address of the peer.
+    /// Returns each address of the peer with the source of packets to it. The source is `None` if none of our
+    /// addresses may send.
     pub(crate) fn sources(&self) -> Vec<(Ipv4Addr, Option<Ipv4Addr>)> {
         self.paths.iter().map(|path| (path.address, self.locals.source(&[path.source]))).collect()
     }
@@ -63,8 +64,8 @@ impl Association {
         }
     }
 
-    /// Adds an address of the peer. `hearsay`: only a directory named it. A path that exists already is kept as it
-    /// is.
+    /// Adds an address of the peer. `hearsay`: only a directory named the address. A path that exists already does
+    /// not change.
     pub(crate) fn add_path(&mut self, now: Instant, address: Ipv4Addr, hearsay: bool) {
         let mut path = Path::new(now, address, &self.config);
         path.hearsay = hearsay;

@@ -1,7 +1,7 @@
 //! A second opening, in parallel with a COOKIE ECHO that is not answered. The peer may have moved, so that only an
-//! INIT finds it, or a false host may have made the cookie. But the peer may also have the association already, and
-//! only its answers are lost. So COOKIE ECHO is still sent, and the first answer to either decides. INIT ACK replaces
-//! the first opening, as two COOKIE ECHOs could make two associations.
+//! INIT finds it, or a false host may have made the cookie. But the peer may have the association already, and only
+//! its answers are lost. So COOKIE ECHO is still sent, and the first answer to INIT or COOKIE ECHO decides. If it is
+//! INIT ACK, the second opening replaces the first: two COOKIE ECHOs could make two associations.
 
 use crate::association::Association;
 use crate::event::{Ended, State};
@@ -9,15 +9,16 @@ use crate::message::Packet;
 use wire::{Instant, Ipv4Addr, Reason};
 
 impl Association {
-    /// Returns whether COOKIE ECHO failed so often that INIT is sent too: after more than half of
-    /// Max.Init.Retransmits. Not if only the peer can answer COOKIE ECHO and its cookie came from an address that the
+    /// Returns whether INIT is to be sent in addition to COOKIE ECHO: after more than half of Max.Init.Retransmits.
+    /// There is one exception: only the peer can answer COOKIE ECHO, and the cookie came from an address that the
     /// user gave. Then COOKIE ECHO itself goes to the address of a directory.
     fn looks_elsewhere(&self) -> bool {
         let half = self.opening.tries > self.config.max_init_retransmits / 2;
         half && self.state == State::CookieEchoed && (self.opening.doubtful || !self.proves_itself())
     }
 
-    /// Begins the second opening, if it is time. It inherits the count of retransmissions.
+    /// Begins the second opening if `looks_elsewhere`, unless one exists. The second opening inherits the count of
+    /// retransmissions.
     pub(crate) fn open_beside(&mut self, now: Instant) {
         if !self.looks_elsewhere() || self.second.is_some() {
             return;
@@ -28,7 +29,8 @@ impl Association {
         self.moved = true;
     }
 
-    /// Sends the second opening's INIT to `peer`, which a directory gave. Returns whether the address is new to it.
+    /// Sends the second opening's INIT to `peer`, which a directory gave, if a second opening is due or exists.
+    /// Returns whether INIT was not sent to `peer` before.
     pub(crate) fn second_tries_at(&mut self, now: Instant, peer: Ipv4Addr) -> bool {
         self.open_beside(now);
         let is_new = self.second.as_mut().is_some_and(|second| second.try_at(now, peer));
@@ -47,7 +49,7 @@ impl Association {
         self.paths.iter().chain(of_second).map(|path| path.address)
     }
 
-    /// Handles a packet if it has the tag of the second opening; else returns `None`.
+    /// Handles a packet that has the tag of the second opening. Returns `None` for any other packet.
     pub(crate) fn second_hears(
         &mut self,
         now: Instant,
@@ -80,9 +82,9 @@ impl Association {
         }
     }
 
-    /// Puts the second opening back while it waits, replaces this association with it when it was answered, or drops
-    /// it when it has ended. Its end does not end the first opening: a peer that has the association refuses an INIT
-    /// from an address that it does not know (section 5.2.2).
+    /// Puts the second opening back while it waits for INIT ACK. If it was answered, it replaces this association. If
+    /// it has ended, it is dropped, and the first opening continues: a peer that has the association refuses an INIT
+    /// from an unknown address (RFC 9260, section 5.2.2).
     fn put_back(&mut self, second: Box<Self>) {
         self.moved = true;
         match second.state {
@@ -92,8 +94,8 @@ impl Association {
         }
     }
 
-    /// Replaces the opening whose cookie failed with the second or a new one. The host that made the cookie has no
-    /// SCTP or refuses it, and did not prove to be the peer.
+    /// Replaces this opening with the second one, or with a new one, because the cookie failed. The host that made
+    /// the cookie has no SCTP or refuses the cookie, and did not prove to be the peer.
     pub(crate) fn give_up_cookie(&mut self, now: Instant) {
         let tries = self.opening.tries;
         let second = self.second.take().map(|second| *second);
@@ -108,7 +110,7 @@ impl Association {
         }
     }
 
-    /// Replaces this opening with `other`. Events and packets that wait here are kept.
+    /// Replaces this opening with `other`. Events and packets that wait in this opening are kept.
     pub(crate) fn become_it(&mut self, mut other: Self) {
         let events = std::mem::take(&mut self.events);
         self.outbox.append(&mut other.outbox);

@@ -3,11 +3,11 @@
 use auth::{Key, hmac_sha256};
 use wire::{Duration, Instant, Rng};
 
-/// How long one key authenticates new cookies.
+/// The time in which one key authenticates new cookies.
 const KEY_LIFE: Duration = Duration::from_hours(1);
 
-/// A generator of random numbers. [`Rng`] makes the sequence repeatable; the secret makes it unpredictable to others
-/// (RFC 9260, section 5.3.1: tags are random).
+/// A generator of random numbers. [`Rng`] makes the sequence repeatable; the secret makes the sequence unpredictable
+/// to other hosts, as RFC 9260, section 5.3.1, requires of tags.
 #[derive(Clone, Debug)]
 pub(crate) struct SecretRng {
     secret: Key,
@@ -33,13 +33,13 @@ impl SecretRng {
         u64::from_be_bytes([a, b, c, d, e, f, g, h])
     }
 
-    /// Returns a verification tag, which is not zero.
+    /// Returns a random verification tag that is not zero.
     pub(crate) fn tag(&mut self) -> u32 {
         (self.u64() as u32).max(1)
     }
 
-    /// Returns the MAC of a cookie that was made at `made`. Its key changes every [`KEY_LIFE`] (RFC 9260, section
-    /// 5.1.3), so a disclosed key forges no cookie of another period.
+    /// Returns the MAC of a cookie that was made at `made`. The key of the MAC changes every [`KEY_LIFE`] (RFC 9260,
+    /// section 5.1.3), so a disclosed key forges cookies of one period only.
     pub(crate) fn seal(&self, made: Instant, cookie: &[u8]) -> [u8; 32] {
         let period = made.since(Instant::ZERO).as_secs() / KEY_LIFE.as_secs();
         let key = Key::new(hmac_sha256(&self.secret, &[b"cookie key", &period.to_be_bytes()]));

@@ -1,4 +1,4 @@
-//! Time-outs (RFC 9260, sections 6.3.3, 8.1 to 8.3).
+//! Time-outs of an association, and HEARTBEATs (RFC 9260, sections 6.3.3 and 8.1 to 8.3).
 
 use crate::association::Association;
 use crate::event::{Ended, State};
@@ -53,17 +53,17 @@ impl Association {
         self.settle(now);
     }
 
-    /// Handles the expiry of T2: SHUTDOWN or SHUTDOWN ACK is due again (section 9.2).
+    /// Handles the expiry of T2: SHUTDOWN or SHUTDOWN ACK is due again (RFC 9260, section 9.2).
     fn shutdown_timeout(&mut self) {
         let address = self.shutdown_to.unwrap_or_else(|| self.paths.for_data());
         if !self.path_failed(address, true) {
             self.shutdown_due = true;
-            // To another address, if there is one (section 6.4).
+            // SHUTDOWN or SHUTDOWN ACK goes to another address, if there is an active one (RFC 9260, section 6.4).
             self.shutdown_to = self.paths.best_besides(address);
         }
     }
 
-    /// Handles the expiry of T3: data in flight to `address` are lost (section 6.3.3).
+    /// Handles the expiry of T3: data in flight to `address` are taken as lost (RFC 9260, section 6.3.3).
     fn t3_timeout(&mut self, address: Ipv4Addr) {
         if let Some(path) = self.paths.get_mut(address) {
             path.timed_out();
@@ -74,7 +74,7 @@ impl Association {
         self.one_packet(address); // E3; if the data go to another path, its own window limits them
     }
 
-    /// Counts a failure of a path and of the association. Returns whether that ended the association.
+    /// Counts a failure of a path and of the association. Returns whether the failure ended the association.
     pub(crate) fn path_failed(&mut self, address: Ipv4Addr, back_off: bool) -> bool {
         let most = self.config.path_max_retrans;
         let inactive = self.paths.get_mut(address).is_some_and(|path| {
@@ -98,13 +98,14 @@ impl Association {
             return self.remove_path(address);
         }
         self.path_event(address, PathState::Inactive);
-        // Data in flight there will not arrive (section 8.2). They are treated as when the peer deletes the address.
+        // Data in flight to an inactive address are not expected to arrive (RFC 9260, section 8.2), so they are sent
+        // again.
         self.outbound.lose(&mut self.paths, address, true);
     }
 
-    // --- heartbeats (sections 5.4 and 8.3) -------------------------------------------------------------------------
+    // --- heartbeats (RFC 9260, sections 5.4 and 8.3) ---------------------------------------------------------------
 
-    /// Returns whether HEARTBEATs may be sent.
+    /// Returns whether HEARTBEATs may be sent in the present state.
     pub(crate) const fn probes(&self) -> bool {
         matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownReceived)
     }
@@ -112,16 +113,16 @@ impl Association {
     fn probe_due(&self, path: &Path) -> Option<Instant> {
         let next = match path.probe {
             Some(probe) => probe.until,
-            // HB.Max.Burst: one in a round trip, over all unconfirmed addresses (section 5.4). The limit applies to
-            // addresses that the peer names, which may be those of other hosts. It does not apply to addresses from
-            // our directory.
+            // HB.Max.Burst allows one probe in each RTO, over all unconfirmed addresses (RFC 9260, section 5.4). The
+            // limit applies to addresses that the peer names, which may be those of other hosts. The limit does not
+            // apply to an address that a directory gave.
             None if path.state == PathState::Unconfirmed && !path.hearsay => path.heartbeat.max(self.probing),
             None => path.heartbeat,
         };
         self.probes().then_some(next)
     }
 
-    /// Returns when an idle path is probed next: after HB.interval and 0.5 to 1.5 time-outs, at random.
+    /// Returns when an idle path is probed next: after HB.interval and a random time of 0.5 to 1.5 times its RTO.
     pub(crate) fn next_heartbeat(&mut self, now: Instant, address: Ipv4Addr) -> Instant {
         let rto = self.paths.get(address).map_or(self.config.rto_initial, |path| path.rto.current());
         let nanos = nanos_of(rto).max(1);
@@ -142,8 +143,8 @@ impl Association {
             return;
         }
         if path.flight > 0 && path.confirmed {
-            // The path is not idle: T3 supervises it. An unconfirmed address carries no data, so its probe is not
-            // postponed.
+            // T3 supervises a path with data in flight, so its probe is postponed. An unconfirmed address gets no new
+            // data, so its probe is not postponed.
             let later = self.next_heartbeat(now, address);
             self.paths.get_mut(address).into_iter().for_each(|path| path.heartbeat = later);
             return;
@@ -151,7 +152,7 @@ impl Association {
         self.probe(now, address);
     }
 
-    /// Probes an unconfirmed address that has no probe yet, if HB.Max.Burst allows it now.
+    /// Probes an unconfirmed address that has no outstanding probe, if HB.Max.Burst allows a probe now.
     pub(crate) fn probe_the_new(&mut self, now: Instant) {
         let new = |path: &&Path| path.state == PathState::Unconfirmed && path.probe.is_none();
         let due = |path: &&Path| new(path) && self.probe_due(path).is_some_and(|at| at <= now);
@@ -162,9 +163,9 @@ impl Association {
     }
 
     /// Repeats data to `address` that wait for a backed-off time-out, because the peer was heard there or our link
-    /// has returned. This happens once in a time-out without back-off, so a host that replays packets causes no more
-    /// than one packet each. T3 itself stays until data are acknowledged (RFC 9260, section 6.3.2): a packet that
-    /// comes does not show that ours arrive.
+    /// has returned. One packet leaves, at most once in a time-out without back-off, whatever a host replays. T3 does
+    /// not change until data are acknowledged (RFC 9260, section 6.3.2): a packet from the peer does not show that
+    /// our packets arrive.
     pub(crate) fn wake(&mut self, now: Instant, address: Ipv4Addr) {
         let Some(path) = self.paths.get_mut(address).filter(|path| path.asleep(now)) else { return };
         path.woken = Some(now);
@@ -176,8 +177,8 @@ impl Association {
     }
 
     /// Sends the last probe of `address` again, because the peer was heard there and the address is not confirmed.
-    /// Earlier probes may have been lost before the peer could be reached. This happens once in a time-out without
-    /// back-off. The nonce stays the same, so an answer to any copy counts.
+    /// Earlier probes may have been lost before the peer could be reached. The probe is repeated at most once in a
+    /// time-out without back-off. The nonce stays the same, so an answer to any copy counts.
     pub(crate) fn probe_where_heard(&mut self, now: Instant, address: Ipv4Addr) {
         let Some(path) = self.paths.get_mut(address).filter(|path| path.probe_sleeps(now)) else { return };
         path.woken = Some(now);
@@ -188,12 +189,14 @@ impl Association {
         self.outbox.extend(transmit);
     }
 
-    /// Lets one packet leave: a window of one chunk would let a second one leave if the first is small.
+    /// Lets only one packet leave to `address`. The congestion window of one chunk would allow a second packet if the
+    /// first is small.
     fn one_packet(&mut self, address: Ipv4Addr) {
         self.paths.get_mut(address).into_iter().for_each(|path| path.burst = 1);
     }
 
-    /// Makes probes of unconfirmed addresses due again, one in a round trip, as they were lost with our link.
+    /// Makes probes of unconfirmed addresses due again, as they were lost with our link. HB.Max.Burst still limits
+    /// the probes.
     pub(crate) fn probe_again(&mut self, now: Instant) {
         for path in self.paths.iter_mut().filter(|path| path.state == PathState::Unconfirmed) {
             (path.probe, path.heartbeat) = (None, now);
@@ -201,14 +204,15 @@ impl Association {
         }
     }
 
-    /// Sends a HEARTBEAT on the data path, whatever its timer is: it shows the peer that we can be reached.
+    /// Sends a HEARTBEAT on the data path before its timer expires. It shows the peer that this host can be reached.
     pub(crate) fn announce(&mut self, now: Instant) {
         if self.probes() {
             self.probe(now, self.paths.for_data());
         }
     }
 
-    /// Sends a HEARTBEAT to `address`.
+    /// Sends a HEARTBEAT to `address`, and notes its nonce and when its answer is due. If no address of ours may
+    /// send, the HEARTBEAT is tried again after one RTO.
     fn probe(&mut self, now: Instant, address: Ipv4Addr) {
         let (nonce, later) = (self.rng.u64(), self.next_heartbeat(now, address));
         let transmit = self.heartbeat(address, nonce);
@@ -227,7 +231,7 @@ impl Association {
         self.outbox.extend(transmit);
     }
 
-    /// Handles a HEARTBEAT that was not answered within a time-out. Returns whether that ended the association.
+    /// Handles a HEARTBEAT that was not answered within one RTO. Returns whether the failure ended the association.
     fn unanswered(&mut self, now: Instant, address: Ipv4Addr) -> bool {
         let in_use = self.paths.for_data() == address;
         let most = self.config.path_max_retrans;
@@ -235,17 +239,17 @@ impl Association {
         path.probe = None;
         path.rto.back_off();
         let (mut counts, inactive) = (path.confirmed, path.failed(most));
-        // A HEARTBEAT that was not answered is repeated after a time-out, without HB.interval (like RFC 7829, section
-        // 3.2). So an end that only receives notices a dead peer as soon as one that sends.
+        // A HEARTBEAT that was not answered is repeated at once, without HB.interval (like RFC 7829, section 3.2). So
+        // an end that only receives detects a dead peer about as early as an end that sends.
         if path.state != PathState::Inactive || in_use {
             path.heartbeat = now;
         }
         if inactive {
             self.path_is_inactive(address);
         }
-        // The failure of an unconfirmed address does not count against the peer, nor that of an address that is not
-        // in use. It counts if no address is confirmed: the peer replaced its last address and never answered at the
-        // new one.
+        // Only a failure of the address in use counts for the association. A failure of an unconfirmed address counts
+        // only if no address is confirmed: then the peer replaced its last address, and never answered at the new
+        // one.
         counts |= !self.paths.iter().any(|path| path.confirmed);
         let over = counts && in_use && self.failed();
         if in_use && !over {

@@ -31,7 +31,7 @@ impl Association {
         }
     }
 
-    /// Returns SHUTDOWN or SHUTDOWN ACK, if it is due.
+    /// Returns the SHUTDOWN or SHUTDOWN ACK that is due, or `None`.
     fn shutdown_packet(&mut self, now: Instant) -> Option<Transmit> {
         if !std::mem::take(&mut self.shutdown_due) {
             return None;
@@ -50,7 +50,7 @@ impl Association {
         Some(Transmit::new(src, dst, self.seal(vec![chunk])))
     }
 
-    /// Returns a packet with data, a SACK, or both.
+    /// Returns a packet with DATA, a SACK, or both. `None` if nothing may leave now.
     fn data_packet(&mut self, now: Instant) -> Option<Transmit> {
         self.paths.iter_mut().for_each(|path| path.widen(now));
         let sends =
@@ -59,17 +59,18 @@ impl Association {
         let owed = self.inbound.due || (self.inbound.delayed.is_some() && to.is_some());
         let back = self.arriving.filter(|_| owed);
         let dst = match (to, back) {
-            // A SACK goes to the address that the data came from, even if our data go to another (section 6.4).
+            // A SACK that is due goes to the source of the peer's data, even if our own data go to another address
+            // (RFC 9260, section 6.4). `acknowledges_at` makes an exception.
             (_, Some((_, peer))) if self.inbound.due => self.acknowledges_at(peer),
             (Some(to), _) => to,
             (None, _) => return None,
         };
-        // The peer may have deleted that address since.
+        // The peer may have deleted the address `dst` since its data came.
         let dst = if self.paths.get(dst).is_some() { dst } else { self.paths.for_data() };
         let acknowledges = back.is_some_and(|(_, peer)| self.inbound.due || peer == dst);
         let path = self.paths.get(dst)?;
         let arriving = back.filter(|_| acknowledges).map(|(local, _)| local);
-        // The user's choice precedes the address that the peer happens to send to.
+        // A source that the user prefers takes precedence over the address that the peer's data came to.
         let src = self.locals.source(&[path.source, self.locals.preferred, arriving])?;
         let mut room = usize::from(path.mtu).saturating_sub(ipv4::HEADER + HEADER + self.overhead());
         let mut chunks = Vec::new();
@@ -90,21 +91,23 @@ impl Association {
         Some(Transmit { src, dst, bytes, cut })
     }
 
-    /// Returns the bytes that an AUTH chunk takes from a packet with data or SACK.
+    /// Returns the number of bytes to reserve for an AUTH chunk in a packet with DATA or SACK. Zero if the peer
+    /// requires authentication of neither.
     fn overhead(&self) -> usize {
         let wants = |kind| self.keys.as_ref().is_some_and(|keys| keys.peer_wants(kind));
         if wants(kind::DATA) || wants(SACK) { AUTH } else { 0 }
     }
 
-    /// Returns a HEARTBEAT to `address`. Its information is the address and `nonce` (section 3.3.5: the format is the
-    /// sender's choice).
+    /// Returns a HEARTBEAT to `address`, or `None` if `address` has no path or none of our addresses may send. The
+    /// HEARTBEAT's information contains `address` and `nonce`; its format is the sender's choice (RFC 9260, section
+    /// 3.3.5).
     pub(crate) fn heartbeat(&self, address: Ipv4Addr, nonce: u64) -> Option<Transmit> {
         let path = self.paths.get(address)?;
         let src = self.locals.source(&[path.source])?;
         Some(self.heartbeat_from(src, address, nonce))
     }
 
-    /// Returns a HEARTBEAT that leaves from `src`.
+    /// Returns a HEARTBEAT from `src` to `address`, whose information contains `address` and `nonce`.
     pub(crate) fn heartbeat_from(&self, src: Ipv4Addr, address: Ipv4Addr, nonce: u64) -> Transmit {
         let info = [&address.octets()[..], &nonce.to_be_bytes()].concat();
         Transmit::new(src, address, self.seal(vec![Chunk::Heartbeat(info)]))

@@ -1,14 +1,15 @@
-//! TSNs as 64-bit numbers: they wrap on the wire, but not here.
+//! Transmission sequence numbers (TSNs) as 64-bit numbers. The 32-bit numbers on the wire wrap; the 64-bit numbers do
+//! not.
 
 /// A transmission sequence number, extended to 64 bits so that numbers have a total order.
 pub(crate) type Tsn = u64;
 
-/// Returns the first number of an association. It is far from zero, so that its predecessor exists.
+/// Returns the initial TSN `low` of an association as a 64-bit number. Bit 32 is set, so that smaller TSNs exist.
 pub(crate) const fn begin(low: u32) -> Tsn {
     (1 << 32) | low as u64
 }
 
-/// Returns the number whose low 32 bits are `low` and that is nearest to `near` (RFC 9260, section 1.6).
+/// Returns the number nearest to `near` whose low 32 bits are `low` (RFC 9260, section 2.6).
 pub(crate) const fn extend(near: Tsn, low: u32) -> Tsn {
     near.wrapping_add_signed(low.wrapping_sub(near as u32).cast_signed() as i64)
 }

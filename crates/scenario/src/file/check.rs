@@ -1,7 +1,7 @@
-//! Checks of a whole scenario before anything starts: unknown or ambiguous names, links that carry nothing, addresses
-//! that two hosts have.
+//! Checks of a whole scenario before the run starts: for example unknown or ambiguous names, overlapping networks,
+//! and addresses that two hosts have.
 //!
-//! A role checks its own keys when it is built. This module checks what only the whole scenario shows.
+//! A role checks its own keys when it is built. The checks here need several parts of a scenario.
 
 use super::error::{ScenarioError, Source, Wrong};
 use super::layout::Layout;
@@ -12,10 +12,10 @@ use crate::application::Application;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Duration, Ipv4Addr, Prefix};
 
-/// The least MTU of IPv4 (RFC 791, section 3.2).
+/// The least MTU of IPv4, in bytes (RFC 791, section 3.2).
 const LEAST_MTU: u16 = 68;
-/// Longest name of a host, in bytes: an interface has the name of the neighbor, and Linux limits the length of this
-/// name (`IFNAMSIZ`).
+/// Longest name of a host, in bytes. An interface has the name of the neighbor, and Linux limits the length of the
+/// names of interfaces (`IFNAMSIZ`).
 const LONGEST_NAME: usize = 15;
 const MOST_RADIOS: usize = 64;
 /// Longest duration of a run: one day.
@@ -30,7 +30,7 @@ pub(crate) fn check(source: &Source<'_>, scenario: &Scenario) -> Result<(), Scen
         .map_err(|(path, problem)| source.at_path(&path, &problem))
 }
 
-/// Checks hosts, once the layout is known.
+/// Checks hosts, their roles and their addresses, which needs the layout.
 pub(crate) fn check_hosts(
     source: &Source<'_>,
     scenario: &Scenario,
@@ -69,14 +69,16 @@ fn names(scenario: &Scenario) -> Result<(), Wrong> {
         let letters = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(letters) {
             return wrong(
-                "a host's name is 1 to 15 letters, digits, - and _: interfaces are named for hosts",
+                "must be 1 to 15 letters, digits, - and _, because interfaces have the names of hosts",
             );
         }
         let radio = name.strip_prefix(AIR);
         if ["lo", "wf-host", "wf-node"].contains(&name.as_str())
             || radio.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()))
         {
-            return wrong("it is the name of an interface that each host has; choose another");
+            return wrong(
+                "must not be the name of an interface that each host may have: lo, wf-host, wf-node, or air with digits",
+            );
         }
     }
     Ok(())
@@ -88,11 +90,15 @@ fn links(scenario: &Scenario) -> Result<(), Wrong> {
         let [a, b] = &wire.ends;
         let ends = if a < b { [a.as_str(), b] } else { [b.as_str(), a] };
         if a == b {
-            return Err((format!("wire.{name}.ends"), format!("both ends are `{a}`")));
+            return Err((
+                format!("wire.{name}.ends"),
+                format!("must be two different hosts; both are `{a}`"),
+            ));
         }
         if let Some(other) = joined.insert(ends, name) {
-            let problem =
-                format!("`{a}` and `{b}` are joined by `wire.{other}`; between two hosts there is one wire");
+            let problem = format!(
+                "`{a}` and `{b}` are joined by `wire.{other}`; two hosts can have only one wire between them"
+            );
             return Err((format!("wire.{name}.ends"), problem));
         }
         mtu(&format!("wire.{name}"), wire.mtu)?;
@@ -100,10 +106,16 @@ fn links(scenario: &Scenario) -> Result<(), Wrong> {
     let mut served: BTreeMap<&str, &str> = BTreeMap::new();
     for (name, cell) in &scenario.cell {
         if !name.parse::<u16>().is_ok_and(|number| number.to_string() == *name) {
-            return Err((format!("cell.{name}"), "a cell's name is its number, 0 to 65535".to_owned()));
+            return Err((
+                format!("cell.{name}"),
+                "the name of a cell must be a number from 0 to 65535".to_owned(),
+            ));
         }
         if let Some(other) = served.insert(&cell.station, name) {
-            let problem = format!("`{}` serves cell {other}; a base station has one cell", cell.station);
+            let problem = format!(
+                "`{}` is the base station of cell {other} already; a host can have only one cell",
+                cell.station
+            );
             return Err((format!("cell.{name}.station"), problem));
         }
         mtu(&format!("cell.{name}"), cell.mtu)?;
@@ -111,7 +123,8 @@ fn links(scenario: &Scenario) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Checks the air of cells: one access per channel, beacons that leave air time for data, contention windows, and scans.
+/// Checks the air of cells: cells of a channel have the same `access`, beacons leave air time for data, contention
+/// windows are in their range, and a scan is shorter than its interval.
 fn air(scenario: &Scenario) -> Result<(), Wrong> {
     let mut granted = BTreeMap::new();
     for (name, cell) in &scenario.cell {
@@ -119,23 +132,30 @@ fn air(scenario: &Scenario) -> Result<(), Wrong> {
         if let Some(channel) = cell.channel
             && *granted.entry(channel).or_insert(cell.access) != cell.access
         {
-            let problem = format!("cells that share channel {channel} have one `access`: `fair` or `fifo`");
+            let problem =
+                format!("all cells of channel {channel} must have the same `access`: `fair` or `fifo`");
             return wrong("access", problem);
         }
         if let Some(beacon) = &cell.beacon {
             let bits = beacon.bytes as u64 * 8;
             let airtime = cell.per_frame + Duration::from_secs_f64(bits as f64 / cell.rate as f64);
             if !(1..=2346).contains(&beacon.bytes) {
-                return wrong("beacon.bytes", "a frame of 802.11 has 1 to 2346 bytes".to_owned());
+                return wrong(
+                    "beacon.bytes",
+                    "must be from 1 to 2346 bytes, as a frame of 802.11".to_owned(),
+                );
             }
             if beacon.every <= airtime {
-                return wrong("beacon.every", format!("a beacon takes {airtime:?}; leave time between them"));
+                return wrong(
+                    "beacon.every",
+                    format!("must be longer than {airtime:?}, the time that a beacon takes"),
+                );
             }
         }
         if let Some(contention) = &cell.contention {
             let windows = 1..=32_768;
             if !windows.contains(&contention.window) || !windows.contains(&contention.most) {
-                return wrong("contention", "`window` and `most` are 1 to 32768 slots".to_owned());
+                return wrong("contention", "`window` and `most` must be from 1 to 32768 slots".to_owned());
             }
             if contention.most < contention.window {
                 return wrong("contention.most", "must not be less than `window`".to_owned());
@@ -173,7 +193,7 @@ fn nets(scenario: &Scenario) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Checks that a host has at most one role of each kind. Applications may be repeated.
+/// Checks that a host has at most one role of each kind. A host may have several applications of the same kind.
 fn one_of_a_kind(layout: &Layout) -> Result<(), Wrong> {
     for (name, host) in layout.hosts() {
         let mut before = BTreeSet::new();
@@ -189,7 +209,7 @@ fn one_of_a_kind(layout: &Layout) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Refuses unknown kinds. Such a role would do nothing, and a later check would report another cause.
+/// Refuses roles of unknown kinds. A later check would report another cause.
 fn kinds(layout: &Layout) -> Result<(), Wrong> {
     let known = roles::RoleConfig::KINDS;
     for (name, host) in layout.hosts() {
@@ -210,7 +230,7 @@ fn hosts(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
         let wrong = |key: &str, problem: String| Err((format!("host.{name}{key}"), problem));
         let roams = protocol::roams(&host.role);
         if !(1..=MOST_RADIOS).contains(&host.radios) {
-            return wrong(".radios", format!("a host that moves has 1 to {MOST_RADIOS} radios"));
+            return wrong(".radios", format!("must be from 1 to {MOST_RADIOS} radios"));
         }
         if roams && scenario.cell.is_empty() {
             return wrong("", "a host that moves needs a cell, for example [cell.1]".to_owned());
@@ -221,7 +241,7 @@ fn hosts(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
         let stays =
             [("radios", host.radios > 1), ("course", !host.course.is_empty()), ("path", host.path.is_some())];
         if let Some((key, _)) = stays.into_iter().find(|(_, given)| *given && !roams) {
-            return wrong(&format!(".{key}"), "only `apps/roam`, or the mobile host or mobile node of a protocol, moves a host, and this host has none".to_owned());
+            return wrong(&format!(".{key}"), "allowed only for a host that moves: with the role `apps/roam`, or of a mobile host or mobile node of a protocol".to_owned());
         }
     }
     Ok(())
@@ -254,7 +274,9 @@ fn addresses(layout: &Layout) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Checks that each workload can reach its peer: the host exists, it has an address, and links lead there.
+/// Checks the keys `to` and `at` of roles. The port must be valid. A host that `to` names must exist and have an
+/// address, and links and routes must lead to the host. A host that `at` names must be the role's own host. An IP
+/// address in place of a name is not checked.
 fn peers(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
     for (name, host) in layout.hosts() {
         for End { path, key, text, connects } in ends_of(name, host) {
@@ -271,7 +293,9 @@ fn peers(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
                 return wrong(format!("`{peer}` is another host; write `{name}`, or an address of it"));
             }
             if layout.address(peer).is_none() && !has_addresses(layout, peer) {
-                return wrong(format!("`{peer}` has no address; give it one, or a `net` to its link"));
+                return wrong(format!(
+                    "`{peer}` has no address; give the host an `address`, or one of its links a `net`"
+                ));
             }
             if !reachable(scenario, layout, name).contains(peer) {
                 return wrong(format!("no links lead from `{name}` to `{peer}`"));
@@ -281,12 +305,12 @@ fn peers(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
                     "`{name}` has no route to `{peer}`: give it a `default_route`, or the links in between a `net`"
                 ));
             }
-            // Answers of a connection need a reverse path. Datagrams are not answered.
+            // A connection needs a reverse path for answers. Datagrams are not answered.
             let back = connects.then_some((peer, name));
             for (from, to) in [Some((name, peer)), back].into_iter().flatten() {
                 if let Some((last, problem)) = dead_end(layout, from, to) {
                     return wrong(format!(
-                        "the default routes of `{from}` lead to `{last}`, {problem}: give it a `default_route` towards `{to}`, or the links in between a `net`"
+                        "the default routes of `{from}` lead to `{last}`, {problem}: give `{last}` a `default_route` towards `{to}`, or the links in between a `net`"
                     ));
                 }
             }
@@ -295,18 +319,18 @@ fn peers(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// An address in a role of a workload.
+/// The value of the key `to` or `at` of a role.
 struct End<'a> {
     path: String,
-    /// The key of the address. `to` is the peer's address; `at` is the own address on which the workload listens.
+    /// The key: `to` for the address of the peer, `at` for the address on which the role listens.
     key: &'static str,
-    /// `HOST:PORT`, as in the file.
+    /// The value as in the file, for example `HOST:PORT`.
     text: &'a str,
-    /// Whether the workload opens connections to this address.
+    /// Whether the role opens connections to this address.
     connects: bool,
 }
 
-/// Returns the addresses in a host's workloads.
+/// Returns the values of the keys `to` and `at` in the roles of a host.
 fn ends_of<'a>(name: &'a str, host: &'a Host) -> impl Iterator<Item = End<'a>> {
     let of_role = move |(index, role): (usize, &'a toml::Table)| {
         let connects = Application::of_table(role).is_some_and(Application::is_client);
@@ -319,14 +343,15 @@ fn ends_of<'a>(name: &'a str, host: &'a Host) -> impl Iterator<Item = End<'a>> {
     host.role.iter().enumerate().flat_map(of_role)
 }
 
-/// Returns whether a host's roles give it addresses.
+/// Returns whether a role of a host has the key `addresses`, which gives the host its addresses.
 fn has_addresses(layout: &Layout, name: &str) -> bool {
     layout
         .hosts()
         .any(|(other, host)| other == name && host.role.iter().any(|role| role.contains_key("addresses")))
 }
 
-/// Returns the hosts to which links lead from `from`, including `from`. A mobile host may come to any cell.
+/// Returns the hosts to which links lead from `from`, including `from`. A mobile host has a link to the base station
+/// of each cell.
 fn reachable<'a>(scenario: &'a Scenario, layout: &'a Layout, from: &'a str) -> BTreeSet<&'a str> {
     let (mut seen, mut open) = (BTreeSet::from([from]), vec![from]);
     let roams = |name: &str| layout.hosts().any(|(other, host)| other == name && protocol::roams(&host.role));
@@ -347,15 +372,16 @@ fn reachable<'a>(scenario: &'a Scenario, layout: &'a Layout, from: &'a str) -> B
     seen
 }
 
-/// Returns whether a host has workloads only, and no route.
+/// Returns whether all roles of a host are workloads, and the host has neither a default route nor an address of a
+/// link.
 fn has_no_way(layout: &Layout, name: &str, host: &Host) -> bool {
     host.default_route.is_none()
         && host.role.iter().all(|role| Application::of_table(role).is_some())
         && layout.link_addresses(name).next().is_none()
 }
 
-/// Returns the host at which the default routes from a host towards a peer end, and why. `None` if they reach the
-/// peer, or a host that may have other routes: by a role of a protocol, or by networks.
+/// Returns the host at which the default routes from `from` towards `peer` end, and the reason. `None` if they reach
+/// the peer, or a host that may have other routes, because of a protocol's role or a network.
 fn dead_end<'a>(layout: &'a Layout, from: &'a str, peer: &str) -> Option<(&'a str, &'static str)> {
     let (mut here, mut seen) = (from, BTreeSet::new());
     while here != peer {
@@ -369,7 +395,7 @@ fn dead_end<'a>(layout: &'a Layout, from: &'a str, peer: &str) -> Option<(&'a st
         }
         match &host.default_route {
             Some(next) => here = next,
-            None => return Some((here, "which has no route to it")),
+            None => return Some((here, "which has no further route")),
         }
     }
     None

@@ -1,8 +1,8 @@
-//! Scenarios that cannot run, and their error messages.
+//! Tests of scenarios that are refused, and of their error messages.
 
 use crate::Scenario;
 
-/// A scenario with two fixed hosts, a router, two cells and a mobile host, in which every host has an address.
+/// A valid scenario with two fixed hosts, a router, two cells and a mobile host. Every host has an address.
 const WHOLE: &str = r#"about = "all that can be wrong"
 duration = "5s"
 [wire.in]
@@ -44,9 +44,9 @@ fn the_scenario_that_is_spoiled_below_is_whole() {
     assert!(Scenario::plan("good.toml", WHOLE, &[], 1).is_ok_and(|plan| plan.world().is_ok()));
 }
 
-/// The text to replace, its replacement, and the begin of the error message.
+/// Wrong scenarios: the text of `WHOLE` to replace, its replacement, and the begin of the error message.
 const CASES: &[(&str, &str, &str)] = &[
-    // Links.
+    // Wrong wires.
     (
         "[\"server\", \"router\"]",
         "[\"server\"]",
@@ -55,7 +55,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "[\"server\", \"router\"]",
         "[\"server\", \"server\"]",
-        "line 4, column 8: `wire.in.ends`: both ends are `server`",
+        "line 4, column 8: `wire.in.ends`: must be two different hosts; both are `server`",
     ),
     (
         "[\"server\", \"router\"]",
@@ -65,7 +65,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "[\"router\", \"west\"]",
         "[\"router\", \"server\"]",
-        "line 9, column 8: `wire.out.ends`: `router` and `server` are joined by `wire.in`; between two hosts there is one wire",
+        "line 9, column 8: `wire.out.ends`: `router` and `server` are joined by `wire.in`; two hosts can have only one wire between them",
     ),
     (
         "\"10Mb/s\"",
@@ -81,26 +81,30 @@ const CASES: &[(&str, &str, &str)] = &[
     ),
     ("\"1ms\"", "\"1ms\"\nmtu = 70000", "line 7, column 7: `wire.in.mtu`: "),
     ("\"1ms\"", "\"1ms\"\nqueue = -1", "line 7, column 9: `wire.in.queue`: "),
-    (
-        "\"1ms\"",
-        "\"1ms\"\nloss = nan",
-        "line 7, column 8: `wire.in.loss`: a probability is a number from 0 to 1",
-    ),
+    ("\"1ms\"", "\"1ms\"\nloss = nan", "line 7, column 8: `wire.in.loss`: must be a probability from 0 to 1"),
     ("\"1ms\"", "\"1ms\"\nduplicate = 2", "line 7, column 13: `wire.in.duplicate`: "),
     ("[wire.out]", "[wire.in]", "line 8, column 7: duplicate key `in`; the first is in line 3"),
-    // Cells.
+    // Wrong cells.
     ("station = \"west\"\n", "", "line 13, column 7: `cell.1.station`: is missing"),
     (
         "station = \"west\"",
         "station = \"east\"",
         "line 14, column 11: `cell.1.station`: no host `east`, did you mean `west`?; there are: ",
     ),
-    ("[cell.1]", "[cell.70000]", "line 13, column 7: `cell.70000`: a cell's name is its number, 0 to 65535"),
-    ("[cell.1]", "[cell.01]", "line 13, column 7: `cell.01`: a cell's name is its number, 0 to 65535"),
+    (
+        "[cell.1]",
+        "[cell.70000]",
+        "line 13, column 7: `cell.70000`: the name of a cell must be a number from 0 to 65535",
+    ),
+    (
+        "[cell.1]",
+        "[cell.01]",
+        "line 13, column 7: `cell.01`: the name of a cell must be a number from 0 to 65535",
+    ),
     (
         "[cell.1]",
         "[cell.2]\nstation = \"west\"\nrate = \"2Mb/s\"\n[cell.1]",
-        "line 14, column 11: `cell.2.station`: `west` serves cell 1; a base station has one cell",
+        "line 14, column 11: `cell.2.station`: `west` is the base station of cell 1 already; a host can have only one cell",
     ),
     ("\"2Mb/s\"", "\"2Mb/s\"\nmtu = 10", "line 16, column 7: `cell.1.mtu`: must be at least 68 bytes"),
     (
@@ -111,7 +115,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "\"2Mb/s\"",
         "\"2Mb/s\"\nbeacon = { bytes = 0 }",
-        "line 16, column 20: `cell.1.beacon.bytes`: a frame of 802.11 has",
+        "line 16, column 20: `cell.1.beacon.bytes`: must be from 1 to 2346 bytes",
     ),
     (
         "\"2Mb/s\"",
@@ -131,14 +135,14 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "[cell.1]",
         "[cell.2]\nstation = \"router\"\nrate = \"2Mb/s\"\nchannel = 6\naccess = \"fifo\"\n[cell.1]\nchannel = 6",
-        "line 17, column 10: `cell.2.access`: cells that share channel 6 have one `access`",
+        "line 17, column 10: `cell.2.access`: all cells of channel 6 must have the same `access`",
     ),
     (
         "[cell.1]",
         "[radio]\nscan = { every = \"1s\", away = \"1s\" }\n[cell.1]",
         "line 14, column 31: `radio.scan.away`: must be shorter than `every`, because the radio returns",
     ),
-    // Networks and addresses.
+    // Wrong networks and addresses.
     (
         "10.0.1.0/24",
         "10.0.0.0/24",
@@ -186,12 +190,12 @@ const CASES: &[(&str, &str, &str)] = &[
         "10.1.0.300",
         "line 22, column 11: `host.mobile.address`: not an IPv4 address; write four numbers from 0 to 255",
     ),
-    // Hosts.
+    // Wrong hosts.
     ("[host.router]", "[host.server]", "line 19, column 7: duplicate key `server`; the first is in line 17"),
     (
         "[host.router]",
         "[host.\"the router\"]",
-        "line 19, column 7: `host.the router`: a host's name is 1 to 15 letters",
+        "line 19, column 7: `host.the router`: must be 1 to 15 letters",
     ),
     ("[host.router]", "[host.air2]", "line 19, column 7: `host.air2`: it is the name of an interface"),
     (
@@ -212,7 +216,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "[host.mobile]",
         "[host.mobile]\nradios = 0",
-        "line 22, column 10: `host.mobile.radios`: a host that moves has 1 to 64 radios",
+        "line 22, column 10: `host.mobile.radios`: must be from 1 to 64 radios",
     ),
     (
         "[host.west]",
@@ -224,7 +228,7 @@ const CASES: &[(&str, &str, &str)] = &[
         "[host.router]\ntcp = { rto_mim = \"1s\" }",
         "line 20, column 19: `host.router.tcp.rto_mim`: unknown field `rto_mim`",
     ),
-    // Roles.
+    // Wrong roles.
     ("bytes = 1000", "bytes = 0", "line 18, column 66: `host.server.role[0].bytes`: must be at least 1"),
     (
         "kind = \"apps/roam\"",
@@ -307,11 +311,7 @@ const CASES: &[(&str, &str, &str)] = &[
         "about = \"twice\"\nabout = ",
         "line 2, column 1: duplicate key `about`; the first is in line 1",
     ),
-    (
-        "[host.west]",
-        "[host.\"../west\"]",
-        "line 20, column 7: `host.../west`: a host's name is 1 to 15 letters",
-    ),
+    ("[host.west]", "[host.\"../west\"]", "line 20, column 7: `host.../west`: must be 1 to 15 letters"),
     ("\"5s\"", "\"0s\"", "line 2, column 12: `duration`: must be greater than zero"),
     ("\"5s\"", "5", "line 2, column 12: `duration`: 5 has no unit"),
     ("\"5s\"", "\"5s", "line 2, column 15: "),
@@ -329,14 +329,16 @@ fn what_cannot_run_is_refused_with_its_place() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), CASES.len(), wrong.join("\n"));
 }
 
-/// Two fixed hosts and one between them that has these routes. Returns the error, if any.
+/// Builds a scenario with two fixed hosts and a host with `routes` between them. Returns the error, or `None` if the
+/// scenario is accepted.
 fn refusal_behind(routes: &str) -> Option<String> {
     const SINK: &str = r#"kind = "apps/sink""#;
     const SOURCE: &str = r#"kind = "apps/constant-rate", rate = 50, size = 100, start = "0s", stop = "1s""#;
     refusal_of(routes, SINK, SOURCE)
 }
 
-/// The same with these workloads on the server and on the client.
+/// Builds a scenario with two fixed hosts, the roles `server` and `client` on them, and a host with `routes` between
+/// them. Returns the error, or `None` if the scenario is accepted.
 fn refusal_of(routes: &str, server: &str, client: &str) -> Option<String> {
     let text = format!(
         r#"about = "a host between two others"
@@ -372,7 +374,7 @@ fn default_routes_lead_to_the_peer() {
         "{refusal}"
     );
     assert!(
-        refusal.contains("which has no route to it: give it a `default_route` towards `server`"),
+        refusal.contains("which has no further route: give `middle` a `default_route` towards `server`"),
         "{refusal}"
     );
     let round = refusal_behind("default_route = \"client\"").unwrap();
@@ -380,7 +382,8 @@ fn default_routes_lead_to_the_peer() {
     assert_eq!(refusal_behind("default_route = \"server\""), None);
 }
 
-/// Answers use the default routes of the peer. Datagrams are not answered.
+/// A connection is refused if the default routes of the server do not lead back to the client. Datagrams are
+/// accepted, as they are not answered.
 #[test]
 fn default_routes_lead_back_from_the_peer_of_a_connection() {
     let routes = "default_route = \"server\"";
@@ -390,7 +393,7 @@ fn default_routes_lead_back_from_the_peer_of_a_connection() {
     assert!(
         refusal.contains(
             "`host.client.role[0].to`: the default routes of `server` lead to `server`, where they form a loop: \
-             give it a `default_route` towards `client`"
+             give `server` a `default_route` towards `client`"
         ),
         "{refusal}"
     );
@@ -424,7 +427,7 @@ fn a_host_that_moves_needs_a_cell() {
     assert!(refusal.contains("`host.mobile`: a host that moves needs a cell"), "{refusal}");
 }
 
-/// Errors come before warnings, and `warnings` returns the same error as `plan`.
+/// For a scenario that is refused, `warnings` returns the same error as `plan`, and no warnings.
 #[test]
 fn a_scenario_that_is_refused_has_no_warnings() {
     for (from, to) in [("\"5s\"", "\"0s\""), ("[host.west]", "[host.\"../west\"]")] {

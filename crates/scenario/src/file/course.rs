@@ -7,7 +7,8 @@ use link::SignalCourse;
 use std::collections::BTreeMap;
 use wire::{Cell, Instant, Rng};
 
-/// Returns the course that a host's radios share; `None` if the host hears every cell all the time.
+/// Returns the course that a host's radios share. `None` if the host has neither a `course` nor a `path`, and so
+/// hears every cell all the time.
 pub(crate) fn course(
     source: &Source<'_>,
     scenario: &Scenario,
@@ -28,7 +29,7 @@ pub(crate) fn course(
             ));
         }
         if points.iter().any(|point| !(-130..=0).contains(&point.1)) {
-            return Err(wrong("a strength is a number of dBm, from -130 to 0"));
+            return Err(wrong("each strength must be from -130 to 0 (dBm)"));
         }
         let points = points.iter().map(|point| (Instant::ZERO + point.0, point.1)).collect();
         course = course.with(Cell(number), points);

@@ -4,7 +4,8 @@ use super::Setting;
 use super::error::{ScenarioError, Source};
 use toml::Table;
 
-/// Reads the document of a scenario and applies settings.
+/// Parses the TOML of a scenario and applies settings. Fails if the text is not TOML, or if a setting names an
+/// unknown table or role.
 pub(crate) fn read<'a, 's>(
     file: &'a str,
     text: &'a str,
@@ -21,7 +22,7 @@ pub(crate) fn read<'a, 's>(
     Ok((source, document))
 }
 
-/// Returns an error at a key of a scenario that was read before.
+/// Returns an error with the position of the key `path` in a scenario that was read before.
 pub(crate) fn at_path(
     file: &str,
     text: &str,

@@ -7,7 +7,8 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// An error of a scenario. It is found before anything has started.
+/// An error of a scenario, or of a host's configuration: the file, the position if it is known, and the problem.
+/// Errors are found before a run starts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScenarioError {
     file: String,
@@ -18,7 +19,7 @@ pub struct ScenarioError {
 /// An error that has no position yet: the path of the key, and the problem.
 pub(super) type Wrong = (String, String);
 
-/// The place of an error: in the file, or in a setting.
+/// The position of an error: in the file, or in a setting.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum ErrorPosition {
     /// Line and column from 1, the number of marked characters, and the text of the line.
@@ -30,7 +31,7 @@ enum ErrorPosition {
 }
 
 impl ScenarioError {
-    /// Creates an error of a whole file.
+    /// Creates an error without a position, about the whole file `file`.
     pub fn new(file: &str, problem: impl Into<String>) -> Self {
         Self { file: file.to_owned(), place: None, problem: problem.into() }
     }
@@ -59,11 +60,11 @@ impl fmt::Display for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
-/// The file that is being read.
+/// The file that is being read: its name, its text, and the settings that changed its values.
 pub(crate) struct Source<'a> {
     file: &'a str,
     text: &'a str,
-    /// The paths of values that settings changed, each with its setting.
+    /// The paths of values that settings changed, each with the text of the setting.
     changed: Vec<(String, String)>,
 }
 
@@ -85,7 +86,7 @@ impl<'a> Source<'a> {
         self.changed.push((path, setting));
     }
 
-    /// Returns an error without a line.
+    /// Returns an error about the whole file, without a line.
     pub(crate) fn whole(&self, problem: impl Into<String>) -> ScenarioError {
         ScenarioError::new(self.file, problem)
     }
@@ -117,7 +118,8 @@ impl<'a> Source<'a> {
         self.text.get(begin..).and_then(|rest| rest.lines().next()).unwrap_or_default()
     }
 
-    /// Like [`Self::at_path`] for a table. If the problem has the form "`key`: problem", the error is at that key.
+    /// Returns an error about the table at `path`. If the problem has the form "`key`: problem", the error is at this
+    /// key of the table.
     pub(crate) fn at_key(&self, path: &str, problem: &str) -> ScenarioError {
         let named = problem.strip_prefix('`').and_then(|rest| rest.split_once("`: "));
         match named.filter(|(key, _)| key.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))) {
@@ -149,11 +151,11 @@ impl<'a> Source<'a> {
             problem = secret::unquoted(&problem);
         }
         if full.rsplit('.').next() == Some("mtu") {
-            // RFC 791, section 3.2.
+            // The least MTU of IPv4 is 68 bytes (RFC 791, section 3.2).
             problem = problem.replace("a whole number from 0 to 65535", "a whole number from 68 to 65535");
         }
         let problem = format!("`{full}`: {problem}");
-        // Of several settings that change the same value, the last one applies.
+        // If several settings change the same value, the last one is named, as it applies.
         let within = |inner: &str, outer: &str| {
             inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         };
@@ -172,7 +174,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns an error at these bytes. If they span several lines, the first is marked.
+    /// Returns an error at these bytes of the text. If they span several lines, the part in the first line is marked.
     fn at(&self, span: &Range<usize>, problem: String) -> ScenarioError {
         let before = self.text.get(..span.start).unwrap_or(self.text);
         let begin = before.rfind('\n').map_or(0, |at| at + 1);
@@ -220,7 +222,7 @@ fn plain(problem: &str) -> String {
             }
             "u64" | "usize" => Some("a whole number, 0 or greater".to_owned()),
             whole if WHOLE.contains(&whole) => Some("a whole number".to_owned()),
-            // Entries of `[[event]]` are such a list.
+            // A table in place of a list is, for example, `[event]` in place of `[[event]]`.
             "a sequence" if before.contains("a table") => {
                 Some("a list: [ ... ], or a header in double brackets, [[ ]], for each entry".to_owned())
             }
@@ -254,8 +256,8 @@ fn plain(problem: &str) -> String {
     text.replace(", expected one of ", "; allowed: ")
 }
 
-/// Returns the line, from 1, that has a key first: for a table the same heading, for a value the same key in this
-/// table.
+/// Returns the number, from 1, of the line in `before` that has the same table heading or key as `line`. A key is
+/// searched from the last heading on.
 fn first_of(before: &str, line: &str, key: &str) -> Option<usize> {
     let is_heading = line.trim_start().starts_with('[');
     let heading = |line: &str| line.split('#').next().unwrap_or_default().trim().to_owned();
@@ -271,14 +273,15 @@ fn first_of(before: &str, line: &str, key: &str) -> Option<usize> {
     lines.iter().skip(begin).position(is_first).map(|at| begin + at + 1)
 }
 
-/// Returns the key whose value begins at the end of this text.
+/// Returns the key whose value begins at the end of `text`, or `None`.
 fn key_before(text: &str) -> Option<&str> {
     let text = text.trim_end().strip_suffix('=')?.trim_end();
     let begin = text.rfind(|c: char| !c.is_ascii_alphanumeric() && !"_-.".contains(c)).map_or(0, |at| at + 1);
     text.get(begin..).filter(|key| !key.is_empty())
 }
 
-/// Returns the bytes of the value at a path, or of its nearest known parent. For a table they are those of its key.
+/// Returns the range of bytes of the value at a path, or of the nearest parent that exists. For a table it is the
+/// range of the table's key.
 fn locate(text: &str, path: &str) -> Option<Range<usize>> {
     let document = DeTable::parse(text).ok()?;
     let steps: Vec<&str> = path.split(['.', '[']).map(|step| step.trim_end_matches(']')).collect();
@@ -303,7 +306,8 @@ fn locate(text: &str, path: &str) -> Option<Range<usize>> {
     found
 }
 
-/// Returns the entry of the next steps, the bytes of its key, and the number of steps: a key may contain dots.
+/// Finds the entry of `table` whose key is one or more of the next `steps`, joined by dots. Returns the range of the
+/// key, the value, and the number of steps.
 fn entry<'t, 'i>(
     table: &'t DeTable<'i>,
     steps: &[&str],

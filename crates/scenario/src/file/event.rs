@@ -1,4 +1,4 @@
-//! Events: what goes wrong in a scenario, and when. An `[[event]]` has an instant. A `[[random_event]]` draws events
+//! Events of a scenario: faults of hosts and links. An `[[event]]` has an instant. A `[[random_event]]` draws events
 //! from the seed of the run.
 
 use super::error::Wrong;
@@ -13,7 +13,7 @@ use std::fmt;
 use trace::{Event, EventKind};
 use wire::{Duration, Rng};
 
-/// An event of a scenario at an instant.
+/// An event of a scenario at an instant: one `[[event]]`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("oneOf" = shapes()))]
@@ -24,20 +24,20 @@ pub struct EventTable {
     pub at: Duration,
     /// The kind of the event.
     pub kind: EventKind,
-    /// The host; for a `cut` or `restore` of a cell, the only host for which the cell is cut.
+    /// The host. For a `cut` or `restore` of a cell: the only host for which the cell is cut [default: all hosts].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// The wire, by its name.
+    /// The name of the wire. Only for kinds that apply to links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire: Option<String>,
-    /// The cell, by its number.
+    /// The number of the cell. Only for kinds that apply to links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell: Option<u16>,
-    /// For kind `loss`: the probability that a frame is lost from now on.
+    /// For kind `loss`: the probability, from 0 to 1, that a frame is lost from this time on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1))]
     pub loss: Option<f64>,
-    /// For kind `mtu`: the size of the largest datagram from now on, in bytes.
+    /// For kind `mtu`: the size of the largest datagram from this time on, in bytes, at least 68.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 68))]
     pub mtu: Option<u16>,
@@ -50,21 +50,23 @@ pub struct EventTable {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RandomTable {
-    /// The kinds of events, all equally likely. The event that ends each (as `restart`) follows automatically.
+    /// The kinds of events, all equally likely. The event that ends an event, for example `restart`, follows
+    /// automatically.
     #[schemars(length(min = 1))]
     pub kinds: Vec<EventKind>,
-    /// Events per second, on average.
+    /// The average number of events per second, above 0 and at most 1000. Events that conflict with earlier ones are
+    /// left out.
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = MOST_A_SECOND))]
     pub rate: f64,
-    /// The duration of each event. A clock keeps its step.
+    /// The time from an event to the event that ends it. A step of a clock is not ended.
     #[serde(deserialize_with = "node::config::span", serialize_with = "units::write_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub lasts: Duration,
-    /// The earliest begin [default: 0 s].
+    /// The earliest time of an event, from the begin of the run [default: 0 s].
     #[serde(default, deserialize_with = "node::config::span", serialize_with = "units::write_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub from: Duration,
-    /// The latest begin [default: the end of the run].
+    /// The time before which all events begin, from the begin of the run [default: the end of the run].
     #[serde(
         default,
         deserialize_with = "node::config::some_span",
@@ -73,32 +75,35 @@ pub struct RandomTable {
     )]
     #[schemars(schema_with = "node::config::schema::span")]
     pub to: Option<Duration>,
-    /// The hosts [default: all]. Only with kinds that apply to hosts.
+    /// The names of the hosts [default: all]. Only with kinds that apply to hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub hosts: Option<Vec<String>>,
-    /// The wires [default: if `cells` is absent too, all wires and cells]. Only with kinds that apply to links.
+    /// The names of the wires [default: all wires if `cells` is absent, otherwise none]. Only with kinds that apply
+    /// to links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub wires: Option<Vec<String>>,
-    /// The cells.
+    /// The numbers of the cells [default: all cells if `wires` is absent, otherwise none]. Only with kinds that apply
+    /// to links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub cells: Option<Vec<u16>>,
-    /// The value for kind `loss`.
+    /// For kind `loss`: the probability, from 0 to 1, that a frame is lost during the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1))]
     pub loss: Option<f64>,
-    /// The value for kind `mtu`.
+    /// For kind `mtu`: the size of the largest datagram during the event, in bytes, at least 68.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 68))]
     pub mtu: Option<u16>,
-    /// The value for kind `clock`.
+    /// For kind `clock`: the step of the wall clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<Step>,
 }
 
-/// A change of a clock, in nanoseconds.
+/// A step of a host's wall clock, in nanoseconds. Not zero if it was parsed. Its text is, for example, `+5s` or
+/// `-200ms`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step(pub i64);
 
@@ -126,7 +131,7 @@ impl<'de> Deserialize<'de> for Step {
             let span = node::config::read_span(span);
             Some(span.map(|span| (sign, span.as_nanos())))
         });
-        // A clock counts nanoseconds in a signed 64-bit integer.
+        // A step is a signed 64-bit number of nanoseconds.
         let too_large = || {
             let most = i64::MAX / 1_000_000_000;
             Err(D::Error::custom(format!("`{text}` is too large a step; allowed: at most {most}s")))
@@ -164,7 +169,7 @@ impl JsonSchema for Step {
 /// Largest rate of random events per second. With more, a run consists of faults only.
 const MOST_A_SECOND: f64 = 1000.0;
 
-/// Returns the keys that belong to each kind, for the schema.
+/// Returns the schemas of the valid combinations of a kind and its keys.
 fn shapes() -> serde_json::Value {
     use EventKind::{Clock, Continue, Crash, Cut, DiskFree, DiskFull, Loss, Mtu, Restart, Restore, Stop};
     let key = |kinds: &[EventKind], needed: &[&str], others: &[&str]| {
@@ -192,12 +197,13 @@ fn shapes() -> serde_json::Value {
 }
 
 impl EventTable {
-    /// Creates an event without a host or link.
+    /// Creates an event without a host, link or value. `at`: the time from the begin of the run.
     pub const fn new(at: Duration, kind: EventKind) -> Self {
         Self { at, kind, host: None, wire: None, cell: None, loss: None, mtu: None, step: None }
     }
 
-    /// Returns the event's host or link in words: `home`, `wire left`, `cell 2`, `cell 2 for mobile`.
+    /// Returns the host or link of the event in words, for example `home`, `wire left`, `cell 2` or `cell 2 for
+    /// mobile`.
     pub fn target(&self) -> String {
         match (&self.wire, self.cell, &self.host) {
             (Some(wire), ..) => format!("wire {wire}"),
@@ -207,7 +213,7 @@ impl EventTable {
         }
     }
 
-    /// Returns the event as it is recorded.
+    /// Returns the event as a record of the run has it: kind, host or link, and value as text.
     pub fn recorded(&self) -> Event {
         let value = match self.kind {
             EventKind::Loss => self.loss.map(|loss| format!("{} %", loss * 100.0)),
@@ -219,7 +225,8 @@ impl EventTable {
     }
 }
 
-/// Returns all events of a run ordered by time: those with an instant, and those that the seed draws.
+/// Returns all events of a run, ordered by time: those of the scenario, and those that `seed` draws. An error has the
+/// path of the key, and the problem.
 pub(super) fn events(scenario: &Scenario, layout: &Layout, seed: u64) -> Result<Vec<EventTable>, Wrong> {
     for (index, event) in scenario.event.iter().enumerate() {
         let path = |(key, problem): Wrong| (format!("event[{index}].{key}"), problem);
@@ -237,7 +244,7 @@ pub(super) fn events(scenario: &Scenario, layout: &Layout, seed: u64) -> Result<
     Ok(all)
 }
 
-/// Checks the keys of one event.
+/// Checks the keys of one event. An error has the name of the key, and the problem.
 fn check(scenario: &Scenario, layout: &Layout, event: &EventTable) -> Result<(), Wrong> {
     let end = scenario.duration;
     if event.at >= end {
@@ -263,7 +270,12 @@ fn check(scenario: &Scenario, layout: &Layout, event: &EventTable) -> Result<(),
         match (&event.wire, event.cell, &event.host) {
             (None, None, _) => return needs("wire", "needs a `wire` or a `cell`"),
             (Some(_), Some(_), _) => return wrong("cell", "give a `wire` or a `cell`, not both".to_owned()),
-            (Some(_), None, Some(_)) => return wrong("host", "only a `cell` is cut for one host".to_owned()),
+            (Some(_), None, Some(_)) => {
+                return wrong(
+                    "host",
+                    "not allowed with `wire`; only a `cell` can be cut for one host".to_owned(),
+                );
+            }
             (None, Some(_), Some(host)) => for_one(layout, kind, host)?,
             _ => {}
         }
@@ -278,7 +290,8 @@ fn check(scenario: &Scenario, layout: &Layout, event: &EventTable) -> Result<(),
     numbers(kind, event.loss, event.mtu, event.step)
 }
 
-/// Checks an event of a cell for one host. Only a radio's reception can be cut for one host alone.
+/// Checks an event of a cell that names a host. Only `cut` and `restore` apply to a single host, and only to a host
+/// with a radio that moves between cells.
 fn for_one(layout: &Layout, kind: EventKind, host: &str) -> Result<(), Wrong> {
     if !matches!(kind, EventKind::Cut | EventKind::Restore) {
         return wrong(
@@ -313,7 +326,7 @@ fn numbers(kind: EventKind, loss: Option<f64>, mtu: Option<u16>, step: Option<St
         }
     }
     if loss.is_some_and(|loss| !(0.0..=1.0).contains(&loss)) {
-        return wrong("loss", "a probability is a number from 0 to 1".to_owned());
+        return wrong("loss", "must be a probability from 0 to 1".to_owned());
     }
     if mtu.is_some_and(|mtu| mtu < 68) {
         return wrong("mtu", "must be at least 68 bytes (RFC 791, section 3.2)".to_owned());
@@ -342,7 +355,7 @@ fn known_cell(scenario: &Scenario, cell: u16) -> Result<(), String> {
     Err(format!("no cell {cell}; there are: {}", names.join(", ")))
 }
 
-/// The state of a host or link after its events.
+/// The state of a host or link after some of its events.
 #[derive(Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "four states that do not depend on each other")]
 struct State {
@@ -352,8 +365,8 @@ struct State {
     full: bool,
 }
 
-/// Refuses an event that ends a state which has not begun, or that begins a state again which has not ended. An error
-/// is the event's index in `events`, and the problem.
+/// Refuses an event that ends a state which has not begun, or that begins a state which has not ended. An error has
+/// the event's index in `events`, and the problem.
 fn states(events: &[EventTable]) -> Result<(), (usize, String)> {
     let mut order: Vec<(usize, &EventTable)> = events.iter().enumerate().collect();
     order.sort_by_key(|(_, event)| event.at);
@@ -391,7 +404,7 @@ fn states(events: &[EventTable]) -> Result<(), (usize, String)> {
     Ok(())
 }
 
-/// Checks the keys of a table of random events.
+/// Checks the keys of one `[[random_event]]`. An error has the name of the key, and the problem.
 fn check_random(scenario: &Scenario, random: &RandomTable) -> Result<(), Wrong> {
     let end = scenario.duration;
     if !(random.rate > 0.0 && random.rate <= MOST_A_SECOND) {
@@ -452,14 +465,14 @@ fn once<'a>(key: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Wrong
         if !seen.insert(name) {
             return wrong(
                 &format!("{key}[{index}]"),
-                format!("`{name}` is listed twice; all are equally likely"),
+                format!("`{name}` is listed twice; list it once, because all entries are equally likely"),
             );
         }
     }
     Ok(())
 }
 
-/// Returns the kinds of random events that happen to links, or to hosts.
+/// Returns a list of the kinds of random events for a message: those of links, or else those of hosts.
 fn kinds_of(links: bool) -> String {
     let all = [
         EventKind::Crash,
@@ -474,7 +487,7 @@ fn kinds_of(links: bool) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the possible random events by kind: one for each host or link, with an instant that is replaced later.
+/// Returns, for each kind of `random`, one possible event for each host or link. The instants are replaced later.
 fn targets(
     scenario: &Scenario,
     layout: &Layout,
@@ -534,8 +547,8 @@ fn links(scenario: &Scenario, random: &RandomTable) -> impl Iterator<Item = (Opt
     wires.chain(cells.into_iter().map(|cell| (None, Some(cell))))
 }
 
-/// Draws the events of one table, each with the event that ends it. An event that conflicts with an earlier one is
-/// left out.
+/// Draws the events of one `[[random_event]]`, each with the event that ends it, and appends them to `all`. An event
+/// that conflicts with an earlier one is left out.
 fn draw(
     scenario: &Scenario,
     random: &RandomTable,
@@ -543,14 +556,14 @@ fn draw(
     rng: &mut Rng,
     all: &mut Vec<EventTable>,
 ) {
-    // The states of different hosts and links are independent.
+    // The states of different hosts and links are independent, so the events of each are checked alone.
     let mut of_target: BTreeMap<String, Vec<EventTable>> = BTreeMap::new();
     for event in &*all {
         of_target.entry(event.target()).or_default().push(event.clone());
     }
     let (mut at, to) = (random.from, random.to.unwrap_or(scenario.duration));
     loop {
-        // Draw the exponential time to the next event: a Poisson process.
+        // The times between events are exponentially distributed, as in a Poisson process.
         let part = (rng.draw() >> 11) as f64 / (1u64 << 53) as f64;
         let next = Duration::try_from_secs_f64(-(1.0 - part).ln() / random.rate);
         at = at.saturating_add(next.unwrap_or(Duration::MAX)); // a rate may be as low as one likes
@@ -576,7 +589,7 @@ fn draw(
     }
 }
 
-/// Returns `event` with the values of the scenario, as they are without the fault.
+/// Returns `event` with the loss or MTU that the scenario gives the link, for the event that ends a fault.
 fn lifted(scenario: &Scenario, event: &EventTable) -> EventTable {
     let wire = event.wire.as_ref().and_then(|wire| scenario.wire.get(wire));
     let cell = event.cell.and_then(|cell| scenario.cell.get(&cell.to_string()));
@@ -589,7 +602,7 @@ fn lifted(scenario: &Scenario, event: &EventTable) -> EventTable {
 }
 
 fn pick<'a, T>(list: &'a [T], rng: &mut Rng) -> Option<&'a T> {
-    // The bias is negligible, because lists are short compared with 2^32.
+    // The bias of this choice is negligible, because lists are short compared with 2^32.
     list.get((((rng.draw() >> 32) * list.len() as u64) >> 32) as usize)
 }
 

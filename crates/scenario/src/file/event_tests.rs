@@ -1,4 +1,4 @@
-//! Tests: which events are refused and where, and what random events become.
+//! Tests of events: which ones are refused and at which key, and which random events are drawn.
 
 use super::*;
 use crate::file::{Scenario, schema};
@@ -176,8 +176,8 @@ fn a_refusal_says_the_limit() {
     assert!(refusal.contains("no `event[5]`; there are: event[0] to event[1]"), "{refusal}");
 }
 
-/// Checks that docs/events.md has a row for each key of both tables and for each kind, and that its example is
-/// accepted.
+/// The page docs/events.md has a row for each key of both tables and for each kind that begins a fault. Its example
+/// is accepted.
 #[test]
 fn the_page_about_events_has_every_key() {
     let page = include_str!("../../../../docs/events.md");

@@ -1,4 +1,4 @@
-//! Builds a plan of a scenario: interfaces, link addresses, cells, and the complete configuration of each host.
+//! Builds the plan of a scenario: interfaces, link addresses, cells, and the complete configuration of each host.
 
 use super::error::{ScenarioError, Source};
 use super::layout::Layout;
@@ -17,7 +17,7 @@ use toml::{Table, Value};
 use trace::HostId;
 use wire::{Cell, Duration};
 
-/// Checks the scenario, and lays out its tree and its hosts.
+/// Checks the scenario, builds its tree if it has one, and lays out its hosts.
 fn laid_out(source: &Source<'_>, scenario: &Scenario) -> Result<(Option<Arc<Tree>>, Layout), ScenarioError> {
     protocol::check(scenario).map_err(|(key, problem)| source.at_path(&key, &problem))?;
     let tree = tree(source, scenario)?;
@@ -86,7 +86,7 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
     Ok(plan)
 }
 
-/// A lookup of names in a plan that has no events yet.
+/// A lookup of hosts and links in a plan whose events are not resolved yet.
 struct Placed<'a> {
     layout: &'a Layout,
     plan: &'a Plan,
@@ -118,7 +118,7 @@ impl Places for Placed<'_> {
     }
 }
 
-/// Returns warnings about a scenario that makes a plan: what is probably a mistake.
+/// Returns warnings about parts of a valid scenario that are probably mistakes. Fails if the scenario is invalid.
 pub(crate) fn warnings(
     source: &Source<'_>,
     scenario: &Scenario,
@@ -128,7 +128,7 @@ pub(crate) fn warnings(
     Ok(found.iter().map(|(path, problem)| source.at_path(path, problem)).collect())
 }
 
-/// Reads `[tree]`, which allows no other hosts, wires or cells.
+/// Reads `[tree]`, which excludes other hosts, wires, cells and events. `None` if the scenario has no tree.
 fn tree(source: &Source<'_>, scenario: &Scenario) -> Result<Option<Arc<Tree>>, ScenarioError> {
     let Some(table) = &scenario.tree else {
         if scenario.host.is_empty() {
@@ -162,7 +162,7 @@ fn check_faults(source: &Source<'_>, scenario: &Scenario) -> Result<(), Scenario
         let alone = [("loss", faults.loss), ("duplicate", faults.duplicate)];
         for (key, probability) in alone.into_iter().chain(burst.into_iter().flatten()) {
             if !(0.0..=1.0).contains(&probability) {
-                return Err(source.at_path(&format!("{path}.{key}"), "a probability is a number from 0 to 1"));
+                return Err(source.at_path(&format!("{path}.{key}"), "must be a probability from 0 to 1"));
             }
         }
     }
@@ -283,7 +283,7 @@ fn host_table(
     }
     let mut table = Table::new();
     table.insert("name".to_owned(), name.into());
-    // Sockets use the first address. The configuration adds the addresses of interfaces itself.
+    // Sockets use the first address. The reader of the configuration adds the addresses of interfaces.
     let given: Vec<Value> = host.address.iter().map(|address| Value::from(address.to_string())).collect();
     table.insert("addresses".to_owned(), given.into());
     table.insert("interface".to_owned(), interfaces.into());
@@ -306,8 +306,8 @@ fn host_table(
     Ok(table)
 }
 
-/// Returns the MTU of an interface: that of its wire or cell. For a mobile host's radio it is the least MTU of all
-/// cells.
+/// Returns the MTU of an interface, in bytes: the MTU of its wire or cell. For a mobile host's radio it is the least
+/// MTU of all cells.
 fn mtu(scenario: &Scenario, layout: &Layout, host: &str, wire: Option<&(String, usize)>) -> u16 {
     let own = match wire {
         Some((wire, _)) => scenario.wire.get(wire).map(|wire| wire.mtu),
@@ -320,26 +320,26 @@ fn mtu(scenario: &Scenario, layout: &Layout, host: &str, wire: Option<&(String, 
     own.unwrap_or_else(super::units::ethernet_mtu)
 }
 
-/// Reads the complete configuration role by role, so that an error names the line of its role.
+/// Reads the complete configuration of a host. Roles are read one by one, so that an error has the line of the role.
 fn parse_host(
     source: &Source<'_>,
     name: &str,
     host: &Host,
     mut config: Table,
 ) -> Result<HostConfig, ScenarioError> {
-    // Errors must name the keys of the scenario file.
+    // The table `tcp` of the scenario replaces that of the configuration, so that errors name keys of the scenario.
     config.insert("tcp".to_owned(), Value::Table(host.tcp.clone()));
     read_host(source, &format!("host.{name}."), config)
 }
 
-/// Reads the configuration of a host. `path` is the prefix of its keys in errors.
+/// Reads the configuration of a host, and builds a node from it as a check. `path`: the prefix of the keys in errors.
 pub(crate) fn read_host(source: &Source<'_>, path: &str, config: Table) -> Result<HostConfig, ScenarioError> {
     let config = parse_config(source, path, config)?;
     build(source, path, &config)?;
     Ok(config)
 }
 
-/// Reads the configuration without building a node.
+/// Reads the configuration of a host without building a node. `path`: the prefix of the keys in errors.
 pub(crate) fn parse_config(
     source: &Source<'_>,
     path: &str,
@@ -359,7 +359,7 @@ pub(crate) fn parse_config(
     })
 }
 
-/// Checks that a node can be built from the configuration.
+/// Checks that a node can be built from the configuration. `path`: the prefix of the keys in errors.
 pub(crate) fn build(source: &Source<'_>, path: &str, config: &HostConfig) -> Result<(), ScenarioError> {
     let rng = wire::Rng::new(0);
     let built = config.node(&rng).map_err(|error| match error {

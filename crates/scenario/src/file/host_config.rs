@@ -1,5 +1,5 @@
-//! The configuration of one host, for `wayfare node`. Each error has a key and a line, and is found before anything
-//! starts.
+//! Reads and checks the configuration of one host, for `wayfare node`. Errors have the key and its line if the file
+//! has the key, and are found before the daemon starts.
 
 use super::error::{ScenarioError, Source};
 use super::{expand, read};
@@ -7,7 +7,8 @@ use roles::{HostConfig, KeyError, Via};
 use std::path::{Path, PathBuf};
 use wire::{InterfaceAddress, Ipv4Addr, Mac};
 
-/// Reads the configuration of one host. `file` is the name of the file in errors.
+/// Reads the configuration of one host from TOML, and checks it. `file` is the name of the file in errors. Fails if
+/// the text is empty or not TOML, if a key is invalid, or if no node can be built from it.
 pub fn host_config(file: &str, text: &str) -> Result<HostConfig, ScenarioError> {
     if text.trim().is_empty() {
         return Err(Source::new(file, text).whole("the file is empty; docs/node.md describes its content"));
@@ -19,18 +20,19 @@ pub fn host_config(file: &str, text: &str) -> Result<HostConfig, ScenarioError> 
     Ok(config)
 }
 
-/// Returns an error about a key that only the machine can check.
+/// Returns an error with the position of the key `path` in a configuration. For problems that are found only on the
+/// machine, for example a missing device.
 pub fn host_config_error(file: &str, text: &str, path: &str, problem: &str) -> ScenarioError {
     Source::new(file, text).at_path(path, problem)
 }
 
-/// Longest name of a device: `IFNAMSIZ` without the terminating zero.
+/// Longest name of a network device, in bytes: Linux's `IFNAMSIZ` without the terminating zero.
 const DEVICE: usize = 15;
-/// Longest path of a UNIX socket: `sun_path` without the terminating zero.
+/// Longest path of a UNIX socket, in bytes: Linux's `sun_path` without the terminating zero.
 const SOCKET: usize = 107;
-/// The least MTU (RFC 791, section 3.2).
+/// The least MTU of IPv4, in bytes (RFC 791, section 3.2).
 const LEAST_MTU: u16 = 68;
-/// Devices that a daemon cannot take over: the loopback, and the daemon's own.
+/// Devices that a daemon cannot take over: the loopback device, and the devices that the daemon creates.
 const RESERVED: [&str; 3] = ["lo", "wf-host", "wf-node"];
 
 fn check(config: &HostConfig) -> Result<(), KeyError> {

@@ -61,8 +61,7 @@ store = "/var/h.store"
 records = "/var/h.jsonl"
 "#;
 
-/// The text to replace, its replacement, the line of the error, and the begin of its message: the key and what is
-/// allowed.
+/// Wrong configurations: the text to replace, its replacement, the line of the error, and the begin of the message.
 const WRONG: [(&str, &str, usize, &str); 24] = [
     ("name = \"h\"", "name = \"\"", 1, "`name`: the host needs a name"),
     ("eth1\"\nmac", "eth0\"\nmac", 8, "`interface[1].name`: `eth0` is the name of interface[0] already"),
@@ -196,7 +195,7 @@ fn a_daemon_without_an_interface_or_without_a_word_is_refused() {
     assert_eq!(refusal, "h.toml: the file is empty; docs/node.md describes its content");
 }
 
-/// Checks that `wayfare node` accepts the configurations that the lab writes.
+/// `wayfare node` accepts the configurations that the lab writes for the hosts of all built-in scenarios.
 #[test]
 fn the_hosts_of_all_scenarios_are_daemons() {
     for (name, text) in crate::file::BUILT_IN {

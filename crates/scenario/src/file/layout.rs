@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
 use wire::{Ipv4Addr, Mac};
 
-/// An interface: its name, and for a wire the wire's name and which end of it this is.
+/// An interface: its name, and for a wire the wire's name and the index of the end, 0 or 1.
 pub(super) type Plug = (String, Option<(String, usize)>);
 
 /// The hosts of a scenario with their links and networks, by name.
@@ -16,9 +16,9 @@ pub(crate) struct Layout {
     /// Hosts in the order of the file.
     pub(super) hosts: Vec<(String, Host)>,
     pub(super) interfaces: BTreeMap<String, Vec<Plug>>,
-    /// The cell of each base station.
+    /// The number of the cell of each base station, by the name of the host.
     cells: BTreeMap<String, u16>,
-    /// The hosts at the ends of each wire.
+    /// The hosts at the ends of each wire, by the name of the wire.
     pub(super) wires: BTreeMap<String, [String; 2]>,
     pub(super) networks: Networks,
     /// Hosts with radios that move between cells.
@@ -26,8 +26,8 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Lays out the hosts of a scenario. Interfaces have the name of their neighbor: the host at the other end of a
-    /// wire, or `air`; a second radio is `air2`.
+    /// Lays out the hosts of a scenario. The interface at a wire has the name of the host at the other end. The first
+    /// radio of a host has the name `air`, and further radios `air2` and so on.
     ///
     /// `roams` returns whether a host with these roles has a radio that moves between cells.
     pub(super) fn new(
@@ -115,29 +115,31 @@ impl Layout {
         Err(format!("no host `{host}`{meant}; there are: {}", names.join(", ")))
     }
 
-    /// Returns the number of a host: its place in the file, from 1; 0 if it is unknown.
+    /// Returns the number of a host: its place in the file, from 1. Zero for an unknown host.
     pub(crate) fn number(&self, host: &str) -> u32 {
         self.hosts.iter().position(|(name, _)| name == host).map_or(0, |at| at as u32 + 1)
     }
 
-    /// Returns the host's first address: the one in its table, or that of its first interface.
+    /// Returns the first address of a host: `address` in its table, or else the first address of its interfaces.
+    /// `None` if it has none.
     pub(crate) fn address(&self, host: &str) -> Option<Ipv4Addr> {
         let given = self.hosts.iter().find(|(name, _)| name == host).and_then(|(_, host)| host.address);
         given.or_else(|| self.networks.of(host).first().map(|attached| attached.address))
     }
 
-    /// Returns the address of a host's radio with the length of its prefix, as `10.1.0.1/24`.
+    /// Returns the address of a host's first radio with the length of the prefix, for example `10.1.0.1/24`. `None`
+    /// if the radio has no address.
     pub(crate) fn air_address(&self, host: &str) -> Option<String> {
         self.networks.address_of(host, AIR)
     }
 
-    /// Returns the networks of all cells, as text.
+    /// Returns the networks of all cells that have a `net`, as text.
     pub(crate) fn cell_nets(&self) -> Vec<String> {
         let nets = self.cells.keys().filter_map(|station| self.networks.net_of(station, AIR));
         nets.map(|net| net.to_string()).collect()
     }
 
-    /// Returns whether the radios of two hosts are in the same network.
+    /// Returns whether the first radios of two hosts have addresses in the same network.
     pub(crate) fn same_network(&self, a: &str, b: &str) -> bool {
         self.networks.net_of(a, AIR).is_some_and(|net| Some(net) == self.networks.net_of(b, AIR))
     }
@@ -159,7 +161,7 @@ impl Layout {
         self.interfaces.get(host).into_iter().flatten().map(|(name, _)| name.as_str())
     }
 
-    /// Returns the base station of a cell.
+    /// Returns the host that is the base station of a cell, or `None` if there is no such cell.
     pub(super) fn station_of(&self, cell: u16) -> Option<&str> {
         self.cells.iter().find(|(_, own)| **own == cell).map(|(station, _)| station.as_str())
     }
@@ -168,7 +170,8 @@ impl Layout {
         self.cells.get(host).copied()
     }
 
-    /// Returns the interface of `host` towards a neighbor, and the neighbor's link address on that wire.
+    /// Returns the interface of `host` towards a neighbor, and the neighbor's link address on their wire. Fails if no
+    /// wire joins them.
     pub(crate) fn towards(&self, host: &str, neighbor: &str) -> Result<(String, Mac), String> {
         self.known(neighbor)?;
         let wired = self.interfaces(host).any(|name| name == neighbor);
@@ -201,7 +204,7 @@ impl Layout {
     }
 }
 
-/// Returns the name of a radio: [`AIR`], and `air2` and so on for further radios.
+/// Returns the name of a host's radio with this number, from 1: `air`, `air2` and so on.
 pub(crate) fn radio_name(number: usize) -> String {
     if number == 1 { AIR.to_owned() } else { format!("{AIR}{number}") }
 }

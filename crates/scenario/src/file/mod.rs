@@ -49,19 +49,20 @@ use toml::{Spanned, Table};
 use tree::TreeTable;
 use wire::{Duration, Ipv4Addr, Prefix};
 
-/// A scenario as its file is read, with names where a plan has numbers.
+/// A scenario as its file has it, with names where a plan has numbers.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(description = "A scenario of Wayfare: hosts, links, workloads and moves.")]
 pub struct Scenario {
-    /// One line of description.
+    /// A description of the scenario in one line.
     pub about: String,
     /// The duration of a run.
     #[serde(deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) duration: Duration,
-    /// With several runs: the largest shift of an instant [default: 1 s]. Each move, each start of a flow or program, and each
-    /// course is shifted by a separate time, the same on both backends, and less than half the time to the next instant.
+    /// With several runs: the largest shift of an instant [default: 1 s]. Each move, each start of a flow or program,
+    /// and each course is shifted by a separate time, the same on both backends, and less than half the time to the
+    /// next instant.
     #[serde(default, rename = "phase", deserialize_with = "node::config::some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     _phase: Option<Duration>,
@@ -98,13 +99,14 @@ pub struct Scenario {
     pub(crate) random_event: Vec<RandomTable>,
     /// A tree with many hosts, instead of wires, cells and hosts with names.
     pub(crate) tree: Option<TreeTable>,
-    /// Values that a sweep varies. A single run (`--once`) ignores it.
+    /// Values that a sweep varies. A single run (`--once`) ignores this table.
     #[serde(default, rename = "sweep")]
     #[schemars(with = "sweep::SweepTable")]
     _sweep: Option<IgnoredAny>,
 }
 
-/// Defines the table of a link: its own keys around those that all links have. `flatten` would accept unknown keys.
+/// Defines the table of a wire or cell: the given keys around the keys that all links have. `#[serde(flatten)]` would
+/// accept unknown keys.
 macro_rules! link_table {
     ($name:ident { $($before:tt)* } { $($after:tt)* }) => {
         #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -115,19 +117,20 @@ macro_rules! link_table {
             #[serde(default = "units::ethernet_mtu")]
             #[schemars(range(min = 68))]
             pub(crate) mtu: u16,
-            /// The probability that a frame is lost.
+            /// The probability that a frame is lost [default: 0].
             #[serde(default)]
             #[schemars(range(min = 0, max = 1))]
             pub(crate) loss: f64,
-            /// The probability that a frame arrives twice.
+            /// The probability that a frame arrives twice [default: 0].
             #[serde(default)]
             #[schemars(range(min = 0, max = 1))]
             pub(crate) duplicate: f64,
-            /// Losses in bursts.
+            /// Losses in bursts [default: none].
             #[serde(default)]
             pub(crate) burst: Option<Burst>,
             $($after)*
-            /// The IP network of the link, for example `10.1.0.0/24`; interfaces get their addresses from it.
+            /// The IP network of the link, for example `10.1.0.0/24` [default: none]. The interfaces at the link get
+            /// their addresses from this network.
             #[serde(default, deserialize_with = "node::config::some_text")]
             #[schemars(schema_with = "node::config::schema::prefix")]
             pub(crate) net: Option<Prefix>,
@@ -137,7 +140,7 @@ macro_rules! link_table {
 
 link_table! {
     Wire {
-        /// The hosts at its ends.
+        /// The hosts at the two ends of the wire.
         pub(crate) ends: [String; 2],
         /// Bits per second in each direction, for example `2Mb/s`.
         #[serde(deserialize_with = "units::rate")]
@@ -147,7 +150,7 @@ link_table! {
         #[serde(deserialize_with = "units::delay")]
         #[schemars(schema_with = "units::schema_delay")]
         pub(crate) delay: [Duration; 2],
-        /// The largest number of frames that wait at each end [default: 128].
+        /// The largest number of frames that wait at each end of the wire [default: 128].
         #[serde(default = "units::wire_queue")]
         pub(crate) queue: usize,
     } {}
@@ -155,13 +158,13 @@ link_table! {
 
 link_table! {
     Cell {
-        /// The host that is its base station.
+        /// The host that is the base station of the cell.
         pub(crate) station: String,
         /// Bits per second that all radios of the cell share, for example `2Mb/s`.
         #[serde(deserialize_with = "units::rate")]
         #[schemars(schema_with = "units::schema_rate")]
         pub(crate) rate: u64,
-        /// The propagation delay.
+        /// The propagation delay of frames in the cell [default: 0 s].
         #[serde(default, deserialize_with = "node::config::span")]
         #[schemars(schema_with = "node::config::schema::span")]
         pub(crate) delay: Duration,
@@ -169,19 +172,21 @@ link_table! {
         #[serde(default, deserialize_with = "node::config::span")]
         #[schemars(schema_with = "node::config::schema::span")]
         pub(crate) per_frame: Duration,
-        /// The largest number of frames that wait at each radio, besides the one on the air [default: 64].
+        /// The largest number of frames that wait at each radio, in addition to the frame on the air [default: 64].
         #[serde(default = "units::radio_queue")]
         pub(crate) queue: usize,
         /// The largest number of frames that wait at the base station [default: as at each radio].
         pub(crate) station_queue: Option<u32>,
-        /// The order of waiting frames: `fair` (round robin over a queue for each radio) or `fifo` (one queue for all radios).
+        /// The order of waiting frames: `fair` (round robin over a queue for each radio) or `fifo` (one queue for all
+        /// radios).
         #[serde(default)]
         pub(crate) access: Access,
     } {
-        /// The radio channel [default: a separate one]. Cells with the same channel share it, and a radio that moves between them does
-        /// not retune.
+        /// The radio channel [default: a separate one]. Cells with the same channel share it, and a radio that moves
+        /// between them does not retune.
         pub(crate) channel: Option<u16>,
-        /// Beacons of the base station: they use the channel, and a radio that arrives waits for one.
+        /// Beacons of the base station [default: none]. They use the channel, and a radio that arrives waits for one
+        /// of them.
         pub(crate) beacon: Option<Beacon>,
         /// Contention between radios [default: none].
         pub(crate) contention: Option<Contention>,
@@ -217,7 +222,7 @@ pub(crate) struct Burst {
     pub(crate) loss: f64,
 }
 
-/// A base station's beacons.
+/// The beacons of a base station.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Beacon {
@@ -231,8 +236,8 @@ pub(crate) struct Beacon {
     pub(crate) bytes: usize,
 }
 
-/// Contention as in IEEE 802.11: a radio that finds the channel busy waits for a random number of slots. Radios that draw the same
-/// number collide.
+/// Contention as in IEEE 802.11: a radio that finds the channel busy waits for a random number of slots. Radios that
+/// draw the same number collide.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Contention {
@@ -280,7 +285,8 @@ pub(crate) struct Radio {
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) excursion: Duration,
-    /// The largest time in which a radio still sends its waiting frames, before it changes cells. With 0 s they are lost.
+    /// The largest time in which a radio still sends its waiting frames, before it changes cells. With 0 s they are
+    /// lost.
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) drain: Duration,
@@ -290,9 +296,11 @@ pub(crate) struct Radio {
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) association: Duration,
-    /// Scans by which a radio on a course or path hears other cells [default: it hears them always, at no cost].
+    /// Scans by which a radio on a course or path hears other cells [default: the radio hears other cells always, at
+    /// no cost].
     pub(crate) scan: Option<Scan>,
-    /// The signal of a base station at one metre, in dBm [default: -25, for 15 dBm of an 802.11b card and 40 dB of loss].
+    /// The signal of a base station at one metre, in dBm [default: -25, for 15 dBm of an 802.11b card and 40 dB of
+    /// loss].
     #[serde(default = "units::at_1m")]
     pub(crate) at_1m: f64,
     /// The path loss exponent: 2 in free space, up to 6 inside buildings.
@@ -313,7 +321,7 @@ impl Default for Radio {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Host {
-    /// The host's address, on all its interfaces.
+    /// The address of the host, on all its interfaces.
     pub(crate) address: Option<Ipv4Addr>,
     /// The number of radios of a mobile host [default: 1]. Their names are `air`, `air2` and so on.
     #[serde(default = "units::one")]
@@ -326,15 +334,15 @@ pub(crate) struct Host {
     pub(crate) path: Option<path::HostPath>,
     /// The neighbor for packets that match no other route.
     pub(crate) default_route: Option<String>,
-    /// The parameters of its TCP, as in the configuration of a daemon.
+    /// The parameters of the host's TCP, as in the configuration of a daemon.
     #[serde(default)]
     #[schemars(with = "roles::TcpConfig")]
     pub(crate) tcp: Table,
-    /// Its roles, in the order in which they are offered packets.
+    /// The roles of the host, in the order in which they are offered packets.
     #[serde(default)]
     #[schemars(schema_with = "protocol::schema")]
     pub(crate) role: Vec<Table>,
-    /// Programs that run on it on Linux, besides its roles.
+    /// Programs that run on the host on Linux, besides its roles.
     #[serde(default)]
     pub(crate) program: Vec<Program>,
 }
@@ -348,7 +356,7 @@ pub(crate) struct Point(
     pub(crate) i16,
 );
 
-/// The built-in scenarios, by the name that `list` prints.
+/// The built-in scenarios: the name that `wayfare list` prints, and the TOML text.
 pub const BUILT_IN: &[(&str, &str)] = &[
     ("first", include_str!("../../../../scenarios/first.toml")),
     ("bulk", include_str!("../../../../scenarios/bulk.toml")),
@@ -369,16 +377,18 @@ pub const BUILT_IN: &[(&str, &str)] = &[
 ];
 
 impl Scenario {
-    /// Returns the name and text of a scenario: a built-in one of this name, or the file of this path.
+    /// Returns the name for errors and the text of a scenario: the built-in scenario `name`, or the file at the path
+    /// `name`.
     ///
     /// # Errors
     ///
-    /// There is no such scenario, or the file cannot be read.
+    /// There is no such scenario, or the file cannot be read, is empty or is not UTF-8.
     pub fn find(name: &str) -> Result<(String, String), ScenarioError> {
         Self::find_beside(name, &[])
     }
 
-    /// Does the same for a caller that knows further scenarios: the error for an unknown name lists `others`, too.
+    /// Returns a scenario as [`Scenario::find`] does. The error for an unknown name lists `others` in addition to the
+    /// built-in scenarios.
     ///
     /// # Errors
     ///
@@ -408,12 +418,15 @@ impl Scenario {
         }
     }
 
-    /// Reads a scenario and builds its plan. `file` is the name of the file in errors.
+    /// Reads a scenario and builds the plan of a single run. `file`: the name of the file in errors, and the place
+    /// relative to which other files are found. `seed`: the random seed of the run. Fails if the text, a setting or
+    /// the scenario is invalid.
     pub fn plan(file: &str, text: &str, settings: &[Setting], seed: u64) -> Result<Plan, ScenarioError> {
         Self::repetition(file, text, settings, seed, Repetition::only(seed))
     }
 
-    /// Reads a scenario and builds the plan of one of several runs, with shifted instants.
+    /// Reads a scenario and builds the plan of one of several runs, with shifted instants. Its arguments and errors
+    /// are those of [`Scenario::plan`].
     pub fn repetition(
         file: &str,
         text: &str,
@@ -426,31 +439,32 @@ impl Scenario {
         plan.settings = settings.to_vec();
         plan.repetition = repetition;
         if let Some(inlined) = effective.inlined {
-            // The kept text must be sufficient to repeat the run without the other files.
+            // The text in the run directory must be sufficient to repeat the run without the other files.
             plan.text = inlined;
         }
         plan.document = effective.text;
-        // The description appears in figures and tables.
+        // The description appears in figures and tables, so it must not contain secret keys.
         plan.about = secret::hidden(&plan.about, &settings::keys_of(text, settings));
         Ok(plan)
     }
 
-    /// Returns the description of a scenario, for `list`; `None` if it cannot be read.
+    /// Returns the description (`about`) of a scenario, for `wayfare list`. `None` if the text is not TOML or has no
+    /// description.
     pub fn about(text: &str) -> Option<String> {
         let document: BTreeMap<String, Spanned<toml::Value>> = toml::from_str(text).ok()?;
         document.get("about")?.get_ref().as_str().map(str::to_owned)
     }
 }
 
-/// A scenario as text, after it was read.
+/// The texts of a scenario after it was read.
 struct Effective {
     /// The text with shifted instants.
     text: String,
-    /// The text before the shift, with the contents of the files that it names. `None` if it names no file.
+    /// The text before the shift, with the contents of the files that the scenario names. `None` if it names no file.
     inlined: Option<String>,
 }
 
-/// Reads a scenario with all files that it names, and shifts its instants.
+/// Reads a scenario with the files that it names, applies settings, and shifts its instants.
 fn understand<'a>(
     file: &'a str,
     text: &'a str,
@@ -470,14 +484,15 @@ fn understand<'a>(
     Ok((source, scenario, Effective { text, inlined }))
 }
 
-/// Returns warnings about a scenario that can run: a move that never happens or leads nowhere, a workload that never
-/// runs. The error is that of [`Scenario::plan`].
+/// Returns warnings about a scenario that can run: a move that never happens, a move to the present cell, a workload
+/// that never runs. The error is that of [`Scenario::plan`].
 pub fn warnings(file: &str, text: &str, settings: &[Setting]) -> Result<Vec<ScenarioError>, ScenarioError> {
     let (source, scenario, _) = understand(file, text, settings, Repetition::only(0))?;
     expand::warnings(&source, &scenario)
 }
 
-/// Returns the name of a run of this file.
+/// Returns the name of a scenario for its run directory: `file` without folder and `.toml`. For a built-in scenario
+/// it is the whole name, with `-` in place of `/`.
 pub fn stem(file: &str) -> String {
     let name = file.trim_end_matches(" (built in)");
     let base = name.rsplit('/').next().unwrap_or(name);

@@ -17,7 +17,7 @@ struct Timetable<'a> {
     moves: Vec<Step<'a>>,
 }
 
-/// A move, as far as it can be read. The role's own reader reports other errors.
+/// A move. A key is `None` if it is missing or malformed; the reader of the role reports that.
 struct Step<'a> {
     at: Option<Duration>,
     to: Option<&'a str>,
@@ -71,7 +71,7 @@ fn stations(layout: &Layout) -> Vec<String> {
     layout.stations().filter_map(name).collect()
 }
 
-/// Returns warnings, each with its path: what can run and is probably a mistake.
+/// Returns warnings about moves and workloads that can run but are probably a mistake. Each has the path of its key.
 pub(super) fn warnings(scenario: &Scenario, layout: &Layout) -> Vec<Wrong> {
     layout
         .hosts()
@@ -101,7 +101,7 @@ fn of_moves(scenario: &Scenario, layout: &Layout, table: &Timetable<'_>) -> Vec<
     found
 }
 
-/// Returns warnings about workloads that end before they begin, or begin after the run.
+/// Returns warnings about workloads that stop before they start, or start after the end of the run.
 fn of_spans(scenario: &Scenario, name: &str, host: &Host) -> Vec<Wrong> {
     let mut found = Vec::new();
     for (index, role) in host.role.iter().enumerate() {
@@ -124,7 +124,7 @@ fn of_spans(scenario: &Scenario, name: &str, host: &Host) -> Vec<Wrong> {
     found
 }
 
-/// Refuses cycles of uplinks: no packet would leave them.
+/// Refuses cycles of uplinks, which no packet would leave.
 pub(super) fn uplinks(layout: &Layout) -> Result<(), Wrong> {
     uplinks_in_a_cycle(layout).map_or(Ok(()), Err)
 }
@@ -152,7 +152,7 @@ fn uplinks_in_a_cycle(layout: &Layout) -> Option<Wrong> {
     None
 }
 
-/// Refuses two sinks or servers of one transport on one port of a host: the second would receive nothing.
+/// Refuses two sinks or servers with the same transport and port on a host: the second would receive nothing.
 pub(super) fn ports(name: &str, host: &Host) -> Result<(), Wrong> {
     let mut taken: BTreeSet<(&str, &str)> = BTreeSet::new();
     for (index, role) in host.role.iter().enumerate() {

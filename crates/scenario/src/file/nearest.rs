@@ -1,6 +1,6 @@
 //! Suggestions for an unknown name: "did you mean".
 
-/// Least similarity of two names, from 0 to 1, for a suggestion (Jaro-Winkler).
+/// The least Jaro-Winkler similarity of two names, from 0 to 1, for a suggestion.
 const ALIKE: f64 = 0.8;
 
 /// Returns `, did you mean `x`?` with the known name that is most similar to `word`. Empty if none is similar.

@@ -1,16 +1,16 @@
-//! The IP networks of a scenario. A `net` on a wire or cell gives its interfaces addresses. Every host gets the
-//! shortest routes to all networks, as after a routing protocol has converged.
+//! The IP networks of a scenario. A `net` of a wire or cell gives addresses to the interfaces at this link. Every
+//! host gets the shortest routes to all networks, as after a routing protocol has converged.
 //!
-//! On a wire the first end has the first address of the network, and the second end the second. In a cell the station
-//! has the first. A mobile host has its home address, in the cell whose network contains it. A link without `net` has
-//! no addresses: a protocol below IP serves it.
+//! On a wire, the first end has the first address of the network, and the second end has the second address. In a
+//! cell, the base station has the first address. A mobile host has the address in its table, if the network of a cell
+//! contains it. The interfaces of a link without `net` have no addresses.
 
 use super::Scenario;
 use std::collections::{BTreeMap, VecDeque};
 use toml::{Table, Value};
 use wire::{Ipv4Addr, Prefix};
 
-/// The name of a host's first radio: that of a base station, or of a mobile host.
+/// The interface name of a host's first radio.
 pub(crate) const AIR: &str = "air";
 
 /// An interface that has an address.
@@ -25,13 +25,13 @@ pub(crate) struct Attached {
 #[derive(Default)]
 pub(crate) struct Networks {
     hosts: BTreeMap<String, Vec<Attached>>,
-    /// Hosts that do not forward: the mobile hosts.
+    /// Hosts that forward no packets: the mobile hosts.
     leaves: Vec<String>,
 }
 
 impl Networks {
-    /// Reads the networks of wires and cells. `mobiles` are the mobile hosts with their home addresses. An error has
-    /// the key and the problem.
+    /// Reads the networks of wires and cells. `mobiles`: the mobile hosts with their addresses. An error has the path
+    /// of the key, and the problem.
     pub(crate) fn new(scenario: &Scenario, mobiles: &[(String, Ipv4Addr)]) -> Result<Self, (String, String)> {
         let mut networks = Self::default();
         for (name, wire) in &scenario.wire {
@@ -73,13 +73,14 @@ impl Networks {
         Some(format!("{}/{}", attached.address, attached.net.len()))
     }
 
-    /// Returns the network of an interface.
+    /// Returns the network of an interface, or `None` if the interface has no address.
     pub(crate) fn net_of(&self, host: &str, interface: &str) -> Option<Prefix> {
         let attached = self.of(host).iter().find(|attached| attached.interface == interface)?;
         Some(attached.net)
     }
 
-    /// Returns whether an address is the first or the last of a network.
+    /// Returns whether an address is the first or the last of a network with a prefix shorter than 31 bits. No host
+    /// may have such an address.
     pub(crate) fn has_end(&self, address: Ipv4Addr) -> bool {
         let nets = self.hosts.values().flatten().map(|attached| attached.net);
         let ends = |net: Prefix| {
@@ -90,12 +91,13 @@ impl Networks {
         nets.filter(|net| net.len() < 31).any(ends)
     }
 
-    /// Returns the routes of a host: one to every network that is not its own, through the neighbor on the shortest
-    /// path.
+    /// Returns the routes of a host: one to each network that the host is not in, through the neighbor on the
+    /// shortest path. There is none to a network that cannot be reached.
     pub(crate) fn routes(&self, host: &str) -> Vec<Table> {
         let mut seen: Vec<Prefix> = self.of(host).iter().map(|attached| attached.net).collect();
         let mut routes = Vec::new();
-        // Breadth-first search over networks. Each has the first hop towards it; the host's own have none.
+        // A breadth-first search over networks. Each entry has the first hop towards the network, or `None` for a
+        // network of the host itself.
         let mut queue: VecDeque<(Prefix, Option<(String, Ipv4Addr)>)> =
             seen.iter().map(|net| (*net, None)).collect();
         while let Some((net, step)) = queue.pop_front() {
@@ -117,7 +119,7 @@ impl Networks {
         routes
     }
 
-    /// Returns the hosts on a network, and their addresses there.
+    /// Returns the hosts in a network, and their addresses in this network.
     fn on(&self, net: Prefix) -> impl Iterator<Item = (&str, Ipv4Addr)> {
         self.hosts.iter().flat_map(move |(host, all)| {
             let there = all.iter().filter(move |attached| attached.net == net);
@@ -134,8 +136,8 @@ fn route(to: Prefix, interface: &str, via: Ipv4Addr) -> Table {
     ])
 }
 
-/// Returns the address with this number in a network. `None` if it is the last address, which is the broadcast
-/// address, or beyond.
+/// Returns the address with this number in a network. The number 0 is the network's own address. `None` if the
+/// address is the broadcast address, which is the last one, or is outside the network.
 fn nth(net: Prefix, number: u32) -> Option<Ipv4Addr> {
     let hosts = 1u64 << (32 - net.len());
     (u64::from(number) + 1 < hosts).then(|| Ipv4Addr::from_bits(net.address().to_bits() + number))

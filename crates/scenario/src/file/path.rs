@@ -15,28 +15,28 @@ use std::path::Path as File;
 use toml::{Table, Value};
 use wire::{Duration, Rng};
 
-/// The interval between samples of a path: that of the radios.
+/// The interval between samples of the signal along a path. Radios sample at the same interval.
 const STEP: Duration = link::SAMPLING;
 
 /// A position in metres, as x and y.
 pub(crate) type Position = [f64; 2];
 
-/// The path of a host: exactly one of these keys.
+/// The path of a host. Exactly one of the keys must be given.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = as_written)]
 pub(crate) struct HostPath {
-    /// Positions at given times. Before the first and after the last one the host does not move.
+    /// Positions at given times. Before the first point and after the last one, the host does not move.
     pub(crate) points: Option<Vec<Stop>>,
-    /// Random waypoints.
+    /// A path over random waypoints, drawn from the seed of the run.
     pub(crate) random: Option<Random>,
-    /// A file beside the scenario: a movement trace of ns-2, or a CSV file with the columns time, x, y in seconds and metres. The
-    /// copy of the scenario in the run directory contains its points.
+    /// A file beside the scenario: a movement trace of ns-2, or a CSV file with the columns time, x, y in seconds and
+    /// metres. The copy of the scenario in the run directory contains its points.
     pub(crate) file: Option<String>,
 }
 
-/// Completes the schema with what a file may contain and the parsed type does not show: exactly one of the keys, and
-/// the node of a trace.
+/// Adds to the schema what the Rust type does not show: exactly one of the keys is given, and `node` selects a node
+/// of a trace.
 fn as_written(schema: &mut Schema) {
     let node = json_schema!({
         "description": "The node of an ns-2 trace: 0.", "type": "integer", "minimum": 0, "maximum": u32::MAX,
@@ -58,17 +58,17 @@ pub(crate) struct Stop(
     pub(crate) f64,
 );
 
-/// Random waypoints (Johnson and Maltz, "Dynamic source routing in ad hoc wireless networks", 1996): the host moves to a random
-/// point of the area at constant speed, pauses, and repeats this.
+/// Random waypoints (Johnson and Maltz, "Dynamic source routing in ad hoc wireless networks", 1996). The host moves
+/// to a random point of the area at constant speed, pauses, and moves to the next point.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Random {
-    /// Width and height in metres, from [0, 0] on.
+    /// The width and the height of the area, in metres. One corner is at [0, 0].
     pub(crate) area: Position,
-    /// The lowest and the highest speed, in metres per second. The lowest must be above zero, because otherwise the
-    /// average speed goes to zero (Yoon, Liu and Noble, "Random waypoint considered harmful", 2003).
+    /// The lowest and the highest speed, in metres per second. The lowest speed must be above zero. Otherwise the
+    /// average speed falls over time (Yoon, Liu and Noble, "Random waypoint considered harmful", 2003).
     pub(crate) speed: [f64; 2],
-    /// The time at each point.
+    /// The time that the host pauses at each point.
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) pause: Duration,
@@ -77,7 +77,7 @@ pub(crate) struct Random {
 /// The log-distance model of propagation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Propagation {
-    /// Signal strength at one metre, in dBm.
+    /// The signal strength of a base station at a distance of one metre, in dBm.
     pub(crate) at_1m: f64,
     /// The path loss exponent: 2 in free space, up to 6 within buildings.
     pub(crate) exponent: f64,
@@ -91,7 +91,7 @@ impl Propagation {
 }
 
 impl HostPath {
-    /// Returns the stops for a run that lasts `duration`. An error has the key and the problem.
+    /// Returns the stops of the path for a run that lasts `duration`. An error has the key and the problem.
     pub(crate) fn stops(&self, duration: Duration, rng: &Rng) -> Result<Vec<Stop>, (&'static str, String)> {
         match (&self.points, &self.random, &self.file) {
             (Some(points), None, None) => {
@@ -101,7 +101,10 @@ impl HostPath {
                     return Err(("points", problem.to_owned()));
                 }
                 if !points.iter().all(|stop| stop.1.is_finite() && stop.2.is_finite()) {
-                    return Err(("points", "a place is a list of two numbers, in metres".to_owned()));
+                    return Err((
+                        "points",
+                        "both coordinates of each point must be finite numbers, in metres".to_owned(),
+                    ));
                 }
                 Ok(points.clone())
             }
@@ -144,7 +147,7 @@ impl Random {
     }
 }
 
-/// Returns the position at a time. Before the first stop and after the last the host does not move.
+/// Returns the position at the time `at`. Before the first stop and after the last one, the host does not move.
 pub(crate) fn place(stops: &[Stop], at: Duration) -> Position {
     let after = stops.partition_point(|stop| stop.0 <= at);
     let before = after.checked_sub(1).and_then(|index| stops.get(index));
@@ -159,7 +162,8 @@ pub(crate) fn place(stops: &[Stop], at: Duration) -> Position {
     }
 }
 
-/// Returns the samples of the signal strength of a base station, without those in the middle of a constant part.
+/// Returns samples of the signal strength of a base station along a path. Of equal samples in a row, only the first
+/// and the last are kept.
 pub(crate) fn course(
     stops: &[Stop],
     station: Position,
@@ -171,7 +175,7 @@ pub(crate) fn course(
     loop {
         let strength = signal.strength(place(stops, at), station);
         let same = |point: &Point| point.1 == strength;
-        // The last of several equal samples is kept too: a course is interpolated between two points.
+        // The first and the last of several equal samples are kept, as a course is interpolated between its points.
         match points.as_mut_slice() {
             [.., before, last] if same(before) && same(last) => last.0 = at,
             _ => points.push(Point(at, strength)),
@@ -185,8 +189,9 @@ pub(crate) fn course(
 
 // --- files ---------------------------------------------------------------------------------------------------------
 
-/// Replaces each `file` of a path by its contents, so that the scenario is complete. File names are relative to the
-/// scenario's folder. Returns whether there was any. An error has the path of the key, and the problem.
+/// Replaces each `file` of a path by the points in this file, so that the scenario is complete. File names are
+/// relative to `folder`, the folder of the scenario. Returns whether a `file` was replaced. An error has the path of
+/// the key, and the problem.
 pub(crate) fn inline(document: &mut Table, folder: &File) -> Result<bool, (String, String)> {
     let mut any = false;
     let hosts = document.get_mut("host").and_then(Value::as_table_mut);
@@ -194,14 +199,17 @@ pub(crate) fn inline(document: &mut Table, folder: &File) -> Result<bool, (Strin
         let Some(way) = host.get_mut("path").and_then(Value::as_table_mut) else { continue };
         let Some(file) = way.get("file").and_then(Value::as_str).map(str::to_owned) else { continue };
         let wrong = |problem: String| (format!("host.{name}.path.file"), problem);
-        let node = match way
-            .get("node")
-            .map(|node| node.as_integer().and_then(|node| u32::try_from(node).ok()))
-        {
-            None => 0,
-            Some(Some(node)) => node,
-            Some(None) => return Err((format!("host.{name}.path.node"), "the number of a node".to_owned())),
-        };
+        let node =
+            match way.get("node").map(|node| node.as_integer().and_then(|node| u32::try_from(node).ok())) {
+                None => 0,
+                Some(Some(node)) => node,
+                Some(None) => {
+                    return Err((
+                        format!("host.{name}.path.node"),
+                        "must be the number of a node, 0 or greater".to_owned(),
+                    ));
+                }
+            };
         let text =
             std::fs::read_to_string(folder.join(&file)).map_err(|error| wrong(format!("{file}: {error}")))?;
         let is_csv = File::new(&file).extension().is_some_and(|end| end.eq_ignore_ascii_case("csv"));
@@ -219,7 +227,8 @@ fn written(stop: &Stop) -> Value {
     Value::from(vec![at, Value::from(stop.1), Value::from(stop.2)])
 }
 
-/// Reads a CSV: `time,x,y` in seconds and metres. The first line may be a heading.
+/// Reads a CSV with the columns time (in seconds), x and y (in metres). The first line may be a heading. Further
+/// columns are ignored.
 fn csv(text: &str) -> Result<Vec<Stop>, String> {
     let mut stops: Vec<Stop> = Vec::new();
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
@@ -233,7 +242,7 @@ fn csv(text: &str) -> Result<Vec<Stop>, String> {
     in_order(stops)
 }
 
-/// Reads the part of one node in an ns-2 movement trace: its initial position, and every `setdest`.
+/// Reads the movements of one node in an ns-2 movement trace: the initial position, and each `setdest` of the node.
 fn ns2(text: &str, node: u32) -> Result<Vec<Stop>, String> {
     let named = format!("$node_({node})");
     let (mut begin, mut orders) = ([0.0, 0.0], Vec::new());
@@ -290,7 +299,7 @@ fn in_order(stops: Vec<Stop>) -> Result<Vec<Stop>, String> {
     if stops.is_sorted_by_key(|stop| stop.0) && !stops.is_empty() {
         Ok(stops)
     } else {
-        Err("places in the order of time, and at least one".to_owned())
+        Err("must have at least one place, and all places in the order of time".to_owned())
     }
 }
 

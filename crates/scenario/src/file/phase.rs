@@ -1,25 +1,25 @@
 //! Phases: the differences between repetitions of a scenario.
 //!
-//! A scenario has fixed instants: a move at 4.3 s, a download from 0.5 s on. In a repetition on another day, packets,
-//! beacons, advertisements and time-outs would be at other places of their periods. So each of several runs shifts
-//! each instant by its own time, below the scenario's `phase`. The default is 1 s: the period of agents'
-//! advertisements, and above the time-outs of TCP. `phase = "0s"` disables the shift. A phase longer than the run is
+//! A scenario has fixed instants, for example a move at 4.3 s and the start of a download at 0.5 s. In a repetition
+//! on another day, packets, beacons, advertisements and time-outs would be at other places of their periods. So each
+//! of several runs shifts each instant by a separate time, below the scenario's `phase`. The default of `phase` is 1
+//! s: the period of agents' advertisements. `phase = "0s"` disables the shift. A phase longer than the run is
 //! refused.
 //!
-//! Repetition `i` of `n` shifts by `(p(i) + u) / n` of the span. Here `p` is a permutation and `u` a fraction, both
-//! drawn for each instant from the first seed and the name of the instant: a Latin hypercube (`McKay`, Beckman and
-//! Conover 1979). Every part of every period is sampled equally often, and no two instants are locked to each other.
-//! Both backends use the same shifts.
+//! Repetition `i` of `n` shifts an instant by `(p(i) + u) / n` of its range. Here `p` is a permutation and `u` a
+//! fraction, both drawn for each instant from the first seed and the name of the instant. The shifts are a Latin
+//! hypercube (`McKay`, Beckman and Conover 1979): the runs sample all parts of the range equally often, and the
+//! shifts of two instants are independent. Both backends use the same shifts.
 //!
-//! An instant stays within the run, and keeps its order among the instants on which it depends. It moves by less than
-//! half the time to the next later one of them, or to the end of the run. A start depends on all others. A move
-//! depends only on the instants of its own host: its other moves, and the starts and ends of workloads there or
-//! towards it. Instants of other hosts do not limit it: otherwise two hosts that move within a millisecond of each
-//! other would hardly be shifted. The points of a host's `course` or `path` move together. An instant that the
-//! scenario leaves out is not shifted, nor is one that the seed draws at random.
+//! An instant stays within the run, and keeps its order among the instants on which it depends. The range of its
+//! shift is at most half the time to the next later one of these instants, or to the end of the run. A start depends
+//! on all other instants. A move depends only on the instants of its own host: the other moves of the host, and the
+//! starts and ends of workloads at the host or towards it. Instants of other hosts do not limit a move. Otherwise two
+//! hosts that move within a millisecond of each other would hardly be shifted. The points of a host's `course` or
+//! `path` move together. A start that the scenario leaves out is not shifted, and neither is a random event.
 //!
-//! An `[[event]]` happens at the same instant in all runs. It limits every other instant: what is before it stays
-//! before it.
+//! An `[[event]]` happens at the same instant in all runs. It limits all other instants: an instant before the event
+//! stays before it.
 
 use super::protocol;
 use super::repetition::Repetition;
@@ -30,15 +30,15 @@ use wire::Duration;
 /// The default of `phase`: the largest shift of an instant.
 const SPAN: Duration = Duration::from_secs(1);
 
-/// Returns whether several runs of a plan are shifted against each other. `phase = "0s"` disables it.
+/// Returns whether several runs of a plan are shifted against each other. `false` if the scenario has `phase = "0s"`.
 pub fn is_shifted(plan: &crate::Plan) -> bool {
     let document: Option<Table> = toml::from_str(&plan.document).ok();
     let phase = document.and_then(|document| document.get("phase").and_then(parse));
     phase.is_none_or(|phase| !phase.is_zero())
 }
 
-/// Shifts the instants of a document. Values that are no spans of time are left to the scenario's reader, which
-/// refuses them. The error is the problem of `phase`.
+/// Shifts the instants of a scenario's document, if there are several runs. Values that are not spans of time do not
+/// change; the reader of the scenario refuses them. An error is the problem of `phase`.
 pub(super) fn shift(document: &mut Table, repetition: Repetition) -> Result<(), String> {
     let span = |document: &Table, key: &str| document.get(key).and_then(parse);
     let Some(duration) = span(document, "duration") else { return Ok(()) };
@@ -89,8 +89,8 @@ fn shift_by(document: &mut Table, repetition: Repetition, duration: Duration, mo
     }
 }
 
-/// Returns how far instants can be shifted together so that each moves at most half of the time to the next later
-/// one.
+/// Returns the largest common shift of the instants `own`: half of the shortest time from one of them to the next
+/// later one of `others`. Zero if one of them has no later one.
 fn room(own: &[Duration], others: &(impl Iterator<Item = Duration> + Clone)) -> Duration {
     // The points of a course at 0 s are its initial state, and no events.
     let events = own.iter().filter(|at| own.len() == 1 || !at.is_zero());
@@ -107,9 +107,9 @@ type Fence = (Vec<Duration>, Vec<String>);
 /// Instants that are shifted together.
 struct Group<'a> {
     name: String,
-    /// The host, and the peer of a workload.
+    /// The host of the instants, and for a workload also its peer.
     hosts: Vec<String>,
-    /// Whether it is a move of a host; otherwise the start of a workload.
+    /// Whether the instants are moves of a host. Otherwise they are the start of a workload or program.
     is_move: bool,
     values: Vec<&'a mut Value>,
 }
@@ -120,7 +120,8 @@ impl Group<'_> {
     }
 }
 
-/// The instants of a scenario: those that are shifted (`groups`), and those that only limit them (`fences`).
+/// The instants of a scenario: those that are shifted (`groups`), and those that are not shifted and only limit
+/// others (`fences`).
 #[derive(Default)]
 struct Found<'a> {
     groups: Vec<Group<'a>>,
@@ -161,7 +162,7 @@ impl<'a> Found<'a> {
     }
 
     fn role(&mut self, name: &str, host: &str, role: &'a mut Table, duration: Duration) {
-        // An invalid rule is left as it is: the scenario's reader reports it.
+        // An invalid rule of moves does not change; the reader of the scenario reports it.
         let _ = protocol::write_out(duration, role);
         let peer = role.get("to").and_then(Value::as_str).and_then(|to| to.split(':').next());
         let hosts: Vec<String> = [Some(host), peer].into_iter().flatten().map(str::to_owned).collect();
@@ -189,7 +190,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Returns the time of each point.
+/// Returns the first element of each point: its time.
 fn first_of_each(points: &mut Value) -> impl Iterator<Item = &mut Value> {
     points.as_array_mut().into_iter().flatten().filter_map(|point| point.as_array_mut()?.first_mut())
 }
@@ -250,7 +251,8 @@ mod tests {
         }
     }
 
-    /// Another host, to which data is sent, moves 1 ms after each move of this one. That does not limit the shift.
+    /// A move of another host 1 ms after a move of this host does not limit the shift. The start of this host's own
+    /// application limits it.
     #[test]
     fn what_another_host_does_bounds_no_move() {
         let other = DOWNLOAD.replace("[host.mobile]", "[host.other]").replace("10.1.0.7", "10.1.0.8");
@@ -258,7 +260,7 @@ mod tests {
         let text = format!("{DOWNLOAD}\n{}", other.replace("4.3s", "4.301s").replace("0.5s", "4.302s"));
         let latest = |text: &str| (0..40).map(|number| moves(&shifted(text, number, 40))[0]).max().unwrap();
         assert!(latest(&text) > Duration::from_millis(5_250), "{:?}", latest(&text));
-        // The start of its own application limits it.
+        // The start of the host's own application limits the shift.
         let own = latest(&DOWNLOAD.replace("start = \"0.5s\"", "start = \"4.4s\""));
         assert!(own < Duration::from_millis(4_350), "{own:?}");
     }

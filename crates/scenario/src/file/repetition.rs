@@ -2,14 +2,14 @@
 
 use wire::Rng;
 
-/// One of several runs of a scenario.
+/// The number of a run among several runs of a scenario, which are shifted against each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Repetition {
-    /// Its number, from 0.
+    /// The number of the run, from 0.
     pub number: u64,
     /// The number of runs. A single run is not shifted.
     pub of: u64,
-    /// The seed of the phases, which all runs share.
+    /// The seed of the shifts. All runs must have the same.
     pub seed: u64,
 }
 
@@ -19,7 +19,7 @@ impl Repetition {
         Self { number: 0, of: 1, seed }
     }
 
-    /// Returns the fraction, below 1, of the span by which the instant of this name is shifted.
+    /// Returns the part of its range, from 0 to below 1, by which the instant with this name is shifted.
     pub(super) fn fraction(self, name: &str) -> f64 {
         let mut rng = Rng::new(self.seed).fork("phase").fork(name);
         let u = (rng.draw() >> 11) as f64 / (1u64 << 53) as f64;

@@ -7,11 +7,11 @@ use sim::{HostEvent, Order};
 use trace::{EventKind, HostId};
 use wire::{Cell, Instant};
 
-/// A lookup of a scenario's names in a plan.
+/// A lookup of a scenario's names in a plan. Each function returns `None`, or an empty list, for an unknown name.
 pub(crate) trait Places {
     /// Returns a host by its name.
     fn host(&self, name: &str) -> Option<HostId>;
-    /// Returns the ports at the ends of a wire.
+    /// Returns the ports at the first and the second end of a wire.
     fn wire(&self, name: &str) -> Option<[PortId; 2]>;
     /// Returns the host at the first end of a wire.
     fn first_end(&self, name: &str) -> Option<HostId>;
@@ -21,7 +21,8 @@ pub(crate) trait Places {
     fn radios(&self, host: HostId) -> Vec<PortId>;
 }
 
-/// Resolves the names of an event. `None` if a name is unknown; the checks of the scenario have refused that before.
+/// Resolves the names of an event. `None` if a name is unknown or a value is missing; the checks of the scenario
+/// refuse such an event before.
 pub(crate) fn resolve(table: &EventTable, places: &impl Places) -> Option<PlannedEvent> {
     let host = || places.host(table.host.as_deref()?);
     let of_host = |event: HostEvent| Some(Order::Host(host()?, event));

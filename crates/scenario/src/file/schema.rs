@@ -1,5 +1,5 @@
-//! The JSON Schema (draft 2020-12) of scenario files, for editors. It is generated from the types that the parser
-//! reads.
+//! The JSON Schema (draft 2020-12) of scenario files, for editors. The schema is generated from the types that the
+//! parser reads.
 
 use super::Scenario;
 use schemars::Schema;
@@ -7,13 +7,13 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use serde_json::Value;
 
-/// Returns the schema of scenario files. It describes every key that the parser accepts, and refuses what the parser
-/// refuses by shape alone. It does not check names and combinations of numbers.
+/// Returns the schema of scenario files: the keys, with their types, ranges and descriptions. The parser also checks
+/// names, and how values fit together. So it refuses some scenarios that are valid by the schema.
 pub fn schema() -> Value {
     let settings = SchemaSettings::draft2020_12();
     let mut schema = settings.into_generator().into_root_schema_for::<Scenario>();
     RecursiveTransform(tidy).transform(&mut schema);
-    // The description comes first in the output.
+    // The keys `$schema`, `title` and `description` come first in the output.
     let mut whole = serde_json::Map::new();
     for key in ["$schema", "title", "description"] {
         whole.extend(schema.remove(key).map(|value| (key.to_owned(), value)));
@@ -24,7 +24,8 @@ pub fn schema() -> Value {
     Value::Object(whole)
 }
 
-/// Converts a schema of Rust types to that of TOML: no null, spans of time as text, documentation without links.
+/// Converts a schema of Rust types to a schema of TOML: without null, with spans of time as text, with descriptions
+/// without links.
 fn tidy(schema: &mut Schema) {
     match schema.get_mut("default") {
         Some(Value::Array(list)) => list.iter_mut().for_each(as_written),
@@ -42,7 +43,7 @@ fn tidy(schema: &mut Schema) {
     without_null(schema);
 }
 
-/// Converts serde's form of a span of time to the form in a scenario.
+/// Converts a span of time from serde's form to the form in a scenario. Does not change other values.
 fn as_written(value: &mut Value) {
     if let Some(text) = span(value) {
         *value = text.into();
@@ -65,7 +66,7 @@ fn entries(value: &Value) -> Option<Vec<(&str, &Value)>> {
     Some(value.as_object()?.iter().map(|(key, value)| (key.as_str(), value)).collect())
 }
 
-/// Removes null, because an absent key is never null: `anyOf` of a schema and null becomes that schema.
+/// Removes null from the allowed types, as TOML has no null: `anyOf` of a schema and null becomes the schema alone.
 fn without_null(schema: &mut Schema) {
     if let Some(types) = schema.get_mut("type").and_then(Value::as_array_mut) {
         types.retain(|name| name != "null");

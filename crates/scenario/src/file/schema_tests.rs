@@ -1,4 +1,5 @@
-//! Checks that schema and parser accept the same scenarios, as far as their shape decides.
+//! Checks that the schema accepts the built-in scenarios, and that both schema and parser refuse wrong keys, types
+//! and ranges.
 
 use super::*;
 use crate::Scenario;
@@ -74,7 +75,7 @@ fn what_is_wrong_in_shape_is_refused_by_both() {
     }
 }
 
-/// Returns the scenario without the path of its host.
+/// Returns the text of a scenario without its lines that begin with `path`.
 fn without_path(text: &str) -> String {
     text.lines().filter(|line| !line.starts_with("path")).collect::<Vec<_>>().join("\n")
 }
@@ -106,7 +107,7 @@ fn what_stands_only_in_files_is_valid_too() {
     }
 }
 
-/// Calls `each` with every key that a schema describes, its path and its schema.
+/// Calls `each` for every key that a schema describes, with the path and the schema of the key.
 fn all_keys(schema: &Value, path: &str, each: &mut impl FnMut(&str, &Value)) {
     if let Some(keys) = schema.get("properties").and_then(Value::as_object) {
         for (key, value) in keys {
@@ -132,7 +133,7 @@ fn every_key_is_described_and_nothing_is_as_rust_has_it() {
         keys += 1;
         let is_described =
             value.get("description").is_some() || value.get("const").is_some() || value.get("$ref").is_some();
-        // The keys of a rule of moves are described at `moves`.
+        // The description of `moves` has the keys of a rule of moves.
         if !is_described && !path.contains("anyOf") {
             bare.push(path.to_owned());
         }

@@ -1,26 +1,28 @@
-//! Secret keys are not copied into run directories, which others may read. Each key is replaced by digits of its
-//! digest, of the same length. So the text can still be read as a scenario, and equal keys are still equal.
+//! Secret keys are not copied into run directories, which other users may read. Each key is replaced by hexadecimal
+//! digits of the same number, which depend on the key's digest. So the text can still be read as a scenario, and
+//! equal keys have equal replacements.
 
 use sha2::{Digest, Sha256};
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Value};
 
-/// The least length of a key that is searched in the text: no protocol accepts a shorter one, and it may have another
-/// meaning.
+/// The least length, in bytes, of a key that is searched in the whole text. No protocol accepts a shorter key, and a
+/// shorter text may have another meaning.
 const SHORTEST: usize = 8;
 
-/// Returns whether the value of a TOML key of this name, or at this path, is a secret.
+/// Returns whether the value of a TOML key with this name, or at this path, is a secret: the name is `key` or ends
+/// with `_key`.
 pub(super) fn is_secret(name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or(name);
     last == "key" || last.ends_with("_key")
 }
 
-/// Returns the text of a scenario without its secret keys and `more` ones. They are also replaced in comments
-/// and in the description.
+/// Returns the text of a scenario, in which its secret keys and the keys `more` are replaced. Keys of at least 8
+/// bytes are replaced in comments and in the description as well.
 pub(super) fn redacted(text: &str, more: impl IntoIterator<Item = String>) -> String {
     let mut spans = spans_of(text);
-    // Backwards, so that earlier offsets stay valid.
+    // The last key is replaced first, so that the offsets of the others stay valid.
     spans.sort_by_key(|(span, _)| std::cmp::Reverse(span.start));
     let mut out = text.to_owned();
     for (span, key) in &spans {
@@ -29,7 +31,8 @@ pub(super) fn redacted(text: &str, more: impl IntoIterator<Item = String>) -> St
     hidden(&out, &keys_of(text, more))
 }
 
-/// Returns all secret keys of a scenario and `more` ones, the longest first.
+/// Returns the secret keys of a scenario and the keys `more`, the longest first. Keys of less than 8 bytes, and
+/// replacements of keys, are left out.
 pub(super) fn keys_of(text: &str, more: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut keys: Vec<String> = spans_of(text).into_iter().map(|(_, key)| key).collect();
     keys.extend(more);
@@ -39,7 +42,8 @@ pub(super) fn keys_of(text: &str, more: impl IntoIterator<Item = String>) -> Vec
     keys
 }
 
-/// Returns a text without these keys, in upper or lower case, and without a key that is assigned in a comment.
+/// Returns a text in which these keys are replaced, in upper or lower case, and each quoted key that is assigned to a
+/// name ending with `key`, for example in a comment.
 pub(super) fn hidden(text: &str, keys: &[String]) -> String {
     let mut out = text.to_owned();
     for key in keys {
@@ -57,7 +61,9 @@ pub(super) fn hidden(text: &str, keys: &[String]) -> String {
     out
 }
 
-/// Returns the hexadecimal digits in quotes that are assigned to a name which ends with the word `key` at this place.
+/// Returns the quoted hexadecimal digits that are assigned to a name whose last three letters, `key`, are at the
+/// offset `at`. The result has their range and their text. `None` if there are fewer than 8 digits, or other
+/// characters.
 fn assigned(text: &str, at: usize) -> Option<(Range<usize>, String)> {
     let rest = text.get(at..)?.strip_prefix("key")?.trim_start_matches(['"', '\'', ' ', '\t']);
     let rest = rest.strip_prefix('=')?.trim_start_matches([' ', '\t']);
@@ -68,8 +74,8 @@ fn assigned(text: &str, at: usize) -> Option<(Range<usize>, String)> {
     is_key.then(|| (begin..begin + key.len(), key.to_owned()))
 }
 
-/// Returns whether a line may contain a key or a part of it: it has the word `key`, or a long word with several
-/// digits.
+/// Returns whether a line may contain a key or a part of one. Such a line has a word that ends with `key`, or a word
+/// of at least 20 letters and digits with at least 4 digits.
 pub(super) fn may_show_key(line: &str) -> bool {
     let goes_on = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let small = line.to_ascii_lowercase();
@@ -81,7 +87,7 @@ pub(super) fn may_show_key(line: &str) -> bool {
     has_word || line.split(|c: char| !c.is_ascii_alphanumeric()).any(is_long)
 }
 
-/// Returns whether a text assigns a value to a name that ends with `key`.
+/// Returns whether a text assigns a value, by `=`, to a name that ends with `key`.
 fn assigns_key(text: &str) -> bool {
     let is_name = |(at, word): (usize, &str)| {
         text.get(at + word.len()..)
@@ -90,7 +96,7 @@ fn assigns_key(text: &str) -> bool {
     text.match_indices("key").any(is_name)
 }
 
-/// Returns a message about a key's value without the quoted parts.
+/// Returns a message about a secret value with "the value" in place of quoted parts, which may contain the secret.
 pub(super) fn unquoted(problem: &str) -> String {
     let mut out = String::new();
     let mut rest = problem;
@@ -98,7 +104,7 @@ pub(super) fn unquoted(problem: &str) -> String {
         let (before, quoted) = rest.split_at(at);
         let quote = if quoted.starts_with('`') { '`' } else { '"' };
         out.push_str(before);
-        // To the last such quote: the quoted text may contain quotes.
+        // The quoted part ends at the last quote of this kind, as it may contain such quotes.
         match quoted.rfind(quote).filter(|end| *end > 0).and_then(|end| quoted.get(end + 1..)) {
             Some(after) => rest = after,
             None => rest = "",
@@ -108,12 +114,12 @@ pub(super) fn unquoted(problem: &str) -> String {
     out + rest
 }
 
-/// Returns whether a TOML text has a secret key.
+/// Returns whether a TOML text assigns a string to a secret key. `false` if the text is not TOML.
 pub fn has_keys(text: &str) -> bool {
     !spans_of(text).is_empty()
 }
 
-/// Returns the secret keys in a value at a path.
+/// Returns the secret keys in a value at a path, including the alternatives of a value `A|B`.
 pub(super) fn keys_in(path: &str, value: &Value) -> Vec<String> {
     match value {
         Value::String(text) if is_secret(path) => {
@@ -125,7 +131,7 @@ pub(super) fn keys_in(path: &str, value: &Value) -> Vec<String> {
     }
 }
 
-/// Returns a value at a path without its secret keys.
+/// Returns a value at a path in which secret keys are replaced.
 pub(super) fn without_keys(path: &str, value: &Value) -> Value {
     match value {
         Value::Array(items) => items.iter().map(|item| without_keys(path, item)).collect::<Vec<_>>().into(),
@@ -133,7 +139,7 @@ pub(super) fn without_keys(path: &str, value: &Value) -> Value {
             let hidden = |(name, value): (&String, &Value)| (name.clone(), without_keys(name, value));
             Value::Table(table.iter().map(hidden).collect())
         }
-        // A table that could not be parsed is a string.
+        // A table that is not valid TOML is a string here, and may contain an assignment to a key.
         Value::String(text) if is_secret(path) || assigns_key(text) => stand_in(text).into(),
         Value::Integer(_) | Value::Float(_) if is_secret(path) => stand_in(&value.to_string()).into(),
         other => other.clone(),
@@ -163,10 +169,12 @@ fn in_value(name: &str, value: &Spanned<DeValue<'_>>, spans: &mut Vec<(Range<usi
     }
 }
 
-/// The first digits of each replacement, by which it is recognised. So a run that is read back is written unchanged.
+/// The digits with which a replacement begins. A text that begins with them is not replaced again, so the files of a
+/// run that is read back are written unchanged.
 const MARK: &str = "d16e57ed";
 
-/// Returns the replacement of a key: hexadecimal digits of its digest, as many as the key has.
+/// Returns the replacement of a key: [`MARK`] and then hexadecimal digits of the key's digest, cut to the length of
+/// the key. A text that begins with [`MARK`] is returned unchanged.
 fn stand_in(key: &str) -> String {
     if key.starts_with(MARK) {
         return key.to_owned();
@@ -253,7 +261,7 @@ mod tests {
         assert_eq!(redacted(&out, &[]), out);
         let set: Setting = format!("mobile-ip.key={B}").parse().unwrap();
         assert_eq!(redacted(&format!("# {B}\n"), &[set]), format!("# {}\n", stand_in(B)));
-        // A text that is too short for a key is not searched.
+        // A value that is too short for a key is replaced only where it is assigned.
         assert_eq!(redacted("# 00\nkey = \"00\"\n", &[]), format!("# 00\nkey = \"{}\"\n", stand_in("00")));
     }
 }

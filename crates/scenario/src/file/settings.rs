@@ -7,8 +7,8 @@ use std::fmt;
 use std::str::FromStr;
 use toml::{Table, Value};
 
-/// A change of a scenario: `ROLE.KEY=VALUE` for every role of that name, `ROLE.LIST.KEY=VALUE` for every table of a
-/// list in it, or the path of a value in the file.
+/// A change of a scenario. Its path is `ROLE.KEY` for every role with this name, `ROLE.LIST.KEY` for every table of a
+/// list in such roles, or the path of a value in the file. Its value is parsed as TOML, or is a string.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Setting {
     path: Vec<String>,
@@ -17,17 +17,19 @@ pub struct Setting {
     is_from_file: bool,
 }
 
-/// Returns the text of a scenario without its secret keys and those of settings.
+/// Returns the text of a scenario in which its secret keys, and those of `settings`, are replaced by other
+/// hexadecimal digits.
 pub fn redacted(text: &str, settings: &[Setting]) -> String {
     secret::redacted(text, settings.iter().flat_map(Setting::keys))
 }
 
-/// Returns all secret keys of a scenario and of its settings, the longest first.
+/// Returns the secret keys of a scenario and of settings, the longest first.
 pub(super) fn keys_of(text: &str, settings: &[Setting]) -> Vec<String> {
     secret::keys_of(text, settings.iter().flat_map(Setting::keys))
 }
 
-/// Returns whether a setting of this name applies to a kind of role. A gateway also has the name of a base station.
+/// Returns whether a setting for `name` applies to a kind of role. The name `station` applies to base stations and to
+/// gateways.
 fn answers_to(kind: &str, name: &str) -> bool {
     kind.rsplit('/').next() == Some(name) || (kind == "cellular-ip/gateway" && name == "station")
 }
@@ -45,7 +47,7 @@ impl FromStr for Setting {
         if path.iter().any(String::is_empty) {
             return Err(bad());
         }
-        // Every user of the machine can read a key on a command line, so it can be in a file.
+        // Every user of the machine can read a command line, so a value, for example a key, can be in a file.
         let read = |file: &str| {
             let read = std::fs::read_to_string(file).map_err(|error| format!("`{text}`: {file}: {error}"));
             read.map(|value| value.trim().to_owned())
@@ -60,7 +62,7 @@ impl FromStr for Setting {
     }
 }
 
-/// Writes the setting without secret keys.
+/// Writes the setting as `PATH=VALUE`, in which secret keys are replaced.
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path();
@@ -69,13 +71,13 @@ impl fmt::Display for Setting {
 }
 
 impl Setting {
-    /// Creates a setting in code.
+    /// Creates a setting of the value at `path`, whose steps are separated by dots.
     pub fn new(path: &str, value: impl Into<Value>) -> Self {
         let path = path.split('.').map(str::to_owned).collect();
         Self { path, value: value.into(), is_from_file: false }
     }
 
-    /// Returns its path and its value as text, without secret keys.
+    /// Returns the path and the value of the setting as text. Secret keys are replaced.
     pub fn parts(&self) -> (String, String) {
         let path = self.path();
         let value = secret::without_keys(&path, &self.value);
@@ -83,29 +85,30 @@ impl Setting {
         (path, value)
     }
 
-    /// Returns the secret keys in its value.
+    /// Returns the secret keys in the value of the setting.
     fn keys(&self) -> Vec<String> {
         secret::keys_in(&self.path(), &self.value)
     }
 
-    /// Returns whether the setting itself contains a secret key, not a file that it names. Every user of the machine
-    /// can read a command line.
+    /// Returns whether the setting shows a secret key on the command line, which every user of the machine can read.
+    /// `false` if the value comes from a file.
     pub fn shows_key(&self) -> bool {
         let is_key = self.path.last().is_some_and(|name| is_secret(name)) && self.value.is_str();
         !self.is_from_file && (is_key || has_keys(&format!("value = {}", self.value)))
     }
 
-    /// Returns its path, as in `--set`.
+    /// Returns the path of the setting as in `--set`, with dots between its steps.
     pub fn path(&self) -> String {
         self.path.join(".")
     }
 
-    /// Returns whether its path begins with this key.
+    /// Returns whether the path of the setting begins with `key`.
     pub(crate) fn is_below(&self, key: &str) -> bool {
         self.path.first().is_some_and(|first| first == key)
     }
 
-    /// Returns the settings of `KEY=A|B|C`, each with one value, or the setting itself if it has one value.
+    /// Returns the settings `KEY=A`, `KEY=B` and `KEY=C` for the setting `KEY=A|B|C`. Returns the setting itself if
+    /// its value has no `|`, or has white space.
     pub fn alternatives(&self) -> Vec<Self> {
         let text =
             self.value.as_str().filter(|text| text.contains('|') && !text.contains(char::is_whitespace));
@@ -114,7 +117,8 @@ impl Setting {
         text.split('|').filter_map(|value| format!("{path}={value}").parse().ok()).collect()
     }
 
-    /// Applies the setting and returns the paths of the changed values.
+    /// Applies the setting to a scenario's document. Returns the paths of the changed values. Fails if the setting
+    /// applies to no role, and its path leads to no table.
     pub(crate) fn apply(&self, document: &mut Table) -> Result<Vec<String>, String> {
         let (first, rest) = self.path.split_first().ok_or("an empty setting")?;
         let mut changed = Vec::new();
@@ -130,7 +134,8 @@ impl Setting {
         }
     }
 
-    /// Sets `key` of a role, or `list.key`: that key of every table in the list. Returns the keys that were set.
+    /// Sets a key of a role (`path` has one step), or a key of every table in a list of the role (`path` has two
+    /// steps). Returns the keys that were set.
     fn set_in(&self, role: &mut Table, path: &[String]) -> Vec<String> {
         match path {
             [key] => {
@@ -162,7 +167,7 @@ impl Setting {
                 known =
                     table.iter().filter(|(_, value)| is_inner(value)).map(|(name, _)| name.clone()).collect();
             }
-            // An element of a list, written as in messages: `program[0]`.
+            // A step such as `program[0]` is an element of a list, as in messages.
             let (key, place) = match step.strip_suffix(']').and_then(|step| step.split_once('[')) {
                 Some((key, place)) => (key, place.parse::<usize>().ok()),
                 None => (step.as_str(), None),
@@ -197,14 +202,14 @@ impl Setting {
     }
 }
 
-/// Returns all roles of all hosts.
+/// Returns the tables of all roles in a scenario's document: of all hosts, and of the root and the hosts of a tree.
 pub fn roles_of(document: &mut Table) -> impl Iterator<Item = &mut Table> {
     roles_at(document).map(|(_, role)| role)
 }
 
-/// Returns all roles with the path of each.
+/// Returns the path and the table of each role in a scenario's document.
 fn roles_at(document: &mut Table) -> impl Iterator<Item = (String, &mut Table)> {
-    // In a tree only `root` and `host` are tables with roles.
+    // In `[tree]`, only the tables `root` and `host` have roles.
     let tables = document.iter_mut().filter(|(table, _)| ["host", "tree"].contains(&table.as_str()));
     let hosts = tables.flat_map(|(table, hosts)| {
         let hosts = hosts.as_table_mut().into_iter().flatten();

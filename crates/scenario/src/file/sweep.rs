@@ -7,16 +7,17 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Many runs of the scenario: a grid of settings, and repetitions of each of its points.
+/// Many runs of the scenario: a grid of settings, and repetitions of each point of the grid.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Table")]
 pub struct SweepTable {
-    /// Runs of each point, each with the next seed: ten.
+    /// The number of runs of each point, each with the next seed [default: 10].
     #[serde(default = "ten")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub repetitions: usize,
-    /// What is varied: settings as in `--set`, quoted if they have dots, and for each a list of its values.
+    /// What is varied: for each setting a list of its values. A setting is written as in `--set`, and quoted if it
+    /// has a dot.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, Vec<serde_json::Value>>")]
     pub set: toml::map::Map<String, toml::Value>,
@@ -32,19 +33,20 @@ impl Default for SweepTable {
     }
 }
 
-/// The table `[sweep]` of one scenario, with its place for errors.
+/// The table `[sweep]` of one scenario, with the text of the scenario for the positions of errors.
 pub struct SweepPart<'a> {
     source: Source<'a>,
-    /// The table; `None` if the scenario has none.
+    /// The table, or `None` if the scenario has no table `[sweep]`.
     pub table: Option<SweepTable>,
 }
 
 impl<'a> SweepPart<'a> {
-    /// Reads the table from the text of a scenario, after the settings below the key `sweep`.
+    /// Reads the table `[sweep]` from the text of a scenario, after it has applied the settings whose path begins
+    /// with `sweep`.
     ///
     /// # Errors
     ///
-    /// The text is no TOML, or the table is malformed.
+    /// The text is not TOML, a setting cannot be applied, or the table is malformed.
     pub fn read(file: &'a str, text: &'a str, settings: &[Setting]) -> Result<Self, ScenarioError> {
         let of_sweep = settings.iter().filter(|setting| setting.is_below("sweep"));
         let (source, mut document) = read(file, text, of_sweep)?;
@@ -59,7 +61,7 @@ impl<'a> SweepPart<'a> {
         Ok(part)
     }
 
-    /// Returns an error at a key of the table. `path` is empty, or begins with a dot.
+    /// Returns an error at a key of the table `[sweep]`. `path` is empty, or begins with a dot.
     pub fn wrong(&self, path: &str, problem: &str) -> ScenarioError {
         self.source.at_path(&format!("sweep{path}"), problem)
     }

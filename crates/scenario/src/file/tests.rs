@@ -1,4 +1,4 @@
-//! Tests that the built-in scenarios make plans, and that errors have their place in the file.
+//! Tests that the built-in scenarios make plans, and that errors have the line and column of their key.
 
 use super::*;
 
@@ -70,7 +70,7 @@ fn a_mistake_is_named_with_file_line_key_and_what_is_allowed() {
             "no base station `b7`; there are: b2, b3",
         ),
         ("[radio]", "[radar]", "unknown field `radar`"),
-        ("[cell.2]", "[cell.two]", "a cell's name is its number"),
+        ("[cell.2]", "[cell.two]", "the name of a cell must be a number"),
         ("about =", "about ==", "line 5"),
     ];
     all_are_named(FIRST, &cases);
@@ -98,7 +98,7 @@ fn a_mistake_about_mobile_ip_is_named_too() {
         (
             "address = \"10.1.0.7\"\n",
             "",
-            "line 55, column 5: `host.mobile.role[0]`: its radio has no address",
+            "line 55, column 5: `host.mobile.role[0]`: the host's radio has no address",
         ),
         (
             "address = \"10.1.0.7\"\n",
@@ -108,7 +108,7 @@ fn a_mistake_about_mobile_ip_is_named_too() {
         (
             agent,
             "",
-            "line 56, column 5: `host.mobile.role[0]`: there is no mobile-ip/home-agent in its home network",
+            "line 56, column 5: `host.mobile.role[0]`: there is no mobile-ip/home-agent in the home network of the mobile node",
         ),
         (key, "key = \"00112233445566778899aabbccddee\"", "line 40, column 7: `mobile-ip.key`"),
         (key, "key = \"0011223344556677889900112233445g\"", "line 40, column 7: `mobile-ip.key`"),
@@ -141,7 +141,7 @@ fn a_mobile_host_has_as_many_radios_as_it_says_and_goes_its_way_with_all_of_them
         ("course.3 = [[\"0s\", -60]]", "`host.mobile.course.3`: no cell `3`; there are: 1, 2"),
         ("course.1 = []", "`host.mobile.course.1`: needs at least one point, in the order of time"),
         ("course.1 = [[\"2s\", -60], [\"1s\", -60]]", "needs at least one point, in the order of time"),
-        ("course.1 = [[\"2s\", 60]]", "a strength is a number of dBm"),
+        ("course.1 = [[\"2s\", 60]]", "each strength must be from -130 to 0"),
         ("course.1 = [[\"2\", -60]]", "`2` is not a time: it has no unit"),
     ];
     for (way, expected) in cases {
@@ -150,7 +150,8 @@ fn a_mobile_host_has_as_many_radios_as_it_says_and_goes_its_way_with_all_of_them
     }
 }
 
-/// The download scenario with positions of base stations, and a host with this path.
+/// Builds the plan of the download scenario, with positions of the base stations, and with the line `way` in the
+/// table of the mobile host.
 fn walk(way: &str) -> Result<Plan, ScenarioError> {
     let mut text = DOWNLOAD.replace("[cell.1]\n", "[cell.1]\nposition = [0.0, 0.0]\n");
     text = text.replace("[cell.2]\n", "[cell.2]\nposition = [200.0, 0.0]\n");
@@ -252,10 +253,7 @@ fn losses_may_come_in_bursts() {
     let cells = plan("burst = { enter = 0.01, leave = 0.25 }").unwrap().cells;
     assert!(cells.iter().any(|cell| (cell.faults.mean_loss() - 0.01 / 0.26).abs() < 1e-9));
     for (burst, expected) in [
-        (
-            "burst = { enter = 1.5, leave = 0.25 }",
-            "`cell.2.burst.enter`: a probability is a number from 0 to 1",
-        ),
+        ("burst = { enter = 1.5, leave = 0.25 }", "`cell.2.burst.enter`: must be a probability from 0 to 1"),
         ("burst = { enter = 0.5 }", "`cell.2.burst.leave`: is missing"),
         ("rate = \"0kb/s\"", "duplicate key"),
     ] {

@@ -15,19 +15,19 @@ use wire::{Duration, Prefix};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TreeTable {
-    /// The number of children of the root, then of each router of the next level, and so on.
+    /// The number of children of each router, by level: of the root, of each router below the root, and so on.
     fan_out: Vec<u32>,
-    /// Mobile hosts, spread evenly below the lowest routers.
+    /// The number of mobile hosts, which are spread evenly below the lowest routers.
     hosts: u32,
     /// Bits per second of each wire in each direction, for example `2Mb/s`.
     #[serde(deserialize_with = "units::rate")]
     #[schemars(schema_with = "units::schema_rate")]
     rate: u64,
-    /// The delay of each wire: one for both directions, or a list of two: down and up.
+    /// The delay of each wire: one for both directions, or a list of two: from the lower to the upper end, and back.
     #[serde(deserialize_with = "units::delay")]
     #[schemars(schema_with = "units::schema_delay")]
     delay: [Duration; 2],
-    /// The largest number of frames that wait at each end [default: 128].
+    /// The largest number of frames that wait at each end of a wire [default: 128].
     #[serde(default = "units::wire_queue")]
     queue: usize,
     /// The size of the largest datagram, in bytes [default: 1500].
@@ -38,20 +38,21 @@ pub(crate) struct TreeTable {
     #[serde(deserialize_with = "node::config::text")]
     #[schemars(schema_with = "node::config::schema::prefix")]
     net: Prefix,
-    /// The starts of hosts are spread evenly over this time, so that hosts of one router do not start together [default: 0 s].
+    /// The starts of hosts are spread evenly over this time, so that hosts of one router do not start together
+    /// [default: 0 s].
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     spread: Duration,
-    /// The protocol of routers and hosts besides IP [default: none]. Then the root is in the Internet, and routers below it are
-    /// gateways.
+    /// The protocol of routers and hosts besides IP [default: none]. With a protocol, the root is in the Internet,
+    /// and the routers directly below the root are gateways.
     with: Option<With>,
-    /// With Cellular IP: the cells of the lowest routers.
+    /// With Cellular IP: the parameters of the cells of the lowest routers.
     air: Option<AirTable>,
-    /// The root.
+    /// The roles of the root.
     #[serde(default)]
     #[schemars(with = "OneOfThem")]
     root: OneOfThem,
-    /// Each mobile host.
+    /// The roles of each mobile host.
     #[serde(default)]
     #[schemars(with = "OneOfThem")]
     host: OneOfThem,
@@ -69,7 +70,7 @@ struct AirTable {
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     per_frame: Duration,
-    /// The number of frames that wait at each radio [default: 64].
+    /// The largest number of frames that wait at each radio [default: 64].
     #[serde(default = "units::radio_queue")]
     queue: usize,
 }
@@ -78,7 +79,8 @@ struct AirTable {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum With {
-    /// Gateways, base stations and mobile hosts of Cellular IP; `[cellular-ip]` has their key, and `[radio]` how hosts tune.
+    /// Gateways, base stations and mobile hosts of Cellular IP; `[cellular-ip]` has their key, and `[radio]` how
+    /// hosts tune.
     CellularIp,
 }
 
@@ -86,14 +88,14 @@ enum With {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OneOfThem {
-    /// Its roles, in the order in which they are offered packets.
+    /// The roles, in the order in which they are offered packets.
     #[serde(default)]
     #[schemars(schema_with = "protocol::schema")]
     role: Vec<Table>,
 }
 
 impl TreeTable {
-    /// Builds the tree. An error has the path of a key within the table, and the problem.
+    /// Builds the tree. An error has the path of a key within the table `[tree]`, and the problem.
     pub(crate) fn tree(
         &self,
         radio: &Radio,
@@ -120,11 +122,12 @@ impl TreeTable {
         let at = |key: &str, problem: &str| (key.to_owned(), problem.to_owned());
         match (self.with, &self.air) {
             (None, None) => Ok(None),
-            (None, Some(_)) => {
-                Err(at("air", "hosts are in cells only `with` Cellular IP; otherwise they are on wires"))
-            }
+            (None, Some(_)) => Err(at(
+                "air",
+                "allowed only with `with = \"cellular-ip\"`; without it, all hosts are on wires",
+            )),
             (Some(With::CellularIp), None) => {
-                Err(at("with", "the parameters of the cells are missing: `air`"))
+                Err(at("with", "needs the key `air`, with the parameters of the cells"))
             }
             (Some(With::CellularIp), Some(air)) => {
                 let network = network.ok_or_else(|| at("with", "needs the table [cellular-ip]"))?;
@@ -139,7 +142,7 @@ impl TreeTable {
     }
 }
 
-/// Reads the roles, and builds each once to find errors before the run starts.
+/// Reads roles, and builds each role once to find errors before the run starts.
 fn roles(tree: &Tree, whose: &str, tables: &[Table]) -> Result<Vec<RoleConfig>, (String, String)> {
     let mut roles = Vec::new();
     for (index, table) in tables.iter().enumerate() {
@@ -158,7 +161,7 @@ fn roles(tree: &Tree, whose: &str, tables: &[Table]) -> Result<Vec<RoleConfig>, 
     Ok(roles)
 }
 
-/// Replaces `root:9000` by the root's address and that port.
+/// Replaces a value such as `root:9000` of `key` by the root's address and the same port.
 fn name_root(tree: &Tree, role: &mut Table, key: &str) {
     let port = role.get(key).and_then(Value::as_str).and_then(|text| text.strip_prefix("root:"));
     if let Some(port) = port.map(str::to_owned) {

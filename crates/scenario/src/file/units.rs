@@ -20,7 +20,8 @@ pub(crate) fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D:
     })
 }
 
-/// Reads a rate as `2Mb/s`, in bit/s; `None` if it is malformed or zero.
+/// Reads a rate as text, for example `2Mb/s`. Returns it in bit/s, or `None` if the text is malformed, zero or too
+/// large.
 pub fn parse_rate(text: &str) -> Option<u64> {
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
     let unit: u64 = match unit {
@@ -33,14 +34,14 @@ pub fn parse_rate(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(unit).filter(|rate| *rate > 0)
 }
 
-/// Returns whether a text would be a rate if its number were smaller.
+/// Returns whether a text is a rate whose number is too large.
 fn is_too_fast(text: &str) -> bool {
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let is_above_0 = text.bytes().take_while(u8::is_ascii_digit).any(|digit| digit != b'0');
     is_above_0 && parse_rate(&format!("1{unit}")).is_some() && parse_rate(text).is_none()
 }
 
-/// Reads one span for both directions, or a list of two.
+/// Reads a delay: one span of time for both directions, or a list of two spans.
 pub(crate) fn delay<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[Duration; 2], D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -66,7 +67,7 @@ pub(crate) fn span_text(span: Duration) -> String {
     unit.map_or_else(|| format!("{nanos}ns"), |(name, unit)| format!("{}{name}", nanos / unit))
 }
 
-/// Writes a span, for `#[serde(serialize_with)]`.
+/// Writes a span of time as in a scenario, for `#[serde(serialize_with)]`.
 pub(crate) fn write_span<S: Serializer>(span: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&span_text(*span))
 }

@@ -1,24 +1,24 @@
-//! The addresses of a tree. Each router has the prefix of all hosts below it, so that one route leads to each child.
+//! The addresses of a tree. Each router has a prefix with all hosts below it, so one route leads to each child.
 
 use super::Shape;
 use trace::HostId;
 use wire::{Ipv4Addr, Prefix};
 
-/// The address plan. From the left an address has the tree's prefix, then the child's number for each level of
-/// routers, then the host bits. Numbers of children begin at 1, in as many bits as the level needs. So a router's own
-/// address, whose child bits are 0, is in no child's prefix.
+/// The address plan of a tree. From the highest bit, an address has the tree's prefix, then the number of the child
+/// at each level of routers, then the host bits. Children are numbered from 1, in as many bits as the level needs. So
+/// a router's own address, in which the numbers of its children are 0, is in no child's prefix.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Addresses {
     net: Prefix,
-    /// Number of bits of the child's number, by level.
+    /// The number of bits of a child's number, for each level of routers.
     widths: Vec<u8>,
 }
 
-/// The host bits of a router's address. The first mobile host below a station has the next number.
+/// The host bits of a router's address. The first mobile host below a station has this number plus 1.
 const ROUTER: u32 = 1;
 
 impl Addresses {
-    /// Builds the address plan of a tree. An error if the prefix has too few addresses.
+    /// Builds the address plan of a tree. Fails if the prefix `net` has too few addresses.
     pub(super) fn new(net: Prefix, shape: &Shape) -> Result<Self, String> {
         let widths: Vec<u8> =
             shape.fan_out().iter().map(|children| (u32::BITS - children.leading_zeros()) as u8).collect();
@@ -41,7 +41,8 @@ impl Addresses {
         Ipv4Addr::from_bits(self.prefix(shape, host).address().to_bits() | own)
     }
 
-    /// Returns the prefix that is reached through a host: its own address, or for a router all below it.
+    /// Returns the prefix of all addresses that are reached through `host`. For a router it contains the router and
+    /// all hosts below it. For a mobile host it is the host's own address.
     pub(super) fn below(&self, shape: &Shape, host: HostId) -> Prefix {
         if shape.level(host) > shape.depth() {
             return Prefix::host(self.of(shape, host));
@@ -49,7 +50,7 @@ impl Addresses {
         self.prefix(shape, host)
     }
 
-    /// Returns the prefix of a router, or of the station above a mobile host.
+    /// Returns the prefix of a router. For a mobile host, returns the prefix of the router above it.
     fn prefix(&self, shape: &Shape, host: HostId) -> Prefix {
         let (mut bits, mut len) = (self.net.address().to_bits(), self.net.len());
         for (child, width) in shape.path(host).into_iter().zip(&self.widths) {

@@ -1,6 +1,6 @@
-//! A tree of Cellular IP. The root is a host of the Internet and the router to it. Each router directly below the
-//! root is the gateway of an access network. All other routers are base stations, and the lowest have a cell each.
-//! The hosts are mobile hosts in these cells.
+//! A tree of Cellular IP. The root is a host of the Internet, and the router between the access networks. Each router
+//! directly below the root is the gateway of an access network. All other routers are base stations, and each of the
+//! lowest routers has a cell. The hosts are mobile hosts in these cells.
 //!
 //! ```text
 //!   root ── 10 gateways ── 100 nodes ── 1000 base stations ))) mobile hosts
@@ -18,14 +18,14 @@ use toml::Table;
 use trace::HostId;
 use wire::{Cell, Duration, Iface, Mac, Rng};
 
-/// The air of every cell.
+/// The parameters of the air, the same for each cell: the keys of `[tree.air]`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CellAir {
     /// Bits per second that all radios of a cell share.
     pub(crate) rate: u64,
     /// The time that each frame takes besides its bits.
     pub(crate) per_frame: Duration,
-    /// The largest number of frames that wait at each radio.
+    /// The largest number of frames that wait at a radio.
     pub(crate) queue: usize,
 }
 
@@ -46,15 +46,17 @@ pub(crate) struct CellularIp {
     air: CellAir,
     radio: Tuning,
     key: Key,
-    /// The common configuration of all base stations, and of all mobile hosts.
+    /// The common parts of the configurations: `station` of all base stations, `mobile` of all mobile hosts.
     station: StationConfig,
     mobile: MobileConfig,
-    /// The base stations that the hosts of each cell may use: only that of the cell. By the place of the station.
+    /// For each cell, the list of base stations in the configuration of its mobile hosts: only the base station of
+    /// the cell. Indexed by the place of the base station.
     stations: OnceLock<Vec<Arc<[Station]>>>,
 }
 
 impl CellularIp {
-    /// Builds it from `air` of the tree, `[radio]` of the scenario, and the key of the network with its generation.
+    /// Builds the Cellular IP part from `air` of the tree, `[radio]` of the scenario, and the network key with its
+    /// generation.
     pub(crate) fn new(
         air: CellAir,
         radio: Tuning,
@@ -76,11 +78,12 @@ impl CellularIp {
                 let (key, stations) = (network_key.clone(), OnceLock::new());
                 Ok(Self { air, radio, key, station, mobile, stations })
             }
-            _ => Err("a station that is not in the plan".to_owned()),
+            _ => Err("internal error: a role of Cellular IP was read as another kind".to_owned()),
         }
     }
 
-    /// Adds the cells and all radios to the fabric. Each mobile host's radio begins to listen at its own time.
+    /// Adds the cells and all radios to the fabric. The radios of mobile hosts begin to listen one after the other,
+    /// spread over the time `spread`.
     pub(super) fn lay(&self, tree: &Tree, fabric: &mut Fabric, rng: &Rng) {
         let shape = &tree.shape;
         let CellAir { rate, per_frame, queue } = self.air;
@@ -109,7 +112,7 @@ impl CellularIp {
         fabric.add_radio(port, RadioSpec { mac, cell, retune, attach, excursion, listening, queue });
     }
 
-    /// Returns the Cellular IP role of a host; `None` for the root, which is in no access network.
+    /// Returns the Cellular IP role of a host. `None` for the root, which is in no access network.
     pub(super) fn role(&self, tree: &Tree, host: HostId) -> Option<RoleConfig> {
         let shape = &tree.shape;
         match shape.level(host) {
@@ -154,7 +157,7 @@ impl CellularIp {
     }
 }
 
-/// Returns the gateway of a host's access network.
+/// Returns the gateway of a host's access network. `None` for the root.
 fn gateway(shape: &Shape, host: HostId) -> Option<HostId> {
     std::iter::successors(Some(host), |at| Some(shape.parent(*at)?.0)).find(|at| shape.level(*at) == 1)
 }

@@ -1,5 +1,5 @@
 //! A tree of routers with many hosts below it: `[tree]` of a scenario. All hosts share one description. Each host is
-//! built on demand when the simulator is built, and no list of them is kept.
+//! built from the description when the simulator is built, so the plan has no list of hosts.
 //!
 //! ```text
 //!                      root                    fan_out = [10, 10, 10]
@@ -34,24 +34,24 @@ use tcp::Profile;
 use trace::HostId;
 use wire::{Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Prefix, Rng};
 
-/// The description of a tree.
+/// The description of a tree: `[tree]` of a scenario.
 #[derive(Clone, Debug)]
 pub struct Tree {
-    /// The parent and the children of each host.
+    /// The numbers and names of the tree's hosts and links.
     pub shape: Shape,
     addresses: Addresses,
     wire: WireSpec,
-    /// The roles of the root, and those of every mobile host.
+    /// The roles of the root (`root`), and of each mobile host (`host`).
     root: Vec<RoleConfig>,
     host: Vec<RoleConfig>,
-    /// The time over which the begins of mobile hosts are spread.
+    /// The time over which the starts of mobile hosts are spread.
     spread: Duration,
     /// Cellular IP instead of IP forwarding, if given.
     cellular_ip: Option<CellularIp>,
 }
 
 impl Tree {
-    /// Builds a tree whose hosts have no roles yet. An error has the key of `[tree]`, and the problem.
+    /// Builds a tree whose hosts have no roles yet. An error has a key of `[tree]`, and the problem.
     pub(crate) fn new(
         (fan_out, hosts): (&[u32], u32),
         net: Prefix,
@@ -72,7 +72,7 @@ impl Tree {
         (self.root, self.host) = (root, host);
     }
 
-    /// Returns the address of a host.
+    /// Returns the address of a host. Each host of a tree has one address.
     pub fn address(&self, host: HostId) -> Ipv4Addr {
         self.addresses.of(&self.shape, host)
     }
@@ -88,7 +88,7 @@ impl Tree {
         }
     }
 
-    /// Returns all hosts; the iterator builds each when it is requested. `rng` is the seed of the run.
+    /// Returns an iterator that builds one host after the other. `rng` is the generator with the seed of the run.
     pub(crate) fn hosts<'a>(
         &'a self,
         rng: &'a Rng,
@@ -168,7 +168,8 @@ impl Tree {
         Some(Hop::mac(iface, Shape::mac(Shape::peer(port))))
     }
 
-    /// Returns the same workload with the start shifted by this host's offset.
+    /// Returns `role` with its start shifted by the offset of this host. Only a source of datagrams has a start;
+    /// other roles do not change.
     fn shifted(&self, host: HostId, role: &RoleConfig) -> RoleConfig {
         let mut role = role.clone();
         if let RoleConfig::ConstantRate(config) = &mut role {
@@ -177,7 +178,7 @@ impl Tree {
         role
     }
 
-    /// Returns how much later than the first mobile host this one begins; zero for routers.
+    /// Returns the time from the start of the first mobile host to the start of `host`. Zero for routers.
     fn lateness(&self, host: HostId) -> Duration {
         if self.shape.level(host) <= self.shape.depth() {
             return Duration::ZERO;
@@ -204,7 +205,7 @@ struct Names<'a> {
 
 impl<'a> Names<'a> {
     fn new(shape: &'a Shape) -> Self {
-        // No station has more hosts than the first.
+        // The first of the lowest routers has at least as many mobile hosts as any other.
         let widest = shape.fan_out().iter().copied().max().unwrap_or_default();
         let most = widest.max(shape.children(HostId(shape.start(shape.depth()))));
         let down = (0..most).map(|child| format!("down{child}").into()).collect();

@@ -1,5 +1,5 @@
-//! The numbering of a tree's hosts, links and names. All are computed from the number of children per level, so that
-//! a million hosts need no list.
+//! The numbers and names of a tree's hosts and links. They are computed from the number of children per level, so a
+//! million hosts need no list.
 
 use link::PortId;
 use trace::HostId;
@@ -25,11 +25,11 @@ const MOST_CHILDREN: u32 = 60_000;
 const MOST_HOSTS: u64 = 1 << 30;
 
 impl Shape {
-    /// Builds a tree: `fan_out` has the number of children of each router, by level from the root. `hosts` mobile
-    /// hosts are below the lowest level. An error says which limit is exceeded.
+    /// Builds a tree. `fan_out`: the number of children of each router, by level from the root. `hosts`: the number
+    /// of mobile hosts below the lowest level. An error says which limit is exceeded.
     pub fn new(fan_out: &[u32], hosts: u32) -> Result<Self, String> {
         if fan_out.is_empty() || fan_out.contains(&0) {
-            return Err("at least one level, and a child each".to_owned());
+            return Err("must have at least one number, and each number must be at least 1".to_owned());
         }
         let (mut starts, mut level, mut total) = (vec![0], 1u64, 1u64);
         for children in fan_out {
@@ -37,7 +37,7 @@ impl Shape {
             level = level.saturating_mul(u64::from(*children));
             total = total.saturating_add(level);
             if total > MOST_HOSTS {
-                return Err(format!("more than {MOST_HOSTS} routers"));
+                return Err(format!("allowed: at most {MOST_HOSTS} routers"));
             }
         }
         starts.push(total as u32);
@@ -45,26 +45,31 @@ impl Shape {
         starts.push(total.min(MOST_HOSTS) as u32);
         let most = fan_out.iter().copied().chain([hosts.div_ceil(level as u32)]).max().unwrap_or_default();
         if most > MOST_CHILDREN || total > MOST_HOSTS {
-            return Err(format!("at most {MOST_CHILDREN} children of one router, and {MOST_HOSTS} hosts"));
+            return Err(format!(
+                "allowed: at most {MOST_CHILDREN} children of one router, and {MOST_HOSTS} hosts"
+            ));
         }
         Ok(Self { fan_out: fan_out.to_vec(), starts, cells: false })
     }
 
-    /// Returns the same tree with a cell below each of the lowest routers. An error if there are more of them than
-    /// cell numbers.
+    /// Returns the tree with a cell below each of the lowest routers, in place of wires to the mobile hosts. Fails if
+    /// there are more than 65535 lowest routers, because a cell number has 16 bits.
     pub fn with_cells(self) -> Result<Self, String> {
         if self.stations() > u32::from(u16::MAX) {
-            return Err(format!("at most {} base stations: cells have numbers of 16 bits", u16::MAX));
+            return Err(format!(
+                "allowed: at most {} base stations, because cells have numbers of 16 bits",
+                u16::MAX
+            ));
         }
         Ok(Self { cells: true, ..self })
     }
 
-    /// Returns the number of hosts, routers included.
+    /// Returns the number of all hosts: the root, the other routers and the mobile hosts.
     pub fn len(&self) -> u32 {
         self.starts.last().copied().unwrap_or_default()
     }
 
-    /// Returns `false`: there is at least the root.
+    /// Returns whether the tree has no host. Always `false`, because each tree has a root.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -74,7 +79,8 @@ impl Shape {
         self.fan_out.len()
     }
 
-    /// Returns 0 for the root, [`Shape::depth`] for the lowest routers, and one more for mobile hosts.
+    /// Returns the level of a host: 0 for the root, [`Shape::depth`] for the lowest routers, and one more for mobile
+    /// hosts.
     pub fn level(&self, host: HostId) -> usize {
         self.starts.partition_point(|start| *start <= host.0).saturating_sub(1)
     }
@@ -90,17 +96,18 @@ impl Shape {
         self.len() - self.start(self.depth() + 1)
     }
 
-    /// Returns the number of hosts that have a wire: all, or with cells all routers.
+    /// Returns the number of hosts that have a wire: all hosts, or with cells only the root and the other routers.
     pub fn wired(&self) -> u32 {
         if self.cells { self.start(self.depth() + 1) } else { self.len() }
     }
 
-    /// Returns the place of a host within its level, from 0.
+    /// Returns the place of a host within its level, from 0 at the left.
     pub fn place(&self, host: HostId) -> u32 {
         host.0 - self.start(self.level(host))
     }
 
-    /// Returns the router above, and which child of it this host is, from 0. `None` for the root.
+    /// Returns the router above `host`, and the number of `host` among the children of that router, from 0. `None`
+    /// for the root.
     pub fn parent(&self, host: HostId) -> Option<(HostId, u32)> {
         let level = self.level(host);
         let above = level.checked_sub(1)?;
@@ -112,7 +119,7 @@ impl Shape {
         Some((HostId(self.start(above) + parent), child))
     }
 
-    /// Returns the number of children.
+    /// Returns the number of children of a host. Zero for a mobile host.
     pub fn children(&self, host: HostId) -> u32 {
         let (level, depth) = (self.level(host), self.depth());
         if level > depth {
@@ -124,7 +131,7 @@ impl Shape {
         })
     }
 
-    /// Returns the child with this number, from 0.
+    /// Returns the child of a router with this number, from 0. The number must be less than [`Shape::children`].
     pub fn child(&self, host: HostId, number: u32) -> HostId {
         let level = self.level(host);
         let first = self.start(level + 1);
@@ -134,7 +141,8 @@ impl Shape {
         })
     }
 
-    /// Returns the name: `root`; `r3.1` for the second child of the root's fourth; `h7` for mobile host 7.
+    /// Returns the name of a host: `root`, `r3.1` for the second child of the root's fourth child, `h7` for mobile
+    /// host 7. All numbers are from 0.
     pub fn name(&self, host: HostId) -> String {
         match self.level(host) {
             0 => "root".to_owned(),
@@ -146,7 +154,7 @@ impl Shape {
         }
     }
 
-    /// Returns the number of the child to take at each level, from the root to this host.
+    /// Returns the path from the root to a host: the number of the child at each level, from 0. Empty for the root.
     pub fn path(&self, host: HostId) -> Vec<u32> {
         let (mut at, mut path) = (host, Vec::new());
         while let Some((above, child)) = self.parent(at) {
@@ -162,8 +170,8 @@ impl Shape {
     /// The interface name of a host's radio.
     pub const AIR: &'static str = "air";
 
-    /// Returns the number of interfaces. The first leads up, except at the root, and the others lead down. A cell is
-    /// one interface.
+    /// Returns the number of interfaces of a host. Interface 1 leads up, except at the root; all others lead down.
+    /// The radio of a base station is one interface.
     pub fn interfaces(&self, host: HostId) -> u16 {
         let down = if self.has_cell(host) { 1 } else { self.children(host) };
         (down + u32::from(host.0 > 0)) as u16
@@ -173,14 +181,14 @@ impl Shape {
         self.cells && self.level(host) == self.depth()
     }
 
-    /// Returns whether an interface is a radio: that of a base station towards its cell, or the only one of a mobile
-    /// host.
+    /// Returns whether an interface is a radio: interface 2 of a base station with a cell, or interface 1 of a mobile
+    /// host in a cell.
     pub fn is_air(&self, host: HostId, iface: Iface) -> bool {
         let station = self.has_cell(host) && iface == Iface(2);
         station || self.cells && self.level(host) > self.depth() && iface == Iface(1)
     }
 
-    /// Returns the name: `up`, `down3` towards the fourth child, or `air` for a radio.
+    /// Returns the name of an interface: `up`, `down3` towards the fourth child, or `air` for a radio.
     pub fn interface_name(&self, host: HostId, iface: Iface) -> String {
         if self.is_air(host, iface) {
             return Self::AIR.to_owned();
@@ -192,9 +200,9 @@ impl Shape {
         }
     }
 
-    /// Returns the port of an interface. The wire above host `n` has port `2(n-1)` at its lower end and the next one
-    /// at its upper end. The radio of a mobile host has the port that its wire would have. The radios of base
-    /// stations come last.
+    /// Returns the port of an interface, or `None` if the host or interface does not exist. The wire above host `n`
+    /// has port `2(n-1)` at its lower end and port `2(n-1)+1` at its upper end. The radio of a mobile host has the
+    /// port that the lower end of its wire would have. The radios of base stations have the highest ports.
     pub fn port(&self, host: HostId, iface: Iface) -> Option<PortId> {
         let number = u32::from(iface.0).checked_sub(1).filter(|_| host.0 < self.len())?;
         if self.has_cell(host) && number > 0 {
@@ -214,7 +222,7 @@ impl Shape {
         2 * (self.len() - 1)
     }
 
-    /// Returns the interface at a port.
+    /// Returns the host and the interface at a port, or `None` if the port does not exist.
     pub fn end(&self, port: PortId) -> Option<(HostId, Iface)> {
         if let Some(place) = port.0.checked_sub(self.first_cell()).filter(|_| self.cells) {
             return (place < self.stations()).then(|| (HostId(self.start(self.depth()) + place), Iface(2)));
@@ -233,7 +241,8 @@ impl Shape {
         Some((above, Iface((child + 1 + u32::from(above.0 > 0)) as u16)))
     }
 
-    /// Returns the interface at the other end of a wire; `None` for a radio.
+    /// Returns the host and the interface at the other end of an interface's wire. `None` for a radio, or if the
+    /// interface does not exist.
     pub fn far_end(&self, host: HostId, iface: Iface) -> Option<(HostId, Iface)> {
         if self.is_air(host, iface) {
             return None;
@@ -248,23 +257,23 @@ impl Shape {
         }
     }
 
-    /// Returns the port at the other end of the wire at this port; `None` for a radio.
+    /// Returns the port at the other end of the wire at `port`. `None` for a radio.
     pub fn wired_peer(&self, port: PortId) -> Option<PortId> {
         (port.0 / 2 + 1 < self.wired()).then(|| Self::peer(port))
     }
 
-    /// Returns the port at the other end of a wire.
+    /// Returns the port at the other end of a wire. `port` must belong to a wire: see [`Shape::wired_peer`].
     pub const fn peer(port: PortId) -> PortId {
         PortId(port.0 ^ 1)
     }
 
-    /// Returns the link address of a port.
+    /// Returns the link address of a port: the octets 06:57, and then the port number in network byte order.
     pub const fn mac(port: PortId) -> Mac {
         let ([a, b], [c, d, e, f]) = (MAC, port.0.to_be_bytes());
         Mac([a, b, c, d, e, f])
     }
 
-    /// Returns the port with a link address; `None` if it is none of the tree's.
+    /// Returns the port that has a link address, or `None` if no port of the tree has it.
     pub fn port_of_mac(&self, mac: Mac) -> Option<PortId> {
         let [a, b, c, d, e, f] = mac.0;
         let port = PortId(u32::from_be_bytes([c, d, e, f]));

@@ -7,23 +7,23 @@ use wire::{Ipv4Addr, Malformed, Reader};
 /// Length of ASCONF-ACK before the first response, in bytes.
 const ACK_HEADER: usize = 8;
 
-/// An address in a parameter (RFC 5061, section 4.2).
+/// An address parameter in ASCONF (RFC 5061, section 4.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Address {
-    /// Type 5.
+    /// An IPv4 address: parameter type 5.
     Ipv4(Ipv4Addr),
-    /// Type 6: parsed, but not used here.
+    /// An IPv6 address: parameter type 6. The parser accepts it, but requests with it are refused.
     Ipv6([u8; 16]),
 }
 
 /// A change of an address (RFC 5061, sections 4.2.1, 4.2.2 and 4.2.4).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Action {
-    /// 0xC001: add it to the sender's addresses.
+    /// 0xC001: add the address to the sender's addresses.
     Add,
-    /// 0xC002: delete it from the sender's addresses.
+    /// 0xC002: delete the address from the sender's addresses.
     Delete,
-    /// 0xC004: make it the primary destination.
+    /// 0xC004: make the address the receiver's primary destination.
     SetPrimary,
 }
 
@@ -42,33 +42,33 @@ impl Action {
 pub enum Request {
     /// A change of a known type.
     Change {
-        /// The change.
+        /// What to do with the address.
         action: Action,
-        /// The number that the response repeats.
+        /// The correlation number, which the response repeats.
         correlation: u32,
-        /// The address.
+        /// The address of the sender that is to be added, deleted or made primary.
         address: Address,
     },
-    /// One of an unknown type.
+    /// A request of a type that this crate does not know.
     Unknown {
-        /// Its type.
+        /// The type on the wire.
         kind: u16,
-        /// The number that the response repeats.
+        /// The correlation number, which the response repeats.
         correlation: u32,
-        /// The rest of its value.
+        /// The bytes behind the correlation number, without padding.
         value: Vec<u8>,
     },
 }
 
 impl Request {
-    /// Returns the number that the response repeats.
+    /// Returns the correlation number, which the response repeats.
     pub const fn correlation(&self) -> u32 {
         match self {
             Self::Change { correlation, .. } | Self::Unknown { correlation, .. } => *correlation,
         }
     }
 
-    /// Returns the parameter in bytes, as a refusal repeats it.
+    /// Returns the parameter in bytes, without padding behind it. A refusal repeats these bytes.
     pub fn emit(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.put(&mut out);
@@ -125,12 +125,13 @@ impl Address {
     }
 }
 
-/// ASCONF (RFC 5061, section 4.1.1).
+/// An ASCONF chunk: requests for changes of addresses (RFC 5061, section 4.1.1).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Asconf {
-    /// The serial number: one more than that of the last ASCONF.
+    /// The serial number. It is the sender's initial TSN in the first ASCONF, and one more in each next ASCONF.
     pub serial: u32,
-    /// An address that the receiver knows, by which it finds the association.
+    /// An address of the sender that the receiver knows. By it the receiver finds the association if the packet's
+    /// source is unknown.
     pub lookup: Address,
     /// The requests, in the order in which they are applied.
     pub requests: Vec<Request>,
@@ -160,25 +161,26 @@ impl Asconf {
 /// The result of one request (RFC 5061, sections 4.2.3 and 4.2.5).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Response {
-    /// 0xC005: it was applied; its correlation.
+    /// 0xC005: the request with this correlation number was applied.
     Success(u32),
-    /// 0xC003: it was refused; its correlation and the causes.
+    /// 0xC003: the request with this correlation number was refused, for these causes.
     Refused(u32, Vec<Cause>),
-    /// One of an unknown type.
+    /// A response of a type that this crate does not know.
     Unknown {
-        /// Its type.
+        /// The type on the wire.
         kind: u16,
-        /// Its value.
+        /// The bytes behind type and length, without padding.
         value: Vec<u8>,
     },
 }
 
-/// ASCONF-ACK (RFC 5061, section 4.1.2).
+/// An ASCONF-ACK chunk: the answer to an ASCONF (RFC 5061, section 4.1.2).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AsconfAck {
-    /// The serial number of the ASCONF that is answered.
+    /// The serial number of the ASCONF that this chunk answers.
     pub serial: u32,
-    /// The results. A request without a response was applied if it precedes the first refusal.
+    /// The results. A request without a response was applied if it precedes the first refusal, and refused if it
+    /// follows the first refusal (RFC 5061, section 5.1, A7).
     pub responses: Vec<Response>,
 }
 
@@ -193,11 +195,11 @@ impl AsconfAck {
         Ok(Self { serial, responses })
     }
 
-    /// Removes responses until the chunk has at most `most` bytes (RFC 5061, section 5.1.1, C5), without a change of
+    /// Removes responses so that the chunk fits `most` bytes (RFC 5061, section 5.1.1, C5), without a change of
     /// meaning. A request without a response was applied if it precedes the first refusal, and refused if it follows
-    /// it (section 5.1, A7). So the first refusal and all successes behind it are kept. Other responses are kept if
-    /// there is room. If the former do not fit, the information in the first refusal, which repeats its request, is
-    /// removed.
+    /// the first refusal (RFC 5061, section 5.1, A7). So the first refusal and all successes behind it are kept.
+    /// Other responses are kept if there is room. If even the kept ones do not fit, the first refusal loses the copy
+    /// of its request, and all causes but the first.
     pub(crate) fn cut(&mut self, most: usize) {
         let is_refusal = |response: &Response| matches!(response, Response::Refused(..));
         let first = self.responses.iter().position(is_refusal).unwrap_or(self.responses.len());
@@ -261,7 +263,7 @@ impl Response {
         }
     }
 
-    /// Returns the length in a chunk, in bytes.
+    /// Returns the length of the response in a chunk, with padding, in bytes.
     fn padded_len(&self) -> usize {
         let mut bytes = Vec::new();
         self.put(&mut bytes);

@@ -4,51 +4,52 @@
 use super::tlv;
 use wire::{Malformed, Reader};
 
-/// The code of an error cause, which names its kind.
+/// The code of an error cause on the wire. Codes that this crate does not know are allowed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Code(pub u16);
 
 impl Code {
-    /// DATA in a stream that was not negotiated.
+    /// A DATA chunk has a stream number that was not negotiated (RFC 9260, section 3.3.10.1).
     pub const INVALID_STREAM: Self = Self(1);
     /// INIT or INIT ACK lacks a mandatory parameter.
     pub const MISSING_PARAMETER: Self = Self(2);
-    /// The cookie is older than its lifetime; the information is by how much, in microseconds.
+    /// The cookie is older than its lifetime. The information is the excess, in microseconds.
     pub const STALE_COOKIE: Self = Self(3);
-    /// No resources for an association.
+    /// The sender has no resources for an association.
     pub const OUT_OF_RESOURCE: Self = Self(4);
-    /// An address that is not known, or whose type is not supported.
+    /// The sender does not know an address, or does not support its type.
     pub const UNRESOLVABLE_ADDRESS: Self = Self(5);
-    /// A chunk of unknown type, which is the information.
+    /// The sender does not know the type of a chunk. The information is the whole chunk.
     pub const UNRECOGNIZED_CHUNK: Self = Self(6);
-    /// A field has an invalid value.
+    /// A mandatory field of INIT or INIT ACK has an invalid value.
     pub const INVALID_PARAMETER: Self = Self(7);
-    /// Parameters of unknown type, which are the information.
+    /// The sender does not know the type of parameters. The information is the whole parameters.
     pub const UNRECOGNIZED_PARAMETERS: Self = Self(8);
-    /// DATA without data; the information is its TSN.
+    /// A DATA chunk has no user data. The information is its TSN.
     pub const NO_USER_DATA: Self = Self(9);
-    /// A cookie came while the old association shuts down.
+    /// COOKIE ECHO came while the association is in SHUTDOWN-ACK-SENT.
     pub const COOKIE_IN_SHUTDOWN: Self = Self(10);
-    /// INIT of a known peer with addresses that it did not have.
+    /// An INIT of a known peer names an address that the association does not have.
     pub const RESTART_WITH_NEW_ADDRESSES: Self = Self(11);
-    /// The user aborted the association.
+    /// The user of the sender aborted the association.
     pub const USER_INITIATED_ABORT: Self = Self(12);
-    /// A violation without a more specific code.
+    /// A violation of the protocol that has no other code.
     pub const PROTOCOL_VIOLATION: Self = Self(13);
-    /// The last address must not be deleted.
+    /// The request would delete the last address of the peer (RFC 5061, section 4.3.1).
     pub const DELETE_LAST_ADDRESS: Self = Self(0xa0);
-    /// No resources for more addresses.
+    /// The sender has no resources for the requested change (RFC 5061, section 4.3.2).
     pub const RESOURCE_SHORTAGE: Self = Self(0xa1);
-    /// The source of the request must not be deleted.
+    /// The request would delete the source address of its own packet (RFC 5061, section 4.3.3).
     pub const DELETE_SOURCE_ADDRESS: Self = Self(0xa2);
-    /// ASCONF-ACK for a request that was not sent.
+    /// An ASCONF-ACK answers a request that was not sent (RFC 5061, section 4.3.4).
     pub const ILLEGAL_ASCONF_ACK: Self = Self(0xa3);
-    /// The peer is not allowed to request this.
+    /// The peer is not allowed to request the change (RFC 5061, section 4.3.5).
     pub const NO_AUTHORIZATION: Self = Self(0xa4);
-    /// AUTH with an algorithm that was not offered; the information is its identifier.
+    /// An AUTH chunk uses an algorithm that was not offered. The information is the identifier of the algorithm (RFC
+    /// 4895, section 4.1).
     pub const UNSUPPORTED_HMAC: Self = Self(0x105);
 
-    /// Returns the length of the information in bytes, where it is fixed.
+    /// Returns the length of the information in bytes, or `None` if it is variable.
     const fn info_len(self) -> Option<usize> {
         match self {
             Self::INVALID_STREAM | Self::STALE_COOKIE | Self::NO_USER_DATA => Some(4),
@@ -62,17 +63,17 @@ impl Code {
     }
 }
 
-/// An error cause.
+/// An error cause: why a chunk or a request was refused (RFC 9260, section 3.3.10).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cause {
-    /// The code.
+    /// The kind of error.
     pub code: Code,
-    /// The information: mostly the bytes that were refused.
+    /// The information about the error, whose form depends on the code. It is often the refused bytes.
     pub info: Vec<u8>,
 }
 
 impl Cause {
-    /// Returns a cause with the information `info`.
+    /// Returns a cause with these fields. The length of `info` is not checked.
     pub fn new(code: Code, info: impl Into<Vec<u8>>) -> Self {
         Self { code, info: info.into() }
     }

@@ -8,27 +8,27 @@ use wire::{Malformed, Reader};
 
 /// Types of chunks that other modules use.
 pub mod kind {
-    /// DATA.
+    /// DATA: user data (RFC 9260, section 3.3.1).
     pub const DATA: u8 = 0;
-    /// INIT.
+    /// INIT: opens an association (RFC 9260, section 3.3.2).
     pub const INIT: u8 = 1;
-    /// INIT ACK.
+    /// INIT ACK: answers INIT (RFC 9260, section 3.3.3).
     pub const INIT_ACK: u8 = 2;
-    /// COOKIE ECHO.
+    /// COOKIE ECHO: returns the state cookie (RFC 9260, section 3.3.11).
     pub const COOKIE_ECHO: u8 = 10;
-    /// COOKIE ACK.
+    /// COOKIE ACK: answers COOKIE ECHO (RFC 9260, section 3.3.12).
     pub const COOKIE_ACK: u8 = 11;
-    /// SHUTDOWN COMPLETE.
+    /// SHUTDOWN COMPLETE: answers SHUTDOWN ACK (RFC 9260, section 3.3.13).
     pub const SHUTDOWN_COMPLETE: u8 = 14;
-    /// AUTH (RFC 4895).
+    /// AUTH: authenticates the chunks behind it (RFC 4895, section 5.1).
     pub const AUTH: u8 = 15;
-    /// ASCONF-ACK (RFC 5061).
+    /// ASCONF-ACK: answers ASCONF (RFC 5061, section 4.1.2).
     pub const ASCONF_ACK: u8 = 0x80;
-    /// ASCONF (RFC 5061).
+    /// ASCONF: requests changes of addresses (RFC 5061, section 4.1.1).
     pub const ASCONF: u8 = 0xc1;
 }
 
-/// Length of a DATA chunk before its data, in bytes.
+/// Length of the header of a DATA chunk, in bytes: all fields before the user data (RFC 9260, section 3.3.1).
 pub const DATA_HEADER: usize = 16;
 /// The type of the one parameter of HEARTBEAT (RFC 9260, section 3.3.5).
 const HEARTBEAT_INFO: u16 = 1;
@@ -44,97 +44,99 @@ pub enum Chunk {
     InitAck(Init),
     /// 3, SACK: acknowledges DATA.
     Sack(Sack),
-    /// 4, HEARTBEAT: probes a path. The sender chooses the information.
+    /// 4, HEARTBEAT: probes a path. The value is the information, which the sender chooses.
     Heartbeat(Vec<u8>),
-    /// 5, HEARTBEAT ACK: returns the information.
+    /// 5, HEARTBEAT ACK: returns the information of a HEARTBEAT.
     HeartbeatAck(Vec<u8>),
     /// 6, ABORT: ends the association at once.
     Abort {
-        /// The T bit: the tag is the receiver's own, because the sender has no association.
+        /// The T bit: the sender has no association, and copied the packet's tag from the packet that it answers (RFC
+        /// 9260, section 8.5.1, B).
         reflected: bool,
-        /// The reasons.
+        /// Why the sender ends the association. May be empty.
         causes: Vec<Cause>,
     },
-    /// 7, SHUTDOWN: the sender has no more data; its cumulative TSN.
+    /// 7, SHUTDOWN: the sender has no more data. The value is the cumulative TSN that it acknowledges.
     Shutdown(u32),
-    /// 8, SHUTDOWN ACK: the receiver of SHUTDOWN has no more data either.
+    /// 8, SHUTDOWN ACK: answers SHUTDOWN when all data of the answering end are acknowledged.
     ShutdownAck,
     /// 9, ERROR: reports errors that do not end the association.
     Error(Vec<Cause>),
-    /// 10, COOKIE ECHO: returns the state cookie.
+    /// 10, COOKIE ECHO: returns the state cookie of INIT ACK.
     CookieEcho(Vec<u8>),
-    /// 11, COOKIE ACK: the association is open.
+    /// 11, COOKIE ACK: answers COOKIE ECHO; the association is open.
     CookieAck,
     /// 14, SHUTDOWN COMPLETE: ends a shutdown.
     ShutdownComplete {
-        /// The T bit, as in ABORT.
+        /// The T bit: the sender has no association, and copied the packet's tag from the packet that it answers (RFC
+        /// 9260, section 8.5.1, C).
         reflected: bool,
     },
-    /// 15, AUTH: authenticates all chunks behind it.
+    /// 15, AUTH: authenticates all chunks behind it in the packet (RFC 4895).
     Auth(Auth),
-    /// 128, ASCONF-ACK: the results of requested address changes.
+    /// 128, ASCONF-ACK: the results of requested address changes (RFC 5061).
     AsconfAck(AsconfAck),
-    /// 193, ASCONF: requests address changes.
+    /// 193, ASCONF: requests address changes (RFC 5061).
     Asconf(Asconf),
-    /// One of an unknown type.
+    /// A chunk of a type that this crate does not know.
     Unknown {
-        /// Its type.
+        /// The type on the wire.
         kind: u8,
-        /// Its flags.
+        /// The eight flags on the wire.
         flags: u8,
-        /// Its value.
+        /// The bytes behind the header of the chunk, without padding.
         value: Vec<u8>,
     },
 }
 
-/// DATA (RFC 9260, section 3.3.1).
+/// A DATA chunk: a message of the user, or a fragment of one (RFC 9260, section 3.3.1).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "four flags on the wire")]
 pub struct Data {
-    /// E: the last fragment of its message.
+    /// The E bit: the chunk is the last fragment of its message.
     pub ends: bool,
-    /// B: the first fragment of its message.
+    /// The B bit: the chunk is the first fragment of its message.
     pub begins: bool,
-    /// U: the message is unordered in its stream.
+    /// The U bit: the message may be delivered before earlier messages of its stream.
     pub unordered: bool,
-    /// I: a SACK is requested at once.
+    /// The I bit: the sender requests a SACK without delay.
     pub immediate: bool,
-    /// The transmission sequence number.
+    /// The transmission sequence number (TSN) of the chunk.
     pub tsn: u32,
-    /// The number of the stream.
+    /// The number of the stream, from 0.
     pub stream: u16,
-    /// The stream sequence number of the message.
+    /// The sequence number of the message in its stream. Without meaning if `unordered`.
     pub ssn: u16,
     /// The payload protocol identifier. SCTP does not interpret it.
     pub ppid: u32,
-    /// The bytes of the message or of a part of it, at least one.
+    /// The bytes of the message or fragment. An empty one is parsed, but violates RFC 9260, section 3.3.1.
     pub data: Vec<u8>,
 }
 
 impl Data {
-    /// Returns the length on the wire, with padding, in bytes.
+    /// Returns the length of the chunk on the wire, with header and padding, in bytes.
     pub fn wire_len(&self) -> usize {
         DATA_HEADER + self.data.len().next_multiple_of(4)
     }
 }
 
-/// SACK (RFC 9260, section 3.3.4).
+/// A SACK chunk: a selective acknowledgment of DATA (RFC 9260, section 3.3.4).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Sack {
-    /// The cumulative TSN: all up to here has come.
+    /// The cumulative TSN: the sender of the SACK has received all chunks up to this TSN.
     pub cumulative: u32,
-    /// The receive window, in bytes.
+    /// The receive window of the SACK's sender, in bytes.
     pub a_rwnd: u32,
-    /// Gap blocks: first and last, as offsets from `cumulative`, ascending.
+    /// Gap blocks: ranges of received TSNs, as first and last offset from `cumulative`, in ascending order.
     pub gaps: Vec<(u16, u16)>,
     /// TSNs that were received more than once.
     pub duplicates: Vec<u32>,
 }
 
-/// AUTH (RFC 4895, section 5.1).
+/// An AUTH chunk, which authenticates all chunks behind it in the packet (RFC 4895, section 5.1).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Auth {
-    /// The identifier of the shared key; 0 is the empty key.
+    /// The identifier of the endpoint pair shared key; 0 is the empty key (RFC 4895, section 6.1).
     pub key_id: u16,
     /// The identifier of the algorithm (RFC 4895, section 3.3).
     pub hmac_id: u16,
@@ -143,7 +145,7 @@ pub struct Auth {
 }
 
 impl Chunk {
-    /// Returns the type on the wire.
+    /// Returns the type of the chunk on the wire (RFC 9260, section 3.2).
     pub const fn kind(&self) -> u8 {
         match self {
             Self::Data(_) => kind::DATA,
@@ -248,7 +250,7 @@ impl Chunk {
         tlv::pad(out);
     }
 
-    /// Returns the chunk with its padding.
+    /// Returns the chunk in bytes, with its padding.
     pub fn emit(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.put(&mut out);

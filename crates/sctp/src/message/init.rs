@@ -1,9 +1,10 @@
-//! INIT and INIT ACK (RFC 9260, sections 3.3.2 and 3.3.3) and their parameters, those of RFC 5061 and RFC 4895 among them.
+//! INIT and INIT ACK (RFC 9260, sections 3.3.2 and 3.3.3), and their parameters. Some parameters are defined by RFC
+//! 5061 and RFC 4895.
 
 use super::tlv;
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// Length of RANDOM, in bytes (RFC 4895, section 6.1).
+/// Length of the random number in the RANDOM parameter, in bytes (RFC 4895, section 6.1).
 pub const RANDOM: usize = 32;
 
 /// INIT or INIT ACK: they have the same form.
@@ -19,7 +20,8 @@ pub struct Init {
     pub inbound: u16,
     /// The TSN of the sender's first DATA chunk.
     pub tsn: u32,
-    /// The parameters, in their order.
+    /// The parameters, in the order of the chunk. A parsed list ends with the first parameter of an unknown type
+    /// below 0x8000.
     pub parameters: Vec<Parameter>,
 }
 
@@ -34,31 +36,32 @@ pub enum Parameter {
     Cookie(Vec<u8>),
     /// 8: in INIT ACK, a whole parameter of INIT that was not recognized.
     Unrecognized(Vec<u8>),
-    /// 9: in INIT, by how many milliseconds the last cookie was too old.
+    /// 9: in INIT, by how many milliseconds the cookie is to live longer.
     CookiePreservative(u32),
-    /// 12: types of addresses that the sender supports, as types of parameters.
+    /// 12: types of addresses that the sender supports. They are numbered as parameters: 5 is IPv4, 6 is IPv6.
     AddressTypes(Vec<u16>),
     /// 0x8002 (RFC 4895, section 3.1): the sender's part of the key.
     Random(Vec<u8>),
-    /// 0x8003 (section 3.2): types of chunks that the sender accepts only if they are authenticated.
+    /// 0x8003 (RFC 4895, section 3.2): types of chunks that the sender accepts only if they are authenticated.
     ChunkList(Vec<u8>),
-    /// 0x8004 (section 3.3): algorithms that the sender supports, the preferred one first.
+    /// 0x8004 (RFC 4895, section 3.3): identifiers of the HMAC algorithms that the sender supports, the preferred one
+    /// first.
     HmacAlgorithms(Vec<u16>),
     /// 0x8008 (RFC 5061, section 4.2.7): types of extension chunks that the sender supports.
     Extensions(Vec<u8>),
     /// 0xC006 (RFC 5061, section 4.2.6): a number for the application.
     Adaptation(u32),
-    /// One that this crate does not know.
+    /// A parameter that this crate does not know.
     Unknown {
-        /// Its type.
+        /// The type on the wire.
         kind: u16,
-        /// Its value.
+        /// The bytes behind type and length, without padding.
         value: Vec<u8>,
     },
 }
 
 impl Parameter {
-    /// Returns the type on the wire.
+    /// Returns the type of the parameter on the wire (RFC 9260, section 3.2.1).
     pub const fn kind(&self) -> u16 {
         match self {
             Self::Ipv4(_) => 5,
@@ -104,7 +107,8 @@ impl Parameter {
         })
     }
 
-    /// Returns the parameter in bytes, without padding behind it, as the key contains it (RFC 4895, section 6.1).
+    /// Returns the parameter in bytes, without padding behind it. A key vector contains parameters in this form (RFC
+    /// 4895, section 6.1).
     pub fn emit(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.put(&mut out);
@@ -172,7 +176,8 @@ impl Init {
         Self::parse(bytes)
     }
 
-    /// Returns the IPv4 addresses that are listed.
+    /// Returns the IPv4 addresses in the parameters. Without any, the sender has only the source address of the
+    /// packet.
     pub fn addresses(&self) -> impl Iterator<Item = Ipv4Addr> {
         self.parameters.iter().filter_map(|parameter| match parameter {
             Parameter::Ipv4(address) => Some(*address),
@@ -180,7 +185,7 @@ impl Init {
         })
     }
 
-    /// Returns unknown parameters that must be reported to the sender (RFC 9260, section 3.2.2), whole.
+    /// Returns each unknown parameter that must be reported to the sender, as whole bytes (RFC 9260, section 3.2.2).
     pub fn reports(&self) -> impl Iterator<Item = Vec<u8>> {
         let unknown = self
             .parameters
@@ -189,7 +194,7 @@ impl Init {
         unknown.map(Parameter::emit)
     }
 
-    /// Returns the cookie of an INIT ACK, or `None` if it has none.
+    /// Returns the state cookie of an INIT ACK, or `None` if the parameters have no cookie.
     pub fn cookie(&self) -> Option<&[u8]> {
         self.parameters.iter().find_map(|parameter| match parameter {
             Parameter::Cookie(cookie) => Some(cookie.as_slice()),
@@ -197,7 +202,7 @@ impl Init {
         })
     }
 
-    /// Returns whether the sender supports this type of extension chunk.
+    /// Returns whether the sender supports the extension chunk of type `kind` (RFC 5061, section 4.2.7).
     pub fn extends(&self, kind: u8) -> bool {
         let listed = |parameter: &Parameter| matches!(parameter, Parameter::Extensions(kinds) if kinds.contains(&kind));
         self.parameters.iter().any(listed)

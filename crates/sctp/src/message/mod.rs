@@ -1,8 +1,9 @@
 //! The wire format: RFC 9260 (SCTP), RFC 5061 (address changes), RFC 4895 (authenticated chunks).
 //!
-//! A packet is a header and chunks; chunks carry parameters, and errors carry causes. The two upper bits of an
-//! unknown type say how to handle it (RFC 9260, sections 3.2 and 3.2.1). The first: whether to process what follows
-//! it. The second: whether to report it to its sender.
+//! A packet is a header and chunks. Chunks contain parameters, and errors contain causes. The two upper bits of the
+//! type say how a receiver handles an unknown chunk or parameter (RFC 9260, sections 3.2 and 3.2.1). If the highest
+//! bit is 0, the receiver ignores all that follows the unknown chunk or parameter. If the second bit is 1, the
+//! receiver reports the chunk or parameter to the sender.
 
 mod asconf;
 mod cause;
@@ -18,37 +19,42 @@ pub use init::{Init, Parameter, RANDOM};
 use crate::crc32c::crc32c;
 use wire::{Malformed, Reader};
 
-/// The protocol number in an IPv4 header.
+/// The protocol number of SCTP in an IPv4 header: 132.
 pub const PROTOCOL: u8 = wire::ipv4::SCTP;
-/// Length of the common header, in bytes.
+/// Length of the common header of a packet, in bytes (RFC 9260, section 3.1).
 pub const HEADER: usize = 12;
-/// Offset of the checksum.
+/// Offset of the checksum in a packet, in bytes.
 const CHECKSUM: usize = 8;
 /// Length of a chunk's type, flags and length, in bytes.
 const CHUNK_HEADER: usize = 4;
 
-/// A packet: the payload of IP protocol 132.
+/// An SCTP packet: the payload of an IP packet of protocol 132 (RFC 9260, section 3).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packet {
-    /// The sender's port.
+    /// The port of the packet's sender. A packet with port 0 is not parsed.
     pub src_port: u16,
-    /// The receiver's port.
+    /// The port of the packet's receiver. A packet with port 0 is not parsed.
     pub dst_port: u16,
-    /// The verification tag, which the receiver chose when the association opened.
+    /// The verification tag (RFC 9260, section 8.5). It is the tag that the packet's receiver chose for the
+    /// association. Two exceptions: it is 0 with INIT, and it is copied from the packet that is answered if the T bit
+    /// of ABORT or SHUTDOWN COMPLETE is set.
     pub tag: u32,
-    /// The chunks, up to an unknown one whose type ends the processing of the packet.
+    /// The chunks, in their order. A parsed packet ends with the first chunk of an unknown type below 0x80; the
+    /// chunks behind it are not read.
     pub chunks: Vec<Chunk>,
 }
 
 impl Packet {
-    /// Parses an IP payload. Fails if any chunk is malformed.
+    /// Parses the payload of an IP packet. Fails if the checksum or a port is invalid, if a chunk is malformed, or if
+    /// chunks must not be in the same packet.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let (packet, flaw) = Self::parse_up_to_flaw(bytes)?;
         flaw.map_or(Ok(packet), Err)
     }
 
-    /// Parses the packet up to the first malformed chunk. Returns the error of that chunk as well. Chunks are
-    /// processed in order, so those before it count (RFC 9260, section 6.10). Fails if the first chunk is malformed.
+    /// Parses a packet up to the first malformed chunk. Returns the chunks before the malformed one, and the error of
+    /// the malformed one. Chunks are processed in order, so the chunks before the malformed one count (RFC 9260,
+    /// section 6.10). Fails if the first chunk is malformed, or as [`Self::parse`] does for other reasons.
     pub(crate) fn parse_up_to_flaw(bytes: &[u8]) -> Result<(Self, Option<Malformed>), Malformed> {
         let mut r = Reader::new(bytes, Malformed("sctp_truncated"));
         let (src_port, dst_port, tag) = (r.u16()?, r.u16()?, r.u32()?);
@@ -79,14 +85,14 @@ impl Packet {
             }
         }
         packet.check()?;
-        // A chunk that must be alone is refused if a malformed one follows it.
+        // A packet is refused if it has a chunk that must be alone and a malformed chunk behind it.
         if let (Some(why), true) = (flaw, packet.chunks.iter().any(alone)) {
             return Err(why);
         }
         Ok((packet, flaw))
     }
 
-    /// Checks rules about the combination of chunks.
+    /// Checks which chunks may be in the same packet.
     fn check(&self) -> Result<(), Malformed> {
         if self.chunks.is_empty() {
             return Err(Malformed("sctp_no_chunk"));
@@ -94,24 +100,25 @@ impl Packet {
         if self.chunks.len() > 1 && self.chunks.iter().any(alone) {
             return Err(Malformed("sctp_not_alone"));
         }
-        // RFC 9260, section 8.5.1, A.
+        // The tag of a packet with INIT is 0 (RFC 9260, section 8.5.1, A).
         let init = self.chunks.iter().any(|chunk| chunk.kind() == kind::INIT);
         if init && self.tag != 0 {
             return Err(Malformed("sctp_init_tag"));
         }
-        // RFC 4895, section 5.1: at most one in a packet.
+        // A packet has at most one AUTH chunk (RFC 4895, section 5.1).
         if self.chunks.iter().filter(|chunk| chunk.kind() == kind::AUTH).count() > 1 {
             return Err(Malformed("sctp_auth_twice"));
         }
         Ok(())
     }
 
-    /// Returns the IP payload, with its checksum.
+    /// Returns the packet in bytes, with the right checksum.
     pub fn emit(&self) -> Vec<u8> {
         self.emit_signed(|_| Vec::new())
     }
 
-    /// Returns the IP payload. `sign` returns the HMAC of the packet from its AUTH chunk on, whose HMAC is zero.
+    /// Returns the packet in bytes, with the right checksum. If it has an AUTH chunk, `sign` computes the HMAC. The
+    /// argument of `sign` is the packet from the AUTH chunk to the end, with zeros in place of the HMAC.
     pub(crate) fn emit_signed(&self, sign: impl FnOnce(&[u8]) -> Vec<u8>) -> Vec<u8> {
         let mut out = Vec::new();
         out.extend_from_slice(&self.src_port.to_be_bytes());
@@ -137,7 +144,8 @@ impl Packet {
     }
 }
 
-/// Sets the checksum of a packet, which need not be valid otherwise. For tests that change bytes.
+/// Sets the checksum of a packet in bytes, which may be malformed otherwise. Has no effect on fewer than 12 bytes.
+/// For tests that change bytes.
 pub fn set_checksum(bytes: &mut [u8]) {
     let sum = sum(bytes).to_le_bytes();
     if let Some(field) = bytes.get_mut(CHECKSUM..HEADER) {
@@ -145,8 +153,8 @@ pub fn set_checksum(bytes: &mut [u8]) {
     }
 }
 
-/// Returns the checksum, with its field taken as zero. Its lowest byte comes first on the wire, as the reflected
-/// algorithm yields the bits in that order (RFC 9260, appendix A).
+/// Returns the checksum of a packet, computed with zeros in the checksum field. The lowest byte of the checksum comes
+/// first on the wire (RFC 9260, appendix A).
 fn sum(bytes: &[u8]) -> u32 {
     let (head, tail) = (bytes.get(..CHECKSUM), bytes.get(HEADER..));
     crc32c(&[head.unwrap_or_default(), &[0; 4], tail.unwrap_or_default()])
@@ -165,14 +173,15 @@ fn next_chunk<'a>(r: &mut Reader<'a>) -> Result<(u8, u8, &'a [u8]), Malformed> {
     let (kind, flags, len) = (r.u8()?, r.u8()?, usize::from(r.u16()?));
     let body = len.checked_sub(CHUNK_HEADER).ok_or(Malformed("sctp_chunk_length"))?;
     let body = r.take(body).map_err(|_| Malformed("sctp_chunk_overrun"))?;
-    // A packet without the padding of its last chunk is accepted, although its sender must add it (RFC 9260,
+    // A packet without the padding of its last chunk is accepted, although the sender must add the padding (RFC 9260,
     // section 3.2).
     let padding = (len.next_multiple_of(4) - len).min(r.rest().len());
     r.take(padding)?;
     Ok((kind, flags, body))
 }
 
-/// Returns the packet from its AUTH chunk on, which is what the HMAC covers. `None` without AUTH.
+/// Returns the bytes that the HMAC covers: from the AUTH chunk to the end of the packet. `None` without an AUTH
+/// chunk.
 pub(crate) fn authenticated(bytes: &[u8]) -> Option<&[u8]> {
     let mut r = Reader::new(bytes.get(HEADER..)?, Malformed("sctp_truncated"));
     while !r.is_empty() {

@@ -57,7 +57,7 @@ fn causes() -> Vec<Cause> {
     ]
 }
 
-/// Chunks of each type, and the tags of their packets.
+/// Returns chunks of all types, and for each the tag of its packet.
 fn chunks() -> Vec<(u32, Chunk)> {
     let data = Data {
         ends: true,
@@ -110,8 +110,8 @@ fn what_is_emitted_is_read_back() {
     assert_eq!(whole.emit().len() % 4, 0);
 }
 
-/// RFC 9260, sections 3.1, 3.3.1 and 3.3.4. Another program computed the checksum (tshark agrees, see
-/// `tests/tshark.rs`).
+/// The bytes of a packet with SACK and DATA are as in RFC 9260, sections 3.1, 3.3.1 and 3.3.4. The test
+/// `tests/association/tshark.rs` compares checksums with those of another program.
 #[test]
 fn golden_bytes_of_data_and_sack() {
     let data =
@@ -123,12 +123,13 @@ fn golden_bytes_of_data_and_sack() {
     let data = [0, 3, 0, 21, 10, 11, 12, 13, 0, 0, 0, 0, 0, 0, 0, 0, b'h', b'e', b'l', b'l', b'o', 0, 0, 0];
     assert_eq!(bytes[..8], head);
     assert_eq!(bytes[12..], [&sack[..], &data].concat());
-    // The sum of the packet with a zero field, its lowest byte first (RFC 9260, appendix A).
+    // The checksum is computed with zeros in its field, and its lowest byte is first (RFC 9260, appendix A).
     let zeroed = [&bytes[..8], &[0; 4], &bytes[12..]].concat();
     assert_eq!(bytes[8..12], crc32c(&[&zeroed]).to_le_bytes());
 }
 
-/// RFC 5061, sections 4.1.1, 4.2.1 and 4.2.3; RFC 4895, section 5.1.
+/// The bytes of ASCONF and ASCONF-ACK are as in RFC 5061, sections 4.1 and 4.2, and those of AUTH as in RFC 4895,
+/// section 5.1.
 #[test]
 fn golden_bytes_of_asconf_and_auth() {
     let change = |action, correlation| Request::Change { action, correlation, address: Address::Ipv4(B) };
@@ -153,7 +154,8 @@ fn golden_bytes_of_asconf_and_auth() {
     assert_eq!(Chunk::AsconfAck(refused).emit(), expected);
 }
 
-/// Returns a packet of one raw chunk, with the right checksum.
+/// Parses a packet with these bytes behind its header, and with the right checksum. Returns the packet, or why it was
+/// refused.
 fn raw(tag: u32, chunk: &[u8]) -> Result<Packet, &'static str> {
     let mut bytes = packet(tag, Vec::new()).emit();
     bytes.extend_from_slice(chunk);
@@ -161,7 +163,7 @@ fn raw(tag: u32, chunk: &[u8]) -> Result<Packet, &'static str> {
     Packet::parse(&bytes).map_err(|Malformed(why)| why)
 }
 
-/// Returns a packet with this chunk, whose bytes are changed.
+/// Returns why a packet with `chunk` is refused after `change` has changed the bytes of the chunk.
 fn changed(chunk: &Chunk, change: impl FnOnce(&mut Vec<u8>)) -> &'static str {
     let tag = if chunk.kind() == kind::INIT { 0 } else { 9 };
     let mut bytes = chunk.emit();
@@ -230,7 +232,7 @@ fn refusals_of_chunks() {
     assert_eq!(changed(of(0xc1), |b| b[19] = 7), "sctp_asconf_parameter");
 }
 
-/// The padding of the last chunk may be missing; that between chunks may not.
+/// A packet is accepted without the padding behind its last chunk, but not without the padding between chunks.
 #[test]
 fn the_last_padding_may_be_missing() {
     let cookie = [Chunk::CookieEcho(vec![1])];
@@ -239,7 +241,8 @@ fn the_last_padding_may_be_missing() {
     assert_eq!(raw(9, &[10, 0, 0, 5, 1, 11, 0, 0, 4]), Err("sctp_truncated"));
 }
 
-/// RFC 9260, section 6.10: chunks are processed in order, so a malformed one affects only those behind it.
+/// RFC 9260, section 6.10: chunks are processed in order, so a malformed chunk does not affect the chunks before it.
+/// An INIT must be alone, so the whole packet is refused.
 #[test]
 fn what_stands_before_a_malformed_chunk_is_read() {
     let mut bytes = packet(9, vec![Chunk::CookieAck, Chunk::ShutdownAck]).emit();
@@ -255,7 +258,8 @@ fn what_stands_before_a_malformed_chunk_is_read() {
     assert!(Packet::parse_up_to_flaw(&bytes).is_err(), "INIT is alone");
 }
 
-/// RFC 9260, sections 3.2 and 3.2.1: the upper bits of unknown types.
+/// The two upper bits of an unknown type say whether parsing continues behind it, and whether it is reported (RFC
+/// 9260, sections 3.2 and 3.2.1).
 #[test]
 fn unknown_types_say_what_to_do_with_them() {
     let unknown = |kind: u8| Chunk::Unknown { kind, flags: 0, value: vec![1, 2] };
@@ -295,7 +299,7 @@ proptest! {
         }
     }
 
-    /// Bytes that differ little from valid ones reach later checks.
+    /// A valid packet with one changed byte causes no panic. It reaches checks that random bytes seldom reach.
     #[test]
     fn no_change_of_a_good_packet_panics(
         which in 0_usize..17, at in any::<prop::sample::Index>(), byte in any::<u8>(),

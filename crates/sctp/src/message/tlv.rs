@@ -2,11 +2,11 @@
 
 use wire::{Malformed, Reader};
 
-/// Length of type and length, in bytes.
+/// Length of the fields type and length together, in bytes.
 pub(super) const HEADER: usize = 4;
 
-/// Returns the next parameter or cause: its type and value. `None` at the end. The length includes the header, but
-/// not the padding, which may be missing behind the last one.
+/// Returns the type and the value of the next parameter or cause, or `None` at the end. The length field includes the
+/// header, but not the padding. The padding may be missing behind the last parameter or cause.
 pub(super) fn next<'a>(r: &mut Reader<'a>) -> Result<Option<(u16, &'a [u8])>, Malformed> {
     if r.is_empty() {
         return Ok(None);
@@ -18,8 +18,8 @@ pub(super) fn next<'a>(r: &mut Reader<'a>) -> Result<Option<(u16, &'a [u8])>, Ma
     Ok(Some((kind, value)))
 }
 
-/// Appends a parameter or a cause. What precedes it is padded; the last one is not, as a chunk's length excludes its
-/// padding.
+/// Appends padding for the bytes before, and then a parameter or a cause without padding. The length of a chunk does
+/// not include the padding of its last parameter or cause.
 pub(super) fn put(out: &mut Vec<u8>, kind: u16, parts: &[&[u8]]) {
     pad(out);
     let len = HEADER + parts.iter().map(|part| part.len()).sum::<usize>();
@@ -30,18 +30,18 @@ pub(super) fn put(out: &mut Vec<u8>, kind: u16, parts: &[&[u8]]) {
     }
 }
 
-/// Appends zeros up to the next multiple of four.
+/// Appends zeros up to the next multiple of four bytes.
 pub(super) fn pad(out: &mut Vec<u8>) {
     out.resize(out.len().next_multiple_of(4), 0);
 }
 
-/// Parses `bytes` as 16-bit numbers. Returns the error `odd` if a byte remains.
+/// Parses `bytes` as 16-bit numbers in network byte order. Returns the error `odd` if one byte remains.
 pub(super) fn numbers(bytes: &[u8], odd: Malformed) -> Result<Vec<u16>, Malformed> {
     let (pairs, rest) = bytes.as_chunks::<2>();
     if rest.is_empty() { Ok(pairs.iter().map(|pair| u16::from_be_bytes(*pair)).collect()) } else { Err(odd) }
 }
 
-/// Returns the bytes of 16-bit numbers.
+/// Returns 16-bit numbers as bytes in network byte order.
 pub(super) fn number_bytes(numbers: &[u16]) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_be_bytes()).collect()
 }

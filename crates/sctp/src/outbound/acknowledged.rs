@@ -7,28 +7,30 @@ use crate::tsn::{Tsn, begin, extend};
 use std::collections::BTreeMap;
 use wire::{Instant, Ipv4Addr};
 
-/// Number of acknowledged chunks for which a duplicate report is still recognized.
+/// The largest number of acknowledged chunks whose duplicates are still recognized.
 const REPEATED: usize = 64;
 
 /// The part of an acknowledgment that concerns one path.
 #[derive(Clone, Copy, Default)]
 struct Share {
-    /// Bytes of chunks that were acknowledged; of copies that were reported as duplicates; in flight before.
+    /// Numbers of bytes: `bytes` of acknowledged chunks, `again` of copies that were reported as duplicates, `before`
+    /// in flight before the acknowledgment.
     bytes: u32,
     again: u32,
     before: u32,
-    /// The latest transmission, and the largest TSN, that were acknowledged.
+    /// The number of the latest transmission (`order`) and the largest TSN (`tsn`) that were acknowledged.
     order: u64,
     tsn: Tsn,
-    /// The oldest chunk in flight on the path was acknowledged.
+    /// The chunk with the lowest TSN of those in flight on the path was acknowledged.
     oldest: bool,
-    /// When the latest acknowledged chunk left that was sent only once and not marked as lost: a time-out is no round
-    /// trip.
+    /// When the latest acknowledged chunk left, of those that were sent only once and not marked as lost. The time of
+    /// a lost chunk would include a time-out.
     left: Option<Instant>,
 }
 
 impl Outbound {
-    /// Handles an acknowledgment of all chunks up to `cumulative`, and of the gap blocks of `sack`.
+    /// Handles an acknowledgment of all chunks up to `cumulative`, and of the gap blocks and duplicates of `sack`.
+    /// Returns an error if a TSN is acknowledged that was not sent.
     pub(crate) fn acknowledge(
         &mut self,
         now: Instant,
@@ -78,7 +80,7 @@ impl Outbound {
         paths.iter().map(|path| (path.address, Share { before: path.flight, ..Share::default() })).collect()
     }
 
-    /// Returns the first chunk in flight of each path.
+    /// Returns the lowest TSN in flight on each path. Paths with nothing in flight are left out.
     fn oldest_flying(&self) -> BTreeMap<Ipv4Addr, Tsn> {
         let mut oldest = BTreeMap::new();
         for (tsn, sent) in (self.cumulative + 1..).zip(&self.sent) {
@@ -131,7 +133,8 @@ impl Outbound {
         }
     }
 
-    /// Counts duplicates towards the window, each once: the network has delivered these copies (section 7.2.2).
+    /// Adds the bytes of duplicates to `again`, once for each chunk, as the network has delivered these copies (RFC
+    /// 9260, section 7.2.2).
     fn duplicates(&mut self, duplicates: &[u32], shares: &mut BTreeMap<Ipv4Addr, Share>) {
         for duplicate in duplicates {
             let known = self.repeated.iter().position(|(tsn, ..)| *tsn as u32 == *duplicate);
@@ -159,7 +162,8 @@ impl Outbound {
             if here {
                 self.settle(now, self.cumulative + Tsn::from(offset), chunk, paths, shares);
             } else if chunk.fate == Fate::Kept {
-                // The peer has dropped a chunk that it had acknowledged (section 6.2.1, D, and section 6.3.2, R4).
+                // The peer has dropped a chunk that it had acknowledged (RFC 9260, section 6.2.1, D, and section
+                // 6.3.2, R4).
                 chunk.fate = Fate::Flying;
                 self.flight += chunk.len();
                 if let Some(path) = paths.get_mut(chunk.path) {
@@ -171,7 +175,7 @@ impl Outbound {
         self.sent = sent;
     }
 
-    /// Applies the acknowledgment to each path: window, errors, T3.
+    /// Applies the acknowledgment to each path: to its congestion window, counter of failures, RTO and T3.
     fn judge(
         &self,
         now: Instant,
@@ -183,7 +187,8 @@ impl Outbound {
         for path in paths.iter_mut() {
             let Some(share) = shares.get(&path.address) else { continue };
             if share.bytes == 0 {
-                // A packet of duplicates is acknowledged at once (section 6.2), by a SACK that reports nothing else.
+                // The peer acknowledges a packet of duplicates at once, by a SACK that reports nothing else (RFC
+                // 9260, section 6.2).
                 if share.again > 0 {
                     path.grow(0, share.again, share.before, advanced);
                 }
@@ -194,8 +199,9 @@ impl Outbound {
                 news.revived.push(path.address);
             }
             path.latest_acked = path.latest_acked.max(share.order);
-            // Section 6.3.1, C4: one measurement in each round trip. If the timed chunk was lost, another one of its
-            // flight is measured. Otherwise the time-out would stay backed off although packets are acknowledged.
+            // RFC 9260, section 6.3.1, C4, requires one measurement in each round trip. If the timed chunk was lost,
+            // another chunk of the same flight is measured. Otherwise the RTO would stay backed off although chunks
+            // are acknowledged.
             if let Some(left) = share.left.filter(|_| path.rto.backing().1 > 0) {
                 path.rto.sample(now.since(left));
             } else if path.woken.is_some() {
@@ -218,8 +224,9 @@ impl Outbound {
         }
     }
 
-    /// Counts reports of missing chunks. A report counts only if a chunk that left later on the same path was
-    /// acknowledged. After a switch the new path may overtake the old one, which is no loss (CACC).
+    /// Counts reports of missing chunks (RFC 9260, section 7.2.4). A report counts only if a chunk that left later on
+    /// the same path was acknowledged. Chunks on another path may overtake without a loss (CACC, changeover-aware
+    /// congestion control).
     fn misses(
         &mut self,
         paths: &mut Paths,
@@ -257,13 +264,14 @@ impl Outbound {
 
     // --- losses ----------------------------------------------------------------------------------------------------
 
-    /// Marks all chunks in flight on a path as lost, because T3 expired or the path was removed (section 6.3.3).
+    /// Marks all chunks in flight to `address` as lost. `timed_out`: time-outs show that the path may not work, so
+    /// another path is preferred (RFC 9260, section 6.3.3).
     pub(crate) fn lose(&mut self, paths: &mut Paths, address: Ipv4Addr, timed_out: bool) {
         self.lose_those(paths, address, timed_out, |_| true);
     }
 
-    /// Marks chunks that left from these addresses of ours as lost. The addresses are gone, so acknowledgments would
-    /// not arrive. This is no sign of congestion.
+    /// Marks chunks in flight that left from these addresses of ours as lost, as their acknowledgments would not
+    /// arrive. Congestion windows do not change.
     pub(crate) fn lose_from(&mut self, paths: &mut Paths, gone: &[Ipv4Addr]) {
         let all: Vec<Ipv4Addr> = paths.iter().map(|path| path.address).collect();
         for address in all {
@@ -271,8 +279,8 @@ impl Outbound {
         }
     }
 
-    /// Marks chunks as lost that are larger than the reduced MTU. They are sent again without waiting for T3. This is
-    /// no sign of congestion (section 7.3).
+    /// Marks chunks in flight to `address` as lost if they are larger than the reduced MTU allows. They are sent
+    /// again before T3 expires. The congestion window does not change (RFC 9260, section 7.3).
     pub(crate) fn lose_the_large(&mut self, paths: &mut Paths, address: Ipv4Addr) {
         let largest = paths.get(address).map_or(0, crate::path::Path::largest_chunk);
         self.lose_those(paths, address, false, |sent| sent.charge() > largest);
@@ -307,18 +315,20 @@ impl Outbound {
         self.check(paths);
     }
 
-    /// Restarts with these numbers. Data that were not acknowledged are dropped.
+    /// Restarts with the initial TSN `first` and the peer's receive window `window`, in bytes. All data that were not
+    /// acknowledged are dropped.
     pub(crate) fn restart(&mut self, first: u32, window: u32) {
         let counts = self.counts;
         *self = Self { counts, ..Self::new(first, self.limit as u32, self.streams, window) };
     }
 
-    /// Returns whether the peer has acknowledged nothing.
+    /// Returns whether the peer has acknowledged no chunk.
     pub(crate) fn is_fresh(&self) -> bool {
         self.cumulative + 1 == self.first && self.sent.iter().all(|sent| sent.fate != Fate::Kept)
     }
 
-    /// Restarts with these numbers and sends all data again. Nothing may be acknowledged before.
+    /// Restarts with the initial TSN `first`, and makes all sent data due again. No chunk may have been acknowledged
+    /// before.
     pub(crate) fn renumber(&mut self, first: u32) {
         (self.first, self.cumulative) = (begin(first), begin(first) - 1);
         for (tsn, sent) in (self.first..).zip(&mut self.sent) {

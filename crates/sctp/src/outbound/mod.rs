@@ -1,4 +1,4 @@
-//! The sending half: transmission and retransmission (RFC 9260, sections 6.1 to 6.3, 6.9 and 7.2).
+//! The sending half of an association: transmission and retransmission (RFC 9260, sections 6.1 to 6.3, 6.9 and 7.2).
 
 mod acknowledged;
 
@@ -8,47 +8,47 @@ use crate::tsn::{Tsn, begin};
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Instant, Ipv4Addr};
 
-/// Number of SACKs that report a chunk missing before it is sent again (section 7.2.4).
+/// Number of SACKs that report a chunk missing before it is sent again (RFC 9260, section 7.2.4).
 const MISSES: u8 = 3;
-/// The most chunks over which the counters are checked after each packet.
+/// The largest number of outstanding chunks with which `check` runs after each packet.
 const FEW: usize = 64;
 
 /// The state of a chunk that was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fate {
-    /// In flight.
+    /// The chunk is in flight.
     Flying,
-    /// To be sent again: after a time-out or a gap report, or because its path, its source or the old MTU is gone.
+    /// The chunk is to be sent again, after a time-out, a gap report, or a change of its path, source address or MTU.
     Lost { timed_out: bool },
-    /// Acknowledged by a gap block. The peer may still drop it (reneging).
+    /// The chunk is acknowledged by a gap block. The peer may still drop it (reneging).
     Kept,
 }
 
 #[derive(Clone, Debug)]
 struct Sent {
     data: Data,
-    /// The destination of the last transmission, and its source.
+    /// The destination (`path`) and the source (`from`) of the last transmission.
     path: Ipv4Addr,
     from: Ipv4Addr,
     fate: Fate,
     misses: u8,
-    /// It was sent again because of a gap. This happens only once (section 7.2.4, 5).
+    /// The chunk was marked as lost because of gap reports. This happens only once (RFC 9260, section 7.2.4, 5).
     hurried: bool,
-    /// It was sent more than once, so its acknowledgment does not measure the round trip.
+    /// The chunk was sent more than once, so its acknowledgment does not measure the round trip.
     again: bool,
-    /// When it was first sent.
+    /// When the chunk was first sent.
     left: Instant,
-    /// The number of its last transmission, over all chunks.
+    /// The number of the last transmission. Transmissions of all chunks are counted together.
     order: u64,
 }
 
 impl Sent {
-    /// Returns the bytes of user data, which the peer's window limits.
+    /// Returns the number of bytes of user data, which count against the peer's receive window.
     fn len(&self) -> u32 {
         self.data.data.len() as u32
     }
 
-    /// Returns the bytes of the chunk, which the congestion window limits.
+    /// Returns the number of bytes of the chunk with header and padding, which count against the congestion window.
     fn charge(&self) -> u32 {
         self.data.wire_len() as u32
     }
@@ -61,11 +61,11 @@ struct Pending {
     ppid: u32,
     unordered: bool,
     bytes: Vec<u8>,
-    /// Number of bytes that were sent.
+    /// Number of bytes that were sent already, from the begin of the message.
     at: usize,
 }
 
-/// The peer acknowledges a TSN that was not sent.
+/// The error that the peer acknowledges a TSN that was not sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Unsent;
 
@@ -74,7 +74,7 @@ pub(crate) struct Unsent;
 pub(crate) struct AckEffects {
     /// Bytes of user data that need not be kept any more.
     pub(crate) freed: usize,
-    /// Something was acknowledged for the first time.
+    /// A chunk was acknowledged that was not acknowledged before.
     pub(crate) progress: bool,
     /// Paths that were inactive and work again.
     pub(crate) revived: Vec<Ipv4Addr>,
@@ -83,11 +83,12 @@ pub(crate) struct AckEffects {
 /// Counts of retransmissions since the association began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
-    /// Chunks that were sent again, for any reason.
+    /// Number of DATA chunks that were sent again, for any reason. A chunk counts each time.
     pub retransmissions: u64,
-    /// Chunks that were sent again because of gap reports.
+    /// Number of DATA chunks that were marked as lost because three SACKs reported them missing (RFC 9260, section
+    /// 7.2.4).
     pub fast_retransmits: u64,
-    /// Number of expiries of the retransmission timer T3-rtx.
+    /// Number of expiries of the retransmission timer T3-rtx, over all paths.
     pub timeouts: u64,
 }
 
@@ -104,14 +105,14 @@ pub(crate) struct Outbound {
     held: usize,
     limit: usize,
     pub(crate) streams: u16,
-    /// The room that the peer still has, in bytes.
+    /// The part of the peer's receive window that data in flight do not use, in bytes.
     pub(crate) window: u32,
     transmissions: u64,
     flight: u32,
     lost: usize,
-    /// One packet may leave although the congestion window is full (section 7.2.4, 3).
+    /// One packet may leave although the congestion window is full (RFC 9260, section 7.2.4, 3).
     hurry: bool,
-    /// The user has finished: the last chunk requests an immediate SACK, as the shutdown waits for it.
+    /// The user has finished. The last chunk requests an immediate SACK, as the shutdown waits for that SACK.
     finishing: bool,
     /// Acknowledged chunks that were sent more than once: TSN, destination and bytes. The peer may report a copy as a
     /// duplicate.
@@ -165,7 +166,7 @@ impl Outbound {
     ///
     /// # Panics
     ///
-    /// It does not fit the room.
+    /// The message is longer than `room()`.
     pub(crate) fn write(&mut self, stream: u16, ppid: u32, unordered: bool, bytes: &[u8]) {
         assert!(bytes.len() <= self.room(), "{} bytes for a room of {}", bytes.len(), self.room());
         let mut ssn = 0;
@@ -183,12 +184,12 @@ impl Outbound {
         self.finishing = true;
     }
 
-    /// Checks that each counter is the sum over the chunks. In debug builds only, and not after each packet if many chunks are
-    /// outstanding.
+    /// Checks that each counter is the sum over the chunks. In release builds, only the number of lost chunks is
+    /// checked. With more than [`FEW`] outstanding chunks, the sums are checked only after each 16th transmission.
     ///
     /// # Panics
     ///
-    /// A counter differs.
+    /// A counter differs from its sum.
     fn check(&self, paths: &Paths) {
         assert!(
             self.lost <= self.sent.len(),
@@ -234,16 +235,16 @@ impl Outbound {
         (open && self.next_fits(paths.largest_chunk())).then_some(to)
     }
 
-    /// Returns whether the next chunk fits the peer's window, or may probe a closed window as nothing is in flight
-    /// (section 6.1, A).
+    /// Returns whether the next new chunk fits the peer's window. With no outstanding chunk, one may always leave, to
+    /// probe a closed window (RFC 9260, section 6.1, A).
     fn next_fits(&self, largest: u32) -> bool {
         let Some(message) = self.pending.front() else { return false };
         let len = (message.bytes.len() - message.at).min(largest as usize - DATA_HEADER);
         len as u32 <= self.window || self.sent.is_empty()
     }
 
-    /// Returns the chunks of one packet from `from` to `to` with `room` bytes for chunks: first lost ones, then new
-    /// ones.
+    /// Returns the DATA chunks of one packet from `from` to `to` with `room` bytes for chunks. Lost chunks precede
+    /// new ones.
     pub(crate) fn chunks(
         &mut self,
         now: Instant,
@@ -278,7 +279,7 @@ impl Outbound {
                 break;
             }
             let Fate::Lost { timed_out } = sent.fate else { continue };
-            // A chunk that was built before the MTU was lowered cannot be split again.
+            // A chunk that was built before the MTU was lowered cannot be split again, so it leaves in IP fragments.
             let fits = sent.data.wire_len() <= *room || (chunks.is_empty() && sent.data.wire_len() > largest);
             if paths.for_retransmission(sent.path, timed_out) != to || !fits {
                 continue;

@@ -1,4 +1,5 @@
-//! Attacks by hosts without the key and by peers, none of which has an effect (RFC 5062).
+//! Attacks by hosts without the key, and by peers (RFC 5062). They change no association of others, and send little
+//! to other hosts.
 
 use crate::harness::{CN, Network, PORT, Weather, endpoint, mn, noise};
 use crate::script::{PEER_TSN, Script};
@@ -10,7 +11,7 @@ use wire::{Instant, Ipv4Addr, Reason};
 
 const VICTIM: Ipv4Addr = Ipv4Addr::new(10, 66, 6, 6);
 
-/// Returns the tag of packets to the correspondent, as a listener on the path learns it.
+/// Returns the verification tag of packets to the correspondent, which any host on the path can read.
 fn overheard(net: &Network) -> u32 {
     let (_, _, last) = net.sent.iter().rev().find(|(_, who, _)| *who == 0).unwrap();
     Packet::parse(&last.bytes).unwrap().tag
@@ -23,7 +24,7 @@ fn hijack(serial: u32) -> Chunk {
     Chunk::Asconf(Asconf { serial, lookup: Address::Ipv4(mn(1)), requests })
 }
 
-/// Returns the serial number of the mobile host's next ASCONF.
+/// Returns the serial number of the mobile host's first ASCONF, which is its initial TSN.
 fn next_serial(net: &Network) -> u32 {
     let init = net.sent.iter().find_map(|(_, who, transmit)| {
         match Packet::parse(&transmit.bytes).unwrap().chunks.as_slice() {
@@ -34,8 +35,8 @@ fn next_serial(net: &Network) -> u32 {
     init.unwrap()
 }
 
-/// An attacker has seen all packets but does not have the key. It sends without AUTH, with a wrong HMAC, with an
-/// algorithm that was not offered, and with another key, from any address.
+/// An ASCONF is dropped without AUTH, with a wrong HMAC, with an algorithm that was not offered, and with another key
+/// identifier. Its source does not matter. The attacker knows the tag and the serial number, but not the key.
 #[test]
 fn a_forged_change_changes_nothing() {
     let mut net = Network::opened(&patient());
@@ -75,9 +76,9 @@ fn a_forged_change_changes_nothing() {
     assert_eq!(net.states(), [State::Established; 2]);
 }
 
-/// RFC 9260, section 8.5: a wrong tag is dropped without an answer. An ASCONF names its association by an address, so
-/// it is not out of the blue. An ABORT would show another host, which needs no address of the peer, each tag that is
-/// wrong.
+/// RFC 9260, section 8.5: a packet with a wrong tag is dropped without an answer. An ASCONF names its association by
+/// an address, so its packet is not out of the blue. An ABORT would show an attacker at any address whether a guessed
+/// tag is wrong.
 #[test]
 fn a_wrong_tag_of_a_change_is_not_answered() {
     let mut net = Network::opened(&patient());
@@ -102,7 +103,7 @@ fn a_wrong_tag_of_a_change_is_not_answered() {
     assert_eq!(net.sent.len(), sent);
 }
 
-/// Packets of the mobile host are replayed: while their answers are kept, and later.
+/// A replayed ASCONF is not applied again, and gets no answer when its answer is no longer kept.
 #[test]
 fn a_recorded_change_is_not_carried_out_again() {
     let mut net = Network::opened(&patient());
@@ -126,7 +127,8 @@ fn a_recorded_change_is_not_carried_out_again() {
     assert_eq!(net.sent.len(), sent, "not even an answer");
 }
 
-/// A peer adds another host's address and requests data there: that host gets only a few probes.
+/// A peer adds the address of another host and requests data there. That host gets at most six small probes in 20 s,
+/// and no data.
 #[test]
 fn a_victim_gets_a_few_probes_and_no_data() {
     let mut net = Network::opened(&Config::default());
@@ -149,7 +151,8 @@ fn a_victim_gets_a_few_probes_and_no_data() {
     assert!(!net.events(1).contains(&AssociationEvent::PeerPrimary(VICTIM)));
 }
 
-/// Many victims at once: HB.Max.Burst limits the probes to all of them together.
+/// A peer adds the addresses of many other hosts at once. HB.Max.Burst limits the probes to all of these addresses
+/// together.
 #[test]
 fn many_victims_share_one_probe_a_round_trip() {
     let config = Config { added_per_minute: 100, ..Config::default() };
@@ -167,7 +170,8 @@ fn many_victims_share_one_probe_a_round_trip() {
     assert_eq!(net.association(1).paths().count(), 15);
 }
 
-/// Another host has the old address now: its ABORT has no effect (RFC 5061, section 5.3).
+/// An ABORT to an address that is being deleted, or was deleted, has no effect: another host may have caused it (RFC
+/// 5061, section 5.3, F4).
 #[test]
 fn an_abort_to_an_address_that_leaves_is_ignored() {
     let mut net = Network::opened(&patient());
@@ -198,8 +202,8 @@ fn an_abort_to_an_address_that_leaves_is_ignored() {
     assert_eq!(net.states(), [State::Established; 2]);
 }
 
-/// A host that saw the handshake can make the key if there is no pair key. With a pair key it cannot, and a host
-/// without the key gets no association.
+/// With a pair key, a host without this key gets no association. Without a pair key, any host that saw the handshake
+/// could make the association's key.
 #[test]
 fn with_a_pair_key_strangers_do_not_get_in() {
     let keyed = |key: &[u8]| Config { pair_key: Some((7, Key::new(key))), ..patient() };
@@ -219,7 +223,8 @@ fn with_a_pair_key_strangers_do_not_get_in() {
     }
 }
 
-/// A peer without authentication is refused where that is required.
+/// An endpoint that requires authenticated address changes opens no association with a peer that has no HMAC
+/// algorithm.
 #[test]
 fn who_cannot_authenticate_changes_no_addresses() {
     let deaf = Config { hmacs: Vec::new(), ..patient() };
@@ -234,8 +239,7 @@ fn who_cannot_authenticate_changes_no_addresses() {
     assert_eq!(net.hosts[1].endpoint.associations().count(), 0);
 }
 
-/// RFC 5061, section 4.1.1: an ASCONF without AUTH is dropped, even if the peer has no algorithm, so that there is no
-/// key.
+/// RFC 5061, section 4.1.1: an ASCONF without AUTH is dropped, even in an association without a key.
 #[test]
 fn a_change_without_a_signature_is_dropped_where_nothing_is_signed() {
     let mut script = Script::accepted(&Config::default(), &[mn(1)]);
@@ -247,7 +251,8 @@ fn a_change_without_a_signature_is_dropped_where_nothing_is_signed() {
     assert!(!script.events.iter().any(|event| matches!(event, AssociationEvent::PeerAdded(_))));
 }
 
-/// All packets of both ends come back to them, mixed up: they do not answer without end, and no data are lost.
+/// All packets of both ends are replayed, to the receiver and back to the sender. The ends do not answer without end,
+/// and no data are lost.
 #[test]
 fn an_echo_of_everything_does_no_harm() {
     let mut net = Network::opened(&patient());
@@ -267,8 +272,7 @@ fn an_echo_of_everything_does_no_harm() {
     assert!(net.sent.len() < recorded.len() * 4, "{} from {}", net.sent.len(), recorded.len());
 }
 
-/// One host opens associations without end: a listening port accepts a limited number of them, and another host is
-/// still accepted.
+/// A listening port accepts at most 256 associations with one address. A host with another address is still accepted.
 #[test]
 fn one_address_does_not_take_all_associations() {
     let config = Config::default();

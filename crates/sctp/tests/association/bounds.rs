@@ -1,5 +1,5 @@
-//! Limits: of cookies, of listeners, of addresses that two associations had, and of failures that the loss of a link
-//! excuses.
+//! Limits of the life of cookies, the addresses of listeners, the former addresses of peers, and the time-outs that
+//! are not counted because a link was down.
 
 use crate::harness::{CN, CN2, Network, PORT, endpoint, mn, noise};
 use crate::roaming::{break_to, has, left_with_a_late_packet};
@@ -13,8 +13,8 @@ fn init() -> Vec<u8> {
     Packet { src_port: 4000, dst_port: PORT, tag: 0, chunks: vec![Chunk::Init(peer_init(&[]))] }.emit()
 }
 
-/// RFC 9260, section 5.1.5, 3: a cookie is stale when its age is more than its life. At exactly its life it is not
-/// stale, and it does not make a second association either.
+/// RFC 9260, section 5.1.5, 3: a cookie is stale when its age is more than its life. A used cookie is remembered
+/// until then, so it makes no second association.
 #[test]
 fn a_spent_cookie_is_remembered_to_the_last_instant_of_its_life() {
     let config = Config::default();
@@ -33,11 +33,11 @@ fn a_spent_cookie_is_remembered_to_the_last_instant_of_its_life() {
 }
 
 /// Two associations between the same ports had the same address, one after the other, and both have left it. A late
-/// packet of the first is not out of the blue.
+/// packet of the first association is not out of the blue.
 #[test]
 fn a_former_address_of_two_associations_is_remembered_for_both() {
     let (mut net, late) = left_with_a_late_packet();
-    // Another host with the same port is at that address now.
+    // Another host with the same port is now at the address that the mobile host has left.
     net.dead = vec![mn(2)];
     net.hosts[0].endpoint = endpoint(&patient(), 9);
     let open = Open { local: vec![mn(1)], local_port: 4000, peer: vec![CN], peer_port: PORT };
@@ -54,8 +54,8 @@ fn a_former_address_of_two_associations_is_remembered_for_both() {
     assert_eq!(aborts.count(), 0);
 }
 
-/// A listening port accepts at the present addresses of its host: not at former ones, and at no more than
-/// `max_addresses`.
+/// A listening port accepts associations at the present addresses of its host, at most `max_addresses`, and not at
+/// former addresses.
 #[test]
 fn a_listener_accepts_where_its_host_is_now() {
     let mut script = Script::silent(&Config::default());
@@ -71,8 +71,8 @@ fn a_listener_accepts_where_its_host_is_now() {
     assert_eq!(accepts, Config::default().max_addresses);
 }
 
-/// RFC 9260, section 8.1: only the peer resets the counter of errors. The return of a link removes what was counted
-/// without it. But a link that comes and goes does not keep a dead peer: it is given up within 12 returns.
+/// When a link returns, the failures that were counted without the link are removed. But a link that comes and goes
+/// does not keep an association with a dead peer: it ends within 12 returns (RFC 9260, section 8.1).
 #[test]
 fn a_link_that_comes_and_goes_does_not_keep_a_dead_peer() {
     for period in [3000, 20_000] {
@@ -96,7 +96,7 @@ fn returned(net: &mut Network, who: usize) {
     net.association(who).link_returned(now);
 }
 
-/// A peer that answers after each return is alive: each absence of the link is excused like the first.
+/// If the peer answers after each return of the link, an association outlives any number of interruptions.
 #[test]
 fn news_of_the_peer_renews_the_excuse_of_a_link() {
     let mut net = Network::opened(&Config::default());
@@ -114,8 +114,8 @@ fn news_of_the_peer_renews_the_excuse_of_a_link() {
     assert_eq!(net.hosts[1].got.len(), 90_000);
 }
 
-/// RFC 1191, section 6.3: the full MTU is tried again when data leave ten minutes after the first that left since the
-/// report.
+/// RFC 1191, section 6.3: the full MTU is tried again when data leave ten minutes after the report. The time counts
+/// from the first data that left after the report.
 #[test]
 fn a_path_that_was_narrow_is_tried_again() {
     let mut net = Network::opened(&patient());
@@ -138,8 +138,8 @@ fn a_path_that_was_narrow_is_tried_again() {
     assert!(sends(&mut net, 1) > Some(1400));
 }
 
-/// RFC 5061, section 4.3: a peer refuses the deletion of an address that it does not know. The address is deleted all
-/// the same.
+/// A peer refuses the deletion of an address that it does not know. The host deletes the address nevertheless, as the
+/// peer does not have it.
 #[test]
 fn an_address_that_the_peer_never_had_is_deleted() {
     let short = Config { max_addresses: 1, ..Config::default() };
@@ -156,8 +156,8 @@ fn an_address_that_the_peer_never_had_is_deleted() {
     assert_eq!(net.association(0).local_addresses().collect::<Vec<_>>(), [mn(1)]);
 }
 
-/// A peer that repeats a change because it was not answered is alive, whatever else is lost. But it repeats a change
-/// at most as often as its retries allow, so a replayed chunk does not keep a dead peer.
+/// A repeated ASCONF shows that the peer is alive, but only `association_max_retrans` times. So a host that replays
+/// the chunk does not keep an association with a dead peer.
 #[test]
 fn a_change_that_comes_again_is_news_of_the_peer_for_a_bounded_time() {
     let config = Config { association_max_retrans: 4, ..patient() };
@@ -178,8 +178,8 @@ fn a_change_that_comes_again_is_news_of_the_peer_for_a_bounded_time() {
     assert_eq!(net.states()[1], State::Closed);
 }
 
-/// Returns a net in which one host is in this state, and that host: the mobile host, or in the last two states the
-/// correspondent.
+/// Returns a network with one host in `state`, and the index of this host. It is the correspondent for
+/// SHUTDOWN-RECEIVED and SHUTDOWN-ACK-SENT, and else the mobile host. `closed_window`: the peer reads nothing.
 fn in_state(state: State, closed_window: bool) -> (Network, usize) {
     let opens = matches!(state, State::CookieWait | State::CookieEchoed);
     let mut net = if opens { Network::new(&Config::default()) } else { Network::opened(&Config::default()) };
@@ -199,7 +199,8 @@ fn in_state(state: State, closed_window: bool) -> (Network, usize) {
     (net, who)
 }
 
-/// No state lasts if the peer is gone: each has a timer whose expiries are counted. T5 bounds a whole shutdown.
+/// If the peer is gone, an association ends within 15 minutes in each state. A timer runs in each state, its expiries
+/// are counted, and T5 limits the whole shutdown.
 #[test]
 fn a_peer_that_is_gone_is_given_up_in_every_state() {
     let states = [

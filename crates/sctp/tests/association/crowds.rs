@@ -1,4 +1,4 @@
-//! Many peers of one listening port: the limit of associations, and how long those last whose peer is gone.
+//! Many peers of one listening port: the limits of associations, and the end of associations whose peer is gone.
 
 use crate::harness::{CN, PORT, endpoint, mn};
 use crate::script::peer_init;
@@ -31,8 +31,8 @@ impl Server {
         Some(transmit)
     }
 
-    /// Opens from a host at `address` and this port, which lists these addresses; its COOKIE ECHO comes `from`
-    /// another one. Returns the reason of a refusal, and the server's tag.
+    /// Opens an association from `address` and `port`, with an INIT that lists `listed`. COOKIE ECHO comes from the
+    /// address `from`. Returns the reason if COOKIE ECHO is refused, and the server's tag.
     fn called(
         &mut self,
         address: Ipv4Addr,
@@ -52,7 +52,8 @@ impl Server {
         (refused, ack.tag)
     }
 
-    /// Runs until `until`. All packets of the server are lost, but its probes are answered if there are `tags`.
+    /// Runs until `until`. All packets of the server are lost. With `tags`, the server's tag by the port of the peer,
+    /// its probes are answered.
     fn runs(&mut self, until: Instant, tags: Option<&BTreeMap<u16, u32>>) {
         loop {
             while let Some(sent) = self.polls() {
@@ -74,8 +75,8 @@ impl Server {
     }
 }
 
-/// Peers vanish that have more addresses than are accepted, confirmed or not. Each association ends by time-outs
-/// within ten minutes. The number of packets to each address until then is limited, and nothing is left when the
+/// Ten peers with 40 addresses each do not answer any more. Each association ends by time-outs within ten minutes,
+/// whether the addresses are confirmed or not. At most 20 packets go to each address, and no state is left when the
 /// associations are released.
 #[test]
 fn associations_of_many_addresses_end_when_their_peer_is_gone() {
@@ -120,8 +121,8 @@ fn associations_of_many_addresses_end_when_their_peer_is_gone() {
     }
 }
 
-/// An address has at most 256 associations of a port, whatever the sources of its COOKIE ECHOs: a host with a second
-/// address, real or forged, gets no more.
+/// A port has at most 256 associations with an address that got INIT ACK, whatever the source of COOKIE ECHO. So a
+/// second address, real or forged, does not give a host more.
 #[test]
 fn a_cookie_from_another_address_counts_for_the_one_that_made_it() {
     let mut server = Server::new(&Config::default());
@@ -135,7 +136,8 @@ fn a_cookie_from_another_address_counts_for_the_one_that_made_it() {
     assert_eq!(server.endpoint.associations().count(), 257);
 }
 
-/// Unconfirmed addresses that a peer lists are not counted: it cannot exclude another host by naming its address.
+/// Unconfirmed addresses that a peer lists are not counted. So a peer cannot exclude another host by listing the
+/// address of this host.
 #[test]
 fn naming_an_address_keeps_nobody_out() {
     let mut server = Server::new(&Config::default());
@@ -147,7 +149,7 @@ fn naming_an_address_keeps_nobody_out() {
     assert_eq!(server.called(mn(9), 1000, &[], mn(9)).0, None);
 }
 
-/// A port with the maximum of associations refuses more, and keeps no state of them.
+/// An endpoint with `max_associations` associations refuses more, and keeps no state of the refused ones.
 #[test]
 fn a_full_port_refuses_and_keeps_nothing() {
     let mut server = Server::new(&Config { max_associations: 3, ..Config::default() });

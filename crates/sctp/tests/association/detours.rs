@@ -1,5 +1,5 @@
-//! One of two routes stops carrying packets, without a report. The other one is found, and is left again when the
-//! first one works.
+//! One of two routes stops carrying packets, without a report. The association uses the other route until the first
+//! one works again.
 
 use crate::harness::{CN, Network, PORT, mn, noise};
 use crate::roaming::has;
@@ -7,7 +7,7 @@ use sctp::message::{Chunk, Data, Packet};
 use sctp::{AssociationEvent, Change, Config, Ended, State, Transmit};
 use wire::{Duration, Ipv4Addr};
 
-/// Returns a net where the mobile host has two addresses. Data come to the second one, and leave from it.
+/// Returns a network where the mobile host has two addresses. Data come to the second address, and leave from it.
 fn moved(config: &Config) -> Network {
     let mut net = Network::with(config, config, &[mn(1), mn(2)], &[CN]);
     net.byte = 1000;
@@ -24,14 +24,14 @@ fn quick() -> Config {
     Config { rto_min: Duration::from_millis(200), ..Config::default() }
 }
 
-/// Returns the source of the last packet of this kind.
+/// Returns the source of the mobile host's last packet with such a chunk.
 fn source(net: &Network, kind: fn(&Chunk) -> bool) -> Ipv4Addr {
     let of_kind = |(_, who, transmit): &&(wire::Instant, usize, Transmit)| *who == 0 && has(transmit, kind);
     net.sent.iter().rfind(of_kind).unwrap().2.src
 }
 
 /// RFC 9260, section 6.4: repeated data show that their acknowledgments are lost. So SACKs leave from the address
-/// where the data come.
+/// that the data come to.
 #[test]
 fn what_comes_by_the_other_way_is_acknowledged_by_it() {
     for config in [quick(), Config::default()] {
@@ -44,7 +44,7 @@ fn what_comes_by_the_other_way_is_acknowledged_by_it() {
         assert!(net.hosts[0].got == noise(1, 3_000_000), "{}", net.hosts[0].got.len());
         assert_eq!(net.association(0).detour(), Some(mn(1)));
         assert_eq!(source(&net, |chunk| matches!(chunk, Chunk::Sack(_))), mn(1));
-        // The route works again: the peer probes it, and the answer to our own probe proves it.
+        // The route works again. The peer probes it, and the answer to a probe of the mobile host ends the detour.
         net.dead.clear();
         net.run_for(120_000);
         assert_eq!(net.association(0).detour(), None);
@@ -53,7 +53,7 @@ fn what_comes_by_the_other_way_is_acknowledged_by_it() {
     }
 }
 
-/// The sender's second time-out starts the probe of the other route; lost data leave on it.
+/// After two time-outs, the sender probes the other route, and sends the lost data on it.
 #[test]
 fn data_that_are_not_acknowledged_leave_by_the_way_that_works() {
     let mut net = moved(&quick());
@@ -69,7 +69,7 @@ fn data_that_are_not_acknowledged_leave_by_the_way_that_works() {
     assert_eq!(net.association(0).detour(), Some(mn(1)));
 }
 
-/// A change that is requested while the route does not work is sent on the other one.
+/// A change that is requested while the chosen route does not work is sent on the other route.
 #[test]
 fn a_change_is_asked_for_by_the_way_that_works() {
     let mut net = moved(&quick());
@@ -80,7 +80,7 @@ fn a_change_is_asked_for_by_the_way_that_works() {
     assert!(net.association(0).local_addresses().any(|address| address == mn(3)));
 }
 
-/// Only one direction is broken: the acknowledgments are lost, and the data are not.
+/// If only acknowledgments are lost on a route, and not data, the acknowledgments leave on the other route.
 #[test]
 fn acknowledgments_leave_by_the_other_way_if_only_they_are_lost() {
     let mut net = moved(&quick());
@@ -101,7 +101,8 @@ fn last_data(net: &Network) -> Transmit {
     net.sent.iter().rfind(|(_, who, t)| *who == 1 && is_data(t)).unwrap().2.clone()
 }
 
-/// A copy that the network makes is no repetition.
+/// A copy of old data that the network makes, shortly after new data, does not count as a repetition, so the route
+/// does not change.
 #[test]
 fn a_copy_says_nothing_of_a_way() {
     let mut net = moved(&quick());
@@ -116,7 +117,7 @@ fn a_copy_says_nothing_of_a_way() {
     assert_eq!(net.association(0).detour(), None);
 }
 
-/// One repetition shows that one acknowledgment was lost, like one time-out one packet. After two, the route changes.
+/// One repetition shows only that one acknowledgment was lost. After two repetitions, the route changes.
 #[test]
 fn one_lost_acknowledgment_leaves_no_way() {
     let mut net = moved(&quick());
@@ -132,7 +133,7 @@ fn one_lost_acknowledgment_leaves_no_way() {
     net.arrive(0, &last);
     assert_eq!(net.association(0).detour(), Some(mn(1)));
     assert_eq!(source(&net, |chunk| matches!(chunk, Chunk::Sack(_))), mn(1));
-    // The peer receives packets from the preferred address, which ends the detour, but not at once.
+    // Packets from the preferred address reach the peer, so the detour ends, but not before a time-out has passed.
     net.hosts[1].data.extend(noise(3, 1000));
     net.run_for(100);
     assert_eq!(net.association(0).detour(), Some(mn(1)));
@@ -142,8 +143,8 @@ fn one_lost_acknowledgment_leaves_no_way() {
     assert_eq!(net.association(0).detour(), None);
 }
 
-/// The second repetition must be of data that the acknowledgment of the first one covered. Other data prove nothing
-/// about it.
+/// The route changes only if data are repeated again that the acknowledgment of the first repetition covered. A
+/// repetition of later data does not show that this acknowledgment was lost.
 #[test]
 fn what_is_repeated_for_the_first_time_says_nothing_of_the_acknowledgment_before() {
     let mut net = moved(&quick());
@@ -151,21 +152,20 @@ fn what_is_repeated_for_the_first_time_says_nothing_of_the_acknowledgment_before
     net.run_for(3000);
     let first = Transmit { dst: mn(1), ..last_data(&net) };
     net.arrive(0, &first);
-    // Two packets: they are acknowledged at once, and the peer itself repeats none.
+    // Two packets are acknowledged at once, so the peer itself repeats none.
     net.hosts[1].data.extend(noise(3, 2000));
     net.run_for(1000);
     let second = Transmit { dst: mn(1), ..last_data(&net) };
     assert_ne!(first, second);
     net.arrive(0, &second);
     assert_eq!(net.association(0).detour(), None);
-    // The first one again: neither of its acknowledgments has arrived.
+    // The first data are repeated again, so none of their acknowledgments has arrived.
     net.run_for(150);
     net.arrive(0, &first);
     assert_eq!(net.association(0).detour(), Some(mn(1)));
 }
 
-/// Packets are repeated at the two addresses in turn. The host changes its route, and repeats its data in flight, at
-/// most once in a time-out.
+/// Data are repeated at the two addresses in turn. The host changes its route at most once in a time-out.
 #[test]
 fn repetitions_at_alternating_addresses_change_the_way_once_in_a_time_out() {
     let mut net = moved(&quick());
@@ -193,7 +193,7 @@ fn repetitions_at_alternating_addresses_change_the_way_once_in_a_time_out() {
     assert!(pauses.min() >= Some(200), "{changes:?}");
 }
 
-/// Data that find no room are not new. So they do not hide that others are repeated.
+/// Data that find no room do not count as new. So repetitions after them still count.
 #[test]
 fn what_finds_no_room_is_no_news() {
     let config = Config { receive_buffer: 4000, ..quick() };
@@ -218,7 +218,8 @@ fn what_finds_no_room_is_no_news() {
     assert_eq!(net.association(0).detour(), Some(mn(1)));
 }
 
-/// Drops the mobile host's packets until it has sent a HEARTBEAT from its other address. Returns the answer to it.
+/// Drops the packets of the mobile host until it has sent a HEARTBEAT from its other address. Returns the HEARTBEAT
+/// ACK for it.
 fn probed(net: &mut Network) -> Transmit {
     let from = net.sent.len();
     net.dead = vec![mn(2)];
@@ -228,7 +229,7 @@ fn probed(net: &mut Network) -> Transmit {
     answer_to_last_probe(net)
 }
 
-/// Returns whether it is a HEARTBEAT from the mobile host's other address.
+/// Returns whether a sent packet is a HEARTBEAT from the mobile host's other address, `mn(1)`.
 fn is_probe((_, who, transmit): &(wire::Instant, usize, Transmit)) -> bool {
     *who == 0 && transmit.src == mn(1) && has(transmit, |chunk| matches!(chunk, Chunk::Heartbeat(_)))
 }
@@ -253,7 +254,7 @@ fn errors(net: &mut Network) -> u32 {
     net.association(0).paths().next().unwrap().errors
 }
 
-/// Returns a net where the mobile host has data to send, with both of its addresses known to work.
+/// Returns a network where the mobile host has data to send. Both of its addresses work.
 fn sending() -> Network {
     let mut net = moved(&quick());
     net.hosts[1].data = noise(2, 10_000);
@@ -263,7 +264,7 @@ fn sending() -> Network {
     net
 }
 
-/// A HEARTBEAT ACK proves once that its HEARTBEAT has arrived. A copy proves nothing later.
+/// A HEARTBEAT ACK resets the counter of failures once. A later copy of it has no effect.
 #[test]
 fn an_answer_to_a_probe_counts_once() {
     let mut net = sending();
@@ -278,7 +279,7 @@ fn an_answer_to_a_probe_counts_once() {
     assert_eq!(errors(&mut net), before);
 }
 
-/// The answer must come to the source of the HEARTBEAT, whose route it proves.
+/// A HEARTBEAT ACK has an effect only if it comes to the source of the HEARTBEAT.
 #[test]
 fn an_answer_at_another_address_proves_no_way() {
     let mut net = sending();
@@ -289,7 +290,7 @@ fn an_answer_at_another_address_proves_no_way() {
     assert_eq!((net.association(0).detour(), errors(&mut net)), (Some(mn(1)), 0));
 }
 
-/// A late answer to a probe, after a single time-out: the route does not change.
+/// A late answer to a probe does not change the route after a single time-out.
 #[test]
 fn one_time_out_leaves_no_way() {
     let mut net = sending();
@@ -305,9 +306,9 @@ fn one_time_out_leaves_no_way() {
     assert_eq!(net.association(0).detour(), None);
 }
 
-/// Both routes carry HEARTBEATs but no large packets, and no router reports that. RFC 9260, section 8.1: a HEARTBEAT
-/// ACK need not clear the association's counter while data are outstanding. Otherwise the association would stay
-/// open, without an error.
+/// If both routes carry HEARTBEATs but no large packets, and no router reports that, the association ends by
+/// time-outs. So a HEARTBEAT ACK must not clear the association's counter of failures while data are outstanding (RFC
+/// 9260, section 8.1).
 #[test]
 fn routes_that_only_heartbeats_pass_end_the_association() {
     for config in [quick(), Config::default()] {
@@ -323,7 +324,7 @@ fn routes_that_only_heartbeats_pass_end_the_association() {
     }
 }
 
-/// The address of the detour is deleted: packets leave from the preferred one again, as there is no third.
+/// If the address of the detour is deleted, packets leave from the preferred address again, as there is no third one.
 #[test]
 fn a_way_that_is_given_up_is_not_used() {
     let mut net = moved(&quick());
@@ -340,10 +341,10 @@ fn a_way_that_is_given_up_is_not_used() {
     assert!(net.hosts[1].got == noise(1, 500_000), "{}", net.hosts[1].got.len());
 }
 
-/// RFC 9260, section 6.4.1: another address of the peer is tried when the primary one is silent, even one that the
-/// peer has superseded. Data find their route after two time-outs, of which the second is twice as long.
-/// Acknowledgments find theirs when the first data there are repeated, after RTO.Initial, as no round trip was
-/// measured there. The primary address carries data again when its link has returned.
+/// RFC 9260, section 6.4.1: when the primary address is silent, another address of the peer is tried, even a
+/// superseded one. Data take the other route after two time-outs, of which the second is twice as long.
+/// Acknowledgments take it when the first data on it are repeated, after RTO.Initial, as no round trip was measured
+/// there. The primary address carries data again when its link has returned.
 #[test]
 fn a_silent_primary_address_is_left_for_one_that_was_superseded() {
     for (config, worst) in [(quick(), 1100), (Config::default(), 3200)] {
@@ -371,8 +372,8 @@ fn a_silent_primary_address_is_left_for_one_that_was_superseded() {
     }
 }
 
-/// RFC 9260, section 6.3.3, E2: each time-out is twice as long, even if HEARTBEATs are answered meanwhile on any
-/// route, and whatever the peer sends. So an association outlives a time in which only short packets arrive.
+/// RFC 9260, section 6.3.3, E2: each time-out is twice as long as the one before, even if HEARTBEATs are answered
+/// meanwhile. So an association outlives 30 s in which only short packets arrive.
 #[test]
 fn a_hole_for_full_packets_is_outlived() {
     for ms in [200, 1000] {

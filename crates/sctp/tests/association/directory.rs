@@ -1,4 +1,5 @@
-//! A directory gives an address of the peer while an association opens. Its answer is not signed, so it may be false.
+//! A directory gives an address of the peer while an association opens. The answer of the directory is not signed, so
+//! the address may be false.
 
 use crate::harness::{CN, CN2, Network, PORT, endpoint, mn, noise};
 use crate::roaming::has;
@@ -15,7 +16,7 @@ pub(crate) fn keyed() -> Config {
     Config { pair_key: Some((7, Key::new(*b"a key of two"))), ..patient() }
 }
 
-/// Returns a net where COOKIE ECHO was sent, and its answer is lost.
+/// Returns a network where host 0 has sent COOKIE ECHO. All packets on the wire are lost.
 pub(crate) fn echoed(config: &Config) -> Network {
     let mut net = Network::with(config, config, &[mn(1)], &[CN]);
     net.run_until(Duration::from_secs(1), |net| net.states()[0] == State::CookieEchoed);
@@ -33,7 +34,8 @@ pub(crate) fn paths(net: &mut Network) -> Vec<Ipv4Addr> {
     net.association(0).paths().map(|path| path.address).collect()
 }
 
-/// Returns a forged COOKIE ACK. Its sender has read COOKIE ECHO, and found the tag in the state cookie.
+/// Returns a forged COOKIE ACK with the right tag. A host that has read COOKIE ECHO finds the tag in the state
+/// cookie.
 fn forged(net: &Network) -> Vec<u8> {
     let init =
         net.sent.iter().find_map(|(_, who, t)| match Packet::parse(&t.bytes).unwrap().chunks.as_slice() {
@@ -43,8 +45,8 @@ fn forged(net: &Network) -> Vec<u8> {
     Packet { src_port: PORT, dst_port: 4000, tag: init.unwrap(), chunks: vec![Chunk::CookieAck] }.emit()
 }
 
-/// Without a pair key, the cookie goes only to the host that made it: any other host that reads it could take over
-/// the association.
+/// Without a pair key, COOKIE ECHO goes only to the host that made the cookie. Any other host that reads the cookie
+/// could take over the association.
 #[test]
 fn without_a_key_a_cookie_goes_to_its_maker_only() {
     let mut net = echoed(&patient());
@@ -56,7 +58,8 @@ fn without_a_key_a_cookie_goes_to_its_maker_only() {
     assert_eq!(paths(&mut net), [CN]);
 }
 
-/// So a peer that has moved after its INIT ACK is looked for with INIT, before the time-outs are used up.
+/// Without a pair key, a peer that has moved after its INIT ACK gets a new INIT at the directory's address. The
+/// association opens there before all retransmissions are used.
 #[test]
 fn without_a_key_an_opening_begins_anew_where_the_peer_is() {
     let config = Config::default();
@@ -76,7 +79,8 @@ fn without_a_key_an_opening_begins_anew_where_the_peer_is() {
     assert_eq!(paths(&mut net), [CN2]);
 }
 
-/// With a key, COOKIE ACK proves that the peer has it: a host at the false address gets no association.
+/// With a pair key, only the peer can make COOKIE ACK. A host at the false address, which does not have the key, gets
+/// no association.
 #[test]
 fn with_a_key_nobody_else_acknowledges_a_cookie() {
     let mut net = echoed(&keyed());
@@ -99,7 +103,8 @@ fn with_a_key_nobody_else_acknowledges_a_cookie() {
     assert!(net.hosts[1].got == noise(1, 20_000));
 }
 
-/// A host at the false address answers INIT, but has no key: the opening returns to the addresses that the user gave.
+/// A host at the false address answers INIT, but does not have the pair key. The opening returns to the addresses
+/// that the user gave.
 #[test]
 fn with_a_key_a_liar_that_answers_init_only_delays_an_opening() {
     for plain in [false, true] {
@@ -131,7 +136,7 @@ fn with_a_key_a_liar_that_answers_init_only_delays_an_opening() {
     }
 }
 
-/// With a key, a peer that has moved gets the cookie at its new address.
+/// With a pair key, a peer that has moved gets COOKIE ECHO at its new address, which a directory gives.
 #[test]
 fn with_a_key_a_cookie_follows_the_peer() {
     let mut net = echoed(&keyed());
@@ -144,7 +149,7 @@ fn with_a_key_a_cookie_follows_the_peer() {
     assert_eq!(paths(&mut net), [CN2]);
 }
 
-/// The address of the directory does not answer: the one that the user gave is tried again too.
+/// If the directory's address does not answer, INIT goes to the address that the user gave as well.
 #[test]
 fn an_opening_returns_to_the_addresses_that_the_user_gave() {
     let mut net = Network::new(&patient());
@@ -158,7 +163,8 @@ fn an_opening_returns_to_the_addresses_that_the_user_gave() {
     assert_eq!(paths(&mut net), [CN]);
 }
 
-/// If the directory repeats its answer, no further packet is sent, and the other addresses are not delayed.
+/// If the directory repeats its answer, no further packet is sent at once, and packets to the other addresses are not
+/// delayed.
 #[test]
 fn a_directory_that_repeats_itself_changes_nothing() {
     let mut net = Network::new(&patient());
@@ -175,8 +181,8 @@ fn a_directory_that_repeats_itself_changes_nothing() {
     assert!(to(&net, 0, LIAR).len() <= 6, "{}", to(&net, 0, LIAR).len());
 }
 
-/// A directory gives ever new addresses: each gets at most one packet, only the last is kept, and their number is
-/// limited.
+/// A directory gives 100 addresses. Only `max_addresses` of them are tried, only the last of these is kept, and
+/// time-outs still end the opening.
 #[test]
 fn a_directory_names_a_bounded_number_of_addresses() {
     let config = Config { max_init_retransmits: 8, ..Config::default() };
@@ -202,7 +208,8 @@ fn quote(net: &Network, address: Ipv4Addr) -> Vec<u8> {
     packets.last().unwrap().bytes[..20].to_vec()
 }
 
-/// "Protocol unreachable" from the address of a directory: the peer is not there, and nothing else changes.
+/// "Protocol unreachable" from the address that a directory gave does not end the opening. No more packets go to this
+/// address.
 #[test]
 fn a_host_without_sctp_where_a_directory_lied_ends_nothing() {
     for config in [patient(), keyed()] {
@@ -223,7 +230,8 @@ fn a_host_without_sctp_where_a_directory_lied_ends_nothing() {
     }
 }
 
-/// The same with a change that was sent there.
+/// "Protocol unreachable" about a change that was sent to a directory's address does not end the association. The
+/// change is sent to the other address.
 #[test]
 fn a_host_without_sctp_where_a_directory_lied_ends_no_open_association() {
     let mut net = Network::opened(&patient());
@@ -245,7 +253,8 @@ fn a_host_without_sctp_where_a_directory_lied_ends_no_open_association() {
     assert_eq!(net.events(0).iter().filter(done).count(), 1);
 }
 
-/// One of several addresses that the user gave has no SCTP: the next is tried. The last one ends the opening.
+/// If the host at the first of two addresses that the user gave has no SCTP, the opening continues at the second
+/// address.
 #[test]
 fn a_host_without_sctp_ends_an_opening_if_there_is_no_other() {
     let open = sctp::Open { local: vec![mn(1)], local_port: 4000, peer: vec![CN2, CN], peer_port: PORT };
@@ -265,7 +274,8 @@ fn a_host_without_sctp_ends_an_opening_if_there_is_no_other() {
 
 // --- a peer that has the association, and whose answers are lost -------------------------------------------------------
 
-/// The peer has the association and has written; each COOKIE ACK is lost, until the opening sends INIT too.
+/// Returns a network where host 1 has the association and has written data, but each of its COOKIE ACKs was lost.
+/// Host 0 has just sent INIT in addition to COOKIE ECHO.
 fn acknowledged_in_vain() -> Network {
     let mut net = Network::new(&Config { max_init_retransmits: 8, ..patient() });
     net.hosts[1].data = noise(1, 5000);
@@ -285,7 +295,8 @@ fn tells_of_no_restart(net: &Network) -> bool {
     !net.events(1).iter().any(|event| matches!(event, AssociationEvent::Restarted { intact: false }))
 }
 
-/// The peer can be reached again. Its answer to COOKIE ECHO counts, although INIT was sent too.
+/// The answer of the peer to COOKIE ECHO opens the association, although INIT was sent as well and is lost. The peer
+/// does not restart.
 #[test]
 fn a_cookie_is_repeated_beside_a_second_init() {
     let mut net = acknowledged_in_vain();
@@ -301,8 +312,8 @@ fn a_cookie_is_repeated_beside_a_second_init() {
     assert!(net.hosts[0].got == noise(1, 5000));
 }
 
-/// Only the second INIT is answered: the peer restarts. No data had come or were acknowledged, so its user loses
-/// nothing.
+/// If only the second INIT is answered, the peer restarts. The peer had received no data and got no acknowledgment,
+/// so its user loses nothing.
 #[test]
 fn a_peer_that_has_the_association_begins_again_and_loses_nothing() {
     for finishes in [false, true] {
@@ -331,8 +342,9 @@ fn a_peer_that_has_the_association_begins_again_and_loses_nothing() {
     }
 }
 
-/// The host that opens has moved as well, and the peer knows its new address only from a directory. RFC 9260, section
-/// 5.2.2: the peer refuses an INIT from there, as any host could send it. COOKIE ECHO is accepted from any address.
+/// The host that opens has moved, and the peer knows its new address only from a directory. The peer refuses an INIT
+/// from this address, as any host could send it (RFC 9260, section 5.2.2). COOKIE ECHO is accepted from any address,
+/// so the association opens.
 #[test]
 fn a_directory_lets_nobody_restart_an_association() {
     let mut net = acknowledged_in_vain();
@@ -344,7 +356,7 @@ fn a_directory_lets_nobody_restart_an_association() {
     assert!(net.association(0).open_from(now, mn(2)));
     net.drops[1] = 0;
     net.run_until(Duration::from_secs(30), |net| net.states()[0] == State::Established);
-    // Like each host that has moved, it adds its address: no SACK leaves from an address that the association lacks.
+    // The host adds its new address, as no SACK leaves from an address that the association does not have.
     let now = net.now;
     net.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
     net.flush(0);
@@ -356,7 +368,8 @@ fn a_directory_lets_nobody_restart_an_association() {
     assert!(!net.events(1).iter().any(|event| matches!(event, AssociationEvent::Restarted { .. })));
 }
 
-/// The host at the false address can answer only the second INIT: its answer does not affect the first opening.
+/// An ABORT from a directory's false address answers only the second INIT. It does not end the first opening, which
+/// succeeds.
 #[test]
 fn a_second_init_is_refused_and_the_cookie_goes_on() {
     let mut net = acknowledged_in_vain();

@@ -1,4 +1,4 @@
-//! Two hosts, each with two separate links, and a wire between them in virtual time.
+//! Two hosts, and the network between their addresses, in virtual time.
 
 use auth::Key;
 use sctp::{
@@ -19,7 +19,7 @@ pub(crate) fn endpoint(config: &Config, seed: u64) -> Endpoint {
     Endpoint::new(config.clone(), Key::new([seed as u8; 32]), Rng::new(seed))
 }
 
-/// What the wire does to packets, each in percent.
+/// The probability of each fault that the wire adds to a packet, in percent.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Weather {
     pub(crate) loss: u64,
@@ -32,13 +32,14 @@ pub(crate) struct Host {
     pub(crate) endpoint: Endpoint,
     pub(crate) id: Option<AssociationId>,
     pub(crate) events: Vec<AssociationEvent>,
-    /// What its application writes, in messages of `size` bytes, and has read.
+    /// The bytes that the host's application writes, in messages of at most `size` bytes. `got`: the bytes that it
+    /// has read.
     pub(crate) data: Vec<u8>,
     pub(crate) size: usize,
     written: usize,
     pub(crate) got: Vec<u8>,
     pub(crate) pieces: Vec<Piece>,
-    /// Bytes that the application reads at a time; zero: it reads nothing.
+    /// Number of bytes that the application reads at a time. Zero: it reads nothing.
     pub(crate) appetite: usize,
     pub(crate) finishes: bool,
 }
@@ -55,21 +56,22 @@ impl Host {
 
 pub(crate) struct Network {
     pub(crate) now: Instant,
-    /// The mobile host opens; its correspondent listens.
+    /// Host 0 is the mobile host, which opens the association. Host 1 is the correspondent, which listens.
     pub(crate) hosts: [Host; 2],
     pub(crate) weather: Weather,
     pub(crate) delay: Duration,
-    /// Number of the next packets of each host that are lost.
+    /// For each host, how many of its next packets are lost.
     pub(crate) drops: [usize; 2],
-    /// Nanoseconds per byte; packets of one path queue behind each other.
+    /// Transmission time of a byte, in nanoseconds. Packets with the same source and destination leave one after the
+    /// other.
     pub(crate) byte: u64,
     free: BTreeMap<(Ipv4Addr, Ipv4Addr), Instant>,
-    /// Addresses that no packet reaches or leaves.
+    /// Addresses whose packets are lost in both directions.
     pub(crate) dead: Vec<Ipv4Addr>,
-    /// MTUs of paths by destination, in bytes. A router reports packets that are larger, unless they may be
-    /// fragmented.
+    /// MTUs of paths, in bytes, by destination. A larger packet is dropped, and a router reports that to the sender,
+    /// unless the packet may be fragmented.
     pub(crate) narrow: Vec<(Ipv4Addr, u16)>,
-    /// All packets that were sent, and by which host.
+    /// All packets that were sent, with the time and the index of the host that sent them.
     pub(crate) sent: Vec<(Instant, usize, Transmit)>,
     pub(crate) refused: Vec<Reason>,
     rng: Rng,
@@ -118,7 +120,7 @@ impl Network {
         net
     }
 
-    /// Returns a net with an association that is open at both ends, over 8 Mb/s.
+    /// Returns a network with an association that is open at both ends. Each path has 8 Mb/s.
     pub(crate) fn opened(config: &Config) -> Self {
         let mut net = Self::new(config);
         net.byte = 1000;
@@ -147,7 +149,7 @@ impl Network {
         self.rng.draw() % 100 < percent
     }
 
-    /// Runs the application, and puts what the host has to send onto the wire.
+    /// Takes the events of host `who`, runs its application, and puts its packets on the wire.
     pub(crate) fn flush(&mut self, who: usize) {
         loop {
             while let Some((id, event)) = self.hosts[who].endpoint.poll_event() {
@@ -230,14 +232,14 @@ impl Network {
         }
     }
 
-    /// Drops the packets on the wire that match. Returns their number.
+    /// Drops the packets on the wire for which `like` is true. Returns their number.
     pub(crate) fn lose(&mut self, like: impl Fn(&Transmit) -> bool) -> usize {
         let before = self.wire.len();
         self.wire.retain(|_, (_, transmit)| !like(transmit));
         before - self.wire.len()
     }
 
-    /// Runs for `ms` milliseconds. Returns the longest time in which `who` read nothing, in milliseconds.
+    /// Runs for `ms` milliseconds. Returns the longest time in which host `who` read nothing, in milliseconds.
     pub(crate) fn stall(&mut self, who: usize, ms: u64) -> u64 {
         let (mut worst, mut since, mut had) = (0, 0, self.hosts[who].got.len());
         for at in (0..ms).step_by(5) {
@@ -259,7 +261,7 @@ impl Network {
         self.flush(who);
     }
 
-    /// Handles the next event not later than `until`. Returns false if there is none.
+    /// Handles the next packet or timer that is due at `until` or before. Returns `false` if there is none.
     pub(crate) fn step(&mut self, until: Instant) -> bool {
         let timers = (0..2).filter_map(|who| Some((self.hosts[who].endpoint.deadline()?, who)));
         let timer = timers.min();

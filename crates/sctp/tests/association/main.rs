@@ -1,4 +1,5 @@
-//! Two ends of associations in virtual time: what they agree on, carry, move and refuse.
+//! Tests of associations between two endpoints in virtual time: opening, transfer of data, moves, refusals and the
+//! end.
 
 #![cfg(test)]
 

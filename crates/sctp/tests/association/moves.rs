@@ -13,7 +13,7 @@ fn done(change: Change) -> AssociationEvent {
     AssociationEvent::Changed(change, ChangeOutcome::Done)
 }
 
-/// The five steps with both links up: no byte is delayed, and nothing is sent twice.
+/// A handoff while both links are up (add, set primary, prefer, wait, delete) loses no data and repeats none.
 #[test]
 fn a_handoff_while_both_addresses_work_loses_nothing() {
     let mut net = Network::opened(&patient());
@@ -27,7 +27,7 @@ fn a_handoff_while_both_addresses_work_loses_nothing() {
     let now = net.now;
     net.association(0).change(now, &[Change::SetPrimary(mn(2))]).unwrap();
     net.association(0).prefer(now, None, mn(2)).unwrap();
-    // The time that the queue of the old path needs.
+    // The packets that queue on the old path leave in this time.
     net.run_for(200);
     assert!(net.events(1).contains(&AssociationEvent::Switched { from: mn(1), to: mn(2) }));
     assert!(net.events(0).contains(&AssociationEvent::Arriving(mn(2))));
@@ -44,8 +44,8 @@ fn a_handoff_while_both_addresses_work_loses_nothing() {
     assert_eq!(net.association(0).local_addresses().collect::<Vec<_>>(), [mn(2)]);
 }
 
-/// Break before make: the first link is lost before the second is known. All changes go in one chunk, from the new
-/// address.
+/// The old link is lost before the new one is known ("break before make"). All changes leave in one chunk from the
+/// new address, and data continue before a time-out.
 #[test]
 fn a_handoff_after_the_old_address_died_goes_on_at_once() {
     let mut net = Network::opened(&Config::default());
@@ -69,7 +69,7 @@ fn a_handoff_after_the_old_address_died_goes_on_at_once() {
     assert_eq!(net.association(1).counts().timeouts, 0);
 }
 
-/// Section 5.3: until the peer has answered, nothing but ASCONF leaves from a new address.
+/// RFC 5061, section 5.3, F1: until the peer has answered, only ASCONF leaves from a new address.
 #[test]
 fn a_new_address_is_silent_until_it_is_acknowledged() {
     let mut net = Network::opened(&patient());
@@ -87,7 +87,7 @@ fn a_new_address_is_silent_until_it_is_acknowledged() {
     assert_eq!(late.2.src, mn(2));
 }
 
-/// Section 5.1, B: the chunk is repeated unchanged, and applied once.
+/// RFC 5061, section 5.1, B4: an ASCONF whose answer is lost is repeated unchanged, and applied once.
 #[test]
 fn a_lost_answer_is_given_again_and_nothing_done_twice() {
     let mut net = Network::opened(&patient());
@@ -110,7 +110,7 @@ fn a_lost_answer_is_given_again_and_nothing_done_twice() {
     assert!(bodies.len() > 1 && bodies.windows(2).all(|two| two[0] == two[1]));
 }
 
-/// A primary address that is not confirmed yet is not used until it is. This protects other hosts from floods.
+/// A requested primary address gets no data until it is confirmed. This rule protects other hosts from floods.
 #[test]
 fn set_primary_waits_for_the_proof() {
     let mut net = Network::opened(&patient());
@@ -132,7 +132,8 @@ fn set_primary_waits_for_the_proof() {
     assert!(net.hosts[0].got == noise(7, 3 << 20));
 }
 
-/// Changes over a wire that loses, doubles, reorders and corrupts packets. Every byte arrives, checked by hashes.
+/// A host moves up to 100 times over a wire that loses, duplicates, reorders and corrupts packets. Every byte
+/// arrives; hashes check that.
 #[test]
 fn a_mebibyte_survives_a_hundred_moves_on_a_hostile_wire() {
     for seed in 0..6 {
@@ -182,7 +183,7 @@ fn a_mebibyte_survives_a_hundred_moves_on_a_hostile_wire() {
     }
 }
 
-/// Changes that are known to fail are refused before any is requested.
+/// Changes that cannot succeed are refused before the peer is asked.
 #[test]
 fn changes_that_cannot_be_are_not_asked_for() {
     let mut net = Network::new(&Config::default());
@@ -208,7 +209,8 @@ fn changes_that_cannot_be_are_not_asked_for() {
     assert_eq!(net.association(0).local_addresses().collect::<Vec<_>>(), [mn(1)], "nothing has changed");
 }
 
-/// The refusal is reported with its cause, and the address is removed (sections 4.3 and 5.1, C).
+/// A refusal is reported with its cause, and the refused address is not used (RFC 5061, sections 4.3.2 and 5.3, F10
+/// and F11).
 #[test]
 fn a_refusal_is_told_with_its_cause() {
     let fixed = Config { max_addresses: 2, ..patient() };
@@ -229,8 +231,8 @@ fn a_refusal_is_told_with_its_cause() {
     assert_eq!(net.association(0).local_addresses().collect::<Vec<_>>(), [mn(1), mn(2)]);
 }
 
-/// The peer does not support ASCONF although it announced it (RFC 5061, section 5.1, A9): no more changes are
-/// requested, and late packets are accepted.
+/// A peer reports ASCONF as unknown although it announced the extension. No more changes are requested (RFC 5061,
+/// section 5.1, A9).
 #[test]
 fn a_peer_that_does_not_know_the_chunk_is_not_asked_again() {
     let mut net = Network::opened(&patient());
@@ -249,14 +251,15 @@ fn a_peer_that_does_not_know_the_chunk_is_not_asked_again() {
     assert_eq!(net.states(), [State::Established; 2]);
     let now = net.now;
     assert_eq!(net.association(0).change(now, &[Change::Add(mn(3))]), Err(RequestError::Unsupported));
-    // If the host moves all the same, the peer does not reach it any more, and the association ends.
+    // If the host moves nevertheless, the peer cannot reach it, and the association ends.
     assert_eq!(net.association(0).move_to(now, mn(3), &[mn(3)]), Err(RequestError::Unsupported));
     net.dead.extend([mn(1), mn(2)]);
     net.run_for(20 * 3_600_000);
     assert_eq!(net.events(0).last(), Some(&AssociationEvent::Closed(Ended::TimedOut)));
 }
 
-/// A mobile host replaces its last address and never answers at the new one: its correspondent gives up in the end.
+/// A mobile host replaces its last address and never answers at the new one. Time-outs at the correspondent end the
+/// association.
 #[test]
 fn who_vanishes_while_it_moves_is_given_up() {
     let mut net = Network::opened(&patient());

@@ -1,4 +1,4 @@
-//! Moves while an association opens: one end may have the association already, and the other not yet.
+//! Moves while an association opens, when one end may have the association already and the other not yet.
 
 use crate::harness::{CN, CN2, Network, PORT, endpoint, mn, noise};
 use crate::roaming::{answers, break_to, has};
@@ -17,8 +17,8 @@ fn paths(net: &mut Network, who: usize) -> Vec<wire::Ipv4Addr> {
     net.association(who).paths().map(|path| path.address).collect()
 }
 
-/// COOKIE ACK is lost with the link of the host that opens. The peer has the association at the old address. It
-/// continues from the new address, without a second association and without a restart.
+/// COOKIE ACK is lost with the link of the host that opens, so the peer has the association with the old address. The
+/// association continues at the new address, without a second association and without a restart.
 #[test]
 fn an_association_that_the_peer_has_already_moves_with_its_cookie() {
     let mut net = Network::new(&patient());
@@ -45,7 +45,7 @@ fn an_association_that_the_peer_has_already_moves_with_its_cookie() {
     assert!(!net.events(1).iter().any(|event| matches!(event, AssociationEvent::Restarted { .. })));
 }
 
-/// RFC 9260, section 5.4, 2: only the destination of INIT ACK is confirmed, whatever the source of COOKIE ECHO.
+/// RFC 9260, section 5.4, 2: only the destination of INIT ACK is confirmed, and not the source of COOKIE ECHO.
 #[test]
 fn the_source_of_a_cookie_proves_nothing() {
     let mut script = Script::silent(&Config::default());
@@ -57,7 +57,8 @@ fn the_source_of_a_cookie_proves_nothing() {
     assert!(script.says().iter().all(|said| said.starts_with(&mn(1).to_string())));
 }
 
-/// A peer that requests a change has the association: its COOKIE ACK was lost, and it has moved.
+/// A peer moves and its COOKIE ACK is lost. Its request for a change shows that it has the association, so the
+/// association is established.
 #[test]
 fn a_change_of_the_peer_is_as_good_as_its_cookie_ack() {
     let mut net = Network::new(&patient());
@@ -73,8 +74,8 @@ fn a_change_of_the_peer_is_as_good_as_its_cookie_ack() {
     assert_eq!(paths(&mut net, 0), [CN2]);
 }
 
-/// The same if the peer has the association at the address that a directory gave. The address of INIT ACK is not one
-/// of the peer's any more, and the change is applied to those that are.
+/// The peer has the association at the address that a directory gave, and its COOKIE ACK is lost. Its request for a
+/// change establishes the association, without the address of INIT ACK.
 #[test]
 fn a_change_from_the_address_of_a_directory_is_as_good_as_a_cookie_ack() {
     const CN3: Ipv4Addr = Ipv4Addr::new(10, 7, 0, 9);
@@ -94,8 +95,8 @@ fn a_change_from_the_address_of_a_directory_is_as_good_as_a_cookie_ack() {
     assert_eq!(paths(&mut net, 0), [CN2, CN3]);
 }
 
-/// Two associations between the same ports had the same address, one after the other: the tag shows which one a
-/// packet is for.
+/// A host sends an ASCONF from an address that another association with the same ports has. The tag shows for which
+/// association the ASCONF is.
 #[test]
 fn a_change_from_an_address_of_another_association_is_found_by_its_tag() {
     let mut net = Network::opened(&patient());
@@ -108,15 +109,16 @@ fn a_change_from_an_address_of_another_association_is_found_by_its_tag() {
     net.run_for(200);
     assert_ne!(net.hosts[1].id, first);
     assert_eq!(net.states(), [State::Established; 2]);
-    // Now it is at an address of the first association, so the addition is refused; but the peer answers.
+    // The mobile host is now at an address of the first association, so the addition is refused. But the peer
+    // answers.
     break_to(&mut net, 0, 2, 1);
     net.run_for(200);
     assert_eq!(answers(&net, 0), 3, "{:?}", net.events(0));
 }
 
-/// The peer moved before the association was opened. A directory gives its present address, and its port listens
-/// there too. In the second case it has moved again before COOKIE ECHO came. COOKIE ECHO goes there only if both have
-/// a key, as the address may be false.
+/// A peer has moved, and a directory gives its present address, where it listens. The association opens there if the
+/// peer moved before INIT (`moves == 1`). It opens there if the peer moved before COOKIE ECHO (`moves == 2`) and both
+/// ends have a pair key: without a key, COOKIE ECHO is not sent to the address, which may be false.
 #[test]
 fn a_peer_that_has_moved_is_called_where_it_is() {
     for moves in [1, 2] {
@@ -142,8 +144,8 @@ fn a_peer_that_has_moved_is_called_where_it_is() {
         assert_eq!(net.association(1).local_addresses().collect::<Vec<_>>(), [CN2]);
         net.hosts[0].data = noise(1, 50_000);
         net.run_for(300);
-        // It may have been at the other address when an earlier COOKIE ECHO came: a late packet from there is not out
-        // of the blue.
+        // The peer may have been at its old address when an earlier COOKIE ECHO came. So a late packet from that
+        // address is not out of the blue, if INIT ACK came from there.
         let (_, _, last) = net.sent.iter().rfind(|(_, who, _)| *who == 1).unwrap().clone();
         net.arrive(0, &Transmit { src: CN, ..last });
         let aborts = net.sent.iter().any(|(_, _, t)| has(t, |chunk| matches!(chunk, Chunk::Abort { .. })));
@@ -155,8 +157,8 @@ fn a_peer_that_has_moved_is_called_where_it_is() {
     }
 }
 
-/// Both ends return to their old addresses before their changes were answered. Each has requested the deletion of its
-/// only address that works, so each answers from an address that is being deleted.
+/// Both ends return to their old addresses before their changes were answered. Each end has requested the deletion of
+/// its only address that works, so each answers from an address that is being deleted.
 #[test]
 fn two_that_come_back_at_once_answer_each_other() {
     let mut net = Network::opened(&patient());
@@ -178,8 +180,8 @@ fn two_that_come_back_at_once_answer_each_other() {
     }
 }
 
-/// The host moves to a third network before its change to the second was answered: the answer comes to an address
-/// unknown to the peer.
+/// A host moves to a third network before its change to the second one was answered. The answer comes to the third
+/// address, which the peer does not know.
 #[test]
 fn an_answer_comes_to_where_we_are_by_now() {
     for carried_out in [false, true] {

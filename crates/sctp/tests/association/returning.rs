@@ -1,5 +1,5 @@
-//! Moves in a row, faster than they are answered: the address of the host, its requested deletions and the peer's
-//! list differ.
+//! Moves that follow each other before the peer answers. Then the host's present address, its requested deletions and
+//! the peer's list of addresses differ.
 
 use crate::harness::{CN, CN2, Network, mn, noise};
 use crate::roaming::{answers, break_to, has};
@@ -8,10 +8,10 @@ use sctp::message::Chunk;
 use sctp::{AssociationEvent, Change, Transmit};
 use wire::{Duration, Ipv4Addr};
 
-/// An address without a host.
+/// An address that no host has.
 const NOBODY: Ipv4Addr = Ipv4Addr::new(10, 66, 6, 6);
 
-/// Requests changes, and moves the host to `here`, its only address.
+/// Requests changes, and moves the mobile host to `here`, its only working address.
 fn ask(net: &mut Network, changes: &[Change], here: u8) {
     let now = net.now;
     net.association(0).change(now, changes).unwrap();
@@ -25,7 +25,7 @@ fn go(net: &mut Network, here: u8) {
     net.flush(0);
 }
 
-/// Returns a net where the mobile host has two addresses that the peer knows.
+/// Returns a network where the mobile host has two addresses that the peer knows.
 fn with_two() -> Network {
     let mut net = Network::opened(&patient());
     let now = net.now;
@@ -39,7 +39,8 @@ fn all_to(to: u8, from: u8) -> [Change; 3] {
     [Change::Add(mn(to)), Change::SetPrimary(mn(to)), Change::Delete(mn(from))]
 }
 
-/// The host returns to an address whose deletion it requested, and loses the other one: no answer would arrive there.
+/// A host returns to an address whose deletion it requested, and loses its other address. No packet leaves from the
+/// lost address, where no answer would arrive.
 #[test]
 fn nothing_leaves_from_an_address_that_is_gone() {
     let mut net = with_two();
@@ -65,8 +66,8 @@ fn nothing_leaves_from_an_address_that_is_gone() {
     assert!(!sources(&net).contains(&mn(2)));
 }
 
-/// Data from an address that is gone are sent again as soon as the peer has answered its deletion, whatever came in
-/// between.
+/// Data that left from a lost address are sent again as soon as the peer has answered its deletion, before a
+/// time-out.
 #[test]
 fn what_left_from_an_address_that_is_gone_waits_for_no_time_out() {
     let mut net = with_two();
@@ -85,8 +86,8 @@ fn what_left_from_an_address_that_is_gone_waits_for_no_time_out() {
     assert!(net.hosts[1].got.len() > had);
 }
 
-/// The peer has deleted an address, and the host has returned there when the answer comes: the next change leaves
-/// from there.
+/// A host has returned to an address that the peer has deleted when the answer comes. The next change leaves from
+/// this address.
 #[test]
 fn an_address_that_was_deleted_is_used_for_changes_if_we_are_there() {
     let mut net = with_two();
@@ -103,11 +104,12 @@ fn an_address_that_was_deleted_is_used_for_changes_if_we_are_there() {
     assert_eq!(net.association(0).local_addresses().collect::<Vec<_>>(), [mn(3)]);
 }
 
-/// The peer finds a change by an address that it knows: not by one that only the next change adds, and not by one
-/// that the change adds itself and the next one deletes.
+/// The peer finds the association of an ASCONF by an address that the peer knows at that time. The address is not one
+/// that only a later change adds, or that a later change deletes.
 #[test]
 fn a_change_is_found_by_what_the_peer_knows() {
-    // The first change was sent. It leaves from the address that it adds and that the second one deletes.
+    // The host returns to the address that the first change adds and the second change deletes. The first change is
+    // sent again from there.
     let mut net = Network::opened(&patient());
     ask(&mut net, &all_to(2, 1), 2);
     net.lose(|_| true);
@@ -116,7 +118,8 @@ fn a_change_is_found_by_what_the_peer_knows() {
     go(&mut net, 2);
     net.run_for(100);
     assert_eq!(answers(&net, 0), 6, "{:?}", net.events(0));
-    // The second begins there, when the first is answered.
+    // The host returns to the address that the second change adds and the third one deletes. The second change begins
+    // there, when the first one is answered.
     let mut net = with_two();
     ask(&mut net, &[Change::SetPrimary(mn(1)), Change::Delete(mn(2))], 1);
     net.lose(|_| true);
@@ -128,11 +131,11 @@ fn a_change_is_found_by_what_the_peer_knows() {
     assert_eq!(answers(&net, 0), 9, "{:?}", net.events(0));
 }
 
-/// An address that the peer does not have counts as deleted.
+/// The deletion of an address is reported as done, and the peer no longer has the address.
 #[test]
 fn an_address_that_the_peer_does_not_know_is_deleted() {
     let mut net = with_two();
-    // The peer forgets it, as if another change had deleted it.
+    // The host deletes the address, and moves to the other one.
     ask(&mut net, &[Change::Delete(mn(1))], 2);
     net.run_for(100);
     let has = |net: &mut Network, at| net.association(1).paths().any(|path| path.address == mn(at));
@@ -144,7 +147,7 @@ fn silences(net: &Network, who: usize) -> usize {
     net.events(who).iter().filter(|event| **event == AssociationEvent::Silent(2)).count()
 }
 
-/// Returns the highest count of time-outs in a row so far.
+/// Returns the highest count of time-outs in a row that was reported to host `who`. `None` if none was reported.
 fn in_a_row(net: &Network, who: usize) -> Option<u32> {
     let silent = |event: &AssociationEvent| {
         if let AssociationEvent::Silent(times) = event { Some(*times) } else { None }
@@ -152,8 +155,8 @@ fn in_a_row(net: &Network, who: usize) -> Option<u32> {
     net.events(who).iter().filter_map(silent).max()
 }
 
-/// The count of time-outs in a row restarts when the peer requests a change, as it is alive. It also restarts when
-/// our own link returns, as the peer may not have failed.
+/// The count of time-outs in a row restarts when the peer requests a change, as the peer is then alive. The count
+/// also restarts when the host's own link returns, as the peer may not have failed.
 #[test]
 fn what_shows_the_peer_or_excuses_it_ends_time_outs_in_a_row() {
     for link in [false, true] {
@@ -173,7 +176,7 @@ fn what_shows_the_peer_or_excuses_it_ends_time_outs_in_a_row() {
             net.run_for(60_000);
             assert_eq!(silences(&net, 0), 2);
         } else {
-            // The change is repeated, as its answer is lost, and its time-outs are no longer than ours.
+            // The peer repeats the change, as the answer is lost. Its time-outs are no longer than those of host 0.
             net.run_for(200_000);
             assert_eq!(in_a_row(&net, 0), before);
         }
@@ -185,7 +188,7 @@ fn probes(net: &Network, from: usize, to: Ipv4Addr) -> usize {
     net.sent[from..].iter().filter(|(_, who, t)| *who == 0 && is(t)).count()
 }
 
-/// A probe that was lost with our link is repeated when the link returns.
+/// A probe of a new address is repeated when the link of the host returns.
 #[test]
 fn a_new_address_is_probed_again_when_the_link_returns() {
     let mut net = Network::opened(&patient());
@@ -201,8 +204,8 @@ fn a_new_address_is_probed_again_when_the_link_returns() {
     assert_eq!(probes(&net, from, CN2), 1);
 }
 
-/// HB.Max.Burst applies to addresses that a peer names. One that a directory gave does not delay the probe of the
-/// peer's own.
+/// HB.Max.Burst applies only to addresses that the peer names. The probe of an address that a directory gave does not
+/// delay the probe of an address that the peer adds.
 #[test]
 fn an_address_of_a_directory_holds_up_no_probe() {
     let mut net = Network::opened(&patient());

@@ -1,5 +1,4 @@
-//! Moves at a difficult moment: while an association opens or shuts down, when an answer is lost, and back again
-//! before it came.
+//! Moves while an association opens or shuts down, moves whose answer is lost, and moves back before the answer came.
 
 use crate::harness::{CN, Network, mn, noise};
 use crate::script::Script;
@@ -12,7 +11,7 @@ pub(crate) fn has(transmit: &Transmit, kind: impl Fn(&Chunk) -> bool) -> bool {
     Packet::parse(&transmit.bytes).unwrap().chunks.iter().any(kind)
 }
 
-/// Returns the number of changes whose answer was reported to `who`.
+/// Returns the number of changes whose result was reported to host `who`.
 pub(crate) fn answers(net: &Network, who: usize) -> usize {
     net.events(who).iter().filter(|event| matches!(event, AssociationEvent::Changed(..))).count()
 }
@@ -21,7 +20,8 @@ fn is_ack(transmit: &Transmit) -> bool {
     has(transmit, |chunk| matches!(chunk, Chunk::AsconfAck(_)))
 }
 
-/// Breaks the link of one address and moves to another.
+/// Breaks the link of the address `mn(gone)`, and moves host `who` to `mn(here)`: it requests three changes in one
+/// chunk.
 pub(crate) fn break_to(net: &mut Network, who: usize, gone: u8, here: u8) {
     net.dead.retain(|address| *address != mn(here));
     net.dead.push(mn(gone));
@@ -31,7 +31,8 @@ pub(crate) fn break_to(net: &mut Network, who: usize, gone: u8, here: u8) {
     net.association(who).prefer(now, None, mn(here)).unwrap();
 }
 
-/// A peer that uses an address has added it. Its answer was lost, and comes again without a time-out.
+/// If the peer sends to an address that waits for its answer, the peer has added the address, and the answer was
+/// lost. The change is then repeated once, before a time-out.
 #[test]
 fn an_answer_that_was_lost_is_asked_for_when_the_peer_uses_the_address() {
     let mut net = Network::opened(&patient());
@@ -51,8 +52,8 @@ fn an_answer_that_was_lost_is_asked_for_when_the_peer_uses_the_address() {
     assert_eq!(net.sent[from..].iter().filter(asked).count(), 1, "once, though more data came");
 }
 
-/// That answer is lost too, and the next. The peer continues to use the address, so no backed-off time-out is waited
-/// for.
+/// The answers to ten copies of a change are lost, while the peer sends to the new address. The change is repeated
+/// before its backed-off time-outs.
 #[test]
 fn an_answer_that_is_lost_again_and_again_is_asked_for_each_round_trip() {
     let mut net = Network::opened(&patient());
@@ -73,8 +74,8 @@ fn an_answer_that_is_lost_again_and_again_is_asked_for_each_round_trip() {
     assert!(took < Duration::from_secs(15), "{took:?}: five time-outs that double take 31 s");
 }
 
-/// RFC 9260, section 6.3.1, C4: a round trip is measured although the timed chunk is lost, so a time-out does not
-/// stay backed off while packets are acknowledged.
+/// RFC 9260, section 6.3.1, C4: a round trip is measured although the timed chunk is lost. So the RTO does not stay
+/// backed off while packets are acknowledged.
 #[test]
 fn a_flight_whose_timed_chunk_is_lost_gives_a_measurement() {
     let mut script = Script::accepted(&Config::default(), &[mn(1)]);
@@ -96,7 +97,7 @@ fn a_flight_whose_timed_chunk_is_lost_gives_a_measurement() {
         "{:?} before {backed_off:?}",
         script.path(mn(1))
     );
-    // Data that were marked as lost give no measurement: it would include the time-out.
+    // Data that were marked as lost give no measurement, as it would include the time-out.
     let mut script = Script::accepted(&Config::default(), &[mn(1)]);
     script.write(4);
     script.says();
@@ -111,7 +112,7 @@ fn a_flight_whose_timed_chunk_is_lost_gives_a_measurement() {
     );
 }
 
-/// The address that an association opens from is lost: no answer of the peer would arrive.
+/// If the address that an association opens from is lost, the association opens from the host's new address.
 #[test]
 fn an_association_opens_from_where_we_are_by_now() {
     for state in [State::CookieWait, State::CookieEchoed] {
@@ -126,7 +127,7 @@ fn an_association_opens_from_where_we_are_by_now() {
         net.run_for(100);
         assert_eq!(net.states(), [State::Established; 2]);
         if state == State::CookieEchoed {
-            // The peer may have the association already, at the old address, so the change is requested now.
+            // The peer may have the association already with the old address, so the change is requested now.
             let changes = [Change::Add(mn(2)), Change::SetPrimary(mn(2)), Change::Delete(mn(1))];
             let now = net.now;
             net.association(0).change(now, &changes).unwrap();
@@ -138,7 +139,8 @@ fn an_association_opens_from_where_we_are_by_now() {
     }
 }
 
-/// Data that were written before the end arrive after a move, and so does the end.
+/// If a host moves while an association shuts down, the written data still arrive, and the association ends cleanly
+/// at both ends.
 #[test]
 fn an_association_that_shuts_down_moves_too() {
     for sender in [0, 1] {
@@ -160,7 +162,7 @@ fn an_association_that_shuts_down_moves_too() {
     }
 }
 
-/// SHUTDOWN or its answer is lost with the link.
+/// If SHUTDOWN or SHUTDOWN ACK is lost with the link, the association ends cleanly after the move, before a time-out.
 #[test]
 fn the_end_of_an_association_moves_too() {
     for (closer, who, state) in
@@ -173,7 +175,7 @@ fn the_end_of_an_association_moves_too() {
         assert_eq!(net.states()[who], state);
         net.lose(|transmit| transmit.src == mn(1) || transmit.dst == mn(1));
         break_to(&mut net, 0, 1, 2);
-        // A round trip for the change, and at most two for the end: no time-out.
+        // The change takes one round trip, and the end at most two. That is less than a time-out.
         net.run_for(70);
         for who in [0, 1] {
             assert_eq!(
@@ -185,8 +187,9 @@ fn the_end_of_an_association_moves_too() {
     }
 }
 
-/// The host returns to its old address before the answer came, which would go to the new one. Whether or not the peer
-/// has applied the change, it finds the association, and its answer reaches the host.
+/// A host returns to its old address before the answer to its change came, which would go to the new address. The
+/// host repeats the change. The peer finds the association, whether it has applied the change or not, and its answer
+/// reaches the host.
 #[test]
 fn who_comes_back_before_the_answer_gets_it_there() {
     for carried_out in [false, true] {
@@ -207,7 +210,7 @@ fn who_comes_back_before_the_answer_gets_it_there() {
         net.association(0).prefer(now, None, mn(1)).unwrap();
         net.run_for(50);
         assert_eq!(answers(&net, 0), 3, "{carried_out}: {:?}", net.events(0));
-        // The peer may have deleted the address, or refused to delete the source of the request.
+        // The peer has deleted the address (`carried_out`), or has refused to delete the source of the request.
         let known: Vec<_> = net.association(0).local_addresses().collect();
         assert_eq!(known.contains(&mn(1)), !carried_out);
         let changes = [Change::Add(mn(1)), Change::SetPrimary(mn(1)), Change::Delete(mn(2))];
@@ -215,8 +218,8 @@ fn who_comes_back_before_the_answer_gets_it_there() {
         net.association(0).change(now, &changes[usize::from(!carried_out)..]).unwrap();
         net.association(0).prefer(now, None, mn(1)).unwrap();
         let had = net.hosts[0].got.len();
-        // Data to the deleted address leave again at once. Otherwise they were lost on the link that has returned,
-        // and wait for T3.
+        // If the address was deleted, data to it leave again at once. Otherwise they were lost on the link that has
+        // returned, and wait for T3.
         net.run_for(if carried_out { 150 } else { 1150 });
         assert!(net.hosts[0].got.len() > had, "{carried_out}");
         net.run_for(5000);
@@ -226,8 +229,8 @@ fn who_comes_back_before_the_answer_gets_it_there() {
     }
 }
 
-/// SHUTDOWN COMPLETE is lost, and a change reaches the peer first, which has no association any more. Its ABORT is no
-/// failure: in SHUTDOWN-ACK-SENT both ends have acknowledged all data.
+/// SHUTDOWN COMPLETE is lost, and a change reaches the peer, which has ended already and answers with ABORT. The
+/// ABORT is no failure: in SHUTDOWN-ACK-SENT both ends have acknowledged all data.
 #[test]
 fn an_abort_after_a_lost_shutdown_complete_is_the_end() {
     let mut net = Network::opened(&patient());
@@ -242,7 +245,8 @@ fn an_abort_after_a_lost_shutdown_complete_is_the_end() {
     assert_eq!(net.events(0).last(), Some(&AssociationEvent::Closed(Ended::Finished)));
 }
 
-/// The same if the host has returned to the address whose deletion it requested: packets to it count again.
+/// An ABORT counts that comes to an address whose deletion the host requested, if the host has returned to this
+/// address. In SHUTDOWN-ACK-SENT it ends the association cleanly.
 #[test]
 fn an_abort_to_an_address_that_we_came_back_to_counts() {
     let mut net = Network::opened(&patient());
@@ -260,7 +264,8 @@ fn an_abort_to_an_address_that_we_came_back_to_counts() {
     assert_eq!(net.events(0).last(), Some(&AssociationEvent::Closed(Ended::Finished)));
 }
 
-/// A repeated ASCONF names an address that it has deleted before, and comes from one that the peer does not know.
+/// The peer finds the association of a repeated ASCONF by an address that the ASCONF itself has deleted. The source
+/// is unknown to the peer, as the host has moved again.
 #[test]
 fn a_change_that_is_sent_again_is_found_by_an_address_that_it_has_deleted() {
     let mut net = Network::opened(&patient());
@@ -278,7 +283,7 @@ fn a_change_that_is_sent_again_is_found_by_an_address_that_it_has_deleted() {
     assert!(net.hosts[0].got == noise(1, 1_000_000), "{:?}", net.events(0).last());
 }
 
-/// Returns a net where the mobile host has left an address, and a late packet with DATA from there.
+/// Returns a network where the mobile host has left an address, and a late packet with DATA from this address.
 pub(crate) fn left_with_a_late_packet() -> (Network, Transmit) {
     let mut net = Network::opened(&patient());
     net.hosts[0].data = noise(1, 3000);
@@ -291,8 +296,8 @@ pub(crate) fn left_with_a_late_packet() -> (Network, Transmit) {
     (net, late)
 }
 
-/// A packet that was in flight when its source was deleted is late, and not out of the blue. One with another tag may
-/// be from another host that has the address now.
+/// A packet that was in flight when its source was deleted is late, and is not answered with ABORT. A packet with
+/// another tag is: it may be from another host that has the address now.
 #[test]
 fn a_late_packet_from_an_address_that_is_gone_does_no_harm() {
     let (mut net, late) = left_with_a_late_packet();

@@ -1,4 +1,4 @@
-//! Routes that are left and used again: their measurements are kept.
+//! The measurements of a route are kept when it is left, for its next use.
 
 use crate::harness::{CN, Network, mn, noise};
 use crate::roaming::{answers, break_to};
@@ -10,7 +10,7 @@ fn path(net: &mut Network, who: usize, peer: Ipv4Addr) -> PathInfo {
     net.association(who).paths().find(|path| path.address == peer).unwrap()
 }
 
-/// Moves, and runs until the changes are answered.
+/// Moves the mobile host from address `gone` to address `here`, and runs until its three changes are answered.
 fn moves(net: &mut Network, gone: u8, here: u8) {
     let before = answers(net, 0);
     break_to(net, 0, gone, here);
@@ -18,9 +18,9 @@ fn moves(net: &mut Network, gone: u8, here: u8) {
     assert_eq!(answers(net, 0), before + 3);
 }
 
-/// RFC 9260, section 6.3.1, C1: RTO.Initial holds until a round trip was measured. A route that is used again has its
-/// measurements, at both ends. A new route begins with RTO.Initial. Every route begins with the initial window
-/// (section 7.2.1).
+/// RFC 9260, section 6.3.1, C1: RTO.Initial holds until a round trip was measured. So a new route begins with
+/// RTO.Initial, and a route that is used again begins with its measurements, at both ends. In both cases the
+/// congestion window begins with its initial value (RFC 9260, section 7.2.1).
 #[test]
 fn a_route_that_is_used_again_has_the_time_out_that_was_measured() {
     let mut net = Network::opened(&patient());
@@ -49,8 +49,8 @@ fn a_route_that_is_used_again_has_the_time_out_that_was_measured() {
     }
 }
 
-/// Two networks at once: a host that changes its source and changes back has measured both routes, and no back-off
-/// remains.
+/// A host with two addresses changes its source and changes back. The first route has its measurements again, and no
+/// back-off.
 #[test]
 fn a_preference_that_comes_and_goes_keeps_what_was_measured() {
     let mut net = Network::opened(&patient());

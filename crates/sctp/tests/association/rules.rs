@@ -1,4 +1,4 @@
-//! The rules of RFC 9260, packet by packet. Numbers count from the initial TSN of each side.
+//! The rules of RFC 9260, tested with single packets. Numbers of chunks count from the initial TSN of their sender.
 
 use crate::harness::{CN, PORT, endpoint, mn};
 use crate::script::{PEER_TAG, PEER_TSN, Script, data, peer_init};
@@ -20,7 +20,7 @@ fn two_paths() -> Script {
     script
 }
 
-// --- acknowledgments (sections 6.2 and 6.7) ----------------------------------------------------------------------------
+// --- acknowledgments (RFC 9260, sections 6.2 and 6.7) ----------------------------------------------------------------
 
 #[test]
 fn every_second_packet_is_acknowledged_and_a_single_one_late() {
@@ -55,7 +55,7 @@ fn gaps_and_duplicates_are_told_at_once() {
     assert_eq!(read, [&b"one"[..], b"two", b"three", b"four", b"five", b"six"]);
 }
 
-/// The I bit (section 3.3.1).
+/// RFC 9260, section 3.3.1: DATA with the I bit is acknowledged at once.
 #[test]
 fn who_asks_for_it_is_acknowledged_at_once() {
     let mut script = script();
@@ -76,7 +76,7 @@ fn data_that_cannot_be_is_answered_as_the_rfc_says() {
     assert_eq!(script.says(), told(mn(1), &["ABORT [9]"]), "section 6.2");
 }
 
-/// Section 6.9: fragments that cannot be of one message.
+/// RFC 9260, section 6.9: consecutive fragments that cannot be of one message end the association.
 #[test]
 fn messages_that_do_not_go_on_end_the_association() {
     let piece = |number: u32, begins, ends, stream| {
@@ -96,7 +96,7 @@ fn messages_that_do_not_go_on_end_the_association() {
     }
 }
 
-// --- unknown things (section 3.2) --------------------------------------------------------------------------------------
+// --- unknown chunk types (RFC 9260, section 3.2) ---------------------------------------------------------------------
 
 #[test]
 fn unknown_chunks_are_reported_or_skipped() {
@@ -111,13 +111,13 @@ fn unknown_chunks_are_reported_or_skipped() {
     assert_eq!(script.says(), told(mn(1), &["SACK 1"]));
 }
 
-// --- congestion and losses (sections 6.1, 6.3 and 7.2) -----------------------------------------------------------------
+// --- congestion and losses (RFC 9260, sections 6.1, 6.3 and 7.2) -----------------------------------------------------
 
 #[test]
 fn the_window_and_the_burst_bound_what_leaves() {
     let mut script = script();
     script.write(40);
-    // 4404 bytes may be in flight; the last packet may exceed them.
+    // 4404 bytes may be in flight, and the last packet may exceed this limit.
     assert_eq!(script.says(), told(mn(1), &["DATA 0", "DATA 1", "DATA 2", "DATA 3"]));
     script.sack(2, &[]);
     assert_eq!(script.says().len(), 3, "two are acknowledged, and the window grows by a chunk");
@@ -147,7 +147,8 @@ fn the_third_report_sends_again_at_once_and_only_once() {
     }
 }
 
-/// Section 6.3.3: lost data go to another path, and only the path that lost them counts a failure.
+/// RFC 9260, section 6.3.3: after a time-out, data are sent again to another address. Only the path that lost them
+/// counts a failure.
 #[test]
 fn a_timeout_sends_elsewhere() {
     let mut script = two_paths();
@@ -161,7 +162,7 @@ fn a_timeout_sends_elsewhere() {
     assert_eq!((script.path(mn(1)).cwnd, script.path(mn(1)).errors), (1468, 1));
 }
 
-/// Changeover: the new path overtakes the old one, which is not taken as a loss.
+/// After a change of the primary address, SACKs for data on the new path do not mark data on the old path as lost.
 #[test]
 fn what_overtakes_on_another_path_is_no_loss() {
     let mut script = two_paths();
@@ -177,7 +178,7 @@ fn what_overtakes_on_another_path_is_no_loss() {
         script.sack(0, &[(4, last)]);
         assert_eq!(script.says(), told(mn(2), &[]), "report {last}");
     }
-    // But a chunk that is overtaken on the same path is a loss.
+    // A chunk is lost if three SACKs acknowledge later chunks on the same path.
     for _ in 0..3 {
         script.sack(0, &[(1, 1), (4, 7)]);
         script.sack(0, &[(1, 2), (4, 7)]);
@@ -186,7 +187,7 @@ fn what_overtakes_on_another_path_is_no_loss() {
     assert_eq!(script.says(), told(mn(1), &["DATA 0"]));
 }
 
-/// Section 6.1, A: a closed window is probed, with one chunk at a time.
+/// RFC 9260, section 6.1, A: a closed window is probed with one chunk at a time.
 #[test]
 fn a_closed_window_is_probed() {
     let mut script = script();
@@ -207,7 +208,7 @@ fn a_closed_window_is_probed() {
     assert_eq!(script.says().last().unwrap(), &format!("{} DATA 3", mn(1)));
 }
 
-/// RFC 5062, section 5: a peer that acknowledges data that were not sent is an attacker.
+/// RFC 5062, section 5.3: an acknowledgment of data that were not sent ends the association with ABORT.
 #[test]
 fn an_acknowledgment_of_the_future_ends_the_association() {
     let mut script = script();
@@ -217,7 +218,7 @@ fn an_acknowledgment_of_the_future_ends_the_association() {
     assert_eq!(script.says(), told(mn(1), &["ABORT [13]"]));
 }
 
-// --- heartbeats (section 8.3) ------------------------------------------------------------------------------------------
+// --- heartbeats (RFC 9260, section 8.3) ------------------------------------------------------------------------------
 
 #[test]
 fn an_idle_path_is_probed_and_a_wrong_nonce_proves_nothing() {
@@ -239,7 +240,7 @@ fn an_idle_path_is_probed_and_a_wrong_nonce_proves_nothing() {
     assert_eq!(script.says(), told(mn(1), &["HEARTBEAT-ACK"]));
 }
 
-// --- tags, and packets out of the blue (sections 8.4 and 8.5) ----------------------------------------------------------
+// --- tags, and packets out of the blue (RFC 9260, sections 8.4 and 8.5) ----------------------------------------------
 
 #[test]
 fn a_wrong_tag_changes_nothing() {
@@ -256,7 +257,7 @@ fn a_wrong_tag_changes_nothing() {
         let refused = script.hears_tagged(script.tag ^ 1, mn(1), vec![chunk]);
         assert_eq!(refused, Err(Reason("sctp_tag")));
     }
-    // With the T bit, it must be the peer's own tag.
+    // With the T bit, the tag must be that of packets to the peer.
     let abort = Chunk::Abort { reflected: true, causes };
     assert_eq!(script.hears(mn(1), vec![abort.clone()]), Err(Reason("sctp_tag")));
     assert_eq!(script.says(), told(mn(1), &[]));
@@ -288,9 +289,9 @@ fn strangers_are_answered_as_the_rfc_says() {
     assert_eq!(script.says(), told(group, &[]));
 }
 
-// --- how associations begin (sections 5.1 and 5.2) ---------------------------------------------------------------------
+// --- how associations begin (RFC 9260, sections 5.1 and 5.2) ---------------------------------------------------------
 
-/// Section 5.1.5, 2: a cookie is valid only for the ports of its INIT.
+/// RFC 9260, section 5.1.5, 2: a cookie is valid only for the ports of its INIT.
 #[test]
 fn a_cookie_of_other_ports_makes_nothing() {
     let mut script = script();
@@ -306,7 +307,8 @@ fn a_cookie_of_other_ports_makes_nothing() {
     assert_eq!(script.endpoint.associations().count(), 1);
 }
 
-/// Section 5.1, C: COOKIE ECHO is the first chunk of its packet, or follows AUTH (RFC 4895, section 6.3).
+/// COOKIE ECHO has no effect unless it is the first chunk of its packet (RFC 9260, section 5.1, C) or follows AUTH
+/// (RFC 4895, section 6.3).
 #[test]
 fn a_cookie_behind_other_chunks_makes_nothing() {
     let mut script = script();
@@ -354,7 +356,8 @@ fn a_cookie_is_good_once_in_time_and_unchanged() {
     assert_eq!(script.endpoint.associations().count(), 1);
 }
 
-/// A COOKIE ECHO that arrives after the end of its association makes no other: no peer would answer it.
+/// A COOKIE ECHO that arrives after the end of its association makes no other association, as no peer would answer
+/// there.
 #[test]
 fn a_cookie_that_comes_after_its_association_makes_no_other() {
     let mut script = script();
@@ -370,7 +373,7 @@ fn a_cookie_that_comes_after_its_association_makes_no_other() {
     assert_eq!(script.endpoint.associations().filter(|(_, it)| it.is_open()).count(), count);
 }
 
-/// Section 5.2.4, D: COOKIE ACK was lost. The age of the cookie does not matter.
+/// RFC 9260, section 5.2.4, D: a repeated COOKIE ECHO is answered again, whatever the age of the cookie.
 #[test]
 fn a_repeated_cookie_is_acknowledged_again() {
     let mut script = script();
@@ -383,7 +386,8 @@ fn a_repeated_cookie_is_acknowledged_again() {
     assert_eq!(script.endpoint.associations().count(), 2);
 }
 
-/// Section 5.2.4, A: the peer's host restarts without its state.
+/// RFC 9260, section 5.2.4, A: a peer that restarts without its state continues with new tags and TSNs, and the user
+/// gets an event.
 #[test]
 fn a_restart_is_told_and_goes_on_with_new_numbers() {
     let mut script = script();
@@ -413,7 +417,8 @@ fn a_restart_is_told_and_goes_on_with_new_numbers() {
     assert_eq!(script.endpoint.associations().count(), 1);
 }
 
-/// Section 5.2.2: a restart from an address that was not the peer's may be from another host.
+/// RFC 9260, section 5.2.2: an INIT that adds an address to an association is answered with ABORT, as it may be from
+/// another host.
 #[test]
 fn a_restart_with_new_addresses_is_refused() {
     let mut script = script();
@@ -421,7 +426,7 @@ fn a_restart_with_new_addresses_is_refused() {
     init.tag = 0x8888;
     script.hears_tagged(0, mn(1), vec![Chunk::Init(init.clone())]).unwrap();
     assert_eq!(script.says(), told(mn(1), &["ABORT [11]"]));
-    // From the other host's address, with the peer's in the list: found by what it lists.
+    // The INIT comes from the new address. The association is found by the peer's address in the list.
     script.hears_tagged(0, mn(9), vec![Chunk::Init(init)]).unwrap();
     assert_eq!(script.says(), told(mn(9), &["ABORT [11]"]));
     assert_eq!(script.endpoint.association(script.id.unwrap()).unwrap().state(), State::Established);
@@ -433,7 +438,8 @@ fn an_init_that_cannot_be_is_refused() {
     let good = peer_init(&[]);
     let extensions = sctp::message::Parameter::Extensions(vec![0xc1, 0x80]);
     let cases = [
-        // RFC 9260, section 3.3.2: "silently discard", unlike RFC 4960.
+        // RFC 9260, section 3.3.2, requires that INIT with tag 0 is discarded without an answer. RFC 4960 required
+        // ABORT.
         (sctp::message::Init { tag: 0, ..good.clone() }, &[] as &[&str]),
         (sctp::message::Init { outbound: 0, ..good.clone() }, &["ABORT [7]"]),
         (sctp::message::Init { inbound: 0, ..good.clone() }, &["ABORT [7]"]),
@@ -441,7 +447,7 @@ fn an_init_that_cannot_be_is_refused() {
         (sctp::message::Init { parameters: vec![extensions], ..good.clone() }, &["ABORT [13]"]),
     ];
     for (init, answer) in cases {
-        // From an unknown host, and from a peer, whose association stays the same.
+        // The INIT comes from an unknown host, and then from a peer, whose association does not change.
         for from in [mn(5), mn(1)] {
             let refused = script.hears_tagged(0, from, vec![Chunk::Init(init.clone())]);
             assert_eq!(refused, Err(Reason("sctp_init_refused")));
@@ -458,7 +464,7 @@ fn an_init_that_cannot_be_is_refused() {
     assert_eq!(script.says(), told(mn(5), &["ABORT []"]));
 }
 
-/// Section 5.2.1: both open at once, and have one association.
+/// RFC 9260, section 5.2.1: two ends that open at once have one association.
 #[test]
 fn two_that_call_each_other_at_once_have_one_association() {
     let config = Config::default();
@@ -492,7 +498,7 @@ fn two_that_call_each_other_at_once_have_one_association() {
     }
 }
 
-// --- the end (section 9.2), and what routers say (section 10) ----------------------------------------------------------
+// --- the end (RFC 9260, section 9.2), and ICMP errors (section 10) ---------------------------------------------------
 
 #[test]
 fn a_shutdown_waits_for_what_is_not_acknowledged() {

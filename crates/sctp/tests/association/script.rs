@@ -1,4 +1,4 @@
-//! A peer that sends what a test needs, packet by packet. It does not authenticate.
+//! A scripted peer: it sends the packets of a test one by one to an endpoint. The peer does not support AUTH.
 
 use crate::harness::{CN, PORT, endpoint, mn};
 use sctp::message::{Chunk, Data, Init, Packet, Parameter, Sack};
@@ -13,7 +13,7 @@ pub(crate) struct Script {
     pub(crate) endpoint: Endpoint,
     pub(crate) now: u64,
     pub(crate) id: Option<AssociationId>,
-    /// Our end's tag and initial TSN.
+    /// The verification tag and the initial TSN of the endpoint under test.
     pub(crate) tag: u32,
     pub(crate) tsn: u32,
     pub(crate) events: Vec<AssociationEvent>,
@@ -37,7 +37,7 @@ pub(crate) fn data(number: u32, bytes: &[u8]) -> Chunk {
 }
 
 impl Script {
-    /// Returns a script whose endpoint listens.
+    /// Returns a script whose endpoint listens, without an association.
     pub(crate) fn silent(config: &Config) -> Self {
         let mut script = Self {
             endpoint: endpoint(config, 3),
@@ -52,7 +52,8 @@ impl Script {
         script
     }
 
-    /// Returns a script whose endpoint listens, and where the peer at these addresses has opened an association.
+    /// Returns a script whose endpoint listens. A peer with these addresses has opened an association, and has
+    /// answered the first probes.
     pub(crate) fn accepted(config: &Config, peer: &[Ipv4Addr]) -> Self {
         let mut script = Self::silent(config);
         let cookie = script.cookie(peer);
@@ -65,7 +66,7 @@ impl Script {
         script
     }
 
-    /// Returns the cookie that answers an INIT; there is no association yet.
+    /// Sends an INIT from `peer[0]`. Returns the cookie of the INIT ACK.
     pub(crate) fn cookie(&mut self, peer: &[Ipv4Addr]) -> Vec<u8> {
         let listed = if peer.len() > 1 { peer } else { &[] };
         self.hears_tagged(0, peer[0], vec![Chunk::Init(peer_init(listed))]).unwrap();
@@ -98,7 +99,7 @@ impl Script {
         self.hears(mn(1), vec![Chunk::Sack(sack)]).unwrap();
     }
 
-    /// Returns what our end sends now, in words, with the destination.
+    /// Returns the packets that the endpoint sends now: for each the destination and the chunks, in words.
     pub(crate) fn says(&mut self) -> Vec<String> {
         let mut said = Vec::new();
         while let Some(Transmit { dst, bytes, .. }) = self.endpoint.poll_transmit(self.at()) {
@@ -156,7 +157,7 @@ impl Script {
         self.endpoint.on_timeout(self.at());
     }
 
-    /// Runs to the next timer. Returns how many milliseconds that took.
+    /// Runs until the next timer is due. Returns the time until then, in milliseconds.
     pub(crate) fn wait_for_timer(&mut self) -> u64 {
         let at = self.endpoint.deadline().unwrap();
         let ms = (at.0 - self.at().0).div_ceil(1_000_000);

@@ -1,5 +1,5 @@
-//! Handoffs while packets are lost, paths are narrow, links return and peers vanish. Each of these once stalled an
-//! association for half a minute or for ever, or sent data to another host.
+//! Handoffs while packets are lost, paths have a small MTU, links return and peers vanish. Each test reproduces an
+//! earlier defect: an association stalled, or sent data to another host.
 
 use crate::harness::{CN, CN2, Network, PORT, mn, noise};
 use crate::script::{PEER_TAG, Script, data, peer_init};
@@ -18,8 +18,8 @@ fn is_data(chunk: &Chunk) -> bool {
     matches!(chunk, Chunk::Data(_))
 }
 
-/// RFC 9260, section 5.4; RFC 5062, section 4: no data, new or repeated, go to an unconfirmed address, whatever the
-/// order of ADD, SET PRIMARY and DELETE, in one chunk or in several.
+/// No data, new or repeated, go to an unconfirmed address (RFC 9260, section 5.4; RFC 5062, section 5.3). The order
+/// of add, set primary and delete does not matter, in one chunk or in several.
 #[test]
 fn no_data_go_to_an_address_that_nobody_proved() {
     let (add, primary, delete) = (Change::Add(VICTIM), Change::SetPrimary(VICTIM), Change::Delete(mn(1)));
@@ -40,7 +40,8 @@ fn no_data_go_to_an_address_that_nobody_proved() {
             net.association(0).change(now, changes).unwrap();
             net.association(0).prefer(now, None, VICTIM).unwrap();
             net.flush(0);
-            // The attacker sends from the victim's address, and receives nothing that goes there.
+            // The attacker sends from the victim's address. Of the packets to this address, it receives only
+            // ASCONF-ACK.
             let until = net.now + Duration::from_secs(2);
             while net.now < until && net.step(until) {
                 net.lose(|transmit| {
@@ -61,7 +62,8 @@ fn no_data_go_to_an_address_that_nobody_proved() {
     }
 }
 
-/// Section 5.4: a probe of an unconfirmed address is repeated after a time-out, although data are in flight.
+/// RFC 9260, section 5.4: a lost probe of an unconfirmed address is repeated after one time-out, although data are in
+/// flight to other addresses.
 #[test]
 fn a_lost_probe_is_repeated_after_one_time_out() {
     let mut net = Network::opened(&patient());
@@ -78,9 +80,8 @@ fn a_lost_probe_is_repeated_after_one_time_out() {
     assert!((1000..=1200).contains(&stall), "RTO.Initial and a round trip or two: {stall} ms");
 }
 
-/// The peer can be reached at a new address only some time after it has added it, and then sends from there. The
-/// probe does not wait for a backed-off time-out. An answer to each copy of it counts. At most one leaves in a
-/// time-out.
+/// A peer can be reached at a new address only 5.5 s after it has added the address, and then sends from there. The
+/// probe of the address is sent again at once, before its backed-off time-out, and only once.
 #[test]
 fn an_address_that_is_heard_from_is_probed_again_at_once() {
     let mut net = Network::opened(&patient());
@@ -106,8 +107,8 @@ fn an_address_that_is_heard_from_is_probed_again_at_once() {
     assert_eq!(probes(&net), 1);
 }
 
-/// Sections 6.9 and 7.3: chunks that were built for a wider path leave in fragments, at once; new chunks fit the
-/// path.
+/// RFC 9260, sections 6.9 and 7.3: chunks that were built for a path with a larger MTU leave in IP fragments at once.
+/// New chunks fit the path.
 #[test]
 fn a_narrower_path_costs_less_than_a_time_out() {
     for mtu in [1400, 1000, 576] {
@@ -132,7 +133,7 @@ fn a_narrower_path_costs_less_than_a_time_out() {
     }
 }
 
-/// RFC 1191, section 3: no report raises an MTU, and one with another tag has no effect.
+/// RFC 1191, section 3: no report raises an MTU. A report that quotes another tag has no effect.
 #[test]
 fn a_forged_report_of_a_router_changes_nothing() {
     let mut script = Script::accepted(&Config::default(), &[mn(1)]);
@@ -147,12 +148,13 @@ fn a_forged_report_of_a_router_changes_nothing() {
     script.write(1);
     let said = script.says();
     assert_eq!(said.len(), 2, "cut for 1000 bytes still: {said:?}");
-    // Packets that were too large leave again without a time-out.
+    // Chunks that were too large leave again before a time-out.
     script.endpoint.icmp_error(script.at(), mn(1), &quote(PEER_TAG), Rejection::TooBig(700)).unwrap();
     assert!(script.says().contains(&format!("{} DATA 0", mn(1))));
 }
 
-/// The only link is down for some time. After its return, no data wait for a backed-off time-out.
+/// After the only link was down for 5 or 60 s and has returned, data flow within 100 ms and do not wait for a
+/// backed-off time-out.
 #[test]
 fn a_link_that_returns_is_used_at_once() {
     for (who, ms) in [(1, 5000), (1, 60_000), (0, 5000), (0, 60_000)] {
@@ -171,7 +173,7 @@ fn a_link_that_returns_is_used_at_once() {
     }
 }
 
-/// Repeated HEARTBEATs do not make a sender repeat data: at most one packet leaves for each time-out.
+/// Repeated HEARTBEATs of the peer do not make a sender repeat data more than once in a time-out.
 #[test]
 fn whoever_repeats_heartbeats_gets_no_more_data() {
     let mut script = Script::accepted(&Config::default(), &[mn(1)]);
@@ -189,7 +191,7 @@ fn whoever_repeats_heartbeats_gets_no_more_data() {
     assert!(more.sum::<usize>() <= 1, "what the window of one chunk has room for");
 }
 
-/// Section 6.3.3, E3.
+/// RFC 9260, section 6.3.3, E3: after each time-out, one packet leaves.
 #[test]
 fn a_time_out_sends_one_packet() {
     let mut script = Script::accepted(&Config::default(), &[mn(1)]);
@@ -201,7 +203,8 @@ fn a_time_out_sends_one_packet() {
     }
 }
 
-/// Both ends give up a dead peer within the same bound, whichever of them sends.
+/// When the path between two ends breaks, both detect it: the receiver of data at most HB.interval and 2 s earlier or
+/// later than the sender.
 #[test]
 fn both_ends_give_up_a_dead_peer_within_the_same_time() {
     let config = Config { rto_min: Duration::from_millis(200), ..Config::default() };
@@ -220,12 +223,12 @@ fn both_ends_give_up_a_dead_peer_within_the_same_time() {
         }
     }
     let [idle, sender] = ends.map(Option::unwrap);
-    // HB.interval and one and a half time-outs until the first probe.
+    // The first probe leaves after HB.interval and at most 1.5 RTOs.
     let bound = config.heartbeat_interval.as_secs() + 2;
     assert!(idle.abs_diff(sender) <= bound, "the sender after {sender} s, the receiver after {idle} s");
 }
 
-/// Section 6.1, D: small writes in a row share a burst.
+/// RFC 9260, section 6.1, D: writes in a row share a burst of Max.Burst packets.
 #[test]
 fn writes_in_a_row_share_a_burst() {
     let mut script = Script::accepted(&Config::default(), &[mn(1)]);
@@ -249,7 +252,7 @@ fn writes_in_a_row_share_a_burst() {
     assert!(!script.says().is_empty(), "later writes are another occasion");
 }
 
-/// Section 3.3.1: the last chunk before a shutdown requests an immediate SACK.
+/// RFC 9260, section 3.3.1: the last chunk before a shutdown requests an immediate SACK by the I bit.
 #[test]
 fn the_last_chunk_before_a_shutdown_is_acknowledged_at_once() {
     let mut net = Network::opened(&patient());
@@ -264,7 +267,7 @@ fn the_last_chunk_before_a_shutdown_is_acknowledged_at_once() {
     assert_eq!(net.sent.iter().filter(last).count(), 1);
 }
 
-/// Sections 6.4 and 9.2: a SHUTDOWN that is not answered goes to another address.
+/// RFC 9260, sections 6.4 and 9.2: a SHUTDOWN that is not answered is sent to another address.
 #[test]
 fn a_shutdown_tries_another_path() {
     let config = patient();
@@ -277,7 +280,8 @@ fn a_shutdown_tries_another_path() {
     assert_eq!(net.events(0).last(), Some(&AssociationEvent::Closed(Ended::Finished)));
 }
 
-/// Section 5.2.4, B: the peer had answered before it opened with another tag. The newer tag counts from now on.
+/// RFC 9260, section 5.2.4, B: the peer opens again with another tag while both ends open. The association uses the
+/// newer tag from then on.
 #[test]
 fn a_second_tag_of_the_peer_is_taken_over() {
     let mut script = Script::accepted(&Config::default(), &[mn(1)]);
@@ -309,7 +313,8 @@ fn a_second_tag_of_the_peer_is_taken_over() {
     assert_eq!(Packet::parse(&packet.bytes).unwrap().tag, 0x2222, "{id:?}");
 }
 
-/// Section 5.2.1: an INIT with addresses that the peer's INIT ACK did not list.
+/// RFC 9260, section 5.2.1: in COOKIE-ECHOED, an INIT with addresses that the peer's INIT ACK did not list is
+/// answered with ABORT.
 #[test]
 fn an_init_with_new_addresses_is_refused_while_the_cookie_is_out() {
     let mut net = Network::with(&Config::default(), &Config::default(), &[mn(1)], &[CN]);
@@ -324,7 +329,7 @@ fn an_init_with_new_addresses_is_refused_while_the_cookie_is_out() {
     assert!(has(&answer, |c| matches!(c, Chunk::Abort { .. })), "{answer:?}");
 }
 
-/// Section 6.10: chunks count that precede a malformed one.
+/// RFC 9260, section 6.10: chunks before a malformed one have their effect.
 #[test]
 fn what_stands_before_a_malformed_chunk_counts() {
     let mut script = Script::accepted(&Config::default(), &[mn(1)]);
@@ -339,14 +344,14 @@ fn what_stands_before_a_malformed_chunk_counts() {
     assert_eq!(script.says(), [format!("{} SACK 0", mn(1))]);
 }
 
-/// Both ends lose their addresses at the same instant, and know only the other's old one. A directory informs one of
-/// them.
+/// Both ends lose their addresses at the same instant, and each knows only the other's old address. A directory gives
+/// the new address to one end or to both. The association continues.
 #[test]
 fn both_ends_move_at_once_and_meet_again() {
     [false, true].into_iter().for_each(meet_again);
 }
 
-/// `both`: both ends ask the directory.
+/// `both`: the directory gives the new address of the other end to both ends, and not only to host 0.
 fn meet_again(both: bool) {
     let mut net = Network::opened(&patient());
     net.hosts[1].data = noise(1, 500_000);
@@ -370,13 +375,13 @@ fn meet_again(both: bool) {
     if both {
         assert!(net.association(1).try_at(now, mn(2)));
     }
-    // The end that receives the request from the new address sends its own request there at once.
+    // Host 1 receives the request from the new address of host 0, and sends its own request to this address at once.
     net.run_for(15);
     let asks = |(_, who, t): &(Instant, usize, Transmit)| {
         *who == 1 && t.dst == mn(2) && has(t, |c| matches!(c, Chunk::Asconf(_)))
     };
     assert!(net.sent[from..].iter().any(asks), "both: {both}");
-    // A change in each direction, a probe, and data need no time-out.
+    // A change in each direction, a probe, and data arrive before a time-out.
     net.run_for(135);
     assert!(net.hosts[0].got.len() > had, "both: {both}");
     let early = net.sent[from..].iter().find(|(_, who, t)| *who == 0 && t.dst == CN2).unwrap();
@@ -387,7 +392,8 @@ fn meet_again(both: bool) {
     assert_eq!((paths(&mut net, 0), paths(&mut net, 1)), (vec![CN2], vec![mn(2)]));
 }
 
-/// A directory gives a wrong address: the host there gets a few requests and no data, and its address is forgotten.
+/// A directory gives a wrong address. The host there gets at most twelve small packets and no data, and time-outs end
+/// the association.
 #[test]
 fn a_wrong_directory_costs_a_stranger_little() {
     let mut net = Network::opened(&Config::default());
@@ -406,7 +412,7 @@ fn a_wrong_directory_costs_a_stranger_little() {
     assert_eq!(net.events(0).last(), Some(&AssociationEvent::Closed(Ended::TimedOut)));
 }
 
-/// Confirmed addresses do not count against the limit of additions, so a peer may move back and forth.
+/// Confirmed addresses do not count against the limit of additions in a minute, so a peer may move 20 times in 12 s.
 #[test]
 fn a_peer_may_move_as_often_as_it_likes() {
     let config = Config { added_per_minute: 2, ..patient() };

@@ -1,4 +1,5 @@
-//! Tags and tie tags, packet by packet (RFC 9260, sections 5.2.2, 5.2.4 and 8.5.1): which cookie is for which association.
+//! Verification tags and tie-tags decide for which association a cookie or a packet is (RFC 9260, sections 5.2.2,
+//! 5.2.4 and 8.5.1).
 
 use crate::harness::mn;
 use crate::script::{PEER_TAG, PEER_TSN, Script, data, peer_init};
@@ -35,8 +36,8 @@ fn restarts(script: &Script) -> usize {
     script.events.iter().filter(|event| matches!(event, AssociationEvent::Restarted { .. })).count()
 }
 
-/// Section 5.2.4, action A, needs the tie-tags of the association. A cookie that was made before the association has
-/// none: the peer sent two INITs, and both were answered.
+/// RFC 9260, section 5.2.4, action A, requires a cookie with the tie-tags of the association. A cookie that was made
+/// before the association has none. Here the peer sent two INITs, and both were answered.
 #[test]
 fn a_cookie_without_tie_tags_restarts_nothing() {
     let mut script = Script::silent(&Config::default());
@@ -53,7 +54,8 @@ fn a_cookie_without_tie_tags_restarts_nothing() {
     assert_eq!(script.says(), told(&["SACK 1"]), "it continues unchanged");
 }
 
-/// A restart draws new tie-tags (section 5.2.2), so another cookie that was made before it is late.
+/// A restart draws new tie-tags (RFC 9260, section 5.2.2). So another cookie that was made before the restart has no
+/// effect.
 #[test]
 fn a_cookie_from_before_a_restart_does_not_restart_again() {
     let mut script = script();
@@ -69,8 +71,8 @@ fn a_cookie_from_before_a_restart_does_not_restart_again() {
     assert_eq!(restarts(&script), 1);
 }
 
-/// Section 5.2.4: no action exists for a cookie with the tie-tags and the peer's tag of the association, but another
-/// tag of ours.
+/// RFC 9260, section 5.2.4, has no action for a cookie with the tie-tags and the peer's tag of the association, but
+/// with another tag of this end. Such a cookie is dropped.
 #[test]
 fn a_cookie_with_the_tag_of_the_peer_alone_is_dropped() {
     let mut script = script();
@@ -80,8 +82,9 @@ fn a_cookie_with_the_tag_of_the_peer_alone_is_dropped() {
     assert_eq!(script.says(), told(&[]));
 }
 
-/// Sections 5.2.4, A, and 9.2: a peer that restarts in SHUTDOWN-ACK-SENT gets no association, but another SHUTDOWN
-/// ACK, with the cause "cookie received while shutting down". An INIT gets SHUTDOWN ACK too.
+/// RFC 9260, sections 5.2.4, A, and 9.2: in SHUTDOWN-ACK-SENT, COOKIE ECHO of a restarted peer makes no association.
+/// The answer is another SHUTDOWN ACK, with the cause "cookie received while shutting down". An INIT is answered with
+/// SHUTDOWN ACK.
 #[test]
 fn a_cookie_while_shutdown_ack_is_out_makes_no_association() {
     let mut script = script();
@@ -100,8 +103,8 @@ fn a_cookie_while_shutdown_ack_is_out_makes_no_association() {
     assert_eq!(script.events.last(), Some(&AssociationEvent::Closed(Ended::Finished)));
 }
 
-/// Section 8.5.1, B: the T bit marks the tag as the peer's own. A host that has read only this tag, in packets to the
-/// peer, can end the association, but cannot add data.
+/// RFC 9260, section 8.5.1, B: with the T bit, the tag is that of packets to the peer. A host that has read only this
+/// tag can end the association by ABORT, but cannot add data.
 #[test]
 fn with_a_reflected_tag_an_abort_says_nothing_else() {
     let mut script = script();

@@ -1,4 +1,5 @@
-//! What is written is read, whatever happens on the wire (RFC 9260, sections 5 to 7 and 9).
+//! All written data are read, although the wire loses, duplicates, reorders and corrupts packets (RFC 9260, sections
+//! 5 to 7 and 9).
 
 use crate::harness::{CN, CN2, Network, Weather, mn, noise};
 use sctp::{AssociationEvent, Config, Ended, PathState, State, WriteError};
@@ -61,7 +62,8 @@ fn every_byte_arrives_both_ways_over_a_bad_wire() {
     }
 }
 
-/// Sections 6.2.1 and 6.1, A: the window closes, is probed, and opens.
+/// RFC 9260, sections 6.2.1 and 6.1, A: a receive window that closes is probed, and opens again. The slow reader gets
+/// all data, and at most twice its buffer is held.
 #[test]
 fn a_slow_reader_gets_everything_and_holds_little() {
     for weather in [Weather::default(), Weather { loss: 5, double: 3, reorder: 10, corrupt: 0 }] {
@@ -90,7 +92,7 @@ fn a_slow_reader_gets_everything_and_holds_little() {
     }
 }
 
-/// A reader that stops for ever is no failure of the path (section 6.1, A).
+/// RFC 9260, section 6.1, A: a window that is closed for hours is probed, and does not end the association.
 #[test]
 fn a_closed_window_is_probed_for_hours() {
     let mut net = Network::new(&Config { receive_buffer: 4000, ..Config::default() });
@@ -103,7 +105,8 @@ fn a_closed_window_is_probed_for_hours() {
     assert!(net.hosts[1].got == noise(3, 60_000));
 }
 
-/// Section 3.3.2: no window below 1500 bytes is announced, and there is room for what is announced.
+/// RFC 9260, section 3.3.2: a receive buffer of less than 1500 bytes counts as 1500 bytes, so it takes a packet of
+/// 1400 bytes.
 #[test]
 fn a_buffer_below_the_least_window_holds_a_packet() {
     let mut net = Network::new(&Config { receive_buffer: 1000, ..Config::default() });
@@ -114,7 +117,7 @@ fn a_buffer_below_the_least_window_holds_a_packet() {
     assert_eq!(net.states(), [State::Established; 2]);
 }
 
-/// Section 6.9: a message larger than the buffer arrives in pieces.
+/// RFC 9260, section 6.9: a message larger than the receive buffer is read in pieces.
 #[test]
 fn a_message_larger_than_the_window_is_read_in_pieces() {
     let mut net = Network::with(
@@ -135,7 +138,8 @@ fn a_message_larger_than_the_window_is_read_in_pieces() {
     assert!(pieces.iter().all(|piece| (piece.stream, piece.ppid) == (3, 9)));
 }
 
-/// Sections 6.5 and 6.6: order within a stream, none between streams, none for unordered messages.
+/// RFC 9260, sections 6.5 and 6.6: messages arrive in order within a stream, but not between streams. Unordered
+/// messages have no order.
 #[test]
 fn streams_do_not_wait_for_each_other() {
     let mut net = Network::opened(&patient());
@@ -174,7 +178,7 @@ fn what_cannot_be_written_is_refused() {
     assert_eq!(net.association(0).write(0, 0, b"late"), Err(WriteError::NotOpen));
 }
 
-/// The credit adds up to the data that were written and the size of the buffer.
+/// The sum of all `Room` events is the number of written bytes plus the size of the send buffer.
 #[test]
 fn room_is_told_as_credit() {
     let mut net = Network::new(&Config::default());
@@ -186,7 +190,8 @@ fn room_is_told_as_credit() {
     assert_eq!(net.association(0).room(), 128 * 1024);
 }
 
-/// Sections 8.1 and 8.2.
+/// RFC 9260, sections 8.1 and 8.2: if the peer vanishes, the path becomes inactive first, and then the association
+/// ends.
 #[test]
 fn a_peer_that_vanishes_is_given_up() {
     let mut net = Network::opened(&Config::default());
@@ -208,7 +213,7 @@ fn an_idle_peer_that_vanishes_is_given_up_by_heartbeats() {
     assert_eq!(net.events(0).last(), Some(&AssociationEvent::Closed(Ended::TimedOut)));
 }
 
-/// Section 5.1.2: INIT is repeated at growing intervals, a limited number of times.
+/// INIT is sent again eight times (Max.Init.Retransmits). The intervals double up to RTO.Max, 60 s.
 #[test]
 fn nobody_answers() {
     let mut net = Network::new(&Config::default());
@@ -220,7 +225,7 @@ fn nobody_answers() {
     assert_eq!(seconds, [0, 1, 3, 7, 15, 31, 63, 123, 183]);
 }
 
-/// Section 8.4, 3: no application listens on the port.
+/// RFC 9260, section 8.4, 3: INIT to a port without a listener is answered with ABORT.
 #[test]
 fn nobody_listens() {
     let mut net = Network::new(&Config::default());
@@ -229,7 +234,8 @@ fn nobody_listens() {
     assert_eq!(net.events(0), [AssociationEvent::Closed(Ended::AbortedByPeer(None))]);
 }
 
-/// Sections 6.4 and 8.2: data take another path, and return.
+/// RFC 9260, sections 6.4 and 8.2: data go to another address when the primary path fails, and return when it works
+/// again.
 #[test]
 fn a_path_that_fails_is_left_and_found_again() {
     let config = Config { path_max_retrans: 2, heartbeat_interval: Duration::from_secs(1), ..patient() };
@@ -247,7 +253,7 @@ fn a_path_that_fails_is_left_and_found_again() {
     assert_eq!(net.events(0).last(), Some(&AssociationEvent::Switched { from: CN2, to: CN }));
 }
 
-/// Section 7.2.4: a single loss is repaired without a time-out.
+/// RFC 9260, section 7.2.4: a single loss is repaired without a time-out.
 #[test]
 fn one_loss_is_repaired_fast() {
     let mut net = Network::opened(&Config::default());
@@ -261,7 +267,8 @@ fn one_loss_is_repaired_fast() {
     assert_eq!(counts.timeouts, 0);
 }
 
-/// Sections 9.1 and 9.2: both finish at once, or one aborts.
+/// RFC 9260, sections 9.1 and 9.2: an association ends if both ends finish at once, and if one end aborts. The peer
+/// gets the cause of the abort.
 #[test]
 fn both_finish_and_one_aborts() {
     let mut net = Network::opened(&Config::default());
@@ -279,7 +286,7 @@ fn both_finish_and_one_aborts() {
     assert_eq!(net.events(1).last(), Some(&AssociationEvent::Closed(Ended::AbortedByPeer(Some(user)))));
 }
 
-/// The peer's host is gone when we shut down: T2 and T5 end the association (section 9.2).
+/// If the peer's host is gone when an end shuts down, time-outs end the association (RFC 9260, section 9.2).
 #[test]
 fn a_shutdown_that_nobody_answers_ends() {
     let mut net = Network::opened(&Config::default());

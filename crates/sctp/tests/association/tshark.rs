@@ -1,4 +1,5 @@
-//! Our packets are parsed by another program: tshark, where it is installed.
+//! Another program, tshark, parses the packets of this crate. The test is skipped where tshark is not installed,
+//! except on a build server.
 
 use crate::harness::{Network, mn};
 use sctp::{Change, Config, Hmac};
@@ -23,7 +24,7 @@ fn capture(net: &Network) -> Vec<u8> {
     out
 }
 
-/// Returns these fields of all packets, one line for each; `None` if there is no tshark.
+/// Returns these fields of all packets, one line for each packet. `None` if tshark is not installed.
 fn fields(capture: &[u8], fields: &[&str]) -> Option<Vec<String>> {
     let options = ["-r", "-", "-o", "sctp.checksum:CRC 32c", "-T", "fields", "-E", "occurrence=a"];
     let fields = fields.iter().flat_map(|field| ["-e", field]);
@@ -41,8 +42,8 @@ fn fields(capture: &[u8], fields: &[&str]) -> Option<Vec<String>> {
     Some(String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect())
 }
 
-/// A whole handoff, with both algorithms: every checksum is right, nothing is malformed, and each chunk is
-/// recognized.
+/// In a whole handoff, with SHA-256 and with SHA-1, tshark finds only right checksums and well-formed packets, and
+/// recognizes each chunk.
 #[test]
 fn tshark_reads_a_handoff_without_complaint() {
     for hmacs in [vec![Hmac::Sha256, Hmac::Sha1], vec![Hmac::Sha1]] {

@@ -1,5 +1,5 @@
-//! Packets from an address that only a directory has given. Until the host is proved, they open, change and end
-//! nothing.
+//! Packets from an address that only a directory has given. Until an authenticated packet or a HEARTBEAT ACK proves
+//! that the peer is there, such packets change and end no open association. In SHUTDOWN-ACK-SENT, they can end it.
 
 use crate::directory::{LIAR, echoed, keyed, paths, to};
 use crate::harness::{CN, CN2, Network, PORT, endpoint, mn, noise};
@@ -10,7 +10,7 @@ use sctp::message::{Cause, Chunk, Code, Data, Packet, Sack};
 use sctp::{AssociationEvent, Change, Config, PathState, State, Transmit};
 use wire::{Duration, Ipv4Addr, Reason};
 
-/// Returns the answer of a host without associations and listeners to the last packet that went to it.
+/// Returns the ABORT with which a host without associations and listeners answers the last packet to `address`.
 fn answer(net: &Network, address: Ipv4Addr) -> Transmit {
     let (now, last) = (net.now, to(net, 0, address).pop().unwrap());
     let mut stranger = endpoint(&patient(), 8);
@@ -20,7 +20,7 @@ fn answer(net: &Network, address: Ipv4Addr) -> Transmit {
     answer
 }
 
-/// Returns an ABORT from the false address, with the tag of the last packet that went there.
+/// Returns an ABORT from the false address, with the T bit and the tag of the last packet to this address.
 fn reflects(net: &Network) -> Transmit {
     let last = to(net, 0, LIAR).pop().unwrap();
     let mut packet = Packet::parse(&last.bytes).unwrap();
@@ -40,7 +40,7 @@ fn lie() -> Chunk {
     Chunk::Data(Data { data: b"lie".to_vec(), begins: true, ends: true, ..Data::default() })
 }
 
-/// Receives a chunk from `src` with our tag.
+/// Delivers a forged chunk from `src` to the mobile host, with the right tag.
 fn lies_at(net: &mut Network, src: Ipv4Addr, chunk: Chunk) -> Result<(), Reason> {
     let (_, _, last) = net.sent.iter().rfind(|(_, who, _)| *who == 1).unwrap();
     let tag = Packet::parse(&last.bytes).unwrap().tag;
@@ -48,7 +48,8 @@ fn lies_at(net: &mut Network, src: Ipv4Addr, chunk: Chunk) -> Result<(), Reason>
     hears(net, &Transmit { src, dst: mn(1), bytes, cut: None })
 }
 
-/// Returns a net where a change was sent, and the peer did not receive it.
+/// Returns a network where the mobile host has sent a change that the peer did not receive. All packets of the peer
+/// are lost.
 fn asked() -> Network {
     let mut net = Network::opened(&patient());
     net.drops[1] = usize::MAX;
@@ -59,8 +60,9 @@ fn asked() -> Network {
     net
 }
 
-/// RFC 9260, section 8.4: a host to which a packet is out of the blue reflects its tag in ABORT. From an address that
-/// only a directory has given, this shows that the peer is not there. The change is sent to another address at once.
+/// An ABORT from an address that only a directory has given does not end an open association. Any host answers a
+/// packet out of the blue with ABORT (RFC 9260, section 8.4), so it shows only that the peer is not there. The change
+/// is sent to another address at once.
 #[test]
 fn an_abort_from_where_a_directory_lied_ends_no_open_association() {
     let mut net = asked();
@@ -80,8 +82,8 @@ fn an_abort_from_where_a_directory_lied_ends_no_open_association() {
     assert!(net.events(0).contains(&done));
 }
 
-/// The same while an association opens: a host without a listener refuses INIT, and one that reads COOKIE ECHO knows
-/// both tags.
+/// An ABORT from an address that only a directory has given does not end an opening. A host without a listener
+/// refuses INIT, and a host that reads COOKIE ECHO knows both tags.
 #[test]
 fn an_abort_from_where_a_directory_lied_ends_no_opening() {
     for config in [patient(), keyed()] {
@@ -100,7 +102,8 @@ fn an_abort_from_where_a_directory_lied_ends_no_opening() {
     }
 }
 
-/// The same with a host that answers INIT, and then refuses its own cookie.
+/// A host at a directory's address answers INIT, and then refuses its own cookie with ABORT. The opening does not
+/// end.
 #[test]
 fn a_host_that_refuses_its_own_cookie_ends_no_opening() {
     let config = Config { pair_key: keyed().pair_key, ..Config::default() };
@@ -125,8 +128,8 @@ fn a_host_that_refuses_its_own_cookie_ends_no_opening() {
     assert_eq!(paths(&mut net), [CN]);
 }
 
-/// In SHUTDOWN-ACK-SENT all data have arrived at both ends, and the peer may have ended at its new address: its ABORT
-/// is the end.
+/// In SHUTDOWN-ACK-SENT, an ABORT from a directory's address ends the association cleanly: all data have arrived, and
+/// the peer may have ended already.
 #[test]
 fn an_abort_from_where_a_directory_leads_ends_what_is_done() {
     let mut net = Network::opened(&patient());
@@ -143,8 +146,8 @@ fn an_abort_from_where_a_directory_leads_ends_what_is_done() {
     assert_eq!(net.events(0).last(), Some(&AssociationEvent::Closed(sctp::Ended::Finished)));
 }
 
-/// A host knows our tag, because COOKIE ECHO went to it once: its DATA, SACK, SHUTDOWN and ERROR change nothing.
-/// Authenticated chunks count, and so do those that follow them.
+/// A host at a directory's false address may know the tag, if COOKIE ECHO went to it once. Its DATA, SACK, SHUTDOWN,
+/// SHUTDOWN ACK, ERROR and ABORT are refused.
 #[test]
 fn a_host_that_is_not_proved_says_nothing_about_data() {
     let mut net = asked();
@@ -167,8 +170,8 @@ fn a_host_that_is_not_proved_says_nothing_about_data() {
     assert!(net.hosts[0].got == noise(1, 5000));
 }
 
-/// The peer is at the directory's address, and its authenticated answer proves that before a HEARTBEAT does: its
-/// other chunks count.
+/// The peer is at the directory's address. After its authenticated answer, its other chunks count, before a HEARTBEAT
+/// ACK confirms the address.
 #[test]
 fn what_comes_after_a_signed_answer_counts() {
     let mut net = asked();
@@ -191,8 +194,8 @@ fn what_comes_after_a_signed_answer_counts() {
     assert_eq!(lies_at(&mut net, CN2, nothing), Ok(()));
 }
 
-/// A directory gives ever new addresses of a peer that is not heard. As during an opening, their number is limited,
-/// and only the last is kept. After the peer was heard, new addresses may be tried.
+/// A directory gives 40 addresses of a peer that is not heard. Only `max_addresses` of them are tried, and only the
+/// last one is kept. After the peer was heard, new addresses are tried.
 #[test]
 fn a_directory_names_a_bounded_number_of_addresses_of_an_open_association() {
     let mut net = asked();
@@ -218,7 +221,7 @@ fn a_directory_names_a_bounded_number_of_addresses_of_an_open_association() {
     assert_eq!(believed(&mut net), patient().max_addresses);
 }
 
-/// The peer may have been at the directory's earlier address: a late packet from there is not out of the blue.
+/// A late packet from an earlier address of a directory is not answered with ABORT, as the peer may have been there.
 #[test]
 fn a_late_packet_from_where_a_directory_led_before_does_no_harm() {
     let mut net = asked();

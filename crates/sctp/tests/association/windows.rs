@@ -1,12 +1,12 @@
-//! The congestion window, SACK by SACK (RFC 9260, section 7.2).
+//! Growth of the congestion window, one SACK at a time (RFC 9260, section 7.2).
 
 use crate::harness::mn;
 use crate::script::Script;
 use sctp::Config;
 use sctp::message::{Chunk, Sack};
 
-/// Returns the number of acknowledged chunks until the window grows in congestion avoidance. With `duplicates`, the
-/// SACKs report a chunk as a duplicate; with `alone`, only a separate SACK before them does.
+/// Returns the number of acknowledged chunks until the window grows in congestion avoidance. `duplicates`: SACKs
+/// report a chunk as a duplicate. `alone`: only one separate SACK, before the others, reports it.
 fn chunks_until_growth(duplicates: bool, alone: bool) -> u32 {
     let mut script = Script::accepted(&Config::default(), &[mn(1)]);
     script.write(80);
@@ -40,8 +40,8 @@ fn chunks_until_growth(duplicates: bool, alone: bool) -> u32 {
     next - begun
 }
 
-/// Section 7.2.2: `partial_bytes_acked` counts the bytes of chunks that are reported as duplicates, once, in any
-/// SACK.
+/// RFC 9260, section 7.2.2: `partial_bytes_acked` includes the bytes of a chunk that is reported as a duplicate. The
+/// chunk counts once, in whatever SACK.
 #[test]
 fn what_arrived_twice_counts_towards_the_window() {
     for alone in [false, true] {

@@ -1,33 +1,33 @@
-//! Workloads, and the role that moves a host between cells.
+//! Completes the roles of workloads, and the role `apps/roam`, which moves a host between cells.
 
 use super::{Around, Written, begin_with, default, timetable};
 use crate::file::layout::Layout;
 use crate::file::networks::AIR;
 use toml::{Table, Value};
 
-/// The key `moves`: the times of moves.
+/// The key `moves`: the times and places of moves.
 pub(super) const MOVES: Written =
     ("moves", TIMETABLE, |generator, list| super::timetable_schema(generator, list, &[]));
 
-/// The description of `moves`.
+/// The description of the key `moves` in the schema.
 pub(super) const TIMETABLE: &str = "The moves: a list, or a rule. The rule: the host moves `between` places in turn, at the \
                                     interval `every`, from `start` [default: `every`] to `stop`.";
 
-/// Fills in a role that has a peer, in the key `to`.
+/// Fills in a role with a peer in the key `to`: replaces the name of the peer by its address.
 #[expect(clippy::unnecessary_wraps, reason = "a row of the table of kinds")]
 pub(super) fn to(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     name_to_address(around.layout, role, "to");
     Ok(())
 }
 
-/// Fills in a role that listens, on the address in the key `at`.
+/// Fills in a role that listens on the address in the key `at`: replaces the name of the host by its address.
 #[expect(clippy::unnecessary_wraps, reason = "a row of the table of kinds")]
 pub(super) fn at(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     name_to_address(around.layout, role, "at");
     Ok(())
 }
 
-/// Fills in a role that moves a host. Its places are the cells, by the names of their base stations.
+/// Fills in a role that moves a host. Its places are all cells, by the names of their base stations.
 pub(super) fn roam(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     timetable(around, role)?;
     let start = role.remove("start").and_then(|value| value.as_str().map(str::to_owned));
@@ -45,7 +45,7 @@ pub(super) fn roam(around: &Around<'_>, role: &mut Table) -> Result<(), String> 
     Ok(())
 }
 
-/// Replaces `mobile:9000` by the address of the host `mobile` and that port.
+/// Replaces a value such as `mobile:9000` of `key` by the address of the host `mobile` and the same port.
 fn name_to_address(layout: &Layout, role: &mut Table, key: &str) {
     let Some((name, port)) = role.get(key).and_then(Value::as_str).and_then(|text| text.rsplit_once(':'))
     else {

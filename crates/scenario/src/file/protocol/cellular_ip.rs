@@ -1,4 +1,4 @@
-//! Cellular IP.
+//! Completes the roles of Cellular IP from `[cellular-ip]` and the layout of the scenario.
 
 use super::{Around, Written, begin_with, default, timetable};
 use crate::file::Scenario;
@@ -17,7 +17,7 @@ use wire::Ipv4Addr;
 pub(super) const STATION_FILLS: &[&str] =
     &["downlinks", "radio", "id", "gateway", "network_key", "key_generation"];
 
-/// Keys of a gateway or base station that are names of hosts in a scenario.
+/// The key of a gateway or base station that is the name of a host in a scenario.
 pub(super) const STATION_WRITES: &[Written] = &[(
     "uplink",
     "The next node towards the gateway; for the gateway, the router of the Internet.",
@@ -38,7 +38,7 @@ pub(crate) struct CellularIp {
     #[serde(deserialize_with = "node::config::text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub(crate) network_key: Key,
-    /// The generation of that key.
+    /// The generation of the network's key [default: 1].
     #[serde(default = "first_generation")]
     pub(crate) key_generation: u8,
 }
@@ -81,7 +81,7 @@ pub(super) fn mobile(around: &Around<'_>, role: &mut Table) -> Result<(), String
     let Around { scenario, layout, host } = *around;
     let network = network(scenario)?;
     let address = layout.address(host).ok_or("a mobile host needs an address")?;
-    // There is no registration yet that assigns this value, so it is derived from the host's number.
+    // No registration assigns this value yet, so it is derived from the host's number.
     let r_mh = u64::from(layout.number(host)) | 0x5761_7966_0000_0000;
     let key = cellular_ip::message::session_key(
         &network.network_key,
@@ -137,8 +137,8 @@ fn node_role<'a>(layout: &'a Layout, name: &str) -> Option<&'a Table> {
 const GATEWAY: &str = "cellular-ip/gateway";
 const NODES: [&str; 2] = [GATEWAY, "cellular-ip/station"];
 
-/// Checks the timers of each mobile host against those of the nodes of its access network, which have the same
-/// gateway.
+/// Checks that the timers of each mobile host fit the timers of the nodes of its access network: those with the same
+/// gateway. An error has the path of the key, and the problem.
 pub(super) fn check_timers(layout: &Layout, hosts: &[HostPlan]) -> Result<(), (String, String)> {
     let roles =
         hosts.iter().flat_map(|host| (0..).zip(&host.config.roles).map(move |(at, role)| (host, at, role)));
@@ -152,7 +152,7 @@ pub(super) fn check_timers(layout: &Layout, hosts: &[HostPlan]) -> Result<(), (S
         let RoleConfig::CellularIpMobile(mobile) = role else { continue };
         for (node, place, config) in nodes.clone().filter(|(_, _, config)| config.gateway == mobile.gateway) {
             let Err((error, of)) = mobile.check_with(config) else { continue };
-            // Report the key that was written; the other one has its default.
+            // The error is at the key that the scenario has. The other key has its default.
             let (own, theirs) = ((&host.config.name, at, error.key), (&node.config.name, place, of));
             let is_written = |(name, at, key): (&String, usize, &str)| {
                 let found = layout.hosts().find(|(other, _)| other == name);

@@ -1,4 +1,4 @@
-//! Indirect TCP.
+//! Completes the roles of Indirect TCP from `[indirect-tcp]` and the layout of the scenario.
 
 use super::mobile_ip::interface_address;
 use super::{Around, default, hosts_of};
@@ -10,27 +10,27 @@ use serde::Deserialize;
 use toml::{Table, Value};
 use trace::hex;
 
-/// The key from which all keys are derived: those between routers, and those of mobile hosts.
+/// The parameters that support routers and mobile hosts share.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct IndirectTcp {
-    /// The key from which all others are derived: at least 16 bytes, in hexadecimal.
+    /// The key from which the keys of routers and mobile hosts are derived: at least 16 bytes, in hexadecimal.
     #[serde(deserialize_with = "node::config::text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub(crate) key: Key,
-    /// Whether each router has a separate key with each mobile host and with each other router [default: no]. Otherwise a mobile host
-    /// has one key that all routers know, and the routers share one key.
+    /// Whether each router has a separate key with each mobile host and with each other router [default: no].
+    /// Otherwise a mobile host has one key that all routers know, and the routers share one key.
     #[serde(default)]
     pub(crate) key_per_router: bool,
 }
 
 impl IndirectTcp {
-    /// Checks the key as a router does.
+    /// Checks the key as the role of a router does. An error has the key's name, and the problem.
     pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
         ::indirect_tcp::config::check_key("key", &self.key).map_err(|error| (error.key, error.problem))
     }
 
-    /// Returns the key of one host; with an empty name the key of the routers with each other.
+    /// Returns the key that is derived for the name `whose`, in hexadecimal.
     fn of(&self, whose: &str) -> String {
         hex(&auth::hmac_sha256(&self.key, &[b"indirect-tcp ", whose.as_bytes()]))
     }
@@ -47,8 +47,8 @@ impl IndirectTcp {
     }
 }
 
-/// Fills in a support router. Its address is that of its cell's network, which the mobility agent on the same host
-/// has too.
+/// Fills in a support router. Its address is the address of the host's radio in the network of the cell, as for a
+/// mobility agent on the same host.
 pub(super) fn support_router(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     let Around { scenario, layout, host } = *around;
     let shared = shared(scenario)?;

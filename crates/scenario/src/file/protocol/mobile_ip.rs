@@ -1,4 +1,4 @@
-//! Mobile IP.
+//! Completes the roles of Mobile IP from `[mobile-ip]` and the layout of the scenario.
 
 use super::{Around, default, hosts_of};
 use crate::file::Scenario;
@@ -14,7 +14,7 @@ use trace::hex;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MobileIp {
-    /// The security parameter index: 256. Those from 0 to 255 are reserved.
+    /// The security parameter index [default: 256]. The values from 0 to 255 are reserved.
     #[serde(default = "first_spi")]
     #[schemars(range(min = 256))]
     pub(crate) spi: u32,
@@ -29,13 +29,14 @@ const fn first_spi() -> u32 {
 }
 
 impl MobileIp {
-    /// Checks the association as an agent does. An error has the key, and the problem.
+    /// Checks the security association as the role of an agent does. An error has the name of the key, and the
+    /// problem.
     pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
         ::mobile_ip::config::check_association(self.spi, &self.key)
     }
 }
 
-/// Fills in a mobility agent, which serves the network of its cell.
+/// Fills in a mobility agent. It serves the network of its host's cell.
 pub(super) fn agent(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     default(role, "address", interface_address(around.layout, around.host)?);
     default(role, "interface", AIR);
@@ -58,7 +59,7 @@ pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), S
     default(role, "address", interface_address(layout, host)?);
     default(role, "interface", AIR);
     let agent = hosts_of(scenario, "mobile-ip/home-agent").find(|agent| layout.same_network(agent, host));
-    let agent = agent.ok_or("there is no mobile-ip/home-agent in its home network")?;
+    let agent = agent.ok_or("there is no mobile-ip/home-agent in the home network of the mobile node")?;
     default(role, "home_agent", peer(scenario, layout, agent)?);
     Ok(())
 }
@@ -72,7 +73,7 @@ pub(super) fn interface_address(layout: &Layout, host: &str) -> Result<String, S
             )
         }
         _ => {
-            "its radio has no address: give the cell a `net`, and a mobile node an `address` in it".to_owned()
+            "the host's radio has no address: give its cell a `net`, and a mobile node an `address` in this network".to_owned()
         }
     })
 }

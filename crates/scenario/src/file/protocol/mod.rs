@@ -1,7 +1,7 @@
-//! What the lab knows of each kind of role: one row for a kind, one file for a protocol.
+//! The kinds of roles in a scenario: a table with one row for each kind, and one file for each protocol.
 //!
-//! A row says what the kind means for its host ([`Kind`]). It fills in what the role needs of the scenario around it, so
-//! that no user writes it twice. No other module of the lab's scenarios depends on the name of a kind.
+//! A row says what the kind means for its host ([`Kind`]). Its function fills in keys of the role from other parts of
+//! the scenario, so that a user need not write them twice.
 
 mod apps;
 mod cellular_ip;
@@ -26,21 +26,21 @@ struct Kind {
     name: &'static str,
     /// Fills in a role of this kind. Keys that the user wrote are kept.
     complete: fn(&Around<'_>, &mut Table) -> Result<(), String>,
-    /// Whether the host moves. Then it has a radio ([`super::networks::AIR`]) that changes cells, and it forwards for
-    /// no other host.
+    /// Whether the host moves. A host that moves has a radio ([`super::networks::AIR`]) that changes cells, and
+    /// forwards no packets of other hosts.
     roams: bool,
-    /// Whether the role ignores a move to its current base station. Other kinds retune the radio.
+    /// Whether the role ignores a move to its current base station. Roles of other kinds then retune the radio.
     ignores_own_cell: bool,
-    /// Whether the role finds the host's routers itself. Then the host gets no routes of [`super::networks`].
+    /// Whether the role finds the host's routers itself. If so, the host gets no routes of [`super::networks`].
     finds_routers: bool,
-    /// Keys that a user may leave out because `complete` fills them in. All other required keys must be given.
+    /// Required keys of the role that a user may leave out, because `complete` fills them in.
     fills: &'static [&'static str],
     /// Keys whose form in the scenario differs from the form that the role reads.
     writes: &'static [Written],
 }
 
-/// A key in the form of the scenario: its name, its description, and its schema, derived from that of the role's own
-/// key if there is one.
+/// A key in the form of the scenario: its name, its description, and a function that returns its schema. The function
+/// gets the schema of the role's own key with this name, if there is one.
 type Written = (&'static str, &'static str, fn(&mut SchemaGenerator, Option<Schema>) -> Schema);
 
 type Complete = fn(&Around<'_>, &mut Table) -> Result<(), String>;
@@ -142,8 +142,8 @@ impl Kind {
     }
 }
 
-/// Returns the schema of a timetable: the list of moves that the role reads, or a rule. `more` are the further keys
-/// of every move.
+/// Returns the schema of the key `moves`: a list of moves (`list`), or a rule. `more`: the further keys that a rule
+/// must have, with their schemas.
 fn timetable_schema(
     generator: &mut SchemaGenerator,
     list: Option<Schema>,
@@ -181,7 +181,8 @@ pub(crate) struct Around<'a> {
     pub(crate) host: &'a str,
 }
 
-/// Checks the tables of protocols. An error has the path of the key, and the problem.
+/// Checks the keys and associations in the tables of protocols, for example `[mobile-ip]`. An error has the path of
+/// the key, and the problem.
 pub(crate) fn check(scenario: &Scenario) -> Result<(), (String, String)> {
     if let Some(shared) = &scenario.cellular_ip {
         ::cellular_ip::config::check_network_key(&shared.network_key)
@@ -199,12 +200,12 @@ pub(crate) fn check_together(layout: &Layout, hosts: &[HostPlan]) -> Result<(), 
     cellular_ip::check_timers(layout, hosts)
 }
 
-/// Fills in one role. A role of an unknown kind is left as it is: the role's reader refuses it.
+/// Fills in one role. A role of an unknown kind does not change; the reader of roles refuses it.
 pub(crate) fn complete(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     kind(role).map_or(Ok(()), |kind| (kind.complete)(around, role))
 }
 
-/// Returns whether a host with these roles moves.
+/// Returns whether a host with these roles moves between cells.
 pub(crate) fn roams(roles: &[Table]) -> bool {
     roles.iter().filter_map(kind).any(|kind| kind.roams)
 }
@@ -214,7 +215,7 @@ pub(crate) fn ignores_own_cell(role: &Table) -> bool {
     kind(role).is_some_and(|kind| kind.ignores_own_cell)
 }
 
-/// Returns whether a role of the host finds its routers, so that it needs no routes.
+/// Returns whether one of the roles finds the routers of its host, so that the host needs no routes.
 pub(crate) fn finds_routers(roles: &[Table]) -> bool {
     roles.iter().filter_map(kind).any(|kind| kind.finds_routers)
 }
@@ -233,13 +234,14 @@ fn hosts_of<'a>(scenario: &'a Scenario, kind: &'a str) -> impl Iterator<Item = &
     })
 }
 
-/// Replaces the rule of a timetable by its moves: `moves = { between = ["b2", "b3"], every = "2s", start = "1s", stop
-/// = "20s" }`. Other keys of the rule are copied to every move.
+/// Replaces a rule in the key `moves` by a list of moves. A rule is for example `{ between = ["b2", "b3"], every =
+/// "2s", start = "1s", stop = "20s" }`. Other keys of the rule are copied to every move.
 fn timetable(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     write_out(around.scenario.duration, role)
 }
 
-/// Does the same for a run of this duration.
+/// Replaces a rule in the key `moves` by a list of moves until `duration`, the end of the run. Does nothing if
+/// `moves` is not a rule.
 pub(crate) fn write_out(duration: Duration, role: &mut Table) -> Result<(), String> {
     let Some(rule) = role.get("moves").and_then(Value::as_table) else { return Ok(()) };
     let span = |key: &str| -> Result<Option<Duration>, String> {
@@ -271,7 +273,7 @@ pub(crate) fn write_out(duration: Duration, role: &mut Table) -> Result<(), Stri
     Ok(())
 }
 
-/// Swaps the entry named `start` with the first one.
+/// Swaps the first entry with the entry whose name is `start`. Fails if there is no such entry.
 fn begin_with(all: &mut [Value], start: Option<&str>) -> Result<(), String> {
     let Some(start) = start else { return Ok(()) };
     let named = |value: &Value| value.get("name").and_then(Value::as_str) == Some(start);

@@ -1,4 +1,4 @@
-//! SIGMA.
+//! Completes the roles of SIGMA from `[sigma]` and the layout of the scenario.
 
 use super::{Around, Written, default, hosts_of};
 use crate::file::networks::AIR;
@@ -12,11 +12,12 @@ use wire::Ipv4Addr;
 
 const MOBILE_NODE: &str = "sigma/mobile-node";
 
-/// Keys of a mobile node that have a short form in a scenario.
-pub(super) const WRITES: &[Written] =
-    &[("addresses", "Its addresses: one in the network of each cell.", |generator, _| {
-        generator.subschema_for::<Vec<Ipv4Addr>>()
-    })];
+/// The key `addresses` of a mobile node: in a scenario it replaces the longer key `networks`.
+pub(super) const WRITES: &[Written] = &[(
+    "addresses",
+    "The addresses of the mobile node: one in the network of each cell that it may visit.",
+    |generator, _| generator.subschema_for::<Vec<Ipv4Addr>>(),
+)];
 
 /// Parameters that mobile nodes and their location manager share.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -34,8 +35,8 @@ fn shared(scenario: &Scenario) -> Result<&Sigma, String> {
     scenario.sigma.as_ref().ok_or_else(|| "a location manager needs the table [sigma] with `key`".to_owned())
 }
 
-/// Fills in a mobile node. `addresses` has one address in the network of each cell that it may visit. It uses the
-/// interfaces `air`, `air2` and so on.
+/// Fills in a mobile node. Its key `addresses` has one address in the network of each cell that the node may visit.
+/// The node uses the radios `air`, `air2` and so on.
 pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     let Around { scenario, layout, host } = *around;
     let addresses = role.remove("addresses").unwrap_or_else(|| Value::Array(Vec::new()));
@@ -65,7 +66,7 @@ pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), S
     Ok(())
 }
 
-/// Returns the other mobile nodes of the scenario, each with all its possible addresses.
+/// Returns the other mobile nodes of the scenario, each with all its `addresses`.
 fn peers(scenario: &Scenario, shared: &Sigma, own: &str) -> Vec<Value> {
     let others = hosts_of(scenario, MOBILE_NODE).filter(|host| *host != own);
     let addresses = |host: &str| {
@@ -107,7 +108,7 @@ pub(super) fn location_manager(around: &Around<'_>, role: &mut Table) -> Result<
     let shared = shared(scenario)?;
     let address = layout
         .address(host)
-        .ok_or("its host has no address: an interface of a location manager needs `address`")?;
+        .ok_or("the host has no address; give the host an `address`, or one of its links a `net`")?;
     default(role, "address", address.to_string());
     default(role, "zone", shared.zone.clone());
     let nodes = hosts_of(scenario, MOBILE_NODE).map(|node| {
