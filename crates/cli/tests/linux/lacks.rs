@@ -65,7 +65,7 @@ fn without_raw_sockets_there_is_no_run() {
     assert_exit(&told, 3, "runs on Linux need: packet sockets with time stamps");
 }
 
-/// Without the capability CAP_NET_RAW, raw sockets are named as missing. The test needs root: another user would get
+/// Without the capability `CAP_NET_RAW`, raw sockets are named as missing. The test needs root: another user would get
 /// the capability back in a user namespace.
 #[test]
 fn without_the_capability_for_raw_sockets_there_is_no_run() {

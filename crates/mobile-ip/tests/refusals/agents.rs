@@ -283,3 +283,85 @@ fn records_that_a_slow_disk_has_not_taken_are_bounded() {
     agent.handle(now, Input::Stored(&HOME.octets()), &mut Outbox::default());
     assert_eq!(ask(&mut agent, 20_001), (true, None));
 }
+
+/// Registers a visitor with this home address. Returns the keys of the routes that the foreign agent then sets for the
+/// own packets of its host.
+fn own_routes(agent: &mut ForeignAgent, home: Ipv4Addr) -> Vec<RouteKey> {
+    let now = Instant::from_millis(1000);
+    let asks = request(now, home);
+    heard(agent, now, 1, MOBILE, packet(home, VISITED, &asks.emit()));
+    let reply = Reply { lifetime: 300, ..asks.reply(Code::Accepted) };
+    let effects = heard(agent, now, 2, MOBILE, packet(AGENT, VISITED, &reply.emit()));
+    let own = effects.into_iter().filter_map(|effect| match effect {
+        Effect::Do(Act::Route(key, Some(_))) if key.class == Some(Class::HOST) => Some(key),
+        _ => None,
+    });
+    own.collect()
+}
+
+/// Without an association, any host on the link can register the address of a server with a home agent that it
+/// controls. It must not get the own packets of the foreign agent's host to this server.
+#[test]
+fn a_visitor_that_nothing_proves_gets_no_packets_of_the_routers_own() {
+    let server = Ipv4Addr::new(192, 0, 2, 1);
+    let mut agent = foreign_agent("").unwrap();
+    start(&mut agent);
+    let own = own_routes(&mut agent, server);
+    assert_eq!(own.iter().map(|key| key.src).collect::<Vec<_>>(), [Prefix::host(VISITED)], "errors only");
+
+    let node = format!("mobile_nodes = [{{ address = \"{AGENT}\", spi = 256, key = \"{KEY}\" }}]");
+    let home_agents = node.replace("mobile_nodes", "home_agents");
+    let mut agent = foreign_agent(&home_agents).unwrap();
+    start(&mut agent);
+    assert_eq!(own_routes(&mut agent, server), [], "the home agent's answer has no proof");
+}
+
+#[test]
+fn the_address_of_a_neighbor_on_the_link_is_no_visitors() {
+    let mut agent = foreign_agent("").unwrap();
+    start(&mut agent);
+    let now = Instant::from_millis(1000);
+    let neighbor = Ipv4Addr::new(10, 3, 0, 9);
+    let asks = packet(neighbor, VISITED, &request(now, neighbor).emit());
+    assert_eq!(code_sent(&heard(&mut agent, now, 1, MOBILE, asks)), Some(Code::ForeignProhibited));
+}
+
+/// An Indirect TCP support router on the same host sends messages to other support routers, from the agent's address. A
+/// registration with the address of another support router as the home address must be denied.
+#[test]
+fn the_address_of_a_router_that_this_host_speaks_to_is_no_visitors() {
+    let router = Ipv4Addr::new(10, 4, 0, 1);
+    let mut config: ForeignAgentConfig = table(FOREIGN_AGENT, "").try_into().unwrap();
+    config.partners = vec![router];
+    let names = ["visited", "up"].map(str::to_owned);
+    let mut agent = ForeignAgent::new(config, Interfaces(&names), Rng::new(1)).unwrap();
+    start(&mut agent);
+    let now = Instant::from_millis(1000);
+    let asks = packet(router, VISITED, &request(now, router).emit());
+    assert_eq!(code_sent(&heard(&mut agent, now, 1, MOBILE, asks)), Some(Code::ForeignProhibited));
+    let other = Ipv4Addr::new(10, 4, 0, 2);
+    let asks = packet(other, VISITED, &request(now, other).emit());
+    assert_eq!(code_sent(&heard(&mut agent, now, 1, MOBILE, asks)), None);
+}
+
+/// A request must not be relayed if its home agent is an address of this host at which no home agent runs (RFC 5944,
+/// section 3.7.2). A request with an address of this host as the home address must be denied.
+#[test]
+fn an_address_of_the_agents_host_is_no_home_agents_and_no_visitors() {
+    let (up, beside) = (Ipv4Addr::new(10, 9, 0, 3), Ipv4Addr::new(10, 5, 0, 1));
+    let mut config: ForeignAgentConfig = table(FOREIGN_AGENT, "").try_into().unwrap();
+    (config.own, config.beside) = (vec![VISITED, up, beside], vec![beside]);
+    let names = ["visited", "up"].map(str::to_owned);
+    let ask = |home, home_agent| {
+        let now = Instant::from_millis(1000);
+        let mut agent = ForeignAgent::new(config.clone(), Interfaces(&names), Rng::new(1)).unwrap();
+        start(&mut agent);
+        let asked = Request { home_agent, ..request(now, home) };
+        code_sent(&heard(&mut agent, now, 1, MOBILE, packet(home, VISITED, &asked.emit())))
+    };
+    assert_eq!(ask(HOME, up), Some(Code::InvalidHomeAgent));
+    assert_eq!(ask(HOME, VISITED), Some(Code::InvalidHomeAgent));
+    assert_eq!(ask(HOME, beside), None, "the home agent is on the same host");
+    assert_eq!(ask(up, AGENT), Some(Code::ForeignProhibited));
+    assert_eq!(ask(beside, AGENT), Some(Code::ForeignProhibited));
+}
