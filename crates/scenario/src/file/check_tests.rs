@@ -110,7 +110,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "\"2Mb/s\"",
         "\"2Mb/s\"\nbeacon = { every = \"0s\" }",
-        "line 16, column 20: `cell.1.beacon.every`: a beacon takes 400µs",
+        "line 16, column 20: `cell.1.beacon.every`: must be longer than 400µs, the time that a beacon takes",
     ),
     (
         "\"2Mb/s\"",
@@ -197,7 +197,7 @@ const CASES: &[(&str, &str, &str)] = &[
         "[host.\"the router\"]",
         "line 19, column 7: `host.the router`: must be 1 to 15 letters",
     ),
-    ("[host.router]", "[host.air2]", "line 19, column 7: `host.air2`: it is the name of an interface"),
+    ("[host.router]", "[host.air2]", "line 19, column 7: `host.air2`: must not be the name of an interface"),
     (
         "[host.router]",
         "[host.router]\ndefault_route = \"mobile\"",
@@ -206,12 +206,12 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "[host.router]",
         "[host.router]\npath.points = [[\"0s\", 0.0, 0.0]]",
-        "line 20, column 1: `host.router.path`: only `apps/roam`, or the mobile host or mobile node of a protocol, moves a host",
+        "line 20, column 1: `host.router.path`: allowed only for a host that moves",
     ),
     (
         "[host.router]",
         "[host.router]\nradios = 2",
-        "line 20, column 10: `host.router.radios`: only `apps/roam`, or the mobile host or mobile node of a protocol, moves a host",
+        "line 20, column 10: `host.router.radios`: allowed only for a host that moves",
     ),
     (
         "[host.mobile]",

@@ -273,7 +273,10 @@ fn a_mistake_about_a_program_is_named_and_one_that_is_right_is_planned() {
     assert!(refused.contains("`mobile` runs programs, and those need a kernel"), "{refused}");
     let cases = [
         ("command = \"\"", "`host.mobile.program[0].command`: the command is missing"),
-        ("command = \"true\"\nstart = \"10s\"", "`host.mobile.program[0].start`: the run ends at 10s"),
+        (
+            "command = \"true\"\nstart = \"10s\"",
+            "`host.mobile.program[0].start`: must be before 10s, the end of the run",
+        ),
         ("command = \"true\"\nstart = \"2s\"\nstop = \"2s\"", "program[0].stop`: must be later than `start`"),
         ("command = \"true\"\nstop = \"2\"", "`host.mobile.program[0].stop`: `2` is not a time"),
         ("comand = \"true\"", "unknown field `comand`"),

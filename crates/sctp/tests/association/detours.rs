@@ -101,8 +101,8 @@ fn last_data(net: &Network) -> Transmit {
     net.sent.iter().rfind(|(_, who, t)| *who == 1 && is_data(t)).unwrap().2.clone()
 }
 
-/// A copy of old data that the network makes, shortly after new data, does not count as a repetition, so the route
-/// does not change.
+/// The network makes a copy of earlier data, which arrives shortly after new data. The copy does not count as a
+/// retransmission, so the path does not change.
 #[test]
 fn a_copy_says_nothing_of_a_way() {
     let mut net = moved(&quick());
