@@ -4,7 +4,7 @@ use crate::cache::RouteCache;
 use crate::config::StationConfig;
 use crate::message::{RouteUpdate, session_key};
 use crate::per_second::PerSecond;
-use crate::station::reason;
+use crate::reason;
 use auth::ReplayWindow;
 use node::Rx;
 use wire::{Instant, Ipv4Addr, Mac, Packet, Reason, WallTime};

@@ -26,6 +26,7 @@ pub mod gateway;
 pub mod message;
 pub mod mobile;
 mod per_second;
+pub mod reason;
 mod route_updates;
 mod signals;
 pub mod station;

@@ -45,7 +45,7 @@ pub mod reason {
     /// A packet of this host that did not fit in the `tuning_queue`, where packets wait while the radio is tuned.
     pub const TUNING_QUEUE_FULL: Reason = Reason("tuning_queue_full");
     /// An update-request whose source is not the gateway of the configuration.
-    pub const WRONG_GATEWAY: Reason = crate::station::reason::WRONG_GATEWAY;
+    pub const WRONG_GATEWAY: Reason = crate::reason::WRONG_GATEWAY;
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! The use of a cell's channel by beacons and by contention, in addition to the bits of frames.
 
-use crate::channel::Sender;
+use crate::sender::Sender;
 use std::collections::BTreeMap;
 use wire::{Duration, Rng};
 

@@ -1,18 +1,11 @@
 //! A channel: its queues of waiting frames, and the choice of the frame that is sent next.
 
+use crate::Ticket;
 use crate::air::{Access, Contention, Counters};
-use crate::fabric::Ticket;
-use crate::{PortId, reason};
+use crate::reason;
+use crate::sender::Sender;
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Cell, Instant, Reason, Rng};
-
-/// The name of a queue in front of a channel. Each radio has two queues: one in its own cell, and one for the packets
-/// that it sends in other cells (`visits`).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Sender {
-    pub(crate) port: PortId,
-    pub(crate) visits: bool,
-}
 
 /// A waiting frame.
 #[derive(Clone, Copy, Debug)]
@@ -140,6 +133,7 @@ impl Channel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PortId;
 
     #[test]
     #[should_panic(expected = "Ticket(7) is offered after Some(Ticket(7))")]

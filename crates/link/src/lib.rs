@@ -18,20 +18,20 @@
 
 mod air;
 mod cell;
-mod change;
 mod channel;
-mod drain;
 mod fabric;
-mod grant;
+mod flight;
 mod medium;
 mod radio;
+mod sender;
 mod signal_course;
 
 pub use air::{Access, Air, Beacon, Contention};
-pub use change::{Change, ChangedLink, Consequence, InterfaceState};
-pub use drain::Tune;
-pub use fabric::{Arrived, Fabric, Flight, Landing, Offer, Sample, Ticket};
-pub use grant::Decision;
+pub use fabric::change::{Change, ChangedLink, Consequence, InterfaceState};
+pub use fabric::drain::Tune;
+pub use fabric::grant::Decision;
+pub use fabric::{Arrived, Fabric, Landing, Offer, Sample};
+pub use flight::{Flight, Ticket};
 pub use medium::{Burst, CellSpec, Faults, WireSpec};
 pub use radio::{Listening, RadioSpec, Scan, Tuning};
 pub use signal_course::{SAMPLING, SignalCourse};

@@ -8,7 +8,7 @@
 //! Only interfaces that have an address use ARP. To announce an address, a role sends the message itself.
 
 use crate::Neighbor;
-use crate::node::reason;
+use crate::reason;
 use crate::waiting::{NeighborKey, Origin, Waiting};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};

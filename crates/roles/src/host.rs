@@ -1,6 +1,6 @@
 //! The configuration of one host.
 
-use crate::RoleConfig;
+use crate::{KeyError, NodeError, RoleConfig, Surroundings};
 use node::config::{ConfigError, Interfaces, some_text, text};
 use node::{Action, Hop, Lifetime, NextHop, Node, Rng, Role, Route, RouteKey};
 use schemars::JsonSchema;
@@ -132,67 +132,6 @@ impl FromStr for Via {
     fn from_str(text: &str) -> Result<Self, ParseViaError> {
         let ip = text.parse().map(Self::Ip).ok();
         ip.or_else(|| text.parse().map(Self::Mac).ok()).ok_or(ParseViaError)
-    }
-}
-
-/// An error in the configuration of a host or a role, with its key.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{path}`: {problem}")]
-pub struct KeyError {
-    /// The path of the key within the host or the role.
-    pub path: String,
-    /// What is wrong with the key, and what is allowed.
-    pub problem: String,
-}
-
-impl KeyError {
-    /// Returns the error `problem` of the key `path`.
-    pub fn new(path: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self { path: path.into(), problem: problem.into() }
-    }
-}
-
-/// The reason why no node can be made of a configuration.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum NodeError {
-    /// The configuration of a role is invalid.
-    #[error("role {kind}: {error}")]
-    Role {
-        /// The kind of the role, for example `mobile-ip/home-agent`.
-        kind: &'static str,
-        /// The index of the role among the roles of its host, from 0.
-        index: usize,
-        /// The wrong key of the role's configuration, and what is wrong with it.
-        error: ConfigError,
-    },
-    /// The configuration of the host itself is invalid.
-    #[error("{0}")]
-    Host(#[from] KeyError),
-}
-
-impl From<ConfigError> for NodeError {
-    fn from(error: ConfigError) -> Self {
-        Self::Host(KeyError::new(error.key, error.problem))
-    }
-}
-
-/// The facts about a host that its roles need.
-#[derive(Clone, Debug, Default)]
-pub struct Surroundings {
-    /// All addresses of the host, with their links.
-    pub own: Vec<InterfaceAddress>,
-    /// The names of the host's interfaces on which it is a foreign agent of Mobile IP.
-    pub visited: Vec<String>,
-    /// The addresses of other hosts to which the host's roles send without a request: the support routers of Indirect
-    /// TCP.
-    pub partners: Vec<Ipv4Addr>,
-    /// The addresses of the host's home agents of Mobile IP.
-    pub home_agents: Vec<Ipv4Addr>,
-}
-
-impl Surroundings {
-    pub(crate) fn addresses(&self) -> Vec<Ipv4Addr> {
-        self.own.iter().map(|own| own.address).collect()
     }
 }
 

@@ -3,12 +3,15 @@
 //! `wayfare node` reads a [`HostConfig`] from a file, and the lab makes one from a scenario. So both backends build the
 //! same node from the same configuration.
 
+mod error;
 mod host;
 mod kind;
 mod schema;
+mod surroundings;
 mod tcp;
 
-pub use host::{DaemonConfig, HostConfig, InterfaceConfig, KeyError, NodeError, ParseViaError};
-pub use host::{RouteConfig, Surroundings, Via};
+pub use error::{KeyError, NodeError};
+pub use host::{DaemonConfig, HostConfig, InterfaceConfig, ParseViaError, RouteConfig, Via};
 pub use kind::RoleConfig;
+pub use surroundings::Surroundings;
 pub use tcp::{EstimatorName, ProfileName, RecoveryName, TcpConfig, TooBigName};

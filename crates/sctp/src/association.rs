@@ -1,20 +1,31 @@
 //! An association: its state, and the calls of its user (RFC 9260, section 11.1).
 
+pub(crate) mod asconf_in;
+pub(crate) mod asconf_out;
+pub(crate) mod detour;
+pub(crate) mod handshake;
+pub(crate) mod receive;
+pub(crate) mod restart;
+pub(crate) mod route;
+pub(crate) mod second_opening;
+pub(crate) mod timers;
+pub(crate) mod transmit;
+
 use crate::Config;
-use crate::asconf_in::AsconfIn;
-use crate::asconf_out::AsconfOut;
-use crate::detour::Detour;
+use crate::association::asconf_in::AsconfIn;
+use crate::association::asconf_out::AsconfOut;
+use crate::association::detour::Detour;
+use crate::association::route::Routes;
 use crate::event::{AssociationEvent, Change, Ended, RequestError, State};
-use crate::handshake::{self, unicast};
 use crate::inbound::{Inbound, Piece};
 use crate::keys::{self, Keys};
 use crate::local_addresses::{AddressUse, LocalAddresses};
 use crate::message::{Cause, Chunk, Code, Init, Packet, Parameter};
 use crate::outbound::{Counts, Outbound};
 use crate::path::{PathInfo, PathState, Paths};
-use crate::route::Routes;
 use crate::secret_rng::SecretRng;
 use crate::tsn::begin;
+use crate::unicast::unicast;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use wire::{Instant, Ipv4Addr};

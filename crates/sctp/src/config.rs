@@ -1,8 +1,10 @@
 //! Parameters of an endpoint. Parameters that RFC 9260, section 16, lists have its values as defaults.
 
-use crate::handshake::LEAST_WINDOW;
 use auth::Key;
 use wire::{Duration, Rto, RtoBounds};
+
+/// The smallest `a_rwnd` that INIT and INIT ACK may have, in bytes (RFC 9260, section 3.3.2).
+pub(crate) const LEAST_WINDOW: u32 = 1500;
 
 /// The parameters of an endpoint.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -5,8 +5,8 @@
 
 use crate::association::Association;
 use crate::event::{Ended, State};
-use crate::handshake::unicast;
 use crate::message::{Chunk, kind};
+use crate::unicast::unicast;
 use wire::{Instant, Ipv4Addr, Reason};
 
 impl Association {

@@ -1,12 +1,13 @@
 //! All associations of one host, and packets that belong to no association (RFC 9260, sections 5.1, 8.4 and 8.5).
 
+use crate::association::handshake::{acceptable, init_ack};
 use crate::association::{Association, Open, Transmit};
 use crate::cookie::Cookie;
 use crate::event::{AssociationEvent, State};
-use crate::handshake::{acceptable, init_ack, unicast};
 use crate::keys::Keys;
 use crate::message::{Action, Address, Asconf, Cause, Chunk, Code, Init, Packet, Request, authenticated};
 use crate::secret_rng::SecretRng;
+use crate::unicast::unicast;
 use crate::{Config, association};
 use auth::Key;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -26,31 +26,22 @@
 //!
 //! IPv4 only: IPv6 addresses of a peer are parsed and ignored.
 
-mod asconf_in;
-mod asconf_out;
 mod association;
 mod config;
 mod cookie;
 mod crc32c;
-mod detour;
 mod directory;
 mod endpoint;
 mod event;
-mod handshake;
 mod inbound;
 mod keys;
 mod local_addresses;
 pub mod message;
 mod outbound;
 mod path;
-mod receive;
-mod restart;
-mod route;
-mod second_opening;
 mod secret_rng;
-mod timers;
-mod transmit;
 mod tsn;
+mod unicast;
 
 pub use association::{Association, Open, Transmit, WriteError};
 pub use config::{Config, Hmac};

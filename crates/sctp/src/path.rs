@@ -1,9 +1,12 @@
 //! Paths: the state of each address of the peer (RFC 9260, sections 5.4, 7 and 8).
 
-use crate::detour::SILENT;
 use crate::tsn::Tsn;
 use crate::{Config, message};
 use wire::{Duration, Instant, Ipv4Addr, Rto, ipv4};
+
+/// Number of time-outs in a row, at this end or at the peer, before another route is tried. A single time-out may be
+/// due to one lost packet.
+pub(crate) const SILENT: u32 = 2;
 
 /// Length of the IP header and the common header, in bytes.
 const HEADERS: u32 = (ipv4::HEADER + message::HEADER) as u32;

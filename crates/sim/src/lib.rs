@@ -8,12 +8,10 @@
 //! carries the frames: the same model that the link emulator on Linux uses.
 
 mod host;
-mod order;
 mod queue;
 mod store;
 mod world;
 
 pub use host::{HostSpec, InterfaceSpec};
-pub use order::{HostEvent, Order, reason};
 pub use store::StoreFault;
-pub use world::{Run, Stopped, World};
+pub use world::{HostEvent, Order, Run, Stopped, World, reason};

@@ -1,17 +1,21 @@
 //! The world: hosts, links, and the queue of events.
 
+mod order;
+
 use crate::host::{Host, HostSpec};
-use crate::order::{Orders, Waiting};
 use crate::queue::{FutureEvent, Queue};
 use crate::store::{StoreFault, Stores};
 use link::{Arrived, Fabric, Flight, Landing, Offer, PortId, SAMPLING, Ticket, Tune, Tuning};
 use node::stream::{OwnedStreamEvent, refusal};
 use node::{Act, Boot, Command, CommandId, Input, Link, Outbox, RoleId, StreamOp};
+use order::{Orders, Waiting};
 use stack::{Output, Stack};
 use std::collections::BTreeMap;
 use trace::{Fingerprint, Fingerprinter, HostId, Record, What, Witness};
 use wire::ipv4;
 use wire::{Cell, Duration, Iface, Instant, Mac, Packet, PacketId, Reason};
+
+pub use order::{HostEvent, Order, reason};
 
 /// The result of a run.
 #[derive(Debug)]
@@ -719,5 +723,4 @@ fn fold(fingerprint: &mut Fingerprinter, host: HostId, role: RoleId, act: &Act) 
 }
 
 #[cfg(test)]
-#[path = "world_tests.rs"]
 mod tests;

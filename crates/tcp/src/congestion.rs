@@ -1,39 +1,11 @@
 //! Slow start, congestion avoidance and fast retransmit: Tahoe, Reno (RFC 5681), `NewReno` (RFC 6582), and the window
 //! of a recovery by selective acknowledgments (RFC 6675).
 
-use crate::{Cubic, Mechanisms, Profile, Seq};
+use crate::{Avoidance, Cubic, Profile, Recovery, Seq};
 use wire::{Duration, Instant};
 
 /// The largest window that window scaling can express (RFC 7323, section 2.3).
 const MOST: u32 = 65_535 << 14;
-
-/// How a sender repairs losses that it detects before the retransmission timer expires.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Recovery {
-    /// Fast retransmit, then slow start: all unacknowledged data is sent again as after a time-out, but without waiting
-    /// for it (Jacobson, 1988, as in Fall and Floyd, 1996). Duplicate acknowledgments that the retransmissions cause do
-    /// not count as a new loss (RFC 6582, section 3.2, step 2).
-    Tahoe,
-    /// Fast retransmit and fast recovery; the first new acknowledgment ends the recovery (RFC 5681, section 3.2).
-    Reno,
-    /// Fast recovery that partial acknowledgments do not end. It repairs one loss per round trip (RFC 6582).
-    NewReno,
-    /// Recovery by selective acknowledgments (RFC 6675). If the peer does not support them, [`Self::NewReno`].
-    Sack,
-    /// Recovery per segment, as in Linux, with these mechanisms. If the peer does not support selective
-    /// acknowledgments, [`Self::NewReno`].
-    Segments(Mechanisms),
-}
-
-/// The growth of the window in congestion avoidance, and the factor by which a loss reduces the window.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Avoidance {
-    /// The window grows by one segment per round trip, and a loss halves it (RFC 5681).
-    #[default]
-    Reno,
-    /// The window grows as a cubic function of the time since the last loss. A loss reduces it to 0.7 (RFC 9438).
-    Cubic,
-}
 
 /// What a sender is to do after an acknowledgment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,11 +1,11 @@
 //! A connection: the application's calls, segments that arrive, segments to send (RFC 9293, section 3.10).
 
-use crate::acknowledge::Ack;
 use crate::challenge::Challenge;
 use crate::options::{self, Blocks};
 use crate::receive::Receiver;
+use crate::send::acknowledge::Ack;
+use crate::send::timers::Timer;
 use crate::send::{Fin, Sender};
-use crate::timers::Timer;
 use crate::timestamps::Clocks;
 use crate::{Ended, Flags, Info, Options, Profile, Segment, Seq, State};
 use wire::{Instant, SocketAddrV4};

@@ -2,10 +2,15 @@
 //! sending half are `acknowledge.rs` (acknowledgments), `timers.rs` (timers), `sack_recovery.rs` (recovery with SACK)
 //! and `repair/` (recovery per segment).
 
+pub(crate) mod acknowledge;
+pub(crate) mod repair;
+pub(crate) mod sack_recovery;
+pub(crate) mod timers;
+
 use crate::congestion::Congestion;
 use crate::estimator::Clockwork;
 use crate::scoreboard::Scoreboard;
-use crate::timers::{Timer, patience};
+use crate::send::timers::{Timer, patience};
 use crate::{Profile, Repair, Seq, Timing, TooBig};
 use std::borrow::Cow;
 use std::collections::VecDeque;

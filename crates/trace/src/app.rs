@@ -1,6 +1,6 @@
 //! The JSON form of an event of an application's stream.
 
-use crate::record::intern;
+use crate::intern::intern;
 use node::{AppChange, AppEvent, StreamId, Transport};
 use serde::{Deserialize, Serialize};
 use wire::SocketAddrV4;

@@ -2,7 +2,8 @@
 
 use crate::app::{self, AppLine};
 use crate::event::{Event, EventKind};
-use crate::text::{hex, json_of, unhex, value_of};
+use crate::intern::intern;
+use crate::text::{Trail, hex, json_of, unhex, value_of};
 use node::stream::OwnedStreamEvent;
 use node::{AppChange, AppEvent, Mark, Node, Span, Stage, StreamId, StreamOp, Value};
 use serde::{Deserialize, Serialize};
@@ -99,10 +100,6 @@ impl What {
         }
     }
 }
-
-/// A name or short text in a record: a constant in the process that writes it, an owned string in the process that
-/// reads it.
-pub type Trail = Cow<'static, str>;
 
 /// A record as one line of JSON. `t` is the instant in nanoseconds of the run, and `event` says what happened. All
 /// other fields are optional.
@@ -293,21 +290,6 @@ const STAGES: [Stage; 8] = [
     Stage::Recovery,
     Stage::Traffic,
 ];
-
-/// Returns the name as a constant. There are few names, all from the daemons of this run, so each is kept for the life
-/// of the process.
-pub(crate) fn intern(name: &str) -> &'static str {
-    use std::collections::BTreeSet;
-    use std::sync::{Mutex, PoisonError};
-    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = names.get(name) {
-        return known;
-    }
-    let kept: &'static str = Box::leak(name.to_owned().into_boxed_str());
-    names.insert(kept);
-    kept
-}
 
 #[cfg(test)]
 mod tests {

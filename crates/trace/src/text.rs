@@ -1,6 +1,11 @@
 //! Conversion of bytes and values to text and back.
 
 use node::Value;
+use std::borrow::Cow;
+
+/// A name or short text in a record: a constant in the process that writes it, an owned string in the process that
+/// reads it.
+pub type Trail = Cow<'static, str>;
 
 /// Returns bytes as lower-case hexadecimal. It does not use a formatter, which is slower: most text of the records
 /// comes from here.

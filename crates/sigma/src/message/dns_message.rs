@@ -1,8 +1,9 @@
 //! The format of DNS messages (RFC 1035, section 4).
 
+use super::resource_record::ResourceRecord;
 use super::tsig::Tsig;
-use super::{Name, Rcode, Signed, class, kind};
-use wire::{Ipv4Addr, Malformed, Reader};
+use super::{Name, Rcode, Signed, kind};
+use wire::{Malformed, Reader};
 
 /// The header of a DNS message, without the numbers of records (RFC 1035, section 4.1.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -30,34 +31,6 @@ pub struct Question {
     pub kind: u16,
     /// The class: one of [`class`], or another number.
     pub class: u16,
-}
-
-/// A resource record (RFC 1035, section 4.1.3).
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ResourceRecord {
-    /// The name to which the record belongs.
-    pub name: Name,
-    /// The type of record: one of [`kind`], or another number.
-    pub kind: u16,
-    /// The class: one of [`class`], or another number.
-    pub class: u16,
-    /// The time to live: for how long the record may be cached, in seconds.
-    pub ttl: u32,
-    /// The data of the record in wire format. Domain names in the data are not parsed or decompressed.
-    pub data: Vec<u8>,
-}
-
-impl ResourceRecord {
-    /// Returns an A record of class IN; `ttl` is in seconds.
-    pub fn address(name: Name, ttl: u32, address: Ipv4Addr) -> Self {
-        Self { name, kind: kind::A, class: class::IN, ttl, data: address.octets().to_vec() }
-    }
-
-    /// Returns the address of an A record; `None` for other types, or if the data do not have 4 bytes.
-    pub fn as_address(&self) -> Option<Ipv4Addr> {
-        let octets = <[u8; 4]>::try_from(self.data.as_slice()).ok()?;
-        (self.kind == kind::A).then(|| Ipv4Addr::from(octets))
-    }
 }
 
 /// A message without its signature (RFC 1035, section 4.1; in an update, RFC 2136, section 2).
@@ -239,8 +212,10 @@ impl Message {
 
 #[cfg(test)]
 mod tests {
+    use super::super::class;
     use super::super::opcode;
     use super::*;
+    use wire::Ipv4Addr;
 
     fn name(text: &str) -> Name {
         text.parse().unwrap()

@@ -7,10 +7,12 @@
 
 mod dns_message;
 mod name;
+mod resource_record;
 mod tsig;
 
-pub use dns_message::{Header, Message, Question, Received, ResourceRecord};
+pub use dns_message::{Header, Message, Question, Received};
 pub use name::{Name, ParseNameError};
+pub use resource_record::ResourceRecord;
 pub(crate) use tsig::unsigned;
 pub use tsig::{Failure, Signed, Tsig, TsigKey};
 

@@ -3,25 +3,13 @@
 mod bsd;
 mod linux;
 
-use crate::{Profile, Seq};
+use crate::{Estimator, Profile, Seq};
 use bsd::Bsd;
 use linux::Linux;
 use wire::{Duration, Instant, RoundTripTime, Rto};
 
 /// The minimum time-out after a handshake whose SYN was lost (RFC 6298, 5.7).
 const AFTER_LOST_SYN: Duration = Duration::from_secs(3);
-
-/// The arithmetic that computes a time-out from round-trip times.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Estimator {
-    /// The arithmetic of RFC 6298, section 2, in nanoseconds.
-    Rfc6298,
-    /// The arithmetic of 4.4BSD, in whole ticks of its slow clock (`tcp_xmit_timer`; Jacobson, 1988, appendix A).
-    Bsd,
-    /// The arithmetic of Linux (`tcp_rtt_estimator`), in nanoseconds. The time-out is the smoothed round trip plus the
-    /// variance. The variance is at least `rto_min`, and falls at most once per window of data.
-    Linux,
-}
 
 /// A measured round trip, and the state of the sender at its end.
 #[derive(Clone, Copy, Debug)]

@@ -5,9 +5,9 @@ use super::states::Seen;
 use super::tail::Verdict;
 use super::undo::is_before;
 use super::{Repair, Sent, Standing};
-use crate::acknowledge::Ack;
 use crate::estimator::Sample;
 use crate::send::Sender;
+use crate::send::acknowledge::Ack;
 use crate::{Blocks, Seq, Timer};
 use wire::Instant;
 

@@ -2,10 +2,10 @@
 //! module executes the results of its look-ups.
 
 use crate::arp::{Arp, Due, Ear, Found};
-use crate::node::{drop, reason};
-use crate::store_barrier::StoreBarrier;
+use crate::node::store_barrier::StoreBarrier;
 use crate::waiting::Origin;
 use crate::{Act, Input, Link, MirrorAct, Node, Outbox};
+use crate::{node::drop, reason};
 use std::collections::VecDeque;
 use table::{Action, Hop, Lifetime, NextHop, RoleId, Route, RouteKey};
 use wire::arp::Message;

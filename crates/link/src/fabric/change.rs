@@ -3,7 +3,7 @@
 //! The caller decides when a change happens. The fabric returns the consequences for the interfaces of the link, and
 //! the caller notifies the hosts.
 
-use crate::fabric::FlightPath;
+use crate::flight::FlightPath;
 use crate::medium::Medium;
 use crate::{Fabric, Flight, PortId, Tuning};
 use std::collections::{BTreeMap, BTreeSet};

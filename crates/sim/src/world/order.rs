@@ -6,9 +6,9 @@
 //!
 //! A stopped host keeps its state. Its inputs wait until it continues.
 
+use super::World;
 use crate::host::{Host, HostSpec};
 use crate::queue::FutureEvent;
-use crate::world::World;
 use link::{Change, ChangedLink, Consequence, InterfaceState};
 use node::{Boot, Input, Link};
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@ use super::f_rto::{self, FRto, Step};
 use super::prr::Prr;
 use super::{Repair, Standing};
 use crate::send::Sender;
-use crate::timers::Timer;
+use crate::send::timers::Timer;
 use crate::{Phase, Seq};
 use wire::Instant;
 

@@ -1,11 +1,11 @@
 //! Restart of an association by a peer that has lost its state (RFC 9260, section 5.2.4, A).
 
-use crate::asconf_out::AsconfOut;
+use crate::association::asconf_out::AsconfOut;
+use crate::association::detour::Detour;
+use crate::association::handshake;
 use crate::association::{Association, introduction};
 use crate::cookie::Cookie;
-use crate::detour::Detour;
 use crate::event::{AssociationEvent, State};
-use crate::handshake;
 use crate::message::{Cause, Chunk, Code};
 use std::sync::Arc;
 use wire::{Instant, Ipv4Addr};

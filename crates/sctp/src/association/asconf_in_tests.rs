@@ -1,5 +1,5 @@
 use super::*;
-use crate::asconf_out::outcomes;
+use crate::association::asconf_out::outcomes;
 use crate::message::Init;
 use crate::secret_rng::SecretRng;
 use crate::{ChangeOutcome, Config, PathState};

@@ -2,8 +2,9 @@
 //! 9260, sections 5.1 and 5.2).
 
 use crate::Config;
-use crate::asconf_in::AsconfIn;
+use crate::association::asconf_in::AsconfIn;
 use crate::association::{Association, Open, Transmit, introduction};
+use crate::config::LEAST_WINDOW;
 use crate::cookie::Cookie;
 use crate::event::{AssociationEvent, Ended, State};
 use crate::inbound::Inbound;
@@ -13,6 +14,7 @@ use crate::message::{Cause, Chunk, Code, Init, Packet, Parameter};
 use crate::path::{PathState, Paths};
 use crate::secret_rng::SecretRng;
 use crate::tsn::begin;
+use crate::unicast::unicast;
 use std::sync::Arc;
 use wire::{Instant, Ipv4Addr};
 
@@ -468,9 +470,6 @@ pub(crate) fn init_ack(config: &Config, cookie: &Cookie, rng: &SecretRng) -> Ini
     ack
 }
 
-/// The smallest `a_rwnd` that INIT and INIT ACK may have, in bytes (RFC 9260, section 3.3.2).
-pub(crate) const LEAST_WINDOW: u32 = 1500;
-
 /// Checks an INIT or INIT ACK. Returns the cause for ABORT if it is not acceptable.
 pub(crate) fn acceptable(init: &Init) -> Result<(), Cause> {
     // RFC 9260, section 3.3.2: neither the tag nor a number of streams may be zero, and the window must be at least
@@ -484,10 +483,4 @@ pub(crate) fn acceptable(init: &Init) -> Result<(), Cause> {
         Offer::Broken => Err(Cause::new(Code::PROTOCOL_VIOLATION, "authentication parameters")),
         Offer::Plain | Offer::Authenticated => Ok(()),
     }
-}
-
-/// Returns whether `address` can be the address of a single host. False for 0.0.0.0, 255.255.255.255 and multicast
-/// groups.
-pub(crate) fn unicast(address: Ipv4Addr) -> bool {
-    !(address.is_unspecified() || address.is_multicast() || address.is_broadcast())
 }

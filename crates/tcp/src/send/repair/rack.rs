@@ -156,7 +156,7 @@ impl Rack {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::repair::segments::AckSummary;
+    use crate::send::repair::segments::AckSummary;
 
     const fn ms(ms: u64) -> Duration {
         Duration::from_millis(ms)

@@ -4,8 +4,8 @@
 use super::f_rto::FRto;
 use super::{Repair, Sent, Standing};
 use crate::Seq;
+use crate::send::timers::Timer;
 use crate::send::{Chunk, Errand, Sender};
-use crate::timers::Timer;
 use wire::Instant;
 
 impl Sender {

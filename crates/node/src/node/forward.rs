@@ -1,10 +1,10 @@
 //! Forwarding of packets for which no role listens: routes, tunnels, next hops, and ICMP errors to the sender.
 
 use crate::input::{Input, Rx};
-use crate::neighbor::Interface;
-use crate::node::{drop, reason};
+use crate::node::neighbor::Interface;
 use crate::waiting::Origin;
 use crate::{Act, Node, Outbox};
+use crate::{node::drop, reason};
 use table::{Class, Datagram, Disposition, Encap, Found, Hop, IngressPolicy, NextHop, Port, RoleId};
 use table::{PuntReason, Rules, Verdict, decide, decide_opened};
 use wire::ipv4::{self, Header};

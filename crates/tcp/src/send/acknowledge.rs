@@ -3,8 +3,8 @@
 use crate::Seq;
 use crate::congestion::Advice;
 use crate::estimator::Sample;
+use crate::send::timers::Timer;
 use crate::send::{Errand, Fin, Sender};
-use crate::timers::Timer;
 use wire::{Duration, Instant};
 
 /// What a segment reports to the sending half.

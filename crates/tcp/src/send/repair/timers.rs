@@ -1,8 +1,8 @@
 //! Per-segment recovery: the time-out, the tail loss probe, and the wait for reordering.
 
 use super::{Repair, Standing, tail};
+use crate::send::timers::Timer;
 use crate::send::{Errand, Sender};
-use crate::timers::Timer;
 use wire::{Duration, Instant};
 
 /// The kernel adds this to the wait for reordering (`TCP_TIMEOUT_MIN_US`).

@@ -1,8 +1,8 @@
 //! Draining: a radio that is tuned to another cell first sends the frames that wait at it. Until then the radio stays
 //! in its own cell, and accepts further frames of its host.
 
-use crate::channel::Sender;
 use crate::radio::{Radio, Tuning};
+use crate::sender::Sender;
 use crate::{Fabric, PortId};
 use std::collections::BTreeMap;
 use wire::{Cell, Duration, Instant};

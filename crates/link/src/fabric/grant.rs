@@ -1,9 +1,11 @@
 //! The grant of a free channel to one waiting frame.
 
 use crate::air::Access;
-use crate::channel::{Channel, Grant, Sender, Waiting};
-use crate::fabric::{FlightPath, fly};
+use crate::channel::{Channel, Grant, Waiting};
+use crate::fabric::fly;
+use crate::flight::FlightPath;
 use crate::medium::CellSpec;
+use crate::sender::Sender;
 use crate::{Fabric, Flight, PortId, Ticket, reason};
 use wire::{Duration, Instant, Reason, Rng};
 

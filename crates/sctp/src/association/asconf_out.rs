@@ -2,9 +2,9 @@
 
 use crate::association::{Association, Transmit};
 use crate::event::{AssociationEvent, Change, ChangeOutcome, RequestError};
-use crate::handshake::unicast;
 use crate::local_addresses::AddressUse;
 use crate::message::{Action, Address, Asconf, AsconfAck, Cause, Chunk, Code, Request, Response};
+use crate::unicast::unicast;
 use std::collections::VecDeque;
 use wire::{Duration, Instant, Ipv4Addr};
 

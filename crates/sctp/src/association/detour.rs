@@ -9,13 +9,9 @@
 
 use crate::association::Association;
 use crate::local_addresses::AddressUse;
-use crate::path::{Path, PathState};
+use crate::path::{Path, PathState, SILENT};
 use crate::tsn::Tsn;
 use wire::{Instant, Ipv4Addr};
-
-/// Number of time-outs in a row, at this end or at the peer, before another route is tried. A single time-out may be
-/// due to one lost packet.
-pub(crate) const SILENT: u32 = 2;
 
 /// A HEARTBEAT on another route that is not answered yet.
 #[derive(Clone, Copy, Debug)]

@@ -31,31 +31,8 @@ pub use segments::{Segments, Sent};
 pub use tail::Tail;
 pub use undo::Undo;
 
-use crate::{Profile, Recovery, Seq};
+use crate::{Mechanisms, Profile, Recovery, Seq};
 use wire::{Duration, Instant};
-
-/// The mechanisms of per-segment recovery that a sender uses. Linux uses all of them.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each has a separate switch")]
-pub struct Mechanisms {
-    /// Whether losses are detected by time (RFC 8985: RACK). Otherwise a segment is lost if three segments above it
-    /// have arrived (RFC 6675), or as many as the profile's `duplicates`.
-    pub rack: bool,
-    /// Whether tail loss probes are sent (RFC 8985: TLP).
-    pub tlp: bool,
-    /// Whether the window is reduced in proportion to the data that arrives (RFC 6937: PRR). Otherwise it is set to the
-    /// threshold at once (RFC 6675).
-    pub prr: bool,
-    /// Whether spurious time-outs are detected (RFC 5682: F-RTO).
-    pub frto: bool,
-}
-
-impl Mechanisms {
-    /// All mechanisms, as in Linux.
-    pub const ALL: Self = Self { rack: true, tlp: true, prr: true, frto: true };
-    /// No mechanism: RFC 6675 without extensions.
-    pub const NONE: Self = Self { rack: false, tlp: false, prr: false, frto: false };
-}
 
 /// The recovery state of a sender (Linux: `tcp_ca_state`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

@@ -1,11 +1,11 @@
 //! Changes of the peer's addresses that the peer requests by ASCONF (RFC 5061, section 5.2).
 
 use crate::association::Association;
+use crate::association::receive::PacketContext;
 use crate::event::AssociationEvent;
-use crate::handshake::unicast;
 use crate::message::{Action, Address, Asconf, AsconfAck, Cause, Chunk, Code, Request, Response};
 use crate::path::PathState;
-use crate::receive::PacketContext;
+use crate::unicast::unicast;
 use std::collections::VecDeque;
 use wire::{Duration, Instant, Ipv4Addr};
 

@@ -5,7 +5,7 @@
 //! ARP would be sent even if the record failed. Later steps of the role continue, but their effects wait behind earlier
 //! effects of the role, so that the order is kept. Other roles, the table and ARP do not wait.
 
-use crate::node::reason;
+use crate::reason;
 use crate::{Act, Effect, FailedAct, Fault, Input, Node, Outbox, RoleId};
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Iface, Instant, PacketId};

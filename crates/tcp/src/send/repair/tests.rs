@@ -1,8 +1,8 @@
 //! Tests with a sender and hand-made acknowledgments of a peer. Segments have 1000 bytes, times are in milliseconds.
 
 use super::{Mechanisms, Standing};
-use crate::acknowledge::Ack;
 use crate::send::Sender;
+use crate::send::acknowledge::Ack;
 use crate::{Profile, Recovery, Seq, Timer};
 use wire::{Duration, Instant};
 

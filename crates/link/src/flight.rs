@@ -1,0 +1,54 @@
+//! Frames under way.
+
+use crate::PortId;
+use wire::{Cell, Instant};
+
+/// A frame that is under way on a link: plain data, which the caller keeps with the frame.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Flight {
+    /// The port of the sender.
+    pub from: PortId,
+    /// When the first bit is sent.
+    pub start: Instant,
+    /// When the last bit arrives. The caller then calls [`crate::Fabric::land`].
+    pub lands: Instant,
+    /// The number of copies that arrive: 1, or 2 if the link duplicates the frame.
+    pub copies: u8,
+    pub(crate) way: FlightPath,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum FlightPath {
+    Wire(PortId),
+    Air(Cell),
+    /// In a cell that the sender only visits.
+    Visit(Cell),
+    /// A wire that was cut this number of times before, and restored.
+    Rejoined(PortId, u32),
+}
+
+impl Flight {
+    /// Returns three numbers that identify the path of the flight: the kind of the path, the number of the port or
+    /// cell, and how often the wire was cut before. They serve only to compare runs.
+    pub const fn way(&self) -> (u8, u32, u32) {
+        match self.way {
+            FlightPath::Wire(to) => (0, to.0, 0),
+            FlightPath::Air(cell) => (1, cell.0 as u32, 0),
+            FlightPath::Visit(cell) => (2, cell.0 as u32, 0),
+            FlightPath::Rejoined(to, cuts) => (3, to.0, cuts),
+        }
+    }
+
+    /// Returns the port at the far end of a flight through a wire. The flight arrives there unless the wire is cut in
+    /// the meantime ([`crate::Fabric::is_whole`]). Returns `None` for a flight through the air.
+    pub const fn far_end(&self) -> Option<PortId> {
+        match self.way {
+            FlightPath::Wire(to) | FlightPath::Rejoined(to, _) => Some(to),
+            FlightPath::Air(_) | FlightPath::Visit(_) => None,
+        }
+    }
+}
+
+/// The number of a frame that waits for its channel. Frames are numbered in the order of their offers, from 1.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Ticket(pub u64);

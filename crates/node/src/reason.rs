@@ -1,0 +1,29 @@
+//! The reasons for which a node drops a packet. Malformed headers are dropped with the reasons of the crate `wire`.
+
+pub use table::reason::{NO_FRAGMENTATION, TOO_BIG, TTL_EXPIRED, TUNNEL_LOOP};
+use wire::Reason;
+
+/// There is no route for the packet, and it is not addressed to this host.
+pub const NO_ROUTE: Reason = Reason("no_route");
+/// The frame is addressed to another station of the link.
+pub const OTHER_STATION: Reason = Reason("other_station");
+/// The frame contains neither IPv4 nor, on an interface with an address, ARP.
+pub const ETHERTYPE: Reason = Reason("ethertype");
+/// More packets failed the check of the ingress policy in this second than the policy allows.
+pub const PUNT_LIMIT: Reason = Reason("punt_limit");
+/// The packet is to a group or broadcast address, and no role listens for it.
+pub const NO_LISTENER: Reason = Reason("no_listener");
+/// The next hop did not answer ARP, there was no address from which to send a request, or the link changed.
+pub const NO_NEIGHBOR: Reason = Reason("no_neighbor");
+/// Too many bytes wait for the packet's next hop, or for all next hops.
+pub const NEIGHBOR_QUEUE: Reason = Reason("neighbor_queue_full");
+/// Too many neighbors are being resolved by ARP.
+pub const NEIGHBOR_TABLE: Reason = Reason("neighbor_table_full");
+/// In this ARP message, another host claims an address of this node.
+pub const ARP_CONFLICT: Reason = Reason("arp_conflict");
+/// The packet would enter or leave too many tunnels at this node.
+pub const TUNNEL_DEPTH: Reason = Reason("tunnel_depth");
+/// A record that had to be durable before the packet was sent could not be stored.
+pub const NOT_STORED: Reason = Reason("not_stored");
+/// The packet was delivered to the role, or to the ARP of the node, for which it was meant. It is not a loss.
+pub const CONSUMED: Reason = Reason("consumed");

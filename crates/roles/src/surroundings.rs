@@ -1,0 +1,23 @@
+//! What a role's configuration takes from its host.
+
+use wire::{InterfaceAddress, Ipv4Addr};
+
+/// The facts about a host that its roles need.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// All addresses of the host, with their links.
+    pub own: Vec<InterfaceAddress>,
+    /// The names of the host's interfaces on which it is a foreign agent of Mobile IP.
+    pub visited: Vec<String>,
+    /// The addresses of other hosts to which the host's roles send without a request: the support routers of Indirect
+    /// TCP.
+    pub partners: Vec<Ipv4Addr>,
+    /// The addresses of the host's home agents of Mobile IP.
+    pub home_agents: Vec<Ipv4Addr>,
+}
+
+impl Surroundings {
+    pub(crate) fn addresses(&self) -> Vec<Ipv4Addr> {
+        self.own.iter().map(|own| own.address).collect()
+    }
+}
