@@ -206,8 +206,8 @@ impl Association {
         Ok(())
     }
 
-    /// Makes `address` the primary address as soon as it is confirmed. Otherwise a peer could direct data at another
-    /// host.
+    /// Makes `address` the primary address when it is confirmed and active. Otherwise a peer could direct data at
+    /// another host.
     fn prefer_peer(&mut self, address: Ipv4Addr) -> Result<(), Code> {
         let path = self.paths.get(address).ok_or(Code::UNRESOLVABLE_ADDRESS)?;
         self.asconf_in.primary = Some(address);

@@ -29,8 +29,8 @@ pub enum Rejection {
 /// The largest number of used cookies that are remembered.
 const SPENT: usize = 1024;
 
-/// Number of associations with one address that a listening port accepts. One host must not take all associations of
-/// the endpoint. The limit is not from an RFC.
+/// The largest number of associations that a listening port accepts with one confirmed address of a peer. One host must
+/// not take all associations of the endpoint. The limit is not from an RFC.
 const OF_ADDRESS: usize = 256;
 
 /// Parameters of a listening port.
@@ -54,8 +54,8 @@ pub struct Endpoint {
     /// the same address, one after the other.
     former: BTreeSet<((u16, Ipv4Addr, u16), AssociationId)>,
     next: u32,
-    /// Used cookies: the end of the cookie's life, our tag and the peer's tag. A COOKIE ECHO with a used cookie makes
-    /// no second association, even after the first has ended.
+    /// The last used cookies: the end of the cookie's life, our tag and the peer's tag. A COOKIE ECHO with one of them
+    /// makes no second association, even after the first has ended.
     spent: VecDeque<(Instant, u32, u32)>,
     /// Associations that may have packets to send (`ready`) or events (`told`).
     ready: BTreeSet<AssociationId>,
@@ -96,9 +96,9 @@ impl Endpoint {
     }
 
     /// Sets the addresses that this host has now, at most `max_addresses`; more are ignored. Each listening port
-    /// accepts associations at these addresses, in addition to those of [`Self::listen`]. Such an association has
-    /// only the address that its INIT came to. So a peer can look up a mobile host by name, and connect to its
-    /// present address.
+    /// accepts associations at these addresses, in addition to those of [`Self::listen`]. Such an association has only
+    /// one address of ours, the destination of COOKIE ECHO. So a peer can look up a mobile host by name, and connect to
+    /// its present address.
     pub fn accept_at(&mut self, addresses: &[Ipv4Addr]) {
         self.here = addresses.iter().copied().take(self.config.max_addresses).collect();
     }
@@ -108,8 +108,8 @@ impl Endpoint {
         self.listeners.remove(&port);
     }
 
-    /// Opens an association. `None` if an association between these ports and an address of the peer exists, if
-    /// `max_associations` exist, or if one of the ends has no address.
+    /// Opens an association. `None` if an association between these ports and an address of the peer exists and has not
+    /// ended, if `max_associations` exist, or if one of the ends has no address.
     pub fn open(&mut self, now: Instant, open: &Open) -> Option<AssociationId> {
         let taken =
             open.peer.iter().any(|peer| self.index.contains_key(&(open.local_port, *peer, open.peer_port)));
@@ -240,8 +240,8 @@ impl Endpoint {
         }
     }
 
-    /// Handles the payload of an IP packet of protocol 132. Returns an error, with the reason, if the packet or a
-    /// part of it was dropped.
+    /// Handles the payload of an IP packet of protocol 132. Returns the reason if the packet or a part of it was
+    /// refused. A chunk without meaning in the present state is ignored without an error.
     pub fn receive(
         &mut self,
         now: Instant,
@@ -421,7 +421,7 @@ impl Endpoint {
 
     // --- the opening of associations -------------------------------------------------------------------------------
 
-    /// Answers INIT without keeping state (RFC 9260, section 5.1, B).
+    /// Handles INIT. An INIT that matches no association is answered without keeping state (RFC 9260, section 5.1, B).
     fn init(
         &mut self,
         now: Instant,

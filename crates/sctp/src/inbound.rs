@@ -13,8 +13,8 @@ const DUPLICATES: usize = 20;
 /// more memory than the window allows.
 const LEAST: usize = 16;
 
-/// A message that a user reads, or a part of a message. A message is split if it is larger than the receive buffer,
-/// or larger than the user asked for.
+/// A message that a user reads, or a part of a message. A message is split if the receive buffer is full before the
+/// message is complete, or if the message is larger than the user asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Piece {
     /// The number of the message: its first TSN, extended to 64 bits. All pieces of a message have the same number,
@@ -37,7 +37,7 @@ pub struct Piece {
 /// The fate of a chunk that came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Taken {
-    /// The chunk is new, and was taken.
+    /// The chunk is new, and will be acknowledged.
     New,
     /// The chunk is a duplicate. The value is its TSN.
     Known(Tsn),
@@ -318,7 +318,7 @@ impl Inbound {
     }
 
     /// Delivers the available part of the oldest message that may be read now, unless a complete message can be read
-    /// (RFC 9260, section 6.9). Called when the buffer is full.
+    /// (RFC 9260, section 6.9). Called when the buffer is full or a chunk is dropped.
     fn deliver_partly(&mut self) {
         if !self.ready.is_empty() {
             return;

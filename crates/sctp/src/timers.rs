@@ -195,8 +195,8 @@ impl Association {
         self.paths.get_mut(address).into_iter().for_each(|path| path.burst = 1);
     }
 
-    /// Makes probes of unconfirmed addresses due again, as they were lost with our link. HB.Max.Burst still limits
-    /// the probes.
+    /// Makes probes of unconfirmed addresses due again, as they may have been lost while our link was interrupted.
+    /// HB.Max.Burst still limits the probes.
     pub(crate) fn probe_again(&mut self, now: Instant) {
         for path in self.paths.iter_mut().filter(|path| path.state == PathState::Unconfirmed) {
             (path.probe, path.heartbeat) = (None, now);

@@ -18,7 +18,7 @@ const FEW: usize = 64;
 enum Fate {
     /// The chunk is in flight.
     Flying,
-    /// The chunk is to be sent again, after a time-out, a gap report, or a change of its path, source address or MTU.
+    /// The chunk is to be sent again. `timed_out`: because its path may not work.
     Lost { timed_out: bool },
     /// The chunk is acknowledged by a gap block. The peer may still drop it (reneging).
     Kept,
