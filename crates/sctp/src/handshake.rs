@@ -272,7 +272,7 @@ impl Association {
         };
         if let Err(cause) = acceptable(ack) {
             self.peer_tag = ack.tag;
-            self.abort_with(cause, Ended::Violation("INIT ACK with invalid values"));
+            self.abort_with(cause, Ended::Violation("INIT ACK with an invalid field or parameter"));
             return;
         }
         let offer = keys::offer(ack);
@@ -481,8 +481,8 @@ pub(crate) fn acceptable(init: &Init) -> Result<(), Cause> {
         return Err(Cause::new(Code::INVALID_PARAMETER, []));
     }
     match keys::offer(init) {
-        Offer::Unsafe => Err(Cause::new(Code::PROTOCOL_VIOLATION, "addresses without authentication")),
-        Offer::Broken => Err(Cause::new(Code::PROTOCOL_VIOLATION, "authentication parameters")),
+        Offer::Unsafe => Err(Cause::new(Code::PROTOCOL_VIOLATION, "ASCONF without AUTH")),
+        Offer::Broken => Err(Cause::new(Code::PROTOCOL_VIOLATION, "RANDOM not 32 bytes, or no SHA-1")),
         Offer::Plain | Offer::Authenticated => Ok(()),
     }
 }

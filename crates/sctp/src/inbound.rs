@@ -308,7 +308,7 @@ impl Inbound {
         if run.ssn.wrapping_sub(*next) > u16::MAX / 2
             || self.waiting.insert((run.stream, run.ssn), piece).is_some()
         {
-            return Err(Violation("a stream sequence number that was used"));
+            return Err(Violation("a stream sequence number that was used before"));
         }
         while let Some(piece) = self.waiting.remove(&(run.stream, *next)) {
             *next = next.wrapping_add(1);

@@ -285,7 +285,7 @@ impl Association {
         }
         if data.data.is_empty() {
             let cause = Cause::new(Code::NO_USER_DATA, data.tsn.to_be_bytes());
-            self.abort_with(cause, Ended::Violation("DATA without data"));
+            self.abort_with(cause, Ended::Violation("DATA without user data"));
             return;
         }
         if !self.inbound.knows(data.stream) {
@@ -326,7 +326,7 @@ impl Association {
         let Ok(news) = news else {
             // The peer acknowledges data that were not sent, so the acknowledgment is guessed: an attack (RFC 5062,
             // section 5.3).
-            self.violated("an acknowledgment of what was not sent");
+            self.violated("an acknowledgment of DATA that were not sent");
             return;
         };
         if news.progress {

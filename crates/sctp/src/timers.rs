@@ -30,7 +30,7 @@ impl Association {
         }
         if due(self.guard) {
             self.guard = None;
-            self.abort_with(Cause::new(Code::PROTOCOL_VIOLATION, "shutdown guard"), Ended::TimedOut); // T5
+            self.abort_with(Cause::new(Code::PROTOCOL_VIOLATION, "T5 expired"), Ended::TimedOut);
         }
         if due(self.timer) {
             self.timer = None;
