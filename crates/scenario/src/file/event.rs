@@ -54,8 +54,8 @@ pub struct RandomTable {
     /// automatically.
     #[schemars(length(min = 1))]
     pub kinds: Vec<EventKind>,
-    /// The average number of events per second, above 0 and at most 1000. Events that conflict with earlier ones are
-    /// left out.
+    /// The average number of events that are drawn per second, above 0 and at most 1000. Drawn events that conflict
+    /// with earlier ones are left out.
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = MOST_A_SECOND))]
     pub rate: f64,
     /// The time from an event to the event that ends it. A step of a clock is not ended.
@@ -166,7 +166,7 @@ impl JsonSchema for Step {
     }
 }
 
-/// Largest rate of random events per second. With more, a run consists of faults only.
+/// Largest rate of random events per second.
 const MOST_A_SECOND: f64 = 1000.0;
 
 /// Returns the schemas of the valid combinations of a kind and its keys.
@@ -202,8 +202,8 @@ impl EventTable {
         Self { at, kind, host: None, wire: None, cell: None, loss: None, mtu: None, step: None }
     }
 
-    /// Returns the host or link of the event in words, for example `home`, `wire left`, `cell 2` or `cell 2 for
-    /// mobile`.
+    /// Returns the host or link of the event in words (empty if there is none), for example `home`, `wire left`, `cell
+    /// 2` or `cell 2 for mobile`.
     pub fn target(&self) -> String {
         match (&self.wire, self.cell, &self.host) {
             (Some(wire), ..) => format!("wire {wire}"),

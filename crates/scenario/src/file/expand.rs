@@ -118,7 +118,8 @@ impl Places for Placed<'_> {
     }
 }
 
-/// Returns warnings about parts of a valid scenario that are probably mistakes. Fails if the scenario is invalid.
+/// Returns warnings about parts of a valid scenario that are probably mistakes. Fails if `laid_out` refuses the
+/// scenario.
 pub(crate) fn warnings(
     source: &Source<'_>,
     scenario: &Scenario,

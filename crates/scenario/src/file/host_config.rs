@@ -1,5 +1,5 @@
-//! Reads and checks the configuration of one host, for `wayfare node`. Errors have the key and its line if the file
-//! has the key, and are found before the daemon starts.
+//! Reads and checks the configuration of one host, for `wayfare node`. Errors have the key, and its line if the file
+//! has the key.
 
 use super::error::{ScenarioError, Source};
 use super::{expand, read};

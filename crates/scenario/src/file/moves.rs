@@ -101,7 +101,8 @@ fn of_moves(scenario: &Scenario, layout: &Layout, table: &Timetable<'_>) -> Vec<
     found
 }
 
-/// Returns warnings about workloads that stop before they start, or start after the end of the run.
+/// Returns warnings about workloads whose `stop` is not later than their `start`, or whose `start` is not before the
+/// end of the run.
 fn of_spans(scenario: &Scenario, name: &str, host: &Host) -> Vec<Wrong> {
     let mut found = Vec::new();
     for (index, role) in host.role.iter().enumerate() {

@@ -1,9 +1,10 @@
-//! The IP networks of a scenario. A `net` of a wire or cell gives addresses to the interfaces at this link. Every
-//! host gets the shortest routes to all networks, as after a routing protocol has converged.
+//! The IP networks of a scenario. A `net` of a wire or cell gives addresses to the interfaces at this link. Each host
+//! gets routes to all networks, each over the fewest networks, as after a routing protocol has converged. A host whose
+//! role finds its routers itself gets none.
 //!
-//! On a wire, the first end has the first address of the network, and the second end has the second address. In a
-//! cell, the base station has the first address. A mobile host has the address in its table, if the network of a cell
-//! contains it. The interfaces of a link without `net` have no addresses.
+//! On a wire, the first end has host number 1 in the network, and the second end has number 2. In a cell, the base
+//! station has number 1. A mobile host has the address in its table, if the network of a cell contains it. The
+//! interfaces of a link without `net` have no addresses.
 
 use super::Scenario;
 use std::collections::{BTreeMap, VecDeque};

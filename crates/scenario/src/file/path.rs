@@ -4,9 +4,9 @@
 //! random (random waypoints), or read from a file: a movement trace of ns-2 (`setdest`), or a CSV with the columns
 //! time, x, y in seconds and metres.
 //!
-//! The signal strength of a base station at distance `d` is `at_1m - 10 * exponent * log10(d / 1 m)`: the
-//! log-distance model (Rappaport, Wireless Communications, 4.9.1) without shadowing. It is rounded to whole decibels,
-//! so that a run does not depend on the floating-point rounding of a machine.
+//! The signal strength of a base station at distance `d` is `at_1m - 10 * exponent * log10(d / 1 m)`: the log-distance
+//! model (Rappaport, Wireless Communications, 4.9.1) without shadowing. A distance below 1 m counts as 1 m. The result
+//! is rounded to whole decibels, so that a run does not depend on the floating-point rounding of a machine.
 
 use super::Point;
 use schemars::{JsonSchema, Schema, json_schema};

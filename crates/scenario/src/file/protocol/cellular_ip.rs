@@ -81,7 +81,7 @@ pub(super) fn mobile(around: &Around<'_>, role: &mut Table) -> Result<(), String
     let Around { scenario, layout, host } = *around;
     let network = network(scenario)?;
     let address = layout.address(host).ok_or("a mobile host needs an address")?;
-    // No registration assigns this value yet, so it is derived from the host's number.
+    // No registration assigns `r_mh` yet, so it is derived from the host's number.
     let r_mh = u64::from(layout.number(host)) | 0x5761_7966_0000_0000;
     let key = cellular_ip::message::session_key(
         &network.network_key,
@@ -93,7 +93,8 @@ pub(super) fn mobile(around: &Around<'_>, role: &mut Table) -> Result<(), String
     let start = role.remove("start").and_then(|value| value.as_str().map(str::to_owned));
     let mut stations: Vec<Value> = layout.stations().map(Value::Table).collect();
     begin_with(&mut stations, start.as_deref())?;
-    // A host stays in the access network in which it begins, because its key and its gateway belong to it.
+    // A host stays in the access network in which it begins, because its session key and its gateway are valid only
+    // there.
     let name = |station: &Value| station.get("name").and_then(Value::as_str).map(str::to_owned);
     let first = stations.first().and_then(name).ok_or("there is no base station")?;
     let gateway = gateway_of(layout, &first)?;
@@ -152,7 +153,7 @@ pub(super) fn check_timers(layout: &Layout, hosts: &[HostPlan]) -> Result<(), (S
         let RoleConfig::CellularIpMobile(mobile) = role else { continue };
         for (node, place, config) in nodes.clone().filter(|(_, _, config)| config.gateway == mobile.gateway) {
             let Err((error, of)) = mobile.check_with(config) else { continue };
-            // The error is at the key that the scenario has. The other key has its default.
+            // The error is at the key of the mobile host, unless the scenario has only the key of the node.
             let (own, theirs) = ((&host.config.name, at, error.key), (&node.config.name, place, of));
             let is_written = |(name, at, key): (&String, usize, &str)| {
                 let found = layout.hosts().find(|(other, _)| other == name);

@@ -66,7 +66,7 @@ pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), S
     Ok(())
 }
 
-/// Returns the other mobile nodes of the scenario, each with all its `addresses`.
+/// Returns the other mobile nodes of the scenario that have `addresses`, each with all of them.
 fn peers(scenario: &Scenario, shared: &Sigma, own: &str) -> Vec<Value> {
     let others = hosts_of(scenario, MOBILE_NODE).filter(|host| *host != own);
     let addresses = |host: &str| {
