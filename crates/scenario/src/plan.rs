@@ -170,7 +170,7 @@ impl Plan {
     pub fn too_large(&self, at: Duration, bytes: usize) -> ScenarioError {
         let gib = bytes as f64 / (1u64 << 30) as f64;
         let problem = format!(
-            "the records of {at:?} of {:?} take {gib:.0} GiB, the most that a run keeps; shorten the run, send less, or run it \
+            "the records of the first {at:?} of {:?} take {gib:.0} GiB, the most that a run keeps; shorten the run, send less, or run it \
              with --no-records",
             self.duration
         );
@@ -238,6 +238,7 @@ impl Plan {
     /// Returns a host's name, or `?` for a host that is not in the plan.
     pub fn host_name(&self, host: HostId) -> Cow<'_, str> {
         match &self.tree {
+            _ if !self.has_host(host) => "?".into(),
             Some(tree) => tree.shape.name(host).into(),
             None => self.hosts.get(host.index()).map_or("?", |host| host.config.name.as_str()).into(),
         }

@@ -186,7 +186,10 @@ fn nets(scenario: &Scenario) -> Result<(), Wrong> {
     for (path, net) in wires.chain(cells) {
         let overlaps = |other: Prefix| net.contains(other.address()) || other.contains(net.address());
         if let Some((other, theirs)) = before.iter().find(|(_, other)| overlaps(*other)) {
-            return Err((format!("{path}.net"), format!("{net} overlaps {theirs} of `{other}`")));
+            return Err((
+                format!("{path}.net"),
+                format!("{net} overlaps {theirs} of `{other}`; write networks that do not overlap"),
+            ));
         }
         before.push((path, net));
     }
@@ -236,7 +239,12 @@ fn hosts(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
             return wrong("", "a host that moves needs a cell, for example [cell.1]".to_owned());
         }
         if let Some(cell) = layout.cell_of(name).filter(|_| roams) {
-            return wrong("", format!("it is the base station of cell {cell}, and cannot move"));
+            return wrong(
+                "",
+                format!(
+                    "it is the base station of cell {cell}, and cannot move; give the role that moves to another host"
+                ),
+            );
         }
         let stays =
             [("radios", host.radios > 1), ("course", !host.course.is_empty()), ("path", host.path.is_some())];
@@ -251,7 +259,7 @@ fn hosts(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
 fn addresses(layout: &Layout) -> Result<(), Wrong> {
     let mut owners: BTreeMap<Ipv4Addr, &str> = BTreeMap::new();
     let taken = |path: String, address: Ipv4Addr, owner: &str| {
-        Err((path, format!("{address} is an address of `{owner}`")))
+        Err((path, format!("{address} is an address of `{owner}`; give each address to one host")))
     };
     for (name, _) in layout.hosts() {
         for address in layout.link_addresses(name) {
@@ -298,7 +306,9 @@ fn peers(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
                 ));
             }
             if !reachable(scenario, layout, name).contains(peer) {
-                return wrong(format!("no links lead from `{name}` to `{peer}`"));
+                return wrong(format!(
+                    "no links lead from `{name}` to `{peer}`; add wires or cells between them"
+                ));
             }
             if peer != name && has_no_way(layout, name, host) {
                 return wrong(format!(

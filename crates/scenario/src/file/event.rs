@@ -179,7 +179,7 @@ fn shapes() -> serde_json::Value {
             .map(|key| serde_json::json!({ "required": [key] }))
             .collect();
         serde_json::json!({
-            "properties": { "kind": { "enum": kinds, "description": "What happens." } },
+            "properties": { "kind": { "enum": kinds, "description": "The kind of the event. An event of this kind has these keys." } },
             "required": needed,
             "not": { "anyOf": refused },
         })
@@ -522,7 +522,10 @@ fn targets(
             })?;
         }
         if of_kind.is_empty() {
-            return wrong("kinds", format!("there is no target for `{}`", kind.name()));
+            return wrong(
+                "kinds",
+                format!("there is no host or link for `{}`; remove this kind", kind.name()),
+            );
         }
         all.push(of_kind);
     }
@@ -566,7 +569,7 @@ fn draw(
         // The times between events are exponentially distributed, as in a Poisson process.
         let part = (rng.draw() >> 11) as f64 / (1u64 << 53) as f64;
         let next = Duration::try_from_secs_f64(-(1.0 - part).ln() / random.rate);
-        at = at.saturating_add(next.unwrap_or(Duration::MAX)); // a rate may be as low as one likes
+        at = at.saturating_add(next.unwrap_or(Duration::MAX)); // `Duration::MAX` if the rate is very low
         if at >= to {
             return;
         }

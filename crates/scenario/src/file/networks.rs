@@ -145,7 +145,7 @@ fn nth(net: Prefix, number: u32) -> Option<Ipv4Addr> {
 }
 
 fn too_small(key: &str, net: Prefix) -> (String, String) {
-    (key.to_owned(), format!("{net} has too few addresses"))
+    (key.to_owned(), format!("{net} has too few addresses; write a shorter prefix"))
 }
 
 #[cfg(test)]
@@ -202,6 +202,9 @@ mod tests {
     fn a_network_without_room_is_refused() {
         let scenario: Scenario = toml::from_str(&TREE.replace("10.0.1.0/24", "10.0.1.0/31")).unwrap();
         let (key, problem) = Networks::new(&scenario, &[]).err().unwrap();
-        assert_eq!((key.as_str(), problem.as_str()), ("wire.left.net", "10.0.1.0/31 has too few addresses"));
+        assert_eq!(
+            (key.as_str(), problem.as_str()),
+            ("wire.left.net", "10.0.1.0/31 has too few addresses; write a shorter prefix")
+        );
     }
 }

@@ -131,7 +131,8 @@ impl TreeTable {
                 Err(at("with", "needs the key `air`, with the parameters of the cells"))
             }
             (Some(With::CellularIp), Some(air)) => {
-                let network = network.ok_or_else(|| at("with", "needs the table [cellular-ip]"))?;
+                let network =
+                    network.ok_or_else(|| at("with", "needs the table [cellular-ip] with `network_key`"))?;
                 let air = CellAir { rate: air.rate, per_frame: air.per_frame, queue: air.queue };
                 let Radio { retune, attach, excursion, association, drain, queue, .. } = *radio;
                 let tuning = Tuning { retune, attach, excursion, association, drain, queue };

@@ -48,7 +48,10 @@ const fn first_generation() -> u8 {
 }
 
 fn network(scenario: &Scenario) -> Result<&CellularIp, String> {
-    scenario.cellular_ip.as_ref().ok_or_else(|| "a Cellular IP role needs the table [cellular-ip]".to_owned())
+    scenario
+        .cellular_ip
+        .as_ref()
+        .ok_or_else(|| "a Cellular IP role needs the table [cellular-ip] with `network_key`".to_owned())
 }
 
 pub(super) fn station(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
@@ -80,7 +83,7 @@ pub(super) fn station(around: &Around<'_>, role: &mut Table) -> Result<(), Strin
 pub(super) fn mobile(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     let Around { scenario, layout, host } = *around;
     let network = network(scenario)?;
-    let address = layout.address(host).ok_or("a mobile host needs an address")?;
+    let address = layout.address(host).ok_or("the mobile host has no address; give the host an `address`")?;
     // No registration assigns `r_mh` yet, so it is derived from the host's number.
     let r_mh = u64::from(layout.number(host)) | 0x5761_7966_0000_0000;
     let key = cellular_ip::message::session_key(
@@ -96,7 +99,10 @@ pub(super) fn mobile(around: &Around<'_>, role: &mut Table) -> Result<(), String
     // A host stays in the access network in which it begins, because its session key and its gateway are valid only
     // there.
     let name = |station: &Value| station.get("name").and_then(Value::as_str).map(str::to_owned);
-    let first = stations.first().and_then(name).ok_or("there is no base station")?;
+    let first = stations
+        .first()
+        .and_then(name)
+        .ok_or("there is no base station; add a cell, for example [cell.1]")?;
     let gateway = gateway_of(layout, &first)?;
     stations.retain(|station| name(station).is_some_and(|name| gateway_of(layout, &name) == Ok(gateway)));
     default(role, "stations", stations);
@@ -120,7 +126,7 @@ fn gateway_of(layout: &Layout, node: &str) -> Result<Ipv4Addr, String> {
             ));
         };
         if role.get("kind").and_then(Value::as_str) == Some(GATEWAY) {
-            return layout.address(&here).ok_or_else(|| format!("the gateway `{here}` needs an address"));
+            return layout.address(&here).ok_or_else(|| format!("the gateway `{here}` has no address; give the host an `address`, or one of its links a `net`"));
         }
         let uplink = role.get("uplink").and_then(Value::as_str);
         uplink.ok_or_else(|| format!("`{here}` has no `uplink`"))?.clone_into(&mut here);

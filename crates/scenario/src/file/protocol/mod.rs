@@ -255,7 +255,7 @@ pub(crate) fn write_out(duration: Duration, role: &mut Table) -> Result<(), Stri
     }
     let every = span("every")?
         .filter(|every| !every.is_zero())
-        .ok_or("`moves.every`: give the time between two moves")?;
+        .ok_or("`moves.every`: give the time between two moves, above 0, for example `2s`")?;
     let stop = span("stop")?.unwrap_or(duration).min(duration);
     let (mut at, mut moves) = (span("start")?.unwrap_or(every), Vec::new());
     for to in places.into_iter().cycle() {
