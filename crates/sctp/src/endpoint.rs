@@ -436,7 +436,8 @@ impl Endpoint {
             endpoint.outbox.push_back(Transmit::new(dst, src, bytes));
         };
         if init.tag == 0 {
-            return Err(Reason("sctp_init_refused")); // silently: no answer could have a tag (section 3.3.2)
+            // RFC 9260, section 3.3.2: there is no answer, as it would have no tag.
+            return Err(Reason("sctp_init_refused"));
         }
         if let Err(cause) = acceptable(init) {
             answer(self, Chunk::Abort { reflected: false, causes: vec![cause] });
@@ -454,7 +455,8 @@ impl Endpoint {
         let listener = self.listeners.get(&packet.dst_port);
         let is_named = listener.is_some_and(|listener| listener.addresses.contains(&dst));
         let Some(listener) = listener.filter(|_| is_named || self.here.contains(&dst)) else {
-            answer(self, Chunk::Abort { reflected: false, causes: Vec::new() }); // section 8.4, 3
+            // RFC 9260, section 8.4, 3.
+            answer(self, Chunk::Abort { reflected: false, causes: Vec::new() });
             return Err(Reason("sctp_no_listener"));
         };
         let lists = is_named && listener.addresses.len() > 1;

@@ -356,13 +356,14 @@ impl Association {
     /// association does not change, as the cookie of INIT ACK contains the new state.
     pub(crate) fn init_came(&mut self, now: Instant, src: Ipv4Addr, dst: Ipv4Addr, init: &Init) {
         if self.state == State::ShutdownAckSent {
-            self.shutdown_due = true; // section 9.2
+            self.shutdown_due = true; // RFC 9260, section 9.2
             return;
         }
         // An address that only a directory named is not one of the peer's.
         let is_peers = |address| self.paths.get(address).is_some_and(|path| !path.hearsay);
         let stranger = init.addresses().chain([src]).find(|address| !is_peers(*address));
-        let known = self.is_open() || self.state == State::CookieEchoed; // sections 5.2.1 and 5.2.2
+        // RFC 9260, sections 5.2.1 and 5.2.2: in COOKIE-WAIT the peer's addresses are not known yet.
+        let known = self.is_open() || self.state == State::CookieEchoed;
         if let Some(address) = stranger.filter(|_| known) {
             // A restart that adds addresses may be an attack by another host (RFC 9260, section 5.2.2).
             let mut info = Vec::new();

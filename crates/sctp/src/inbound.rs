@@ -161,7 +161,7 @@ impl Inbound {
             if self.duplicates.len() < DUPLICATES {
                 self.duplicates.push(data.tsn);
             }
-            self.due = true; // section 6.2: a duplicate is acknowledged without delay
+            self.due = true; // a duplicate is acknowledged without delay (RFC 9260, section 6.2)
             return Ok(Taken::Known(tsn));
         }
         let cost = data.data.len().max(LEAST);

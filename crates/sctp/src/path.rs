@@ -251,7 +251,7 @@ impl Path {
         }
         self.last_data = now;
         self.flight += bytes;
-        self.t3.get_or_insert(now + self.rto.current()); // section 6.3.2, R1
+        self.t3.get_or_insert(now + self.rto.current()); // RFC 9260, section 6.3.2, R1
     }
 
     /// Grows the window after an acknowledgment, except in fast recovery (RFC 9260, sections 7.2.1 and 7.2.2). `acked`:

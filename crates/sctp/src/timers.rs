@@ -71,7 +71,8 @@ impl Association {
         self.outbound.counts.timeouts += 1;
         self.outbound.lose(&mut self.paths, address, true);
         self.path_failed(address, false);
-        self.one_packet(address); // E3; if the data go to another path, its own window limits them
+        // RFC 9260, section 6.3.3, E3. If the data go to another path, the window of that path limits them.
+        self.one_packet(address);
     }
 
     /// Counts a failure of a path and of the association. Returns whether the failure ended the association.
