@@ -24,7 +24,7 @@ use wire::{Instant, Ipv4Addr};
 pub struct Transmit {
     /// The source address that the IP packet must have.
     pub src: Ipv4Addr,
-    /// The destination address of the IP packet: an address of the peer.
+    /// The destination address of the IP packet: an address of the peer, or of the host whose packet is answered.
     pub dst: Ipv4Addr,
     /// The SCTP packet: common header and chunks, with the right checksum.
     pub bytes: Vec<u8>,

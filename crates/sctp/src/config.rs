@@ -16,7 +16,7 @@ pub struct Config {
     /// Max.Burst: the largest number of packets with data that may leave on a path at one instant (RFC 9260, section
     /// 6.1, D).
     pub max_burst: u32,
-    /// Valid.Cookie.Life: the largest age of a state cookie that a listening endpoint accepts.
+    /// Valid.Cookie.Life: the largest age of a state cookie that creates an association.
     pub cookie_life: Duration,
     /// Association.Max.Retrans: number of failures in a row, over all paths, that do not end the association. One
     /// more failure ends it.

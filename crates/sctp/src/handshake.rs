@@ -362,7 +362,7 @@ impl Association {
         // An address that only a directory named is not one of the peer's.
         let is_peers = |address| self.paths.get(address).is_some_and(|path| !path.hearsay);
         let stranger = init.addresses().chain([src]).find(|address| !is_peers(*address));
-        // RFC 9260, sections 5.2.1 and 5.2.2: in COOKIE-WAIT the peer's addresses are not known yet.
+        // RFC 9260, sections 5.2.1 and 5.2.2, require the check in COOKIE-ECHOED and in an open association.
         let known = self.is_open() || self.state == State::CookieEchoed;
         if let Some(address) = stranger.filter(|_| known) {
             // A restart that adds addresses may be an attack by another host (RFC 9260, section 5.2.2).

@@ -41,7 +41,8 @@ pub struct PathInfo {
     /// The slow start threshold, in bytes (RFC 9260, section 7.2). `u32::MAX` if there was no loss since the congestion
     /// state was last reset.
     pub ssthresh: u32,
-    /// Bytes of DATA chunks in flight on this path, with headers and padding. `cwnd` limits them.
+    /// Bytes of DATA chunks in flight on this path, with headers and padding. New data wait while this number is at
+    /// least `cwnd`.
     pub flight: u32,
     /// The retransmission time-out (RTO), including its back-off.
     pub rto: Duration,
