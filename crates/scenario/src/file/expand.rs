@@ -133,12 +133,12 @@ pub(crate) fn warnings(
 fn tree(source: &Source<'_>, scenario: &Scenario) -> Result<Option<Arc<Tree>>, ScenarioError> {
     let Some(table) = &scenario.tree else {
         if scenario.host.is_empty() {
-            return Err(source.whole("a scenario has hosts ([host.NAME]) or a [tree] of them"));
+            return Err(source.whole("there is no host; give hosts ([host.NAME]) or a [tree]"));
         }
         return Ok(None);
     };
     if !(scenario.host.is_empty() && scenario.wire.is_empty() && scenario.cell.is_empty()) {
-        return Err(source.at_path("tree", "excludes other hosts, wires and cells"));
+        return Err(source.at_path("tree", "excludes other hosts, wires and cells; remove their tables or the [tree]"));
     }
     for (key, is_given) in
         [("event", !scenario.event.is_empty()), ("random_event", !scenario.random_event.is_empty())]
