@@ -179,7 +179,7 @@ fn shapes() -> serde_json::Value {
             .map(|key| serde_json::json!({ "required": [key] }))
             .collect();
         serde_json::json!({
-            "properties": { "kind": { "enum": kinds, "description": "The kind of the event. An event of this kind has these keys." } },
+            "properties": { "kind": { "enum": kinds, "description": "The kind of the event." } },
             "required": needed,
             "not": { "anyOf": refused },
         })

@@ -138,7 +138,8 @@ fn tree(source: &Source<'_>, scenario: &Scenario) -> Result<Option<Arc<Tree>>, S
         return Ok(None);
     };
     if !(scenario.host.is_empty() && scenario.wire.is_empty() && scenario.cell.is_empty()) {
-        return Err(source.at_path("tree", "excludes other hosts, wires and cells; remove their tables or the [tree]"));
+        return Err(source
+            .at_path("tree", "excludes other hosts, wires and cells; remove their tables or the [tree]"));
     }
     for (key, is_given) in
         [("event", !scenario.event.is_empty()), ("random_event", !scenario.random_event.is_empty())]
