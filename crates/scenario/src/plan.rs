@@ -44,7 +44,7 @@ pub struct Plan {
     pub wires: Vec<([PortId; 2], WireSpec)>,
     /// The radio cells.
     pub cells: Vec<CellSpec>,
-    /// The events of the scenario, ordered by time.
+    /// The events of the scenario, given or drawn, ordered by time.
     pub events: Vec<PlannedEvent>,
     /// The hosts and wires of a `[tree]`. If it is given, `hosts`, `wires` and `cells` are empty.
     pub tree: Option<Arc<Tree>>,

@@ -202,7 +202,7 @@ impl Inbound {
         self.above.range(..=tsn).next_back().is_some_and(|(_, last)| tsn <= *last)
     }
 
-    /// Records that the chunk `tsn` has come, which had not come before.
+    /// Records that the chunk `tsn` has come for the first time.
     fn mark(&mut self, tsn: Tsn) {
         let mut first = tsn;
         let mut last = self.above.remove(&(tsn + 1)).unwrap_or(tsn);
@@ -236,14 +236,14 @@ impl Inbound {
         let before = self.runs.range(..tsn).next_back().filter(|(_, run)| run.last + 1 == tsn);
         if let Some((begin, before)) = before {
             if before.ends != data.begins || !(before.ends || before.same(data)) {
-                return Err(Violation("a message that does not go on"));
+                return Err(Violation("DATA whose flags, stream or SSN contradict the chunk before it"));
             }
             first = if before.ends { tsn } else { *begin };
         }
         if let Some(after) = self.runs.get(&(tsn + 1))
             && (data.ends != after.begins || !(data.ends || after.same(data)))
         {
-            return Err(Violation("a message that does not begin"));
+            return Err(Violation("DATA whose flags, stream or SSN contradict the chunk behind it"));
         }
         if !data.ends
             && let Some(after) = self.runs.remove(&(tsn + 1))

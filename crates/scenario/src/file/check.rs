@@ -165,7 +165,8 @@ fn air(scenario: &Scenario) -> Result<(), Wrong> {
     match &scenario.radio.scan {
         Some(scan) if scan.away >= scan.every => Err((
             "radio.scan.away".to_owned(),
-            "must be shorter than `every`, because the radio returns".to_owned(),
+            "must be shorter than `every`, because the radio returns to its channel between two scans"
+                .to_owned(),
         )),
         _ => Ok(()),
     }
@@ -273,7 +274,12 @@ fn addresses(layout: &Layout) -> Result<(), Wrong> {
         let path = format!("host.{name}.address");
         let nowhere = address.octets()[0] == 0 || address.is_loopback();
         if nowhere || address.is_multicast() || address.is_broadcast() || layout.is_end_of_net(address) {
-            return Err((path, format!("{address} is not a unicast host address")));
+            return Err((
+                path,
+                format!(
+                    "{address} is not a unicast host address; allowed: for example 10.1.0.7, but not the first or last address of a `net`"
+                ),
+            ));
         }
         if let Some(owner) = owners.insert(address, name).filter(|owner| *owner != name) {
             return taken(path, address, owner);

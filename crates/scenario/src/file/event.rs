@@ -159,7 +159,7 @@ impl JsonSchema for Step {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "string",
-            "description": "A time with a sign.",
+            "description": "A step of a clock: a time with a sign.",
             "pattern": "^[+-][0-9]+(\\.[0-9]{0,9})?(ns|us|ms|s|min)$",
             "examples": ["+5s", "-200ms"],
         })
@@ -300,7 +300,7 @@ fn for_one(layout: &Layout, kind: EventKind, host: &str) -> Result<(), Wrong> {
         );
     }
     if !layout.moves(host) {
-        return wrong("host", format!("`{host}` has no radio that moves between cells"));
+        return wrong("host", format!("`{host}` has no radio that moves between cells; name a mobile host"));
     }
     Ok(())
 }
@@ -375,14 +375,20 @@ fn states(events: &[EventTable]) -> Result<(), (usize, String)> {
         let target = event.target();
         let state = states.entry(target.clone()).or_default();
         let problem = match event.kind {
-            EventKind::Crash if state.crashed => Some("has crashed already, and did not restart"),
+            EventKind::Crash if state.crashed => {
+                Some("has crashed already; a `restart` must come before this `crash`")
+            }
             EventKind::Restart if !state.crashed => Some("did not crash before; `restart` follows a `crash`"),
-            EventKind::Stop if state.crashed => Some("has crashed; it cannot stop"),
-            EventKind::Stop if state.stopped => Some("is stopped already"),
+            EventKind::Stop if state.crashed => Some("has crashed; a `restart` must come before this `stop`"),
+            EventKind::Stop if state.stopped => {
+                Some("is stopped already; a `continue` must come before this `stop`")
+            }
             EventKind::Continue if !state.stopped => Some("is not stopped; `continue` follows a `stop`"),
-            EventKind::Cut if state.cut => Some("is cut already"),
+            EventKind::Cut if state.cut => Some("is cut already; a `restore` must come before this `cut`"),
             EventKind::Restore if !state.cut => Some("is not cut; `restore` follows a `cut`"),
-            EventKind::DiskFull if state.full => Some("has a full disk already"),
+            EventKind::DiskFull if state.full => {
+                Some("has a full disk already; a `disk-free` must come before this `disk-full`")
+            }
             EventKind::DiskFree if !state.full => Some("has no full disk; `disk-free` follows a `disk-full`"),
             _ => None,
         };
@@ -418,7 +424,10 @@ fn check_random(scenario: &Scenario, random: &RandomTable) -> Result<(), Wrong> 
         return wrong("to", format!("the run has ended then; allowed: at most {}", units::span_text(end)));
     }
     if random.from >= to {
-        return wrong("from", format!("must be before {}, the latest begin", units::span_text(to)));
+        return wrong(
+            "from",
+            format!("must be before {}, which is `to` or the end of the run", units::span_text(to)),
+        );
     }
     if random.kinds.is_empty() {
         return wrong("kinds", "name at least one kind, for example `kinds = [\"crash\"]`".to_owned());
@@ -430,7 +439,7 @@ fn check_random(scenario: &Scenario, random: &RandomTable) -> Result<(), Wrong> 
         ("step", random.step.is_some(), EventKind::Clock),
     ] {
         if is_given && !has(kind) {
-            return wrong(key, format!("`kinds` does not have `{}`", kind.name()));
+            return wrong(key, format!("allowed only if `kinds` has `{}`", kind.name()));
         }
     }
     once("kinds", random.kinds.iter().map(|kind| kind.name()))?;

@@ -248,7 +248,7 @@ fn check_programs(
     for (index, program) in host.program.iter().enumerate() {
         let path = format!("host.{name}.program[{index}]");
         if !has_address {
-            return Err(source.at_path(&path, "a program needs a host with an address"));
+            return Err(source.at_path(&path, "a program needs a host with an address; give the host an `address`, or one of its links a `net`"));
         }
         program.check(run).map_err(|(key, problem)| source.at_path(&format!("{path}.{key}"), &problem))?;
     }

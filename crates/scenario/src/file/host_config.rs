@@ -168,8 +168,9 @@ fn files(config: &HostConfig) -> Result<(), KeyError> {
             return Err(KeyError::new(*key, "the path is empty; give the path of a file, or remove the key"));
         }
         if *is_socket && bytes > SOCKET {
-            let problem =
-                format!("{bytes} bytes are too long for the path of a socket; allowed: at most {SOCKET}");
+            let problem = format!(
+                "{bytes} bytes are too long for the path of a socket; allowed: at most {SOCKET} bytes"
+            );
             return Err(KeyError::new(*key, problem));
         }
     }

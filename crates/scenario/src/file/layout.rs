@@ -179,7 +179,9 @@ impl Layout {
         let theirs = self.interfaces(neighbor).position(|name| name == host);
         match theirs.filter(|_| wired) {
             Some(index) => Ok((neighbor.to_owned(), self.mac(neighbor, index))),
-            None => Err(format!("no wire between `{host}` and `{neighbor}`")),
+            None => Err(format!(
+                "no wire between `{host}` and `{neighbor}`; name the host at the other end of a wire"
+            )),
         }
     }
 

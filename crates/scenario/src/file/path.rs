@@ -255,7 +255,9 @@ fn ns2(text: &str, node: u32) -> Result<Vec<Stop>, String> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let number_in = |word: &str| -> Result<f64, String> {
             let value: Option<f64> = word.parse().ok().filter(|value: &f64| value.is_finite());
-            value.ok_or_else(|| format!("line {number}: `{word}` is not a number"))
+            value.ok_or_else(|| {
+                format!("line {number}: `{word}` is not a finite number; write, for example, 12.5")
+            })
         };
         match words.as_slice() {
             [_, "set", "X_", x] => begin[0] = number_in(x)?,
@@ -298,7 +300,7 @@ fn ns2(text: &str, node: u32) -> Result<Vec<Stop>, String> {
 
 fn seconds(number: f64, line: usize) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number)
-        .map_err(|_| format!("line {line}: `{number}` is not a time in seconds"))
+        .map_err(|_| format!("line {line}: `{number}` is not a time in seconds, 0 or greater"))
 }
 
 fn in_order(stops: Vec<Stop>) -> Result<Vec<Stop>, String> {

@@ -122,14 +122,16 @@ fn gateway_of(layout: &Layout, node: &str) -> Result<Ipv4Addr, String> {
     for _ in layout.hosts() {
         let Some(role) = node_role(layout, &here) else {
             return Err(format!(
-                "`{node}` has no gateway: its uplinks lead to `{here}`, which is not a node of Cellular IP"
+                "`{node}` has no gateway: its uplinks lead to `{here}`, which is not a node of Cellular IP; give it the role of a gateway or base station"
             ));
         };
         if role.get("kind").and_then(Value::as_str) == Some(GATEWAY) {
             return layout.address(&here).ok_or_else(|| format!("the gateway `{here}` has no address; give the host an `address`, or one of its links a `net`"));
         }
         let uplink = role.get("uplink").and_then(Value::as_str);
-        uplink.ok_or_else(|| format!("`{here}` has no `uplink`"))?.clone_into(&mut here);
+        uplink
+            .ok_or_else(|| format!("`{here}` has no `uplink`; name the next node towards the gateway"))?
+            .clone_into(&mut here);
     }
     Err(format!("the uplinks of `{node}` lead to no gateway"))
 }
