@@ -2,7 +2,7 @@
 
 use crate::Scenario;
 
-/// A valid scenario with two fixed hosts, a router, two cells and a mobile host. Every host has an address.
+/// A valid scenario with a server, a router, a base station with a cell, and a mobile host. Every host has an address.
 const WHOLE: &str = r#"about = "all that can be wrong"
 duration = "5s"
 [wire.in]
