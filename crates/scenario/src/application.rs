@@ -2,7 +2,7 @@
 
 use roles::RoleConfig;
 
-/// An application: a role whose streams are flows of a run. Traffic of other roles is signalling.
+/// An application: a role that sends or receives the data of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Application {
     /// A source of datagrams at a constant rate.

@@ -5,7 +5,7 @@ use sim::{HostEvent, Order};
 use trace::HostId;
 use wire::Instant;
 
-/// An event of a plan, whose host or link is resolved to a number or ports.
+/// An event of a plan, whose host or link is resolved to numbers.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PlannedEvent {
     /// When the event happens, from the begin of the run.

@@ -1,7 +1,8 @@
 //! A scenario file, and the plan that follows from it.
 //!
-//! A scenario has names, rules and defaults ([`Scenario`]). A [`Plan`] has every host, link and event of one run, and
-//! either backend can run it: `sim` from [`Plan::watched`], and Linux from the configuration of each host.
+//! A scenario has names, rules and defaults ([`Scenario`]). A [`Plan`] describes every host, link and event of one run.
+//! The simulator is built by [`Plan::watched`]; Linux uses the configuration of each host. The simulator cannot run
+//! programs, and Linux cannot run a tree.
 
 mod application;
 mod epoch;

@@ -1,4 +1,5 @@
-//! A plan: a scenario in which every name is resolved. Both backends can run it.
+//! A plan: a scenario in which every name is resolved. The simulator cannot run its programs, and Linux cannot run its
+//! tree.
 
 use crate::epoch::EPOCH;
 use crate::event::PlannedEvent;
@@ -23,14 +24,15 @@ pub struct Plan {
     pub name: String,
     /// The scenario's description, one line.
     pub about: String,
-    /// The scenario file as it was read. If it names other files, the scenario with their contents.
+    /// The scenario file as it was read. If it names other files, the scenario with their contents and with settings
+    /// applied.
     pub text: String,
     /// The number of this run, and the number of all runs that are shifted against each other.
     pub repetition: Repetition,
     /// The settings (`--set`) that were applied to the scenario, in order.
     pub settings: Vec<Setting>,
-    /// The scenario as TOML, with settings applied and instants shifted. Reading it as a single run gives the same
-    /// plan.
+    /// The scenario as TOML, with settings applied and instants shifted. Reading it as a single run with the same seed
+    /// gives the same hosts, links and events.
     pub document: String,
     /// The duration of the run.
     pub duration: Duration,
@@ -42,7 +44,7 @@ pub struct Plan {
     pub wires: Vec<([PortId; 2], WireSpec)>,
     /// The radio cells.
     pub cells: Vec<CellSpec>,
-    /// The events of the scenario, ordered by time.
+    /// The events of the scenario, given or drawn, ordered by time.
     pub events: Vec<PlannedEvent>,
     /// The hosts and wires of a `[tree]`. If it is given, `hosts`, `wires` and `cells` are empty.
     pub tree: Option<Arc<Tree>>,
@@ -109,8 +111,9 @@ impl Plan {
         self.watched(Vec::new())
     }
 
-    /// Builds the simulator with `witness`, and with TCP marks for graphs over time. Marks go to no role and are not
-    /// part of the fingerprint, so the run is the same as without them. Fails as [`Self::world`] does.
+    /// Builds the simulator with `witness`, and with TCP marks of all hosts outside a tree, for graphs over time. Marks
+    /// go to no role and are not part of the fingerprint, so the run is the same as without them. Fails as
+    /// [`Self::world`] does.
     pub fn recorded<W: Witness>(&self, witness: W) -> Result<World<W>, roles::NodeError> {
         let mut plan = self.clone();
         plan.hosts.iter_mut().for_each(|host| host.config.tcp.traced = true);
@@ -167,7 +170,7 @@ impl Plan {
     pub fn too_large(&self, at: Duration, bytes: usize) -> ScenarioError {
         let gib = bytes as f64 / (1u64 << 30) as f64;
         let problem = format!(
-            "the records of {at:?} of {:?} take {gib:.0} GiB, the most that a run keeps; shorten the run, send less, or run it \
+            "the records of the first {at:?} of {:?} take {gib:.0} GiB, the most that a run keeps; shorten the run, send less, or run it \
              with --no-records",
             self.duration
         );
@@ -232,15 +235,16 @@ impl Plan {
         host.index() < self.len()
     }
 
-    /// Returns a host's name, or `?` for a host that does not exist.
+    /// Returns a host's name, or `?` for a host that is not in the plan.
     pub fn host_name(&self, host: HostId) -> Cow<'_, str> {
         match &self.tree {
+            _ if !self.has_host(host) => "?".into(),
             Some(tree) => tree.shape.name(host).into(),
             None => self.hosts.get(host.index()).map_or("?", |host| host.config.name.as_str()).into(),
         }
     }
 
-    /// Returns the names of a host's interfaces, ordered by number from 1.
+    /// Returns the names of the interfaces of a host of the plan, ordered by number from 1.
     pub fn interface_names(&self, host: HostId) -> Vec<String> {
         match &self.tree {
             Some(tree) => {

@@ -1,7 +1,7 @@
 //! A program of a scenario as a workload on Linux: its keys and their checks.
 //!
 //! A program runs in the network namespace of its host. So its sockets are those of the host's kernel stack, and all
-//! its packets pass the host's node. The simulator has no kernel and cannot run programs.
+//! packets that it sends to other hosts pass the host's node. The simulator has no kernel and cannot run programs.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use wire::Duration;
 #[serde(deny_unknown_fields)]
 pub struct Program {
     /// A command for `sh -c`. If the command is not found (status 127) or fails, the run exits with 1 and names the
-    /// command. Nothing checks before the run whether the command exists.
+    /// command, unless the scenario has ended the program. Nothing checks before the run whether the command exists.
     pub command: String,
     /// The time at which the program starts, from the begin of the run [default: 0 s].
     #[serde(default, deserialize_with = "node::config::span")]

@@ -35,7 +35,7 @@ use wire::{Instant, Ipv4Addr};
 pub struct Transmit {
     /// The source address that the IP packet must have.
     pub src: Ipv4Addr,
-    /// The destination address of the IP packet: an address of the peer.
+    /// The destination address of the IP packet: an address of the peer, or of the host whose packet is answered.
     pub dst: Ipv4Addr,
     /// The SCTP packet: common header and chunks, with the right checksum.
     pub bytes: Vec<u8>,
@@ -54,12 +54,12 @@ impl Transmit {
 /// The two ends of an association that is to be opened.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Open {
-    /// Our addresses: at least one. The first is the source until another is preferred.
+    /// Our addresses: at least one. The first INIT leaves from the first one.
     pub local: Vec<Ipv4Addr>,
     /// The port of this end.
     pub local_port: u16,
     /// The known addresses of the peer, at least one. INIT goes to the first, and after each time-out to the next in
-    /// turn.
+    /// turn. [`Association::try_at`] can add an address.
     pub peer: Vec<Ipv4Addr>,
     /// The port of the peer, where it listens.
     pub peer_port: u16,
@@ -102,7 +102,7 @@ pub struct Association {
     pub(crate) keys: Option<Keys>,
     /// Number of failures in a row, over all paths.
     pub(crate) errors: u32,
-    /// How often our link has returned since the peer last answered.
+    /// Number of returns of our link since the last call of `heard`.
     pub(crate) returns: u32,
     /// Number of addresses from a directory that were tried since the peer last answered.
     pub(crate) tried: usize,
@@ -122,10 +122,10 @@ pub struct Association {
     pub(crate) asconf_in: AsconfIn,
     pub(crate) outbox: VecDeque<Transmit>,
     pub(crate) events: VecDeque<AssociationEvent>,
-    /// The newest DATA chunk came to the first address, which is ours, from the second, which is the peer's.
+    /// The last DATA chunk came to the first address, which is ours, from the second, which is the peer's.
     pub(crate) arriving: Option<(Ipv4Addr, Ipv4Addr)>,
     pub(crate) detour: Detour,
-    /// A message was written since the last call of `poll_transmit`.
+    /// A message was written since the last call of `allow_bursts_again`.
     pub(crate) written: bool,
     /// No probe of an unconfirmed address that the peer has named begins before this time (HB.Max.Burst).
     pub(crate) probing: Instant,
@@ -236,19 +236,19 @@ impl Association {
         }
     }
 
-    /// Returns the number of bytes that may be written now. Zero if the association is not open.
+    /// Returns the number of bytes that may be written now. Zero in all states except ESTABLISHED.
     /// [`AssociationEvent::Room`] reports each increase.
     pub fn room(&self) -> usize {
         if self.state == State::Established { self.outbound.room() } else { 0 }
     }
 
-    /// Returns the number of bytes that were written and not acknowledged.
+    /// Returns the number of bytes that were written, and that no cumulative acknowledgment covers yet.
     pub const fn unacknowledged(&self) -> usize {
         self.outbound.held()
     }
 
-    /// Returns the next piece of a message, of at most `most` bytes, or `None` if there is nothing to read. Reading
-    /// opens the receive window.
+    /// Returns the next piece of a message, of at most `most` bytes, or `None` if there is nothing to read or `most` is
+    /// 0. Reading opens the receive window.
     pub fn read(&mut self, most: usize) -> Option<Piece> {
         self.inbound.read(most)
     }
@@ -259,13 +259,13 @@ impl Association {
     }
 
     /// Returns the number of bytes of the receive buffer that are in use, including incomplete messages. A chunk of
-    /// less than 16 bytes counts as 16 bytes.
+    /// less than 16 bytes counts as 16 bytes; the excess is counted until the buffer is empty.
     pub const fn unread(&self) -> usize {
         self.inbound.held()
     }
 
     /// Shuts the association down. Written data are still delivered; then the association ends in both directions. An
-    /// association that is not open yet is aborted.
+    /// association that is opening ends at once, without a packet. In all other states the call has no effect.
     pub fn finish(&mut self, now: Instant) {
         match self.state {
             State::Established => {
@@ -278,7 +278,8 @@ impl Association {
         self.settle(now);
     }
 
-    /// Aborts the association. Sends ABORT to the peer, if the peer's tag is known.
+    /// Aborts the association, unless it has ended. Sends ABORT if the peer's tag is known and an address of ours may
+    /// send.
     pub fn abort(&mut self) {
         if self.state != State::Closed {
             self.abort_with(Cause::new(Code::USER_INITIATED_ABORT, []), Ended::Aborted);
@@ -287,20 +288,21 @@ impl Association {
 
     // --- the user: addresses ---------------------------------------------------------------------------------------
 
-    /// Asks the peer for changes of our own addresses, all in one chunk, in this order. [`AssociationEvent::Changed`]
-    /// reports the answer to each. If one of them is invalid, an error is returned and none is requested.
+    /// Asks the peer for changes of our own addresses, all in one chunk, in the order of `changes`.
+    /// [`AssociationEvent::Changed`] reports the answer to each. If one of them is invalid, an error is returned and
+    /// none is requested.
     pub fn change(&mut self, now: Instant, changes: &[Change]) -> Result<(), RequestError> {
         self.request(now, changes)
     }
 
-    /// Prefers `local` as the source of packets to `peer`, or to all addresses of the peer if `peer` is `None`.
-    /// Packets leave from `local` when the peer has confirmed it (RFC 5061, section 5.3). Measurements of the old
-    /// route are reset (RFC 9260, section 7.2.5.2). Fails with [`RequestError::Unknown`] if `local` is not an address
-    /// of this end, or `peer` not an address of the peer.
+    /// Prefers `local` as the source of packets to `peer`, or to all addresses of the peer if `peer` is `None`. Packets
+    /// of all kinds leave from `local` when the peer has confirmed it (RFC 5061, section 5.3), unless a detour is in
+    /// use. Measurements of the old route are reset (RFC 9260, section 7.2.5.2). Fails with [`RequestError::Unknown`]
+    /// if `local` is not an address of this end, or `peer` not an address of the peer.
     ///
     /// A change that waits for an answer is sent again at once, as the old address may no longer work. If `peer` is
-    /// `None`, the change leaves from `local`, even if it deletes `local`: the host has returned there, and an answer
-    /// to another address does not reach the host.
+    /// `None` and no detour is in use, the change leaves from `local`, even if it deletes `local`: the host has
+    /// returned there, and an answer to another address does not reach the host.
     pub fn prefer(
         &mut self,
         now: Instant,
@@ -368,12 +370,13 @@ impl Association {
         }
     }
 
-    /// Handles the return of our link after an interruption. Data that wait for a backed-off time-out are sent at
-    /// once. A HEARTBEAT makes the peer send its waiting data as well.
+    /// Handles the return of our link after an interruption. A request that waits for an answer is sent again at once:
+    /// INIT, COOKIE ECHO, ASCONF or SHUTDOWN. If data wait for a backed-off time-out, one packet of them is sent on
+    /// each path. A HEARTBEAT shows the peer that this host can be reached.
     pub fn link_returned(&mut self, now: Instant) {
-        // Time-outs without a link do not show that the peer failed. But each return of the link counts as one
-        // failure, if the peer did not answer after the return before. Otherwise an association with a dead peer
-        // would never end if the link comes and goes (RFC 9260, section 8.1).
+        // Time-outs without a link do not show that the peer failed. But each return of the link counts as at most one
+        // failure, if the peer did not answer after the return before. Otherwise an association with a dead peer would
+        // never end if the link comes and goes (RFC 9260, section 8.1).
         self.errors = self.errors.min(self.returns);
         self.returns = self.returns.saturating_add(1);
         self.asconf_out.hasten(now);
@@ -410,7 +413,8 @@ impl Association {
         (self.local_port, self.peer_port)
     }
 
-    /// Returns our addresses that the peer has confirmed and that are not being deleted.
+    /// Returns our addresses that the peer has: those of the handshake, and those whose addition the peer has
+    /// confirmed. An address whose deletion was requested is left out.
     pub fn local_addresses(&self) -> impl Iterator<Item = Ipv4Addr> {
         self.locals.with(AddressUse::All)
     }
@@ -458,7 +462,7 @@ impl Association {
         matches!(self.state, State::ShutdownSent | State::ShutdownAckSent)
     }
 
-    /// Reports a change of the data path, continues a shutdown, and probes a new address if a probe is due.
+    /// Reports a change of the data path, continues a shutdown, and probes an unconfirmed address if a probe is due.
     pub(crate) fn settle(&mut self, now: Instant) {
         if !self.is_open() {
             return;
@@ -492,7 +496,8 @@ impl Association {
         }
     }
 
-    /// Counts a failure of the association. Returns whether the failure ended the association.
+    /// Counts a failure of the association, and reports the second and each later one in a row. Returns whether the
+    /// failure ended the association.
     pub(crate) fn failed(&mut self) -> bool {
         self.errors = self.errors.saturating_add(1);
         if self.errors > self.config.association_max_retrans {
@@ -515,7 +520,7 @@ impl Association {
         }
     }
 
-    /// Ends the association, and sends ABORT if the peer's tag is known.
+    /// Ends the association, and sends ABORT if the peer's tag is known and an address of ours may send.
     pub(crate) fn abort_with(&mut self, cause: Cause, why: Ended) {
         let to = self.paths.for_data();
         let source = self.locals.source(&[self.paths.get(to).and_then(|path| path.source)]);

@@ -1,4 +1,4 @@
-//! Parameters of an endpoint. Parameters that RFC 9260, section 16, lists have its values as defaults.
+//! Parameters of an endpoint. Parameters that RFC 9260, section 16, lists have the values of that section as defaults.
 
 use auth::Key;
 use wire::{Duration, Rto, RtoBounds};
@@ -15,9 +15,10 @@ pub struct Config {
     pub rto_min: Duration,
     /// RTO.Max: the largest retransmission time-out (RFC 9260, section 16).
     pub rto_max: Duration,
-    /// Max.Burst: number of packets with data that may leave on a path at one instant (RFC 9260, section 6.1, D).
+    /// Max.Burst: the largest number of packets with data that may leave on a path at one instant (RFC 9260, section
+    /// 6.1, D).
     pub max_burst: u32,
-    /// Valid.Cookie.Life: the largest age of a state cookie that a listening endpoint accepts.
+    /// Valid.Cookie.Life: the largest age of a state cookie that creates an association.
     pub cookie_life: Duration,
     /// Association.Max.Retrans: number of failures in a row, over all paths, that do not end the association. One
     /// more failure ends it.
@@ -29,8 +30,8 @@ pub struct Config {
     pub max_init_retransmits: u32,
     /// HB.interval: the time between two HEARTBEATs on an idle path, in addition to 0.5 to 1.5 times its RTO.
     pub heartbeat_interval: Duration,
-    /// SACK.Delay: the time in which a SACK may wait for a second packet. RFC 9260, section 6.2, allows at most 500
-    /// ms.
+    /// SACK.Delay: the longest time for which a SACK waits for a second packet. RFC 9260, section 6.2, allows at most
+    /// 500 ms.
     pub sack_delay: Duration,
     /// Size of the largest IP packet on a path whose MTU is not known, in bytes. Less than 576 counts as 576.
     pub mtu: u16,
@@ -40,16 +41,17 @@ pub struct Config {
     pub receive_buffer: u32,
     /// Number of streams that this end requests for sending, and the largest number that it accepts for receiving.
     pub streams: u16,
-    /// Number of addresses that a peer may have. Requests to add more are refused for lack of resources, and more in
-    /// INIT are ignored. An address from a directory is tried in addition.
+    /// The largest number of addresses that a peer may have. Requests to add more are refused for lack of resources,
+    /// and more in INIT are ignored. An address from a directory is tried in addition.
     pub max_addresses: usize,
-    /// Number of unconfirmed addresses that a peer may add in a minute. Requests to add more are refused for lack of
-    /// resources. An address that has answered a probe is not counted, so a peer may move as often as it needs.
+    /// The largest number of unconfirmed addresses that a peer may add in a minute. Requests to add more are refused
+    /// for lack of resources. An address that has answered a probe is not counted, so a peer may move as often as it
+    /// needs.
     pub added_per_minute: usize,
-    /// Number of associations of an endpoint, including ended ones that are not released yet. More are refused. Each
-    /// keeps at most `send_buffer` bytes of data to send, at most twice `receive_buffer` bytes of received data, and
-    /// `max_addresses` addresses of the peer. An association whose peer answers has no time limit. If the peer is
-    /// gone, its association ends after more than `association_max_retrans` time-outs in a row.
+    /// The largest number of associations of an endpoint, including ended ones that are not released yet. More are
+    /// refused. Each keeps at most `send_buffer` bytes of data to send, at most twice `receive_buffer` bytes of
+    /// received data, and `max_addresses` addresses of the peer. An association whose peer answers has no time limit.
+    /// If the peer is gone, its association ends after more than `association_max_retrans` time-outs in a row.
     pub max_associations: usize,
     /// Whether to refuse a peer that does not support authenticated address changes.
     pub require_reconfiguration: bool,
@@ -94,8 +96,8 @@ impl Hmac {
 }
 
 impl Config {
-    /// Returns the time from the first INIT until the opening fails if no INIT is answered: the sum of all time-outs
-    /// (RFC 9260, section 5.1.6).
+    /// Returns the sum of all time-outs of INIT to one address (RFC 9260, section 5.1.6). The opening fails after this
+    /// time if no INIT is answered, and sooner if the peer has several addresses.
     pub fn opening_patience(&self) -> Duration {
         let rto = Rto::new(self.rto_bounds());
         let waits = (0..=self.max_init_retransmits).map(|doublings| rto.after(doublings));

@@ -6,7 +6,7 @@ use crate::secret_rng::SecretRng;
 use auth::equal;
 use wire::{Instant, Ipv4Addr, Malformed, Reader};
 
-/// Length of the MAC at the front, in bytes.
+/// Length of the MAC at the front of a cookie, in bytes.
 const SEAL: usize = 32;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct Cookie {
     pub(crate) tag: u32,
     pub(crate) tsn: u32,
     pub(crate) random: [u8; RANDOM],
-    /// Our addresses that the INIT ACK lists. Empty if there is only one.
+    /// Our addresses that the INIT ACK lists. Empty if our only address is the source of the INIT ACK.
     pub(crate) locals: Vec<Ipv4Addr>,
     /// The peer's INIT.
     pub(crate) init: Init,

@@ -1,7 +1,7 @@
-//! Addresses of the peer that a directory gives. The answer of a directory is not signed, so the address may be
-//! false. Requests that wait for an answer of the peer, and HEARTBEATs, are sent to such an address. Data are not. In
-//! an open association, unauthenticated chunks from such an address change and end nothing, except in
-//! SHUTDOWN-ACK-SENT.
+//! Addresses of the peer that a directory gives. The answer of a directory is not signed, so the address may be false.
+//! Requests that wait for an answer of the peer, and HEARTBEATs, are sent to such an address. Data are not. An
+//! unauthenticated chunk from such an address does not end an open association, except in SHUTDOWN-ACK-SENT. When the
+//! address has answered a HEARTBEAT, it counts as an address of the peer.
 
 use crate::association::Association;
 use crate::event::{Ended, State};
@@ -15,8 +15,8 @@ impl Association {
     /// COOKIE ACK must be authenticated. Otherwise each host that reads COOKIE ECHO could answer it.
     ///
     /// Until the peer is heard, at most `max_addresses` addresses of a directory are tried. Only the last of them is
-    /// kept, in addition to the addresses that the peer has named. Returns whether a request is now sent to `peer`
-    /// that was not sent there before.
+    /// kept, in addition to the addresses that the peer has named. Returns whether a request that went to another
+    /// address now goes to `peer`.
     pub fn try_at(&mut self, now: Instant, peer: Ipv4Addr) -> bool {
         let opens_second = self.second_tries_at(now, peer);
         self.next_change();
@@ -60,16 +60,17 @@ impl Association {
         self.keys.as_ref().is_some_and(|keys| keys.we_want(kind::COOKIE_ACK))
     }
 
-    /// Checks whether a chunk from `src` has an effect. All chunks have one if the peer has named `src`, or if an
-    /// authenticated packet came from there. If only a directory has named `src`:
+    /// Checks whether a chunk from `src` has an effect; if not, returns the reason. It has one unless only a directory
+    /// has named `src` and no authenticated packet came from `src`. In that case:
     /// - HEARTBEAT, HEARTBEAT ACK, ASCONF, ASCONF-ACK and COOKIE ECHO have an effect.
     /// - Before the association is open, all other chunks except ABORT have an effect.
-    /// - In SHUTDOWN-ACK-SENT, ABORT and SHUTDOWN COMPLETE have an effect: all data have arrived, and a peer that has
-    ///   ended already answers with ABORT.
-    /// - Otherwise an ABORT only removes `src`. Any host answers a packet out of the blue with ABORT (RFC 9260, section
-    ///   8.4), so it shows only that the peer is not at `src`.
+    /// - In SHUTDOWN-ACK-SENT, ABORT and SHUTDOWN COMPLETE also have an effect: all data have arrived, and a peer that
+    ///   has ended already answers with ABORT.
+    /// - Other chunks have no effect, except that an ABORT removes `src`. Any host answers a packet out of the blue
+    ///   with ABORT (RFC 9260, section 8.4), so it shows only that the peer is not at `src`.
     ///
-    /// If the cookie came from such an address, an ABORT in COOKIE-ECHOED from any address begins the opening again.
+    /// If the cookie came from an address that only a directory has named, an ABORT in COOKIE-ECHOED from any address
+    /// begins the opening again.
     pub(crate) fn counts_from(&mut self, now: Instant, src: Ipv4Addr, chunk: &Chunk) -> Result<(), Reason> {
         const UNPROVED: Reason = Reason("sctp_abort_unproved");
         let (aborts, is_done) = (matches!(chunk, Chunk::Abort { .. }), self.state == State::ShutdownAckSent);
@@ -108,8 +109,9 @@ impl Association {
     }
 
     /// Handles an ICMP report that the host at `address` has no SCTP. The association ends, with three exceptions. An
-    /// address that only a directory has named is removed. An address of INIT is removed if others are left. If the
-    /// cookie came from an address that only a directory has named, the opening begins again.
+    /// address that only a directory has named is removed. In COOKIE-WAIT, an address of INIT is removed if others are
+    /// left. In COOKIE-ECHOED, the opening begins again if the cookie came from an address that only a directory has
+    /// named.
     pub(crate) fn unreachable_at(&mut self, now: Instant, address: Ipv4Addr) {
         let others = self.opening.peers.iter().any(|peer| *peer != address);
         if self.paths.get(address).is_some_and(|path| path.hearsay) {

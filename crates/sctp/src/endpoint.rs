@@ -30,8 +30,8 @@ pub enum Rejection {
 /// The largest number of used cookies that are remembered.
 const SPENT: usize = 1024;
 
-/// Number of associations with one address that a listening port accepts. One host must not take all associations of
-/// the endpoint. The limit is not from an RFC.
+/// The largest number of associations that a listening port accepts with one confirmed address of a peer. One host must
+/// not take all associations of the endpoint. The limit is not from an RFC.
 const OF_ADDRESS: usize = 256;
 
 /// Parameters of a listening port.
@@ -55,8 +55,8 @@ pub struct Endpoint {
     /// the same address, one after the other.
     former: BTreeSet<((u16, Ipv4Addr, u16), AssociationId)>,
     next: u32,
-    /// Used cookies: the end of the cookie's life, our tag and the peer's tag. A COOKIE ECHO with a used cookie makes
-    /// no second association, even after the first has ended.
+    /// The last used cookies: the end of the cookie's life, our tag and the peer's tag. A COOKIE ECHO with one of them
+    /// makes no second association, even after the first has ended.
     spent: VecDeque<(Instant, u32, u32)>,
     /// Associations that may have packets to send (`ready`) or events (`told`).
     ready: BTreeSet<AssociationId>,
@@ -97,9 +97,9 @@ impl Endpoint {
     }
 
     /// Sets the addresses that this host has now, at most `max_addresses`; more are ignored. Each listening port
-    /// accepts associations at these addresses, in addition to those of [`Self::listen`]. Such an association has
-    /// only the address that its INIT came to. So a peer can look up a mobile host by name, and connect to its
-    /// present address.
+    /// accepts associations at these addresses, in addition to those of [`Self::listen`]. Such an association has only
+    /// one address of ours, the destination of COOKIE ECHO. So a peer can look up a mobile host by name, and connect to
+    /// its present address.
     pub fn accept_at(&mut self, addresses: &[Ipv4Addr]) {
         self.here = addresses.iter().copied().take(self.config.max_addresses).collect();
     }
@@ -109,8 +109,8 @@ impl Endpoint {
         self.listeners.remove(&port);
     }
 
-    /// Opens an association. `None` if an association between these ports and an address of the peer exists, if
-    /// `max_associations` exist, or if one of the ends has no address.
+    /// Opens an association. `None` if an association between these ports and an address of the peer exists and has not
+    /// ended, if `max_associations` exist, or if one of the ends has no address.
     pub fn open(&mut self, now: Instant, open: &Open) -> Option<AssociationId> {
         let taken =
             open.peer.iter().any(|peer| self.index.contains_key(&(open.local_port, *peer, open.peer_port)));
@@ -241,8 +241,8 @@ impl Endpoint {
         }
     }
 
-    /// Handles the payload of an IP packet of protocol 132. Returns an error, with the reason, if the packet or a
-    /// part of it was dropped.
+    /// Handles the payload of an IP packet of protocol 132. Returns the reason if the packet or a part of it was
+    /// refused. A chunk without meaning in the present state is ignored without an error.
     pub fn receive(
         &mut self,
         now: Instant,
@@ -301,9 +301,9 @@ impl Endpoint {
         verdict
     }
 
-    /// Handles an ICMP error about a packet that this host sent to `dst`. `quoted`: the begin of that packet behind
-    /// its IP header, at least 8 bytes. Returns an error, and ignores the ICMP error, if `quoted` matches no
-    /// association or has not the right tag (RFC 9260, section 10).
+    /// Handles an ICMP error about a packet that this host sent to `dst`. `quoted`: the begin of that packet behind its
+    /// IP header: at least 8 bytes, or 20 bytes of a packet with INIT. Returns an error, and ignores the ICMP error, if
+    /// `quoted` matches no association or has not the right tag (RFC 9260, section 10).
     pub fn icmp_error(
         &mut self,
         now: Instant,
@@ -422,7 +422,7 @@ impl Endpoint {
 
     // --- the opening of associations -------------------------------------------------------------------------------
 
-    /// Answers INIT without keeping state (RFC 9260, section 5.1, B).
+    /// Handles INIT. An INIT that matches no association is answered without keeping state (RFC 9260, section 5.1, B).
     fn init(
         &mut self,
         now: Instant,
@@ -437,7 +437,8 @@ impl Endpoint {
             endpoint.outbox.push_back(Transmit::new(dst, src, bytes));
         };
         if init.tag == 0 {
-            return Err(Reason("sctp_init_refused")); // silently: no answer could have a tag (section 3.3.2)
+            // RFC 9260, section 3.3.2: there is no answer, as it would have no tag.
+            return Err(Reason("sctp_init_refused"));
         }
         if let Err(cause) = acceptable(init) {
             answer(self, Chunk::Abort { reflected: false, causes: vec![cause] });
@@ -455,7 +456,8 @@ impl Endpoint {
         let listener = self.listeners.get(&packet.dst_port);
         let is_named = listener.is_some_and(|listener| listener.addresses.contains(&dst));
         let Some(listener) = listener.filter(|_| is_named || self.here.contains(&dst)) else {
-            answer(self, Chunk::Abort { reflected: false, causes: Vec::new() }); // section 8.4, 3
+            // RFC 9260, section 8.4, 3.
+            answer(self, Chunk::Abort { reflected: false, causes: Vec::new() });
             return Err(Reason("sctp_no_listener"));
         };
         let lists = is_named && listener.addresses.len() > 1;

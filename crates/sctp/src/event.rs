@@ -71,7 +71,8 @@ pub enum ChangeOutcome {
     /// The peer applied the change, or did not have the address that was to be deleted.
     Done,
     /// The peer refused the change with this cause. `None`: the peer named no cause, refused an earlier change of the
-    /// same chunk, or will not answer (it has restarted, or does not support changes).
+    /// same chunk, or will not answer (it has restarted, or does not support changes). Or no address of ours could send
+    /// the request.
     Refused(Option<Code>),
 }
 
@@ -80,7 +81,7 @@ pub enum ChangeOutcome {
 pub enum Ended {
     /// One of the ends shut the association down, and all data have arrived.
     Finished,
-    /// The user of this end aborted the association.
+    /// The user of this end aborted the association, or finished it while it was opening.
     Aborted,
     /// The peer aborted the association, with this cause if the peer named one.
     AbortedByPeer(Option<Code>),
@@ -91,7 +92,8 @@ pub enum Ended {
     Violation(&'static str),
     /// The peer does not support authenticated address changes, which this endpoint requires.
     Unsupported,
-    /// An ICMP error reported that the peer's host does not have SCTP.
+    /// An ICMP error reported that the peer's host does not have SCTP. Or the cookie of a host that did not prove to be
+    /// the peer failed, and no address of ours can open the association again.
     Unreachable,
 }
 
@@ -109,7 +111,8 @@ pub enum AssociationEvent {
     },
     /// The receive buffer has become readable: read until `None`.
     Data,
-    /// The send buffer has room for this number of further bytes, in addition to those reported before.
+    /// The room of the send buffer has grown by this number of bytes. Directly after [`Self::Opened`], the value is the
+    /// whole room.
     Room(usize),
     /// The state of this address of the peer has changed to this state.
     Path(Ipv4Addr, PathState),
@@ -120,7 +123,7 @@ pub enum AssociationEvent {
     Silent(u32),
     /// The peer deleted this address.
     PeerDeleted(Ipv4Addr),
-    /// The peer's primary address has changed to this one, as the peer requested. New data go there from now on.
+    /// This address of the peer is the primary one now, as the peer requested.
     PeerPrimary(Ipv4Addr),
     /// New data go to another address of the peer.
     Switched {

@@ -13,8 +13,8 @@ const DUPLICATES: usize = 20;
 /// more memory than the window allows.
 const LEAST: usize = 16;
 
-/// A message that a user reads, or a part of a message. A message is split if it is larger than the receive buffer,
-/// or larger than the user asked for.
+/// A message that a user reads, or a part of a message. A message is split if the receive buffer is full before the
+/// message is complete, or if the message is larger than the user asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Piece {
     /// The number of the message: its first TSN, extended to 64 bits. All pieces of a message have the same number,
@@ -37,7 +37,7 @@ pub struct Piece {
 /// The fate of a chunk that came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Taken {
-    /// The chunk is new, and was taken.
+    /// The chunk is new, and will be acknowledged.
     New,
     /// The chunk is a duplicate. The value is its TSN.
     Known(Tsn),
@@ -161,7 +161,7 @@ impl Inbound {
             if self.duplicates.len() < DUPLICATES {
                 self.duplicates.push(data.tsn);
             }
-            self.due = true; // section 6.2: a duplicate is acknowledged without delay
+            self.due = true; // a duplicate is acknowledged without delay (RFC 9260, section 6.2)
             return Ok(Taken::Known(tsn));
         }
         let cost = data.data.len().max(LEAST);
@@ -202,7 +202,7 @@ impl Inbound {
         self.above.range(..=tsn).next_back().is_some_and(|(_, last)| tsn <= *last)
     }
 
-    /// Records that the chunk `tsn` has come, which had not come before.
+    /// Records that the chunk `tsn` has come for the first time.
     fn mark(&mut self, tsn: Tsn) {
         let mut first = tsn;
         let mut last = self.above.remove(&(tsn + 1)).unwrap_or(tsn);
@@ -236,14 +236,14 @@ impl Inbound {
         let before = self.runs.range(..tsn).next_back().filter(|(_, run)| run.last + 1 == tsn);
         if let Some((begin, before)) = before {
             if before.ends != data.begins || !(before.ends || before.same(data)) {
-                return Err(Violation("a message that does not go on"));
+                return Err(Violation("DATA whose flags, stream or SSN contradict the chunk before it"));
             }
             first = if before.ends { tsn } else { *begin };
         }
         if let Some(after) = self.runs.get(&(tsn + 1))
             && (data.ends != after.begins || !(data.ends || after.same(data)))
         {
-            return Err(Violation("a message that does not begin"));
+            return Err(Violation("DATA whose flags, stream or SSN contradict the chunk behind it"));
         }
         if !data.ends
             && let Some(after) = self.runs.remove(&(tsn + 1))
@@ -308,7 +308,7 @@ impl Inbound {
         if run.ssn.wrapping_sub(*next) > u16::MAX / 2
             || self.waiting.insert((run.stream, run.ssn), piece).is_some()
         {
-            return Err(Violation("a stream sequence number that was used"));
+            return Err(Violation("a stream sequence number that was used before"));
         }
         while let Some(piece) = self.waiting.remove(&(run.stream, *next)) {
             *next = next.wrapping_add(1);
@@ -318,7 +318,7 @@ impl Inbound {
     }
 
     /// Delivers the available part of the oldest message that may be read now, unless a complete message can be read
-    /// (RFC 9260, section 6.9). Called when the buffer is full.
+    /// (RFC 9260, section 6.9). Called when the buffer is full or a chunk is dropped.
     fn deliver_partly(&mut self) {
         if !self.ready.is_empty() {
             return;

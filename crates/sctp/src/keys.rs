@@ -96,8 +96,8 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// Derives the key of an association (RFC 4895, section 6.1). `None` if the peer sent no RANDOM, or if the ends
-    /// have no common HMAC algorithm.
+    /// Derives the key of an association (RFC 4895, section 6.1). `None` if the peer sent no RANDOM, or lists no HMAC
+    /// algorithm that this crate knows.
     pub(crate) fn derive(config: &Config, ours: &Init, peers: &Init) -> Option<Self> {
         random(peers)?;
         let hmac = hmacs(peers).iter().find_map(|id| Hmac::of(*id))?;

@@ -10,8 +10,7 @@
 //! ```
 //!
 //! After each call, the caller polls `poll_transmit` and `poll_event` until both return `None`, and then waits until
-//! `deadline`. It must send each packet from the source address that the packet names: on a host with several
-//! addresses, the source decides the route.
+//! `deadline` at the latest. `Transmit::src` is the source address that the packet must have.
 //!
 //! ```text
 //!   inbound        chunks ─> messages           outbound  messages ─> chunks, retransmission
@@ -24,7 +23,7 @@
 //!   keys  cookie  secret_rng                    AUTH, the state cookie, random numbers
 //! ```
 //!
-//! IPv4 only: IPv6 addresses of a peer are parsed and ignored.
+//! IPv4 only: IPv6 addresses of a peer are parsed, but not used.
 
 mod association;
 mod config;

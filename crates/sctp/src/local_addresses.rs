@@ -11,7 +11,7 @@ pub(crate) enum AddressUse {
     /// The peer was asked to add the address, and has not confirmed it. Only ASCONF, and answers to packets that came
     /// to the address, leave from it.
     Adding,
-    /// The peer has the address. All packets may leave from it.
+    /// The peer has the address. All packets may leave from it, while the host has it.
     All,
     /// The peer was asked to delete the address. Packets to it are accepted. Packets leave from it only if the user
     /// prefers it: ASCONF, and answers to packets that came to the address.
@@ -23,7 +23,7 @@ pub(crate) enum AddressUse {
 #[derive(Clone, Debug)]
 pub(crate) struct LocalAddresses {
     list: Vec<(Ipv4Addr, AddressUse)>,
-    /// Our addresses that the peer has, according to its answers.
+    /// Our addresses that the peer has, according to the handshake and the peer's answers.
     known: Vec<Ipv4Addr>,
     /// Addresses that the host no longer has, whatever the peer was asked for: nothing leaves from them.
     absent: Vec<Ipv4Addr>,
@@ -128,10 +128,10 @@ impl LocalAddresses {
         candidates.into_iter().find(|address| self.sends(*address)).or_else(any)
     }
 
-    /// Returns the source of an ASCONF that deletes `deleted`, or `None` if there is none: the detour, the preferred
-    /// address, another address that the peer has, or one that is being added. The preferred address is taken even if
-    /// it is being deleted, or if the peer was not asked to add it yet. The peer may then refuse the deletion, which
-    /// is no longer wanted.
+    /// Returns the source of an ASCONF that deletes `deleted`, or `None` if there is none. It is the first of: the
+    /// detour, the preferred address, another address that the peer has, or one that is being added. The preferred
+    /// address is taken even if it is being deleted, or if the peer was not asked to add it yet. The peer may then
+    /// refuse the deletion, which is no longer wanted.
     pub(crate) fn source_of_change(&self, deleted: &[Ipv4Addr]) -> Option<Ipv4Addr> {
         let allowed = |address: &Ipv4Addr| {
             let is_here = !deleted.contains(address) && !self.absent.contains(address);

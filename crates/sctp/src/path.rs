@@ -41,9 +41,11 @@ pub struct PathInfo {
     pub primary: bool,
     /// The congestion window, in bytes (RFC 9260, section 7.2).
     pub cwnd: u32,
-    /// The slow start threshold, in bytes (RFC 9260, section 7.2). `u32::MAX` until a loss on the present route.
+    /// The slow start threshold, in bytes (RFC 9260, section 7.2). `u32::MAX` if there was no loss since the congestion
+    /// state was last reset.
     pub ssthresh: u32,
-    /// Bytes of DATA chunks in flight on this path, with headers and padding. `cwnd` limits them.
+    /// Bytes of DATA chunks in flight on this path, with headers and padding. New data wait while this number is at
+    /// least `cwnd`.
     pub flight: u32,
     /// The retransmission time-out (RTO), including its back-off.
     pub rto: Duration,
@@ -241,7 +243,8 @@ impl Path {
         self.t3 = self.t3.map(|t3| t3.min(now + self.rto.current()));
     }
 
-    /// Records that a DATA chunk of `bytes` bytes leaves, with its header and padding.
+    /// Records that a DATA chunk leaves, and starts T3 if it does not run. If the path was idle, the congestion window
+    /// is reduced first. `bytes`: length of the chunk, with header and padding.
     pub(crate) fn sent(&mut self, now: Instant, bytes: u32) {
         // A window that was not used is halved for each RTO (RFC 9260, section 7.2.1).
         let mut idle = now.since(self.last_data);
@@ -252,12 +255,12 @@ impl Path {
         }
         self.last_data = now;
         self.flight += bytes;
-        self.t3.get_or_insert(now + self.rto.current()); // section 6.3.2, R1
+        self.t3.get_or_insert(now + self.rto.current()); // RFC 9260, section 6.3.2, R1
     }
 
-    /// Grows the window after an acknowledgment (RFC 9260, sections 7.2.1 and 7.2.2). `acked`: bytes of acknowledged
-    /// chunks on this path. `again`: bytes of chunks that were reported as duplicates. `before`: bytes in flight
-    /// before the acknowledgment. `advanced`: whether the cumulative TSN advanced.
+    /// Grows the window after an acknowledgment, except in fast recovery (RFC 9260, sections 7.2.1 and 7.2.2). `acked`:
+    /// bytes of acknowledged chunks on this path. `again`: bytes of chunks that were reported as duplicates. `before`:
+    /// bytes in flight before the acknowledgment. `advanced`: whether the cumulative TSN advanced.
     pub(crate) fn grow(&mut self, acked: u32, again: u32, before: u32, advanced: bool) {
         let (full, chunk) = (before >= self.cwnd, self.largest_chunk());
         if self.recovery.is_some() {
@@ -440,7 +443,7 @@ impl Paths {
         self.list.iter().map(Path::largest_chunk).min().unwrap_or(512)
     }
 
-    /// Lets each path send a burst, because a packet came or a timer expired.
+    /// Lets each path send a burst: when a packet came, a timer expired or the MTU was lowered.
     pub(crate) fn allow_bursts(&mut self, most: u32) {
         self.list.iter_mut().for_each(|path| path.burst = most);
     }

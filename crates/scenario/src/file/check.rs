@@ -165,7 +165,8 @@ fn air(scenario: &Scenario) -> Result<(), Wrong> {
     match &scenario.radio.scan {
         Some(scan) if scan.away >= scan.every => Err((
             "radio.scan.away".to_owned(),
-            "must be shorter than `every`, because the radio returns".to_owned(),
+            "must be shorter than `every`, because the radio returns to its channel between two scans"
+                .to_owned(),
         )),
         _ => Ok(()),
     }
@@ -186,7 +187,10 @@ fn nets(scenario: &Scenario) -> Result<(), Wrong> {
     for (path, net) in wires.chain(cells) {
         let overlaps = |other: Prefix| net.contains(other.address()) || other.contains(net.address());
         if let Some((other, theirs)) = before.iter().find(|(_, other)| overlaps(*other)) {
-            return Err((format!("{path}.net"), format!("{net} overlaps {theirs} of `{other}`")));
+            return Err((
+                format!("{path}.net"),
+                format!("{net} overlaps {theirs} of `{other}`; write networks that do not overlap"),
+            ));
         }
         before.push((path, net));
     }
@@ -236,7 +240,12 @@ fn hosts(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
             return wrong("", "a host that moves needs a cell, for example [cell.1]".to_owned());
         }
         if let Some(cell) = layout.cell_of(name).filter(|_| roams) {
-            return wrong("", format!("it is the base station of cell {cell}, and cannot move"));
+            return wrong(
+                "",
+                format!(
+                    "it is the base station of cell {cell}, and cannot move; give the role that moves to another host"
+                ),
+            );
         }
         let stays =
             [("radios", host.radios > 1), ("course", !host.course.is_empty()), ("path", host.path.is_some())];
@@ -251,7 +260,7 @@ fn hosts(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
 fn addresses(layout: &Layout) -> Result<(), Wrong> {
     let mut owners: BTreeMap<Ipv4Addr, &str> = BTreeMap::new();
     let taken = |path: String, address: Ipv4Addr, owner: &str| {
-        Err((path, format!("{address} is an address of `{owner}`")))
+        Err((path, format!("{address} is an address of `{owner}`; give each address to one host")))
     };
     for (name, _) in layout.hosts() {
         for address in layout.link_addresses(name) {
@@ -265,7 +274,12 @@ fn addresses(layout: &Layout) -> Result<(), Wrong> {
         let path = format!("host.{name}.address");
         let nowhere = address.octets()[0] == 0 || address.is_loopback();
         if nowhere || address.is_multicast() || address.is_broadcast() || layout.is_end_of_net(address) {
-            return Err((path, format!("{address} is not a unicast host address")));
+            return Err((
+                path,
+                format!(
+                    "{address} is not a unicast host address; allowed: for example 10.1.0.7, but not the first or last address of a `net`"
+                ),
+            ));
         }
         if let Some(owner) = owners.insert(address, name).filter(|owner| *owner != name) {
             return taken(path, address, owner);
@@ -298,7 +312,9 @@ fn peers(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
                 ));
             }
             if !reachable(scenario, layout, name).contains(peer) {
-                return wrong(format!("no links lead from `{name}` to `{peer}`"));
+                return wrong(format!(
+                    "no links lead from `{name}` to `{peer}`; add wires or cells between them"
+                ));
             }
             if peer != name && has_no_way(layout, name, host) {
                 return wrong(format!(

@@ -8,7 +8,6 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// An error of a scenario, or of a host's configuration: the file, the position if it is known, and the problem.
-/// Errors are found before a run starts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScenarioError {
     file: String,

@@ -54,8 +54,8 @@ pub struct RandomTable {
     /// automatically.
     #[schemars(length(min = 1))]
     pub kinds: Vec<EventKind>,
-    /// The average number of events per second, above 0 and at most 1000. Events that conflict with earlier ones are
-    /// left out.
+    /// The average number of events that are drawn per second, above 0 and at most 1000. Drawn events that conflict
+    /// with earlier ones are left out.
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = MOST_A_SECOND))]
     pub rate: f64,
     /// The time from an event to the event that ends it. A step of a clock is not ended.
@@ -159,14 +159,14 @@ impl JsonSchema for Step {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "string",
-            "description": "A time with a sign.",
+            "description": "A step of a clock: a time with a sign.",
             "pattern": "^[+-][0-9]+(\\.[0-9]{0,9})?(ns|us|ms|s|min)$",
             "examples": ["+5s", "-200ms"],
         })
     }
 }
 
-/// Largest rate of random events per second. With more, a run consists of faults only.
+/// Largest rate of random events per second.
 const MOST_A_SECOND: f64 = 1000.0;
 
 /// Returns the schemas of the valid combinations of a kind and its keys.
@@ -179,7 +179,7 @@ fn shapes() -> serde_json::Value {
             .map(|key| serde_json::json!({ "required": [key] }))
             .collect();
         serde_json::json!({
-            "properties": { "kind": { "enum": kinds, "description": "What happens." } },
+            "properties": { "kind": { "enum": kinds, "description": "The kind of the event." } },
             "required": needed,
             "not": { "anyOf": refused },
         })
@@ -202,8 +202,8 @@ impl EventTable {
         Self { at, kind, host: None, wire: None, cell: None, loss: None, mtu: None, step: None }
     }
 
-    /// Returns the host or link of the event in words, for example `home`, `wire left`, `cell 2` or `cell 2 for
-    /// mobile`.
+    /// Returns the host or link of the event in words (empty if there is none), for example `home`, `wire left`, `cell
+    /// 2` or `cell 2 for mobile`.
     pub fn target(&self) -> String {
         match (&self.wire, self.cell, &self.host) {
             (Some(wire), ..) => format!("wire {wire}"),
@@ -300,7 +300,7 @@ fn for_one(layout: &Layout, kind: EventKind, host: &str) -> Result<(), Wrong> {
         );
     }
     if !layout.moves(host) {
-        return wrong("host", format!("`{host}` has no radio that moves between cells"));
+        return wrong("host", format!("`{host}` has no radio that moves between cells; name a mobile host"));
     }
     Ok(())
 }
@@ -375,14 +375,20 @@ fn states(events: &[EventTable]) -> Result<(), (usize, String)> {
         let target = event.target();
         let state = states.entry(target.clone()).or_default();
         let problem = match event.kind {
-            EventKind::Crash if state.crashed => Some("has crashed already, and did not restart"),
+            EventKind::Crash if state.crashed => {
+                Some("has crashed already; a `restart` must come before this `crash`")
+            }
             EventKind::Restart if !state.crashed => Some("did not crash before; `restart` follows a `crash`"),
-            EventKind::Stop if state.crashed => Some("has crashed; it cannot stop"),
-            EventKind::Stop if state.stopped => Some("is stopped already"),
+            EventKind::Stop if state.crashed => Some("has crashed; a `restart` must come before this `stop`"),
+            EventKind::Stop if state.stopped => {
+                Some("is stopped already; a `continue` must come before this `stop`")
+            }
             EventKind::Continue if !state.stopped => Some("is not stopped; `continue` follows a `stop`"),
-            EventKind::Cut if state.cut => Some("is cut already"),
+            EventKind::Cut if state.cut => Some("is cut already; a `restore` must come before this `cut`"),
             EventKind::Restore if !state.cut => Some("is not cut; `restore` follows a `cut`"),
-            EventKind::DiskFull if state.full => Some("has a full disk already"),
+            EventKind::DiskFull if state.full => {
+                Some("has a full disk already; a `disk-free` must come before this `disk-full`")
+            }
             EventKind::DiskFree if !state.full => Some("has no full disk; `disk-free` follows a `disk-full`"),
             _ => None,
         };
@@ -418,7 +424,10 @@ fn check_random(scenario: &Scenario, random: &RandomTable) -> Result<(), Wrong> 
         return wrong("to", format!("the run has ended then; allowed: at most {}", units::span_text(end)));
     }
     if random.from >= to {
-        return wrong("from", format!("must be before {}, the latest begin", units::span_text(to)));
+        return wrong(
+            "from",
+            format!("must be before {}, which is `to` or the end of the run", units::span_text(to)),
+        );
     }
     if random.kinds.is_empty() {
         return wrong("kinds", "name at least one kind, for example `kinds = [\"crash\"]`".to_owned());
@@ -430,7 +439,7 @@ fn check_random(scenario: &Scenario, random: &RandomTable) -> Result<(), Wrong> 
         ("step", random.step.is_some(), EventKind::Clock),
     ] {
         if is_given && !has(kind) {
-            return wrong(key, format!("`kinds` does not have `{}`", kind.name()));
+            return wrong(key, format!("allowed only if `kinds` has `{}`", kind.name()));
         }
     }
     once("kinds", random.kinds.iter().map(|kind| kind.name()))?;
@@ -522,7 +531,10 @@ fn targets(
             })?;
         }
         if of_kind.is_empty() {
-            return wrong("kinds", format!("there is no target for `{}`", kind.name()));
+            return wrong(
+                "kinds",
+                format!("there is no host or link for `{}`; remove this kind", kind.name()),
+            );
         }
         all.push(of_kind);
     }
@@ -566,7 +578,7 @@ fn draw(
         // The times between events are exponentially distributed, as in a Poisson process.
         let part = (rng.draw() >> 11) as f64 / (1u64 << 53) as f64;
         let next = Duration::try_from_secs_f64(-(1.0 - part).ln() / random.rate);
-        at = at.saturating_add(next.unwrap_or(Duration::MAX)); // a rate may be as low as one likes
+        at = at.saturating_add(next.unwrap_or(Duration::MAX)); // `Duration::MAX` if the rate is very low
         if at >= to {
             return;
         }

@@ -118,7 +118,8 @@ impl Places for Placed<'_> {
     }
 }
 
-/// Returns warnings about parts of a valid scenario that are probably mistakes. Fails if the scenario is invalid.
+/// Returns warnings about parts of a valid scenario that are probably mistakes. Fails if `laid_out` refuses the
+/// scenario.
 pub(crate) fn warnings(
     source: &Source<'_>,
     scenario: &Scenario,
@@ -132,12 +133,13 @@ pub(crate) fn warnings(
 fn tree(source: &Source<'_>, scenario: &Scenario) -> Result<Option<Arc<Tree>>, ScenarioError> {
     let Some(table) = &scenario.tree else {
         if scenario.host.is_empty() {
-            return Err(source.whole("a scenario has hosts ([host.NAME]) or a [tree] of them"));
+            return Err(source.whole("there is no host; give hosts ([host.NAME]) or a [tree]"));
         }
         return Ok(None);
     };
     if !(scenario.host.is_empty() && scenario.wire.is_empty() && scenario.cell.is_empty()) {
-        return Err(source.at_path("tree", "excludes other hosts, wires and cells"));
+        return Err(source
+            .at_path("tree", "excludes other hosts, wires and cells; remove their tables or the [tree]"));
     }
     for (key, is_given) in
         [("event", !scenario.event.is_empty()), ("random_event", !scenario.random_event.is_empty())]
@@ -246,7 +248,7 @@ fn check_programs(
     for (index, program) in host.program.iter().enumerate() {
         let path = format!("host.{name}.program[{index}]");
         if !has_address {
-            return Err(source.at_path(&path, "a program needs a host with an address"));
+            return Err(source.at_path(&path, "a program needs a host with an address; give the host an `address`, or one of its links a `net`"));
         }
         program.check(run).map_err(|(key, problem)| source.at_path(&format!("{path}.{key}"), &problem))?;
     }

@@ -1,5 +1,5 @@
-//! Reads and checks the configuration of one host, for `wayfare node`. Errors have the key and its line if the file
-//! has the key, and are found before the daemon starts.
+//! Reads and checks the configuration of one host, for `wayfare node`. Errors have the key, and its line if the file
+//! has the key.
 
 use super::error::{ScenarioError, Source};
 use super::{expand, read};
@@ -168,8 +168,9 @@ fn files(config: &HostConfig) -> Result<(), KeyError> {
             return Err(KeyError::new(*key, "the path is empty; give the path of a file, or remove the key"));
         }
         if *is_socket && bytes > SOCKET {
-            let problem =
-                format!("{bytes} bytes are too long for the path of a socket; allowed: at most {SOCKET}");
+            let problem = format!(
+                "{bytes} bytes are too long for the path of a socket; allowed: at most {SOCKET} bytes"
+            );
             return Err(KeyError::new(*key, problem));
         }
     }

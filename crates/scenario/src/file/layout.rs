@@ -96,7 +96,8 @@ impl Layout {
         self.networks.of(host).iter().map(|attached| attached.address)
     }
 
-    /// Returns whether an address is the first or last of a network. No host may have it.
+    /// Returns whether an address is the first or last of a network with a prefix shorter than 31 bits. No host may
+    /// have such an address.
     pub(crate) fn is_end_of_net(&self, address: Ipv4Addr) -> bool {
         self.networks.has_end(address)
     }
@@ -178,7 +179,9 @@ impl Layout {
         let theirs = self.interfaces(neighbor).position(|name| name == host);
         match theirs.filter(|_| wired) {
             Some(index) => Ok((neighbor.to_owned(), self.mac(neighbor, index))),
-            None => Err(format!("no wire between `{host}` and `{neighbor}`")),
+            None => Err(format!(
+                "no wire between `{host}` and `{neighbor}`; name the host at the other end of a wire"
+            )),
         }
     }
 

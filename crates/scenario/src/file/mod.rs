@@ -62,7 +62,7 @@ pub struct Scenario {
     pub(crate) duration: Duration,
     /// With several runs: the largest shift of an instant [default: 1 s]. Each move, each start of a flow or program,
     /// and each course is shifted by a separate time, the same on both backends, and less than half the time to the
-    /// next instant.
+    /// next instant on which it depends.
     #[serde(default, rename = "phase", deserialize_with = "node::config::some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     _phase: Option<Duration>,
@@ -129,8 +129,8 @@ macro_rules! link_table {
             #[serde(default)]
             pub(crate) burst: Option<Burst>,
             $($after)*
-            /// The IP network of the link, for example `10.1.0.0/24` [default: none]. The interfaces at the link get
-            /// their addresses from this network.
+            /// The IP network of the link, for example `10.1.0.0/24` [default: none]. The two ends of a wire, or the
+            /// base station of a cell, get their addresses from this network.
             #[serde(default, deserialize_with = "node::config::some_text")]
             #[schemars(schema_with = "node::config::schema::prefix")]
             pub(crate) net: Option<Prefix>,
@@ -150,7 +150,8 @@ link_table! {
         #[serde(deserialize_with = "units::delay")]
         #[schemars(schema_with = "units::schema_delay")]
         pub(crate) delay: [Duration; 2],
-        /// The largest number of frames that wait at each end of the wire [default: 128].
+        /// The largest number of frames that wait at each end of the wire, in addition to the frame that is being sent
+        /// [default: 128].
         #[serde(default = "units::wire_queue")]
         pub(crate) queue: usize,
     } {}
@@ -168,7 +169,7 @@ link_table! {
         #[serde(default, deserialize_with = "node::config::span")]
         #[schemars(schema_with = "node::config::schema::span")]
         pub(crate) delay: Duration,
-        /// The time that each frame takes besides its bits: preamble, acknowledgment.
+        /// The time that each frame takes besides its bits: preamble, acknowledgment [default: 0 s].
         #[serde(default, deserialize_with = "node::config::span")]
         #[schemars(schema_with = "node::config::schema::span")]
         pub(crate) per_frame: Duration,
@@ -178,7 +179,7 @@ link_table! {
         /// The largest number of frames that wait at the base station [default: as at each radio].
         pub(crate) station_queue: Option<u32>,
         /// The order of waiting frames: `fair` (round robin over a queue for each radio) or `fifo` (one queue for all
-        /// radios).
+        /// radios) [default: fair].
         #[serde(default)]
         pub(crate) access: Access,
     } {
@@ -216,7 +217,7 @@ pub(crate) struct Burst {
     /// The probability of the change from bad to good, before each frame.
     #[schemars(range(min = 0, max = 1))]
     pub(crate) leave: f64,
-    /// The probability that a frame is lost in the bad state.
+    /// The probability that a frame is lost in the bad state [default: 1].
     #[serde(default = "units::surely")]
     #[schemars(range(min = 0, max = 1))]
     pub(crate) loss: f64,
@@ -273,26 +274,26 @@ pub(crate) struct Scan {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Radio {
-    /// The time in which a radio receives nothing when it changes cells.
+    /// The time in which a radio receives nothing when it changes cells [default: 0 s].
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) retune: Duration,
-    /// The time until a radio receives anything at the begin of the run [default: as for a change of cells].
+    /// The time in which a radio receives nothing when it tunes to its first cell [default: the value of retune].
     #[serde(default, deserialize_with = "node::config::some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) attach: Option<Duration>,
-    /// The time in which a radio is away when it sends one packet in another cell.
+    /// The time in which a radio receives nothing when it sends one packet in another cell [default: 0 s].
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) excursion: Duration,
-    /// The largest time in which a radio still sends its waiting frames, before it changes cells. With 0 s they are
-    /// lost.
+    /// The longest time in which a radio still sends its waiting frames before it changes cells [default: 0 s]. Frames
+    /// that wait longer are lost.
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) drain: Duration,
     /// The largest number of frames that wait at a mobile host's radio [default: the value of its cell].
     pub(crate) queue: Option<u32>,
-    /// The time that an association takes, after a cell is heard.
+    /// The time that an association takes, after a cell is heard [default: 0 s].
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) association: Duration,
@@ -303,7 +304,7 @@ pub(crate) struct Radio {
     /// loss].
     #[serde(default = "units::at_1m")]
     pub(crate) at_1m: f64,
-    /// The path loss exponent: 2 in free space, up to 6 inside buildings.
+    /// The path loss exponent: 2 in free space, up to 6 inside buildings [default: 3].
     #[serde(default = "units::exponent")]
     pub(crate) exponent: f64,
 }
@@ -317,7 +318,7 @@ impl Default for Radio {
     }
 }
 
-/// A host, before its roles are expanded.
+/// A host: its address, radios, roles and programs.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Host {
@@ -418,9 +419,9 @@ impl Scenario {
         }
     }
 
-    /// Reads a scenario and builds the plan of a single run. `file`: the name of the file in errors, and the place
-    /// relative to which other files are found. `seed`: the random seed of the run. Fails if the text, a setting or
-    /// the scenario is invalid.
+    /// Reads a scenario and builds the plan of a single run. `file`: the name of the file in errors. Other files are
+    /// found relative to its folder. `seed`: the random seed of the run. Fails if the text, a setting or the scenario
+    /// is invalid.
     pub fn plan(file: &str, text: &str, settings: &[Setting], seed: u64) -> Result<Plan, ScenarioError> {
         Self::repetition(file, text, settings, seed, Repetition::only(seed))
     }
@@ -485,7 +486,8 @@ fn understand<'a>(
 }
 
 /// Returns warnings about a scenario that can run: a move that never happens, a move to the present cell, a workload
-/// that never runs. The error is that of [`Scenario::plan`].
+/// that never runs. Fails with the error of [`Scenario::plan`] if a key or the layout of hosts and links is invalid.
+/// Invalid roles are not found here.
 pub fn warnings(file: &str, text: &str, settings: &[Setting]) -> Result<Vec<ScenarioError>, ScenarioError> {
     let (source, scenario, _) = understand(file, text, settings, Repetition::only(0))?;
     expand::warnings(&source, &scenario)

@@ -54,10 +54,17 @@ pub(super) fn check(layout: &Layout, name: &str, host: &Host) -> Result<(), Wron
             let Some(at) = step.at else { continue };
             match before {
                 Some(before) if at == before => {
-                    return wrong("at", "two moves at one instant; the radio can make only one".to_owned());
+                    return wrong(
+                        "at",
+                        "two moves at one instant; each move must be later than the one before".to_owned(),
+                    );
                 }
                 Some(before) if at < before => {
-                    return wrong("at", "moves must be in the order of time".to_owned());
+                    return wrong(
+                        "at",
+                        "moves must be in the order of time; this one is earlier than the one before"
+                            .to_owned(),
+                    );
                 }
                 _ => before = Some(at),
             }
@@ -91,8 +98,10 @@ fn of_moves(scenario: &Scenario, layout: &Layout, table: &Timetable<'_>) -> Vec<
         let (Some(at), Some(to)) = (step.at, step.to) else { continue };
         let path = format!("{}.moves[{index}]", table.path);
         if at >= end {
-            found
-                .push((format!("{path}.at"), format!("this move never happens: the run ends after {end:?}")));
+            found.push((
+                format!("{path}.at"),
+                format!("this move never happens: the run ends at {end:?}; allowed: below {end:?}"),
+            ));
         } else if here.as_deref() == Some(to) && protocol::ignores_own_cell(table.role) {
             found.push((format!("{path}.to"), format!("the host is at `{to}` already: nothing moves")));
         }
@@ -101,7 +110,8 @@ fn of_moves(scenario: &Scenario, layout: &Layout, table: &Timetable<'_>) -> Vec<
     found
 }
 
-/// Returns warnings about workloads that stop before they start, or start after the end of the run.
+/// Returns warnings about workloads whose `stop` is not later than their `start`, or whose `start` is not before the
+/// end of the run.
 fn of_spans(scenario: &Scenario, name: &str, host: &Host) -> Vec<Wrong> {
     let mut found = Vec::new();
     for (index, role) in host.role.iter().enumerate() {
@@ -110,12 +120,15 @@ fn of_spans(scenario: &Scenario, name: &str, host: &Host) -> Vec<Wrong> {
         match (at("start"), at("stop")) {
             (Some(start), _) if start >= scenario.duration => {
                 let end = scenario.duration;
-                let problem =
-                    format!("starts at {start:?}, after the end of the run at {end:?}: it never runs");
+                let problem = format!(
+                    "starts at {start:?}, and the run ends at {end:?}: it never runs; allowed: below {end:?}"
+                );
                 found.push((path("start"), problem));
             }
             (Some(start), Some(stop)) if stop <= start => {
-                let problem = format!("stops at {stop:?}, before it starts at {start:?}: it never runs");
+                let problem = format!(
+                    "stops at {stop:?}, and starts at {start:?}: it never runs; allowed: above {start:?}"
+                );
                 found.push((path("stop"), problem));
             }
             _ => {}
@@ -140,7 +153,8 @@ fn uplinks_in_a_cycle(layout: &Layout) -> Option<Wrong> {
             way.push(next);
             if next == name {
                 let (index, _) = uplink(name)?;
-                let problem = format!("the uplinks form a cycle: {}", way.join(" > "));
+                let problem =
+                    format!("the uplinks form a cycle: {}; they must lead to a gateway", way.join(" > "));
                 return Some((format!("host.{name}.role[{index}].uplink"), problem));
             }
             if !seen.insert(next) {
@@ -161,7 +175,9 @@ pub(super) fn ports(name: &str, host: &Host) -> Result<(), Wrong> {
         let is_sink = Application::of_table(role) == Some(Application::Sink);
         let transport = text("by").unwrap_or(if is_sink { "udp" } else { "tcp" });
         if !taken.insert((transport, port)) {
-            let problem = format!("another role of `{name}` has {transport} port {port}");
+            let problem = format!(
+                "another role of `{name}` has {transport} port {port}; give each role a separate port"
+            );
             return Err((format!("host.{name}.role[{index}].at"), problem));
         }
     }

@@ -1,9 +1,10 @@
-//! The IP networks of a scenario. A `net` of a wire or cell gives addresses to the interfaces at this link. Every
-//! host gets the shortest routes to all networks, as after a routing protocol has converged.
+//! The IP networks of a scenario. A `net` of a wire or cell gives addresses to the interfaces at this link. Each host
+//! gets routes to all networks, each over the fewest networks, as after a routing protocol has converged. A host whose
+//! role finds its routers itself gets none.
 //!
-//! On a wire, the first end has the first address of the network, and the second end has the second address. In a
-//! cell, the base station has the first address. A mobile host has the address in its table, if the network of a cell
-//! contains it. The interfaces of a link without `net` have no addresses.
+//! On a wire, the first end has host number 1 in the network, and the second end has number 2. In a cell, the base
+//! station has number 1. A mobile host has the address in its table, if the network of a cell contains it. The
+//! interfaces of a link without `net` have no addresses.
 
 use super::Scenario;
 use std::collections::{BTreeMap, VecDeque};
@@ -144,7 +145,7 @@ fn nth(net: Prefix, number: u32) -> Option<Ipv4Addr> {
 }
 
 fn too_small(key: &str, net: Prefix) -> (String, String) {
-    (key.to_owned(), format!("{net} has too few addresses"))
+    (key.to_owned(), format!("{net} has too few addresses; write a shorter prefix"))
 }
 
 #[cfg(test)]
@@ -201,6 +202,9 @@ mod tests {
     fn a_network_without_room_is_refused() {
         let scenario: Scenario = toml::from_str(&TREE.replace("10.0.1.0/24", "10.0.1.0/31")).unwrap();
         let (key, problem) = Networks::new(&scenario, &[]).err().unwrap();
-        assert_eq!((key.as_str(), problem.as_str()), ("wire.left.net", "10.0.1.0/31 has too few addresses"));
+        assert_eq!(
+            (key.as_str(), problem.as_str()),
+            ("wire.left.net", "10.0.1.0/31 has too few addresses; write a shorter prefix")
+        );
     }
 }

@@ -4,9 +4,9 @@
 //! random (random waypoints), or read from a file: a movement trace of ns-2 (`setdest`), or a CSV with the columns
 //! time, x, y in seconds and metres.
 //!
-//! The signal strength of a base station at distance `d` is `at_1m - 10 * exponent * log10(d / 1 m)`: the
-//! log-distance model (Rappaport, Wireless Communications, 4.9.1) without shadowing. It is rounded to whole decibels,
-//! so that a run does not depend on the floating-point rounding of a machine.
+//! The signal strength of a base station at distance `d` is `at_1m - 10 * exponent * log10(d / 1 m)`: the log-distance
+//! model (Rappaport, Wireless Communications, 4.9.1) without shadowing. A distance below 1 m counts as 1 m. The result
+//! is rounded to whole decibels, so that a run does not depend on the floating-point rounding of a machine.
 
 use super::Point;
 use schemars::{JsonSchema, Schema, json_schema};
@@ -39,7 +39,7 @@ pub(crate) struct HostPath {
 /// of a trace.
 fn as_written(schema: &mut Schema) {
     let node = json_schema!({
-        "description": "The node of an ns-2 trace: 0.", "type": "integer", "minimum": 0, "maximum": u32::MAX,
+        "description": "The number of the node in an ns-2 trace [default: 0].", "type": "integer", "minimum": 0, "maximum": u32::MAX,
     });
     if let Some(keys) = schema.pointer_mut("/properties").and_then(|keys| keys.as_object_mut()) {
         keys.insert("node".to_owned(), node.into());
@@ -236,7 +236,11 @@ fn csv(text: &str) -> Result<Vec<Stop>, String> {
         match numbers.as_slice() {
             [Some(at), Some(x), Some(y), ..] => stops.push(Stop(seconds(*at, number)?, *x, *y)),
             _ if stops.is_empty() && number == 1 => {}
-            _ => return Err(format!("line {number}: time, x and y, for example 1.5,20,30; not `{line}`")),
+            _ => {
+                return Err(format!(
+                    "line {number}: write time, x and y, for example 1.5,20,30; not `{line}`"
+                ));
+            }
         }
     }
     in_order(stops)
@@ -251,7 +255,9 @@ fn ns2(text: &str, node: u32) -> Result<Vec<Stop>, String> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let number_in = |word: &str| -> Result<f64, String> {
             let value: Option<f64> = word.parse().ok().filter(|value: &f64| value.is_finite());
-            value.ok_or_else(|| format!("line {number}: `{word}` is not a number"))
+            value.ok_or_else(|| {
+                format!("line {number}: `{word}` is not a finite number; write, for example, 12.5")
+            })
         };
         match words.as_slice() {
             [_, "set", "X_", x] => begin[0] = number_in(x)?,
@@ -273,7 +279,9 @@ fn ns2(text: &str, node: u32) -> Result<Vec<Stop>, String> {
         }
     }
     if !text.contains(&named) {
-        return Err(format!("there is no data of {named}"));
+        return Err(format!(
+            "there is no line about {named}; `node` must be the number of a node in the trace"
+        ));
     }
     orders.sort_by_key(|(at, ..)| *at);
     let mut stops = vec![Stop(Duration::ZERO, begin[0], begin[1])];
@@ -292,7 +300,7 @@ fn ns2(text: &str, node: u32) -> Result<Vec<Stop>, String> {
 
 fn seconds(number: f64, line: usize) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number)
-        .map_err(|_| format!("line {line}: `{number}` is not a time in seconds"))
+        .map_err(|_| format!("line {line}: `{number}` is not a time in seconds, 0 or greater"))
 }
 
 fn in_order(stops: Vec<Stop>) -> Result<Vec<Stop>, String> {
@@ -365,7 +373,10 @@ mod tests {
             [[20.0, 20.0], [20.0, 40.0], [20.0, 40.0]],
             "the second order in midway"
         );
-        assert_eq!(ns2(trace, 7).unwrap_err(), "there is no data of $node_(7)");
+        assert_eq!(
+            ns2(trace, 7).unwrap_err(),
+            "there is no line about $node_(7); `node` must be the number of a node in the trace"
+        );
         assert!(ns2("$node_(0) jumps", 0).unwrap_err().starts_with("line 1: neither"));
         assert!(ns2("$ns_ at -1 \"$node_(0) setdest 1 1 1\"", 0).unwrap_err().contains("not a time"));
     }
@@ -376,7 +387,7 @@ mod tests {
         assert_eq!(place(&stops, s(0.75)).map(f64::to_bits), [2.0_f64, 3.0].map(f64::to_bits));
         assert_eq!(
             csv("time,x,y\n0,1,2\n1,a,b\n").unwrap_err(),
-            "line 3: time, x and y, for example 1.5,20,30; not `1,a,b`"
+            "line 3: write time, x and y, for example 1.5,20,30; not `1,a,b`"
         );
         assert!(csv("1,0,0\n0,0,0\n").unwrap_err().contains("order of time") && csv("").is_err());
     }

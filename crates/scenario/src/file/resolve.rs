@@ -17,7 +17,7 @@ pub(crate) trait Places {
     fn first_end(&self, name: &str) -> Option<HostId>;
     /// Returns the base station of a cell.
     fn station(&self, cell: u16) -> Option<HostId>;
-    /// Returns the radios of a mobile host.
+    /// Returns the ports of a host's radios.
     fn radios(&self, host: HostId) -> Vec<PortId>;
 }
 

@@ -74,8 +74,8 @@ fn assigned(text: &str, at: usize) -> Option<(Range<usize>, String)> {
     is_key.then(|| (begin..begin + key.len(), key.to_owned()))
 }
 
-/// Returns whether a line may contain a key or a part of one. Such a line has a word that ends with `key`, or a word
-/// of at least 20 letters and digits with at least 4 digits.
+/// Returns whether a line may contain a key or a part of one. Such a line has a word that ends with `key` and is not
+/// the end of the line, or a word of at least 20 letters and digits with at least 4 digits.
 pub(super) fn may_show_key(line: &str) -> bool {
     let goes_on = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let small = line.to_ascii_lowercase();
@@ -139,7 +139,8 @@ pub(super) fn without_keys(path: &str, value: &Value) -> Value {
             let hidden = |(name, value): (&String, &Value)| (name.clone(), without_keys(name, value));
             Value::Table(table.iter().map(hidden).collect())
         }
-        // A table that is not valid TOML is a string here, and may contain an assignment to a key.
+        // A value of a setting that is not valid TOML is a string, for example `{key=00}`. It may contain an assignment
+        // to a secret key.
         Value::String(text) if is_secret(path) || assigns_key(text) => stand_in(text).into(),
         Value::Integer(_) | Value::Float(_) if is_secret(path) => stand_in(&value.to_string()).into(),
         other => other.clone(),

@@ -23,7 +23,7 @@ pub fn redacted(text: &str, settings: &[Setting]) -> String {
     secret::redacted(text, settings.iter().flat_map(Setting::keys))
 }
 
-/// Returns the secret keys of a scenario and of settings, the longest first.
+/// Returns the secret keys of a scenario and of settings that have at least 8 bytes, the longest first.
 pub(super) fn keys_of(text: &str, settings: &[Setting]) -> Vec<String> {
     secret::keys_of(text, settings.iter().flat_map(Setting::keys))
 }
@@ -102,7 +102,7 @@ impl Setting {
         self.path.join(".")
     }
 
-    /// Returns whether the path of the setting begins with `key`.
+    /// Returns whether the first step of the setting's path is `key`.
     pub(crate) fn is_below(&self, key: &str) -> bool {
         self.path.first().is_some_and(|first| first == key)
     }

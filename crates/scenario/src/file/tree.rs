@@ -27,7 +27,8 @@ pub(crate) struct TreeTable {
     #[serde(deserialize_with = "units::delay")]
     #[schemars(schema_with = "units::schema_delay")]
     delay: [Duration; 2],
-    /// The largest number of frames that wait at each end of a wire [default: 128].
+    /// The largest number of frames that wait at each end of a wire, in addition to the frame that is being sent
+    /// [default: 128].
     #[serde(default = "units::wire_queue")]
     queue: usize,
     /// The size of the largest datagram, in bytes [default: 1500].
@@ -38,8 +39,8 @@ pub(crate) struct TreeTable {
     #[serde(deserialize_with = "node::config::text")]
     #[schemars(schema_with = "node::config::schema::prefix")]
     net: Prefix,
-    /// The starts of hosts are spread evenly over this time, so that hosts of one router do not start together
-    /// [default: 0 s].
+    /// The starts of sources of datagrams, and the attachments of radios, are spread evenly over this time, so that
+    /// hosts of one router do not start together [default: 0 s]. The starts of clients are not shifted.
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     spread: Duration,
@@ -66,7 +67,7 @@ struct AirTable {
     #[serde(deserialize_with = "units::rate")]
     #[schemars(schema_with = "units::schema_rate")]
     rate: u64,
-    /// The time that each frame takes besides its bits: preamble, acknowledgment.
+    /// The time that each frame takes besides its bits: preamble, acknowledgment [default: 0 s].
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     per_frame: Duration,
@@ -79,8 +80,8 @@ struct AirTable {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum With {
-    /// Gateways, base stations and mobile hosts of Cellular IP; `[cellular-ip]` has their key, and `[radio]` how
-    /// hosts tune.
+    /// Gateways, base stations and mobile hosts of Cellular IP; `[cellular-ip]` has their key, and `[radio]` the times
+    /// in which the hosts' radios tune.
     CellularIp,
 }
 
@@ -130,7 +131,8 @@ impl TreeTable {
                 Err(at("with", "needs the key `air`, with the parameters of the cells"))
             }
             (Some(With::CellularIp), Some(air)) => {
-                let network = network.ok_or_else(|| at("with", "needs the table [cellular-ip]"))?;
+                let network =
+                    network.ok_or_else(|| at("with", "needs the table [cellular-ip] with `network_key`"))?;
                 let air = CellAir { rate: air.rate, per_frame: air.per_frame, queue: air.queue };
                 let Radio { retune, attach, excursion, association, drain, queue, .. } = *radio;
                 let tuning = Tuning { retune, attach, excursion, association, drain, queue };

@@ -26,7 +26,10 @@ impl Addresses {
         let below = shape.children(HostId(shape.start(shape.depth())));
         let needed = u64::from(below) + u64::from(ROUTER) + 2; // the first and the last address belong to no host
         if taken > 31 || 1u64 << (32 - taken) < needed {
-            return Err(format!("{net} has too few addresses for {} hosts in such a tree", shape.len()));
+            return Err(format!(
+                "{net} has too few addresses for the {} hosts of this tree; write a shorter prefix",
+                shape.len()
+            ));
         }
         Ok(Self { net, widths })
     }
@@ -89,6 +92,9 @@ mod tests {
         let shape = Shape::new(&[10, 10, 10], 1_000_000).unwrap();
         assert!(Addresses::new("10.0.0.0/8".parse().unwrap(), &shape).is_ok());
         let problem = Addresses::new("10.0.0.0/12".parse().unwrap(), &shape).unwrap_err();
-        assert_eq!(problem, "10.0.0.0/12 has too few addresses for 1001111 hosts in such a tree");
+        assert_eq!(
+            problem,
+            "10.0.0.0/12 has too few addresses for the 1001111 hosts of this tree; write a shorter prefix"
+        );
     }
 }

@@ -12,8 +12,9 @@
 //!   ├── h0     ├── h1000  ...                  hosts
 //! ```
 //!
-//! Without a protocol, each router forwards IP: a default route up, and one route down for each child. With Cellular
-//! IP the routers are base stations, and the hosts are mobile hosts in cells (`cellular_ip.rs`).
+//! Without a protocol, each router forwards IP: a default route up, and one route down for each child. With Cellular IP
+//! the routers below the root are gateways and base stations, and the hosts are mobile hosts in cells
+//! (`cellular_ip.rs`).
 
 mod addresses;
 mod cellular_ip;
@@ -168,8 +169,8 @@ impl Tree {
         Some(Hop::mac(iface, Shape::mac(Shape::peer(port))))
     }
 
-    /// Returns `role` with its start shifted by the offset of this host. Only a source of datagrams has a start;
-    /// other roles do not change.
+    /// Returns `role` with its start shifted by the offset of this host, if it is a source of datagrams. Other roles do
+    /// not change.
     fn shifted(&self, host: HostId, role: &RoleConfig) -> RoleConfig {
         let mut role = role.clone();
         if let RoleConfig::ConstantRate(config) = &mut role {

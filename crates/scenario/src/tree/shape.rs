@@ -25,8 +25,8 @@ const MOST_CHILDREN: u32 = 60_000;
 const MOST_HOSTS: u64 = 1 << 30;
 
 impl Shape {
-    /// Builds a tree. `fan_out`: the number of children of each router, by level from the root. `hosts`: the number
-    /// of mobile hosts below the lowest level. An error says which limit is exceeded.
+    /// Builds a tree. `fan_out`: the number of children of each router, by level from the root. `hosts`: the number of
+    /// mobile hosts below the lowest level. An error says what is allowed.
     pub fn new(fan_out: &[u32], hosts: u32) -> Result<Self, String> {
         if fan_out.is_empty() || fan_out.contains(&0) {
             return Err("must have at least one number, and each number must be at least 1".to_owned());
@@ -257,7 +257,7 @@ impl Shape {
         }
     }
 
-    /// Returns the port at the other end of the wire at `port`. `None` for a radio.
+    /// Returns the port at the other end of the wire at `port`. `None` for a radio, or if no wire has this port.
     pub fn wired_peer(&self, port: PortId) -> Option<PortId> {
         (port.0 / 2 + 1 < self.wired()).then(|| Self::peer(port))
     }

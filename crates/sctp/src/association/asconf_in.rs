@@ -66,7 +66,7 @@ impl Association {
         }
         let ahead = asconf.serial.wrapping_sub(self.asconf_in.serial).cast_signed();
         if ahead > 1 {
-            return; // E5
+            return; // RFC 5061, section 5.2, E5
         }
         if ahead < 1 {
             // RFC 5061, section 5.2, E2: a repeated ASCONF shows that the answer was lost and that the peer is alive.
@@ -81,7 +81,8 @@ impl Association {
             return;
         }
         if !std::mem::replace(&mut context.asconf, true) {
-            self.asconf_in.answers.clear(); // E1: the peer has received those
+            // RFC 5061, section 5.2, E1: the peer has received the answers before.
+            self.asconf_in.answers.clear();
         }
         (self.asconf_in.serial, self.asconf_in.repeated) = (asconf.serial, 0);
         // A new ASCONF shows that the peer is alive: packets that were not answered may have gone to its old address.
@@ -175,7 +176,8 @@ impl Association {
             return Err(Code::UNRESOLVABLE_ADDRESS);
         }
         if self.paths.len() == 1 {
-            return Err(Code::DELETE_LAST_ADDRESS); // this check precedes the next: section 5.3, F7 and F8
+            // RFC 5061, section 5.3, F7 and F8: this check precedes that of the source.
+            return Err(Code::DELETE_LAST_ADDRESS);
         }
         if address == context.src {
             return Err(Code::DELETE_SOURCE_ADDRESS);
@@ -206,8 +208,8 @@ impl Association {
         Ok(())
     }
 
-    /// Makes `address` the primary address as soon as it is confirmed. Otherwise a peer could direct data at another
-    /// host.
+    /// Makes `address` the primary address when it is confirmed and active. Otherwise a peer could direct data at
+    /// another host.
     fn prefer_peer(&mut self, address: Ipv4Addr) -> Result<(), Code> {
         let path = self.paths.get(address).ok_or(Code::UNRESOLVABLE_ADDRESS)?;
         self.asconf_in.primary = Some(address);

@@ -76,9 +76,9 @@ impl AsconfOut {
         }
     }
 
-    /// Repeats the outstanding change, because the peer uses an address that the change adds: the peer has applied
-    /// the change, and the answer was lost. The first repetition leaves at once, and each further one at least
-    /// `pause` after the last transmission.
+    /// Repeats the outstanding change, because the peer uses an address that the change adds or deletes: the change or
+    /// its answer may have been lost. The first repetition leaves at once, and each further one at least `pause` after
+    /// the last transmission.
     pub(crate) fn answer_was_lost(&mut self, now: Instant, pause: Duration) {
         let is_over = |out: &Outstanding| out.left.is_some_and(|left| now >= left + pause);
         let asks = |out: &mut Outstanding| !std::mem::replace(&mut out.again, true) || is_over(out);
@@ -87,7 +87,7 @@ impl AsconfOut {
         }
     }
 
-    /// Repeats the outstanding change at once, without a failure. T4 expires now, and makes the change due.
+    /// Makes the outstanding change due at once. T4 expires now, which does not count as a failure.
     pub(crate) fn hasten(&mut self, now: Instant) {
         if let Some(out) = &mut self.out {
             out.due = true;

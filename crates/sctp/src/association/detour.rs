@@ -30,18 +30,18 @@ struct Repeated {
     at: Instant,
     /// The cumulative TSN when the first repetition came.
     upto: Tsn,
-    /// Our address that the repetitions came to, if our packets leave from another address. `None` otherwise.
+    /// The last address of ours that a repetition came to while packets to the peer left from another one.
     local: Option<Ipv4Addr>,
 }
 
 /// State about routes other than the chosen one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Detour {
-    /// The latest probe of each route.
+    /// The latest probe of each route, until it is answered.
     probes: Vec<Probe>,
     /// `probe_chosen_source` sends no probe before this time.
     next: Instant,
-    /// The route does not change again before this time.
+    /// No sign of a broken route changes the route before this time.
     pause: Instant,
     /// When new data last came.
     news: Instant,
@@ -58,8 +58,9 @@ impl Detour {
 }
 
 impl Association {
-    /// Returns our address that packets leave from, because packets from the preferred address do not reach the peer.
-    /// `None` if packets leave from the preferred address.
+    /// Returns our address that packets leave from instead of the usual source, because packets from the usual source
+    /// did not reach the peer. `None` if there is no such address, if the detour was cleared, or if its address may not
+    /// send.
     pub fn detour(&self) -> Option<Ipv4Addr> {
         self.locals.detour.filter(|address| self.locals.sends(*address))
     }
@@ -77,8 +78,9 @@ impl Association {
         }
     }
 
-    /// Handles a repetition of data from the TSN `first`, whose acknowledgment did not reach the peer. After the
-    /// second repetition, packets leave from the address that the repetitions came to.
+    /// Handles a repetition of data from the TSN `first`, whose acknowledgment did not reach the peer. From the second
+    /// repetition on, packets leave from the address that the repetitions came to, if they left from another one and
+    /// `pause` is over.
     fn data_came_again(&mut self, now: Instant, local: Ipv4Addr, first: Tsn) {
         let is_other =
             self.locals.sends(local) && self.sources().iter().any(|(_, source)| *source != Some(local));
@@ -101,13 +103,14 @@ impl Association {
     }
 
     /// Returns the destination of a SACK of data from `peer`. It is `peer` itself, and after every second repetition
-    /// another active address: the SACK may have been lost on the path to `peer` (RFC 9260, section 6.4).
+    /// another active address, if there is one: the SACK may have been lost on the path to `peer` (RFC 9260, section
+    /// 6.4).
     pub(crate) fn acknowledges_at(&self, peer: Ipv4Addr) -> Ipv4Addr {
         self.detour.elsewhere.then(|| self.paths.best_besides(peer)).flatten().unwrap_or(peer)
     }
 
-    /// Sends from `local` from now on, if packets may leave from it. Data that left from other addresses and are not
-    /// acknowledged are sent again.
+    /// Sends from `local` from now on, if packets may leave from it. Data in flight that left from the sources before
+    /// are sent again.
     fn send_from(&mut self, now: Instant, local: Ipv4Addr) {
         let before = self.sources();
         let left: Vec<Ipv4Addr> =

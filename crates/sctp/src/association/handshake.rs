@@ -23,20 +23,20 @@ use wire::{Instant, Ipv4Addr};
 pub(crate) struct Opening {
     /// The peer's addresses that INIT may go to.
     pub(crate) peers: Vec<Ipv4Addr>,
-    /// The address that a directory gave during the opening, and `tries` at that time. The first packet after it goes
-    /// to this address. The next ones alternate between this address and the other addresses, as the directory's
-    /// answer is not signed.
+    /// The address that a directory gave during the opening, and `tries` at that time. The next packet goes to this
+    /// address. Later ones alternate between this address and the other addresses, as the directory's answer is not
+    /// signed.
     pub(crate) at: Option<(Ipv4Addr, u32)>,
     /// INIT ACK came from an address that only a directory named.
     pub(crate) doubtful: bool,
-    /// Number of retransmissions of INIT, or of COOKIE ECHO since INIT ACK came.
+    /// Number of time-outs of INIT, or of COOKIE ECHO since INIT ACK came. A stale cookie also counts.
     pub(crate) tries: u32,
     /// INIT or COOKIE ECHO is to be sent.
     due: bool,
-    /// When INIT or COOKIE ECHO was sent, if it was sent only once: then the answer measures the round trip.
+    /// When INIT or COOKIE ECHO was last sent, if `tries` was 0 then. The answer measures the round trip.
     sent: Option<Instant>,
     cookie: Vec<u8>,
-    /// By how many milliseconds the last cookie was too old, rounded up.
+    /// By how many milliseconds the last cookie was too old, plus at most 1 ms.
     stale: Option<u32>,
     /// Unrecognized parameters of INIT ACK, to be reported with COOKIE ECHO.
     reports: Vec<u8>,
@@ -67,11 +67,11 @@ impl Association {
     }
 
     /// Continues the opening from `local`, because the host has lost the address that INIT or COOKIE ECHO left from.
-    /// Returns whether the association is still opening.
+    /// Returns whether the opening continues from `local`.
     ///
     /// If COOKIE ECHO was sent, and the peer supports address changes, COOKIE ECHO is sent again from `local`. The
     /// caller requests the change of addresses when the association is open. A new opening would conflict with the
-    /// association that the peer may have already. In all other cases the opening begins again from `local`.
+    /// association that the peer may have already. In all other cases of an opening, it begins again from `local`.
     pub fn open_from(&mut self, now: Instant, local: Ipv4Addr) -> bool {
         match self.state {
             State::CookieEchoed if self.asconf_out.supported => {
@@ -171,7 +171,8 @@ impl Association {
         self.outbox.push_front(Transmit::new(dst, src, bytes));
     }
 
-    /// Confirms an address of the peer, and makes its path active.
+    /// Confirms an address of the peer, and makes its path active. The address becomes primary if the peer has
+    /// requested that.
     pub(crate) fn confirm(&mut self, now: Instant, address: Ipv4Addr) {
         let later = self.next_heartbeat(now, address);
         let Some(path) = self.paths.get_mut(address) else { return };
@@ -273,7 +274,7 @@ impl Association {
         };
         if let Err(cause) = acceptable(ack) {
             self.peer_tag = ack.tag;
-            self.abort_with(cause, Ended::Violation("INIT ACK with invalid values"));
+            self.abort_with(cause, Ended::Violation("INIT ACK with an invalid field or parameter"));
             return;
         }
         let offer = keys::offer(ack);
@@ -357,13 +358,14 @@ impl Association {
     /// association does not change, as the cookie of INIT ACK contains the new state.
     pub(crate) fn init_came(&mut self, now: Instant, src: Ipv4Addr, dst: Ipv4Addr, init: &Init) {
         if self.state == State::ShutdownAckSent {
-            self.shutdown_due = true; // section 9.2
+            self.shutdown_due = true; // RFC 9260, section 9.2
             return;
         }
         // An address that only a directory named is not one of the peer's.
         let is_peers = |address| self.paths.get(address).is_some_and(|path| !path.hearsay);
         let stranger = init.addresses().chain([src]).find(|address| !is_peers(*address));
-        let known = self.is_open() || self.state == State::CookieEchoed; // sections 5.2.1 and 5.2.2
+        // RFC 9260, sections 5.2.1 and 5.2.2, require the check in COOKIE-ECHOED and in an open association.
+        let known = self.is_open() || self.state == State::CookieEchoed;
         if let Some(address) = stranger.filter(|_| known) {
             // A restart that adds addresses may be an attack by another host (RFC 9260, section 5.2.2).
             let mut info = Vec::new();
@@ -479,8 +481,8 @@ pub(crate) fn acceptable(init: &Init) -> Result<(), Cause> {
         return Err(Cause::new(Code::INVALID_PARAMETER, []));
     }
     match keys::offer(init) {
-        Offer::Unsafe => Err(Cause::new(Code::PROTOCOL_VIOLATION, "addresses without authentication")),
-        Offer::Broken => Err(Cause::new(Code::PROTOCOL_VIOLATION, "authentication parameters")),
+        Offer::Unsafe => Err(Cause::new(Code::PROTOCOL_VIOLATION, "ASCONF without AUTH")),
+        Offer::Broken => Err(Cause::new(Code::PROTOCOL_VIOLATION, "RANDOM not 32 bytes, or no SHA-1")),
         Offer::Plain | Offer::Authenticated => Ok(()),
     }
 }

@@ -115,7 +115,7 @@ impl Association {
                 DataSeen::None | DataSeen::Dropped => {}
             }
             if self.state == State::ShutdownSent {
-                (self.shutdown_due, self.inbound.due) = (true, true); // section 9.2
+                (self.shutdown_due, self.inbound.due) = (true, true); // RFC 9260, section 9.2
             }
         }
         self.answer(context);
@@ -285,12 +285,13 @@ impl Association {
         }
         if data.data.is_empty() {
             let cause = Cause::new(Code::NO_USER_DATA, data.tsn.to_be_bytes());
-            self.abort_with(cause, Ended::Violation("DATA without data"));
+            self.abort_with(cause, Ended::Violation("DATA without user data"));
             return;
         }
         if !self.inbound.knows(data.stream) {
             let [high, low] = data.stream.to_be_bytes();
-            context.causes.push(Cause::new(Code::INVALID_STREAM, [high, low, 0, 0])); // section 6.5
+            // RFC 9260, section 6.5: a report to the peer.
+            context.causes.push(Cause::new(Code::INVALID_STREAM, [high, low, 0, 0]));
         }
         let readable = self.inbound.readable();
         match self.inbound.take(data) {
@@ -326,7 +327,7 @@ impl Association {
         let Ok(news) = news else {
             // The peer acknowledges data that were not sent, so the acknowledgment is guessed: an attack (RFC 5062,
             // section 5.3).
-            self.violated("an acknowledgment of what was not sent");
+            self.violated("an acknowledgment of DATA that were not sent");
             return;
         };
         if news.progress {
@@ -448,6 +449,6 @@ impl Association {
             _ => return,
         }
         self.shutdown_due = true;
-        self.guard.get_or_insert(now + self.config.rto_max * 5); // T5
+        self.guard.get_or_insert(now + self.config.rto_max * 5); // T5 (RFC 9260, section 9.2)
     }
 }

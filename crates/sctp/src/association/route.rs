@@ -1,5 +1,5 @@
 //! Routes: pairs of a local address and an address of the peer. A path has one route at a time, and gets another one
-//! when this host moves.
+//! when the source of its packets changes.
 
 use crate::Config;
 use crate::association::Association;
@@ -47,8 +47,8 @@ impl Association {
         self.paths.iter().map(|path| (path.address, self.locals.source(&[path.source]))).collect()
     }
 
-    /// Resets the paths whose source differs from that in `before`, the result of [`Self::sources`] before the
-    /// change.
+    /// Resets the paths whose source differs from that in `before`, the result of [`Self::sources`] before the change.
+    /// Their RTO is that of the new route, if its round trip was measured before.
     pub(crate) fn rerouted(&mut self, before: &[(Ipv4Addr, Option<Ipv4Addr>)]) {
         for (peer, source) in self.sources() {
             let was = before.iter().find(|(address, _)| *address == peer).and_then(|(_, was)| *was);

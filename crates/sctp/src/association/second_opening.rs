@@ -29,8 +29,8 @@ impl Association {
         self.moved = true;
     }
 
-    /// Sends the second opening's INIT to `peer`, which a directory gave, if a second opening is due or exists.
-    /// Returns whether INIT was not sent to `peer` before.
+    /// Sends the second opening's INIT to `peer`, which a directory gave, if a second opening is due or exists. Returns
+    /// whether INIT now goes to `peer` instead of another address.
     pub(crate) fn second_tries_at(&mut self, now: Instant, peer: Ipv4Addr) -> bool {
         self.open_beside(now);
         let is_new = self.second.as_mut().is_some_and(|second| second.try_at(now, peer));
@@ -94,8 +94,9 @@ impl Association {
         }
     }
 
-    /// Replaces this opening with the second one, or with a new one, because the cookie failed. The host that made
-    /// the cookie has no SCTP or refuses the cookie, and did not prove to be the peer.
+    /// Replaces this opening with the second one, or with a new one, because the cookie failed. If neither is possible,
+    /// the association ends. The host that made the cookie has no SCTP or refuses the cookie, and did not prove to be
+    /// the peer.
     pub(crate) fn give_up_cookie(&mut self, now: Instant) {
         let tries = self.opening.tries;
         let second = self.second.take().map(|second| *second);

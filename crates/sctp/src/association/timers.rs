@@ -30,7 +30,7 @@ impl Association {
         }
         if due(self.guard) {
             self.guard = None;
-            self.abort_with(Cause::new(Code::PROTOCOL_VIOLATION, "shutdown guard"), Ended::TimedOut); // T5
+            self.abort_with(Cause::new(Code::PROTOCOL_VIOLATION, "T5 expired"), Ended::TimedOut);
         }
         if due(self.timer) {
             self.timer = None;
@@ -71,7 +71,8 @@ impl Association {
         self.outbound.counts.timeouts += 1;
         self.outbound.lose(&mut self.paths, address, true);
         self.path_failed(address, false);
-        self.one_packet(address); // E3; if the data go to another path, its own window limits them
+        // RFC 9260, section 6.3.3, E3. If the data go to another path, the window of that path limits them.
+        self.one_packet(address);
     }
 
     /// Counts a failure of a path and of the association. Returns whether the failure ended the association.
@@ -195,8 +196,8 @@ impl Association {
         self.paths.get_mut(address).into_iter().for_each(|path| path.burst = 1);
     }
 
-    /// Makes probes of unconfirmed addresses due again, as they were lost with our link. HB.Max.Burst still limits
-    /// the probes.
+    /// Makes probes of unconfirmed addresses due again, as they may have been lost while our link was interrupted.
+    /// HB.Max.Burst still limits the probes.
     pub(crate) fn probe_again(&mut self, now: Instant) {
         for path in self.paths.iter_mut().filter(|path| path.state == PathState::Unconfirmed) {
             (path.probe, path.heartbeat) = (None, now);

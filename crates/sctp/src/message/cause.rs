@@ -15,15 +15,15 @@ impl Code {
     pub const MISSING_PARAMETER: Self = Self(2);
     /// The cookie is older than its lifetime. The information is the excess, in microseconds.
     pub const STALE_COOKIE: Self = Self(3);
-    /// The sender has no resources for an association.
+    /// The sender of the cause has no resources for an association.
     pub const OUT_OF_RESOURCE: Self = Self(4);
-    /// The sender does not know an address, or does not support its type.
+    /// The sender of the cause does not know an address, or does not support its type.
     pub const UNRESOLVABLE_ADDRESS: Self = Self(5);
-    /// The sender does not know the type of a chunk. The information is the whole chunk.
+    /// The sender of the cause does not know the type of a chunk. The information is the whole chunk.
     pub const UNRECOGNIZED_CHUNK: Self = Self(6);
     /// A mandatory field of INIT or INIT ACK has an invalid value.
     pub const INVALID_PARAMETER: Self = Self(7);
-    /// The sender does not know the type of parameters. The information is the whole parameters.
+    /// The sender of the cause does not know the types of some parameters. The information is the whole parameters.
     pub const UNRECOGNIZED_PARAMETERS: Self = Self(8);
     /// A DATA chunk has no user data. The information is its TSN.
     pub const NO_USER_DATA: Self = Self(9);
@@ -31,25 +31,25 @@ impl Code {
     pub const COOKIE_IN_SHUTDOWN: Self = Self(10);
     /// An INIT of a known peer names an address that the association does not have.
     pub const RESTART_WITH_NEW_ADDRESSES: Self = Self(11);
-    /// The user of the sender aborted the association.
+    /// The user of the end that sent the cause aborted the association.
     pub const USER_INITIATED_ABORT: Self = Self(12);
     /// A violation of the protocol that has no other code.
     pub const PROTOCOL_VIOLATION: Self = Self(13);
-    /// The request would delete the last address of the peer (RFC 5061, section 4.3.1).
+    /// The request would delete the last address of the end that sent it (RFC 5061, section 4.3.1).
     pub const DELETE_LAST_ADDRESS: Self = Self(0xa0);
-    /// The sender has no resources for the requested change (RFC 5061, section 4.3.2).
+    /// The sender of the cause has no resources for the requested change (RFC 5061, section 4.3.2).
     pub const RESOURCE_SHORTAGE: Self = Self(0xa1);
     /// The request would delete the source address of its own packet (RFC 5061, section 4.3.3).
     pub const DELETE_SOURCE_ADDRESS: Self = Self(0xa2);
     /// An ASCONF-ACK answers a request that was not sent (RFC 5061, section 4.3.4).
     pub const ILLEGAL_ASCONF_ACK: Self = Self(0xa3);
-    /// The peer is not allowed to request the change (RFC 5061, section 4.3.5).
+    /// The sender of the request is not allowed to request the change (RFC 5061, section 4.3.5).
     pub const NO_AUTHORIZATION: Self = Self(0xa4);
     /// An AUTH chunk uses an algorithm that was not offered. The information is the identifier of the algorithm (RFC
     /// 4895, section 4.1).
     pub const UNSUPPORTED_HMAC: Self = Self(0x105);
 
-    /// Returns the length of the information in bytes, or `None` if it is variable.
+    /// Returns the length of the information in bytes. `None` if the length is variable or the code is unknown.
     const fn info_len(self) -> Option<usize> {
         match self {
             Self::INVALID_STREAM | Self::STALE_COOKIE | Self::NO_USER_DATA => Some(4),

@@ -16,7 +16,7 @@ pub struct Init {
     pub a_rwnd: u32,
     /// Number of streams in which the sender wants to send.
     pub outbound: u16,
-    /// Number of streams that the sender accepts.
+    /// The largest number of streams in which the receiver of the chunk may send.
     pub inbound: u16,
     /// The TSN of the sender's first DATA chunk.
     pub tsn: u32,
@@ -176,8 +176,8 @@ impl Init {
         Self::parse(bytes)
     }
 
-    /// Returns the IPv4 addresses in the parameters. Without any, the sender has only the source address of the
-    /// packet.
+    /// Returns the IPv4 addresses in the parameters. Without any address parameter, the sender has only the source
+    /// address of the packet.
     pub fn addresses(&self) -> impl Iterator<Item = Ipv4Addr> {
         self.parameters.iter().filter_map(|parameter| match parameter {
             Parameter::Ipv4(address) => Some(*address),

@@ -45,8 +45,9 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Parses the payload of an IP packet. Fails if the checksum or a port is invalid, if a chunk is malformed, or if
-    /// chunks must not be in the same packet.
+    /// Parses the payload of an IP packet. Fails if the packet is truncated, if the checksum or a port is invalid, if
+    /// there is no chunk, if a chunk is malformed, if chunks must not be in the same packet, or if the tag of a packet
+    /// with INIT is not 0.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let (packet, flaw) = Self::parse_up_to_flaw(bytes)?;
         flaw.map_or(Ok(packet), Err)
@@ -92,7 +93,7 @@ impl Packet {
         Ok((packet, flaw))
     }
 
-    /// Checks which chunks may be in the same packet.
+    /// Checks whether the chunks may be in the same packet, and the tag of a packet with INIT.
     fn check(&self) -> Result<(), Malformed> {
         if self.chunks.is_empty() {
             return Err(Malformed("sctp_no_chunk"));
@@ -180,8 +181,8 @@ fn next_chunk<'a>(r: &mut Reader<'a>) -> Result<(u8, u8, &'a [u8]), Malformed> {
     Ok((kind, flags, body))
 }
 
-/// Returns the bytes that the HMAC covers: from the AUTH chunk to the end of the packet. `None` without an AUTH
-/// chunk.
+/// Returns the bytes that the HMAC covers: from the AUTH chunk to the end of the packet. `None` if the packet has no
+/// AUTH chunk, or a malformed chunk before it.
 pub(crate) fn authenticated(bytes: &[u8]) -> Option<&[u8]> {
     let mut r = Reader::new(bytes.get(HEADER..)?, Malformed("sctp_truncated"));
     while !r.is_empty() {

@@ -212,9 +212,9 @@ impl Outbound {
             }
             path.grow(share.bytes, share.again, share.before, advanced);
             if path.flight == 0 {
-                path.t3 = None; // section 6.3.2, R2
+                path.t3 = None; // RFC 9260, section 6.3.2, R2
             } else if share.oldest {
-                path.t3 = Some(now + path.rto.current()); // R3
+                path.t3 = Some(now + path.rto.current()); // RFC 9260, section 6.3.2, R3
             }
         }
         for path in
@@ -304,7 +304,7 @@ impl Outbound {
             }
         }
         self.flight = self.flight.saturating_sub(bytes);
-        self.window = self.window.saturating_add(bytes); // section 6.2.1, C
+        self.window = self.window.saturating_add(bytes); // RFC 9260, section 6.2.1, C
         if let Some(path) = paths.get_mut(address).filter(|_| charge > 0) {
             path.flight = path.flight.saturating_sub(charge);
             path.timed = None;

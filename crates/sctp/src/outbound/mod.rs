@@ -18,7 +18,7 @@ const FEW: usize = 64;
 enum Fate {
     /// The chunk is in flight.
     Flying,
-    /// The chunk is to be sent again, after a time-out, a gap report, or a change of its path, source address or MTU.
+    /// The chunk is to be sent again. `timed_out`: because its path may not work.
     Lost { timed_out: bool },
     /// The chunk is acknowledged by a gap block. The peer may still drop it (reneging).
     Kept,
@@ -342,7 +342,7 @@ impl Outbound {
             self.flight += len as u32;
             self.window = self.window.saturating_sub(len as u32);
             path.sent(now, data.wire_len() as u32);
-            path.timed.get_or_insert((tsn, now)); // one at a time: section 6.3.1, C4
+            path.timed.get_or_insert((tsn, now)); // one chunk at a time: RFC 9260, section 6.3.1, C4
             chunks.push(data.clone());
             let (fate, order) = (Fate::Flying, self.transmissions);
             self.sent.push_back(Sent {

@@ -1,5 +1,5 @@
-//! Limits of the life of cookies, the addresses of listeners, the former addresses of peers, and the time-outs that
-//! are not counted because a link was down.
+//! Limits in time and number: of cookies, addresses of listeners, former addresses of peers, reduced MTUs, and
+//! associations whose peer is gone.
 
 use crate::harness::{CN, CN2, Network, PORT, endpoint, mn, noise};
 use crate::roaming::{break_to, has, left_with_a_late_packet};
@@ -114,8 +114,8 @@ fn news_of_the_peer_renews_the_excuse_of_a_link() {
     assert_eq!(net.hosts[1].got.len(), 90_000);
 }
 
-/// RFC 1191, section 6.3: the full MTU is tried again when data leave ten minutes after the report. The time counts
-/// from the first data that left after the report.
+/// RFC 1191, section 6.3: the full MTU is tried again by the first data that leave ten minutes or more after the first
+/// data since the report.
 #[test]
 fn a_path_that_was_narrow_is_tried_again() {
     let mut net = Network::opened(&patient());

@@ -102,7 +102,7 @@ fn last_data(net: &Network) -> Transmit {
 }
 
 /// The network makes a copy of earlier data, which arrives shortly after new data. The copy does not count as a
-/// retransmission, so the path does not change.
+/// retransmission, so the route does not change.
 #[test]
 fn a_copy_says_nothing_of_a_way() {
     let mut net = moved(&quick());
@@ -218,8 +218,8 @@ fn what_finds_no_room_is_no_news() {
     assert_eq!(net.association(0).detour(), Some(mn(1)));
 }
 
-/// Drops the packets of the mobile host until it has sent a HEARTBEAT from its other address. Returns the HEARTBEAT
-/// ACK for it.
+/// Drops all packets to and from `mn(2)` until the mobile host has sent a HEARTBEAT from its other address. Drops that
+/// HEARTBEAT as well, and returns the HEARTBEAT ACK for it.
 fn probed(net: &mut Network) -> Transmit {
     let from = net.sent.len();
     net.dead = vec![mn(2)];

@@ -39,7 +39,7 @@ pub(crate) struct Host {
     written: usize,
     pub(crate) got: Vec<u8>,
     pub(crate) pieces: Vec<Piece>,
-    /// Number of bytes that the application reads at a time. Zero: it reads nothing.
+    /// The largest number of bytes that the application reads at a time. Zero: it reads nothing.
     pub(crate) appetite: usize,
     pub(crate) finishes: bool,
 }

@@ -297,7 +297,7 @@ pub(crate) fn left_with_a_late_packet() -> (Network, Transmit) {
 }
 
 /// A packet that was in flight when its source was deleted is late, and is not answered with ABORT. A packet with
-/// another tag is: it may be from another host that has the address now.
+/// another tag is answered with ABORT: it may be from another host that has the address now.
 #[test]
 fn a_late_packet_from_an_address_that_is_gone_does_no_harm() {
     let (mut net, late) = left_with_a_late_packet();

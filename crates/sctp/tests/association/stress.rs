@@ -1,5 +1,5 @@
-//! Handoffs while packets are lost, paths have a small MTU, links return and peers vanish. Each test reproduces an
-//! earlier defect: an association stalled, or sent data to another host.
+//! Handoffs while packets are lost, paths have a small MTU, links return and peers vanish. Also rules of RFC 9260 for
+//! bursts, shutdown, collisions and malformed packets.
 
 use crate::harness::{CN, CN2, Network, PORT, mn, noise};
 use crate::script::{PEER_TAG, Script, data, peer_init};

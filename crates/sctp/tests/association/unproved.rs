@@ -1,5 +1,6 @@
 //! Packets from an address that only a directory has given. Until an authenticated packet or a HEARTBEAT ACK proves
-//! that the peer is there, such packets change and end no open association. In SHUTDOWN-ACK-SENT, they can end it.
+//! that the peer is there, DATA, SACK, SHUTDOWN, ERROR and ABORT from the address do not change the state or the data
+//! of an open association. In SHUTDOWN-ACK-SENT, ABORT and SHUTDOWN COMPLETE end it.
 
 use crate::directory::{LIAR, echoed, keyed, paths, to};
 use crate::harness::{CN, CN2, Network, PORT, endpoint, mn, noise};

@@ -48,7 +48,10 @@ const fn first_generation() -> u8 {
 }
 
 fn network(scenario: &Scenario) -> Result<&CellularIp, String> {
-    scenario.cellular_ip.as_ref().ok_or_else(|| "a Cellular IP role needs the table [cellular-ip]".to_owned())
+    scenario
+        .cellular_ip
+        .as_ref()
+        .ok_or_else(|| "a Cellular IP role needs the table [cellular-ip] with `network_key`".to_owned())
 }
 
 pub(super) fn station(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
@@ -80,8 +83,8 @@ pub(super) fn station(around: &Around<'_>, role: &mut Table) -> Result<(), Strin
 pub(super) fn mobile(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     let Around { scenario, layout, host } = *around;
     let network = network(scenario)?;
-    let address = layout.address(host).ok_or("a mobile host needs an address")?;
-    // No registration assigns this value yet, so it is derived from the host's number.
+    let address = layout.address(host).ok_or("the mobile host has no address; give the host an `address`")?;
+    // No registration assigns `r_mh` yet, so it is derived from the host's number.
     let r_mh = u64::from(layout.number(host)) | 0x5761_7966_0000_0000;
     let key = cellular_ip::message::session_key(
         &network.network_key,
@@ -93,9 +96,13 @@ pub(super) fn mobile(around: &Around<'_>, role: &mut Table) -> Result<(), String
     let start = role.remove("start").and_then(|value| value.as_str().map(str::to_owned));
     let mut stations: Vec<Value> = layout.stations().map(Value::Table).collect();
     begin_with(&mut stations, start.as_deref())?;
-    // A host stays in the access network in which it begins, because its key and its gateway belong to it.
+    // A host stays in the access network in which it begins, because its session key and its gateway are valid only
+    // there.
     let name = |station: &Value| station.get("name").and_then(Value::as_str).map(str::to_owned);
-    let first = stations.first().and_then(name).ok_or("there is no base station")?;
+    let first = stations
+        .first()
+        .and_then(name)
+        .ok_or("there is no base station; add a cell, for example [cell.1]")?;
     let gateway = gateway_of(layout, &first)?;
     stations.retain(|station| name(station).is_some_and(|name| gateway_of(layout, &name) == Ok(gateway)));
     default(role, "stations", stations);
@@ -115,14 +122,16 @@ fn gateway_of(layout: &Layout, node: &str) -> Result<Ipv4Addr, String> {
     for _ in layout.hosts() {
         let Some(role) = node_role(layout, &here) else {
             return Err(format!(
-                "`{node}` has no gateway: its uplinks lead to `{here}`, which is not a node of Cellular IP"
+                "`{node}` has no gateway: its uplinks lead to `{here}`, which is not a node of Cellular IP; give it the role of a gateway or base station"
             ));
         };
         if role.get("kind").and_then(Value::as_str) == Some(GATEWAY) {
-            return layout.address(&here).ok_or_else(|| format!("the gateway `{here}` needs an address"));
+            return layout.address(&here).ok_or_else(|| format!("the gateway `{here}` has no address; give the host an `address`, or one of its links a `net`"));
         }
         let uplink = role.get("uplink").and_then(Value::as_str);
-        uplink.ok_or_else(|| format!("`{here}` has no `uplink`"))?.clone_into(&mut here);
+        uplink
+            .ok_or_else(|| format!("`{here}` has no `uplink`; name the next node towards the gateway"))?
+            .clone_into(&mut here);
     }
     Err(format!("the uplinks of `{node}` lead to no gateway"))
 }
@@ -152,7 +161,7 @@ pub(super) fn check_timers(layout: &Layout, hosts: &[HostPlan]) -> Result<(), (S
         let RoleConfig::CellularIpMobile(mobile) = role else { continue };
         for (node, place, config) in nodes.clone().filter(|(_, _, config)| config.gateway == mobile.gateway) {
             let Err((error, of)) = mobile.check_with(config) else { continue };
-            // The error is at the key that the scenario has. The other key has its default.
+            // The error is at the key of the mobile host, unless the scenario has only the key of the node.
             let (own, theirs) = ((&host.config.name, at, error.key), (&node.config.name, place, of));
             let is_written = |(name, at, key): (&String, usize, &str)| {
                 let found = layout.hosts().find(|(other, _)| other == name);

@@ -59,7 +59,7 @@ pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), S
     default(role, "address", interface_address(layout, host)?);
     default(role, "interface", AIR);
     let agent = hosts_of(scenario, "mobile-ip/home-agent").find(|agent| layout.same_network(agent, host));
-    let agent = agent.ok_or("there is no mobile-ip/home-agent in the home network of the mobile node")?;
+    let agent = agent.ok_or("there is no mobile-ip/home-agent in the home network of the mobile node; give this role to the base station of that network")?;
     default(role, "home_agent", peer(scenario, layout, agent)?);
     Ok(())
 }

@@ -24,7 +24,7 @@ use wire::Duration;
 #[derive(Clone, Copy)]
 struct Kind {
     name: &'static str,
-    /// Fills in a role of this kind. Keys that the user wrote are kept.
+    /// Fills in a role of this kind. Keys that the user wrote are kept, or converted to the form that the role reads.
     complete: fn(&Around<'_>, &mut Table) -> Result<(), String>,
     /// Whether the host moves. A host that moves has a radio ([`super::networks::AIR`]) that changes cells, and
     /// forwards no packets of other hosts.
@@ -181,8 +181,8 @@ pub(crate) struct Around<'a> {
     pub(crate) host: &'a str,
 }
 
-/// Checks the keys and associations in the tables of protocols, for example `[mobile-ip]`. An error has the path of
-/// the key, and the problem.
+/// Checks the secret keys and security associations in the tables of protocols, for example `[mobile-ip]`. An error has
+/// the path of the key, and the problem.
 pub(crate) fn check(scenario: &Scenario) -> Result<(), (String, String)> {
     if let Some(shared) = &scenario.cellular_ip {
         ::cellular_ip::config::check_network_key(&shared.network_key)
@@ -255,7 +255,7 @@ pub(crate) fn write_out(duration: Duration, role: &mut Table) -> Result<(), Stri
     }
     let every = span("every")?
         .filter(|every| !every.is_zero())
-        .ok_or("`moves.every`: give the time between two moves")?;
+        .ok_or("`moves.every`: give the time between two moves, above 0, for example `2s`")?;
     let stop = span("stop")?.unwrap_or(duration).min(duration);
     let (mut at, mut moves) = (span("start")?.unwrap_or(every), Vec::new());
     for to in places.into_iter().cycle() {

@@ -32,7 +32,10 @@ pub(crate) struct Sigma {
 }
 
 fn shared(scenario: &Scenario) -> Result<&Sigma, String> {
-    scenario.sigma.as_ref().ok_or_else(|| "a location manager needs the table [sigma] with `key`".to_owned())
+    scenario
+        .sigma
+        .as_ref()
+        .ok_or_else(|| "a location manager needs the table [sigma] with `zone` and `key`".to_owned())
 }
 
 /// Fills in a mobile node. Its key `addresses` has one address in the network of each cell that the node may visit.
@@ -50,7 +53,9 @@ pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), S
     default(role, "radios", radios);
     if let Some(manager) = hosts_of(scenario, "sigma/location-manager").next() {
         let shared = shared(scenario)?;
-        let address = layout.address(manager).ok_or("the location manager has no address")?;
+        let address = layout.address(manager).ok_or_else(|| {
+            format!("`{manager}`, the host of the location manager, has no address; give it an `address`, or one of its links a `net`")
+        })?;
         let registrar = Table::from_iter([
             ("address".to_owned(), Value::from(address.to_string())),
             ("zone".to_owned(), Value::from(shared.zone.clone())),
@@ -66,7 +71,7 @@ pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), S
     Ok(())
 }
 
-/// Returns the other mobile nodes of the scenario, each with all its `addresses`.
+/// Returns the other mobile nodes of the scenario that have `addresses`, each with all of them.
 fn peers(scenario: &Scenario, shared: &Sigma, own: &str) -> Vec<Value> {
     let others = hosts_of(scenario, MOBILE_NODE).filter(|host| *host != own);
     let addresses = |host: &str| {
@@ -82,8 +87,10 @@ fn peers(scenario: &Scenario, shared: &Sigma, own: &str) -> Vec<Value> {
 }
 
 fn network(layout: &Layout, own: Ipv4Addr) -> Result<Value, String> {
-    let (cell, station, router) =
-        layout.access(own).ok_or_else(|| format!("`addresses`: {own} is in no cell's `net`"))?;
+    let (cell, station, router) = layout.access(own).ok_or_else(|| match layout.cell_nets() {
+        nets if nets.is_empty() => format!("`addresses`: {own} needs a cell with a `net` that contains it"),
+        nets => format!("`addresses`: {own} is in the `net` of no cell; there are: {}", nets.join(", ")),
+    })?;
     let (router, length) = router.split_once('/').unwrap_or_default();
     Ok(Value::Table(Table::from_iter([
         ("name".to_owned(), Value::from(station)),
@@ -98,7 +105,10 @@ fn name_of(shared: &Sigma, host: &str) -> String {
 }
 
 pub(super) fn correspondent(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
-    let address = around.layout.address(around.host).ok_or("a correspondent needs an address")?;
+    let address = around
+        .layout
+        .address(around.host)
+        .ok_or("the host has no address; give the host an `address`, or one of its links a `net`")?;
     default(role, "address", address.to_string());
     Ok(())
 }
