@@ -4,8 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 use wire::Duration;
 
-/// The longest allowed stall of a process of a lab. A longer stall may move an event beyond the tolerance of a
-/// comparison.
+/// The longest allowed stall of a process of a lab, or of the thread that writes a store. A longer stall gives a doubt.
 pub const STALL_BOUND: Duration = Duration::from_millis(10);
 /// The largest allowed lateness of a process: at most 1 % of its frames may be later than this.
 pub const LATENESS_BOUND: Duration = Duration::from_millis(2);
@@ -14,12 +13,12 @@ pub const LATENESS_BOUND: Duration = Duration::from_millis(2);
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "doubt", rename_all = "kebab-case")]
 pub enum Doubt {
-    /// A process, or the thread of a daemon that writes its store, was stalled for longer than [`STALL_BOUND`]. It was
-    /// frozen or traced, or other processes had the CPU.
+    /// A process, or the thread of a daemon that writes its store, was stalled for longer than [`STALL_BOUND`]. The
+    /// stall is not part of a [`Doubt::MachineStalled`].
     Stalled {
         /// The host of the daemon, `the store of HOST`, or the link emulator.
         process: String,
-        /// The end of the process's longest stall, in seconds of the run.
+        /// The end of the longest such stall of the process, in seconds of the run.
         until_s: f64,
         /// The length of that stall, in milliseconds.
         stall_ms: f64,
@@ -96,7 +95,7 @@ pub enum Doubt {
         /// The number of records that were read.
         read: u64,
     },
-    /// The kernel of a host discarded packets that no link and no node dropped.
+    /// The kernel of a host discarded packets, for example because of a wrong checksum.
     Discarded {
         /// The name of the host.
         host: String,
@@ -140,7 +139,7 @@ pub enum Doubt {
         /// The name of the interface.
         interface: String,
     },
-    /// A counter of a host's kernel has a different value than the records of the node or of its applications.
+    /// A counter of a host's kernel does not agree with the records of the host's node or applications.
     Counts {
         /// The name of the host.
         host: String,
@@ -212,7 +211,7 @@ pub enum Doubt {
         /// The earliest time at which one of these packets was last seen, in seconds of the run.
         first_s: f64,
     },
-    /// Packets left a place that they had not entered.
+    /// Packets appeared at a place, and no record shows that they were sent to it.
     Appeared {
         /// The place, for example `mobile:air`.
         place: String,
@@ -234,21 +233,21 @@ pub enum Doubt {
         /// The length of the whole outage, in milliseconds.
         outage_ms: f64,
     },
-    /// A handoff began and the radio moved, but the path was never cut.
+    /// A handoff began and the radio came up in another cell, but no record shows that the path was cut.
     Uncut {
         /// The start of the handoff, in seconds of the run.
         begun_s: f64,
     },
-    /// A role of a simulated host did not come to rest: it caused further input to itself without end.
+    /// A simulated host caused further work for itself at one instant without end, so the run was stopped.
     Restless {
         /// The name of the host.
         host: String,
-        /// The name of the role.
+        /// The name of the role that did not come to rest; `node` if it was the node itself.
         role: String,
-        /// The time at which the run ended for this reason, in seconds of the run.
+        /// The time at which the run was stopped, in seconds of the run.
         at_s: f64,
     },
-    /// The repetitions of one point of an experiment gave fewer values of a metric than expected: one for each
+    /// The repetitions of one point of an experiment gave more or fewer values of a metric than one for each
     /// repetition.
     Short {
         /// The name of the metric.
@@ -258,7 +257,7 @@ pub enum Doubt {
         /// The number of repetitions.
         repetitions: usize,
     },
-    /// The run does not contain what the experiment measures.
+    /// The run does not contain what an experiment or a comparison measures.
     NotMeasured {
         /// What is missing in the run, as text.
         why: String,
@@ -353,7 +352,7 @@ impl Display for Doubt {
 }
 
 impl Doubt {
-    /// Formats the kinds that compare counters.
+    /// Formats the kinds about counters.
     fn fmt_counts(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Counts { host, counter, kernel, whose, other } => {
@@ -438,13 +437,13 @@ impl Doubt {
 pub struct NamedDoubt {
     /// The name of the run; empty if there is only one.
     pub of: String,
-    /// What is doubted.
+    /// The doubt about this run.
     #[serde(flatten)]
     pub doubt: Doubt,
 }
 
 impl NamedDoubt {
-    /// Returns the doubts of the run with the name `of`.
+    /// Returns these doubts of one run, each with the name `of` of the run.
     pub fn all(of: &str, doubts: &[Doubt]) -> Vec<Self> {
         doubts.iter().map(|doubt| Self { of: of.to_owned(), doubt: doubt.clone() }).collect()
     }
@@ -482,7 +481,7 @@ pub fn joined(doubts: &[Doubt]) -> String {
     doubts.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns the lateness in the control run as text, or an empty string if there was none.
+/// Returns the lateness in the control run as text, or an empty string if there was no control run.
 fn alone(late_us: Option<f64>, which: &str) -> String {
     late_us.map_or_else(String::new, |late_us| {
         format!(
