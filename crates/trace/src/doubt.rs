@@ -294,7 +294,7 @@ impl Display for Doubt {
                 "timing: {process} was stalled for {stall_ms:.1} ms, until {until_s:.3} s (allowed: {} ms); an idle thread {}{}",
                 STALL_BOUND.as_millis(),
                 if *idle_ms > 0.0 {
-                    format!("was stalled for {idle_ms:.1} ms of them")
+                    format!("was stalled for {idle_ms:.1} ms of this time")
                 } else {
                     "ran meanwhile".to_owned()
                 },
@@ -303,7 +303,7 @@ impl Display for Doubt {
             Self::MachineStalled { until_s, stall_ms, stalled, processes, idle_ms } => {
                 write!(
                     f,
-                    "timing: the machine was stalled for {stall_ms:.1} ms, until {until_s:.3} s, with {stalled} of {processes} processes; an idle thread was stalled for {idle_ms:.1} ms of them (allowed: {} ms)",
+                    "timing: the machine was stalled for {stall_ms:.1} ms, until {until_s:.3} s (allowed: {} ms), with {stalled} of {processes} processes; an idle thread was stalled for {idle_ms:.1} ms of this time",
                     STALL_BOUND.as_millis()
                 )
             }
@@ -315,13 +315,13 @@ impl Display for Doubt {
             ),
             Self::MachineLate { late, processes, p99_us, alone_us } => write!(
                 f,
-                "timing: the machine was late: {late} of {processes} processes handled 1 % of frames up to {p99_us:.0} us late (allowed: {} us){}",
+                "timing: the machine was late: {late} of {processes} processes were late; the latest handled 1 % of frames more than {p99_us:.0} us late (allowed: {} us){}",
                 LATENESS_BOUND.as_micros(),
                 alone(Some(*alone_us), "(99 %)")
             ),
             Self::Changed { host, what } => write!(f, "{host}: the daemon {what} during the run"),
             Self::NoSummary { host, why } => {
-                write!(f, "{host}: the daemon did not report at the end of the run: {why}")
+                write!(f, "{host}: the daemon sent no complete report at the end of the run: {why}")
             }
             Self::BadEnd { host, exit } => {
                 write!(f, "{host}: the daemon reported at the end of the run, and then ended with {exit}")
@@ -370,7 +370,7 @@ impl Doubt {
             Self::NoCount { host, counter } => {
                 write!(
                     f,
-                    "{host}: its counter {counter} is missing, so packets between its kernel and its node cannot be checked"
+                    "{host}: its counter {counter} is missing, so the counts of its packets cannot be compared"
                 )
             }
             Self::Stack { host, to_kernel, sent, came } => {
@@ -403,7 +403,7 @@ impl Doubt {
                 "{packets} unaccounted for between {a} and {b} (the first was last seen at {first_s:.6} s)"
             ),
             Self::Appeared { place, packets } => {
-                write!(f, "{packets} appeared at {place}, and no record shows that they were sent")
+                write!(f, "{packets} packets appeared at {place}, and no record shows that they were sent")
             }
             Self::Unbalanced => write!(f, "the ledger does not balance"),
             Self::Unexplained { handoff, flow, from_s, part_ms, outage_ms } => {
@@ -411,7 +411,7 @@ impl Doubt {
                     Some(handoff) => write!(f, "handoff {handoff}, flow {flow}")?,
                     None => write!(f, "hole at {from_s:.6} s, flow {flow}")?,
                 }
-                write!(f, ": {part_ms:.3} ms of {outage_ms:.3} ms unexplained")
+                write!(f, ": {part_ms:.3} ms of the outage of {outage_ms:.3} ms are unexplained")
             }
             Self::Uncut { begun_s } => {
                 write!(
@@ -423,7 +423,7 @@ impl Doubt {
                 write!(f, "{host}: role `{role}` did not come to rest at {at_s} s; the run ended there")
             }
             Self::Short { metric, values, repetitions } => {
-                write!(f, "{metric}: {values} of {repetitions} repetitions")
+                write!(f, "{metric}: {values} values from {repetitions} repetitions; each must give one")
             }
             Self::NotReady { host, why } => write!(f, "{host}: {why}"),
             Self::NotMeasured { why } | Self::NoResult { why } => write!(f, "{why}"),
