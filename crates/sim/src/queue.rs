@@ -103,7 +103,7 @@ impl Queue {
         self.heap.push(Entry { at, number: self.scheduled, ticket });
     }
 
-    /// Removes and returns the next event. `None` if no event is due until `end`.
+    /// Removes and returns the next event. `None` if no event is due at `end` or before.
     pub(crate) fn next(&mut self, end: Instant) -> Option<(Instant, FutureEvent)> {
         if self.heap.peek()?.at > end {
             return None;
@@ -118,7 +118,7 @@ impl Queue {
         }
     }
 
-    /// Returns the events that wait, in order, without alarms.
+    /// Returns the events that wait, except alarms, in the order in which they would happen.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = &FutureEvent> {
         let slot = |entry: &Entry| match entry.ticket {
             Ticket::Due(_) => None,

@@ -24,13 +24,13 @@ pub struct Run<W = Vec<Record>> {
     pub events: u64,
     /// The largest number of effects and acts that waited to be executed at one time.
     pub largest_outbox: usize,
-    /// Why the run ended early; `None` if it did not.
+    /// The host whose endless work ended the run; `None` if there was no such host.
     pub stopped: Option<Stopped>,
     /// When the run ended because the witness was full; `None` if it was not.
     pub full: Option<Instant>,
 }
 
-/// Why a run ended early: a host kept causing work for itself at one instant of virtual time.
+/// A reason why a run ended early: a host kept causing work for itself at one instant of virtual time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stopped {
     /// The instant in the run.
@@ -51,7 +51,7 @@ pub struct World<W = Vec<Record>> {
     pub(crate) now: Instant,
     pub(crate) queue: Queue,
     pub(crate) hosts: Vec<Host>,
-    /// The host and interface of each port, by its number.
+    /// The host and interface of each port, by the number of the port.
     ports: Vec<Option<(HostId, Iface)>>,
     pub(crate) fabric: Fabric,
     /// Frames that wait for a channel of the fabric, each with its sender's port.
@@ -180,7 +180,7 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// Starts every node, then brings up every interface that needs no tuning.
+    /// Starts every node, brings up the interfaces that need no tuning, and schedules the first samples of signals.
     fn start(&mut self) {
         let hosts = (0..self.hosts.len() as u32).map(HostId);
         for id in hosts.clone() {
@@ -356,7 +356,7 @@ impl<W: Witness> World<W> {
         self.settle(host);
     }
 
-    /// Executes acts and delivers stream events until there are none.
+    /// Executes acts and delivers stream events until there are none or the run is stopped. Sets the host's alarm.
     pub(crate) fn settle(&mut self, host: HostId) {
         self.carry_out(host);
         let mut rounds = 0;
@@ -395,7 +395,7 @@ impl<W: Witness> World<W> {
         self.stopped.get_or_insert(Stopped { at: self.now, host, role });
     }
 
-    /// Delivers a stream event to the role that owns the stream.
+    /// Delivers a stream event to the role that uses the stream, and executes the acts of the role.
     fn deliver(&mut self, host: HostId, event: &OwnedStreamEvent) {
         if let Some(delivered) = What::delivered(event, &self.host(host).node) {
             self.record(host, delivered);
@@ -471,7 +471,8 @@ impl<W: Witness> World<W> {
         local.ip().is_unspecified() || self.host(host).node.has_address(*local.ip())
     }
 
-    /// Calls the host's stack, and executes the results. Stream events for roles stay in `output`.
+    /// Calls the host's stack, records its losses and marks, and passes its packets to the node. Stream events for
+    /// roles stay in `output`.
     fn with_stack(&mut self, host: HostId, work: impl FnOnce(&mut Stack, Instant, &mut Output)) {
         work(&mut self.hosts[host.index()].stack, self.now, &mut self.output);
         if !self.output.lost.is_empty() || !self.output.marks.is_empty() {
@@ -585,7 +586,7 @@ impl<W: Witness> World<W> {
         self.record(host, What::Tuned(iface, cell));
         let port = self.host(host).interface(iface).map(|interface| interface.port);
         let tuning = port.and_then(|port| self.fabric.tune(self.now, port, cell));
-        self.set_grant(); // frames that waited at the radio are lost
+        self.set_grant(); // frames that waited at the radio may be lost or sent first
         match tuning {
             Some(Tune::Leaves(tuning)) => self.schedule(tuning.ready, FutureEvent::Tuned(tuning)),
             Some(Tune::Drains) => {}
