@@ -23,8 +23,8 @@ impl Paths {
         self.known.get(&to).map(|(mtu, _)| *mtu)
     }
 
-    /// Handles the report that a router dropped a datagram of `len` bytes to `to`; `mtu` is its MTU, or zero if it
-    /// does not report it. Returns the new path MTU, or `None` if it did not change.
+    /// Handles the report that a router dropped a datagram of `len` bytes to `to`. `mtu` is the MTU of the router's
+    /// next link, or zero if the router does not report it. Returns the new path MTU, or `None` if it did not change.
     pub(crate) fn lower(&mut self, now: Instant, to: Ipv4Addr, mtu: u16, len: u16) -> Option<u16> {
         let guess = || icmp::plateau(len).unwrap_or(LEAST);
         let mtu = if mtu == 0 { guess() } else { mtu }.max(LEAST);
