@@ -1,4 +1,4 @@
-//! A run as a pcapng file: all interfaces in one section, and each packet with a comment about its end.
+//! A run as a pcapng file: all interfaces in one section, and packets with comments about their ends.
 
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
@@ -52,7 +52,7 @@ impl Default for Snap {
 pub struct Seen<'a> {
     /// The interface, as an index into those given to [`Capture::new`].
     pub interface: usize,
-    /// The instant of the run.
+    /// The instant at which the packet was seen, in the time of the run.
     pub at: Instant,
     /// The direction of the packet.
     pub direction: Direction,

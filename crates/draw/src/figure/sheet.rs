@@ -10,7 +10,7 @@ use super::sequence::{
 use super::zoom;
 use crate::svg::Svg;
 
-/// The largest number of handoffs' effects in the description for screen readers.
+/// The largest number of effects of handoffs on flows in the description for screen readers.
 const SPOKEN: usize = 24;
 
 impl SequenceFigure {
@@ -28,7 +28,7 @@ impl SequenceFigure {
         svg.finish(bottom + 14.0, &figure.title, &format!("{} {notes}", figure.in_words()))
     }
 
-    /// Returns the effect of each handoff in words, for screen readers.
+    /// Returns the effects of handoffs on flows in words, for screen readers: at most the first [`SPOKEN`] effects.
     pub(super) fn in_words(&self) -> String {
         let cost = |handoff: &Handoff, cost: &Cost| {
             let flow = self.flows.get(cost.flow).map_or("", |flow| flow.name.as_str());

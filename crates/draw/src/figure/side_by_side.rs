@@ -1,4 +1,4 @@
-//! A handoff in several runs side by side: the same scenario on both backends, with the same scales.
+//! A handoff in several runs side by side, with the same scales: for example the same scenario on both backends.
 
 use super::panel::{caption, legend, title};
 use super::sequence::{RIGHT, SequenceFigure, WIDTH};
@@ -29,7 +29,8 @@ pub struct SideBySideFigure {
 }
 
 impl SideBySideFigure {
-    /// Returns the numbers as CSV: the rows of each run's CSV, with the name of the run as the first field.
+    /// Returns the numbers as CSV: one header, and the rows of each run's CSV with the name of the run as the first
+    /// field.
     #[must_use]
     pub fn csv(&self) -> String {
         let mut text = String::new();
