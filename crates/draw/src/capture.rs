@@ -76,7 +76,7 @@ pub enum CaptureError {
         known: usize,
     },
     /// A block could not be written, for example because an interface name exceeds 65535 bytes.
-    #[error("pcapng: {0}")]
+    #[error("the capture cannot be written as pcapng: {0}")]
     Write(#[from] PcapNgWriteError),
 }
 

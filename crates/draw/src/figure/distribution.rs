@@ -132,13 +132,14 @@ impl DistributionFigure {
         }
         let values = || samples().flat_map(|sample| &sample.values);
         if values().any(|value| *value == f64::INFINITY) {
-            notes.push("A curve that ends below 1 has infinite values.".to_owned());
+            notes.push("A curve ends below 1 if values are infinite: outages that never ended.".to_owned());
         }
         let at_zero = |panel: &DistributionPanel| {
             panel.axis.decades && panel.samples.iter().flat_map(|sample| &sample.values).any(|v| *v <= 0.0)
         };
         if self.panels.iter().any(at_zero) {
-            notes.push("Values of zero are drawn at the left end of a logarithmic axis.".to_owned());
+            notes
+                .push("Values of zero and below are drawn at the left end of a logarithmic axis.".to_owned());
         }
         let notes = notes.join(" ");
         if self.caption.is_empty() { notes } else { format!("{}\n{notes}", self.caption) }

@@ -98,7 +98,7 @@ impl SequenceFigure {
         if costs().any(|cost| cost.noticed == Noticed::Never)
             || self.holes.iter().any(|hole| hole.to.is_none())
         {
-            entries.push((Key::Band(NEVER), "no new data until the run ended".to_owned()));
+            entries.push((Key::Band(NEVER), "no new data until the flow or the run ended".to_owned()));
         }
         for flow in self.flows.iter().filter(|flow| flow.paths.len() > 1) {
             entries.push((Key::Heading, format!("{}:", flow.name)));

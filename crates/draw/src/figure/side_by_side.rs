@@ -12,7 +12,7 @@ const COLUMNS: usize = 2;
 const GUTTER: f64 = 20.0;
 /// The text below the figure that explains the marks.
 const READING: &str = "A packet is a ring when it is sent, a dot when it arrives and a red cross when it is lost; later data are \
-     further up. The strip above each panel is the outage: each colour is a cause. Both panels have the \
+     further up. The strip above each panel is the outage: each colour is a cause. All panels have the \
      same scales.";
 
 /// One handoff in several runs, with the most affected flow of each run.

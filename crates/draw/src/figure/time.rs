@@ -183,7 +183,7 @@ impl TimeFigure {
     fn notes(&self, names: &[&str], unlabelled: [usize; 2]) -> String {
         let mut notes = vec![self.caption.clone()];
         if self.panels.iter().any(|panel| panel.cuts_peaks && panel.peak().is_some()) {
-            notes.push("A triangle at the upper edge is a peak that is cut off, with its value.".to_owned());
+            notes.push("A triangle at the upper edge is a peak that is cut off. The number beside it is the value of the peak, in the unit of the axis.".to_owned());
         }
         let hidden = self.all_names().len() - names.len();
         if hidden > 0 {

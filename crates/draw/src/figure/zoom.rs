@@ -196,7 +196,7 @@ impl<'a> Zoom<'a> {
         }
         if self.cost.noticed == Noticed::Never {
             let whole = Band { owner: super::Owner::Unexplained, from: self.handoff.cut, to: self.to };
-            let texts = ["no new data until the run ended".to_owned(), "never".to_owned()];
+            let texts = ["no new data until the flow or the run ended".to_owned(), "never".to_owned()];
             self.band(svg, &frame, whole, [NEVER, "#111111"], &texts);
         }
         let (x_ticks, y_ticks) = (Ticks::new(x, if width > 600.0 { 12 } else { 7 }), Ticks::whole(y, 5));
