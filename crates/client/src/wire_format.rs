@@ -80,7 +80,7 @@ impl Request {
     }
 }
 
-/// The answer of the daemon: zero, or an error number (`errno`).
+/// The answer of the daemon: zero if the program may connect, or an error number (`errno`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Answer(pub i32);
 
