@@ -1,4 +1,4 @@
-//! Datagrams of one size at a constant rate, numbered from 1.
+//! Datagrams of one size at a constant rate, with sequence numbers from 1.
 
 use node::config::{ConfigError, span, text};
 use node::{Addr, Input, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Value};
@@ -17,7 +17,8 @@ pub struct ConstantRateConfig {
     /// Datagrams per second, 1 to 1000000.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub rate: u32,
-    /// The payload of each datagram in bytes, 8 to 1472. The first eight bytes are the datagram's number.
+    /// The payload of each datagram in bytes, 8 to 1472. The first eight bytes are the datagram's
+    /// sequence number, from 1, big-endian.
     #[schemars(range(min = 8, max = 1472))]
     pub size: usize,
     /// When the first datagram is sent, counted from the start of the run.
@@ -146,7 +147,7 @@ mod tests {
         }
     }
 
-    /// Returns the number of a datagram, which is in the first eight bytes of its payload.
+    /// Returns the sequence number of a datagram, which is in the first eight bytes of its payload.
     fn number_of(payload: &[u8]) -> Option<u64> {
         payload.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))
     }
