@@ -54,7 +54,11 @@ impl ConstantRate {
             return Err(ConfigError::new("rate", problem));
         }
         if !(8..=1472).contains(&config.size) {
-            return Err(ConfigError::new("size", "must be 8 bytes (the number) to 1472 bytes (one packet)"));
+            let problem = format!(
+                "must be 8 bytes (the datagram's sequence number) to 1472 bytes (one packet), and is {}",
+                config.size
+            );
+            return Err(ConfigError::new("size", problem));
         }
         Ok(Self { config, sent: 0, open: false, failed: None })
     }
