@@ -31,7 +31,7 @@ pub struct ConstantRateConfig {
     pub stop: Duration,
 }
 
-/// The role of a sender. The n-th datagram, counted from 0, is sent at `start + n / rate`, rounded down to nanoseconds.
+/// The role of a sender. The n-th datagram, counted from 0, is due at `start + n / rate`, rounded down to nanoseconds.
 /// So rounding errors do not add up.
 #[derive(Debug)]
 pub struct ConstantRate {

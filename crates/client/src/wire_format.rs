@@ -49,8 +49,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// The length of a request in bytes: four that name the format, the peer's address and port, two zeros, and the
-    /// transport's name padded with zeros.
+    /// The length of a request in bytes: four bytes that name the format, the peer's address and port, two zeros, and
+    /// the transport's name padded with zeros.
     pub const LEN: usize = 12 + NAME;
 
     /// Returns the bytes of the request.

@@ -39,9 +39,9 @@ pub enum HostEvent {
     /// The host's wall clock is set forward by this number of nanoseconds, or back if the number is negative. Timers do
     /// not change.
     Clock(i64),
-    /// From now on, each record that the host stores fails.
+    /// From now on, each request of a role to store a durable record fails.
     DiskFull,
-    /// The host can store records again.
+    /// After `DiskFull`: the host can store durable records again.
     DiskFree,
 }
 

@@ -49,7 +49,7 @@ impl Fold for FutureEvent {
 /// Future events by time, and simultaneous events in the order of their scheduling.
 ///
 /// Each of a million hosts can wait with an alarm, so an alarm is stored in the heap itself and takes 24 bytes. Other
-/// events are larger but few, and are stored in `beside`.
+/// events are larger, and are stored in `beside`.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     heap: BinaryHeap<Entry>,

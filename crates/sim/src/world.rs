@@ -142,12 +142,12 @@ impl<W: Witness> World<W> {
         self.schedule(at, FutureEvent::Command(host, command));
     }
 
-    /// Makes records of a host fail, as `fault` says.
+    /// Makes requests of a host's roles to store durable records fail, as `fault` says.
     pub fn fail_stores(&mut self, host: HostId, fault: StoreFault) {
         self.stores.fail(host, fault);
     }
 
-    /// Sets the duration of each sync of a host's disk.
+    /// Sets the duration of each sync of a host's disk. Without this call, a sync takes no time.
     pub fn slow_stores(&mut self, host: HostId, latency: Duration) {
         self.stores.slow_down(host, latency);
     }
@@ -552,7 +552,7 @@ impl<W: Witness> World<W> {
         self.set_grant();
     }
 
-    /// Executes the decisions on channels that are free now.
+    /// Executes the decisions on channels that are free now, and schedules the tuning of radios that have left a cell.
     fn grant(&mut self) {
         if self.grant_due != self.now {
             return; // stale: an earlier grant replaced it
@@ -709,8 +709,8 @@ impl<W: Witness> World<W> {
 /// number.
 const TO_OWN_STACK: u64 = u64::MAX;
 
-/// Adds an act to the fingerprint. The bytes of a packet are added when the node sends it by an interface. For a packet
-/// to the host's own stack, its id and its length are enough.
+/// Adds an act to the fingerprint, with the bytes of its packet. Of a packet to the host's own stack, only the id and
+/// the length are added.
 fn fold(fingerprint: &mut Fingerprinter, host: HostId, role: RoleId, act: &Act) {
     if let Act::Transmit(Iface::HOST, packet) = act {
         fingerprint.add(&(host, role, TO_OWN_STACK, (packet.id, packet.bytes.len())));

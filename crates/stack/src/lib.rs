@@ -48,9 +48,9 @@ pub mod reason {
 /// The output of a stack. The caller takes it out after each call.
 #[derive(Debug, Default)]
 pub struct Output {
-    /// Events for the users of streams, in order.
+    /// Events for the users of streams, in the order in which they happened.
     pub events: Vec<OwnedStreamEvent>,
-    /// Datagrams that this host sends, in order.
+    /// Datagrams that this host sends, in the order of sending.
     pub packets: Vec<Vec<u8>>,
     /// Packets that were dropped, and why.
     pub lost: Vec<(PacketId, Reason)>,

@@ -297,7 +297,7 @@ impl Table {
         let other = self.unlink(tuple);
         let Some(socket) = self.sockets.remove(tuple) else { return };
         socket.stream.and_then(|user| self.streams.remove(&user));
-        // After a clean end, the other side stays marked as relayed until it has finished.
+        // After a clean end, the other side stays marked as relayed.
         let left = other.filter(|_| socket.tcp.ended() != Some(Ended::Finished));
         if let Some(socket) = left.and_then(|other| self.sockets.get_mut(&other)) {
             socket.part();

@@ -27,9 +27,9 @@ pub enum EventKind {
     Mtu,
     /// The host's wall clock is set. The host's timers do not change.
     Clock,
-    /// From now on, the host cannot store records.
+    /// From now on, the host cannot store durable records.
     DiskFull,
-    /// After `DiskFull`: the host can store records again.
+    /// After `DiskFull`: the host can store durable records again.
     DiskFree,
 }
 

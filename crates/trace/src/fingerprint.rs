@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Plain data that can be added to a fingerprint. Data that are not equal give different words, except where the
-/// implementation says which part is left out, and why.
+/// text of the implementation or of its module says which part is left out, and why.
 pub trait Fold {
     /// Adds the words of this value.
     fn fold(&self, into: &mut Fingerprinter);
@@ -44,7 +44,7 @@ impl fmt::Display for Fingerprint {
 }
 
 /// The error for a text that is not a fingerprint. The text must be 16 hexadecimal digits, optionally after a version:
-/// `v`, any number of 32 bits and a colon, for example `v2:`.
+/// `v`, a number of at most 32 bits and a colon, for example `v2:`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ParseFingerprintError;
 

@@ -31,8 +31,8 @@ pub struct RequestClientConfig {
     /// The length of an answer in bytes, 1 to 1048576; default 1000, so that one segment carries it.
     #[serde(default = "answer")]
     pub answer: u32,
-    /// The interval of requests, counted from `start`; default `50ms`. A request is sent at the next multiple of the
-    /// interval after the last answer.
+    /// The interval of requests; default `50ms`. After an answer, the next request is sent at the next multiple of the
+    /// interval, counted from `start`.
     #[serde(default = "every", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub every: Duration,
