@@ -89,7 +89,7 @@ fn so_they_are_where_links_in_a_row_double() {
     ]));
 }
 
-/// The copy for the new path waits in the delay device, and in no record, after the other copy has ended.
+/// The copy for the new path waits in the delay device after the other copy has ended, and no record has it meanwhile.
 #[test]
 fn so_they_are_while_a_node_keeps_a_copy() {
     let plan = Scenario::plan("semisoft.toml", SEMISOFT, &[], 1).unwrap();

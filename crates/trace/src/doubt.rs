@@ -315,7 +315,7 @@ impl Display for Doubt {
             ),
             Self::MachineLate { late, processes, p99_us, alone_us } => write!(
                 f,
-                "timing: the machine was late: {late} of {processes} processes were late; the latest handled 1 % of frames more than {p99_us:.0} us late (allowed: {} us){}",
+                "timing: the machine was late: {late} of {processes} processes were late; the latest of them handled 1 % of its frames more than {p99_us:.0} us late (allowed: {} us){}",
                 LATENESS_BOUND.as_micros(),
                 alone(Some(*alone_us), "(99 %)")
             ),

@@ -1,4 +1,4 @@
-//! Outages as bars, in the colours of their owners, with the confidence interval of their length.
+//! Outages as bars, in the colours of their owners, with the confidence interval or the range of their length.
 
 use super::owner::Owner;
 use super::panel::{Frame, Key, LABEL, Marker, SMALL, caption, legend, title};

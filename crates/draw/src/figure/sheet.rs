@@ -68,7 +68,7 @@ impl SequenceFigure {
         notes.join("\n")
     }
 
-    /// Returns the legend, with an entry for each kind of element in the figure.
+    /// Returns the legend, with an entry for each kind of mark, line and band in the figure.
     pub(super) fn legend(&self) -> Vec<(Key, String)> {
         let mut entries = Vec::new();
         let marks = || self.flows.iter().flat_map(|flow| &flow.marks);
