@@ -54,8 +54,8 @@ fn arrived(outcome: &Outcome, name: &str, from: u64, to: u64) -> f64 {
     data.count() as f64 / (to - from) as f64
 }
 
-/// Returns the frame rates when all senders have more to send than the air carries. No station scans other channels or
-/// moves; the caller begins in the given cell.
+/// Returns the data frames per second that arrive at `home` and at `caller` when all senders have more to send than the
+/// air carries. No host scans other channels or moves. The caller is in the cell of the given base station.
 fn saturated(caller: &str, channel: u16) -> [f64; 2] {
     let moves = format!(
         "host.caller.role=[{{ kind = 'mobile-ip/mobile-node' }}, {{ kind = 'apps/roam', start = '{caller}' }}]"

@@ -1,4 +1,4 @@
-//! Limits of the product, as tests: bytes per host, lines of glue, time per packet, and decisions without an
+//! Limits of the product, as tests: bytes and events per host, lines of glue, time per packet, and decisions without an
 //! allocation.
 //!
 //! `cargo test -p house-tests --test budgets -- --nocapture` prints the measured values.
@@ -28,7 +28,8 @@ use wire::{
     WallTime, udp,
 };
 
-// --- memory ------------------------------------------------------------------------------------------------------------
+// --- memory
+// ------------------------------------------------------------------------------------------------------------
 
 /// Counts the bytes that a thread has allocated and not freed.
 struct Counting;
@@ -98,7 +99,7 @@ fn mobile() -> HostConfig {
     )
 }
 
-/// Returns a mobile host that has registered, sent its route-updates, and is idle.
+/// Returns a mobile host of Cellular IP that is in a cell, has sent its route-updates, and is idle.
 fn idle(config: &HostConfig, number: usize) -> Node {
     let out = &mut Outbox::default(); // its time begins at zero, as that of the node
     let mut node = config.node(&Rng::new(number as u64)).unwrap();
@@ -176,7 +177,8 @@ fn a_mobile_host_in_a_world_stays_small() {
     assert!(each <= BYTES_PER_IDLE_HOST, "{each} bytes, {BYTES_PER_IDLE_HOST} are allowed");
 }
 
-// --- events ------------------------------------------------------------------------------------------------------------
+// --- events
+// ------------------------------------------------------------------------------------------------------------
 
 /// Returns the number of events in 5 s with this number of hosts.
 fn events_of(scenario: &str, hosts: i64) -> u64 {
@@ -209,7 +211,8 @@ fn events_grow_no_faster_than_hosts() {
     assert!(growth([400, 800, 1600].map(|hosts| hosts * 40 + hosts * hosts / 100)) > 2.02);
 }
 
-// --- decisions ---------------------------------------------------------------------------------------------------------
+// --- decisions
+// ---------------------------------------------------------------------------------------------------------
 
 /// Returns a router with this number of hosts below it. Each host has two routes, one of them refreshed by the host's
 /// own packets, and an ingress policy checks the source.
@@ -278,10 +281,11 @@ fn deciding_allocates_nothing_however_many_entries_there_are() {
     assert_eq!(ASKED.get() - before, 1, "the allocator counts");
 }
 
-// --- glue --------------------------------------------------------------------------------------------------------------
+// --- glue
+// --------------------------------------------------------------------------------------------------------------
 
 const LINES_OF_GLUE: usize = 520;
-/// Files of the node that have a separate limit, so that the node does not grow into a kernel.
+/// Files of the node that have a separate limit, so that the node stays small.
 const APART: [&str; 12] = [
     "arp.rs",
     "data_path.rs",
@@ -341,7 +345,8 @@ fn lines_are_counted_without_comments_and_tests() {
     assert_eq!(code_lines(text), 4);
 }
 
-// --- time --------------------------------------------------------------------------------------------------------------
+// --- time
+// --------------------------------------------------------------------------------------------------------------
 
 /// The limit of the time to forward one packet, in units of one checksum over [`REFERENCE`] bytes. Measured: 4.4 in
 /// release, 2.5 to 4 in debug. The limit detects a slow-down of several times, such as a look-up that became linear.

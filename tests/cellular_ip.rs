@@ -126,8 +126,10 @@ fn a_host_that_loses_its_cell_goes_to_the_strongest_that_it_hears() {
     );
 }
 
-/// Runs 20 handoffs of a host that uses 90 % of its cell for datagrams to the correspondent. Returns how many were lost
-/// because the host left the cell: at its radio, and in transmission.
+/// Runs 20 handoffs of a host that uses 90 % of its cell for datagrams to the correspondent. Returns the numbers of
+/// frames that were lost because the radio left the cell before it had sent them, and because the radio was changing
+/// cells. `drain` applies only when the host tunes its radio to another cell. A radio that loses its cell drops its
+/// frames at once.
 fn left_behind(kind: &str, drain: &str) -> [u64; 2] {
     let moves: Vec<String> = (0..20)
         .map(|number| {
@@ -147,7 +149,8 @@ fn left_behind(kind: &str, drain: &str) -> [u64; 2] {
         .map(|reason| outcome.ledger.dropped.get(reason).copied().unwrap_or_default())
 }
 
-/// Frames that wait at the radio or are on the air are lost with the cell, unless the radio has time to send them.
+/// When a host tunes its radio to another cell, the frames that the radio has not sent are lost. With `drain`, the
+/// radio sends them first.
 #[test]
 fn a_radio_that_has_time_for_it_leaves_no_frame_behind() {
     for kind in ["hard", "semisoft"] {
@@ -204,8 +207,8 @@ fn a_first_attach_out_of_range_is_made_elsewhere_and_orders_are_taken() {
 }
 
 /// Half of all frames are lost, and with them all route-updates of some handoffs. A node that refuses the host's data
-/// requests another route-update, once per second. With 50 frames per second in each direction, at most 9 of 16 seconds
-/// may pass without a frame that arrives. Without these requests the host would be cut off permanently.
+/// requests another route-update, once per second. With 50 datagrams per second in each direction, no stall may reach 9
+/// s. Without these requests the host would be cut off permanently.
 #[test]
 fn lost_route_updates_do_not_cut_a_host_off() {
     let moves = "moves = { between = [\"n1\", \"n0\"], every = \"2s\", kind = \"hard\" }";
@@ -220,7 +223,8 @@ fn lost_route_updates_do_not_cut_a_host_off() {
     }
 }
 
-/// Handoff commands every 80 ms with a semisoft-delay of 100 ms: each aborts the one before, and the last is completed.
+/// Handoff commands every 80 ms with a semisoft-delay of 100 ms, in turn to the other cell and back. Each command back
+/// aborts the handoff before it, and the last handoff is completed.
 #[test]
 fn the_last_of_many_orders_is_carried_out_and_the_report_has_the_others() {
     let step = |index: u32| {

@@ -209,8 +209,8 @@ fn what_is_durable_survives_a_crash_and_the_outage_names_it() {
     assert!(text.contains("crash of home .. restart of home"), "{text}");
 }
 
-/// After crashes and cuts in the middle of a run of each protocol, every packet has an end, and the run is
-/// reproducible.
+/// After crashes, cuts and stops in the middle of a run of each protocol, every packet has an end. A run with a crash
+/// is reproducible.
 #[test]
 fn every_protocol_takes_crashes_and_cuts() {
     for name in ["first", "mobile-ip/download", "indirect-tcp/handoff-time", "sigma/handoff"] {

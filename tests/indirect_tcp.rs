@@ -207,8 +207,8 @@ fn it_goes_there_and_back_every_two_seconds_over_wires_that_lose() {
     goes_there_and_back(2_000);
 }
 
-/// A connection has one owner at every instant: the new router sends only after it has taken the connection, and the
-/// old one never again.
+/// At every instant, at most one router may send for a connection: the new router only after it has taken the
+/// connection, and the old router only before.
 #[test]
 fn what_was_taken_was_frozen_and_shipped_before_and_is_forgotten_after() {
     let outcome = run(&[], &[], 3);
@@ -371,7 +371,7 @@ fn what_never_comes_is_reported_at_both_ends() {
     assert!(marks(&outcome.records, "connection_lost").next().is_some());
 }
 
-/// Over plain TCP, the connection survives the same moves by Mobile IP alone, and no support router takes it.
+/// Over plain TCP, no support router takes a connection over. The mobile host greets the routers all the same.
 #[test]
 fn without_the_transport_nothing_is_handed_over() {
     let outcome = run(&[("transport = \"indirect\"", "transport = \"tcp\"")], &[], 1);

@@ -4,7 +4,8 @@
 //! packets, gaps of time, links that change, streams, commands, and ends of route lifetimes. Each role is tested twice:
 //! alone, where the laws are strictest, and inside a node, as it is used.
 //!
-//! For every law there is a role that violates it, which the harness must detect.
+//! For every law except law 7 there is a role that violates the law, and the harness must detect that. The compiler
+//! checks law 7.
 
 #[path = "laws/harness.rs"]
 mod harness;

@@ -1,4 +1,4 @@
-//! The ledger balances under every fault of a link, names the place of a loss, and notices a single missing record. The
+//! The ledger balances under faults of links, names the place of a loss, and notices a single missing record. The
 //! analysis of outages notices a missing record as well.
 
 use node::{Mark, Span, Stage};
@@ -43,7 +43,8 @@ fn trusted(outcome: &Outcome) {
     assert!(outcome.ledger.balances());
 }
 
-// --- without records ---------------------------------------------------------------------------------------------------
+// --- without records
+// ---------------------------------------------------------------------------------------------------
 
 /// Checks that a run without records is the same run, and that its ledger is the same, except for the list of losses.
 #[track_caller]
@@ -88,7 +89,7 @@ fn so_they_are_where_links_in_a_row_double() {
     ]));
 }
 
-/// The copy for the new path waits in the delay device, and in no record, after the other copy has ended.
+/// The copy for the new path waits in the delay device after the other copy has ended, and no record has it meanwhile.
 #[test]
 fn so_they_are_while_a_node_keeps_a_copy() {
     let plan = Scenario::plan("semisoft.toml", SEMISOFT, &[], 1).unwrap();
@@ -181,7 +182,8 @@ fn an_idle_host_of_a_tree_announces_itself() {
     assert_eq!((outcome.ledger.sent, outcome.ledger.delivered), (10 * 6, 10 * 6));
 }
 
-// --- faults of a link --------------------------------------------------------------------------------------------------
+// --- faults of a link
+// --------------------------------------------------------------------------------------------------
 
 #[test]
 fn a_full_queue_is_named_with_its_interface() {
@@ -269,11 +271,12 @@ fn loss_and_doubling_at_once_balance_whatever_the_seed() {
     }
 }
 
-// --- one record missing ------------------------------------------------------------------------------------------------
+// --- one record missing
+// ------------------------------------------------------------------------------------------------
 
 /// Returns the meaning of a record for the ledger, or `None` if it has none. `AppSent` has none: the record of the
 /// host's node shows the datagram too. A datagram with only that record may be a kernel's own, which has no
-/// application: see the next test.
+/// application.
 fn kind(record: &Record) -> Option<&'static str> {
     Some(match &record.what {
         What::Received(Iface::HOST, _) => "received from the host",
@@ -373,7 +376,7 @@ fn every_single_record_that_is_missing_is_missed_between_the_right_places() {
             };
             let times = tried.entry(kind).or_default();
             *times += 1;
-            // Tests all records of rare kinds, and of frequent kinds every 17th.
+            // Tests the first 20 records of each kind, and later ones only if their index is a multiple of 17.
             if *times > 20 && !index.is_multiple_of(17) {
                 continue;
             }
@@ -398,7 +401,8 @@ fn a_datagram_that_only_its_application_does_not_know_of_is_no_complaint() {
     assert_eq!(ledger, outcome.ledger);
 }
 
-// --- one event of an outage missing ------------------------------------------------------------------------------------
+// --- one event of an outage missing
+// ------------------------------------------------------------------------------------
 
 fn unexplained(handoffs: &[Handoff], place: usize) -> Option<&Outage> {
     handoffs.get(place)?.outage()

@@ -173,7 +173,8 @@ fn without_hints_of_the_link_an_advertisement_has_to_come() {
     }
 }
 
-// --- a home agent that cannot store ------------------------------------------------------------------------------------
+// --- a home agent that cannot store
+// ------------------------------------------------------------------------------------
 
 const AT_HOME_AGENT: HostId = HostId(1);
 
@@ -199,7 +200,7 @@ fn is_tunnelled(packet: &Packet) -> bool {
     Header::parse(&packet.bytes).is_ok_and(|(header, _)| header.protocol == ipv4::IPIP)
 }
 
-/// Returns whether it is an ARP request or reply that claims the mobile node's address for the home agent.
+/// Returns whether the packet is an ARP request or reply that claims the mobile node's address for the home agent.
 fn is_proxy(packet: &Packet) -> bool {
     let said = (packet.link.kind == EtherType::ARP).then(|| arp::Message::parse(&packet.bytes));
     let home_agent = Mac([2, 0, 0, 0, 0, 0x23]);

@@ -27,7 +27,7 @@ use wire::Duration;
 const FEW: usize = 50;
 const MANY: usize = 1000;
 
-/// Checks the number of abandoned and completed moves. Prints the results of a long run.
+/// Checks the numbers of moves, attempts and bytes. Prints the results of a long run.
 fn check(verdict: &Verdict, number: usize, on: &str) {
     assert_eq!((verdict.silent.len(), verdict.attempts), (number, 2 * number));
     // In the simulator, the next attempt does not wait for a byte. So some moves have no first byte, because the peer's

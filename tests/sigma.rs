@@ -101,8 +101,8 @@ fn without_overlap_the_connection_survives_and_every_part_of_the_outage_has_an_o
     assert!(outage.is_explained(), "{:?} of {:?}", outage.unexplained(), outage.span());
 }
 
-/// A window below 1500 bytes cannot be announced (RFC 9260, section 3.3.2). The error names the place in the file and
-/// the allowed values.
+/// A receive buffer of less than 4096 bytes must be refused. The error must name the place in the file and the smallest
+/// allowed value.
 #[test]
 fn a_buffer_that_is_too_small_is_refused() {
     let (file, text) = Scenario::find("sigma/handoff").unwrap();

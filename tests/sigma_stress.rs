@@ -123,7 +123,7 @@ struct Run {
 }
 
 impl Run {
-    /// Returns the longest time between two reads until all was read, and its start, in milliseconds.
+    /// Checks that all bytes were read. Returns the longest time between two reads, and its start, in milliseconds.
     fn worst(&self) -> (u64, u64) {
         let read: u64 = self.outcome.records.iter().filter_map(|record| record.what.read()).sum();
         assert_eq!(read, self.bytes, "the last was read at {:?} ms", self.reads.last());
@@ -170,7 +170,8 @@ impl Run {
         ready.at.0 / 1_000_000
     }
 
-    /// Returns the time at which the downloading program was notified of the end, in milliseconds.
+    /// Returns the time at which the downloading program was notified of the end, in milliseconds; a very large number
+    /// if it was not.
     fn ended(&self) -> u64 {
         let done = |what: &What| matches!(what, What::Marked(mark) if mark.name == "done");
         let at = self.outcome.records.iter().find(|record| done(&record.what)).map(|record| record.at.0);

@@ -1,4 +1,4 @@
-//! The records that two Indirect TCP routers exchange on their connection during a handoff, in pieces of any size.
+//! The frames that two Indirect TCP routers exchange on their connection during a handoff, in pieces of any size.
 
 use indirect_tcp::message::{Frame, Frames, LONGEST};
 

@@ -36,7 +36,8 @@ fn check(bytes: &[u8]) {
     }
 }
 
-/// Zero has two forms in one's complement (RFC 1071); only one of them is ever emitted.
+/// Returns whether the checksum at index `at` is 0xffff. Zero has two forms in one's complement (RFC 1071), and only 0
+/// is emitted.
 fn has_negative_zero(bytes: &[u8], at: usize) -> bool {
     bytes.get(at..at + 2) == Some(&[0xff, 0xff])
 }

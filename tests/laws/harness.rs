@@ -284,7 +284,7 @@ fn kept(subject: &impl Subject) -> Copies {
     copies
 }
 
-/// Returns the packet that an effect sends or discards.
+/// Returns the packet that an effect sends, passes on or discards.
 fn gone(effect: &Effect) -> Option<PacketId> {
     match effect {
         Effect::Send(_, packet)

@@ -92,11 +92,11 @@ pub(crate) struct Script<'a> {
     fresh: Option<StreamId>,
     /// Streams that the role was asked to serve.
     asked: BTreeSet<StreamId>,
-    /// Records to be stored that are neither durable nor failed yet.
+    /// The keys that the role has requested to store, and whose request has neither succeeded nor failed yet.
     under_way: VecDeque<Vec<u8>>,
     /// Addresses that the role has set or removed.
     addresses: Vec<FailedAct>,
-    /// Whether a record could not be stored. Then all records in `under_way` fail.
+    /// Whether a request to store has failed. Then all requests in `under_way` fail as well.
     fails: bool,
     /// The packet that the role sent last.
     sent: Option<Packet>,
@@ -345,7 +345,7 @@ impl<'a> Script<'a> {
                 let failed_act = self.addresses.pop();
                 failed_act.map_or_else(|| self.link(), failed)
             }
-            // Forwards or backwards, by up to a second.
+            // The clock at the start of the script, changed by up to a second forwards or backwards.
             None => Step::Wall(WallTime(WALL.0 + self.below(2_000_000_000).cast_signed() - 1_000_000_000)),
         }
     }

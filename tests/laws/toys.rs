@@ -34,7 +34,8 @@ pub(crate) enum Fault {
     AsksAgain,
 }
 
-/// A role that holds packets for [`HOLD`], and then sends them. It answers each command.
+/// A role that holds packets with less than 30 bytes of payload for [`HOLD`], and then sends them. It answers each
+/// command.
 #[derive(Debug)]
 pub(crate) struct Toy {
     fault: Fault,

@@ -18,9 +18,9 @@ use std::thread::{JoinHandle, spawn};
 use trace::{HostId, Record};
 use wire::{Duration, Instant};
 
-/// The limit of each wait.
+/// The limit of each wait, except that for the end of a daemon.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The limit for a daemon that writes its records at the end.
+/// The limit for the end of a daemon, which writes its records then.
 const GOODBYE: Duration = Duration::from_mins(5);
 /// The number of bytes that both ends must receive between two attempts.
 const LOAD: u64 = 8 * 1024;

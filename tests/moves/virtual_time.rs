@@ -1,4 +1,4 @@
-//! The moves in the simulator, with one command per millisecond.
+//! The moves in the simulator, with commands at least one millisecond apart.
 
 use crate::moves::script::{self, Step};
 use crate::moves::{cast, judge};

@@ -91,7 +91,8 @@ pub(crate) fn what_comes_by_an_aborted_stream_is_reported(backend: &mut impl Bac
     assert_eq!(said, ["accepted", "closed", "ended: no_socket", "ended: no_socket", "ended: no_socket"]);
 }
 
-/// A listener that has ended accepts nothing, so the datagrams of its streams are reported as dropped when these end.
+/// A listener that has ended accepts nothing, so the datagrams of its streams are reported as dropped when the streams
+/// end.
 pub(crate) fn what_is_left_without_a_listener_is_reported(backend: &mut impl Backend) {
     let first = asked(backend);
     let said = play(backend, first, |told| match told {

@@ -48,7 +48,8 @@ pub(crate) fn in_sandbox<F: FnOnce()>(body: F) {
     assert!(ended.is_some_and(|status| status.success()), "inside its sandbox: {ended:?}");
 }
 
-/// Runs the body in a new sandbox twice: as the user that runs the tests, and as a user without any rights.
+/// Runs the body in a new sandbox as the user that runs the tests. If this user is root, runs the body also as a user
+/// without any rights.
 pub(crate) fn in_sandbox_of_root_and_of_nobody<F: FnOnce()>(body: F) {
     if role().is_none() && need("root, to become another user", rustix::process::geteuid().is_root()) {
         let mut command = again::<F>("nobody");

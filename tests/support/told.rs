@@ -7,8 +7,9 @@
 use std::fs;
 use std::path::Path;
 
-/// Defines a test for each transcript in a crate's `tests/` folder, and a test that no file there has none. The
-/// function `$tell` runs a script. If a transcript has `of`, its value is the second argument. Also defines `folder()`.
+/// Defines a test for each transcript in `$folder` below a crate's `tests/`, and a test that each file in that folder
+/// has a test. The function `$tell` runs a script. If a transcript has `of`, its value is the second argument. Also
+/// defines `folder()`.
 macro_rules! transcripts {
     (in $folder:literal, told by $tell:path; $($test:ident: $file:literal $(of $what:expr)?;)*) => {
         fn folder() -> std::path::PathBuf {

@@ -5,7 +5,7 @@ use super::{crates, dependencies, files, has_extension, none, read, root};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// The largest part of all product lines that one crate may have, in per cent. A larger crate is several crates in one.
+/// The largest part of all product lines that one crate may have, in per cent.
 const LARGEST: f64 = 12.0;
 
 type Arrows = BTreeMap<String, BTreeSet<String>>;

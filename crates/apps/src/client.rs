@@ -53,7 +53,8 @@ impl<S> Client<S> {
         }
     }
 
-    /// Records that the stream is open. Returns whether the client was waiting for it.
+    /// Records that the stream is open, and sets the mark `opened`. Returns false, without any effect, if the client
+    /// was not connecting.
     pub(crate) fn opened(&mut self, connected: S, out: &mut Outbox) -> bool {
         let waited = matches!(self.state, State::Connecting);
         if waited {
@@ -64,7 +65,7 @@ impl<S> Client<S> {
     }
 
     /// Records wrong bytes. The first ones set the mark `wrong`. It is set at once, because a stream that never ends
-    /// sets no other mark.
+    /// does not set the mark `done` or `failed`.
     pub(crate) fn wrong(&mut self, at: u64, out: &mut Outbox) {
         if self.wrong_at.is_none() {
             self.wrong_at = Some(at);

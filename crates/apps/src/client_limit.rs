@@ -3,8 +3,8 @@
 use node::StreamId;
 use wire::{Instant, Ipv4Addr};
 
-/// The largest number of clients of a server. A new client beyond it replaces another one: a client that the server has
-/// not served, if there is any, and of these the one that was inactive for the longest time. So idle clients do not
+/// The largest number of clients of a server. A new client beyond it replaces the client that was inactive for the
+/// longest time: of the clients that the server has not served, or of all if it has served all. So idle clients do not
 /// prevent others from connecting.
 pub(crate) const CLIENTS: usize = 1024;
 /// The largest number of clients of a server with the same address.
@@ -27,7 +27,8 @@ impl ClientActivity {
     }
 }
 
-/// Returns the client that must be disconnected for a new client from `host`. `None` if there is room for the new one.
+/// Returns the client that must be disconnected for a new client from `host`. If `host` has its largest number of
+/// clients, it is one of these. `None` if there is room for the new client.
 pub(crate) fn gives_way<'a>(
     clients: impl Iterator<Item = (StreamId, &'a ClientActivity)> + Clone,
     host: Ipv4Addr,

@@ -1,4 +1,4 @@
-//! Datagrams of one size at a constant rate, numbered from 1.
+//! Datagrams of one size at a constant rate, with sequence numbers from 1.
 
 use node::config::{ConfigError, span, text};
 use node::{Addr, Input, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Value};
@@ -17,7 +17,8 @@ pub struct ConstantRateConfig {
     /// Datagrams per second, 1 to 1000000.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub rate: u32,
-    /// The payload of each datagram in bytes, 8 to 1472. The first eight bytes are the datagram's number.
+    /// The payload of each datagram in bytes, 8 to 1472. The first eight bytes are the datagram's
+    /// sequence number, from 1, big-endian.
     #[schemars(range(min = 8, max = 1472))]
     pub size: usize,
     /// When the first datagram is sent, counted from the start of the run.
@@ -30,7 +31,7 @@ pub struct ConstantRateConfig {
     pub stop: Duration,
 }
 
-/// The role of a sender. The n-th datagram, counted from 0, is sent at `start + n / rate`, rounded down to nanoseconds.
+/// The role of a sender. The n-th datagram, counted from 0, is due at `start + n / rate`, rounded down to nanoseconds.
 /// So rounding errors do not add up.
 #[derive(Debug)]
 pub struct ConstantRate {
@@ -53,7 +54,11 @@ impl ConstantRate {
             return Err(ConfigError::new("rate", problem));
         }
         if !(8..=1472).contains(&config.size) {
-            return Err(ConfigError::new("size", "must be 8 bytes (the number) to 1472 bytes (one packet)"));
+            let problem = format!(
+                "must be 8 bytes (the datagram's sequence number) to 1472 bytes (one packet), and is {}",
+                config.size
+            );
+            return Err(ConfigError::new("size", problem));
         }
         Ok(Self { config, sent: 0, open: false, failed: None })
     }
@@ -146,7 +151,7 @@ mod tests {
         }
     }
 
-    /// Returns the number of a datagram, which is in the first eight bytes of its payload.
+    /// Returns the sequence number of a datagram, which is in the first eight bytes of its payload.
     fn number_of(payload: &[u8]) -> Option<u64> {
         payload.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))
     }

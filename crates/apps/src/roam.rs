@@ -17,7 +17,7 @@ use wire::{Cell, Duration, Iface, Instant};
 pub struct RoamConfig {
     /// The name of the radio's interface.
     pub interface: String,
-    /// The places, at least one. The host begins in the first one.
+    /// The places, at least one. The host begins the run in the first one.
     pub places: Vec<RoamPlace>,
     /// The moves of the timetable, in ascending order of `at`.
     #[serde(default)]

@@ -52,7 +52,7 @@ pub enum ParseKeyError {
 
 impl fmt::Display for ParseKeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key has two hexadecimal digits for each byte, without spaces; ")?;
+        f.write_str("a key must have two hexadecimal digits for each byte, without spaces; ")?;
         match self {
             Self::Empty => f.write_str("this text is empty"),
             Self::OddLength { characters } => write!(f, "this text has {characters} digits, an odd number"),

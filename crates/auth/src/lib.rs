@@ -1,4 +1,4 @@
-//! Message authentication and replay windows, which the control messages of all protocols use.
+//! Message authentication and replay windows for the control messages of the protocols.
 //!
 //! The crate has no clock, no random source and no state: keys, times and the last accepted timestamp are arguments. An
 //! algorithm is added only when a protocol needs it.

@@ -11,12 +11,12 @@
 //! ```
 //!
 //! So the program keeps its own socket, connected like any other: `connect` blocks or returns `EINPROGRESS`, and
-//! `poll`, `getpeername`, `getsockname`, socket options, `fork` and `exec` work. None of this would work if the program
-//! got one end of a socket pair instead. A TCP connection that is passed on by a role would have the wrong peer. Errors
-//! are the kernel's own response to a reset or an ICMP error.
+//! `poll`, `getpeername`, `getsockname`, socket options, `fork` and `exec` work. One end of a socket pair would have no
+//! address and no option of TCP. A TCP connection to the daemon would have the wrong peer. Errors are the kernel's own
+//! response to a reset or an ICMP error.
 //!
-//! A request is one datagram on a `SOCK_SEQPACKET` socket, with the program's socket attached (`SCM_RIGHTS`). The
-//! answer is one error number. The crate does not allocate, because a program may call it at any point.
+//! A request is one message on a `SOCK_SEQPACKET` socket, with the program's socket attached (`SCM_RIGHTS`). The
+//! answer is one error number, or zero. The crate does not allocate, because a program may call it at any point.
 
 mod policy;
 mod wire_format;
@@ -31,11 +31,12 @@ use std::net::{SocketAddrV4, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
-/// The environment variable with the path of the daemon's socket (`daemon.clients`).
+/// The name of the environment variable with the path of the daemon's socket for programs (`daemon.clients`).
 pub const SOCKET: &CStr = c"WAYFARE_CLIENTS";
-/// The environment variable with the name of the transport.
+/// The name of the environment variable with the transport by which connections are made, for example `indirect`. The
+/// text must be a valid [`Name`].
 pub const TRANSPORT: &CStr = c"WAYFARE_TRANSPORT";
-/// The environment variable with the text of the [`Policy`].
+/// The name of the environment variable with the text of the [`Policy`]. If it is not set, the policy has no rules.
 pub const POLICY: &CStr = c"WAYFARE_POLICY";
 
 /// The size of the path of a UNIX socket in bytes, with the terminating zero.
@@ -44,7 +45,8 @@ pub const PATH: usize = 108;
 const PATIENCE: i64 = 5;
 
 /// Connects to `peer` by a transport that a role of this host's node serves, for example `indirect`. `daemon` is the
-/// path of the daemon's socket. Errors are those of [`announce`] and of `connect(2)`.
+/// path of the daemon's socket. Errors are those of [`announce`], of `socket(2)` and of `connect(2)`, and
+/// `ENAMETOOLONG` if the path has [`PATH`] bytes or more.
 pub fn connect(daemon: &Path, transport: Name, peer: SocketAddrV4) -> io::Result<TcpStream> {
     let mut path = [0; PATH];
     let bytes = daemon.as_os_str().as_encoded_bytes();
@@ -69,8 +71,9 @@ pub fn connect(daemon: &Path, transport: Name, peer: SocketAddrV4) -> io::Result
 }
 
 /// Notifies the daemon that a TCP socket is about to be connected to `peer`, and by which transport. After `Ok`,
-/// `connect` on the socket uses that transport. `daemon` is the path of the daemon's socket with a terminating zero.
-/// The error is that of the daemon's answer, or `ENETDOWN` if the daemon cannot be reached or does not answer in time.
+/// `connect` on the socket to `peer` uses that transport. `daemon` is the path of the daemon's socket with a
+/// terminating zero. The error is that of the daemon's answer or of `socket(2)`, or `ENETDOWN` if the daemon cannot be
+/// reached or does not answer in time.
 pub fn announce(
     daemon: &[u8; PATH],
     transport: Name,
@@ -88,7 +91,7 @@ pub fn announce(
         match usize::try_from(got) {
             Ok(got) => break got,
             Err(_) if interrupted() => {}
-            // The answer did not arrive in time.
+            // There is no answer in time, or the daemon has gone.
             Err(_) => return Err(io::Error::from_raw_os_error(libc::ENETDOWN)),
         }
     };

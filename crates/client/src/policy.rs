@@ -1,4 +1,5 @@
-//! Rules for the destinations that use the transport: a text in an environment variable, parsed without allocation.
+//! Rules for the destinations to which programs connect by the transport of a role: a text in an environment variable,
+//! parsed without allocation.
 
 use std::net::SocketAddrV4;
 use wire::Prefix;
@@ -6,8 +7,9 @@ use wire::Prefix;
 /// The largest number of rules of a policy.
 const RULES: usize = 32;
 
-/// Which destinations use the transport: those that an *only* rule names, or all if there is no such rule. Destinations
-/// that an *except* rule names are excluded. The loopback network and 0.0.0.0 are always excluded.
+/// The destinations to which programs connect by the transport of a role: those that an *only* rule names, or all if
+/// there is no such rule. Destinations that an *except* rule names are excluded. The loopback network and 0.0.0.0 are
+/// always excluded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Policy {
     rules: [Option<Rule>; RULES],
@@ -45,7 +47,7 @@ impl Policy {
         Ok(policy)
     }
 
-    /// Returns whether connections to this destination use the transport.
+    /// Returns whether the policy selects this destination.
     pub fn takes(&self, peer: SocketAddrV4) -> bool {
         let rules = || self.rules.iter().flatten();
         let named = |only| rules().any(|rule| rule.only == only && rule.names(peer));

@@ -49,8 +49,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// The length of a request in bytes: four that name the format, the peer's address and port, two zeros, and the
-    /// transport's name padded with zeros.
+    /// The length of a request in bytes: four bytes that name the format, the peer's address and port, two zeros, and
+    /// the transport's name padded with zeros.
     pub const LEN: usize = 12 + NAME;
 
     /// Returns the bytes of the request.
@@ -80,7 +80,7 @@ impl Request {
     }
 }
 
-/// The answer of the daemon: zero, or an error number (`errno`).
+/// The answer of the daemon: zero if the program may connect, or an error number (`errno`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Answer(pub i32);
 

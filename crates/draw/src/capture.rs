@@ -1,4 +1,4 @@
-//! A run as a pcapng file: all interfaces in one section, and each packet with a comment about its end.
+//! A run as a pcapng file: all interfaces in one section, and packets with comments about their ends.
 
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
@@ -52,7 +52,7 @@ impl Default for Snap {
 pub struct Seen<'a> {
     /// The interface, as an index into those given to [`Capture::new`].
     pub interface: usize,
-    /// The instant of the run.
+    /// The instant at which the packet was seen, in the time of the run.
     pub at: Instant,
     /// The direction of the packet.
     pub direction: Direction,
@@ -76,7 +76,7 @@ pub enum CaptureError {
         known: usize,
     },
     /// A block could not be written, for example because an interface name exceeds 65535 bytes.
-    #[error("pcapng: {0}")]
+    #[error("the capture cannot be written as pcapng: {0}")]
     Write(#[from] PcapNgWriteError),
 }
 

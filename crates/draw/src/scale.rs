@@ -95,7 +95,8 @@ impl Ticks {
         Self { values, decimals: usize::try_from(-step.exponent).unwrap_or(0), decades: false }
     }
 
-    /// Returns the label of a tick. All labels of an axis have the same number of decimals.
+    /// Returns the label of a tick. Labels that are neither powers of ten nor in scientific notation have the same
+    /// number of decimals on one axis.
     pub(crate) fn label(&self, value: f64) -> String {
         if self.decades {
             return decade(value.round() as i32);

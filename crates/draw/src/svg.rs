@@ -176,7 +176,8 @@ fn tenths(value: f64) -> String {
     if text == "-0.0" { "0.0".to_owned() } else { text }
 }
 
-/// Escapes text for XML content or an attribute value. Characters that XML 1.0 does not allow become U+FFFD.
+/// Escapes text for XML content or an attribute value. Line breaks and tabs become spaces. Characters that XML 1.0 does
+/// not allow become U+FFFD.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -194,7 +195,7 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
-/// Returns an upper estimate of the width of regular `text`, for the widest font of the list. It keeps texts apart.
+/// Returns an upper estimate of the width of regular `text` in pixels, for the widest font of the list.
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     let em: f64 = text
         .chars()

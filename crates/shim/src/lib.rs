@@ -1,10 +1,10 @@
-//! `connect(2)` for programs that do not know Wayfare. `wayfare exec` makes the dynamic linker load this library
-//! before the C library (`LD_PRELOAD`, see `ld.so(8)`). It notifies the daemon of each TCP connection that is about to
-//! be opened, and then executes the original `connect` (see the crate `client` for what follows).
+//! `connect(2)` for programs that do not know Wayfare. `wayfare exec` makes the dynamic linker load this library before
+//! the C library (`LD_PRELOAD`, see `ld.so(8)`). It notifies the daemon of each TCP connection over IPv4 that the
+//! policy selects. If the daemon agrees, it executes the original `connect` (see the crate `client` for what follows).
 //!
 //! A program may call `connect` at any point and with any locks held. So this library neither allocates nor takes a
-//! lock, and has no table of descriptors that `dup`, `fork` or `exec` could invalidate. `wayfare exec --help` lists what
-//! it cannot intercept.
+//! lock, and has no table of descriptors that `dup`, `fork` or `exec` could invalidate. `wayfare exec --help` lists
+//! what it cannot intercept.
 
 use client::{Name, PATH, POLICY, Policy, SOCKET, TRANSPORT, announce};
 use libc::{c_int, sockaddr, sockaddr_in, socklen_t};
@@ -61,7 +61,8 @@ fn variable(name: &CStr) -> Option<&'static CStr> {
     (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) })
 }
 
-/// Replaces `connect(2)`: notifies the daemon if the policy selects the destination, then connects.
+/// Replaces `connect(2)`: notifies the daemon if the socket is of TCP and the policy selects the destination, then
+/// connects. Returns -1 with the error in `errno` if the daemon refuses or cannot be reached.
 ///
 /// # Safety
 ///
@@ -86,7 +87,7 @@ pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, len: sockl
     unsafe {
         match NEXT.get() {
             Some(Some(next)) => next(fd, address, len),
-            // An initializer of another library calls this before `loaded` has run.
+            // An initializer of another library calls this before `loaded` has run, or there is no next `connect`.
             _ => libc::syscall(libc::SYS_connect, fd, address, len) as c_int,
         }
     }
@@ -103,8 +104,8 @@ unsafe fn peer(address: *const sockaddr, len: socklen_t) -> Option<SocketAddrV4>
     (c_int::from(address.sin_family) == libc::AF_INET && peer.port() != 0).then_some(peer)
 }
 
-/// Returns whether `fd` is a TCP socket without a connection. It is not if it is a datagram socket, or if `connect` is
-/// called a second time to learn the progress.
+/// Returns whether `fd` is a TCP socket in the state CLOSED. False for a datagram socket, and for a second call of
+/// `connect` to learn the progress.
 fn is_unconnected_tcp(fd: c_int) -> bool {
     let is_tcp = option::<c_int>(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL) == Some(libc::IPPROTO_TCP);
     is_tcp && option::<u8>(fd, libc::IPPROTO_TCP, libc::TCP_INFO) == Some(CLOSE)
@@ -113,7 +114,8 @@ fn is_unconnected_tcp(fd: c_int) -> bool {
 /// The state `TCP_CLOSE`, as in the first byte of `struct tcp_info`.
 const CLOSE: u8 = 7;
 
-/// Returns the first bytes of a socket option. `T` is an integer type in all calls.
+/// Returns the first bytes of a socket option, or `None` if the socket does not have the option. `T` is an integer type
+/// in all calls.
 fn option<T: Copy>(fd: c_int, level: c_int, name: c_int) -> Option<T> {
     let mut value = MaybeUninit::<T>::zeroed();
     let mut len = size_of::<T>() as socklen_t;

@@ -11,7 +11,7 @@ use wire::{Iface, Instant, Ipv4Addr, Mac, Rng, WallTime};
 pub struct HostSpec {
     /// The host's name. The simulator does not use it: records contain the host's number.
     pub name: String,
-    /// The host's roles and its routing table.
+    /// The host's roles and its forwarding table.
     pub node: Node,
     /// The host's addresses. Its sockets use the first one, unless a request names another address.
     pub addresses: Vec<Ipv4Addr>,

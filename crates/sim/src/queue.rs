@@ -49,7 +49,7 @@ impl Fold for FutureEvent {
 /// Future events by time, and simultaneous events in the order of their scheduling.
 ///
 /// Each of a million hosts can wait with an alarm, so an alarm is stored in the heap itself and takes 24 bytes. Other
-/// events are larger but few, and are stored in `beside`.
+/// events are larger, and are stored in `beside`.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     heap: BinaryHeap<Entry>,
@@ -103,7 +103,7 @@ impl Queue {
         self.heap.push(Entry { at, number: self.scheduled, ticket });
     }
 
-    /// Removes and returns the next event. `None` if no event is due until `end`.
+    /// Removes and returns the next event. `None` if no event is due at `end` or before.
     pub(crate) fn next(&mut self, end: Instant) -> Option<(Instant, FutureEvent)> {
         if self.heap.peek()?.at > end {
             return None;
@@ -118,7 +118,7 @@ impl Queue {
         }
     }
 
-    /// Returns the events that wait, in order, without alarms.
+    /// Returns the events that wait, except alarms, in the order in which they would happen.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = &FutureEvent> {
         let slot = |entry: &Entry| match entry.ticket {
             Ticket::Due(_) => None,

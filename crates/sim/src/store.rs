@@ -1,5 +1,5 @@
-//! Records that roles store. A record is durable at once unless the host's disk is slow, or is made to fail. The
-//! contents are kept only for hosts that restart in this run, because no other host reads them again.
+//! Records that roles store durably. A record is durable at once unless the host's disk is slow, or is made to fail.
+//! The contents are kept only for hosts that restart in this run, because no other host reads them again.
 //!
 //! As in a daemon, one sync makes durable all records that were requested before it begins. If one record fails, all
 //! later records that are already requested fail with it.
@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, VecDeque};
 use trace::HostId;
 use wire::{Duration, Instant};
 
-/// A failure of a host's storage.
+/// A failure of a host's storage of durable records.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum StoreFault {
-    /// Every record fails, as on a disk that is full or read-only.
+    /// Every request to store a record fails, as on a disk that is full or read-only.
     Always,
-    /// The record with this number fails, and with it all later records that are already requested. The first record
-    /// has number 1.
+    /// The request with this number to store a record fails, and with it all later requests that were already made. The
+    /// first request has number 1.
     Nth(u32),
 }
 

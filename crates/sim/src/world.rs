@@ -28,13 +28,13 @@ pub struct Run<W = Vec<Record>> {
     pub events: u64,
     /// The largest number of effects and acts that waited to be executed at one time.
     pub largest_outbox: usize,
-    /// Why the run ended early; `None` if it did not.
+    /// The host whose endless work ended the run; `None` if there was no such host.
     pub stopped: Option<Stopped>,
     /// When the run ended because the witness was full; `None` if it was not.
     pub full: Option<Instant>,
 }
 
-/// Why a run ended early: a host kept causing work for itself at one instant of virtual time.
+/// A reason why a run ended early: a host kept causing work for itself at one instant of virtual time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stopped {
     /// The instant in the run.
@@ -55,7 +55,7 @@ pub struct World<W = Vec<Record>> {
     pub(crate) now: Instant,
     pub(crate) queue: Queue,
     pub(crate) hosts: Vec<Host>,
-    /// The host and interface of each port, by its number.
+    /// The host and interface of each port, by the number of the port.
     ports: Vec<Option<(HostId, Iface)>>,
     pub(crate) fabric: Fabric,
     /// Frames that wait for a channel of the fabric, each with its sender's port.
@@ -146,12 +146,12 @@ impl<W: Witness> World<W> {
         self.schedule(at, FutureEvent::Command(host, command));
     }
 
-    /// Makes records of a host fail, as `fault` says.
+    /// Makes requests of a host's roles to store durable records fail, as `fault` says.
     pub fn fail_stores(&mut self, host: HostId, fault: StoreFault) {
         self.stores.fail(host, fault);
     }
 
-    /// Sets the duration of each sync of a host's disk.
+    /// Sets the duration of each sync of a host's disk. Without this call, a sync takes no time.
     pub fn slow_stores(&mut self, host: HostId, latency: Duration) {
         self.stores.slow_down(host, latency);
     }
@@ -184,7 +184,7 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// Starts every node, then brings up every interface that needs no tuning.
+    /// Starts every node, brings up the interfaces that need no tuning, and schedules the first samples of signals.
     fn start(&mut self) {
         let hosts = (0..self.hosts.len() as u32).map(HostId);
         for id in hosts.clone() {
@@ -360,7 +360,7 @@ impl<W: Witness> World<W> {
         self.settle(host);
     }
 
-    /// Executes acts and delivers stream events until there are none.
+    /// Executes acts and delivers stream events until there are none or the run is stopped. Sets the host's alarm.
     pub(crate) fn settle(&mut self, host: HostId) {
         self.carry_out(host);
         let mut rounds = 0;
@@ -399,7 +399,7 @@ impl<W: Witness> World<W> {
         self.stopped.get_or_insert(Stopped { at: self.now, host, role });
     }
 
-    /// Delivers a stream event to the role that owns the stream.
+    /// Delivers a stream event to the role that uses the stream, and executes the acts of the role.
     fn deliver(&mut self, host: HostId, event: &OwnedStreamEvent) {
         if let Some(delivered) = What::delivered(event, &self.host(host).node) {
             self.record(host, delivered);
@@ -475,7 +475,8 @@ impl<W: Witness> World<W> {
         local.ip().is_unspecified() || self.host(host).node.has_address(*local.ip())
     }
 
-    /// Calls the host's stack, and executes the results. Stream events for roles stay in `output`.
+    /// Calls the host's stack, records its losses and marks, and passes its packets to the node. Stream events for
+    /// roles stay in `output`.
     fn with_stack(&mut self, host: HostId, work: impl FnOnce(&mut Stack, Instant, &mut Output)) {
         work(&mut self.hosts[host.index()].stack, self.now, &mut self.output);
         if !self.output.lost.is_empty() || !self.output.marks.is_empty() {
@@ -555,7 +556,7 @@ impl<W: Witness> World<W> {
         self.set_grant();
     }
 
-    /// Executes the decisions on channels that are free now.
+    /// Executes the decisions on channels that are free now, and schedules the tuning of radios that have left a cell.
     fn grant(&mut self) {
         if self.grant_due != self.now {
             return; // stale: an earlier grant replaced it
@@ -589,7 +590,7 @@ impl<W: Witness> World<W> {
         self.record(host, What::Tuned(iface, cell));
         let port = self.host(host).interface(iface).map(|interface| interface.port);
         let tuning = port.and_then(|port| self.fabric.tune(self.now, port, cell));
-        self.set_grant(); // frames that waited at the radio are lost
+        self.set_grant(); // frames that waited at the radio may be lost or sent first
         match tuning {
             Some(Tune::Leaves(tuning)) => self.schedule(tuning.ready, FutureEvent::Tuned(tuning)),
             Some(Tune::Drains) => {}
@@ -712,8 +713,8 @@ impl<W: Witness> World<W> {
 /// number.
 const TO_OWN_STACK: u64 = u64::MAX;
 
-/// Adds an act to the fingerprint. The bytes of a packet are added when the node sends it by an interface. For a packet
-/// to the host's own stack, its id and its length are enough.
+/// Adds an act to the fingerprint, with the bytes of its packet. Of a packet to the host's own stack, only the id and
+/// the length are added.
 fn fold(fingerprint: &mut Fingerprinter, host: HostId, role: RoleId, act: &Act) {
     if let Act::Transmit(Iface::HOST, packet) = act {
         fingerprint.add(&(host, role, TO_OWN_STACK, (packet.id, packet.bytes.len())));

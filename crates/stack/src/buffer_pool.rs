@@ -1,8 +1,9 @@
 //! A pool of buffers. Each segment and each read needs a buffer for a short time. The allocation of a buffer would cost
-//! as much as all else that a stack does with a segment.
+//! about as much as all else that a stack does with a segment.
 
-/// The most buffers that are kept, and the largest capacity of each in bytes.
+/// The largest number of buffers that are kept.
 const MOST: usize = 64;
+/// The largest capacity of a buffer that is kept, in bytes.
 const LARGEST: usize = 4096;
 
 /// A pool of empty buffers for segments and reads: at most 64, of at most 4096 bytes each.

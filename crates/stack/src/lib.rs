@@ -6,9 +6,9 @@
 //!   timeout             ──> └───────┘ ──> lost: dropped packets, and why
 //! ```
 //!
-//! The stack takes the place of the Linux kernel, and a role cannot distinguish them: both report the same events in
-//! the same order, and the same texts for the same failures. The crate [`tcp`] implements a connection. This crate adds
-//! ports, listeners, credit, the path MTU (RFC 1191), and the move of connections.
+//! The stack takes the place of the Linux kernel: for a role, both have the same events, and the same texts for the
+//! same failures. The crate [`tcp`] implements a connection. This crate adds ports, listeners, credit, the path MTU
+//! (RFC 1191), and the move of connections.
 
 mod buffer_pool;
 mod icmp;
@@ -28,8 +28,8 @@ use udp::Udp;
 use wire::ipv4::{self, Header};
 use wire::{Instant, Ipv4Addr, Malformed, PacketId, Reason, Rng};
 
-/// Why a stack drops a packet. Malformed packets are dropped with the reasons of `wire` and `tcp`, packets of a
-/// connection that is being moved with those of [`node::guard`].
+/// Why a stack drops a packet. Malformed packets have the reasons of `wire` and `tcp`, packets of a connection that is
+/// being moved those of [`node::guard`]. A full queue of unread datagrams has a reason in [`node::stream`].
 pub mod reason {
     use wire::Reason;
 
@@ -40,16 +40,17 @@ pub mod reason {
     pub const NO_PROTOCOL: Reason = Reason("no_protocol");
     /// The host has the largest number of TCP sockets that it may have: 4096.
     pub const SOCKETS_FULL: Reason = Reason("sockets_full");
-    /// An ICMP error about a segment that is not in flight from this host.
+    /// An ICMP error about a segment that is not in flight from this host. Before the first TCP request of a host: any
+    /// ICMP message.
     pub const ICMP_STRANGE: Reason = Reason("icmp_about_nothing");
 }
 
 /// The output of a stack. The caller takes it out after each call.
 #[derive(Debug, Default)]
 pub struct Output {
-    /// Events for the users of streams, in order.
+    /// Events for the users of streams, in the order in which they happened.
     pub events: Vec<OwnedStreamEvent>,
-    /// Datagrams that this host sends, in order.
+    /// Datagrams that this host sends, in the order of sending.
     pub packets: Vec<Vec<u8>>,
     /// Packets that were dropped, and why.
     pub lost: Vec<(PacketId, Reason)>,
@@ -84,8 +85,8 @@ pub struct Stack {
 const EPHEMERAL: u16 = 49_152;
 
 impl Stack {
-    /// Returns a stack that sends from `address` unless a request names another one. `mtu` is the MTU of the host's
-    /// interfaces, in bytes.
+    /// Returns a stack that sends from `address` unless a request names another one. If `address` is `None`, a request
+    /// to open a stream must name one. `mtu` is the smallest MTU of the host's interfaces, in bytes.
     pub fn new(address: Option<Ipv4Addr>, mtu: u16, profile: Arc<Profile>, rng: Rng) -> Self {
         let (udp, tcp) = (Udp::default(), None);
         Self { address, mtu, profile, rng, accepted: 0, next_port: EPHEMERAL, udp, tcp }
@@ -211,7 +212,8 @@ impl Stack {
         Some(Addr::new(self.address?, port))
     }
 
-    /// Returns an ephemeral port that no connection to this peer uses, or `None` if all are used.
+    /// Returns the host's address with an ephemeral port that no connection to this peer uses. `None` if all ports are
+    /// used, or if the host has no address.
     fn ephemeral_to(&mut self, remote: Addr) -> Option<Addr> {
         let last = self.ephemeral()?;
         let taken = |stack: &Self, local| {

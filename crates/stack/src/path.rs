@@ -5,7 +5,7 @@ use wire::{Duration, Instant, Ipv4Addr, icmp};
 
 /// How long a reduced path MTU is used (RFC 1191, section 6.3).
 const AGE: Duration = Duration::from_mins(10);
-/// The largest number of known paths. At this limit, the path that expires first is removed.
+/// The largest number of known paths. When another one becomes known, the path that expires first is removed.
 const MOST: usize = 256;
 /// The smallest path MTU: a forged or wrong message with a smaller one would slow a connection extremely (Linux:
 /// `ip_rt_min_pmtu`).
@@ -23,8 +23,8 @@ impl Paths {
         self.known.get(&to).map(|(mtu, _)| *mtu)
     }
 
-    /// Handles the report that a router dropped a datagram of `len` bytes to `to`; `mtu` is its MTU, or zero if it
-    /// does not report it. Returns the new path MTU, or `None` if it did not change.
+    /// Handles the report that a router dropped a datagram of `len` bytes to `to`. `mtu` is the MTU of the router's
+    /// next link, or zero if the router does not report it. Returns the new path MTU, or `None` if it did not change.
     pub(crate) fn lower(&mut self, now: Instant, to: Ipv4Addr, mtu: u16, len: u16) -> Option<u16> {
         let guess = || icmp::plateau(len).unwrap_or(LEAST);
         let mtu = if mtu == 0 { guess() } else { mtu }.max(LEAST);

@@ -41,7 +41,7 @@ pub(crate) struct Socket {
     send_buffer: Option<u32>,
     /// Whether the connection is established and the user was notified of that.
     pub(crate) opened: bool,
-    /// Whether the user was notified that the peer has finished.
+    /// Whether the user, or the relay, knows that the peer has finished.
     knows_end: bool,
     finishing: bool,
     /// Whether a relay reads and writes, instead of the user.
@@ -131,21 +131,23 @@ impl Socket {
         Next::Serve
     }
 
-    /// Requests a read. The user is notified once there are data or the end of the stream.
+    /// Requests a read. The user is notified once there are data or the end of the stream. A relayed socket ignores the
+    /// request.
     fn ask(&mut self, most: usize) -> Next {
         self.wanted = if self.relayed { 0 } else { most };
         let now = self.wanted > 0 && (self.tcp.readable() > 0 || self.tcp.at_end());
         if now { Next::Serve } else { Next::Rest }
     }
 
-    /// Sets the send buffer to the requested size, but not below the credit that was granted.
+    /// Sets the send buffer to the size that the user has set, but keeps room for the credit that was granted.
     fn fit_buffer(&mut self) {
         let Some(bytes) = self.send_buffer else { return };
         let promised = if self.credit > 0 { self.tcp.unacknowledged() + self.credit } else { 0 };
         self.tcp.set_send_buffer(bytes.max(u32::try_from(promised).unwrap_or(u32::MAX)));
     }
 
-    /// Writes bytes of the user. Returns whether the socket is to be removed.
+    /// Writes bytes of the user, or aborts the connection if the user may not write them. Returns whether the socket is
+    /// to be removed.
     fn write(&mut self, bytes: &[u8], out: &mut Output) -> bool {
         match self.credit.checked_sub(bytes.len()).filter(|_| !self.finishing) {
             Some(rest) => {
@@ -217,8 +219,8 @@ impl Socket {
         std::mem::take(&mut self.staged).into()
     }
 
-    /// Returns the unread bytes of a connection that has finished cleanly and cannot move any more. They are part of
-    /// the result when the relay is parted.
+    /// Takes the unread bytes of a connection that has finished cleanly and cannot move any more. They are part of the
+    /// result when the relay is parted. Empty for any other connection.
     pub(crate) fn leave_behind(&mut self) -> Vec<u8> {
         let ended = matches!(self.tcp.ended(), Some(Ended::Finished)) || self.tcp.state() == State::TimeWait;
         if ended { self.tcp.read(usize::MAX) } else { Vec::new() }
@@ -230,8 +232,8 @@ impl Socket {
     }
 
     /// Writes the staged bytes, then the data that the other socket has received, and fills the pipe. Further data stay
-    /// in the other socket's receive buffer. `rests`: the other socket is frozen or guarded, so nothing is read from
-    /// it.
+    /// in the other socket's receive buffer. After the last data of the other socket, finishes this one. `rests`: the
+    /// other socket is frozen or guarded, so nothing is read from it.
     pub(crate) fn relay_from(&mut self, other: &mut Self, rests: bool) {
         self.send_staged();
         if rests {
@@ -295,7 +297,7 @@ impl Socket {
             // Both ends have finished, and the user knows it: the last segments concern only the two stacks.
             None | Some(Ended::Finished) if self.finishing && self.knows_end => None,
             None => return false,
-            // The user has not read everything yet.
+            // The user has not read everything, or has not finished.
             Some(Ended::Finished) if self.stream.is_some() && self.opened => return false,
             Some(Ended::Finished | Ended::Aborted) => None,
             Some(Ended::Refused) => Some(refusal::REFUSED),

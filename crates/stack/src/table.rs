@@ -13,9 +13,9 @@ use tcp::{Connection, Ended, Profile, Segment, State};
 use wire::ipv4::{self, Header};
 use wire::{Duration, Instant, Ipv4Addr, PacketId, Reason, Rng, Seq, SocketAddrV4, TcpState};
 
-/// The most sockets of one host, including those in TIME-WAIT.
+/// The largest number of TCP sockets of one host, including those in TIME-WAIT.
 const MOST: usize = 4096;
-/// The largest number of sockets in a table whose consistency is checked after each call.
+/// The largest number of sockets in a table whose consistency is checked after each call, in debug builds.
 const CHECKED: usize = 64;
 /// The length of the IP and TCP headers without options, in bytes.
 const HEADERS: u16 = (ipv4::HEADER + tcp::HEADER) as u16;
@@ -156,7 +156,8 @@ impl Table {
 
     /// Sets an option of a stream that is not open yet, or of the connections that a listener accepts.
     fn set(&mut self, id: StreamId, knob: SocketOption) {
-        // A stream that was accepted cannot be opened again after it is closed, so an option for it is ignored.
+        // A stream with an id from `SERVED` on was accepted. It cannot be opened after it was closed, so an option for
+        // it is ignored.
         if self.profiles.len() < MOST && id.0 < StreamId::SERVED {
             let profile = Arc::make_mut(self.profiles.entry(id).or_insert_with(|| Arc::clone(&self.profile)));
             match knob {
@@ -296,7 +297,7 @@ impl Table {
         let other = self.unlink(tuple);
         let Some(socket) = self.sockets.remove(tuple) else { return };
         socket.stream.and_then(|user| self.streams.remove(&user));
-        // After a clean end, the other side finishes as part of the relay.
+        // After a clean end, the other side stays marked as relayed.
         let left = other.filter(|_| socket.tcp.ended() != Some(Ended::Finished));
         if let Some(socket) = left.and_then(|other| self.sockets.get_mut(&other)) {
             socket.part();

@@ -1,4 +1,4 @@
-//! Marks of changes inside a connection, for example for graphs of the window. No role is notified of them.
+//! Marks of changes inside a connection, for example for graphs of the window. No role receives these marks.
 
 use node::{Mark, Tuple};
 use tcp::{Change, Connection, Watch};
@@ -9,8 +9,8 @@ pub(crate) fn changes(watch: &mut Watch, tcp: &Connection) -> Vec<Mark> {
     watch.changes(tcp.info()).map(|change| mark(&tuple, change)).collect()
 }
 
-/// Returns a mark with the connection and the new value: bytes, nanoseconds, a count, or the name of a state in RFC
-/// 9293.
+/// Returns a mark with the connection and the new value: bytes, nanoseconds, a count, 1 or 0 for true or false, or the
+/// name of a state in RFC 9293.
 fn mark(tuple: &Tuple, change: Change) -> Mark {
     let mark = Mark::new(node::mark::TCP, change.name());
     let mark = mark.with("local", tuple.local.to_string()).with("peer", tuple.remote.to_string());

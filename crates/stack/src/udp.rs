@@ -1,4 +1,4 @@
-//! The UDP sockets of one host. Connected sockets and accepted peers share the port of a listener, as on a real host.
+//! The UDP sockets of one host. Streams to several peers may share the port of a listener.
 
 use crate::{Output, reason};
 use node::stream::{Inbox, OwnedStreamEvent, UDP_ROOM, refusal};
@@ -8,8 +8,8 @@ use wire::ipv4::Header;
 use wire::udp::{self, Datagram};
 use wire::{PacketId, Reason, SocketAddrV4};
 
-/// The sockets, sorted by stream. Most hosts have one, but a server has one for each peer. Up to `FEW` sockets are
-/// searched one by one; for more sockets, there is an index.
+/// The sockets, sorted by stream. A server has one for each peer. The sockets are searched one by one until there are
+/// more than `FEW`; from then on, there is an index.
 #[derive(Debug, Default)]
 pub(crate) struct Udp {
     sockets: Vec<(StreamId, Socket)>,
@@ -19,7 +19,7 @@ pub(crate) struct Udp {
 /// Streams by the ends of their sockets. The map is never iterated, because its order is random.
 type Index = HashMap<Ends, StreamId>;
 
-/// The most sockets that are searched one by one.
+/// The largest number of sockets for which no index is made.
 const FEW: usize = 8;
 
 /// The addresses and ports of a socket. A listener has no peer.
@@ -94,10 +94,10 @@ impl Udp {
         self.keep(Ends { local, peer: Some(peer) }, (id, datagram.payload.to_vec()), accepted, out)
     }
 
-    /// Closes a stream. With `served` (the role finished the stream), unread datagrams of its peer go to a new stream
-    /// of the listener. On Linux, the result is the same, because one socket receives for all streams of a listener.
-    /// Without `served` the datagrams are dropped: a role that aborts a stream would abort the new one too, without
-    /// end.
+    /// Closes a stream. With `served` (the role finished the stream), unread datagrams go to a new stream of the
+    /// listener, if there is one. On Linux, the result is the same, because one socket receives for all streams of a
+    /// listener. Without `served` the datagrams are dropped: a role that aborts a stream would abort the new one too,
+    /// without end.
     fn close(&mut self, id: StreamId, served: Option<&mut u32>, out: &mut Output) {
         let Some(Socket { ends, inbox }) = self.remove(id) else { return };
         out.events.push(OwnedStreamEvent::Closed(id, None));

@@ -137,7 +137,7 @@ fn a_side_moves_alone_where_the_other_has_ended() {
     assert!(alone > 0, "none has moved alone");
 }
 
-/// The client has finished, and reads slowly. The server's side has ended, in TIME-WAIT or after it, with received
+/// The client reads nothing before the move. The server's side has ended, in TIME-WAIT or after it, with received
 /// bytes for which the client's side has no room. These bytes move with the client's side.
 #[test]
 fn what_an_ended_side_had_received_moves_with_the_other() {
@@ -161,7 +161,7 @@ fn what_an_ended_side_had_received_moves_with_the_other() {
     }
 }
 
-/// Moves a relay to another host and back, with load in both directions, until sides end. Returns the number of moves
+/// Moves a relay to another host and back 400 times, with load in both directions at first. Returns the number of moves
 /// in which only one side moved.
 fn moves_to_and_fro(loss: u64, pause: u64) -> usize {
     let mut net = relayed(&Profile::rfc6298_reno(), 1_500_000, 2_000_000);
@@ -182,7 +182,8 @@ fn moves_to_and_fro(loss: u64, pause: u64) -> usize {
     moves[1]
 }
 
-/// The buffers of both connections, and the pipe between them, bound the bytes that a router keeps for a slow reader.
+/// The buffers of both connections, and the pipe between them, bound the bytes that a router keeps for a client that
+/// does not read.
 #[test]
 fn who_does_not_read_is_not_overrun() {
     let profile = Profile::rfc6298_reno();

@@ -95,7 +95,8 @@ proptest! {
     }
 }
 
-/// Moves the server's end of the connection with client port 49152.
+/// Moves the server's end of the connection with client port 49152. Returns its new stream, or `None` if it cannot
+/// move.
 fn relocate(net: &mut Net, here: usize, there: usize, id: StreamId, new: StreamId) -> Option<StreamId> {
     let tuple = Tuple { local: at(1, 80), remote: at(0, 49_152) };
     net.op(there, new, StreamOp::Migrate(MigrateOp::Guard(tuple, Some(Guard::Hold(8)))));

@@ -4,8 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 use wire::Duration;
 
-/// The longest allowed stall of a process of a lab. A longer stall may move an event beyond the tolerance of a
-/// comparison.
+/// The longest allowed stall of a process of a lab, or of the thread that writes a store. A longer stall gives a doubt.
 pub const STALL_BOUND: Duration = Duration::from_millis(10);
 /// The largest allowed lateness of a process: at most 1 % of its frames may be later than this.
 pub const LATENESS_BOUND: Duration = Duration::from_millis(2);
@@ -14,12 +13,12 @@ pub const LATENESS_BOUND: Duration = Duration::from_millis(2);
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "doubt", rename_all = "kebab-case")]
 pub enum Doubt {
-    /// A process, or the thread of a daemon that writes its store, was stalled for longer than [`STALL_BOUND`]. It was
-    /// frozen or traced, or other processes had the CPU.
+    /// A process, or the thread of a daemon that writes its store, was stalled for longer than [`STALL_BOUND`]. The
+    /// stall is not part of a [`Doubt::MachineStalled`].
     Stalled {
         /// The host of the daemon, `the store of HOST`, or the link emulator.
         process: String,
-        /// The end of the process's longest stall, in seconds of the run.
+        /// The end of the longest such stall of the process, in seconds of the run.
         until_s: f64,
         /// The length of that stall, in milliseconds.
         stall_ms: f64,
@@ -96,7 +95,7 @@ pub enum Doubt {
         /// The number of records that were read.
         read: u64,
     },
-    /// The kernel of a host discarded packets that no link and no node dropped.
+    /// The kernel of a host discarded packets, for example because of a wrong checksum.
     Discarded {
         /// The name of the host.
         host: String,
@@ -140,7 +139,7 @@ pub enum Doubt {
         /// The name of the interface.
         interface: String,
     },
-    /// A counter of a host's kernel has a different value than the records of the node or of its applications.
+    /// A counter of a host's kernel does not agree with the records of the host's node or applications.
     Counts {
         /// The name of the host.
         host: String,
@@ -212,7 +211,7 @@ pub enum Doubt {
         /// The earliest time at which one of these packets was last seen, in seconds of the run.
         first_s: f64,
     },
-    /// Packets left a place that they had not entered.
+    /// Packets appeared at a place, and no record shows that they were sent to it.
     Appeared {
         /// The place, for example `mobile:air`.
         place: String,
@@ -234,21 +233,21 @@ pub enum Doubt {
         /// The length of the whole outage, in milliseconds.
         outage_ms: f64,
     },
-    /// A handoff began and the radio moved, but the path was never cut.
+    /// A handoff began and the radio came up in another cell, but no record shows that the path was cut.
     Uncut {
         /// The start of the handoff, in seconds of the run.
         begun_s: f64,
     },
-    /// A role of a simulated host did not come to rest: it caused further input to itself without end.
+    /// A simulated host caused further work for itself at one instant without end, so the run was stopped.
     Restless {
         /// The name of the host.
         host: String,
-        /// The name of the role.
+        /// The name of the role that did not come to rest; `node` if it was the node itself.
         role: String,
-        /// The time at which the run ended for this reason, in seconds of the run.
+        /// The time at which the run was stopped, in seconds of the run.
         at_s: f64,
     },
-    /// The repetitions of one point of an experiment gave fewer values of a metric than expected: one for each
+    /// The repetitions of one point of an experiment gave more or fewer values of a metric than one for each
     /// repetition.
     Short {
         /// The name of the metric.
@@ -258,7 +257,7 @@ pub enum Doubt {
         /// The number of repetitions.
         repetitions: usize,
     },
-    /// The run does not contain what the experiment measures.
+    /// The run does not contain what an experiment or a comparison measures.
     NotMeasured {
         /// What is missing in the run, as text.
         why: String,
@@ -295,7 +294,7 @@ impl Display for Doubt {
                 "timing: {process} was stalled for {stall_ms:.1} ms, until {until_s:.3} s (allowed: {} ms); an idle thread {}{}",
                 STALL_BOUND.as_millis(),
                 if *idle_ms > 0.0 {
-                    format!("was stalled for {idle_ms:.1} ms of them")
+                    format!("was stalled for {idle_ms:.1} ms of this time")
                 } else {
                     "ran meanwhile".to_owned()
                 },
@@ -304,7 +303,7 @@ impl Display for Doubt {
             Self::MachineStalled { until_s, stall_ms, stalled, processes, idle_ms } => {
                 write!(
                     f,
-                    "timing: the machine was stalled for {stall_ms:.1} ms, until {until_s:.3} s, with {stalled} of {processes} processes; an idle thread was stalled for {idle_ms:.1} ms of them (allowed: {} ms)",
+                    "timing: the machine was stalled for {stall_ms:.1} ms, until {until_s:.3} s (allowed: {} ms), with {stalled} of {processes} processes; an idle thread was stalled for {idle_ms:.1} ms of this time",
                     STALL_BOUND.as_millis()
                 )
             }
@@ -316,13 +315,13 @@ impl Display for Doubt {
             ),
             Self::MachineLate { late, processes, p99_us, alone_us } => write!(
                 f,
-                "timing: the machine was late: {late} of {processes} processes handled 1 % of frames up to {p99_us:.0} us late (allowed: {} us){}",
+                "timing: the machine was late: {late} of {processes} processes were late; the latest of them handled 1 % of its frames more than {p99_us:.0} us late (allowed: {} us){}",
                 LATENESS_BOUND.as_micros(),
                 alone(Some(*alone_us), "(99 %)")
             ),
             Self::Changed { host, what } => write!(f, "{host}: the daemon {what} during the run"),
             Self::NoSummary { host, why } => {
-                write!(f, "{host}: the daemon did not report at the end of the run: {why}")
+                write!(f, "{host}: the daemon sent no complete report at the end of the run: {why}")
             }
             Self::BadEnd { host, exit } => {
                 write!(f, "{host}: the daemon reported at the end of the run, and then ended with {exit}")
@@ -353,7 +352,7 @@ impl Display for Doubt {
 }
 
 impl Doubt {
-    /// Formats the kinds that compare counters.
+    /// Formats the kinds about counters.
     fn fmt_counts(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Counts { host, counter, kernel, whose, other } => {
@@ -371,7 +370,7 @@ impl Doubt {
             Self::NoCount { host, counter } => {
                 write!(
                     f,
-                    "{host}: its counter {counter} is missing, so packets between its kernel and its node cannot be checked"
+                    "{host}: its counter {counter} is missing, so the counts of its packets cannot be compared"
                 )
             }
             Self::Stack { host, to_kernel, sent, came } => {
@@ -404,7 +403,7 @@ impl Doubt {
                 "{packets} unaccounted for between {a} and {b} (the first was last seen at {first_s:.6} s)"
             ),
             Self::Appeared { place, packets } => {
-                write!(f, "{packets} appeared at {place}, and no record shows that they were sent")
+                write!(f, "{packets} packets appeared at {place}, and no record shows that they were sent")
             }
             Self::Unbalanced => write!(f, "the ledger does not balance"),
             Self::Unexplained { handoff, flow, from_s, part_ms, outage_ms } => {
@@ -412,7 +411,7 @@ impl Doubt {
                     Some(handoff) => write!(f, "handoff {handoff}, flow {flow}")?,
                     None => write!(f, "hole at {from_s:.6} s, flow {flow}")?,
                 }
-                write!(f, ": {part_ms:.3} ms of {outage_ms:.3} ms unexplained")
+                write!(f, ": {part_ms:.3} ms of the outage of {outage_ms:.3} ms are unexplained")
             }
             Self::Uncut { begun_s } => {
                 write!(
@@ -424,7 +423,7 @@ impl Doubt {
                 write!(f, "{host}: role `{role}` did not come to rest at {at_s} s; the run ended there")
             }
             Self::Short { metric, values, repetitions } => {
-                write!(f, "{metric}: {values} of {repetitions} repetitions")
+                write!(f, "{metric}: {values} values from {repetitions} repetitions; each must give one")
             }
             Self::NotReady { host, why } => write!(f, "{host}: {why}"),
             Self::NotMeasured { why } | Self::NoResult { why } => write!(f, "{why}"),
@@ -438,13 +437,13 @@ impl Doubt {
 pub struct NamedDoubt {
     /// The name of the run; empty if there is only one.
     pub of: String,
-    /// What is doubted.
+    /// The doubt about this run.
     #[serde(flatten)]
     pub doubt: Doubt,
 }
 
 impl NamedDoubt {
-    /// Returns the doubts of the run with the name `of`.
+    /// Returns these doubts of one run, each with the name `of` of the run.
     pub fn all(of: &str, doubts: &[Doubt]) -> Vec<Self> {
         doubts.iter().map(|doubt| Self { of: of.to_owned(), doubt: doubt.clone() }).collect()
     }
@@ -482,7 +481,7 @@ pub fn joined(doubts: &[Doubt]) -> String {
     doubts.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns the lateness in the control run as text, or an empty string if there was none.
+/// Returns the lateness in the control run as text, or an empty string if there was no control run.
 fn alone(late_us: Option<f64>, which: &str) -> String {
     late_us.map_or_else(String::new, |late_us| {
         format!(

@@ -25,11 +25,11 @@ pub enum EventKind {
     Loss,
     /// The link has another MTU from now on.
     Mtu,
-    /// The host's wall clock is set. Its timers do not change.
+    /// The host's wall clock is set. The host's timers do not change.
     Clock,
-    /// From now on, the host cannot store records.
+    /// From now on, the host cannot store durable records.
     DiskFull,
-    /// The host can store records again.
+    /// After `DiskFull`: the host can store durable records again.
     DiskFree,
 }
 

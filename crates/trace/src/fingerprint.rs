@@ -4,12 +4,12 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Plain data that can be added to a fingerprint. Data that are not equal give different words, except where the
-/// implementation says which part is left out, and why.
+/// text of the implementation or of its module says which part is left out, and why.
 pub trait Fold {
     /// Adds the words of this value.
     fn fold(&self, into: &mut Fingerprinter);
 
-    /// Adds the words of several values, without their number.
+    /// Adds the words of several values, but no word for the number of values.
     fn fold_all(all: &[Self], into: &mut Fingerprinter)
     where
         Self: Sized,
@@ -43,8 +43,8 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// The error for a text that is not a fingerprint. It must have 16 hexadecimal digits, optionally after a version:
-/// `v2:`.
+/// The error for a text that is not a fingerprint. The text must be 16 hexadecimal digits, optionally after a version:
+/// `v`, a number of at most 32 bits and a colon, for example `v2:`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ParseFingerprintError;
 
@@ -68,9 +68,9 @@ impl FromStr for Fingerprint {
 
 /// Computes a fingerprint: a 64-bit hash of the events, packet bytes and acts of a run, in order.
 ///
-/// Each step is a bijection of the state for a given word, and of the word for a given state. So a single changed byte
-/// always changes the hash, and the exchange of two events almost always changes it. The byte order and width of words
-/// are fixed, so each machine computes the same hash.
+/// The addition of a word is a bijection of the state for a given word, and of the word for a given state. So a single
+/// changed byte always changes the hash, and the exchange of two events almost always changes it. The byte order and
+/// width of words are fixed, so each machine computes the same hash.
 #[derive(Clone, Debug)]
 pub struct Fingerprinter(u64);
 
@@ -111,7 +111,7 @@ impl Fingerprinter {
         self.0 = folded(self.0, word);
     }
 
-    /// Adds bytes, without their number.
+    /// Adds bytes, but no word for the number of bytes.
     pub fn bytes(&mut self, bytes: &[u8]) {
         if bytes.len() >= LONG {
             return self.long(bytes);

@@ -142,7 +142,7 @@ macro_rules! tuples {
 
 tuples!((A B) (A B C) (A B C D) (A B C D E));
 
-/// Folds the time in nanoseconds. All times of more than 584 years (`u64::MAX` nanoseconds) give the same word.
+/// Folds the time in nanoseconds. All times of `u64::MAX` nanoseconds (584 years) or more give the same word.
 impl Fold for Duration {
     fn fold(&self, into: &mut Fingerprinter) {
         into.word(wire::nanos_of(*self));

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-/// Returns the name as a constant. There are few names, all from the daemons of this run, so each is kept for the life
-/// of the process.
+/// Returns the name as a constant. There are few different names, so each is kept until the process ends.
 pub(crate) fn intern(name: &str) -> &'static str {
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);

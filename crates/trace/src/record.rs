@@ -26,13 +26,13 @@ impl HostId {
 pub struct Record {
     /// The instant of the run, in nanoseconds since its start.
     pub at: Instant,
-    /// The host at which it happened. For a change of a link, this is the host at which the scenario's plan records it.
+    /// The host at which it happened. An event of a link is recorded at one host, which the scenario's plan chooses.
     pub host: HostId,
     /// What happened, with its data.
     pub what: What,
 }
 
-/// What happened at a host. A reason ([`Trail`]) is listed in `docs/glossary.md`.
+/// What happened at a host. `docs/glossary.md` lists the reasons for which packets are dropped or lost.
 #[derive(Clone, PartialEq, Debug)]
 pub enum What {
     /// The node received a packet from an interface. If the interface is [`Iface::HOST`], the host's own stack sent the
@@ -43,11 +43,11 @@ pub enum What {
     Sent(Iface, Packet),
     /// The node dropped a packet, for this reason.
     Dropped(Iface, PacketId, Trail),
-    /// A link lost a packet that this host had sent at the interface. If the interface is [`Iface::HOST`], the packet
+    /// A link lost a packet that this host had sent by the interface. If the interface is [`Iface::HOST`], the packet
     /// ended in the host's own stack.
     Lost(Iface, PacketId, Trail),
-    /// A queue still holds this packet when the run ends. The queue is that of a link at an interface, of the host's
-    /// own stack ([`Iface::HOST`]), or of the node and its roles (`None`).
+    /// The run ended while this packet had no end yet. The packet was at the link of this interface, in the host's own
+    /// stack ([`Iface::HOST`]), or in the node and its roles (`None`).
     Held(Option<Iface>, PacketId),
     /// An application sent a datagram to the stack.
     AppSent(PacketId),
@@ -64,11 +64,11 @@ pub enum What {
     Up(Iface, Option<Cell>),
     /// An interface carries no packets, for this reason; or a radio cannot tune to the requested cell (`unsupported`).
     Down(Iface, Trail),
-    /// A role recorded a mark.
+    /// A mark: a named step of a protocol, or a change inside a TCP connection.
     Marked(Mark),
     /// The node answered an operator's command with a value, or with an error.
     Answered(Result<Value, String>),
-    /// The scenario caused this event at this host.
+    /// An event of the scenario happened. An event of a link is recorded at one host, which the plan chooses.
     Ordered(Event),
 }
 

@@ -7,8 +7,8 @@ use std::borrow::Cow;
 /// reads it.
 pub type Trail = Cow<'static, str>;
 
-/// Returns bytes as lower-case hexadecimal. It does not use a formatter, which is slower: most text of the records
-/// comes from here.
+/// Returns bytes as lower-case hexadecimal, two digits for each byte. It does not use a formatter, because a formatter
+/// is slower.
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble & 15)]);
@@ -23,7 +23,7 @@ pub fn unhex(text: &str) -> Option<Vec<u8>> {
     pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
 }
 
-/// Returns a value as JSON.
+/// Returns a value as JSON. [`Value::None`] becomes `null`.
 pub fn json_of(value: &Value) -> serde_json::Value {
     match value {
         Value::None => serde_json::Value::Null,

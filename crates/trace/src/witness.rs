@@ -14,14 +14,14 @@ pub trait Witness {
     /// [`What::Sent`].
     fn sent(&mut self, at: Instant, host: HostId, iface: Iface, packet: &Packet);
 
-    /// Is called for each other record.
+    /// Is called for each record that is neither [`What::Received`] nor [`What::Sent`].
     fn happened(&mut self, at: Instant, host: HostId, what: What);
 
     /// Is called when a link has duplicated a frame: `more` copies beyond the first one are on the link now.
     fn doubled(&mut self, _packet: PacketId, _more: u8) {}
 
-    /// Is called at the start of a run and after each event, when all immediate results of the event are recorded. Each
-    /// copy that the event made of a packet was reported before.
+    /// Is called after the start of a run and after each event, when all immediate results are recorded. Each copy of a
+    /// packet that the event made was reported before this call.
     fn settled(&mut self) {}
 
     /// Returns whether the observer has no room for more records. If so, the run ends.

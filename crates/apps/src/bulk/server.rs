@@ -38,7 +38,7 @@ pub struct BulkServer {
     sent: u64,
     /// The number of clients that were disconnected because new ones connected.
     gave_way: u64,
-    /// The number of clients that were disconnected because they read nothing for 10 minutes.
+    /// The number of clients that were disconnected because they gave no new credit for 10 minutes.
     stalled: u64,
     failed: Option<String>,
 }

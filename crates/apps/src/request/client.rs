@@ -31,8 +31,8 @@ pub struct RequestClientConfig {
     /// The length of an answer in bytes, 1 to 1048576; default 1000, so that one segment carries it.
     #[serde(default = "answer")]
     pub answer: u32,
-    /// The interval of requests, counted from `start`; default `50ms`. A request is sent at the next multiple of the
-    /// interval after the last answer.
+    /// The interval of requests; default `50ms`. After an answer, the next request is sent at the next multiple of the
+    /// interval, counted from `start`.
     #[serde(default = "every", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub every: Duration,
@@ -51,8 +51,9 @@ const fn every() -> Duration {
     Duration::from_millis(50)
 }
 
-/// The role of a request client. Its mark `answered` has the fields `number` and `latency_ns`: the time in nanoseconds
-/// from the question to the last byte of the answer. It includes the time in which the question waits for credit.
+/// The role of a request client. Its mark `answered` has the fields `number`, the number of the question from 1, and
+/// `latency_ns`, the time in nanoseconds from the question to the last byte of the answer. The time includes that in
+/// which the question waits for credit.
 #[derive(Debug)]
 pub struct RequestClient {
     config: RequestClientConfig,

@@ -1,4 +1,4 @@
-//! Outages as bars, in the colours of their owners, with the confidence interval of their length.
+//! Outages as bars, in the colours of their owners, with the confidence interval or the range of their length.
 
 use super::owner::Owner;
 use super::panel::{Frame, Key, LABEL, Marker, SMALL, caption, legend, title};
@@ -18,8 +18,8 @@ const VALUE: &str = "#111111";
 pub struct Bar {
     /// The name of the bar, on its left.
     pub label: String,
-    /// The parts of the outage in the order of time, in the unit of the axis. Their sum is the length of the bar. Empty
-    /// if there was no outage, or if it never ended.
+    /// The owner and the length of each part of the outage, from left to right, in the unit of the axis. The sum of the
+    /// lengths is the length of the bar. Empty if there is no outage with a finite length.
     pub parts: Vec<(Owner, f64)>,
     /// The interval of the bar's length; `None` if there is none. An infinite end is drawn as an arrow.
     pub whisker: Option<Whisker>,
@@ -115,7 +115,8 @@ impl BarFigure {
         entries
     }
 
-    /// Returns the range from zero to 3 % beyond the longest bar or interval of all groups with this scale.
+    /// Returns the range from zero to 3 % beyond the longest bar or interval of all groups with this scale. Without
+    /// any, the range is from zero to one.
     fn range(&self, scale: usize) -> Range {
         let groups = self.groups.iter().filter(|group| group.scale == scale);
         let end = groups.flat_map(|group| &group.bars).map(Bar::reach).fold(0.0, f64::max);

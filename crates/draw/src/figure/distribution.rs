@@ -18,7 +18,7 @@ const NUMBERS_MAX: f64 = 420.0;
 /// The largest width of the name left of a strip, in pixels.
 const NAME_MAX: f64 = 210.0;
 
-/// A series of values, one for each run.
+/// A series of values of one metric, for example one for each run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sample {
     /// What was measured, for example "hard handoff". Samples with the same name share a colour, whatever their style.
@@ -132,13 +132,14 @@ impl DistributionFigure {
         }
         let values = || samples().flat_map(|sample| &sample.values);
         if values().any(|value| *value == f64::INFINITY) {
-            notes.push("A curve that ends below 1 has infinite values.".to_owned());
+            notes.push("A curve ends below 1 if values are infinite: outages that never ended.".to_owned());
         }
         let at_zero = |panel: &DistributionPanel| {
             panel.axis.decades && panel.samples.iter().flat_map(|sample| &sample.values).any(|v| *v <= 0.0)
         };
         if self.panels.iter().any(at_zero) {
-            notes.push("Values of zero are drawn at the left end of a logarithmic axis.".to_owned());
+            notes
+                .push("Values of zero and below are drawn at the left end of a logarithmic axis.".to_owned());
         }
         let notes = notes.join(" ");
         if self.caption.is_empty() { notes } else { format!("{}\n{notes}", self.caption) }
@@ -205,8 +206,9 @@ impl DistributionPanel {
         COLOURS[names.iter().position(|known| *known == name).unwrap_or(0) % COLOURS.len()]
     }
 
-    /// Returns the range of all finite values, with room at both ends. A linear range begins slightly below zero if no
-    /// value is negative, and the smallest is below 60 % of the largest.
+    /// Returns the range of all finite values, with room at both ends; on a logarithmic axis, that of the exponents of
+    /// all positive values. A linear range begins slightly below zero if no value is negative, and the smallest is
+    /// below 60 % of the largest.
     fn range(&self) -> Range {
         let values = || self.samples.iter().flat_map(|sample| &sample.values).filter(|v| v.abs() <= FAR);
         if self.axis.decades {
@@ -219,8 +221,8 @@ impl DistributionPanel {
         if from_zero { Range { lo: range.hi * -0.02, ..padded } } else { padded }
     }
 
-    /// Returns the x coordinate of a value. Infinite values are at the right end, values without a logarithm at the
-    /// left end.
+    /// Returns the x coordinate of a value. Infinite values are at the right end. On a logarithmic axis, values of zero
+    /// and below are at the left end.
     fn px(&self, frame: &Frame, value: f64) -> f64 {
         if value == f64::INFINITY {
             return frame.right();
@@ -339,7 +341,7 @@ fn stroke(colour: &str, width: f64, dashes: &str) -> String {
 /// The statistics of a sample that are written beside its strip.
 struct Numbers {
     n: usize,
-    /// The number of values that never ended.
+    /// The number of infinite values: outages that never ended.
     never: usize,
     /// The number of runs without a measurement.
     absent: usize,
@@ -380,7 +382,7 @@ impl Numbers {
 }
 
 /// Formats a value with three significant digits, but with at most two decimals, and with all digits before the point.
-/// From 10 million on, the notation is scientific.
+/// From 10 million on, the notation is scientific. An infinite value is `never`.
 fn short(value: f64) -> String {
     let decimals = match value.abs() {
         size if size.is_infinite() => return "never".to_owned(),

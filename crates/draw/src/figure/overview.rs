@@ -1,4 +1,4 @@
-//! Panels of the whole run: one for each flow, with the handoffs that concern it.
+//! Panels of the whole run: one for each flow, for at most [`PANELS`] flows, with the handoffs that concern the flow.
 
 use super::marks::draw_marks;
 use super::panel::{Frame, LABEL, SMALL, upright};
@@ -30,11 +30,11 @@ pub(super) struct Drawn {
     pub(super) unlabelled: Unlabelled,
 }
 
-/// The number of handoff lines without room for their whole label.
+/// The number of handoff lines without a label, or with only the number of the handoff.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Unlabelled {
     pub(super) all: usize,
-    /// The number of these lines that have only the number of their handoff.
+    /// The number of those lines that have the number of their handoff.
     pub(super) numbered: usize,
 }
 
@@ -74,7 +74,7 @@ fn choose(figure: &SequenceFigure) -> Vec<usize> {
     chosen
 }
 
-/// A panel of one flow over the whole run. It is empty without a flow.
+/// A panel of one flow over the whole run. Without a flow, it has no marks.
 struct Overview<'a> {
     flow: Option<&'a FlowTrace>,
     frame: Frame,
@@ -193,7 +193,8 @@ impl<'a> Overview<'a> {
         fit(&format!("{} {host}{}", handoff.number, handoff.label), SMALL, width.min(LABEL_MAX))
     }
 
-    /// Returns how far the label of a handoff extends beyond the right end of the frame, in pixels.
+    /// Returns how far the label of a handoff extends beyond the right end of the frame, in pixels: at most [`BEYOND`],
+    /// and negative if the label ends before.
     fn reach(&self, handoff: &Handoff) -> f64 {
         let x = self.frame.px(handoff.at.as_secs_f64());
         let width = text_width(&self.label(handoff, LABEL_MAX), SMALL);

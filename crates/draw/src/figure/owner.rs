@@ -1,10 +1,10 @@
 //! The causes of an outage, and their colours.
 
-/// The cause of a part of an outage. Seven of the colours are Okabe and Ito's, which can be distinguished with every
-/// kind of colour vision. The other two are greys.
+/// The cause of a part of an outage. Seven of the colours are Okabe and Ito's, which were chosen for all kinds of
+/// colour vision. The other two are greys.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Owner {
-    /// The radio was tuned or associated, or a link was down or lost packets.
+    /// The radio was tuned, associated or scanned, or a link was down, or lost or refused packets.
     Link,
     /// The host had the new link, but did not know the new network yet.
     Detection,
@@ -16,7 +16,7 @@ pub enum Owner {
     PathSwitch,
     /// The path was ready, but the source had nothing to send yet.
     Traffic,
-    /// The path was ready, and the transport retransmitted or waited for a timer.
+    /// The path was ready, and the transport retransmitted, or waited for a timer.
     Recovery,
     /// The first new data were on their way.
     FirstByte,
@@ -25,7 +25,7 @@ pub enum Owner {
 }
 
 impl Owner {
-    /// All owners, in the order in which they usually follow each other in an outage.
+    /// All owners, in the order of legends: that of the steps of a handoff, with `Unexplained` as the last.
     pub const ALL: [Self; 9] = [
         Self::Link,
         Self::Detection,

@@ -118,7 +118,7 @@ pub(super) enum Marker {
 impl Marker {
     pub(super) fn draw(self, svg: &mut Svg, [x, y]: [f64; 2], radius: f64, colour: &str) {
         let stroked = |width: f64| format!(r#"fill="none" stroke="{colour}" stroke-width="{width}""#);
-        // A thin white rim separates filled markers that touch.
+        // A thin white rim separates triangles and diamonds that touch.
         let filled = format!(r##"fill="{colour}" stroke="#ffffff" stroke-width="0.6""##);
         match self {
             Self::Ring => svg.circle([x, y], radius, &stroked(if radius < 3.0 { 0.8 } else { 1.2 })),

@@ -9,8 +9,8 @@ const WIDTH: f64 = 800.0;
 const PLOT_HEIGHT: f64 = 360.0;
 /// Colours that are dark enough for a thin line on white. The first three are Okabe and Ito's.
 pub(super) const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#aa4499", "#b38600", "#333333"];
-/// The horizontal distance of simulator and Linux points from their x, in pixels. So neither hides the interval of the
-/// other.
+/// The horizontal distance of simulator and Linux points from their x, in pixels, if a figure has both. So points of
+/// one backend do not hide the intervals of the other.
 const ASIDE: f64 = 4.0;
 /// Points that are nearer than this hide each other, in pixels.
 const HIDES: f64 = 6.0;
@@ -19,7 +19,8 @@ const LARGER: f64 = 3.0;
 /// The largest number of hiding points that make a point larger.
 const BELOW: usize = 3;
 
-/// The source of a series of values. It decides how they are drawn.
+/// The source of a series of values. It decides how the values are drawn. The variants name the markers in a
+/// [`PointFigure`]; in a [`DistributionFigure`](crate::DistributionFigure), the curves differ in their dashes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Style {
     /// A paper: hollow markers on a dashed line.
@@ -90,7 +91,8 @@ pub struct Point {
 }
 
 impl Point {
-    /// Returns whether the point can be drawn. Otherwise it is omitted from the figure and the CSV.
+    /// Returns whether all numbers of the point are finite and at most [`FAR`]. Otherwise the point is omitted from the
+    /// figure and the CSV.
     fn is_drawable(&self) -> bool {
         let [lo, hi] = self.ends();
         [self.x, self.y, lo, hi].into_iter().all(|value| value.abs() <= FAR)
@@ -126,7 +128,7 @@ pub struct Axis {
     pub label: String,
     /// The unit; empty for a plain number.
     pub unit: String,
-    /// Whether the axis is logarithmic, with base 10. Such an axis has no place for values of zero and below.
+    /// Whether the axis is logarithmic, with base 10. Values of zero and below have no coordinate on such an axis.
     pub decades: bool,
 }
 
@@ -142,7 +144,7 @@ impl Axis {
         Self { decades: true, ..self }
     }
 
-    /// Returns the coordinate of a value on the axis: the value, or its exponent.
+    /// Returns the coordinate of a value on the axis: the value, or its exponent to base 10 on a logarithmic axis.
     pub(super) fn place(&self, value: f64) -> f64 {
         if self.decades { value.log10() } else { value }
     }
@@ -175,7 +177,7 @@ pub struct PointFigure {
 }
 
 impl PointFigure {
-    /// Returns the numbers as CSV: one row for each point that can be drawn, in the given order.
+    /// Returns the numbers as CSV: one row for each point whose numbers are all finite, in the given order.
     #[must_use]
     pub fn csv(&self) -> String {
         let mut csv = Csv::default();

@@ -56,14 +56,15 @@ pub struct Cost {
     pub noticed: Noticed,
     /// The parts of the outage if [`Self::noticed`] is [`Noticed::Outage`]; otherwise empty.
     pub outage: Vec<Band>,
-    /// The instant at which the flow had half of its earlier goodput again. `None` if there is no such instant.
+    /// The instant at which the flow had half of its earlier goodput again. `None` if the goodput was never lower, did
+    /// not recover, or was not measured.
     pub recovered: Option<Instant>,
     /// The instants at which the packets were lost that belong to the handoff.
     pub lost: Vec<Instant>,
 }
 
 impl Cost {
-    /// Returns the length of the outage, from its first band to its last; zero without bands.
+    /// Returns the length of the outage, from the start of its first band to the end of its last; zero without bands.
     pub fn outage(&self) -> Duration {
         let from = self.outage.iter().map(|band| band.from).min();
         let to = self.outage.iter().map(|band| band.to).max();
@@ -90,7 +91,8 @@ pub struct Handoff {
     pub host: String,
     /// The instant of the decision to move.
     pub at: Instant,
-    /// The instant at which the old path was cut. In a semisoft handoff, it is later than [`Self::at`].
+    /// The instant at which the old path was cut. It is before [`Self::at`] if the link was lost before the decision,
+    /// and later in a semisoft handoff.
     pub cut: Instant,
     /// The kind of the handoff, and its old and new station, for example "hard b2->b3".
     pub label: String,
@@ -138,7 +140,7 @@ pub struct HoleBand {
     pub flow: usize,
     /// The start of the outage.
     pub from: Instant,
-    /// The end of the outage; `None` if no new data arrived until the end of the run.
+    /// The end of the outage; `None` if no new data arrived until the flow or the run ended.
     pub to: Option<Instant>,
 }
 
@@ -185,13 +187,13 @@ pub(super) const PATHS: [&str; 4] = ["#111111", "#7a4fd0", "#0b7a75", "#8a4b08"]
 /// An event of a packet of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Mark {
-    /// The instant of the run.
+    /// The instant of the event, in the time of the run.
     pub at: Instant,
     /// The kind of event.
     pub kind: MarkKind,
     /// The packet's exact place in its flow, in the unit of [`FlowTrace::counts`].
     pub place: u64,
-    /// The packet's path, as an index into [`FlowTrace::paths`].
+    /// The packet's path, as an index into [`FlowTrace::paths`]. It has no meaning if that list is empty.
     pub path: usize,
 }
 
@@ -265,7 +267,8 @@ impl FlowTrace {
     }
 }
 
-/// A figure of flows over time: an overview of each flow, and a zoom panel for each handoff and flow that it concerns.
+/// A figure of flows over time: overviews of at most 6 flows, and at most 12 zoom panels, each of a handoff and a flow
+/// that the handoff concerns.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SequenceFigure {
     /// The title above the figure.

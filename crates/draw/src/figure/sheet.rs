@@ -10,7 +10,7 @@ use super::sequence::{
 use super::zoom;
 use crate::svg::Svg;
 
-/// The largest number of handoffs' effects in the description for screen readers.
+/// The largest number of effects of handoffs on flows in the description for screen readers.
 const SPOKEN: usize = 24;
 
 impl SequenceFigure {
@@ -28,7 +28,7 @@ impl SequenceFigure {
         svg.finish(bottom + 14.0, &figure.title, &format!("{} {notes}", figure.in_words()))
     }
 
-    /// Returns the effect of each handoff in words, for screen readers.
+    /// Returns the effects of handoffs on flows in words, for screen readers: at most the first [`SPOKEN`] effects.
     pub(super) fn in_words(&self) -> String {
         let cost = |handoff: &Handoff, cost: &Cost| {
             let flow = self.flows.get(cost.flow).map_or("", |flow| flow.name.as_str());
@@ -68,7 +68,7 @@ impl SequenceFigure {
         notes.join("\n")
     }
 
-    /// Returns the legend, with an entry for each kind of element in the figure.
+    /// Returns the legend, with an entry for each kind of mark, line and band in the figure.
     pub(super) fn legend(&self) -> Vec<(Key, String)> {
         let mut entries = Vec::new();
         let marks = || self.flows.iter().flat_map(|flow| &flow.marks);
@@ -98,7 +98,7 @@ impl SequenceFigure {
         if costs().any(|cost| cost.noticed == Noticed::Never)
             || self.holes.iter().any(|hole| hole.to.is_none())
         {
-            entries.push((Key::Band(NEVER), "no new data until the run ended".to_owned()));
+            entries.push((Key::Band(NEVER), "no new data until the flow or the run ended".to_owned()));
         }
         for flow in self.flows.iter().filter(|flow| flow.paths.len() > 1) {
             entries.push((Key::Heading, format!("{}:", flow.name)));

@@ -1,4 +1,4 @@
-//! A handoff in several runs side by side: the same scenario on both backends, with the same scales.
+//! A handoff in several runs side by side, with the same scales: for example the same scenario on both backends.
 
 use super::panel::{caption, legend, title};
 use super::sequence::{RIGHT, SequenceFigure, WIDTH};
@@ -12,7 +12,7 @@ const COLUMNS: usize = 2;
 const GUTTER: f64 = 20.0;
 /// The text below the figure that explains the marks.
 const READING: &str = "A packet is a ring when it is sent, a dot when it arrives and a red cross when it is lost; later data are \
-     further up. The strip above each panel is the outage: each colour is a cause. Both panels have the \
+     further up. The strip above each panel is the outage: each colour is a cause. All panels have the \
      same scales.";
 
 /// One handoff in several runs, with the most affected flow of each run.
@@ -29,7 +29,8 @@ pub struct SideBySideFigure {
 }
 
 impl SideBySideFigure {
-    /// Returns the numbers as CSV: the rows of each run's CSV, with the name of the run as the first field.
+    /// Returns the numbers as CSV: one header, and the rows of each run's CSV with the name of the run as the first
+    /// field.
     #[must_use]
     pub fn csv(&self) -> String {
         let mut text = String::new();

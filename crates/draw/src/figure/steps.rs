@@ -8,7 +8,7 @@ use wire::Instant;
 
 const ROW: f64 = 15.0;
 const COLOUR: &str = "#5a5a5a";
-/// The width of a step without duration, in pixels.
+/// The smallest width of a step, in pixels.
 const LEAST: f64 = 2.5;
 
 /// Rows of steps, in the order in which their first steps begin.
@@ -31,7 +31,7 @@ impl<'a> Steps<'a> {
     }
 
     /// Draws the rows below `frame`; `place` maps an instant to a value on the x axis of `frame`. Returns the frame of
-    /// the rows, below which the caller draws the tick labels of the x axis.
+    /// the rows, or `frame` if there are no rows. The caller draws the tick labels of the x axis below the result.
     pub(super) fn draw(
         &self,
         svg: &mut Svg,

@@ -28,7 +28,7 @@ const ROWS: usize = 3;
 const WINDOWS: usize = 12;
 /// Peaks above this multiple of the 95th percentile are cut off, in a panel that cuts off peaks.
 const PEAK: f64 = 2.0;
-/// The largest number of lines: each has its own colour.
+/// The largest number of names of lines that are drawn: each name has its own colour.
 const LINES: usize = COLOURS.len();
 
 /// How the points of a line are drawn.
@@ -58,7 +58,7 @@ pub struct TimeLine {
 pub struct TimePanel {
     /// The quantity of the y axis, and its unit.
     pub axis: Axis,
-    /// A line for each flow with this quantity.
+    /// The lines: one for each flow, or for each connection that carries a flow.
     pub lines: Vec<TimeLine>,
     /// The text in the panel if no line has a point: why there is no data.
     pub remark: String,
@@ -178,12 +178,12 @@ impl TimeFigure {
         svg.finish(bottom + 14.0, &self.title, &notes)
     }
 
-    /// Returns the text below the figure. `unlabelled` is the number of lines without a label, in the panels of the
-    /// whole run and in the windows.
+    /// Returns the text below the figure. `unlabelled` has the numbers of lines of handoffs and events without a label:
+    /// in the panels of the whole run, and in the windows.
     fn notes(&self, names: &[&str], unlabelled: [usize; 2]) -> String {
         let mut notes = vec![self.caption.clone()];
         if self.panels.iter().any(|panel| panel.cuts_peaks && panel.peak().is_some()) {
-            notes.push("A triangle at the upper edge is a peak that is cut off, with its value.".to_owned());
+            notes.push("A triangle at the upper edge is a peak that is cut off. The number beside it is the value of the peak, in the unit of the axis.".to_owned());
         }
         let hidden = self.all_names().len() - names.len();
         if hidden > 0 {
@@ -203,8 +203,8 @@ impl TimeFigure {
         notes.join("\n")
     }
 
-    /// Draws the panels over one time axis from `top` down, and returns their lower end. Panels without any line of the
-    /// flows are omitted.
+    /// Draws the panels over one time axis from `top` down, and returns their lower end. In a window, panels without
+    /// any line of the window's flows are omitted.
     fn block(&self, svg: &mut Svg, block: &Block<'_>, names: &[&str], top: f64) -> f64 {
         let x_ticks = Ticks::new(block.x, block.ticks);
         let mut y = top;
@@ -287,7 +287,7 @@ impl TimeFigure {
         }
     }
 
-    /// Returns the names of lines that have a colour.
+    /// Returns the names of the lines that are drawn: the first [`LINES`] names.
     fn names(&self) -> Vec<&str> {
         let mut names = self.all_names();
         names.truncate(LINES);
@@ -326,8 +326,8 @@ impl TimePanel {
         (*sorted.last()? > common * PEAK).then_some(common * PEAK)
     }
 
-    /// Returns the range of the y axis: from zero, or the smallest negative value, to the largest value that is not cut
-    /// off.
+    /// Returns the range of the y axis: from zero, or the smallest negative value, to slightly above the largest value,
+    /// or to the value at which peaks are cut off.
     fn range(&self) -> Range {
         let (lo, hi) =
             self.values().fold((0.0, 0.0), |(lo, hi): (f64, f64), value| (lo.min(value), hi.max(value)));

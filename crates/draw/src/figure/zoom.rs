@@ -1,4 +1,5 @@
-//! The time around a handoff, enlarged so that single packets are visible: one panel for each flow that it concerns.
+//! The time around a handoff, enlarged so that single packets are visible: a panel for each flow that the handoff
+//! concerns, and at most [`PANELS`] panels.
 
 use super::marks::draw_marks;
 use super::panel::{Frame, Key, LABEL, SMALL, legend, upright};
@@ -19,11 +20,11 @@ const HEIGHT: f64 = 190.0;
 const GUTTER: f64 = 24.0;
 /// The height of the strip above the frame that names the owners, in pixels.
 const RIBBON: f64 = 16.0;
-/// The longest time that a panel shows after the end of its outage, even if the flow recovers later.
+/// The longest time that a panel shows after the cut and the outage, not counting the margin. Later losses, and a later
+/// recovery, are not shown.
 const FURTHER: Duration = Duration::from_secs(3);
 
-/// Draws the panels from `top` down. Returns their lower end, and the number of pairs of handoff and flow without a
-/// panel.
+/// Draws the panels from `top` down. Returns their lower end, and the number of panels for which there was no room.
 pub(super) fn draw_all(svg: &mut Svg, figure: &SequenceFigure, top: f64) -> (f64, usize) {
     let all: Vec<Zoom<'_>> = zooms(figure).collect();
     let count = all.len();
@@ -45,9 +46,9 @@ pub(super) fn draw_all(svg: &mut Svg, figure: &SequenceFigure, top: f64) -> (f64
     (y - 8.0, left_out)
 }
 
-/// Returns a panel for each handoff and each flow that it concerns, in the order of time.
+/// Returns a panel for each handoff and each flow that the handoff concerns, in the order of the figure's handoffs. A
+/// flow that was not measured has a panel only if no flow of the handoff was measured.
 pub(super) fn zooms(figure: &SequenceFigure) -> impl Iterator<Item = Zoom<'_>> {
-    // An idle flow has a panel only if all flows of the handoff were idle.
     let shown = |handoff: &Handoff, cost: &Cost| {
         let is_idle = |cost: &Cost| cost.noticed == Noticed::NotMeasured;
         !is_idle(cost) || handoff.costs.iter().all(is_idle)
@@ -58,13 +59,14 @@ pub(super) fn zooms(figure: &SequenceFigure) -> impl Iterator<Item = Zoom<'_>> {
     pairs.filter_map(move |(handoff, cost)| Zoom::new(figure, handoff, cost))
 }
 
-/// Returns the panel of the flow with the longest outage in the handoff with this number.
+/// Returns the panel of the flow with the longest outage in the handoff with this number. `None` if there is no panel
+/// of this handoff.
 pub(super) fn worst<'a>(zooms: impl Iterator<Item = Zoom<'a>>, number: usize) -> Option<Zoom<'a>> {
     let of = zooms.filter(|zoom| zoom.handoff.number == number);
     of.reduce(|one, other| if rank(other.cost) > rank(one.cost) { other } else { one })
 }
 
-/// Chooses the panels with the longest outages, and sorts them by time. An outage that never ended is the longest.
+/// Chooses the panels with the longest outages, and keeps their order. An outage that never ended is the longest.
 fn choose(all: Vec<Zoom<'_>>) -> Vec<Zoom<'_>> {
     let mut chosen: Vec<(usize, Zoom<'_>)> = all.into_iter().enumerate().collect();
     // The sort is stable: of equal outages, the earlier is chosen.
@@ -194,7 +196,7 @@ impl<'a> Zoom<'a> {
         }
         if self.cost.noticed == Noticed::Never {
             let whole = Band { owner: super::Owner::Unexplained, from: self.handoff.cut, to: self.to };
-            let texts = ["no new data until the run ended".to_owned(), "never".to_owned()];
+            let texts = ["no new data until the flow or the run ended".to_owned(), "never".to_owned()];
             self.band(svg, &frame, whole, [NEVER, "#111111"], &texts);
         }
         let (x_ticks, y_ticks) = (Ticks::new(x, if width > 600.0 { 12 } else { 7 }), Ticks::whole(y, 5));
@@ -222,8 +224,8 @@ impl<'a> Zoom<'a> {
         below.bottom() + 46.0
     }
 
-    /// Draws texts about the losses and the first new data, each with a line to the marks. They are at the lower right,
-    /// where no marks are: later data are further up.
+    /// Draws texts about the losses and the first new data, each with a line to the marks. The texts are at the lower
+    /// right, where few marks are: later data are further up.
     fn explain(&self, svg: &mut Svg, frame: &Frame) {
         let place =
             |mark: &Mark| [frame.px(self.ms(mark.at)), frame.py(mark.place as f64 / self.flow.scale())];
@@ -256,8 +258,8 @@ impl<'a> Zoom<'a> {
         self.headline(&mut Svg::new(0.0), [0.0, width], 0.0)
     }
 
-    /// Draws the heading: the handoff with its host and time, and the effect on the flow. Below it are the flow and the
-    /// parts of the outage. Returns the lower end of the heading.
+    /// Draws the heading: the handoff with its host and time, and the effect on the flow. Below are the name of the
+    /// flow, if the figure has several, and the parts of the outage. Returns the lower end of the heading.
     fn headline(&self, svg: &mut Svg, [left, width]: [f64; 2], top: f64) -> f64 {
         let mut y = top;
         let mut lines = |text: &str, style: Text, estimate: f64, height: f64| {
@@ -305,8 +307,8 @@ impl<'a> Zoom<'a> {
         }
     }
 
-    /// Draws the lines of this handoff, of its cut and recovery, and of other handoffs of the same host with their
-    /// numbers.
+    /// Draws the lines of this host's handoffs, with the number of each, and of their cuts. Draws the line of the
+    /// flow's recovery from this handoff.
     fn lines(&self, svg: &mut Svg, frame: &Frame) {
         let mut line = |at: Instant, colour: &'static str, text: &str| {
             let x = self.ms(at);

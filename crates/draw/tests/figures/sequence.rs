@@ -5,7 +5,7 @@ use crate::figures::svg::{assert_sound, save};
 use draw::{Counts, Handoff, Mark, MarkKind, Noticed, Owner, SequenceFigure, SideBySideFigure, Step};
 use wire::{Duration, Instant};
 
-/// Returns the panels below the overviews. Each begins after a heading with a handoff's number.
+/// Returns the panels below the overviews. Each begins with a heading that has the handoff's number.
 fn panels(svg: &str) -> Vec<&str> {
     let bold = |line: &str| line.contains("font-weight=\"bold\"") && line.contains(" s: ");
     let starts: Vec<usize> = svg.lines().enumerate().filter(|(_, line)| bold(line)).map(|(i, _)| i).collect();

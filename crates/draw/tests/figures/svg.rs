@@ -25,7 +25,7 @@ fn assert_text(text: &str) {
     assert!(bare.is_none() && !text.contains('>'), "{text}");
 }
 
-/// Panics unless the drawing is well-formed and each coordinate is a number.
+/// Panics unless the drawing is well-formed, and no attribute or path begins with a value that is not a number.
 pub(crate) fn assert_sound(svg: &str) {
     assert_well_formed(svg);
     for wrong in ["\"NaN\"", "\"inf\"", "\"-0\"", "MNaN", "LNaN"] {

@@ -21,7 +21,7 @@ pub mod reason {
 
     /// The host crashed while it held the packet.
     pub const CRASHED: Reason = Reason("host_crashed");
-    /// The host had crashed when the frame arrived.
+    /// The host had crashed when the frame arrived, or crashed before it processed the frame.
     pub const HOST_DOWN: Reason = Reason("host_down");
 }
 
@@ -36,11 +36,12 @@ pub enum HostEvent {
     Stop,
     /// The host processes inputs again, and first those that waited.
     Continue,
-    /// The host's wall clock is set forward or back by this number of nanoseconds. Timers do not change.
+    /// The host's wall clock is set forward by this number of nanoseconds, or back if the number is negative. Timers do
+    /// not change.
     Clock(i64),
-    /// From now on, each record that the host stores fails.
+    /// From now on, each request of a role to store a durable record fails.
     DiskFull,
-    /// The host can store records again.
+    /// After `DiskFull`: the host can store durable records again.
     DiskFree,
 }
 
@@ -110,8 +111,8 @@ pub(crate) enum Waiting {
 
 impl<W: Witness> World<W> {
     /// Schedules an event of the scenario at `at`; `recorded` is its form in the records. A restart needs `spare`, the
-    /// host that replaces the crashed one. The random seeds of the two must differ, so that the new host does not draw
-    /// the same numbers again.
+    /// host that replaces the crashed one; with `None`, the restart has no effect. The random seeds of both hosts must
+    /// differ, so that the new host does not draw the same numbers again.
     pub fn order(&mut self, at: Instant, order: Order, recorded: trace::Event, spare: Option<HostSpec>) {
         let number = self.orders.all.len() as u32;
         if let Some(spec) = spare {
@@ -195,7 +196,7 @@ impl<W: Witness> World<W> {
         let Host { node, interfaces, stack, due, .. } = Host::new(spec);
         let mut fresh = Host { node, interfaces, stack: stack.restarted(), wall, due };
         for (interface, mtu) in fresh.interfaces.iter_mut().zip(mtus) {
-            interface.mtu = mtu; // the MTU of a link does not change
+            interface.mtu = mtu; // a restart does not change the MTU of a link
         }
         *self.host_mut(host) = fresh;
         self.orders.idle.remove(&host);
@@ -246,8 +247,8 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// Sets the MTU of an interface. The host is notified at once. If the interface is a radio that tunes, or its link
-    /// is cut, the host is notified when the interface next comes up.
+    /// Sets the MTU of an interface. The host is notified at once, unless the interface is a radio that tunes, or its
+    /// link is cut. Then the host is notified when the interface next comes up.
     fn set_mtu(&mut self, host: HostId, iface: Iface, mtu: u16) {
         let number = usize::from(iface.0).checked_sub(1);
         let interface = number.and_then(|at| self.host_mut(host).interfaces.get_mut(at));

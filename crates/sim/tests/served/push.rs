@@ -16,7 +16,7 @@ pub(crate) const RECEIVE_BUFFER: usize = 64 * 1024;
 
 const PORT: u16 = 9899;
 const SEGMENT: usize = 1400;
-/// The largest number of segments sent at one input, so that one acknowledgment cannot fill the link's queue.
+/// The largest number of new segments sent at one input, so that one acknowledgment cannot fill the link's queue.
 const BURST: usize = 4;
 const TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -427,7 +427,7 @@ impl Push {
         Some(new)
     }
 
-    /// Acknowledges a repeated FIN of a flow that is closed here, because the first acknowledgment was lost.
+    /// Acknowledges a repeated FIN of a flow that is closed here: the first acknowledgment may have been lost.
     fn stranger(&self, peer: Ipv4Addr, segment: &Segment<'_>, out: &mut Outbox) -> Result<(), Reason> {
         if segment.flags & FIN == 0 {
             return Err(Reason("no_flow"));

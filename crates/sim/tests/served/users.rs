@@ -66,7 +66,7 @@ impl Role for Writer {
     }
 }
 
-/// Reads `size` bytes at a time, and pauses in between.
+/// Reads at most `size` bytes at a time, and pauses for `rest` between two reads.
 #[derive(Debug)]
 pub(crate) struct Reader {
     at: Addr,

@@ -210,7 +210,7 @@ impl Net {
         self.put(bytes);
     }
 
-    /// Sends a datagram to the host that has its destination address, after the delay of the link.
+    /// Sends a datagram. It arrives after the delay of the link, or up to 60 ms later if it is reordered.
     pub(crate) fn put(&mut self, bytes: Vec<u8>) {
         let late = if self.happens(self.reorder) { self.rng.draw() % 60_000_000 } else { 0 };
         self.sent += 1;

@@ -1,4 +1,5 @@
-//! Words of streams. Only the number of a stream's bytes is folded, because the packets on the links contain the bytes.
+//! Words of streams. For bytes that are written or read, only their number is folded, because the packets on the links
+//! contain the bytes. The bytes of a connection that is moved, and staged bytes, are folded.
 
 use crate::{Fingerprinter, Fold};
 use node::stream::OwnedStreamEvent;
@@ -54,8 +55,8 @@ impl Fold for StreamOp {
     }
 }
 
-/// Folds an event without its stream, and `Data` without its packet. The implementation for [`OwnedStreamEvent`] adds
-/// both.
+/// Folds the variant and its fields; of `Data`, only the number of bytes. The type has no id of the stream, and `Data`
+/// has no id of the packet: the implementation for [`OwnedStreamEvent`] adds these ids.
 impl Fold for StreamEvent<'_> {
     fn fold(&self, into: &mut Fingerprinter) {
         match self {

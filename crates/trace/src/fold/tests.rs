@@ -83,8 +83,8 @@ fn a_restart_is_another_input_than_a_first_start() {
     assert!(first != unclean && first != stored && unclean != stored);
 }
 
-/// The bytes of a stream are not folded, because the packets on the links contain them. So only their number changes
-/// the fingerprint.
+/// Bytes that are written or read are not folded, because the packets on the links contain them. So only their number
+/// changes the fingerprint.
 #[test]
 fn of_the_bytes_of_a_stream_only_the_number_shows() {
     let id = StreamId(3);
