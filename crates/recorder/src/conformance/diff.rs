@@ -11,8 +11,8 @@ use wire::Packet;
 /// The result of the comparison of two runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Difference {
-    /// Whether the control messages and handoffs are equal, and also the records if both are simulator runs of the same
-    /// plan.
+    /// Whether [`compare`] found no divergence. For two simulator runs of the same plan, also whether their
+    /// fingerprints are equal; for fingerprints of different versions, whether the records are equal.
     pub equal: bool,
     /// The findings, as text.
     pub text: String,
@@ -69,7 +69,7 @@ pub fn diff(runs: [&Outcome; 2]) -> Result<Difference, String> {
     let is_unlike = repeats == Ok(true) && are_unlike(runs);
     match &comparison.divergence {
         Some(divergence) => text.push_str(&diverges(runs, divergence)),
-        // The same scenario in the simulator has to give bit-identical records.
+        // Two simulator runs of the same plan must be identical.
         None if is_unlike => {
             let _ = writeln!(
                 text,
@@ -97,8 +97,7 @@ pub fn diff(runs: [&Outcome; 2]) -> Result<Difference, String> {
     Ok(Difference { equal: comparison.divergence.is_none() && !is_unlike, text })
 }
 
-/// Describes what the applications received in each run. The text is no part of the result: only control messages have
-/// to be equal.
+/// Describes what the applications received in each run. These numbers do not decide whether the runs are equal.
 fn delivered([a, b]: [&Outcome; 2]) -> String {
     let mut text = String::new();
     if a.flows.len() != b.flows.len() {
@@ -152,7 +151,7 @@ fn are_unlike([a, b]: [&Outcome; 2]) -> bool {
     }
 }
 
-/// Compares the fingerprints of two simulator runs of the same plan, and finds the first record that differs.
+/// Describes the fingerprints of two simulator runs of the same plan, and the first record that differs.
 fn fingerprints(runs: [&Outcome; 2]) -> String {
     let [a, b] = runs;
     let number = |run: &Outcome| {

@@ -87,8 +87,8 @@ fn messages_of_two_protocols_may_change_places_and_those_of_one_may_not() {
     };
     let together = |pair: &&[usize]| first[pair[0]].at == first[pair[1]].at;
     let pairs: Vec<&[usize]> = sent.windows(2).filter(together).collect();
-    // In each foreign network both messages leave at once. At home the greeting needs ARP, which waits for the end of
-    // the registration.
+    // In each foreign network, the registration request and the greeting leave at the same instant. At home, the
+    // greeting needs ARP, which waits for the end of the registration.
     assert!(pairs.len() == 2 && pairs.iter().all(|pair| protocol(pair[0]) != protocol(pair[1])));
     for pair in pairs {
         assert_eq!(compare(&first, &swapped(pair[0], pair[1])).divergence, None);

@@ -10,7 +10,8 @@ use std::fmt::Write;
 use trace::{Record, What};
 use wire::Duration;
 
-/// The time that a timeline includes before the begin, and after the end, of a handoff.
+/// The time that a timeline includes before the begin of a handoff, and after the end of its outage and latency. A
+/// timeline ends at the latest when the host's next handoff begins.
 const MARGIN: Duration = Duration::from_millis(50);
 
 /// Returns the events around a handoff, in the order of time. If the run has no handoff with this number, the error

@@ -2,7 +2,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `run.json` | scenario, settings, backend, seed, fingerprint, versions, machine, daemons, validity problems, summary |
+//! | `run.json` | scenario, settings, backend, seed, fingerprint, versions, machine, daemons, doubts, failures, summary |
 //! | `events.jsonl` | for readers and scripts: one record in each line, with names of hosts and interfaces and numbers of packets |
 //! | `packets.csv` | a row for each packet and hop, with the packet's fate |
 //! | `flows.csv` | a row for each flow, with the fields of `summary.flows` in `run.json` |
@@ -56,7 +56,7 @@ pub struct Options {
     /// How much of each packet the capture keeps.
     pub snap: Snap,
     /// The largest number of hops for a complete `packets.csv`. With more hops, it has only packets that were lost,
-    /// held or copied, and 200 packets around the begin of each handoff.
+    /// held or copied, and up to 200 packets around the begin of each handoff.
     pub hops: usize,
 }
 
@@ -98,7 +98,7 @@ pub enum ReadError {
 }
 
 /// Writes a run directory, and replaces an older run there ([`check`] tests whether that is permitted). Returns the
-/// contents of `run.json`.
+/// contents of `run.json`, or an error if a file cannot be written.
 pub fn write(outcome: &Outcome, dir: &Path, options: &Options) -> io::Result<RunFile> {
     let page = |file: &mut RunFile, files| {
         file.files = files;
@@ -235,8 +235,8 @@ pub fn read(dir: &Path, evaluate: Evaluate) -> Result<Outcome, ReadError> {
         let (report, found) = evaluate(details, &outcome).map_err(|error| ReadError::RunFile(path, error))?;
         outcome.set_report(report, found);
     }
-    // Some validity problems follow neither from the records nor from the counts, so they are taken from the file.
-    // They are compared as text, because the last digit of a time may have been rounded.
+    // Some doubts follow neither from the records nor from the counts, so they are taken from the file. They are
+    // compared as text, because the last digit of a time may have been rounded.
     let known: BTreeSet<String> = outcome.doubts.iter().map(ToString::to_string).collect();
     outcome.doubts.extend(file.doubts.into_iter().filter(|doubt| !known.contains(&doubt.to_string())));
     Ok(outcome)

@@ -14,8 +14,8 @@ pub(super) const EVENTS: usize = 12;
 
 /// The name of each step, and the marks with which it begins and ends.
 const STEPS: [(&str, &str, &str); 11] = [
-    // Steps of SIGMA. Between the answer to ADD and the decision, the host has both addresses and waits for the signal
-    // and the hold time.
+    // Steps of SIGMA. Between the answer to ADD and the decision, the host has both addresses. It waits until the
+    // signal is strong enough for the hold time.
     ("ADD address", "add_sent", "add_acknowledged"),
     ("signal and hold", "add_acknowledged", HANDOFF),
     ("SET PRIMARY", HANDOFF, "primary_acknowledged"),
@@ -90,7 +90,8 @@ pub(super) fn events(outcome: &Outcome) -> Vec<Step> {
     events
 }
 
-/// Returns the moved host that a mark is about: the mark's own host, or the owner of an address in the mark's fields.
+/// Returns the moved host that a mark is about: the host that made the mark, or else the host with an address in the
+/// mark's fields. Returns `None` if neither moved.
 fn about(
     record: &Record,
     mark: &Mark,

@@ -17,9 +17,9 @@ use wire::{Duration, Instant, SocketAddrV4};
 /// Shorter bins would show only the interference of packet intervals and bins.
 const WIDTHS: [u64; 6] = [100, 200, 500, 1_000, 5_000, 10_000];
 const BINS: u64 = 250;
-/// The time from the begin of a window to its handoff, and from the outage or recovery to the end of the window.
+/// The time that a window includes before the decision for its handoff, and after the last outage or recovery.
 const MARGIN: Duration = Duration::from_millis(500);
-/// The longest time after an outage for which a window shows the recovery.
+/// A window that would include a later recovery than this, after the end of the last outage, includes only this time.
 const FURTHER: Duration = Duration::from_secs(3);
 
 /// Returns the figure of a run's flows.
