@@ -34,10 +34,11 @@ pub(crate) struct Args {
     /// The random seed of the first run.
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     seed: u64,
-    /// The number of runs on Linux at the same time. Parallel runs disturb the timing of each other.
+    /// The number of runs on Linux at the same time. Parallel runs contend for the processors, which changes their
+    /// timing.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     jobs: u16,
-    /// Repeat a run on Linux at most N times if the machine was stalled during the run.
+    /// Repeat a run on Linux at most N times if all its doubts are about timing (the host was too busy).
     #[arg(long, value_name = "N", default_value_t = 4)]
     repeats: usize,
     /// The folder for `agree.json` (the values of each run), `agree.csv`, and a figure of each scenario. Runs that
@@ -184,7 +185,7 @@ fn scenarios(args: &Args) -> Result<Vec<Repeated>, Failure> {
     names.iter().map(|name| Repeated::of(name, &args.set, args.seed).map_err(usage)).collect()
 }
 
-/// Returns the fingerprint of the simulator's first run.
+/// Executes the simulator's first run, and returns the run's fingerprint.
 fn fingerprint(scenario: &Repeated, of: u64) -> Result<Fingerprint, Failure> {
     let outcome = simulate(scenario, 0, of)?;
     outcome.fingerprint.ok_or_else(|| {
@@ -197,7 +198,7 @@ fn simulate(scenario: &Repeated, number: u64, of: u64) -> Result<recorder::run::
     recorder::run::simulate(plan).map_err(|error| Failure::Usage(error.to_string()))
 }
 
-/// Executes the missing runs, and keeps the record after each run on Linux.
+/// Executes the missing runs. Keeps the record after the runs in the simulator, and after each run on Linux.
 fn complete(
     args: &Args,
     scenario: &Repeated,
@@ -262,7 +263,7 @@ fn each(
     failed
 }
 
-/// Reports at once that a run does not count.
+/// Reports at once that a run does not count, if it has doubts.
 fn told(on: Backend, number: u64, run: &Run) {
     if !run.doubts.is_empty() {
         tell!("not counted: {} run {number}: {}", on.name(), joined(&run.doubts));
@@ -280,7 +281,8 @@ fn judged(reports: &[Report]) -> Result<(), Failure> {
     if open.is_empty() { Ok(()) } else { Err(Failure::Untrusted(open)) }
 }
 
-/// Returns why a scenario has no result: a line for each doubt of each run that does not count.
+/// Returns why a scenario has no result: a line for each doubt of each run that does not count, or one line if too few
+/// runs were requested.
 fn too_few(report: &Report) -> Vec<NamedDoubt> {
     let name = &report.scenario;
     if report.untrusted.iter().all(Vec::is_empty) {

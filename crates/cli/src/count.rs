@@ -56,8 +56,8 @@ pub(crate) fn count(
     judged(doubts, failures)
 }
 
-/// The cost of a run: times in seconds, and the peak memory in bytes. A value is `None` if the system does not report
-/// it.
+/// The cost of a run: times in seconds, and the peak memory of the process so far in bytes. A value is `None` if the
+/// system does not report it.
 struct Cost {
     setup: f64,
     wall: f64,

@@ -38,8 +38,8 @@ fn examine() -> Result<(), Failure> {
     }
 }
 
-/// Prints what dead labs and daemons left behind. A path that cannot be read is printed as a note, and is no failure of
-/// the command.
+/// Prints what terminated labs and daemons left behind. A path that cannot be read is printed as a note, and is no
+/// failure of the command.
 fn tell_of_leftovers() {
     let (mut lines, mut notes) = (Vec::new(), Vec::new());
     match look() {

@@ -1,4 +1,5 @@
-//! Tests of the effect of an attacker, an operator's mistake or a full disk on a running daemon.
+//! Tests of daemons outside of a lab: with attackers, with mistakes of an operator, with interfaces that change, and
+//! with records that cannot be written.
 
 use crate::beside_kernels::Between;
 use crate::common::*;

@@ -37,7 +37,7 @@ fn namespace_of(between: &Between) -> String {
     .join("\n")
 }
 
-/// Returns a network whose router has a default route, and addresses and routes of both protocols.
+/// Returns a network whose router has a default route, and addresses and routes of IPv4 and IPv6.
 fn configured() -> Between {
     let between = Between::new();
     between

@@ -1,5 +1,5 @@
-//! The simulator's TCP compared with the kernel's Reno, by one scenario on both backends: its speed, and the times of
-//! its retransmissions. `docs/evidence.md` has the results.
+//! The simulator's TCP compared with the kernel's Reno, by the same scenarios on both backends: the speed, and the
+//! times of retransmissions. `docs/evidence.md` has the results.
 
 use crate::common::*;
 use recorder::run::Outcome;
