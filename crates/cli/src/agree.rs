@@ -90,8 +90,12 @@ pub(crate) fn agree(args: &Args) -> Result<(), Failure> {
 /// Reads the record of earlier runs. Returns it with the reports of the requested scenarios.
 fn recorded(args: &Args, from: &Path) -> Result<(Recorded, Vec<Report>), Failure> {
     let path = if from.is_dir() { from.join(RECORD) } else { from.to_owned() };
-    let recorded =
-        read(&path)?.ok_or_else(|| Failure::Usage(format!("--from: there is no {}", path.display())))?;
+    let recorded = read(&path)?.ok_or_else(|| {
+        Failure::Usage(format!(
+            "--from: {} does not exist; give a folder with {RECORD}, or a file that `agree` wrote",
+            path.display()
+        ))
+    })?;
     let recorded = if args.simulate_again { simulated_again(&recorded)? } else { recorded };
     let reports = if args.scenarios.is_empty() {
         recorded.all().iter().map(agree::report).collect()

@@ -142,11 +142,12 @@ fn one(args: &Args, protocol: Protocol, known: &[Known]) -> Result<(usize, bool)
         On::Sim => tell!("hunt {protocol}: {rate:.0} seeds a second"),
         On::Linux => tell!("hunt {protocol}: {:.1} seeds a minute", rate * 60.0),
     }
+    let invalid = found.iter().filter(|found| found.refused.is_some()).count();
     print(&format!(
-        "{protocol}: {} seeds from {} on, {} with a violation\n",
+        "{protocol}: {} seeds from {} on, {} with a violation, {invalid} with an invalid scenario\n",
         args.seeds,
         args.seed,
-        found.len()
+        found.len() - invalid
     ));
     Ok((report(args, protocol, &found, known)?, is_incomplete))
 }

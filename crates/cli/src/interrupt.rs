@@ -45,7 +45,7 @@ pub(crate) fn flag() -> Result<Arc<AtomicBool>, Failure> {
         return Ok(Arc::clone(flag));
     }
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT])
-        .map_err(|error| Failure::Machine(format!("cannot watch for signals: {error}")))?;
+        .map_err(|error| Failure::Machine(format!("cannot handle signals: {error}")))?;
     let flag = Arc::clone(FLAG.get_or_init(Arc::default));
     let watched = Arc::clone(&flag);
     std::thread::spawn(move || {

@@ -156,10 +156,11 @@ impl Countdown {
             let second = std::time::Duration::from_secs(1);
             loop {
                 let passed = clock.now().since(wire::Instant::ZERO);
-                let left = estimate.saturating_sub(passed).as_secs();
-                match left {
-                    0 => show(format_args!("{what}: {}, longer than estimated", span(passed.as_secs()))),
-                    left => show(format_args!("{what}: about {} left", span(left))),
+                if passed > estimate {
+                    show(format_args!("{what}: {} so far, longer than estimated", span(passed.as_secs())));
+                } else {
+                    let left = estimate.saturating_sub(passed).as_secs().max(1);
+                    show(format_args!("{what}: about {} left", span(left)));
                 }
                 if receive.recv_timeout(second) != Err(mpsc::RecvTimeoutError::Timeout) {
                     return;

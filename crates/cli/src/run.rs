@@ -63,7 +63,7 @@ pub(crate) struct Args {
     /// files are never replaced.
     #[arg(long)]
     force: bool,
-    /// The number of bytes of each packet in the capture, or `full`.
+    /// The number of bytes of each frame in the capture, or `full`.
     #[arg(long, value_name = "BYTES", default_value = "128", value_parser = snap)]
     snap: Snap,
     /// Keep no records, and write no run directory: for speed, and for scenarios with too many hosts for records. The
@@ -112,9 +112,7 @@ fn snap(text: &str) -> Result<Snap, String> {
         "full" => Ok(Snap::Full),
         _ => match text.parse() {
             Ok(bytes) if bytes >= LEAST_SNAP => Ok(Snap::First(bytes)),
-            _ => {
-                Err(format!("allowed: `full`, or at least {LEAST_SNAP} bytes (the length of an IPv4 header)"))
-            }
+            _ => Err(format!("allowed: `full`, or a number of bytes, at least {LEAST_SNAP}")),
         },
     }
 }
@@ -400,11 +398,20 @@ fn text(outcome: &Outcome, dir: &Path) -> String {
         out.push_str(&emulator::run::timing(&linux));
     }
     if !outcome.handoffs.is_empty() {
-        out.push_str("one run is not a distribution: `--runs 40` executes 40 runs at different phases\n");
+        let _ = writeln!(
+            out,
+            "one run is not a distribution: `--runs 40` executes 40 runs {}",
+            variety(&outcome.plan)
+        );
     }
     let figure = dir.join("figures").join("handoffs.svg");
     let _ = writeln!(out, "\nwritten to {}; the figure is\n{}", dir.display(), figure.display());
     out
+}
+
+/// Returns how several runs of a plan differ, for the text of one run.
+fn variety(plan: &Plan) -> &'static str {
+    if is_shifted(plan) { "at different phases" } else { "with different seeds" }
 }
 
 fn batch_text(
@@ -430,4 +437,17 @@ fn batch_text(
         let _ = writeln!(out, "the figure of the distribution is\n{}", path.display());
     }
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_runs_are_at_different_phases_only_if_the_scenario_is_shifted() {
+        let (file, text) = Scenario::find("first").unwrap();
+        let of = |settings: &[Setting]| variety(&Scenario::plan(&file, &text, settings, 1).unwrap());
+        assert_eq!(of(&[]), "at different phases");
+        assert_eq!(of(&["phase=0s".parse().unwrap()]), "with different seeds");
+    }
 }

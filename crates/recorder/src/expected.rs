@@ -34,7 +34,7 @@ impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.reader {
             "request-client" => write!(f, "answer {} does not match its request", self.at),
-            _ => write!(f, "the byte at {} differs from the sent one", self.at),
+            _ => write!(f, "byte {} of the stream, counted from 0, differs from the sent byte", self.at),
         }
     }
 }

@@ -31,7 +31,10 @@ pub(crate) fn failures(plan: &Plan, traffic: &Traffic, handoffs: &[Handoff], hol
     for hole in holes {
         if let (Experience::Never { from }, Some(flow)) = (&hole.experience, traffic.flows.get(hole.flow)) {
             let name = name(plan, flow);
-            failures.push(format!("hole, flow {} ({name}): no new data after {from} s", hole.flow + 1));
+            failures.push(format!(
+                "hole, flow {} ({name}): no new data after {from} s until the flow or the run ended",
+                hole.flow + 1
+            ));
         }
     }
     failures
@@ -103,7 +106,7 @@ fn silent(plan: &Plan, flows: &[Flow]) -> Vec<String> {
             });
             let end = plan.duration;
             let why = if start >= end {
-                format!("it never ran: it starts at {start:?}, after the end of the run at {end:?}")
+                format!("it never ran: it starts at {start:?}, and the run ends at {end:?}")
             } else if start + SETUP < end {
                 "no data ever left the host".to_owned()
             } else {

@@ -69,7 +69,7 @@ fn event_table(outcome: &Outcome) -> String {
     if events.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(["event", "at s", "what", "packets lost until the next"]);
+    let mut table = Table::new(["event", "at s", "what", "packets lost until the next event"]);
     for (index, (at, what)) in events.iter().enumerate() {
         let next = events.get(index + 1).map_or(Instant::NEVER, |(at, _)| *at);
         let is_its = |loss: &&crate::ledger::Loss| {
@@ -271,7 +271,7 @@ pub fn flow_table(outcome: &Outcome) -> String {
     let mut text = table.render();
     if outcome.packets.iter().any(|packets| packets.is_programs) {
         text.push_str(
-            "bytes of programs: all bytes that arrived at the kernel for the program, read or not\n",
+            "bytes of programs: all bytes that arrived in order at the kernel for the program, read or not\n",
         );
     }
     text

@@ -125,8 +125,8 @@ fn shim() -> Result<PathBuf, Failure> {
     let found = places.iter().find(|place| place.is_file()).cloned();
     found.ok_or_else(|| {
         Failure::Machine(format!(
-            "{SHIM} is not in the folder of {}; build the command with cargo",
-            here.display()
+            "{SHIM} must be in {0}, in {0}/deps or in {0}/../lib/wayfare; build the command with cargo",
+            folder.display()
         ))
     })
 }

@@ -99,7 +99,7 @@ fn a_step_that_fails_keeps_nothing_else_from_being_put_back() {
         assert_exit(&clean(), 4, "the route default via 10.1.0.1");
     }
     there(&between, "ip link set left up");
-    assert_exit(&clean(), 0, "the changes of its daemon are undone");
+    assert_exit(&clean(), 0, "the changes of a terminated daemon are undone");
     assert!(there(&between, "ip -4 route").contains("default via 10.1.0.1 dev left"));
     let words = clean();
     assert!(!text(&words.stdout).contains("undone"), "{}", text(&words.stdout));

@@ -215,7 +215,7 @@ fn agrees_in_retransmissions(outage: &str, duration: &str, recovery: &str) {
         measured |= kernel.doubts.is_empty();
     }
     assert!(!measured, "not in one of {TRIES} outages");
-    inconclusive("the machine disturbed every outage");
+    inconclusive("the machine was too busy in every outage");
 }
 
 fn instants_agree(ours: &[Duration], kernel: &[Duration], bound: Duration) -> bool {

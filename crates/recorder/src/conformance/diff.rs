@@ -73,7 +73,7 @@ pub fn diff(runs: [&Outcome; 2]) -> Result<Difference, String> {
         None if is_unlike => {
             let _ = writeln!(
                 text,
-                "divergence in the records: the {messages} messages at {nodes} nodes are the same"
+                "divergence, but not in the {messages} control messages that were compared at {nodes} nodes"
             );
         }
         None => {
@@ -85,7 +85,11 @@ pub fn diff(runs: [&Outcome; 2]) -> Result<Difference, String> {
         }
     }
     if comparison.cut_off > 0 {
-        let _ = writeln!(text, "{} messages at the end of one run only, not compared", comparison.cut_off);
+        let _ = writeln!(
+            text,
+            "{} messages and handoffs at the end of one run only, not compared",
+            comparison.cut_off
+        );
     }
     match repeats {
         Ok(true) => text.push_str(&fingerprints(runs)),
@@ -101,7 +105,12 @@ pub fn diff(runs: [&Outcome; 2]) -> Result<Difference, String> {
 fn delivered([a, b]: [&Outcome; 2]) -> String {
     let mut text = String::new();
     if a.flows.len() != b.flows.len() {
-        let _ = writeln!(text, "delivered: {} flows, and {}", a.flows.len(), b.flows.len());
+        let _ = writeln!(
+            text,
+            "delivered: {} flows in the first run, {} in the second",
+            a.flows.len(),
+            b.flows.len()
+        );
     }
     for (number, (ours, theirs)) in (1..).zip(a.flows.iter().zip(&b.flows)) {
         let ends = [&ours.from, &ours.to].map(|end| a.host(end.host));
@@ -180,10 +189,13 @@ fn fingerprints(runs: [&Outcome; 2]) -> String {
             if let (Some(ours), Some(theirs)) = (at(a), at(b))
                 && let Some(unlike) = ours.iter().zip(&theirs).position(|(a, b)| a != b)
             {
-                let _ = writeln!(text, "  byte {unlike} of the datagram is the first that differs");
+                let _ = writeln!(
+                    text,
+                    "  the first difference is in byte {unlike} of the packet, counted from 0"
+                );
             }
         }
-        None => text.push_str("the records are the same; the difference is in what is not recorded\n"),
+        None => text.push_str("no record differs\n"),
     }
     text
 }
@@ -227,7 +239,7 @@ mod tests {
         other.records.pop();
         let found = diff([&run, &other]).unwrap();
         assert!(!found.equal && !found.text.contains("no divergence"), "{}", found.text);
-        assert!(found.text.contains("\ndivergence in the records: the 68 messages"), "{}", found.text);
+        assert!(found.text.contains("\ndivergence, but not in the 68 control messages"), "{}", found.text);
         assert!(found.text.contains("\nfirst differing record, "), "{}", found.text);
         let mut old = first(&[]);
         old.fingerprint = Some(Fingerprint { version: 1, value: 7 });

@@ -148,11 +148,15 @@ trait Counterpart {
 impl Counterpart for Message {
     fn differs(&self, other: &Self) -> Option<String> {
         if self.iface != other.iface {
-            return Some(format!("interface {} in one, {} in the other", self.iface.0, other.iface.0));
+            return Some(format!(
+                "interface {} in the first run, {} in the second",
+                self.iface.0, other.iface.0
+            ));
         }
         let (ours, theirs) = (self.control.constant(), other.control.constant());
         let unlike = ours.iter().zip(&theirs).find(|(a, b)| a != b);
-        let unlike = unlike.map(|((name, a), (_, b))| format!("{name} is {a} in one, {b} in the other"));
+        let unlike =
+            unlike.map(|((name, a), (_, b))| format!("{name} is {a} in the first run, {b} in the second"));
         unlike
             .or_else(|| (ours.len() != theirs.len()).then(|| "the messages have different fields".to_owned()))
     }
@@ -168,7 +172,8 @@ impl Counterpart for Message {
 
 impl Counterpart for Move {
     fn differs(&self, other: &Self) -> Option<String> {
-        (self.what != other.what).then(|| format!("{} in one, {} in the other", self.what, other.what))
+        (self.what != other.what)
+            .then(|| format!("{} in the first run, {} in the second", self.what, other.what))
     }
 
     fn time(&self) -> (Instant, Duration) {

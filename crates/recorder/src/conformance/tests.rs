@@ -68,7 +68,7 @@ fn two_swapped_are_caught() {
     second[b].what = first[a].what.clone();
     let found = caught(&first, &second);
     assert_eq!((found.host, found.sequence, found.place), (MOBILE, Sequence::Sent, semisoft));
-    assert!(found.why.starts_with("S is 0 in one"), "{}", found.why);
+    assert!(found.why.starts_with("S is 0 in the first run"), "{}", found.why);
 }
 
 /// Two protocols of one node react to one event. Their order relative to each other does not matter, but the order

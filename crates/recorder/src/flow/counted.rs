@@ -142,7 +142,7 @@ impl Counted {
         });
         let mut all: Vec<String> = failed.collect();
         if self.failures > all.len() as u64 {
-            all.push(format!("{} more connections failed", self.failures - all.len() as u64));
+            all.push(format!("{} more failures of connections", self.failures - all.len() as u64));
         }
         for (id, host) in (0..).map(HostId).zip(&plan.hosts) {
             let sender = &host.config.name;

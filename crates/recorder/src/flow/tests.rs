@@ -132,8 +132,7 @@ fn a_flow_of_which_other_bytes_were_read_does_not_hold() {
     let place = records.partition_point(|record| record.at <= at);
     records.insert(place, Record { at, host, what: mark.clone() });
     let wrong = Outcome::new(run.plan.clone(), run.backend, records, None);
-    let says =
-        "flow 1 (correspondent:9000 > mobile:49152, TCP): the byte at 495750 differs from the sent one";
+    let says = "flow 1 (correspondent:9000 > mobile:49152, TCP): byte 495750 of the stream, counted from 0, differs from the sent byte";
     assert_eq!(
         (wrong.failures.as_slice(), only(&wrong).end),
         ([says.to_owned()].as_slice(), FlowEnd::Completed)
@@ -141,7 +140,7 @@ fn a_flow_of_which_other_bytes_were_read_does_not_hold() {
     // A run without records has the same failure, with the names of the ends.
     let mut counted = Counted::default();
     counted.note(at, host, &mark);
-    let says = "mobile: its connection with correspondent:9000: the byte at 495750 differs from the sent one";
+    let says = "mobile: its connection with correspondent:9000: byte 495750 of the stream, counted from 0, differs from the sent byte";
     assert!(counted.failures(&run.plan).contains(&says.to_owned()));
 }
 
@@ -168,7 +167,7 @@ fn a_scenario_without_a_flow_says_so() {
     assert!(crate::report::text(&without).contains("\nno flow: "));
     // A source that starts after the end of the run is a failure.
     let late = run_text("first.toml", &text.replace("start = \"0.5s\", stop", "start = \"60s\", stop"), &[]);
-    let says = "it never ran: it starts at 60s, after the end of the run at 6s";
+    let says = "it never ran: it starts at 60s, and the run ends at 6s";
     assert!(matches!(&late.failures[..], [only] if only.ends_with(says)), "{:?}", late.failures);
     // Without any record, the source never sent data, which is a failure.
     let stuck = run_text("first.toml", text, &[]);

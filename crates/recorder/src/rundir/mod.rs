@@ -89,7 +89,7 @@ pub enum ReadError {
     Record(PathBuf, usize, String),
     /// A file was changed after the run was written, or has no digest.
     #[error(
-        "{0}: changed since the run was written (its digest in SHA256SUMS differs); run the scenario again"
+        "{0}: changed since the run was written (its digest in SHA256SUMS differs or is missing); run the scenario again"
     )]
     Changed(PathBuf),
     /// The number of records (first number) is not that in `run.json` (second number).

@@ -40,8 +40,8 @@ pub(super) fn flows(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places)
     let have_windows = outcome.flows.iter().any(|flow| flow.transport != Transport::Udp);
     if have_windows {
         let why_not = match outcome.backend {
-            Backend::Sim => "not reported in this run",
-            Backend::Linux => "no sample: the sockets of roles are sampled, those of programs are not",
+            Backend::Sim => "no value: only TCP reports it",
+            Backend::Linux => "no sample: only TCP sockets of roles are sampled, not SCTP and not programs",
         };
         panels.push(panel("congestion window", "kB", marked(outcome, "cwnd", "bytes", 1e3), why_not));
         panels.push(panel("smoothed round-trip time", "ms", marked(outcome, "srtt", "ns", 1e6), why_not));
