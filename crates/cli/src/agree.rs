@@ -102,7 +102,12 @@ fn recorded(args: &Args, from: &Path) -> Result<(Recorded, Vec<Report>), Failure
     } else {
         let find = |scenario: &String| {
             let found = recorded.find(scenario).map(agree::report);
-            found.ok_or_else(|| Failure::Usage(format!("{} has no runs of {scenario}", path.display())))
+            found.ok_or_else(|| {
+                Failure::Usage(format!(
+                    "--from: {} has no runs of {scenario}; without a name, all its scenarios are evaluated",
+                    path.display()
+                ))
+            })
         };
         args.scenarios.iter().map(find).collect::<Result<_, _>>()?
     };
@@ -148,7 +153,10 @@ fn measured(args: &Args) -> Result<(Recorded, Vec<Report>), Failure> {
         return Err(Failure::Usage(format!("agree takes one value of each setting, not {varied}")));
     }
     if args.seed.checked_add(args.runs.max(args.linux_runs) - 1).is_none() {
-        return Err(Failure::Usage(format!("--seed: the seed of the last run would exceed {}", u64::MAX)));
+        return Err(Failure::Usage(format!(
+            "--seed: the seed of the last run would exceed {}; give a smaller --seed",
+            u64::MAX
+        )));
     }
     let scenarios = scenarios(args)?;
     let figures: Vec<String> = scenarios.iter().map(|scenario| figure_name(&scenario.name)).collect();
@@ -290,7 +298,8 @@ fn judged(reports: &[Report]) -> Result<(), Failure> {
 fn too_few(report: &Report) -> Vec<NamedDoubt> {
     let name = &report.scenario;
     if report.untrusted.iter().all(Vec::is_empty) {
-        let why = format!("{name}: fewer than {} runs were requested", agree::LEAST);
+        let why =
+            format!("{name}: fewer than {} runs were requested with --runs or --linux-runs", agree::LEAST);
         return vec![Doubt::NoResult { why }.into()];
     }
     let of = |on: Backend, NotCounted { number, doubts }: &NotCounted| {

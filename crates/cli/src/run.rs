@@ -305,7 +305,12 @@ fn check_seeds(args: &Args) -> Result<(), Failure> {
         )));
     }
     let last = args.seed.checked_add(of - 1);
-    let problem = || Failure::Usage(format!("--seed: the seed of the last run would exceed {}", u64::MAX));
+    let problem = || {
+        Failure::Usage(format!(
+            "--seed: the seed of the last run would exceed {}; give a smaller --seed",
+            u64::MAX
+        ))
+    };
     last.map(|_| ()).ok_or_else(problem)
 }
 

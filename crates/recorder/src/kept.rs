@@ -178,7 +178,7 @@ fn not_ours(path: &Path) -> io::Error {
 
 fn refuse_folder(path: &Path) -> io::Result<()> {
     if path.is_dir() {
-        let problem = format!("{} is a directory; not replaced", path.display());
+        let problem = format!("{} is a directory; not replaced; name another file", path.display());
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, problem));
     }
     Ok(())

@@ -112,8 +112,8 @@ impl Life<'_> {
 
 const fn event(seen: &Sighting<'_>) -> &'static str {
     match (seen.iface, seen.sent) {
-        (Iface::HOST, false) => "from this host's own stack",
-        (Iface::HOST, true) => "to this host's own stack",
+        (Iface::HOST, false) => "from the host's stack",
+        (Iface::HOST, true) => "to the host's stack",
         (_, false) => "received",
         (_, true) => "sent",
     }

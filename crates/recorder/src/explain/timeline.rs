@@ -67,7 +67,7 @@ fn event(outcome: &Outcome, journeys: &Journeys<'_>, record: &Record) -> Option<
             format!("receives on {}: {control} (packet {})", iface(*on), number(packet.id))
         }
         What::Dropped(_, id, reason) if *reason == node::reason::CONSUMED.0 => {
-            format!("consumes packet {}, which is addressed to it", number(*id))
+            format!("a role consumes packet {}", number(*id))
         }
         What::Dropped(_, id, reason) => format!("drops packet {}: {reason}", number(*id)),
         What::Lost(on, id, reason) => {

@@ -76,7 +76,7 @@ pub enum ReadError {
     #[error("{0}: {1}")]
     RunFile(PathBuf, serde_json::Error),
     /// This program does not read the format of the directory.
-    #[error("{0}: format {1} of a run directory; this program reads format {known}", known = meta::FORMAT)]
+    #[error("{0}: format {1} of a run directory; this program reads format {known}; run the scenario again", known = meta::FORMAT)]
     Format(PathBuf, u32),
     /// The scenario in `run.json` is not valid for this program.
     #[error("{0}")]
@@ -93,7 +93,7 @@ pub enum ReadError {
     )]
     Changed(PathBuf),
     /// The number of records (first number) is not that in `run.json` (second number).
-    #[error("{0}: {1} records, and run.json counts {2}")]
+    #[error("{0}: {1} records, and run.json counts {2}; the numbers must be equal")]
     Truncated(PathBuf, usize, usize),
 }
 
@@ -258,8 +258,8 @@ fn read_records(path: &Path, count: usize) -> Result<Vec<Record>, ReadError> {
 
 fn record(line: &str) -> Result<Record, String> {
     let host = || line.strip_prefix("{\"host\":")?.split_once(',');
-    let (host, fields) = host().ok_or("the line does not begin with its host")?;
-    let host = host.parse().map_err(|_| format!("`{host}` is not the number of a host"))?;
+    let (host, fields) = host().ok_or("the line must begin with the field `host`")?;
+    let host = host.parse().map_err(|_| format!("`host` must be the number of a host, not `{host}`"))?;
     Record::from_line(HostId(host), &format!("{{{fields}"))
 }
 

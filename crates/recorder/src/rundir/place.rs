@@ -84,20 +84,24 @@ pub fn check(dir: &Path, plan: &Plan, backend: Backend, force: bool) -> io::Resu
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(io::Error::new(error.kind(), format!("{}: {error}", dir.display()))),
         Ok(found) if found.is_symlink() => return refuse("is a symbolic link; name the directory itself"),
-        Ok(found) if !found.is_dir() => return refuse("exists and is not a run directory; not overwritten"),
+        Ok(found) if !found.is_dir() => {
+            return refuse("exists and is not a run directory; not overwritten; name another directory");
+        }
         Ok(_) => {}
     }
     let Some(page) = page(dir) else {
         match fs::read(dir.join("run.json")) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return refuse(&format!("has a run.json that cannot be read ({error}); not overwritten"));
+                return refuse(&format!(
+                    "has a run.json that cannot be read ({error}); not overwritten; name another directory"
+                ));
             }
             _ => {}
         }
         let mut entries = fs::read_dir(dir)?.flatten().filter(|entry| !is_passing(&entry.path()));
         return match entries.next() {
             None => Ok(()),
-            Some(_) => refuse("exists and is not a run directory; not overwritten"),
+            Some(_) => refuse("exists and is not a run directory; not overwritten; name another directory"),
         };
     };
     if force {

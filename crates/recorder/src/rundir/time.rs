@@ -65,8 +65,8 @@ pub(super) fn flows(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places)
             .collect(),
         caption: format!(
             "Goodput: new bytes for the receiving application, in bins of {} ms. Delay: of each packet with data, from the \
-             stack of its sender to the stack of its receiver; a retransmission is a packet. The delay in the table of flows is \
-             another: until the application gets the data.{windows}{about_events}",
+             stack of its sender to the stack of its receiver; a retransmission is a packet. `app delay ms` in the table of flows \
+             ends when the application receives the data.{windows}{about_events}",
             width.as_millis(),
         ),
     }
