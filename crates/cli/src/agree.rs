@@ -43,7 +43,7 @@ pub(crate) struct Args {
     repeats: usize,
     /// The folder for `agree.json` (the values of each run), `agree.csv`, and a figure of each scenario. Runs that
     /// `agree.json` has already (same scenario, settings, seed, kernel and number of runs) are not repeated, unless
-    /// the machine was stalled during them [default: runs/agree].
+    /// they are invalid only because of timing (the host was too busy) [default: runs/agree].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Replace files that Wayfare did not write, or that were changed after Wayfare wrote them.
