@@ -34,15 +34,16 @@ pub(crate) struct Args {
     /// The random seed of the first run.
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     seed: u64,
-    /// The number of runs on Linux at the same time. Parallel runs disturb the timing of each other.
+    /// The number of runs on Linux at the same time. Parallel runs contend for the processors, which changes their
+    /// timing.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     jobs: u16,
-    /// Repeat a run on Linux at most N times if the machine was stalled during the run.
+    /// Repeat a run on Linux at most N times if all its doubts are about timing (the host was too busy).
     #[arg(long, value_name = "N", default_value_t = 4)]
     repeats: usize,
     /// The folder for `agree.json` (the values of each run), `agree.csv`, and a figure of each scenario. Runs that
     /// `agree.json` has already (same scenario, settings, seed, kernel and number of runs) are not repeated, unless
-    /// the machine was stalled during them [default: runs/agree].
+    /// they are invalid only because of timing (the host was too busy) [default: runs/agree].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Replace files that Wayfare did not write, or that were changed after Wayfare wrote them.
@@ -89,15 +90,24 @@ pub(crate) fn agree(args: &Args) -> Result<(), Failure> {
 /// Reads the record of earlier runs. Returns it with the reports of the requested scenarios.
 fn recorded(args: &Args, from: &Path) -> Result<(Recorded, Vec<Report>), Failure> {
     let path = if from.is_dir() { from.join(RECORD) } else { from.to_owned() };
-    let recorded =
-        read(&path)?.ok_or_else(|| Failure::Usage(format!("--from: there is no {}", path.display())))?;
+    let recorded = read(&path)?.ok_or_else(|| {
+        Failure::Usage(format!(
+            "--from: {} does not exist; give a folder with {RECORD}, or a file that `agree` wrote",
+            path.display()
+        ))
+    })?;
     let recorded = if args.simulate_again { simulated_again(&recorded)? } else { recorded };
     let reports = if args.scenarios.is_empty() {
         recorded.all().iter().map(agree::report).collect()
     } else {
         let find = |scenario: &String| {
             let found = recorded.find(scenario).map(agree::report);
-            found.ok_or_else(|| Failure::Usage(format!("{} has no runs of {scenario}", path.display())))
+            found.ok_or_else(|| {
+                Failure::Usage(format!(
+                    "--from: {} has no runs of {scenario}; without a name, all its scenarios are evaluated",
+                    path.display()
+                ))
+            })
         };
         args.scenarios.iter().map(find).collect::<Result<_, _>>()?
     };
@@ -143,7 +153,10 @@ fn measured(args: &Args) -> Result<(Recorded, Vec<Report>), Failure> {
         return Err(Failure::Usage(format!("agree takes one value of each setting, not {varied}")));
     }
     if args.seed.checked_add(args.runs.max(args.linux_runs) - 1).is_none() {
-        return Err(Failure::Usage(format!("--seed: the seed of the last run would exceed {}", u64::MAX)));
+        return Err(Failure::Usage(format!(
+            "--seed: the seed of the last run would exceed {}; give a smaller --seed",
+            u64::MAX
+        )));
     }
     let scenarios = scenarios(args)?;
     let figures: Vec<String> = scenarios.iter().map(|scenario| figure_name(&scenario.name)).collect();
@@ -184,7 +197,7 @@ fn scenarios(args: &Args) -> Result<Vec<Repeated>, Failure> {
     names.iter().map(|name| Repeated::of(name, &args.set, args.seed).map_err(usage)).collect()
 }
 
-/// Returns the fingerprint of the simulator's first run.
+/// Executes the simulator's first run, and returns the run's fingerprint.
 fn fingerprint(scenario: &Repeated, of: u64) -> Result<Fingerprint, Failure> {
     let outcome = simulate(scenario, 0, of)?;
     outcome.fingerprint.ok_or_else(|| {
@@ -197,7 +210,7 @@ fn simulate(scenario: &Repeated, number: u64, of: u64) -> Result<recorder::run::
     recorder::run::simulate(plan).map_err(|error| Failure::Usage(error.to_string()))
 }
 
-/// Executes the missing runs, and keeps the record after each run on Linux.
+/// Executes the missing runs. Keeps the record after the runs in the simulator, and after each run on Linux.
 fn complete(
     args: &Args,
     scenario: &Repeated,
@@ -262,7 +275,7 @@ fn each(
     failed
 }
 
-/// Reports at once that a run does not count.
+/// Reports at once that a run does not count, if it has doubts.
 fn told(on: Backend, number: u64, run: &Run) {
     if !run.doubts.is_empty() {
         tell!("not counted: {} run {number}: {}", on.name(), joined(&run.doubts));
@@ -280,11 +293,13 @@ fn judged(reports: &[Report]) -> Result<(), Failure> {
     if open.is_empty() { Ok(()) } else { Err(Failure::Untrusted(open)) }
 }
 
-/// Returns why a scenario has no result: a line for each doubt of each run that does not count.
+/// Returns why a scenario has no result: a line for each doubt of each run that does not count, or one line if too few
+/// runs were requested.
 fn too_few(report: &Report) -> Vec<NamedDoubt> {
     let name = &report.scenario;
     if report.untrusted.iter().all(Vec::is_empty) {
-        let why = format!("{name}: fewer than {} runs were requested", agree::LEAST);
+        let why =
+            format!("{name}: fewer than {} runs were requested with --runs or --linux-runs", agree::LEAST);
         return vec![Doubt::NoResult { why }.into()];
     }
     let of = |on: Backend, NotCounted { number, doubts }: &NotCounted| {

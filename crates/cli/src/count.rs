@@ -56,8 +56,8 @@ pub(crate) fn count(
     judged(doubts, failures)
 }
 
-/// The cost of a run: times in seconds, and the peak memory in bytes. A value is `None` if the system does not report
-/// it.
+/// The cost of a run: times in seconds, and the peak memory of the process so far in bytes. A value is `None` if the
+/// system does not report it.
 struct Cost {
     setup: f64,
     wall: f64,
@@ -126,7 +126,7 @@ fn page(plan: &Plan, run: &Counted, cost: &Cost) -> String {
     let _ = writeln!(out, "{:>12.3} s to create hosts and links", cost.setup);
     let _ = writeln!(out, "{:>12.3} s for the run: {:.1} times real time", cost.wall, simulated / cost.wall);
     if let Some(processor) = cost.processor {
-        let _ = writeln!(out, "{processor:>12.3} s of processor time; other processes used the rest");
+        let _ = writeln!(out, "{processor:>12.3} s of processor time of the simulator's thread");
     }
     let _ = writeln!(out, "{:>12} events, {:.0} in a second", run.events, run.events as f64 / cost.wall);
     let _ = writeln!(out, "{:>12} frames on links; at most {} packets under way", run.hops, run.most_open);

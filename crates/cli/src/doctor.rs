@@ -22,7 +22,7 @@ pub(crate) fn doctor(args: &Args) -> Result<(), Failure> {
 
 fn examine() -> Result<(), Failure> {
     let probes = probe();
-    let mut table = Table::new(["", "feature", "needed for", "detail"]);
+    let mut table = Table::new(["state", "feature", "needed for", "detail"]);
     for probe in &probes {
         let verdict = if probe.ok { "ok" } else { "missing" };
         table.push([verdict, probe.name, probe.needed_for, &probe.detail].map(str::to_owned));
@@ -38,8 +38,8 @@ fn examine() -> Result<(), Failure> {
     }
 }
 
-/// Prints what dead labs and daemons left behind. A path that cannot be read is printed as a note, and is no failure of
-/// the command.
+/// Prints what terminated labs and daemons left behind. A path that cannot be read is printed as a note, and is no
+/// failure of the command.
 fn tell_of_leftovers() {
     let (mut lines, mut notes) = (Vec::new(), Vec::new());
     match look() {
@@ -101,7 +101,7 @@ fn clean_up() -> Result<(), Failure> {
         match leftover {
             Leftover::Alive(path) => print(&format!("{}: its lab runs; not changed\n", path.display())),
             Leftover::NotOurs(path) => {
-                print(&format!("{}: a lab of another user; not changed\n", path.display()));
+                print(&format!("{}: not a directory of this user alone; not changed\n", path.display()));
             }
             Leftover::Cleaned(path, killed) => {
                 print(&format!("{}: removed, {} processes ended\n", path.display(), killed.len()));
@@ -118,8 +118,12 @@ fn clean_up() -> Result<(), Failure> {
         some |= !matches!(left, LeftByDaemon::OfAnother(_));
         match left {
             LeftByDaemon::Alive => print(&format!("{path}: its daemon runs; not changed\n")),
-            LeftByDaemon::Dead => print(&format!("{path}: the changes of its daemon are not undone\n")),
-            LeftByDaemon::PutBack => print(&format!("{path}: the changes of its daemon are undone\n")),
+            LeftByDaemon::Dead => {
+                print(&format!("{path}: the changes of a terminated daemon are not undone\n"));
+            }
+            LeftByDaemon::PutBack => {
+                print(&format!("{path}: the changes of a terminated daemon are undone\n"));
+            }
             LeftByDaemon::Gone => {
                 print(&format!("{path}: its network namespace does not exist any more; removed\n"));
             }

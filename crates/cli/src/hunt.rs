@@ -103,7 +103,7 @@ pub(crate) fn hunt(args: &Args) -> Result<(), Failure> {
         return Ok(());
     }
     if args.on == On::Linux && args.known.is_some() {
-        let why = "--known has shares of the simulator's scenarios; scenarios of `--on linux` are different";
+        let why = "--known is allowed only with --on sim: its shares are those of the simulator's scenarios";
         return Err(Failure::Usage(why.to_owned()));
     }
     let known = args.known.as_deref().map_or_else(|| Ok(Vec::new()), Known::read)?;
@@ -114,7 +114,7 @@ pub(crate) fn hunt(args: &Args) -> Result<(), Failure> {
         return Err(Failure::DidNotHold);
     }
     if found.iter().any(|(_, is_incomplete)| *is_incomplete) {
-        Err(Failure::no_result("seeds could not be checked".to_owned()))
+        Err(Failure::no_result("some seeds are inconclusive, so they could not be checked".to_owned()))
     } else {
         Ok(())
     }
@@ -142,11 +142,12 @@ fn one(args: &Args, protocol: Protocol, known: &[Known]) -> Result<(usize, bool)
         On::Sim => tell!("hunt {protocol}: {rate:.0} seeds a second"),
         On::Linux => tell!("hunt {protocol}: {:.1} seeds a minute", rate * 60.0),
     }
+    let invalid = found.iter().filter(|found| found.refused.is_some()).count();
     print(&format!(
-        "{protocol}: {} seeds from {} on, {} with a violation\n",
+        "{protocol}: {} seeds from {} on, {} with a violation, {invalid} with an invalid scenario\n",
         args.seeds,
         args.seed,
-        found.len()
+        found.len() - invalid
     ));
     Ok((report(args, protocol, &found, known)?, is_incomplete))
 }
@@ -167,7 +168,11 @@ fn report(args: &Args, protocol: Protocol, found: &[Found], known: &[Known]) -> 
     let gone =
         |known: &&Known| known.must_appear(protocol, args.seeds) && !by_judge.contains_key(&known.judge());
     for known in known.iter().filter(gone) {
-        print(&format!("  known: {}: not found any more; remove it: {}\n", known.judge(), known.finding));
+        print(&format!(
+            "  known: {}: not found any more; remove it from the file: {}\n",
+            known.judge(),
+            known.finding
+        ));
         failed += 1;
     }
     for (judge, all) in by_judge {
@@ -176,7 +181,10 @@ fn report(args: &Args, protocol: Protocol, found: &[Found], known: &[Known]) -> 
             let (most, finding) = (open.most(args.seeds), &open.finding);
             let seeds: Vec<_> = all.iter().map(|found| found.seed.to_string()).collect();
             let seeds = seeds.join(" ");
-            print(&format!("  known: {judge}: {} seeds of at most {most}: {seeds}: {finding}\n", all.len()));
+            print(&format!(
+                "  known: {judge}: {} seeds, at most {most} allowed: {seeds}: {finding}\n",
+                all.len()
+            ));
             continue;
         }
         failed += all.len();

@@ -38,14 +38,14 @@ pub(crate) fn end() -> u8 {
     exit_code()
 }
 
-/// Starts to watch for the signals. The returned flag ends runs on Linux, which clean up after themselves. If no run
-/// is active, the process ends at once.
+/// Handles the signals from the first call on. The returned flag ends runs on Linux, which clean up after themselves.
+/// If no run on Linux is active, a signal ends the process at once.
 pub(crate) fn flag() -> Result<Arc<AtomicBool>, Failure> {
     if let Some(flag) = FLAG.get() {
         return Ok(Arc::clone(flag));
     }
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT])
-        .map_err(|error| Failure::Machine(format!("cannot watch for signals: {error}")))?;
+        .map_err(|error| Failure::Machine(format!("cannot handle signals: {error}")))?;
     let flag = Arc::clone(FLAG.get_or_init(Arc::default));
     let watched = Arc::clone(&flag);
     std::thread::spawn(move || {

@@ -73,7 +73,7 @@ enum Verb {
 pub(crate) enum Failure {
     /// 1: a check failed; the output names it.
     DidNotHold,
-    /// 2: a usage or scenario error; nothing was started.
+    /// 2: a usage or scenario error, or a file that must not be replaced.
     Usage(String),
     /// 3: this machine cannot execute the verb; the text names what is missing.
     Machine(String),

@@ -33,8 +33,8 @@ impl On {
         }
     }
 
-    /// Handles a backend that is not available on this machine. Returns an error only if no other backend was
-    /// requested.
+    /// Handles a backend that is not available on this machine. Returns an error if only Linux was requested, otherwise
+    /// prints a note.
     pub(crate) fn without(self, problem: String) -> Result<(), Failure> {
         if self == Self::Linux {
             return Err(Failure::Machine(problem));
@@ -63,7 +63,8 @@ pub(crate) struct Backends {
 }
 
 impl Backends {
-    /// Creates the resources. Runs on Linux start this program again.
+    /// Creates the resources, and starts to handle signals. Returns an error if the path of this program is unknown or
+    /// the signals cannot be handled. Runs on Linux start this program again, as daemons and as pid 1 of a lab.
     pub(crate) fn new(jobs: u16) -> Result<Self, Failure> {
         let wayfare = std::env::current_exe().map_err(|error| Failure::Machine(error.to_string()))?;
         let programs = Programs { wayfare, instead: None };

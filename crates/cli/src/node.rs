@@ -65,7 +65,10 @@ fn of_this_machine(config: &HostConfig) -> Result<(), (String, String)> {
         Some(name) => os::tcp_support::congestion(name).map(drop).map_err(|why| {
             let path = "/proc/sys/net/ipv4/tcp_available_congestion_control";
             let there = std::fs::read_to_string(path).unwrap_or_default().trim().replace(' ', ", ");
-            ("tcp.congestion".to_owned(), format!("this kernel has no `{name}` ({why}); loaded are: {there}"))
+            (
+                "tcp.congestion".to_owned(),
+                format!("this kernel has no `{name}` ({why}); available are: {there}"),
+            )
         }),
         None => Ok(()),
     }

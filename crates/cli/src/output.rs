@@ -71,11 +71,11 @@ pub(crate) fn show(line: std::fmt::Arguments<'_>) {
     write_error(format_args!("\r\x1b[K{line}"));
 }
 
-/// Without a terminal, the interval of lines about progress.
+/// Without a terminal, the shortest time between two lines about progress.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// Shows on standard error how many runs of a long job are done, and how long the rest takes. On a terminal this is
-/// one line that is updated, otherwise a line every ten seconds.
+/// Shows on standard error how many runs of a long job are done, and how long the rest takes. On a terminal this is one
+/// line that is updated, otherwise a line at most every ten seconds.
 pub(crate) struct Progress {
     done: usize,
     of: usize,
@@ -156,10 +156,11 @@ impl Countdown {
             let second = std::time::Duration::from_secs(1);
             loop {
                 let passed = clock.now().since(wire::Instant::ZERO);
-                let left = estimate.saturating_sub(passed).as_secs();
-                match left {
-                    0 => show(format_args!("{what}: {}, longer than estimated", span(passed.as_secs()))),
-                    left => show(format_args!("{what}: about {} left", span(left))),
+                if passed > estimate {
+                    show(format_args!("{what}: {} so far, longer than estimated", span(passed.as_secs())));
+                } else {
+                    let left = estimate.saturating_sub(passed).as_secs().max(1);
+                    show(format_args!("{what}: about {} left", span(left)));
                 }
                 if receive.recv_timeout(second) != Err(mpsc::RecvTimeoutError::Timeout) {
                     return;
@@ -190,7 +191,8 @@ fn bar(done: usize, of: usize) -> String {
     format!("[{}{}]", "#".repeat(filled), " ".repeat(30 - filled))
 }
 
-/// Returns the estimated time that is left, assuming the speed so far.
+/// Returns a text with the estimated time that is left, assuming the speed so far. The text is empty before the first
+/// run and after the last run.
 fn left(done: usize, of: usize, took: Duration) -> String {
     if done == 0 || done >= of {
         return String::new();

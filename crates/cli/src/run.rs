@@ -34,8 +34,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = seed, allow_negative_numbers = true)]
     seed: u64,
     /// The number of runs; for a grid, of runs of each point. Each run has the next seed and a different phase: each
-    /// instant of the scenario is shifted by a separate time of at most the scenario's `phase` (1 s) [default: 1; for a
-    /// grid 10, or the number in the scenario].
+    /// instant of the scenario is shifted by a separate time of at most the scenario's `phase` (1 s by default)
+    /// [default: 1; for a grid 10, or the number in the scenario].
     #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
     runs: Option<u64>,
     /// Run only one of several runs, by its number from 1: `--seed S --repetition I --of N` is run I of `--seed S
@@ -51,17 +51,19 @@ pub(crate) struct Args {
     /// The number of runs at the same time [default: one per processor in the simulator, 1 on Linux].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
-    /// Repeat a run on Linux at most N times if the machine was stalled during the run [default: 2]. Linux only.
+    /// Repeat a run on Linux at most N times if all its doubts are about timing (the host was too busy) [default: 2].
+    /// Linux only.
     #[arg(long, value_name = "N")]
     repeats: Option<usize>,
-    /// The run directory; with several runs, the folder for them [default: runs/NAME-BACKEND-SEED, with a digest of
-    /// the settings].
+    /// The run directory; with several runs, the folder for them [default: runs/NAME-BACKEND-SEED, or
+    /// runs/NAME-BACKEND-of-N for N runs, with a digest of the settings].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Replace an earlier run in the run directory. Other files are never replaced.
+    /// Replace an earlier run in the run directory; with several runs, also tables and figures in their folder. Other
+    /// files are never replaced.
     #[arg(long)]
     force: bool,
-    /// The number of bytes of each packet in the capture, or `full`.
+    /// The number of bytes of each frame in the capture, or `full`.
     #[arg(long, value_name = "BYTES", default_value = "128", value_parser = snap)]
     snap: Snap,
     /// Keep no records, and write no run directory: for speed, and for scenarios with too many hosts for records. The
@@ -102,7 +104,7 @@ enum On {
     Linux,
 }
 
-/// With less than the IPv4 header (RFC 791, section 3.1), no packet of a capture could be recognized.
+/// The smallest allowed number of bytes of a frame in the capture.
 const LEAST_SNAP: u32 = 20;
 
 fn snap(text: &str) -> Result<Snap, String> {
@@ -110,9 +112,7 @@ fn snap(text: &str) -> Result<Snap, String> {
         "full" => Ok(Snap::Full),
         _ => match text.parse() {
             Ok(bytes) if bytes >= LEAST_SNAP => Ok(Snap::First(bytes)),
-            _ => {
-                Err(format!("allowed: `full`, or at least {LEAST_SNAP} bytes (the length of an IPv4 header)"))
-            }
+            _ => Err(format!("allowed: `full`, or a number of bytes, at least {LEAST_SNAP}")),
         },
     }
 }
@@ -135,7 +135,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let jobs = match (args.jobs, args.on) {
         (Some(jobs), _) => jobs.into(),
         (None, On::Sim) => std::thread::available_parallelism().map_or(1, usize::from),
-        (None, On::Linux) => 1, // concurrent runs would disturb each other's timing
+        (None, On::Linux) => 1, // concurrent runs would change each other's timing
     };
     let stop = interrupt::flag()?;
     if let Some((sweep, all)) = sweep {
@@ -305,7 +305,12 @@ fn check_seeds(args: &Args) -> Result<(), Failure> {
         )));
     }
     let last = args.seed.checked_add(of - 1);
-    let problem = || Failure::Usage(format!("--seed: the seed of the last run would exceed {}", u64::MAX));
+    let problem = || {
+        Failure::Usage(format!(
+            "--seed: the seed of the last run would exceed {}; give a smaller --seed",
+            u64::MAX
+        ))
+    };
     last.map(|_| ()).ok_or_else(problem)
 }
 
@@ -359,7 +364,8 @@ fn carry_out(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<Outcome, Fai
     }
 }
 
-/// Executes a run on this kernel. Repeats the run, at most `repeats` times, if the machine disturbed it.
+/// Executes a run on this kernel. Repeats the run, at most `repeats` times, if all its doubts are about timing (host
+/// contention, steal time).
 pub(crate) fn on_linux(plan: &Plan, repeats: usize, stop: &AtomicBool) -> Result<Outcome, Failure> {
     let programs = emulator::run::Programs::of_this_program().map_err(|error| linux_failure(&error))?;
     let told = |why: &str| tell!("repeated (host too busy): {why}");
@@ -397,11 +403,20 @@ fn text(outcome: &Outcome, dir: &Path) -> String {
         out.push_str(&emulator::run::timing(&linux));
     }
     if !outcome.handoffs.is_empty() {
-        out.push_str("one run is not a distribution: `--runs 40` executes 40 runs at different phases\n");
+        let _ = writeln!(
+            out,
+            "one run is not a distribution: `--runs 40` executes 40 runs {}",
+            variety(&outcome.plan)
+        );
     }
     let figure = dir.join("figures").join("handoffs.svg");
     let _ = writeln!(out, "\nwritten to {}; the figure is\n{}", dir.display(), figure.display());
     out
+}
+
+/// Returns how several runs of a plan differ, for the text of one run.
+fn variety(plan: &Plan) -> &'static str {
+    if is_shifted(plan) { "at different phases" } else { "with different seeds" }
 }
 
 fn batch_text(
@@ -427,4 +442,17 @@ fn batch_text(
         let _ = writeln!(out, "the figure of the distribution is\n{}", path.display());
     }
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_runs_are_at_different_phases_only_if_the_scenario_is_shifted() {
+        let (file, text) = Scenario::find("first").unwrap();
+        let of = |settings: &[Setting]| variety(&Scenario::plan(&file, &text, settings, 1).unwrap());
+        assert_eq!(of(&[]), "at different phases");
+        assert_eq!(of(&["phase=0s".parse().unwrap()]), "with different seeds");
+    }
 }

@@ -168,7 +168,7 @@ fn figure(all: &[Measured]) -> PointFigure {
     let point =
         |measured: &Measured| Point { x: f64::from(measured.mobiles), y: measured.speed(), whisker: None };
     PointFigure {
-        title: "Speed against scale: each host sends one datagram per second over four hops".to_owned(),
+        title: "Speed of the simulator against the number of mobile hosts".to_owned(),
         x: Axis::new("mobile hosts", "").in_decades(),
         y: Axis::new("simulated seconds per second of wall time", "").in_decades(),
         series: vec![Series {
@@ -176,6 +176,8 @@ fn figure(all: &[Measured]) -> PointFigure {
             style: Style::Simulator,
             points: all.iter().map(point).collect(),
         }],
-        caption: "With roles, real packet bytes and a ledger; without records. One thread.".to_owned(),
+        caption:
+            "Scenario scale/tree, with roles, real packet bytes and a ledger; without records. One thread."
+                .to_owned(),
     }
 }

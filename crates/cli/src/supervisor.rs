@@ -1,4 +1,4 @@
-//! Pid 1 of a lab's sandbox. Only `run --on linux` starts it.
+//! Pid 1 of a lab's sandbox. Only runs on Linux start it.
 
 use crate::Failure;
 use std::path::PathBuf;

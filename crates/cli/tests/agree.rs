@@ -90,7 +90,10 @@ fn what_is_not_there_to_judge_is_an_error_of_use() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         String::from_utf8(output.stderr).unwrap()
     };
-    assert!(errors(&["agree", "--from", "nothing"]).contains("there is no nothing"));
+    assert!(
+        errors(&["agree", "--from", "nothing"])
+            .contains("nothing does not exist; give a folder with agree.json")
+    );
     std::fs::write(folder.path().join("bad.json"), "{\"scenarios\": [1]}").unwrap();
     assert!(errors(&["agree", "--from", "bad.json"]).contains("bad.json is not a record of `agree`: "));
     record(folder.path(), [50.0; 6]);

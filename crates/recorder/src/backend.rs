@@ -22,7 +22,7 @@ impl Backend {
         }
     }
 
-    /// Returns a phrase for sentences, such as "on Linux".
+    /// Returns `in the simulator` or `on Linux`, for sentences.
     pub const fn place(self) -> &'static str {
         match self {
             Self::Sim => "in the simulator",

@@ -13,7 +13,7 @@ pub(crate) const SETUP: wire::Duration = wire::Duration::from_secs(1);
 
 /// The first byte of a stream, or the first answer to a request, that differs from the expected one.
 pub(crate) struct Wrong {
-    /// The far end of the stream, as in the receiver's mark.
+    /// The far end of the stream, as in the receiver's mark; `None` if the mark has no valid address.
     pub(crate) peer: Option<SocketAddrV4>,
     /// The role that read the stream.
     pub(crate) reader: &'static str,
@@ -21,7 +21,7 @@ pub(crate) struct Wrong {
 }
 
 impl Wrong {
-    /// Returns the contents of a mark `wrong`, or `None` for any other mark.
+    /// Returns the contents of a mark `wrong`, or `None` for any other or malformed mark.
     pub(crate) fn of(mark: &Mark) -> Option<Self> {
         let field = |name: &str| mark.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value);
         let Value::Int(at) = field("wrong_at").filter(|_| mark.name == "wrong")? else { return None };
@@ -34,7 +34,7 @@ impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.reader {
             "request-client" => write!(f, "answer {} does not match its request", self.at),
-            _ => write!(f, "the byte at {} differs from the sent one", self.at),
+            _ => write!(f, "byte {} of the stream, counted from 0, differs from the sent byte", self.at),
         }
     }
 }
@@ -57,8 +57,8 @@ fn roles(plan: &Plan, host: HostId) -> impl Iterator<Item = &RoleConfig> {
     plan.hosts.get(host.index()).into_iter().flat_map(|host| &host.config.roles)
 }
 
-/// Returns whether a host has a bulk server at this port with a fixed size, or a fixed duration that ends within the
-/// run. The duration counts from `begun`, the begin of the connection.
+/// Returns whether a host has a bulk server at this port with a fixed size, or with a fixed duration that ends before
+/// the run. The duration counts from `begun`, the begin of the connection.
 pub(crate) fn sends_from(plan: &Plan, host: HostId, port: u16, begun: Instant) -> bool {
     let ends = |span: wire::Duration| begun + span < plan.end();
     roles(plan, host).any(|role| match role {

@@ -1,4 +1,5 @@
-//! Failures of a run: flows that should have ended and did not, and data that never arrived.
+//! Failures of a run: flows that should have ended and did not, applications that never sent, and data that never
+//! arrived or were wrong.
 
 use crate::expected::{SETUP, Wrong, asks_for, is_cut_short, sends_from, stop_of};
 use crate::flow::{End, Flow, FlowEnd, Packets, Traffic, Transport};
@@ -30,13 +31,16 @@ pub(crate) fn failures(plan: &Plan, traffic: &Traffic, handoffs: &[Handoff], hol
     for hole in holes {
         if let (Experience::Never { from }, Some(flow)) = (&hole.experience, traffic.flows.get(hole.flow)) {
             let name = name(plan, flow);
-            failures.push(format!("hole, flow {} ({name}): no new data after {from} s", hole.flow + 1));
+            failures.push(format!(
+                "hole, flow {} ({name}): no new data after {from} s until the flow or the run ended",
+                hole.flow + 1
+            ));
         }
     }
     failures
 }
 
-/// Returns one failure for each report of an application that a byte differs from the sent one.
+/// Returns one failure for each report of an application that a byte, or an answer, differs from the expected one.
 pub(crate) fn wrong(plan: &Plan, flows: &[Flow], records: &[Record]) -> Vec<String> {
     let mut found = Vec::new();
     for Record { host, what, .. } in records {
@@ -65,8 +69,8 @@ fn failure(plan: &Plan, flow: &Flow, packets: &Packets) -> Option<String> {
     let why = packets.why.as_ref().map_or(String::new(), |why| format!(": {why}"));
     let sent = packets.sendings.len();
     match flow.end {
-        // A program may end its connection by a reset when it has all its data. Its exit status reports whether it
-        // failed.
+        // A program may end its connection by a reset when it has all its data. The program's exit status shows whether
+        // the program failed.
         FlowEnd::Reset | FlowEnd::Refused if packets.is_programs => None,
         FlowEnd::Reset => Some(format!("reset after {} bytes{why}", flow.bytes)),
         FlowEnd::Refused => Some(format!("refused{why}")),
@@ -102,7 +106,7 @@ fn silent(plan: &Plan, flows: &[Flow]) -> Vec<String> {
             });
             let end = plan.duration;
             let why = if start >= end {
-                format!("it never ran: it starts at {start:?}, after the end of the run at {end:?}")
+                format!("it never ran: it starts at {start:?}, and the run ends at {end:?}")
             } else if start + SETUP < end {
                 "no data ever left the host".to_owned()
             } else {
@@ -116,9 +120,9 @@ fn silent(plan: &Plan, flows: &[Flow]) -> Vec<String> {
     silent
 }
 
-/// Returns whether the flow must end before the run: its sender has a fixed size or duration, or its requester a fixed
-/// number of exchanges. A flow of datagrams must end only if its host goes down until the end of the run, before the
-/// source is to stop.
+/// Returns whether the flow must end before the run: its sender has a fixed size, or a fixed duration that ends before
+/// the run, or its requester has a fixed number of exchanges. A flow of datagrams must end only if its host goes down
+/// until the end of the run, before the source is to stop.
 fn is_bounded(plan: &Plan, flow: &Flow) -> bool {
     let asks = [(flow.from, flow.to), (flow.to, flow.from)];
     let stop = Some(flow).filter(|flow| flow.transport == Transport::Udp);

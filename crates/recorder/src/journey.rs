@@ -71,7 +71,7 @@ impl std::fmt::Display for Fate {
 pub struct Journey {
     /// The packet's identity.
     pub id: PacketId,
-    /// When and at which host an application sent the packet; `None` if a stack or a role sent it.
+    /// When and at which host an application sent the packet; `None` if a stack, a program or another role sent it.
     pub sent: Option<(Instant, HostId)>,
     /// The indices of the packet's hops in [`Journeys::hops`], in the order of time.
     pub hops: Vec<usize>,

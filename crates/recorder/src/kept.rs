@@ -1,9 +1,9 @@
 //! Files that commands write besides run directories: tables, figures, summaries.
 //!
-//! No file of the user is overwritten. A folder has a list, `.wayfare-files`, with the digest of each file that Wayfare
-//! wrote there, in the format of `sha256sum --check`. A file is replaced only if its digest is still in the list. Any
-//! other file is replaced only with `--force`. If the name of a file is known before the runs, the file is checked
-//! before them.
+//! No file of the user is overwritten without `--force`. A folder has a list, `.wayfare-files`, with the digest of each
+//! file that Wayfare wrote there, in the format of `sha256sum --check`. A file is replaced only if its digest is still
+//! in the list, or if Wayfare recognises its contents. Any other file is replaced only with `--force`. If the name of a
+//! file is known before the runs, the file is checked before them.
 
 use crate::rundir::{Claim, claim_folder, digest};
 use crate::unfinished::{Kind, Unfinished, remove_stale};
@@ -37,7 +37,7 @@ impl Folder {
     /// # Errors
     ///
     /// The error's kind is `AlreadyExists` if a file of `names` may not be replaced, and `WouldBlock` if another
-    /// process holds the lock.
+    /// process holds the lock. Any other kind is an error of a file operation.
     pub fn open<'a>(
         folder: &Path,
         names: impl IntoIterator<Item = &'a str>,
@@ -88,8 +88,8 @@ impl Folder {
         self.check(name)
     }
 
-    /// Returns an error if an existing file may not be replaced: Wayfare did not write it, or it was changed later.
-    /// With `force`, the only error is that a directory has this name.
+    /// Returns an error if an existing file may not be replaced: Wayfare did not write it, it was changed later, or it
+    /// cannot be read. With `force`, the only error is that a directory has this name.
     pub fn check(&self, name: &str) -> io::Result<()> {
         if self.force {
             return refuse_folder(&self.path.join(name));
@@ -97,7 +97,8 @@ impl Folder {
         check(&self.path, &self.listed, name)
     }
 
-    /// Writes a file atomically and returns its path.
+    /// Writes a file atomically and returns its path. Returns an error if an existing file may not be replaced, or if
+    /// the file cannot be written.
     pub fn keep(&mut self, name: &str, text: &str) -> io::Result<PathBuf> {
         self.check(name)?;
         let path = self.path.join(name);
@@ -177,7 +178,7 @@ fn not_ours(path: &Path) -> io::Error {
 
 fn refuse_folder(path: &Path) -> io::Result<()> {
     if path.is_dir() {
-        let problem = format!("{} is a directory; not replaced", path.display());
+        let problem = format!("{} is a directory; not replaced; name another file", path.display());
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, problem));
     }
     Ok(())
@@ -189,7 +190,8 @@ fn refuse_folder(path: &Path) -> io::Result<()> {
 pub struct SingleFile(PathBuf);
 
 impl SingleFile {
-    /// Returns an error if the file exists and may not be replaced.
+    /// Names the file, and writes nothing yet. Returns an error if the file exists and may not be replaced, or if
+    /// `path` is a directory.
     pub fn new(path: &Path, is_ours: impl FnOnce(&str) -> bool, force: bool) -> io::Result<Self> {
         refuse_folder(path)?;
         let this = Self(path.to_owned());
@@ -210,7 +212,8 @@ impl SingleFile {
         &self.0
     }
 
-    /// Writes the file atomically.
+    /// Writes the file atomically, and creates its folder if it is missing. Returns an error if the file cannot be
+    /// written.
     pub fn put(&self, text: &str) -> io::Result<()> {
         let path = &self.0;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -13,7 +13,8 @@ use std::fmt::Write;
 use trace::{HostId, Record, What};
 use wire::{Duration, Instant};
 
-/// Returns the report of a run: handoffs, the causes of each outage, events, ledger, flows and failures.
+/// Returns the report of a run: handoffs, the causes of each outage, events, ledger, fingerprint, flows and failures.
+/// If the records of a host are missing, the report has no tables.
 pub fn text(outcome: &Outcome) -> String {
     let mut out = String::new();
     let (plan, backend) = (&outcome.plan, outcome.backend.name());
@@ -68,7 +69,7 @@ fn event_table(outcome: &Outcome) -> String {
     if events.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(["event", "at s", "what", "packets lost until the next"]);
+    let mut table = Table::new(["event", "at s", "what", "packets lost until the next event"]);
     for (index, (at, what)) in events.iter().enumerate() {
         let next = events.get(index + 1).map_or(Instant::NEVER, |(at, _)| *at);
         let is_its = |loss: &&crate::ledger::Loss| {
@@ -109,8 +110,8 @@ pub(crate) fn title(outcome: &Outcome, number: usize, flow: usize) -> String {
     }
 }
 
-/// Returns the table with one row for each handoff and flow that existed at the cut, and one for each hole. Hosts and
-/// flows are named if there are several.
+/// Returns the table with one row for each handoff and flow that existed at the cut, one for each handoff without such
+/// a flow, and one for each hole. The columns `host` and `flow` are shown if the run has several flows.
 fn handoff_table(outcome: &Outcome) -> String {
     let mut rows: Vec<(Instant, Vec<String>)> = Vec::new();
     for (number, handoff) in (1..).zip(&outcome.handoffs) {
@@ -270,7 +271,7 @@ pub fn flow_table(outcome: &Outcome) -> String {
     let mut text = table.render();
     if outcome.packets.iter().any(|packets| packets.is_programs) {
         text.push_str(
-            "bytes of programs: all bytes that arrived at the kernel for the program, read or not\n",
+            "bytes of programs: all bytes that arrived in order at the kernel for the program, read or not\n",
         );
     }
     text
@@ -291,8 +292,8 @@ pub fn experience(experience: &Experience) -> String {
     }
 }
 
-/// Returns one line for each cause of an outage of this host; the parts sum to the outage. If the link of another
-/// host is the cause, the host is named.
+/// Returns a title line, and one line for each part of an outage of this host. If the link of another host is the
+/// cause, the host is named. Returns `None` if there was no outage, or if it did not end.
 fn outage(outcome: &Outcome, host: HostId, title: &str, experience: &Experience) -> Option<String> {
     let outage = experience.outage()?;
     let mut out = format!(

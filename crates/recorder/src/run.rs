@@ -34,10 +34,10 @@ pub struct Outcome {
     pub handoffs: Vec<Handoff>,
     /// The outages that belong to no handoff.
     pub holes: Vec<Hole>,
-    /// Failures, each with the name of the flow or program: a transfer that did not end, a reset, a program that
-    /// failed. They do not make the run invalid. Without doubts, the exit code is then 1.
+    /// Failures, each with the name of the flow, application or program: for example a transfer that did not end, a
+    /// reset, a program that failed. They are no doubts. If there are failures and no doubts, the exit code is 1.
     pub failures: Vec<String>,
-    /// Reasons for which the run is not valid; empty if it is valid.
+    /// Reasons why the run cannot be trusted; empty if there are none.
     pub doubts: Vec<Doubt>,
     /// The report of the backend; `None` in the simulator.
     pub report: Option<BackendReport>,
@@ -73,7 +73,8 @@ impl Outcome {
         }
     }
 
-    /// Adds the report of the backend, and the doubts that the backend found.
+    /// Adds the report of the backend, and the doubts that the backend found. If the records of a host are missing,
+    /// clears all results about packets.
     pub fn set_report(&mut self, report: BackendReport, found: Vec<Doubt>) {
         self.report = Some(report);
         self.withdraw_added(&found);
@@ -184,19 +185,19 @@ pub struct Counted {
     pub events: u64,
     /// The number of frames that were put on links.
     pub hops: u64,
-    /// The largest number of packets that were in flight at one time.
+    /// The largest number of packets that were under way at one time.
     pub most_open: usize,
     /// The ledger of packets. It counts drops and has no list of them.
     pub ledger: Ledger,
     /// Failures that are known without records: failed connections, wrong data, and sources whose datagrams did not
     /// arrive.
     pub failures: Vec<String>,
-    /// Reasons for which the run is not valid; empty if it is valid.
+    /// Reasons why the run cannot be trusted; empty if there are none.
     pub doubts: Vec<Doubt>,
 }
 
 /// Runs `world`, whose witness must be a [`Running`] ledger. The ledger forgets each packet when it is finalised, so
-/// that memory is bounded by the packets in flight. Results that need records, such as handoffs, are not available.
+/// that memory is bounded by the packets under way. Results that need records, such as handoffs, are not available.
 pub fn count(world: sim::World<Running>, plan: &Plan) -> Counted {
     let mut run = world.run(plan.end());
     let (hops, most_open) = (run.records.hops(), run.records.most_open());
@@ -207,7 +208,7 @@ pub fn count(world: sim::World<Running>, plan: &Plan) -> Counted {
     Counted { fingerprint: run.fingerprint, events: run.events, hops, most_open, ledger, failures, doubts }
 }
 
-/// Returns a doubt for each outage of a handoff or hole that has a part without a cause.
+/// Returns a doubt for each outage of a handoff or hole of which more than 5 % are unexplained.
 fn unexplained(handoffs: &[Handoff], holes: &[Hole]) -> Vec<Doubt> {
     let of_handoffs = (1..).zip(handoffs).flat_map(|(number, handoff)| {
         handoff.flows.iter().map(move |cost| (Some(number), cost.flow, &cost.experience))

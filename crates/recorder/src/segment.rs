@@ -58,7 +58,7 @@ fn protocol(packet: &Packet) -> Option<u8> {
     ipv4::protocol(&packet.bytes).filter(|_| packet.link.kind == EtherType::IPV4)
 }
 
-/// Returns whether the packet is a TCP segment with bytes of an application.
+/// Returns whether the packet is a TCP segment with a payload.
 pub fn carries_data(packet: &Packet) -> bool {
     of(packet).is_some_and(|seen| !seen.segment.payload.is_empty())
 }

@@ -81,8 +81,7 @@ pub fn remove_all() {
     std::mem::forget(all);
 }
 
-/// Removes the files `PREFIX-PID` in `folder` that killed processes left: those whose process does not exist. The
-/// caller holds the lock of the folder, so no live process of another machine or container owns such a file.
+/// Removes the files `PREFIX-PID` in `folder` that killed processes left: those whose process does not exist.
 pub(crate) fn remove_stale(folder: &Path, prefix: &str) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();

@@ -44,7 +44,7 @@ pub(crate) fn exec(args: &Args) -> Result<(), Failure> {
     let by = Name::new(args.by.as_bytes()).map(|name| name.as_str().to_owned());
     let by = by.ok_or_else(|| {
         Failure::Usage(format!(
-            "`{}` is not a transport; allowed: 1 to {} characters of a-z, 0-9 and -",
+            "--by: `{}` is not a transport; allowed: 1 to {} characters of a-z, 0-9 and -",
             args.by,
             client::NAME
         ))
@@ -53,8 +53,12 @@ pub(crate) fn exec(args: &Args) -> Result<(), Failure> {
     let daemon = daemon(args.daemon.as_deref())?;
     let shim = shim()?;
     let (name, words) = args.program.split_first().ok_or_else(|| Failure::Usage("no program".to_owned()))?;
-    let program = program::find(name)
-        .ok_or_else(|| Failure::Machine(format!("there is no program `{}`", name.display())))?;
+    let program = program::find(name).ok_or_else(|| {
+        Failure::Machine(format!(
+            "there is no program `{}`; give the path of an executable file, or a name in PATH",
+            name.display()
+        ))
+    })?;
     program::check(&program).map_err(|why| Failure::Machine(format!("{}: {why}", program.display())))?;
     let preload = match variable(PRELOAD) {
         Some(others) => [shim.as_os_str(), OsStr::new(":"), &others].into_iter().collect(),
@@ -84,7 +88,8 @@ fn policy(only: &[String], except: &[String]) -> Result<String, Failure> {
             let wrong = rules.iter().find(|rule| rule.contains(',') || Policy::parse(rule).is_err());
             let wrong = wrong.map(|rule| &rule[1..]).unwrap_or_default();
             let problem = format!(
-                "`{wrong}` is not a destination; allowed: an address or prefix, for example 10.1.0.1 or 10.0.0.0/8:80"
+                "--only, --except: `{wrong}` is not a destination; allowed: an address or prefix, for example 10.1.0.1 \
+                 or 10.0.0.0/8:80"
             );
             Err(Failure::Usage(problem))
         }
@@ -125,8 +130,8 @@ fn shim() -> Result<PathBuf, Failure> {
     let found = places.iter().find(|place| place.is_file()).cloned();
     found.ok_or_else(|| {
         Failure::Machine(format!(
-            "{SHIM} is not in the folder of {}; build the command with cargo",
-            here.display()
+            "{SHIM} must be in {0}, in {0}/deps or in {0}/../lib/wayfare; build the command with cargo",
+            folder.display()
         ))
     })
 }

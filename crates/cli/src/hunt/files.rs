@@ -42,7 +42,7 @@ pub(super) fn keep(out: &Path, smallest: &Draft, judge: Judge, what: &str) -> Re
             Err(error) => return Err(cannot_write(&path, &error)),
         }
     }
-    Err(Failure::Machine(format!("{}: no name is free", out.display())))
+    Err(Failure::Machine(format!("{}: all names for the scenario file are in use", out.display())))
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {

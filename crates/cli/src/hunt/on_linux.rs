@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// The largest number of repetitions of a run that a busy machine disturbed.
+/// The largest number of repetitions of an inconclusive run.
 const REPEATS: usize = 2;
 
 /// The default number of concurrent runs.
@@ -87,7 +87,8 @@ impl Tally {
     }
 }
 
-/// Runs the scenario of a seed, and repeats the run if a busy machine disturbed it.
+/// Runs the scenario of a seed, and repeats the run at most [`REPEATS`] times while it is inconclusive. Keeps the run
+/// directory of a violation.
 fn seed(protocol: Protocol, seed: u64, out: &Path, stop: &AtomicBool) -> Result<Judged, Failure> {
     let draft = draw(protocol, seed, &Size::LINUX);
     let found =

@@ -1,4 +1,5 @@
-//! Tests of the effect of an attacker, an operator's mistake or a full disk on a running daemon.
+//! Tests of daemons outside of a lab: with attackers, with mistakes of an operator, with interfaces that change, and
+//! with records that cannot be written.
 
 use crate::beside_kernels::Between;
 use crate::common::*;
@@ -98,7 +99,7 @@ fn a_step_that_fails_keeps_nothing_else_from_being_put_back() {
         assert_exit(&clean(), 4, "the route default via 10.1.0.1");
     }
     there(&between, "ip link set left up");
-    assert_exit(&clean(), 0, "the changes of its daemon are undone");
+    assert_exit(&clean(), 0, "the changes of a terminated daemon are undone");
     assert!(there(&between, "ip -4 route").contains("default via 10.1.0.1 dev left"));
     let words = clean();
     assert!(!text(&words.stdout).contains("undone"), "{}", text(&words.stdout));

@@ -74,8 +74,8 @@ impl Drop for Victim<'_> {
     }
 }
 
-/// Runs a script against a daemon, and returns what it printed. Asserts that the daemon lives, and that its memory
-/// has not grown too much.
+/// Runs a script against a daemon, and returns what the script printed. Asserts that the daemon ended cleanly. Without
+/// a limit of descriptors, also asserts that the daemon lived until then, and that its memory has not grown too much.
 fn attacked(case: &Case, script: &str) -> String {
     let [daemons, others] = joined(case.attackers);
     let dir = tempfile::tempdir().unwrap();

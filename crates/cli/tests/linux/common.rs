@@ -250,7 +250,8 @@ impl Running {
     }
 }
 
-/// Returns a daemon's answer at its control socket, or `None` if the socket does not exist yet.
+/// Returns a daemon's answer at its control socket, or `None` if no answer can be read there, for example because the
+/// socket does not exist yet.
 pub(crate) fn ask(control: &Path, line: &str) -> Option<String> {
     let mut stream = UnixStream::connect(control).ok()?;
     writeln!(stream, "{line}").ok()?;

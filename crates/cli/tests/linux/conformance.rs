@@ -1,5 +1,5 @@
 //! The simulator and Linux must have the same messages in the same order at every node, within the tolerance.
-//! `make conformance` repeats this fifty times.
+//! `make conformance` does the same with more seeds.
 
 use crate::common::{assert_exit, beside_few, held_or_late, run, text};
 

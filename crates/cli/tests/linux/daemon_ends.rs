@@ -37,7 +37,7 @@ fn namespace_of(between: &Between) -> String {
     .join("\n")
 }
 
-/// Returns a network whose router has a default route, and addresses and routes of both protocols.
+/// Returns a network whose router has a default route, and addresses and routes of IPv4 and IPv6.
 fn configured() -> Between {
     let between = Between::new();
     between
@@ -114,7 +114,7 @@ fn all_is_as_it_was_after_sigterm_sigint_an_order_to_stop_and_a_repair_after_sig
     let nobody = run_as_nobody(&["doctor", "--clean"], elsewhere.path());
     let whose = "/run/wayfare belongs to the daemons of root; only root can clean up after them, with `wayfare doctor --clean`";
     assert_exit(&nobody, 0, whose);
-    assert_exit(&clean(), 0, "the changes of its daemon are undone");
+    assert_exit(&clean(), 0, "the changes of a terminated daemon are undone");
     assert_eq!(namespace_of(&between), before);
 }
 

@@ -4,8 +4,8 @@
 use crate::common::*;
 use std::collections::BTreeMap;
 
-/// Sixty seconds at five thousand packets a second, alternating between the cells, of which one is too slow. Wires
-/// lose one packet in ten; no socket is bound to port 9001.
+/// A source sends five thousand packets a second for 55 s. Their host moves between two cells, of which one is too
+/// slow. Two of the three wires lose one packet in ten; no socket is bound to port 9001.
 const SCENARIO: &str = include_str!("drops.toml");
 
 /// The expression by which netfilter drops one in ten of the packets to the port with a socket.
@@ -55,7 +55,8 @@ fn a_hundred_thousand_drops_are_found_where_they_were_planted() {
     pause(58_000);
     let (taken, nobody_there) = dropped_inside(mobile);
     let output = running.end();
-    // A bicast packet is dropped twice: this number counts copies, and the numbers below count packets.
+    // A packet of which a semisoft handoff makes a second copy can be dropped twice: this number counts copies, and the
+    // numbers below count packets.
     let inside =
         format!("{} unaccounted for between mobile's node and mobile's application", taken + nobody_there);
     assert_exit(&output, 4, &inside);

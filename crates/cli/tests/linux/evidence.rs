@@ -1,5 +1,5 @@
-//! The simulator's TCP compared with the kernel's Reno, by one scenario on both backends: its speed, and the times of
-//! its retransmissions. `docs/evidence.md` has the results.
+//! The simulator's TCP compared with the kernel's Reno, by the same scenarios on both backends: the speed, and the
+//! times of retransmissions. `docs/evidence.md` has the results.
 
 use crate::common::*;
 use recorder::run::Outcome;
@@ -215,7 +215,7 @@ fn agrees_in_retransmissions(outage: &str, duration: &str, recovery: &str) {
         measured |= kernel.doubts.is_empty();
     }
     assert!(!measured, "not in one of {TRIES} outages");
-    inconclusive("the machine disturbed every outage");
+    inconclusive("the machine was too busy in every outage");
 }
 
 fn instants_agree(ours: &[Duration], kernel: &[Duration], bound: Duration) -> bool {

@@ -41,7 +41,7 @@ fn handoffs(number: usize) {
         let _ = write!(moves, "{{ at = \"{}ms\", to = \"{to}\" }},", FIRST_MS + number * EACH_MS);
     }
     moves.push(']');
-    // At least a third of the download arrives during the moves.
+    // The download has as many bytes as a cell can carry until the end of the moves, so it ends after them.
     let moving = FIRST_MS + number * EACH_MS;
     let duration = format!("duration={}ms", moving * 17 / 10 + 5000);
     let bytes = format!("bulk-server.bytes={}", moving * MOST_IN_A_MS);

@@ -1,8 +1,8 @@
 /*
- * A kernel that lacks something, for who asks it through libc: preloaded, it refuses what LACKS names.
+ * Preloaded, it makes calls through libc fail as on a kernel without the feature that LACKS names.
  *
- *   LACKS=TCP_REPAIR   as a kernel without CONFIG_CHECKPOINT_RESTORE does
- *   LACKS=AF_PACKET    as one does that is asked without CAP_NET_RAW
+ *   LACKS=TCP_REPAIR   a kernel without CONFIG_CHECKPOINT_RESTORE
+ *   LACKS=AF_PACKET    a process without CAP_NET_RAW
  */
 #define _GNU_SOURCE
 #include <errno.h>

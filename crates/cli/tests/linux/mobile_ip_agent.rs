@@ -130,7 +130,7 @@ impl HomeNetwork {
         self.air.send(&frame(node, CARE_OF, identification)).unwrap();
     }
 
-    /// Returns the next frame, if it is the reply to this request.
+    /// Waits for at most 5 ms, and returns the next reply if it is the reply to this request.
     fn reply(&self, identification: u64) -> Option<Reply> {
         let soon = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
         poll(&mut [PollFd::new(&self.air, PollFlags::IN)], Some(&soon)).unwrap();

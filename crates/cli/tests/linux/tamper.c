@@ -1,7 +1,7 @@
 /*
  * Does to a run what no link does.
  *
- *   trace PID MS          stops a process as a debugger does, for so many milliseconds
+ *   trace PID MS          stops a process as a debugger does, for MS milliseconds
  *   double DEVICE COUNT   sends the first COUNT frames of IPv4 that leave this device again
  *   copy DEVICE COUNT PID FAR   sends the first COUNT frames of IPv4 that come in at this device on the device FAR of
  *                         the network namespace of that process
@@ -36,7 +36,7 @@ static int trace(pid_t pid, long ms) {
     }
     for (; ms > 0; ms -= 10) {
         pause_ms(ms < 10 ? ms : 10);
-        /* The parent hears of a death only when the tracer has. */
+        /* The parent is notified of the end of the process only after the tracer. */
         if (waitpid(pid, &status, WNOHANG | __WALL) == pid && (WIFEXITED(status) || WIFSIGNALED(status))) {
             return 0;
         }
@@ -55,7 +55,7 @@ static int listen_on(const char *device) {
     return fd;
 }
 
-/* Sends again what leaves, or what comes. */
+/* Sends the next `count` IPv4 frames that leave, or that arrive, again on `out`. */
 static int again(int fd, int out, int leaves, int count) {
     unsigned char frame[65536];
     while (count > 0) {

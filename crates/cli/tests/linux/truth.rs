@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use trace::Doubt;
 
-/// Returns the words for a run of `first` without repetition, because the test disturbs only one run.
+/// Returns the words for a run of `first` without repetition, because the test acts on one run only.
 fn once() -> Vec<&'static str> {
     let mut words = SHORT.to_vec();
     words.extend(["--repeats", "0"]);
@@ -153,7 +153,7 @@ fn a_stall_of_all_processes_is_one_doubt_and_the_machines() {
         Doubt::MachineStalled { until_s, .. } if machine(doubt) => Some(*until_s),
         _ => None,
     });
-    // A stall of one process may be reported only for another time, at which this machine may have disturbed the run.
+    // A stall of one process may be reported only for another time, at which this machine may have been too busy.
     let until = until.unwrap();
     let accused = output.doubts.iter().filter(
         |doubt| matches!(doubt, Doubt::Stalled { until_s, stall_ms, .. } if (until - until_s).abs() < stall_ms / 1000.0 + 0.06),

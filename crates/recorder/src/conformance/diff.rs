@@ -11,8 +11,8 @@ use wire::Packet;
 /// The result of the comparison of two runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Difference {
-    /// Whether the control messages and handoffs are equal, and also the records if both are simulator runs of the same
-    /// plan.
+    /// Whether [`compare`] found no divergence. For two simulator runs of the same plan, also whether their
+    /// fingerprints are equal; for fingerprints of different versions, whether the records are equal.
     pub equal: bool,
     /// The findings, as text.
     pub text: String,
@@ -69,11 +69,11 @@ pub fn diff(runs: [&Outcome; 2]) -> Result<Difference, String> {
     let is_unlike = repeats == Ok(true) && are_unlike(runs);
     match &comparison.divergence {
         Some(divergence) => text.push_str(&diverges(runs, divergence)),
-        // The same scenario in the simulator has to give bit-identical records.
+        // Two simulator runs of the same plan must be identical.
         None if is_unlike => {
             let _ = writeln!(
                 text,
-                "divergence in the records: the {messages} messages at {nodes} nodes are the same"
+                "divergence, but not in the {messages} control messages that were compared at {nodes} nodes"
             );
         }
         None => {
@@ -85,7 +85,11 @@ pub fn diff(runs: [&Outcome; 2]) -> Result<Difference, String> {
         }
     }
     if comparison.cut_off > 0 {
-        let _ = writeln!(text, "{} messages at the end of one run only, not compared", comparison.cut_off);
+        let _ = writeln!(
+            text,
+            "{} messages and handoffs at the end of one run only, not compared",
+            comparison.cut_off
+        );
     }
     match repeats {
         Ok(true) => text.push_str(&fingerprints(runs)),
@@ -97,12 +101,16 @@ pub fn diff(runs: [&Outcome; 2]) -> Result<Difference, String> {
     Ok(Difference { equal: comparison.divergence.is_none() && !is_unlike, text })
 }
 
-/// Describes what the applications received in each run. The text is no part of the result: only control messages have
-/// to be equal.
+/// Describes what the applications received in each run. These numbers do not decide whether the runs are equal.
 fn delivered([a, b]: [&Outcome; 2]) -> String {
     let mut text = String::new();
     if a.flows.len() != b.flows.len() {
-        let _ = writeln!(text, "delivered: {} flows, and {}", a.flows.len(), b.flows.len());
+        let _ = writeln!(
+            text,
+            "delivered: {} flows in the first run, {} in the second",
+            a.flows.len(),
+            b.flows.len()
+        );
     }
     for (number, (ours, theirs)) in (1..).zip(a.flows.iter().zip(&b.flows)) {
         let ends = [&ours.from, &ours.to].map(|end| a.host(end.host));
@@ -152,7 +160,7 @@ fn are_unlike([a, b]: [&Outcome; 2]) -> bool {
     }
 }
 
-/// Compares the fingerprints of two simulator runs of the same plan, and finds the first record that differs.
+/// Describes the fingerprints of two simulator runs of the same plan, and the first record that differs.
 fn fingerprints(runs: [&Outcome; 2]) -> String {
     let [a, b] = runs;
     let number = |run: &Outcome| {
@@ -181,10 +189,13 @@ fn fingerprints(runs: [&Outcome; 2]) -> String {
             if let (Some(ours), Some(theirs)) = (at(a), at(b))
                 && let Some(unlike) = ours.iter().zip(&theirs).position(|(a, b)| a != b)
             {
-                let _ = writeln!(text, "  byte {unlike} of the datagram is the first that differs");
+                let _ = writeln!(
+                    text,
+                    "  the first difference is in byte {unlike} of the packet, counted from 0"
+                );
             }
         }
-        None => text.push_str("the records are the same; the difference is in what is not recorded\n"),
+        None => text.push_str("no record differs\n"),
     }
     text
 }
@@ -228,7 +239,7 @@ mod tests {
         other.records.pop();
         let found = diff([&run, &other]).unwrap();
         assert!(!found.equal && !found.text.contains("no divergence"), "{}", found.text);
-        assert!(found.text.contains("\ndivergence in the records: the 68 messages"), "{}", found.text);
+        assert!(found.text.contains("\ndivergence, but not in the 68 control messages"), "{}", found.text);
         assert!(found.text.contains("\nfirst differing record, "), "{}", found.text);
         let mut old = first(&[]);
         old.fingerprint = Some(Fingerprint { version: 1, value: 7 });

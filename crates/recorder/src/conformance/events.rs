@@ -14,7 +14,8 @@ pub(super) struct Message {
     pub(super) at: Instant,
     pub(super) iface: Iface,
     pub(super) control: Control,
-    /// The time since the first event of the latest handoff of the host that the message is about.
+    /// The time since the begin of the latest handoff of the host that the message is about, or since the begin of the
+    /// run. If no host is known to have the address, the host of the record is used.
     pub(super) since: Duration,
 }
 
@@ -37,7 +38,7 @@ pub(super) struct Events {
     pub(super) messages: BTreeMap<MessageSequence, Vec<Message>>,
     /// The number of excluded refreshes.
     pub(super) refreshes: usize,
-    /// The time of the last event.
+    /// The time of the last record.
     pub(super) end: Instant,
 }
 
@@ -55,7 +56,7 @@ impl Events {
                 _ => continue,
             };
             let Some(control) = Control::of(packet) else { continue };
-            // The first host that uses an address is its owner.
+            // An address belongs to the host of the first record of a control message from this address.
             senders.entry(control.src).or_insert(record.host);
             if !optional.contains(&packet.id) {
                 let host = senders.get(&control.about).copied();
@@ -94,7 +95,7 @@ fn moves(records: &[Record]) -> BTreeMap<HostId, Vec<Move>> {
     moves
 }
 
-/// Returns the refreshes sent within the tolerance of a handoff of their host.
+/// Returns the route-updates of the timer that were sent within the tolerance of a handoff of their host.
 fn optional(records: &[Record], moves: &BTreeMap<HostId, Vec<Move>>) -> BTreeSet<PacketId> {
     let mut optional = BTreeSet::new();
     let mut by_timer: BTreeSet<HostId> = BTreeSet::new();

@@ -5,9 +5,10 @@
 //! interface. The time of a message counts from the first event of the host's latest handoff, and may differ by 20 ms
 //! plus 2 % of that time. Handoffs are compared in the same manner: their times count from the previous handoff.
 //!
-//! Two kinds of messages may be missing in one run. The first is a route-update that the route-update timer sent within
+//! Two kinds of events may be missing in one run. The first is a route-update that the route-update timer sent within
 //! the tolerance of a handoff: whether the timer or the handoff comes first depends on microseconds. Such messages are
-//! excluded and counted. The second is a message at the end of one run for which the other run had no time left.
+//! excluded and counted. The second is a message or handoff at the end of one run for which the other run had no time
+//! left.
 
 mod diff;
 mod events;
@@ -24,16 +25,17 @@ use wire::{Duration, Instant};
 /// The result of the comparison of two runs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Comparison {
-    /// The number of messages that are equal in both runs. A message counts at each node that sent or received it.
+    /// The number of messages that are equal in both runs, up to the first divergence of each sequence. A message
+    /// counts at each node that sent or received it.
     pub messages: usize,
-    /// The number of nodes that sent or received messages.
+    /// The number of nodes that sent or received messages in at least one run. Excluded refreshes are no messages.
     pub nodes: usize,
-    /// The number of handoffs that are equal in both runs.
+    /// The number of handoffs that are equal in both runs, up to the first divergence of each host.
     pub handoffs: usize,
     /// The number of excluded refreshes in each run: route-updates of the timer within the tolerance of a handoff. Each
     /// route-update counts once.
     pub refreshes: Excluded,
-    /// The number of messages at the end of one run for which the other run had no time left.
+    /// The number of messages and handoffs at the end of one run for which the other run had no time left.
     pub cut_off: usize,
     /// The earliest divergence; `None` if there is none.
     pub divergence: Option<Divergence>,
@@ -97,7 +99,8 @@ pub struct Said {
     pub message: Option<Control>,
 }
 
-/// The permitted difference in time is 20 ms plus 1/50 of the time since the handoff's first event.
+/// The permitted difference in time is 20 ms plus 1/50 of the time since the reference event: the begin of a handoff or
+/// of the run.
 const TOLERANCE: Duration = Duration::from_millis(20);
 const SHARE: u32 = 50;
 
@@ -145,11 +148,15 @@ trait Counterpart {
 impl Counterpart for Message {
     fn differs(&self, other: &Self) -> Option<String> {
         if self.iface != other.iface {
-            return Some(format!("interface {} in one, {} in the other", self.iface.0, other.iface.0));
+            return Some(format!(
+                "interface {} in the first run, {} in the second",
+                self.iface.0, other.iface.0
+            ));
         }
         let (ours, theirs) = (self.control.constant(), other.control.constant());
         let unlike = ours.iter().zip(&theirs).find(|(a, b)| a != b);
-        let unlike = unlike.map(|((name, a), (_, b))| format!("{name} is {a} in one, {b} in the other"));
+        let unlike =
+            unlike.map(|((name, a), (_, b))| format!("{name} is {a} in the first run, {b} in the second"));
         unlike
             .or_else(|| (ours.len() != theirs.len()).then(|| "the messages have different fields".to_owned()))
     }
@@ -165,7 +172,8 @@ impl Counterpart for Message {
 
 impl Counterpart for Move {
     fn differs(&self, other: &Self) -> Option<String> {
-        (self.what != other.what).then(|| format!("{} in one, {} in the other", self.what, other.what))
+        (self.what != other.what)
+            .then(|| format!("{} in the first run, {} in the second", self.what, other.what))
     }
 
     fn time(&self) -> (Instant, Duration) {
@@ -227,7 +235,7 @@ impl Comparison {
 }
 
 impl Divergence {
-    /// Returns the time of the earlier of the two events.
+    /// Returns the time of the earlier of the two events, or of the only event.
     pub fn at(&self) -> Instant {
         let times = [&self.first, &self.second].into_iter().flatten().map(|said| said.at);
         times.min().unwrap_or_default()
@@ -236,8 +244,9 @@ impl Divergence {
 
 fn late<T: Counterpart>(ours: &T, theirs: &T) -> Option<String> {
     let ((ours, a), (theirs, b)) = (ours.time(), theirs.time());
-    // If a message is under way when a handoff begins, its reference may be this handoff in one run and the handoff
-    // before it in the other. So the absolute times are compared too.
+    // If a message is under way when a handoff begins, the reference of the message may be this handoff in one run and
+    // the previous handoff in the other run. So the smaller of both differences counts: of the times since the
+    // reference, and of the absolute times.
     let absolute = ours.since(theirs).max(theirs.since(ours));
     let (apart, allowed) = (a.abs_diff(b).min(absolute), tolerance(a.min(b)));
     let ms = |span: Duration| span.as_secs_f64() * 1e3;

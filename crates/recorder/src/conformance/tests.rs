@@ -68,7 +68,7 @@ fn two_swapped_are_caught() {
     second[b].what = first[a].what.clone();
     let found = caught(&first, &second);
     assert_eq!((found.host, found.sequence, found.place), (MOBILE, Sequence::Sent, semisoft));
-    assert!(found.why.starts_with("S is 0 in one"), "{}", found.why);
+    assert!(found.why.starts_with("S is 0 in the first run"), "{}", found.why);
 }
 
 /// Two protocols of one node react to one event. Their order relative to each other does not matter, but the order
@@ -87,8 +87,8 @@ fn messages_of_two_protocols_may_change_places_and_those_of_one_may_not() {
     };
     let together = |pair: &&[usize]| first[pair[0]].at == first[pair[1]].at;
     let pairs: Vec<&[usize]> = sent.windows(2).filter(together).collect();
-    // In each foreign network both messages leave at once. At home the greeting needs ARP, which waits for the end of
-    // the registration.
+    // In each foreign network, the registration request and the greeting leave at the same instant. At home, the
+    // greeting needs ARP, which waits for the end of the registration.
     assert!(pairs.len() == 2 && pairs.iter().all(|pair| protocol(pair[0]) != protocol(pair[1])));
     for pair in pairs {
         assert_eq!(compare(&first, &swapped(pair[0], pair[1])).divergence, None);

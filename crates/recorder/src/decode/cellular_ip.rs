@@ -16,7 +16,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// Returns the control message in an IP packet, and the mobile host that the message is about.
+    /// Returns the control message in an IP packet, and the address of the mobile host that the message is about.
     pub(super) fn of(ip: &Header, payload: &[u8]) -> Option<(Ipv4Addr, Self)> {
         let code = message::control_code(ip, payload)?;
         let says = RouteUpdate::parse(ip, payload).map_err(|malformed| malformed.0);
@@ -61,7 +61,7 @@ impl Message {
     }
 }
 
-/// Returns the name of the host whose base station has this id, or `station ID` if there is none.
+/// Returns the name of the host whose base station or gateway has this id, or `station ID` if there is none.
 fn station(plan: &Plan, id: u32) -> String {
     use roles::RoleConfig::{CellularIpGateway, CellularIpStation};
     let serves = |role: &roles::RoleConfig| matches!(role, CellularIpStation(config) | CellularIpGateway(config) if config.id == id);

@@ -1,5 +1,5 @@
-//! Indirect TCP: greetings, forward pointers, their answers, and reports of losses. TCP connections between routers,
-//! and from hosts to routers, are not control messages.
+//! Indirect TCP: greetings, forward pointers, their answers, and messages about lost connections. TCP connections
+//! between routers, and from hosts to routers, are not control messages.
 
 use ::indirect_tcp::message::{Datagram, PORT, Welcome};
 use std::fmt;
@@ -14,7 +14,8 @@ pub(super) enum Message {
 }
 
 impl Message {
-    /// Returns the control message in an IP packet, and the mobile host that the message is about.
+    /// Returns the control message in an IP packet, and the address of the mobile host that the message is about. If
+    /// the message is malformed, this address is the source.
     pub(super) fn of(ip: &Header, payload: &[u8]) -> Option<(Ipv4Addr, Self)> {
         if ip.protocol != ipv4::UDP {
             return None;

@@ -16,7 +16,8 @@ pub(super) enum Message {
 }
 
 impl Message {
-    /// Returns the control message in an IP packet, and the mobile node that the message is about.
+    /// Returns the control message in an IP packet, and the address of the mobile node that the message is about. If
+    /// the message is malformed, this address is the source.
     pub(super) fn of(ip: &Header, payload: &[u8]) -> Option<(Ipv4Addr, Self)> {
         if ip.protocol == ipv4::ICMP && payload.first() == Some(&SOLICITATION) {
             return Some((ip.src, Self::Solicitation));

@@ -20,7 +20,7 @@ pub struct Control {
     pub src: Ipv4Addr,
     /// The destination address in the IP header.
     pub dst: Ipv4Addr,
-    /// The address of the mobile host that the message is about.
+    /// The address of the mobile host that the message is about. If the message is malformed, this can be the source.
     pub about: Ipv4Addr,
     says: Says,
 }
@@ -76,7 +76,8 @@ impl Control {
         fields
     }
 
-    /// Returns the message as one line. Base stations have their names, and times count from the begin of the run.
+    /// Returns the message as one line. For Cellular IP and Mobile IP, the line has details: the base station's name,
+    /// and times in seconds since the begin of the run.
     pub fn text(&self, names: &Names<'_>) -> String {
         match &self.says {
             Says::CellularIp(message) => format!("{self}{}", message.detail(names)),

@@ -1,5 +1,5 @@
-//! SIGMA: the start of SCTP associations, changes of their addresses, and updates of location managers. Data,
-//! acknowledgments and heartbeats are not control messages.
+//! SIGMA: the start and the abort of SCTP associations, changes of their addresses, and updates of location managers.
+//! Data, acknowledgments and heartbeats are not control messages.
 
 use ::sctp::message::{Action, Address, AsconfAck, Chunk, Packet, Request, Response};
 use ::sigma::message::{Message as Dns, PORT, Rcode, Received, ResourceRecord, class, opcode};
@@ -12,7 +12,7 @@ use wire::{Ipv4Addr, udp};
 pub(super) struct Message(String);
 
 impl Message {
-    /// Returns the control message in an IP packet, and the mobile node that the message is about.
+    /// Returns the control message in an IP packet, and the address of the mobile node that the message is about.
     pub(super) fn of(ip: &Header, payload: &[u8]) -> Option<(Ipv4Addr, Self)> {
         let (from_mobile, said) = match ip.protocol {
             ::sctp::PROTOCOL => of_sctp(payload)?,

@@ -126,7 +126,7 @@ fn of_flow<'a>(
         let _ = writeln!(out, "    {} {fate}", numbers.join(", "));
     }
     if cost.duplicates > 0 {
-        let _ = writeln!(out, "  {} arrived twice", count(cost.duplicates as usize, "packet"));
+        let _ = writeln!(out, "  {} arrived", count(cost.duplicates as usize, "duplicate"));
     }
     out
 }

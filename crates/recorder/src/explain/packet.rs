@@ -99,8 +99,9 @@ impl Life<'_> {
         let begin =
             journey.sent.map(|(at, _)| at).or_else(|| rows.first().map(|row| row.1)).unwrap_or_default();
         let several = self.ends.len() > 1;
-        let mut table =
-            Table::new(["s", "+ms", "where", "what"].into_iter().chain(several.then_some("copy")));
+        let mut table = Table::new(
+            ["at s", "ms since begin", "where", "what"].into_iter().chain(several.then_some("copy")),
+        );
         for (_, at, place, what, copy) in rows {
             let row = [at.to_string(), exact_ms(at.since(begin)), place, what];
             table.push(row.into_iter().chain(several.then_some(copy)));
@@ -111,8 +112,8 @@ impl Life<'_> {
 
 const fn event(seen: &Sighting<'_>) -> &'static str {
     match (seen.iface, seen.sent) {
-        (Iface::HOST, false) => "from this host's own stack",
-        (Iface::HOST, true) => "to this host's own stack",
+        (Iface::HOST, false) => "from the host's stack",
+        (Iface::HOST, true) => "to the host's stack",
         (_, false) => "received",
         (_, true) => "sent",
     }

@@ -10,7 +10,8 @@ use std::fmt::Write;
 use trace::{Record, What};
 use wire::Duration;
 
-/// The time that a timeline includes before the begin, and after the end, of a handoff.
+/// The time that a timeline includes before the begin of a handoff, and after the end of its outage and latency. A
+/// timeline ends at the latest when the host's next handoff begins.
 const MARGIN: Duration = Duration::from_millis(50);
 
 /// Returns the events around a handoff, in the order of time. If the run has no handoff with this number, the error
@@ -30,7 +31,7 @@ pub fn timeline(outcome: &Outcome, number: usize) -> Result<String, String> {
     end = end.max(one.cut + one.latency.unwrap_or_default());
     let end = (end + MARGIN).min(until);
     let from = one.begun - MARGIN;
-    let mut table = Table::new(["s", "ms since begin", "host", "event"]);
+    let mut table = Table::new(["at s", "ms since begin", "host", "event"]);
     for record in outcome.records.iter().filter(|record| record.at >= from && record.at <= end) {
         let Some(event) = event(outcome, &journeys, record) else { continue };
         let since = (record.at.0.cast_signed() - one.begun.0.cast_signed()) as f64 / 1e6;
@@ -66,7 +67,7 @@ fn event(outcome: &Outcome, journeys: &Journeys<'_>, record: &Record) -> Option<
             format!("receives on {}: {control} (packet {})", iface(*on), number(packet.id))
         }
         What::Dropped(_, id, reason) if *reason == node::reason::CONSUMED.0 => {
-            format!("consumes packet {}, which is addressed to it", number(*id))
+            format!("a role consumes packet {}", number(*id))
         }
         What::Dropped(_, id, reason) => format!("drops packet {}: {reason}", number(*id)),
         What::Lost(on, id, reason) => {
@@ -82,7 +83,7 @@ fn event(outcome: &Outcome, journeys: &Journeys<'_>, record: &Record) -> Option<
         What::Marked(mark) if mark.role == node::mark::TCP && !is_traced(outcome, record) => return None,
         What::Marked(mark) => mark_text(journeys, mark),
         What::Answered(answer) => {
-            format!("answers a command: {}", if answer.is_ok() { "done" } else { "refused" })
+            format!("answers a command: {}", if answer.is_ok() { "done" } else { "error" })
         }
         What::App(event) => app_text(event)?,
         What::Ordered(event) => format!("event: {event}"),
@@ -93,9 +94,9 @@ fn event(outcome: &Outcome, journeys: &Journeys<'_>, record: &Record) -> Option<
 fn app_text(event: &AppEvent) -> Option<String> {
     Some(match &event.change {
         AppChange::Read(count) => format!("application reads {count} bytes"),
-        AppChange::Opened(local) => format!("application's connection opens at {local}"),
-        AppChange::Accepted { peer, .. } => format!("application accepts {peer}"),
-        AppChange::Finished => "application has read to the end".to_owned(),
+        AppChange::Opened(local) => format!("application's connection is open, its local address is {local}"),
+        AppChange::Accepted { peer, .. } => format!("application accepts the connection of {peer}"),
+        AppChange::Finished => "application has read its stream to the end".to_owned(),
         AppChange::Closed(None) => "application's stream is closed".to_owned(),
         AppChange::Closed(Some(why)) => format!("application's stream is closed: {why}"),
         AppChange::Asked { .. } => return None,

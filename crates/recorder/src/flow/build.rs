@@ -157,7 +157,8 @@ impl<'a> Builder<'a> {
         (flow, packets)
     }
 
-    /// Returns the end of each piece that the far end of `stream` sent, in bytes, and when the piece was first sent.
+    /// Returns the end of each piece of data that the far end of `stream` sent, in bytes, and when the piece was first
+    /// sent.
     fn offered(
         &self,
         stream: &AppStream,
@@ -267,13 +268,13 @@ impl<'a> Builder<'a> {
         self.seen.paths.iter().enumerate().filter(move |(_, path)| path.transport == transport)
     }
 
-    /// Returns whether a role that is not an application owns this port.
+    /// Returns whether a role that is not an application uses this port.
     fn is_protocols(&self, port: (HostId, u16)) -> bool {
         self.streams.ports.get(&port).is_some_and(|role| !super::stream::is_application(role))
     }
 
-    /// Returns the paths by which bytes reach an application, with their indices. There are several if a support router
-    /// relays the stream.
+    /// Returns the paths by which bytes reach an application, with their indices. There may be several if a support
+    /// router relays the stream.
     fn feeding(&self, stream: &AppStream, other: Option<&AppStream>) -> Vec<(usize, &'a Path)> {
         let Some(local) = stream.local else { return Vec::new() };
         let transport = transport(stream.by);
@@ -365,8 +366,8 @@ fn round_trips(path: &Path) -> Option<Vec<(Instant, Duration)>> {
     }
 }
 
-/// Returns the time from the request for a connection until both of its ends were ready. Returns `None` if no end
-/// requested it.
+/// Returns the time from the request for a connection until its known ends were ready; [`Instant::NEVER`] if one of
+/// them never was. Returns `None` if no known end requested the connection.
 fn opening(stream: &AppStream, other: Option<&AppStream>) -> Option<Wait> {
     let asker = [Some(stream), other].into_iter().flatten().find(|one| one.asked)?;
     let ready = [Some(asker), Some(stream), other].into_iter().flatten().map(|one| one.opened);

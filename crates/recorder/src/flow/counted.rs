@@ -1,5 +1,5 @@
-//! Checks of flows in a run without records: connections that were refused, reset or unfinished, and hosts that
-//! received no datagram. The cost of handoffs needs the records.
+//! Checks of flows in a run without records: connections that were refused, reset or unfinished, wrong data, and hosts
+//! that received no datagram. The cost of handoffs needs the records.
 
 use super::stream::is_application;
 use crate::expected::{SETUP, Wrong, asks_for, is_cut_short, sends_from};
@@ -19,7 +19,7 @@ struct Connection {
     peer: SocketAddrV4,
     begun: Instant,
     opened: bool,
-    /// Whether the application read data, so that there is a flow to this application.
+    /// Whether the application read data.
     read: bool,
     finished: bool,
 }
@@ -113,7 +113,7 @@ impl Counted {
         }
     }
 
-    /// Returns the failures, each with the names of its ends. Call it after the run has ended.
+    /// Returns the failures as text. Call this function after the run has ended.
     pub(crate) fn failures(mut self, plan: &Plan) -> Vec<String> {
         for ((host, _), connection) in std::mem::take(&mut self.open) {
             let life = plan.end().since(connection.begun);
@@ -142,7 +142,7 @@ impl Counted {
         });
         let mut all: Vec<String> = failed.collect();
         if self.failures > all.len() as u64 {
-            all.push(format!("{} more connections failed", self.failures - all.len() as u64));
+            all.push(format!("{} more failures of connections", self.failures - all.len() as u64));
         }
         for (id, host) in (0..).map(HostId).zip(&plan.hosts) {
             let sender = &host.config.name;

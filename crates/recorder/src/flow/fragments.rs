@@ -24,11 +24,11 @@ pub(super) struct Fragments {
 /// Whether a transmitted packet is a fragment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Left {
-    /// A packet that is not a fragment.
+    /// A packet that is not a fragment of an SCTP packet.
     Whole,
-    /// A fragment of a packet of which not all fragments have left.
+    /// A fragment of an SCTP packet of which not all fragments have left.
     Part,
-    /// The last fragment of an SCTP packet, with the bytes of the whole packet.
+    /// The last fragment of an SCTP packet, with the bytes of the whole SCTP packet, without an IP header.
     Last(Vec<u8>),
 }
 
@@ -56,8 +56,8 @@ impl Fragments {
         Left::Last(bytes)
     }
 
-    /// Records an arrival. Returns the packet that has now arrived as a whole. Returns `None` if fragments are missing,
-    /// or if the packet had already arrived or was lost.
+    /// Records an arrival. If `id` is a fragment, returns its packet if the packet has now arrived as a whole; `None`
+    /// if fragments are missing, or if the packet had already arrived or was lost. Returns any other `id` unchanged.
     pub(super) fn arrived(&mut self, id: PacketId) -> Option<PacketId> {
         let Some(whole) = self.of.get(&id) else { return Some(id) };
         let missing = self.missing.get_mut(whole)?;
@@ -69,7 +69,8 @@ impl Fragments {
         None
     }
 
-    /// Records a loss. Returns the packet that is now lost as a whole, or `None` if it was already lost or had arrived.
+    /// Records a loss. If `id` is a fragment, returns its packet, which is now lost as a whole; `None` if the packet
+    /// was already lost or had arrived. Returns any other `id` unchanged.
     pub(super) fn lost(&mut self, id: PacketId) -> Option<PacketId> {
         let Some(whole) = self.of.get(&id) else { return Some(id) };
         self.missing.remove(whole).map(|_| *whole)

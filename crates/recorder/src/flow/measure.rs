@@ -35,15 +35,16 @@ pub(super) struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// Returns when the data of the last read of the far end, after `from` and not after `to`, was first sent. Returns
-    /// `None` if there was no such read.
+    /// Returns when the first byte of the far end's last read up to `to` was first sent. Returns `None` if there was no
+    /// read after `from` and up to `to`.
     fn asked(&self, from: Instant, to: Instant) -> Option<Instant> {
         let index = self.reads.partition_point(|(at, _)| *at <= to).checked_sub(1)?;
         self.reads.get(index).filter(|(at, _)| *at > from)?;
         self.first_sent(self.reads.iter().take(index).map(|(_, bytes)| bytes).sum())
     }
 
-    /// Returns when the first data that the far end never read was first sent, or `None` if the far end read all data.
+    /// Returns when the first data that the far end never read was first sent, or `None` if the far end read all sent
+    /// data.
     fn unheard(&self) -> Option<Instant> {
         self.first_sent(self.reads.iter().map(|(_, bytes)| bytes).sum())
     }
@@ -54,8 +55,8 @@ impl Question<'_> {
 }
 
 /// Returns the longest time without new data although data was due. Data is due if it was sent, if a question has no
-/// answer yet, or if the sender waits for an acknowledgment or for the connection to open. The last stall may end with
-/// the flow.
+/// answer yet, or if the sender waits for the acknowledgment of retransmitted data or for the connection to open. The
+/// last stall may end with the flow.
 pub(super) fn stream_stall(
     packets: &Packets,
     arrivals: &[Arrival],
@@ -87,9 +88,10 @@ pub(super) fn datagram_delays(sendings: &[Sending], arrivals: &[Arrival]) -> Vec
     arrivals.iter().filter_map(|one| Some(one.at.since(*times.get(&one.packet)?))).collect()
 }
 
-/// Returns the longest time without new data although datagrams were due. The datagrams that were sent after the newest
-/// one that arrived are due. Lost datagrams are not retransmitted: if the source is then silent for longer than
-/// `silence`, nothing is due until it sends again.
+/// Returns the longest time without an arrival in which a datagram was due. A datagram is due from its transmission
+/// until it or a later datagram arrives, or until `until`. Lost datagrams are not retransmitted. So if the source
+/// pauses for longer than `silence` and then sends again, the datagrams before the pause are due only until the last of
+/// them was sent.
 pub(super) fn datagram_stall(
     sendings: &[Sending],
     arrivals: &[Arrival],
@@ -121,8 +123,8 @@ fn sent_at(sendings: &[Sending]) -> BTreeMap<PacketId, Instant> {
     sendings.iter().rev().map(|sending| (sending.packet, sending.at)).collect()
 }
 
-/// Returns a round-trip estimate: twice the one-way delays of the packets, smoothed as TCP smooths its samples (RFC
-/// 6298, section 2).
+/// Returns a round-trip estimate at each delivery: twice the one-way delays of the packets, smoothed as TCP smooths its
+/// samples (RFC 6298, section 2).
 pub(super) fn smoothed(sendings: &[Sending], deliveries: &[Delivery]) -> Vec<(Instant, Duration)> {
     let times = sent_at(sendings);
     let mut estimate: Option<Duration> = None;
@@ -135,8 +137,8 @@ pub(super) fn smoothed(sendings: &[Sending], deliveries: &[Delivery]) -> Vec<(In
     deliveries.iter().filter_map(sample).collect()
 }
 
-/// Returns the median time between two successive instants, or zero if there are fewer than two. Instants within 1 ms
-/// count as one, because an application may read a message in parts.
+/// Returns the median time between two successive instants, or zero if there are fewer than two. An instant less than 1
+/// ms after the last counted one is left out, because an application may read a message in parts.
 pub(super) fn median_gap(mut times: Vec<Instant>) -> Duration {
     times.sort_unstable();
     let mut last: Option<Instant> = None;
@@ -209,8 +211,8 @@ mod tests {
         let stall =
             |sent: &[Sending], arrivals: &[Arrival]| datagram_stall(sent, arrivals, ms(6_000), SILENCE);
         assert_eq!(stall(&pause, &[arrival(1, 40), arrival(2, 5_040)]), millis(40));
-        // If the last datagrams before a pause are lost, the pause is no stall: they are not due until the source sends
-        // again.
+        // If the last datagrams before a pause are lost, the pause is no stall: these datagrams are due only until the
+        // last of them was sent.
         let lost = [sending(1, 0), sending(2, 20), sending(3, 40), sending(4, 5_000)];
         assert_eq!(stall(&lost, &[arrival(1, 10), arrival(4, 5_040)]), millis(40));
         assert_eq!(stall(&lost, &[arrival(1, 10)]), millis(1_000));
@@ -244,7 +246,7 @@ mod tests {
         assert_eq!(stall(1_000, Instant::NEVER, &both), millis(3_700), "it never knew");
     }
 
-    /// The second answer is due from 200 ms, when its question was first sent. The question arrived at 990 ms.
+    /// The second answer is due from 200 ms, when its question was first sent. This question arrived at 990 ms.
     #[test]
     fn an_answer_is_due_since_its_question_was_sent() {
         let reads = [(ms(0), 10), (ms(990), 10)];

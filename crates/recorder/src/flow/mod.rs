@@ -2,7 +2,8 @@
 //!
 //! A TCP connection makes one flow for each direction that carries data. A connection that a support router of Indirect
 //! TCP splits is one flow from application to application, although two connections carry it. An SCTP association makes
-//! one flow for each direction that carries data, over all addresses of the association.
+//! one flow for each direction that carries data, over all addresses of the association. A connection that an
+//! application requested and that never carried data is also one flow.
 
 mod build;
 mod counted;
@@ -24,12 +25,13 @@ use scenario::Plan;
 use trace::HostId;
 use wire::{Duration, Instant, PacketId, SocketAddrV4};
 
-/// One end of a flow: a host, and the address and port of the application there.
+/// One end of a flow: a host, and the address and port of the application or program at this host.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct End {
     /// The host of the application; `HostId(u32::MAX)` if no host of the plan has the address.
     pub host: HostId,
-    /// The address and port of the application when the flow began. The host may get another address later.
+    /// The address and port of the application when the flow began; port 0 if no record has the port. The host may get
+    /// another address later.
     pub at: SocketAddrV4,
 }
 
@@ -69,12 +71,13 @@ impl Transport {
 /// How a flow ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum FlowEnd {
-    /// The receiver read to the end of the stream, or the connection was closed without an error. For datagrams: the
-    /// source stopped before the run ended, and its last datagram arrived.
+    /// The receiving application (or the kernel of a receiving program) has the end of the stream, or the connection
+    /// was closed without an error. For datagrams: the source stopped before the run ended, and its last datagram
+    /// arrived.
     Completed,
     /// The connection was reset, or a transport gave up.
     Reset,
-    /// The connection never opened.
+    /// The connection was closed before it opened.
     Refused,
     /// The run ended before the flow. For datagrams also: the last datagram of a stopped source never arrived, or the
     /// source's host went down until the end of the run before the source stopped.
@@ -93,8 +96,8 @@ impl FlowEnd {
     }
 }
 
-/// One-way delay: from the first transmission of a byte or datagram at the sender's stack until the receiving
-/// application has it.
+/// One-way delay: from the first transmission of a piece of a stream, or of a datagram, until the receiving application
+/// has its last byte.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Delay {
     /// The median, by the nearest rank.
@@ -106,7 +109,8 @@ pub struct Delay {
 /// New data that the receiving application read, or that were in order at the stack of a receiving program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Arrival {
-    /// The instant at which the application read the data.
+    /// The instant at which the application read the data; for a program, at which the data were in order at its host's
+    /// stack.
     pub at: Instant,
     /// The number of bytes that the application did not have before.
     pub bytes: u64,
@@ -123,7 +127,8 @@ pub struct Flow {
     pub to: End,
     /// The transport protocol of the flow.
     pub transport: Transport,
-    /// When the flow began: its first packet was sent, or its connection was requested or accepted.
+    /// When the flow began: its first packet was sent, or its receiving application requested or accepted the
+    /// connection.
     pub begun: Instant,
     /// When the flow ended; `None` if it was under way when the run ended. For datagrams: the last instant at which a
     /// datagram was sent, arrived or was lost.
@@ -134,7 +139,7 @@ pub struct Flow {
     pub bytes: u64,
     /// How the flow ended.
     pub end: FlowEnd,
-    /// One-way delay; `None` if nothing arrived.
+    /// One-way delay; `None` if the application received no piece of data completely.
     pub delay: Option<Delay>,
     /// The longest time without new data although data were due (docs/glossary.md, "stall"). The time may end with the
     /// flow.
@@ -143,7 +148,7 @@ pub struct Flow {
     pub lost: u64,
     /// The number of packets in which the sender repeated data; 0 for datagrams.
     pub retransmissions: u64,
-    /// The reads of the receiving application, in the order of time.
+    /// The arrivals of new data at the receiving application or program, in the order of time.
     pub arrivals: Vec<Arrival>,
 }
 

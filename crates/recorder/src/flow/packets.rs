@@ -36,7 +36,7 @@ pub(crate) struct Packets {
     pub(crate) lost_acks: Vec<PacketEvent>,
     /// The times in which the sender waited for an acknowledgment of retransmitted data, or for the connection to open.
     pub(crate) waits: Vec<Wait>,
-    /// The element of `waits` from the request for the connection until both of its ends were ready.
+    /// The element of `waits` from the request for the connection until its known ends were ready.
     pub(crate) opening: Option<Wait>,
     /// Copies that arrived beyond the first, in the order of time.
     pub(crate) doubles: Vec<PacketEvent>,
@@ -48,7 +48,8 @@ pub(crate) struct Packets {
     pub(crate) legs: Vec<String>,
     /// For each connection that carries the flow in series, its smoothed round-trip time at each change.
     pub(crate) round_trips: Vec<Vec<(Instant, Duration)>>,
-    /// Why the connection was closed; `None` if it was closed in an orderly way, or is open.
+    /// Why the connection was closed; `None` if it was closed in an orderly way or is open, and for programs and
+    /// datagrams.
     pub(crate) why: Option<String>,
 }
 

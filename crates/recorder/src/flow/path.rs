@@ -23,8 +23,9 @@ pub(crate) struct Sending {
     pub(crate) leg: usize,
 }
 
-/// A time in which the sender of a stream was not idle, although the receiver may have had all data. The sender
-/// waited for the acknowledgment of data that it had retransmitted, or for the connection to open.
+/// A time in which the sender of a stream was not idle, although the receiver may have had all data. The sender waited
+/// for the acknowledgment of data that it had retransmitted (SCTP: until it retransmitted), or for the connection to
+/// open.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Wait {
     pub(crate) from: Instant,
@@ -59,7 +60,7 @@ pub(super) struct Path {
     pub(super) from_at: SocketAddrV4,
     pub(super) to_at: SocketAddrV4,
     pub(super) begun: Instant,
-    /// The sequence number of the stream's first byte.
+    /// The sequence number of the stream's first byte; for SCTP, the TSN of its first chunk.
     pub(super) base: u32,
     /// The end of the data that were sent at least once: a position in bytes, or in chunks for SCTP.
     pub(super) high: u64,

@@ -26,13 +26,14 @@ pub(super) struct Seen {
     /// Segments that acknowledge data, whether or not they carry data.
     acks: BTreeMap<PacketId, Ack>,
     app_sent: BTreeSet<PacketId>,
-    /// When and where an application received a datagram, or a stack received a packet of a stream.
+    /// When and where an application received a datagram, or a stack received a packet of a stream or a datagram for a
+    /// program. For SCTP: when and where the role received the packet.
     pub(super) delivered: BTreeMap<PacketId, Vec<(Instant, HostId)>>,
     /// When, and from which host, a packet with data left its origin.
     pub(super) sent: BTreeMap<PacketId, Vec<(Instant, HostId)>>,
     dropped: BTreeMap<PacketId, Vec<Instant>>,
     held: BTreeSet<PacketId>,
-    /// Hosts with programs. No role reports what a program sends or reads.
+    /// Hosts with programs. Datagrams to and from these hosts count at the stack, because programs do not report them.
     programs: BTreeSet<HostId>,
     known: BTreeSet<PacketId>,
     fragments: Fragments,
@@ -73,8 +74,8 @@ impl Seen {
         seen
     }
 
-    /// Returns the losses of a path. A datagram is lost if no copy of it arrived or is held. A packet of a stream is
-    /// lost once for each copy that left, was dropped and did not arrive.
+    /// Returns the losses of a path. A datagram is lost if no copy of it arrived or is held. The losses of a stream's
+    /// packet are its first drops: at most as many as there are transmissions less arrivals.
     pub(super) fn lost(&self, path: usize) -> Vec<PacketEvent> {
         let mut lost = Vec::new();
         let is_datagram = self.paths.get(path).is_some_and(|path| path.transport == Transport::Udp);
@@ -98,8 +99,8 @@ impl Seen {
         lost
     }
 
-    /// Returns the datagrams of this path that were still held when the run ended, with the time at which they were
-    /// sent.
+    /// Returns the datagrams of this path that did not arrive and were still held when the run ended, with the time at
+    /// which they were first sent.
     pub(super) fn held(&self, path: usize) -> Vec<PacketEvent> {
         let is_datagram = self.paths.get(path).is_some_and(|path| path.transport == Transport::Udp);
         let mine = self.packets.iter().filter(|(_, (of, ..))| is_datagram && *of == path).map(|(id, _)| *id);
@@ -132,7 +133,8 @@ impl Seen {
         doubles
     }
 
-    /// Returns the event of a packet at this instant, with the time of the last transmission before it.
+    /// Returns the event of a packet at this instant, with the time of its last transmission until then. Without such a
+    /// transmission, the first one is taken.
     fn event(&self, packet: PacketId, at: Instant) -> PacketEvent {
         let sent = self.sent.get(&packet).map_or(&[][..], Vec::as_slice);
         let before = sent.iter().rev().find(|(sent, _)| *sent <= at).or(sent.first());
@@ -265,7 +267,8 @@ impl Seen {
         }
     }
 
-    /// Records a reset, which ends both directions. A direction that never had an acknowledgment or data was refused.
+    /// Records a reset, which ends both directions. A direction in which no segment had data or an acknowledgment
+    /// number was refused.
     fn reset(&mut self, at: Instant, index: usize, from: SocketAddrV4, to: SocketAddrV4) {
         let back = self.find(Transport::Tcp, to, from);
         for index in [Some(index), back].into_iter().flatten() {

@@ -46,7 +46,7 @@ pub(super) fn is_application(role: &str) -> bool {
 pub(super) struct AppStreams {
     /// Connections, in the order in which they began.
     pub(super) all: Vec<AppStream>,
-    /// The role that owns each port of a host.
+    /// The role that uses each port of a host.
     pub(super) ports: BTreeMap<(HostId, u16), &'static str>,
     open: BTreeMap<(HostId, StreamId), usize>,
     listeners: BTreeMap<(HostId, StreamId), (&'static str, Transport)>,

@@ -60,7 +60,8 @@ fn datagrams_of_a_host_that_is_down_for_good_are_unfinished() {
         assert!(flow.ended.is_some_and(|ended| ended < Instant::from_millis(3_600)), "{:?}", flow.ended);
         let [failure] = down.failures.as_slice() else { panic!("{kind}: {:?}", down.failures) };
         assert!(failure.contains("UDP): unfinished: "), "{failure}");
-        // An endless flow may be unfinished; a source that stopped before is complete.
+        // A flow whose source is to stop after the end of the run may be unfinished. If the source stopped before its
+        // host went down, the flow is complete.
         let endless = with(&[event(3_500, kind)], &["constant-rate.stop=9s"]);
         assert_eq!((only(&endless).end, endless.failures.len()), (FlowEnd::Unfinished, 0));
         let stopped = with(&[event(3_500, kind)], &["constant-rate.stop=3.2s"]);
@@ -131,8 +132,7 @@ fn a_flow_of_which_other_bytes_were_read_does_not_hold() {
     let place = records.partition_point(|record| record.at <= at);
     records.insert(place, Record { at, host, what: mark.clone() });
     let wrong = Outcome::new(run.plan.clone(), run.backend, records, None);
-    let says =
-        "flow 1 (correspondent:9000 > mobile:49152, TCP): the byte at 495750 differs from the sent one";
+    let says = "flow 1 (correspondent:9000 > mobile:49152, TCP): byte 495750 of the stream, counted from 0, differs from the sent byte";
     assert_eq!(
         (wrong.failures.as_slice(), only(&wrong).end),
         ([says.to_owned()].as_slice(), FlowEnd::Completed)
@@ -140,7 +140,7 @@ fn a_flow_of_which_other_bytes_were_read_does_not_hold() {
     // A run without records has the same failure, with the names of the ends.
     let mut counted = Counted::default();
     counted.note(at, host, &mark);
-    let says = "mobile: its connection with correspondent:9000: the byte at 495750 differs from the sent one";
+    let says = "mobile: its connection with correspondent:9000: byte 495750 of the stream, counted from 0, differs from the sent byte";
     assert!(counted.failures(&run.plan).contains(&says.to_owned()));
 }
 
@@ -167,9 +167,9 @@ fn a_scenario_without_a_flow_says_so() {
     assert!(crate::report::text(&without).contains("\nno flow: "));
     // A source that starts after the end of the run is a failure.
     let late = run_text("first.toml", &text.replace("start = \"0.5s\", stop", "start = \"60s\", stop"), &[]);
-    let says = "it never ran: it starts at 60s, after the end of the run at 6s";
+    let says = "it never ran: it starts at 60s, and the run ends at 6s";
     assert!(matches!(&late.failures[..], [only] if only.ends_with(says)), "{:?}", late.failures);
-    // The records contain no data from the source.
+    // Without any record, the source never sent data, which is a failure.
     let stuck = run_text("first.toml", text, &[]);
     let stuck = Outcome::new(stuck.plan.clone(), stuck.backend, Vec::new(), None);
     assert_eq!(

@@ -1,4 +1,5 @@
-//! Tests of causes at the other end of a flow, in the size of packets, or in a connection that is opening.
+//! Tests of the causes of outages, for example a link at the other end of the flow, packets that are too big, or a
+//! connection that is opening.
 
 use super::stages::{opens_meanwhile, share_out};
 use super::{FlowCost, Owner, Recovery};
@@ -98,8 +99,8 @@ fn a_connection_that_opens_late_and_is_idle_was_cut_until_it_was_open() {
     assert!(outage.unexplained().is_zero(), "{outage:?}");
 }
 
-/// Runs the download with a connection that opens late. All records of the stream's data after the opening, at both
-/// ends, are removed.
+/// Runs the download with a connection that opens late. From the opening on, the records of the stream's data at both
+/// ends are removed, and so are all drops and losses there.
 fn late_opening() -> Outcome {
     let text = DOWNLOAD
         .replace("start = \"0.5s\"", "start = \"4.299s\"")
@@ -195,8 +196,8 @@ course.2 = [["0s", -120]]
     assert!(outage.owners[0].span() > Duration::from_millis(1_700), "{outage:?}");
 }
 
-/// A mobile node moves between a home network and two foreign ones, 0.3 s in each. RFC 5944, section 3.6.3, allows
-/// one registration a second; the wait for that is part of the registration.
+/// A mobile node moves between a home network and two foreign ones, 0.3 s in each. RFC 5944, section 3.6.3, allows one
+/// registration a second. The wait until the next one is allowed is part of the registration.
 #[test]
 fn the_wait_for_the_rate_of_registrations_is_a_part_of_the_registration() {
     let second = r#"

@@ -10,8 +10,8 @@ use trace::HostId;
 use wire::Instant;
 
 impl HandoffAnalysis<'_> {
-    /// Returns the handoff's cost for a flow, or `None` if the host is no end of the flow, or if the flow did not exist
-    /// at the cut.
+    /// Returns the handoff's cost for a flow. Returns `None` if the host is no end of the flow, or if the flow began
+    /// after the cut. Also returns `None` if the flow ended by the cut, without a loss after the decision to move.
     pub(super) fn cost(&self, cut: &Cut<'_>, index: usize) -> Option<FlowCost> {
         let (flow, packets) = (self.traffic.flows.get(index)?, self.traffic.packets.get(index)?);
         let is_his = flow.from.host == cut.host || flow.to.host == cut.host;
@@ -31,7 +31,8 @@ impl HandoffAnalysis<'_> {
             (None, None) => Recovery::Never,
         };
         let until = cut.later().next().map_or(Instant::NEVER, |next| next.begun);
-        // Without a recovery, losses after the outage have another cause.
+        // Packets that were sent after the recovery are not charged. Without a recovery, the end of the outage is the
+        // limit; without both, there is no limit.
         let last = recovery.at().or(resumed);
         let charged = |event: &&PacketEvent| {
             let is_before = last.is_none_or(|last| event.sent <= last);
@@ -53,8 +54,8 @@ impl HandoffAnalysis<'_> {
         Some(FlowCost { flow: index, experience, recovery, losses, duplicates })
     }
 
-    /// Returns when the connection opened that was opening at the cut, if neither end had data to send until then. No
-    /// data was waiting, so the outage ends with the opening.
+    /// Returns when the connection opened that was opening at the cut, if neither end had sent data by then. No data
+    /// was waiting, so the outage ends with the opening.
     fn opened(
         &self,
         cut: &Cut<'_>,
@@ -119,8 +120,8 @@ impl HandoffAnalysis<'_> {
         Experience::Outage(Outage { from: cut.at, to: arrival.at, owners })
     }
 
-    /// Returns the causes of an outage from a cut on. The causes after the host's next cut are taken from the outage of
-    /// the next handoff.
+    /// Returns the causes of an outage from a cut on. The causes after the host's next cut are taken from the flow's
+    /// outage of the next handoff, if there is one.
     fn owners(
         &self,
         host: HostId,
@@ -143,8 +144,9 @@ impl HandoffAnalysis<'_> {
         owners
     }
 
-    /// Returns the index of the first arrival by the new path: its packet reached the host, or left the host, after the
-    /// link was back. Data that the stack received before, and the application read later, came by the old path.
+    /// Returns the index of the first arrival by the new path: its packet reached the host, or left the host, when the
+    /// link was back. For a flow from the host, a packet whose transmission is not recorded counts as new. Data that
+    /// the stack received before, and the application read later, came by the old path.
     fn next(&self, cut: &Cut<'_>, flow: &Flow, packets: &Packets) -> Option<usize> {
         let came = |arrival: &Arrival| {
             if flow.to.host == cut.host {

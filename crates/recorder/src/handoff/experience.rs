@@ -43,9 +43,11 @@ pub struct FlowCost {
     /// When the flow's goodput had recovered.
     pub recovery: Recovery,
     /// Packets with data of which no copy arrived (datagrams at the application, segments at the host's stack). They
-    /// were lost after the handoff began, and sent before the recovery.
+    /// were lost between the decision to move and the decision for the host's next handoff. They were sent by the
+    /// recovery; without a recovery, by the end of the outage; without both, at any time.
     pub(crate) losses: Vec<PacketEvent>,
-    /// Copies that arrived beyond the first, of packets that were sent before the recovery.
+    /// The number of copies that arrived beyond the first. The same limits of time hold as for losses: arrival between
+    /// both decisions, transmission by the recovery.
     pub duplicates: u64,
 }
 
@@ -59,10 +61,10 @@ impl FlowCost {
 /// When a flow again had half of the goodput of the second before the cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Recovery {
-    /// The flow never had less than half of this goodput.
+    /// There was no outage, and the flow never had less than half of this goodput.
     Unneeded,
-    /// From this instant on, the flow had half of this goodput over one window (at least one round trip). The instant
-    /// is not before the end of the outage.
+    /// From this instant on, the flow had half of this goodput over one window (at least one round trip), or the flow
+    /// completed, or a connection without data opened. The instant is not before the end of the outage.
     At(Instant),
     /// The flow did not recover before the flow or the run ended.
     Never,
@@ -92,7 +94,7 @@ pub enum Experience {
         /// The instant of the cut, or the begin of the hole.
         from: Instant,
     },
-    /// The flow was idle when the path was cut, or the run ended before the sender had to retransmit.
+    /// The flow was idle when the path was cut, no data were due, or the run ended before the sender had to retransmit.
     NotMeasured,
 }
 
@@ -130,7 +132,7 @@ impl Handoff {
         self.worst()?.experience.outage()
     }
 
-    /// Returns whether at least one flow received no new data after the cut.
+    /// Returns whether at least one flow received no new data after the cut, although data were due.
     pub fn is_never(&self) -> bool {
         self.flows.iter().any(|cost| matches!(cost.experience, Experience::Never { .. }))
     }
@@ -208,7 +210,7 @@ impl Outage {
         self.owners.iter().filter(|owner| owner.stage.is_none()).map(Owner::span).sum()
     }
 
-    /// Returns whether at most 5 % of the outage are unexplained. Otherwise the run is invalid.
+    /// Returns whether at most 5 % of the outage are unexplained. Otherwise the run has a doubt.
     pub fn is_explained(&self) -> bool {
         self.unexplained() * 20 <= self.span()
     }

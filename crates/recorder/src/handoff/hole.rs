@@ -1,4 +1,5 @@
-//! Outages without a handoff: a link goes down and comes back in the same cell, or loses several packets in a row.
+//! Outages without a handoff: a link goes down and comes back in the same cell, an event of the scenario interrupts the
+//! flow, or packets are lost in a row.
 
 use super::analysis::{Boundary, HandoffAnalysis, NOT_ENDED};
 use super::experience::{Experience, Handoff, Outage, Owner, Recovery};
@@ -18,7 +19,7 @@ pub struct Hole {
     /// The flow's index in [`crate::run::Outcome::flows`].
     pub flow: usize,
     /// The begin of the hole: when the event that caused it began, or else when the link went down, or else the last
-    /// arrival of new data before it.
+    /// arrival of new data before it (or the begin of the flow). It is never before this arrival.
     pub from: Instant,
     /// [`Experience::Outage`] or [`Experience::Never`].
     pub experience: Experience,
@@ -66,7 +67,7 @@ impl HandoffAnalysis<'_> {
                 || (is_pending(flow, packets, held, last)
                     && !ends_too_early(packets, place, last, end)
                     && !(held.is_empty() && self.ends_by_random_loss(packets, [last, end])));
-            // A handoff accounts for losses after it began, and a hole for those before.
+            // Losses after a handoff began belong to the handoff, and earlier losses to the hole.
             let begun = handoffs.iter().filter(|handoff| is_of(handoff, index, flow, last, end));
             let begun = begun.map(|handoff| handoff.begun).min();
             let gap = [last, begun.unwrap_or(end)];
@@ -194,8 +195,8 @@ impl HandoffAnalysis<'_> {
         events.into_iter().nth(place)
     }
 
-    /// Returns the end of a flow to which its losses belong: the sender if its link or node lost the last packet,
-    /// otherwise the receiver.
+    /// Returns the end of a flow to which its losses belong: the sender if the sender's link or node lost the last lost
+    /// packet, otherwise the receiver.
     fn loser(&self, flow: &Flow, lost: &[PacketEvent]) -> HostId {
         let at_sender =
             |lost: &PacketEvent| self.lost_at(lost).is_some_and(|lost| lost.host == flow.from.host);
@@ -204,9 +205,10 @@ impl HandoffAnalysis<'_> {
 }
 
 /// Returns the packets that were lost in a gap between two arrivals. The data of the second arrival was first sent at
-/// `next`. Returns `None` if nothing was lost, or if the gap is no longer than the flow needs without a hole. A fast
-/// retransmission takes a round trip, which alone is no hole. Lost acknowledgments count if the sender waited for them
-/// until the gap ended. Packets that are `held` for ever count as lost.
+/// `next`. Losses up to one window before the gap count too. Returns `None` if nothing was lost, or if the gap is not
+/// longer than one window; for a stream two windows, because a fast retransmission takes a round trip. Lost
+/// acknowledgments count if the sender waited for longer than this limit, until the gap ended. Packets in `held` count
+/// as lost.
 fn lost_in(
     packets: &Packets,
     held: &[PacketEvent],
@@ -244,7 +246,7 @@ fn is_of(handoff: &Handoff, index: usize, flow: &Flow, from: Instant, to: Instan
     is_his && from < until && to >= handoff.begun
 }
 
-/// Returns whether data that was sent never arrived, and the flow is unfinished.
+/// Returns whether the flow is unfinished, and data that was sent never arrived or the sender still waited at the end.
 fn is_pending(flow: &Flow, packets: &Packets, held: &[PacketEvent], last: Instant) -> bool {
     let is_missing = if packets.is_stream {
         packets.first_sent(flow.bytes).is_some() || packets.waits_at(flow.until)

@@ -1,7 +1,8 @@
 //! The cost of each handoff: lost and duplicated packets, and an outage of which every part has a cause.
 //!
-//! An outage begins at the event that cut the path, and ends when the next new data is given to the application. Each
-//! stage of a handoff begins and ends at two events. Time outside all stages is *unexplained*.
+//! An outage begins at the event that cut the path. It ends when the application receives the next new data, or when a
+//! connection without data opens. Each stage of a handoff begins and ends at two events. Time outside all stages is
+//! *unexplained*.
 
 mod analysis;
 mod cost;
@@ -31,7 +32,7 @@ pub(crate) fn handoffs(plan: &Plan, records: &[Record], traffic: &Traffic) -> Ve
     for record in records.iter().rev() {
         if let Some(mark) = begin(record) {
             let later = handoffs.iter_mut().rfind(|other| other.host == record.host);
-            // A link that was lost and heard again several times without coming up is one handoff.
+            // If the radio loses its cell several times, and its link does not come up in between, this is one handoff.
             if let Some(same) = later.filter(|later| analysis.is_same_loss(record, later)) {
                 text(mark, "from").unwrap_or_default().clone_into(&mut same.from);
                 continue;
@@ -50,7 +51,7 @@ pub(crate) fn holes(plan: &Plan, records: &[Record], traffic: &Traffic, handoffs
     HandoffAnalysis::new(plan, records, traffic).holes(handoffs)
 }
 
-/// Returns the begin of each handoff that has no record of its cut, although the radio came up in another cell.
+/// Returns the begin of each handoff that has no record of its cut, although the radio came up in a cell afterwards.
 pub fn uncut(records: &[Record]) -> Vec<Instant> {
     let mut uncut = Vec::new();
     for (index, record) in records.iter().enumerate() {

@@ -15,8 +15,8 @@ fn losses(handoff: &Handoff) -> impl Iterator<Item = (usize, &PacketEvent)> {
 }
 
 impl HandoffAnalysis<'_> {
-    /// Returns the handoff that this mark begins, or `None` if no path was cut. `later` are the later handoffs of all
-    /// hosts, the last one first.
+    /// Returns the handoff that this mark begins, or `None` if no record shows a cut. `later` are the later handoffs of
+    /// all hosts, the last one first.
     pub(super) fn handoff(&self, record: &Record, mark: &Mark, later: &[Handoff]) -> Option<Handoff> {
         let host = record.host;
         let next = later.iter().rfind(|later| later.host == host);
@@ -46,8 +46,8 @@ impl HandoffAnalysis<'_> {
         })
     }
 
-    /// Charges each loss to one handoff, if both ends of a flow move: to the handoff of the host that lost the
-    /// packet, otherwise to the earlier one.
+    /// Keeps each loss in one handoff only, if several are charged with it because both ends of a flow move. It is the
+    /// handoff of the host that lost the packet, otherwise the earliest one.
     pub(super) fn charge_once(&self, handoffs: &mut [Handoff]) {
         let mut charged: BTreeMap<(usize, PacketEvent), usize> = BTreeMap::new();
         for (index, handoff) in handoffs.iter().enumerate() {

@@ -20,9 +20,9 @@ pub(super) fn window(packets: &Packets, before: Instant) -> Duration {
 /// Linux's TCP is only 200 ms.
 const RTO_MIN: Duration = Duration::from_secs(1);
 
-/// Returns whether the run ended (`end`) before the sender of a stream had to retransmit what its receiver has missed
-/// since `last`. The receiver has all bytes before `place`. The first time-out is three round trips (RFC 6298, section
-/// 2, rule 2.2), and at least 1 s. Whether new data would have come is then unknown.
+/// Returns whether the flow or the run ended (`end`) before the sender of a stream had to retransmit what its receiver
+/// has missed since `last`. The receiver has all bytes before `place`. The first time-out is three round trips (RFC
+/// 6298, section 2, rule 2.2), and at least 1 s. Whether new data would have come is then unknown.
 pub(super) fn ends_too_early(packets: &Packets, place: u64, last: Instant, end: Instant) -> bool {
     let sent = packets.first_sent(place);
     let waits = packets.waits.iter().filter(|wait| wait.to > end).map(|wait| wait.from);
@@ -51,7 +51,9 @@ impl<'a> Goodput<'a> {
     }
 
     /// Returns the first arrival from `resumed` on after which the flow has half of its goodput over the window. The
-    /// arrival itself is not counted, because it may release much data that the receiver held already.
+    /// arrival itself is not counted, because it may release much data that the receiver held already. If the flow
+    /// ended within one window after `resumed`, it recovered at its end if it completed; otherwise the recovery is not
+    /// measured if the run ended first.
     pub(super) fn recovery(&self, resumed: Instant) -> Recovery {
         let first = self.flow.arrivals.partition_point(|arrival| arrival.at < resumed);
         let later = self.flow.arrivals.iter().skip(first).map(|arrival| arrival.at);

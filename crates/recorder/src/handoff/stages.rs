@@ -76,7 +76,8 @@ impl<'a> HandoffAnalysis<'a> {
         })
     }
 
-    /// Returns the times in this range in which no radio of a host had a link, in the order of time.
+    /// Returns the times that overlap this range and in which no radio of a host had a link, in the order of time. A
+    /// time begins when the last link is lost, also before `from`.
     fn without_link(&self, host: HostId, from: Instant, to: Instant) -> Vec<[Boundary; 2]> {
         let mut up = BTreeSet::new();
         let mut gone: Option<Boundary> = None;
@@ -133,7 +134,7 @@ impl<'a> HandoffAnalysis<'a> {
         add(stages, Stage::Traffic, [Some(begin), Some(end)]);
     }
 
-    /// Returns the record of a loss.
+    /// Returns the record of a loss, or `None` if there is none.
     pub(super) fn lost_at(&self, lost: &PacketEvent) -> Option<&'a Record> {
         self.first(lost.at, lost.at, |r| match &r.what {
             What::Lost(_, id, _) | What::Dropped(_, id, _) => *id == lost.packet,
@@ -271,7 +272,7 @@ impl<'a> HandoffAnalysis<'a> {
             add(&mut stages, Stage::PathSwitch, [begin.filter(|_| !is_instant), Some(out.clone())]);
         }
         // Without a switch, the packet used a path that existed before the cut. The same holds if it did not pass the
-        // crossover: two mobile nodes at home are on one link.
+        // crossover, for example between two mobile nodes at home, which are on one link.
         let crossed = crossed && switch.is_none_or(passes);
         let left = if crossed { out } else { self.sent(next) };
         if let Some(left) = left.as_ref().filter(|_| !crossed) {
@@ -373,7 +374,7 @@ pub(super) struct Next<'a> {
 
 impl Next<'_> {
     /// Returns whether the source had nothing to send from `back` until it sent the packet at `sent`: the data was new,
-    /// and nothing was retransmitted in between.
+    /// and nothing was retransmitted in between. Always true for datagrams.
     fn waits_for_source(&self, back: Instant, sent: Instant) -> bool {
         if !self.packets.is_stream {
             return true;

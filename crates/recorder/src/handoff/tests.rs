@@ -198,8 +198,8 @@ fn last_datagrams_that_are_lost_at_random_are_no_failure() {
     assert_eq!([lost_by("link_cut"), lost_by("queue_full")], [[1, 1]; 2]);
 }
 
-/// Every handoff has a latency: from the cut until the node that switches the path has the new path, plus one delay
-/// down this path.
+/// Each handoff of these scenarios has a latency: from the cut until the node that switches the path has the new path,
+/// plus one delay down this path.
 #[test]
 fn every_protocol_has_a_latency() {
     let latency = |name: &str| -> Vec<Option<f64>> {

@@ -1,4 +1,4 @@
-//! Mobile IP over paths with an MTU below Ethernet's: ICMP errors about a tunnel, or to a visitor, have to reach the
+//! Mobile IP over paths with an MTU below 1500 bytes: ICMP errors about a tunnel, or to a visitor, have to reach the
 //! sender.
 
 use crate::flow::FlowEnd;
@@ -13,7 +13,8 @@ fn run(text: &str, settings: &[&str]) -> Outcome {
     simulate(Scenario::plan("download.toml", text, &settings, 1).unwrap()).unwrap()
 }
 
-/// Asserts that every flow completed, and that no handoff interrupted a flow for longer than `longest`.
+/// Asserts that the run has no failure and at least one handoff, and that the longest outage of each handoff is shorter
+/// than `longest`.
 #[track_caller]
 fn goes_on(outcome: &Outcome, longest: Duration) {
     assert!(outcome.failures.is_empty(), "{:?}", outcome.failures);

@@ -25,15 +25,15 @@ pub(super) struct AtHost {
     pub(super) last_seen: Instant,
 }
 
-/// The balance of one packet at one host: copies that ended there, and copies that went in and never came out.
+/// The balance of one packet at one host: copies that ended there, and copies without an end or without an origin.
 pub(super) struct AtRest {
     pub(super) delivered: u32,
     pub(super) held: u32,
-    /// Copies that were lost between application and node.
+    /// Datagrams that the application sent, and that neither the node received nor the stack reported as lost.
     pub(super) lost_above: u32,
-    /// Copies that were lost within the node.
+    /// Copies that the node received, and of which no record shows that they left the node or ended in it.
     pub(super) lost_within: u32,
-    /// Copies that were lost between node and application.
+    /// Copies that the node gave to the stack, and of which no record shows the end.
     pub(super) lost_below: u32,
     /// Copies that left the node or ended in it, beyond those that the node received.
     pub(super) copied: u32,
@@ -84,7 +84,7 @@ pub(super) struct AtPort {
 /// The balance of a packet over all links.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Links {
-    /// A copy is under way.
+    /// More copies entered a link than left it, were lost on it or are held by it.
     Open,
     /// All links are wires, and each wire delivered, lost or holds exactly the copies that entered it. This is the
     /// usual case.

@@ -1,9 +1,9 @@
 //! The ledger: it accounts for every copy of every packet.
 //!
-//! `sent + copied = delivered + dropped + held`, where `copied` counts the copies of an identity beyond the first.
-//! The counts are checked at each node, each host's stack and each link: what came out must match what went in. If
-//! less came out and no drop was recorded, the copy has *vanished*. The run is then invalid, and the ledger names the
-//! two places between which the copy was lost.
+//! `sent + copied = delivered + dropped + held`, where `copied` counts the copies of an identity beyond the first. The
+//! counts are checked at each node, each host's stack and each link: what came out must match what went in. If less
+//! came out and no drop was recorded, the copy has *vanished*. The run then has a doubt, and the ledger names the two
+//! places between which the copy was lost.
 //!
 //! The recorded steps of a packet are nearly always one unbroken chain, which balances by construction (`chain`).
 //! Other packets are counted place by place (`books`).
@@ -47,8 +47,8 @@ pub struct Ledger {
     /// The number of copies that links made, by link. Copies that a node makes, for example in a semisoft handoff, are
     /// not included.
     pub doubled: BTreeMap<String, u64>,
-    /// The number of copies that appeared without an origin, by place. A kernel beside the node, or an unknown host on
-    /// the link, sent them.
+    /// The number of copies that appeared without an origin, by place. For example, a kernel beside the node, or an
+    /// unknown host on the link, sent them.
     pub appeared: BTreeMap<String, u64>,
 }
 
@@ -59,7 +59,7 @@ pub struct Loss {
     pub at: Instant,
     /// The packet's identity.
     pub packet: PacketId,
-    /// The place, as `host:interface`.
+    /// The place of the drop, as `host:interface`; the interface of the host's stack and of its roles is `host`.
     pub place: String,
     /// The reason, as listed in `docs/glossary.md`.
     pub reason: String,

@@ -47,7 +47,8 @@ impl Running {
         std::mem::take(&mut self.flows).failures(plan)
     }
 
-    /// Finalises the packets that are still under way, and returns the ledger. Call it after the run has ended.
+    /// Finalises the packets that are still under way, and returns the ledger. Call this function after the run has
+    /// ended.
     pub fn close(mut self) -> Ledger {
         for (packet, seen) in self.open.all() {
             self.ledger.close_packet(&self.places, packet, seen, &mut self.books);

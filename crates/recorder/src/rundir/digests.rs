@@ -29,8 +29,9 @@ pub(super) fn write(dir: &Path) -> io::Result<()> {
     fs::write(dir.join(NAME), text)
 }
 
-/// Compares each file in `SHA256SUMS` with its digest. Returns an error that names a file if it was changed, is not
-/// listed or cannot be read. Files that [`super::read`] does not need may be missing.
+/// Compares each file in `SHA256SUMS` with its digest. Returns an error that names a file if it was changed or cannot
+/// be read, or if `run.json` lists it and `SHA256SUMS` does not. Files that [`super::read`] does not need may be
+/// missing.
 pub(super) fn check(dir: &Path) -> Result<(), ReadError> {
     let sums = dir.join(NAME);
     let text = fs::read_to_string(&sums).map_err(|error| ReadError::File(sums.clone(), error))?;

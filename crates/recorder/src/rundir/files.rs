@@ -54,7 +54,8 @@ pub(super) fn is_passing(path: &Path) -> bool {
     name == LOCK || name.strip_prefix(PART).is_some_and(|rest| rest.starts_with('-'))
 }
 
-/// Returns the files that the `run.json` in `dir` lists. Returns an empty set if there is no run.
+/// Returns the files that the `run.json` in `dir` lists, or [`FORMERLY`] if it has no list. Returns an empty set if
+/// there is no run.
 pub(super) fn former_files(dir: &Path) -> BTreeSet<String> {
     let page = fs::read(dir.join("run.json")).ok().filter(|bytes| meta::is_run_file(bytes));
     let page: Option<serde_json::Value> = page.and_then(|bytes| serde_json::from_slice(&bytes).ok());

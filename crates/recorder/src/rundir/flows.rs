@@ -10,13 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use trace::HostId;
 use wire::{Instant, PacketId, SocketAddrV4};
 
-/// A packet's flow, its position in the flow, and its path.
+/// A packet's flow, its position in the flow, and the index of its leg.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FlowPosition {
     pub(super) flow: usize,
     offset: u64,
     path: usize,
-    /// When the packet left the sender's stack, or the role that made the packet.
+    /// When the packet first left the sender's stack, or the role that made the packet.
     pub(super) sent: Instant,
 }
 

@@ -52,10 +52,10 @@ pub struct RunFile {
     pub linux: Option<serde_json::Value>,
     /// The names of the hosts, in the order in which `records.jsonl` numbers them from 0.
     pub hosts: Vec<String>,
-    /// The validity problems; empty if the run is valid.
+    /// The doubts: reasons why the run cannot be trusted; empty if there are none.
     pub doubts: Vec<Doubt>,
-    /// The failures: a transfer that did not end, a reset, a program that failed. If there are no doubts, `run` then
-    /// exits with 1.
+    /// The failures, for example a transfer that did not end, a reset, a program that failed. If there are failures and
+    /// no doubts, `run` exits with 1.
     pub failures: Vec<String>,
     /// The results of the run: ledger, handoffs, holes and flows.
     pub summary: Summary,
@@ -206,8 +206,8 @@ pub struct FlowCostSummary {
     pub flow: usize,
     /// `none`, `outage`, `never` (no new data until the flow or the run ended) or `not measured`.
     pub experience: String,
-    /// The time from the cut, or the begin of the hole, to the first new data at the receiving application, in
-    /// milliseconds. Null unless `experience` is `outage`.
+    /// The duration of the outage (docs/glossary.md) from the cut, or from the begin of the hole, in milliseconds. Null
+    /// unless `experience` is `outage`.
     pub outage_ms: Option<f64>,
     /// `unneeded` (the flow never had less than half of its goodput before the cut), `recovered`, `never` (not before
     /// the flow or the run ended), or `not measured`. For a hole always `not measured`.
@@ -240,11 +240,13 @@ pub struct HoleSummary {
 pub struct FlowSummary {
     /// The number of the flow, from 1, in the order in which the flows began.
     pub number: usize,
-    /// The sending host's name and port, as `HOST:PORT`.
+    /// The sending host's name and port, as `HOST:PORT`; the address and port if no host of the scenario has the
+    /// address.
     pub from: String,
     /// The sender's address and port.
     pub from_address: String,
-    /// The receiving host's name and port, as `HOST:PORT`.
+    /// The receiving host's name and port, as `HOST:PORT`; the address and port if no host of the scenario has the
+    /// address.
     pub to: String,
     /// The receiver's address and port.
     pub to_address: String,
@@ -268,7 +270,7 @@ pub struct FlowSummary {
     pub longest_stall_ms: f64,
     /// The number of packets with data of which no copy arrived.
     pub lost: u64,
-    /// The number of packets in which the sender repeated data.
+    /// The number of packets in which the sender repeated data; 0 for datagrams.
     pub retransmissions: u64,
 }
 

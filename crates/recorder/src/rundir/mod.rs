@@ -2,7 +2,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `run.json` | scenario, settings, backend, seed, fingerprint, versions, machine, daemons, validity problems, summary |
+//! | `run.json` | scenario, settings, backend, seed, fingerprint, versions, machine, daemons, doubts, failures, summary |
 //! | `events.jsonl` | for readers and scripts: one record in each line, with names of hosts and interfaces and numbers of packets |
 //! | `packets.csv` | a row for each packet and hop, with the packet's fate |
 //! | `flows.csv` | a row for each flow, with the fields of `summary.flows` in `run.json` |
@@ -56,7 +56,7 @@ pub struct Options {
     /// How much of each packet the capture keeps.
     pub snap: Snap,
     /// The largest number of hops for a complete `packets.csv`. With more hops, it has only packets that were lost,
-    /// held or copied, and 200 packets around the begin of each handoff.
+    /// held or copied, and up to 200 packets around the begin of each handoff.
     pub hops: usize,
 }
 
@@ -76,7 +76,7 @@ pub enum ReadError {
     #[error("{0}: {1}")]
     RunFile(PathBuf, serde_json::Error),
     /// This program does not read the format of the directory.
-    #[error("{0}: format {1} of a run directory; this program reads format {known}", known = meta::FORMAT)]
+    #[error("{0}: format {1} of a run directory; this program reads format {known}; run the scenario again", known = meta::FORMAT)]
     Format(PathBuf, u32),
     /// The scenario in `run.json` is not valid for this program.
     #[error("{0}")]
@@ -89,16 +89,16 @@ pub enum ReadError {
     Record(PathBuf, usize, String),
     /// A file was changed after the run was written, or has no digest.
     #[error(
-        "{0}: changed since the run was written (its digest in SHA256SUMS differs); run the scenario again"
+        "{0}: changed since the run was written (its digest in SHA256SUMS differs or is missing); run the scenario again"
     )]
     Changed(PathBuf),
     /// The number of records (first number) is not that in `run.json` (second number).
-    #[error("{0}: {1} records, and run.json counts {2}")]
+    #[error("{0}: {1} records, and run.json counts {2}; the numbers must be equal")]
     Truncated(PathBuf, usize, usize),
 }
 
 /// Writes a run directory, and replaces an older run there ([`check`] tests whether that is permitted). Returns the
-/// contents of `run.json`.
+/// contents of `run.json`, or an error if a file cannot be written.
 pub fn write(outcome: &Outcome, dir: &Path, options: &Options) -> io::Result<RunFile> {
     let page = |file: &mut RunFile, files| {
         file.files = files;
@@ -235,8 +235,8 @@ pub fn read(dir: &Path, evaluate: Evaluate) -> Result<Outcome, ReadError> {
         let (report, found) = evaluate(details, &outcome).map_err(|error| ReadError::RunFile(path, error))?;
         outcome.set_report(report, found);
     }
-    // Some validity problems follow neither from the records nor from the counts, so they are taken from the file.
-    // They are compared as text, because the last digit of a time may have been rounded.
+    // Some doubts follow neither from the records nor from the counts, so they are taken from the file. They are
+    // compared as text, because the last digit of a time may have been rounded.
     let known: BTreeSet<String> = outcome.doubts.iter().map(ToString::to_string).collect();
     outcome.doubts.extend(file.doubts.into_iter().filter(|doubt| !known.contains(&doubt.to_string())));
     Ok(outcome)
@@ -258,8 +258,8 @@ fn read_records(path: &Path, count: usize) -> Result<Vec<Record>, ReadError> {
 
 fn record(line: &str) -> Result<Record, String> {
     let host = || line.strip_prefix("{\"host\":")?.split_once(',');
-    let (host, fields) = host().ok_or("the line does not begin with its host")?;
-    let host = host.parse().map_err(|_| format!("`{host}` is not the number of a host"))?;
+    let (host, fields) = host().ok_or("the line must begin with the field `host`")?;
+    let host = host.parse().map_err(|_| format!("`host` must be the number of a host, not `{host}`"))?;
     Record::from_line(HostId(host), &format!("{{{fields}"))
 }
 

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use trace::Fingerprinter;
 
 /// Returns the default directory of a run. It is `runs/NAME-BACKEND-SEED`, with a digest of the settings if there are
-/// any. For one of several runs it is `runs/NAME-BACKEND-SEED-repetition-I-of-N`. If that directory holds another run
-/// or other files, `.2`, `.3` and so on are appended.
+/// any. For one of several runs it is `runs/NAME-BACKEND-SEED-repetition-I-of-N`. If [`check`] refuses this directory,
+/// for example because it holds another run, `.2`, `.3` and so on are appended.
 pub fn default_dir(name: &str, plan: &Plan, backend: Backend) -> PathBuf {
     let Repetition { number, of, seed } = plan.repetition;
     let which =
@@ -74,8 +74,8 @@ fn unused(base: &str, check: impl Fn(&Path) -> io::Result<()>) -> PathBuf {
 }
 
 /// Checks whether a run may be written to `dir`. The directory may be missing or empty. It may hold a run of the same
-/// scenario, settings, backend and seed, if no file of this run was changed. With `force`, it may hold any run.
-/// Otherwise the error's kind is `AlreadyExists`.
+/// scenario, settings, backend, seed and repetition, if no file of this run was changed. With `force`, it may hold any
+/// run. Otherwise the error's kind is `AlreadyExists`. Any other kind is an error of a file operation.
 pub fn check(dir: &Path, plan: &Plan, backend: Backend, force: bool) -> io::Result<()> {
     let refuse = |problem: &str| {
         Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{} {problem}", dir.display())))
@@ -84,20 +84,24 @@ pub fn check(dir: &Path, plan: &Plan, backend: Backend, force: bool) -> io::Resu
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(io::Error::new(error.kind(), format!("{}: {error}", dir.display()))),
         Ok(found) if found.is_symlink() => return refuse("is a symbolic link; name the directory itself"),
-        Ok(found) if !found.is_dir() => return refuse("exists and is not a run directory; not overwritten"),
+        Ok(found) if !found.is_dir() => {
+            return refuse("exists and is not a run directory; not overwritten; name another directory");
+        }
         Ok(_) => {}
     }
     let Some(page) = page(dir) else {
         match fs::read(dir.join("run.json")) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return refuse(&format!("has a run.json that cannot be read ({error}); not overwritten"));
+                return refuse(&format!(
+                    "has a run.json that cannot be read ({error}); not overwritten; name another directory"
+                ));
             }
             _ => {}
         }
         let mut entries = fs::read_dir(dir)?.flatten().filter(|entry| !is_passing(&entry.path()));
         return match entries.next() {
             None => Ok(()),
-            Some(_) => refuse("exists and is not a run directory; not overwritten"),
+            Some(_) => refuse("exists and is not a run directory; not overwritten; name another directory"),
         };
     };
     if force {

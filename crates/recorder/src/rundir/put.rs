@@ -55,7 +55,10 @@ fn check_names(dir: &Path, files: &BTreeSet<String>) -> io::Result<()> {
     match files.difference(&old).map(|name| dir.join(name)).find(|mine| fs::symlink_metadata(mine).is_ok()) {
         None => Ok(()),
         Some(mine) => {
-            let problem = format!("{} is not a file of a run; not overwritten", mine.display());
+            let problem = format!(
+                "{} is not a file of a run; not overwritten; move it, or name another directory",
+                mine.display()
+            );
             Err(io::Error::new(io::ErrorKind::AlreadyExists, problem))
         }
     }

@@ -14,10 +14,10 @@ pub(super) const EVENTS: usize = 12;
 
 /// The name of each step, and the marks with which it begins and ends.
 const STEPS: [(&str, &str, &str); 11] = [
-    // Steps of SIGMA. Between the answer to ADD and the decision, the host has both addresses and waits for the signal
-    // and the hold time.
+    // Steps of SIGMA. Between the answer to ADD and the decision, the host has both addresses. It waits until the
+    // signal is strong enough for the hold time.
     ("ADD address", "add_sent", "add_acknowledged"),
-    ("signal and hold", "add_acknowledged", HANDOFF),
+    ("wait for signal, hold time", "add_acknowledged", HANDOFF),
     ("SET PRIMARY", HANDOFF, "primary_acknowledged"),
     ("DNS UPDATE", "location_sent", "location_known"),
     ("DELETE address", "peer_deleted", "address_gone"),
@@ -90,7 +90,8 @@ pub(super) fn events(outcome: &Outcome) -> Vec<Step> {
     events
 }
 
-/// Returns the moved host that a mark is about: the mark's own host, or the owner of an address in the mark's fields.
+/// Returns the moved host that a mark is about: the host that made the mark, or else the host with an address in the
+/// mark's fields. Returns `None` if neither moved.
 fn about(
     record: &Record,
     mark: &Mark,
@@ -123,7 +124,8 @@ mod tests {
         let all = of("sigma/handoff");
         let later: Vec<&(String, u64, u64)> = all.iter().filter(|(_, from, _)| *from > 1_000_000).collect();
         let names: Vec<&str> = later.iter().map(|(name, ..)| name.as_str()).collect();
-        let expected = ["ADD address", "signal and hold", "SET PRIMARY", "DNS UPDATE", "DELETE address"];
+        let expected =
+            ["ADD address", "wait for signal, hold time", "SET PRIMARY", "DNS UPDATE", "DELETE address"];
         assert_eq!(names, expected, "{all:?}");
         assert!(later.windows(2).all(|pair| pair[0].1 < pair[1].1), "{all:?}");
         assert_eq!((later[1].1, later[1].2), (later[0].2, 5_500_000), "it waits from the answer to the move");

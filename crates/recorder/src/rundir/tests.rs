@@ -155,8 +155,8 @@ fn a_damaged_directory_is_refused_with_the_place() {
     assert!(read(folder.path()).unwrap_err().to_string().contains("is it a run directory?"));
 }
 
-/// Each file of a run with one changed byte in its middle is rejected by name. Files that are not read back may be
-/// missing.
+/// A run directory is rejected, with the file's name, if one of these files has a changed byte in its middle. Files
+/// that are not read back may be missing.
 #[test]
 fn a_file_that_was_changed_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();

@@ -17,9 +17,9 @@ use wire::{Duration, Instant, SocketAddrV4};
 /// Shorter bins would show only the interference of packet intervals and bins.
 const WIDTHS: [u64; 6] = [100, 200, 500, 1_000, 5_000, 10_000];
 const BINS: u64 = 250;
-/// The time from the begin of a window to its handoff, and from the outage or recovery to the end of the window.
+/// The time that a window includes before the decision for its handoff, and after the last outage or recovery.
 const MARGIN: Duration = Duration::from_millis(500);
-/// The longest time after an outage for which a window shows the recovery.
+/// A window that would include a later recovery than this, after the end of the last outage, includes only this time.
 const FURTHER: Duration = Duration::from_secs(3);
 
 /// Returns the figure of a run's flows.
@@ -40,8 +40,8 @@ pub(super) fn flows(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places)
     let have_windows = outcome.flows.iter().any(|flow| flow.transport != Transport::Udp);
     if have_windows {
         let why_not = match outcome.backend {
-            Backend::Sim => "not reported in this run",
-            Backend::Linux => "no sample: the sockets of roles are sampled, those of programs are not",
+            Backend::Sim => "no value: only TCP reports it",
+            Backend::Linux => "no sample: only TCP sockets of roles are sampled, not SCTP and not programs",
         };
         panels.push(panel("congestion window", "kB", marked(outcome, "cwnd", "bytes", 1e3), why_not));
         panels.push(panel("smoothed round-trip time", "ms", marked(outcome, "srtt", "ns", 1e6), why_not));
@@ -65,8 +65,8 @@ pub(super) fn flows(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places)
             .collect(),
         caption: format!(
             "Goodput: new bytes for the receiving application, in bins of {} ms. Delay: of each packet with data, from the \
-             stack of its sender to the stack of its receiver; a retransmission is a packet. The delay in the table of flows is \
-             another: until the application gets the data.{windows}{about_events}",
+             stack of its sender to the stack of its receiver; a retransmission is a packet. `app delay ms` in the table of flows \
+             ends when the application receives the data.{windows}{about_events}",
             width.as_millis(),
         ),
     }

@@ -59,7 +59,7 @@ def one_of_many(number):
 
 
 def station(number):
-    """The link address of this host."""
+    """The link address of the host with this number."""
     return b"\x02\x66" + struct.pack("!I", number)
 
 
@@ -125,7 +125,7 @@ class Daemon:
         return client.makefile("rb").readline()
 
     def look(self):
-        """Returns its state, and its counts by reason. Refusals of a role are also drops, so the larger number is used."""
+        """Returns the daemon's state, and its counts by reason. Refusals of a role are also drops, so the larger number is used."""
         status = json.loads(self.ask(b'{"do":{"verb":"status"}}'))["ok"]
         counts = {}
 
@@ -145,7 +145,7 @@ class Daemon:
         return take(status, ""), counts
 
     def settled(self):
-        """The same, after the last change."""
+        """Returns the state and the counts after the last change."""
         last = self.look()
         for _ in range(40):
             time.sleep(0.05)
@@ -186,7 +186,7 @@ def many(datagram, count=3000):
 
 
 def pour(frames, link, to, burst=500):
-    """Each message from the link address of its host."""
+    """Sends each message from the link address of its host."""
     for number, datagram in frames:
         link.send(to, station(number), datagram)
         if number % burst == burst - 1:
@@ -194,8 +194,8 @@ def pour(frames, link, to, burst=500):
 
 
 def during(frames, link, to, ask, tries=6):
-    """Whether an honest host, which repeats its request, gets an answer during a flood. The flood has about 3000 frames per
-    second: it tests the work of the daemon per frame, and not the speed of the machine."""
+    """Returns whether an honest host, which repeats its request, gets an answer during a flood. The flood has about 3000 frames
+    per second: it tests the work of the daemon per frame, and not the speed of the machine."""
     over = threading.Event()
 
     def flood():

@@ -30,7 +30,7 @@ def changed(datagram, at, value):
 
 
 def downlink(step):
-    """Returns the hosts in the cell that get a datagram for the host."""
+    """Prints the hosts in the cell that get a datagram for the host."""
     text = b"for the host alone " + step.encode()
     up.send(GATEWAY_UP, ROUTER, udp("10.9.0.2", HOST, 9000, text))
     time.sleep(0.2)

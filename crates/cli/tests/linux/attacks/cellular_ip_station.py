@@ -23,7 +23,7 @@ def send(datagram, link=air, to=STATION_AIR, by=ATTACKER):
 
 
 def downlink(step):
-    """Returns the hosts in the cell that get a datagram for the host."""
+    """Prints the hosts in the cell that get a datagram for the host."""
     list(air.hear(0.1))  # update-requests of the floods fill the buffers of this host's kernel
     text = b"for the host alone " + step.encode()
     up.send(STATION_UP, UPLINK, udp("10.9.0.2", HOST, 9000, text))
@@ -32,7 +32,7 @@ def downlink(step):
 
 
 def uplink(step, datagram):
-    """Returns the number of frames that the station sends up for this one."""
+    """Prints the number of frames that the station sends up for this datagram."""
     list(up.frames())
     air.send(STATION_AIR, MOBILE, datagram)
     time.sleep(0.2)

@@ -20,7 +20,7 @@ chance = random.Random(14)
 
 
 def forwarded(step):
-    """Whether the router still forwards an ordinary datagram."""
+    """Prints which host gets an ordinary datagram, if the router still forwards it."""
     text = b"ordinary " + step.encode()
     came = []
     for _ in range(5):

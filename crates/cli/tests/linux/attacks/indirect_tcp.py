@@ -44,7 +44,7 @@ def call(src, payload):
 
 
 def ended(stream):
-    """Whether the router has ended it."""
+    """Returns whether the router has ended this connection."""
     stream.settimeout(0.01)
     try:
         return stream.recv(1) == b""

@@ -56,7 +56,7 @@ sequences = iter(range(LATE + 2, LATE + 100))
 
 
 def welcomed():
-    """Whether the router is ready: it answers a valid greeting."""
+    """Returns whether the router answers a valid greeting, and is ready."""
     sequence = next(sequences)
     door = doors[HOST]
     send(greeting(sequence=sequence), HOST)()

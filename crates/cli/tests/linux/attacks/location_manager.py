@@ -98,7 +98,7 @@ daemon.flood("icmp-errors-of-many", "", icmp_errors(MANAGER, 17, 53), air, MANAG
 
 
 def moves():
-    """Whether the mobile node's own update is answered (RFC 2136, section 2.2: no error)."""
+    """Returns whether the mobile node's own update is answered (RFC 2136, section 2.2: no error)."""
     message = signed(update(place="10.1.8.101"))
     door.settimeout(0.5)
     door.sendto(message, (MANAGER, 53))

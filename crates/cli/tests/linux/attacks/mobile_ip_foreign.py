@@ -51,7 +51,7 @@ def on_visited(payload, src=HOME, frame_from=ATTACKER, **more):
 
 
 def tunneled(step, entry):
-    """Returns the hosts on the visited link that get a datagram for the victim out of a tunnel from `entry`."""
+    """Prints the hosts on the visited link that get a datagram for the victim out of a tunnel from `entry`."""
     text = b"for the victim alone " + step.encode()
     up.send(AGENT_UP, ROUTER, ip(entry, CARE_OF, 4, udp(SENDER, HOME, 9000, text)))
     got = [frame[:6].hex() for frame in serve()[0] if text in frame]
@@ -69,7 +69,7 @@ daemon.attack("repeated-request", on_visited(message(1, 0x2_0000_0002)))
 up.send(AGENT_UP, ROUTER, udp("10.9.9.9", CARE_OF, 434, message(3, 0x2_0000_0002)))
 serve()
 tunneled("after-repeated-request", HOME_AGENT)
-# The same after it was accepted.
+# The victim's request, repeated by the attacker after it was accepted.
 daemon.attack("repeated-later", on_visited(message(1, 0x2_0000_0002)))
 tunneled("after-repeated-later", HOME_AGENT)
 daemon.attack("strange-tunnel", lambda: tunneled("from-an-unknown-agent", UNKNOWN))

@@ -152,7 +152,7 @@ daemon.flood("icmp-errors-about-it", disbelieved, icmp_errors(SERVER, 132, PORT,
 
 
 def newcomer():
-    """Whether another host opens an association: its INIT is answered, and its cookie too."""
+    """Returns whether another host opens an association: its INIT is answered, and its cookie too."""
     try:
         send(packet(0, opening(tag=77), port=9100), OTHER)()
         answer = heard(OTHER, INIT_ACK)

@@ -1,14 +1,14 @@
 /*
- * The other end of the tests in mod.rs: usrsctp on its raw sockets, with what it is told of addresses printed.
+ * The peer in the tests of mod.rs: usrsctp on its raw sockets. It prints the notifications about addresses.
  *
  *   peer receive LOCAL PORT FILE            accepts one association; what arrives is written to FILE
- *   peer send LOCAL PORT REMOTE PORT BYTES  opens one, and sends at most so many, of which number i is (31 * i + i / 251) % 256
+ *   peer send LOCAL PORT REMOTE PORT BYTES  opens one, and sends at most BYTES bytes; byte i is (31 * i + i / 251) % 256
  *
  * Standard output, a line each: "ready", "up", "added ADDRESS", "confirmed ADDRESS", "primary ADDRESS",
  * "removed ADDRESS", "lost", "restarted", "sent BYTES" when that is all, and in the end "done BYTES MICROSECONDS", what
  * was received, from the first to the last byte.
  * Standard input, a line each: "add ADDRESS", "primary ADDRESS" and "delete ADDRESS" change its own addresses; at
- * "finish" it has sent enough. It stays until standard input ends: who has lost its SHUTDOWN COMPLETE asks once more.
+ * "finish" it stops sending. It runs until standard input ends, because a peer that misses SHUTDOWN COMPLETE repeats its chunk.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -56,7 +56,7 @@ static void tell_address(const struct sctp_paddr_change *change) {
     printf("%s %s\n", what, text);
 }
 
-/* Whether the association goes on. */
+/* Prints a notification. Returns whether the association continues. */
 static int tell(const union sctp_notification *news) {
     if (news->sn_header.sn_type == SCTP_PEER_ADDR_CHANGE) tell_address(&news->sn_paddr_change);
     if (news->sn_header.sn_type != SCTP_ASSOC_CHANGE) return 1;
@@ -130,14 +130,14 @@ static pthread_t obey_from_now_on(struct socket *sock) {
 
 /* --- bytes ------------------------------------------------------------------------------------------------------- */
 
-/* Until the association ends. What has arrived is written to `file`, if there is one. */
+/* Receives until the association ends. The received bytes are written to `file`, if it is not NULL. */
 static void receive(struct socket *sock, FILE *file) {
     static char buffer[BUFFER];
     uint64_t bytes = 0, first = 0, last = 0;
     for (;;) {
         int flags = 0;
         unsigned int type = 0;
-        struct sockaddr_in from; /* not looked at, but it must have a place, and so must the rest */
+        struct sockaddr_in from; /* not used, but usrsctp_recvv needs the storage */
         struct sctp_rcvinfo info;
         socklen_t from_length = sizeof from, info_length = sizeof info;
         ssize_t length = usrsctp_recvv(sock, buffer, sizeof buffer, (struct sockaddr *)&from, &from_length, &info,
