@@ -56,7 +56,7 @@ pub const HANDOFF_FAILED: &str = "handoff_failed";
 /// `srtt` in `ns`. Each mark has the ends of the connection in `local` and `peer`.
 pub const TCP: &str = "tcp";
 
-/// The begin or end of a stage of a handoff. They are separate events, so that a missing one is noticed.
+/// The begin or end of a stage of a handoff. Begin and end are separate events, so that a missing one is noticed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Span {
     /// The stage begins here.
@@ -65,7 +65,7 @@ pub enum Span {
     Ends(Stage),
 }
 
-/// The owner of a part of an outage (docs/glossary.md), in the usual order in a handoff.
+/// The owner of a part of an outage (docs/glossary.md). The order of the variants has no meaning.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Stage {
     /// The radio is changing cells.
