@@ -53,7 +53,7 @@ fn of_datagram(header: &Header, payload: &[u8]) -> PacketId {
     nonzero(fold(hash, tail.unwrap_or_default()))
 }
 
-/// Returns the identity that a UDP datagram will have once the kernel has built it.
+/// Returns the identity that a UDP datagram will have once the kernel has built it with DF set.
 pub fn udp_identity(src: SocketAddrV4, dst: SocketAddrV4, payload: &[u8]) -> PacketId {
     identity(&crate::udp::packet(src, dst, payload))
 }
