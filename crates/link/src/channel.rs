@@ -34,9 +34,9 @@ pub(crate) struct Channel {
     pub(crate) cells: Vec<Cell>,
     pub(crate) access: Access,
     pub(crate) contention: Option<Contention>,
-    /// The end of the frame on the air.
+    /// The end of the last frame or beacon that was sent on the channel.
     pub(crate) busy_until: Instant,
-    /// When the channel is granted next; `None` while no frame waits.
+    /// When the channel is granted next; `None` while no grant is scheduled.
     pub(crate) due: Option<Instant>,
     /// The queues that are not empty.
     queues: BTreeMap<Sender, VecDeque<Waiting>>,
@@ -92,7 +92,7 @@ impl Channel {
         Ok(())
     }
 
-    /// Takes the first frame of a queue.
+    /// Takes the first frame of a queue, or returns `None` if the queue is empty.
     pub(crate) fn pop(&mut self, sender: Sender) -> Option<Waiting> {
         let queue = self.queues.get_mut(&sender)?;
         let first = queue.pop_front();
@@ -118,7 +118,8 @@ impl Channel {
     }
 
     /// Chooses which queue has the channel next. `heads` are the queues whose first frame can be sent now, each with
-    /// its rank: without contention the lowest rank wins. Returns `None` if `heads` is empty.
+    /// its rank. The lowest rank wins, unless contention and [`Access::Fair`] apply. Returns `None` if `heads` is
+    /// empty.
     pub(crate) fn grant(&mut self, at: Instant, heads: &[(u64, Sender)]) -> Option<Grant> {
         let (_, first) = *heads.iter().min()?;
         // A radio that finds the channel idle sends at once.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use wire::Rng;
 use wire::{Cell, Duration, Instant, Mac, Reason, ethernet};
 
-/// A frame that is under way on a link: plain data, which the caller keeps with the frame.
+/// The path and the times of a frame that is under way on a link: plain data, which the caller keeps with the frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Flight {
     /// The port of the sender.
@@ -68,7 +68,8 @@ pub enum Landing {
     Lost(Reason),
 }
 
-/// The number of a frame that waits for its channel. Frames are numbered in the order of their offers, from 1.
+/// The number of a frame that waits for its channel. Only frames that wait are numbered, in the order of their offers,
+/// from 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Ticket(pub u64);
 
@@ -101,9 +102,10 @@ pub struct Sample {
     pub is_lost: bool,
 }
 
-/// All wires and cells of a scenario.
+/// All wires, cells and radios of a scenario.
 ///
-/// Ports are numbered from near zero on without large gaps, because wires are stored at the index of their port.
+/// The caller numbers the ports from near zero on without large gaps, because wires are stored at the index of their
+/// port.
 #[derive(Clone, Debug, Default)]
 pub struct Fabric {
     wires: Vec<Option<WireEnd>>,
@@ -134,7 +136,7 @@ struct WireEnd {
     queue: Queue,
 }
 
-/// The largest number of kinds of wires that are stored. Each wire of a further kind has its properties alone.
+/// The largest number of kinds of wires that are stored. A wire of a further kind does not share its properties.
 const KINDS: usize = 64;
 
 impl Fabric {
@@ -231,7 +233,7 @@ impl Fabric {
         fly(medium, port, self.cuts.way(port, *to), taken).map(Offer::Flies)
     }
 
-    /// Returns whether the link at this port is cut now.
+    /// Returns whether the wire at this port is cut now, or the radio at this port is in no cell because of a cut.
     pub fn is_cut(&self, port: PortId) -> bool {
         self.cuts.is_cut(port) || self.cuts.has_lost(port)
     }
@@ -240,7 +242,7 @@ impl Fabric {
         self.wires.get_mut(port.0 as usize)?.as_mut().map(|wire| &mut wire.medium)
     }
 
-    /// Drops the frames that wait at this end of a wire.
+    /// Empties the queue at this end of a wire, because a cut has lost the frames.
     pub(crate) fn clear_wire(&mut self, now: Instant, port: PortId) {
         if let Some(wire) = self.wires.get_mut(port.0 as usize).and_then(Option::as_mut) {
             wire.medium.busy_until = now;
@@ -335,7 +337,8 @@ impl Fabric {
         channel(a).is_some() && channel(a) == channel(b)
     }
 
-    /// Returns the ports that receive a flight that lands now. `dst` is its destination address.
+    /// Returns the ports that receive a flight that lands now, or why no port does. `dst` is the destination link
+    /// address of the frame.
     ///
     /// # Panics
     ///

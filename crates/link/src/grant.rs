@@ -29,8 +29,9 @@ impl Fabric {
         told.into_iter().chain(granted).chain(self.next_to_leave()).min()
     }
 
-    /// Grants every channel that is free by `now` and has waiting frames, in the order of time. Returns the decisions
-    /// on frames, also on those that a radio has dropped.
+    /// Grants every channel that is free by `now` and has waiting frames, in the order of time. Then lets the radios
+    /// leave that have drained ([`Fabric::left`]). Returns the decisions on frames, also on those that a radio has
+    /// dropped.
     ///
     /// # Panics
     ///
@@ -52,7 +53,8 @@ impl Fabric {
         std::mem::take(&mut self.decided)
     }
 
-    /// Grants a channel for one frame. Returns when the channel must be granted again, or `None` if no frame waits.
+    /// Grants a channel for one frame, unless beacons are due first or the senders collide. Returns when the channel
+    /// must be granted again, or `None` if no frame waits or no time is known.
     fn grant(&mut self, at: Instant, place: usize) -> Option<Instant> {
         let busy = self.send_beacons(at, place);
         if busy > at {
