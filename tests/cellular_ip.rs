@@ -126,8 +126,9 @@ fn a_host_that_loses_its_cell_goes_to_the_strongest_that_it_hears() {
     );
 }
 
-/// Runs 20 handoffs of a host that uses 90 % of its cell for datagrams to the correspondent. Returns how many were lost
-/// because the host left the cell: at its radio, and in transmission.
+/// Runs 20 handoffs of a host that uses 90 % of its cell for datagrams to the correspondent. Returns two numbers of
+/// lost packets: those that waited at a radio or were being sent when the radio left its cell, and those that were
+/// offered while the radio changed cells.
 fn left_behind(kind: &str, drain: &str) -> [u64; 2] {
     let moves: Vec<String> = (0..20)
         .map(|number| {
