@@ -60,7 +60,7 @@ impl fmt::Display for NotAnEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "these bytes are not those of a {}: unknown tag or reason, or set bits that must be zero",
+            "these bytes are not those of a {}: unknown tag or reason, prefix longer than 32 bits, or a nonzero bit that must be zero",
             self.0
         )
     }
