@@ -80,7 +80,9 @@ fn bad_span(text: &str) -> String {
     let is_unit = |unit: &str| parse_span(&format!("1{unit}")).is_some();
     match unit {
         "" if is_number(number) => {
-            format!("`{text}` is not a time: it has no unit; write `{number}ms`, or s, us, ns, min")
+            format!(
+                "`{text}` is not a time: it has no unit; write `{number}ms`, or another unit: s, us, ns, min"
+            )
         }
         _ if is_number(number) && !is_unit(unit) && is_unit(&unit.to_ascii_lowercase()) => {
             format!(
