@@ -87,7 +87,11 @@ impl Channel {
         }
         let queue = self.queues.entry(sender).or_default();
         let last = queue.back().map(|last| last.ticket);
-        assert!(last < Some(frame.ticket), "{:?} is offered after {last:?}", frame.ticket);
+        assert!(
+            last < Some(frame.ticket),
+            "{:?} must be later than the last in its queue, {last:?}",
+            frame.ticket
+        );
         queue.push_back(frame);
         Ok(())
     }
@@ -143,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    #[should_panic(expected = "Ticket(7) is offered after Some(Ticket(7))")]
+    #[should_panic(expected = "Ticket(7) must be later than the last in its queue, Some(Ticket(7))")]
     fn a_ticket_is_given_once() {
         let mut channel = Channel::new(Access::Fair, Rng::new(1));
         let sender = Sender { port: PortId(1), visits: false };

@@ -345,7 +345,7 @@ impl Fabric {
     /// Panics if the flight cannot be one of this fabric: it ends before it begins, or its sender has no link of this
     /// kind.
     pub fn land(&self, flight: &Flight, dst: Mac) -> Landing {
-        assert!(self.could_send(flight), "{flight:?} lands, and was not offered");
+        assert!(self.could_send(flight), "{flight:?} lands, but this fabric cannot have returned it");
         let (cell, visiting) = match flight.way {
             FlightPath::Wire(_) | FlightPath::Rejoined(..) if !self.is_whole(flight) => {
                 return Landing::Lost(reason::CUT);
@@ -431,7 +431,7 @@ pub(crate) fn fly(
     way: FlightPath,
     (start, out): (Instant, Instant),
 ) -> Result<Flight, Reason> {
-    assert!(start <= out, "a frame is sent before it begins: {start} to {out}");
+    assert!(start <= out, "a frame ends before it begins: it begins at {start} s and ends at {out} s");
     let copies = medium.luck()?;
     Ok(Flight { from, start, lands: out + medium.character.delay, copies, way })
 }

@@ -210,7 +210,10 @@ impl Queue {
     /// Panics if the frame is sent before the one in front of it.
     pub(crate) fn push(&mut self, now: Instant, out: Instant) {
         let last = self.rest.as_ref().and_then(|rest| rest.back()).map_or(self.first, |last| *last);
-        assert!(last <= out && now <= out, "a frame overtakes another one: {out} after {last}, at {now}");
+        assert!(
+            last <= out && now <= out,
+            "a frame overtakes another one: it is sent at {out} s, the other one at {last} s; now: {now} s"
+        );
         if self.first <= now {
             self.first = out;
         } else {

@@ -171,7 +171,7 @@ impl Outbox {
             "an effect of an earlier call is not resolved: {:?}",
             self.asks.front()
         );
-        debug_assert!(self.now <= now, "time runs backwards: {now} after {}", self.now);
+        debug_assert!(self.now <= now, "time runs backwards: {now} s after {} s", self.now);
         self.now = now;
     }
 

@@ -177,7 +177,7 @@ impl Node {
         if let StreamOp::Open { by, .. } | StreamOp::Listen { by, .. } = &op
             && (is_outside || matches!(by, Transport::Role(_)))
         {
-            debug_assert!(!self.streams.by_id.contains_key(&global), "{global:?} is open already");
+            debug_assert!(!self.streams.by_id.contains_key(&global), "the stream {global:?} is open already");
             let Some(provider) = self.provider_of(*by) else {
                 if is_outside {
                     let closed = OwnedStreamEvent::Closed(global, Some(refusal::NO_TRANSPORT.to_owned()));
