@@ -7,7 +7,7 @@ use crate::{
 };
 use wire::{Cell, Iface, InterfaceAddress, Ipv4Addr, Mac, Packet, Reason};
 
-/// A request of a role to its node. The node resolves all of them; an [`Effect::Do`] also goes to the driver.
+/// A request of a role to its node. The node resolves each request; an [`Effect::Do`] also goes to the driver.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Effect {
     /// Sends this packet. With an interface, the packet leaves by it, to the link address in the packet's header. If an

@@ -1,4 +1,4 @@
-//! The events of application streams in the records of a run. They are the same for every transport and its provider.
+//! The events of application streams in the records of a run. They have the same form for every transport and provider.
 
 use crate::stream::{Addr, OwnedStreamEvent, StreamId, StreamOp, Transport};
 use wire::PacketId;

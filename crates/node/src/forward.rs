@@ -211,7 +211,8 @@ impl Node {
         let is_limited = !matches!(error, IcmpError::FragmentationNeeded { .. });
         if !is_limited || net.errors < ERRORS_PER_SECOND {
             net.errors += u16::from(is_limited);
-            // The error about a packet of this host goes to the role that listens for it, as it would from a router.
+            // If a role listens for errors about this packet of the host, the role receives the error, as it would
+            // receive the error of a router.
             if let Ok((header, payload)) = Header::parse(&bytes)
                 && iface == Iface::HOST
                 && let Some(role) = self.listener(iface, &header, payload, 0)

@@ -152,7 +152,8 @@ impl Link<'_> {
     /// The radio does not receive the cell to which it is tuned, or was to tune. The interface carries no packets until
     /// the next [`Link::Up`].
     pub const OUT_OF_RANGE: &'static str = "out of range";
-    /// The interface has no carrier: its wire is cut, or the radio of its base station is off.
+    /// The interface has no carrier: for example, its wire is cut, or it is the radio of a base station that is
+    /// switched off.
     pub const NO_CARRIER: &'static str = "no carrier";
 }
 

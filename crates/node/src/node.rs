@@ -165,7 +165,7 @@ impl Node {
         self.roles.get(usize::from(role.0)).map_or("node", |role| role.name())
     }
 
-    /// Processes a received packet. One from [`Iface::HOST`] was sent by this host.
+    /// Processes a received packet. A packet from [`Iface::HOST`] was sent by this host.
     pub fn receive(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
         out.begin(now);
         self.admit(now, iface, packet, out);

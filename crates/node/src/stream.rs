@@ -16,8 +16,9 @@ impl StreamId {
     pub const OWN: u32 = 1 << 16;
     /// The first number for streams that the driver requests from roles. There are [`StreamId::OWN`] such numbers.
     pub const OUTSIDE: u32 = 0x0100_0000;
-    /// The first number for streams that a role accepted for the users of its transport. The role counts from here,
-    /// with at most [`StreamId::ACCEPTED`] at a time. The node distinguishes equal numbers of different roles.
+    /// The first number for streams that a role accepted for the users of its transport. The role counts from this
+    /// number, with at most [`StreamId::ACCEPTED`] streams at a time. The node distinguishes equal numbers of different
+    /// roles.
     pub const SERVED: u32 = 0x4000_0000;
     /// The largest number of accepted streams of one role at a time.
     pub const ACCEPTED: u32 = 1 << 22;
@@ -130,8 +131,8 @@ pub enum StreamOp {
     /// bytes of the answer. Only the latest read is open, and a read of [`StreamOp::ALL`] bytes stays open after each
     /// answer. On a stream of datagrams, the value is ignored: each read is answered by one datagram.
     Read(usize),
-    /// Sends these bytes, at most as many as there is credit for. A connection is aborted if its user writes more, or
-    /// writes after `Finish`.
+    /// Sends these bytes, at most as many as there is credit for. A connection is aborted if its user writes more than
+    /// its credit, or writes after `Finish`.
     Write(Vec<u8>),
     /// Ends the direction from this user to the peer. The peer is notified after the last byte, and may continue to
     /// send. When the peer has finished too, and the user has received `Finished`, `Closed` follows. Datagram streams
@@ -238,15 +239,15 @@ pub enum MigrateEvent<'a> {
     Imported,
     /// An `Export`, `Join`, `Part` or `Guard` was refused, and why. The stream is unchanged.
     Refused(&'a str),
-    /// The bytes that a `Part` returns. First those that were received on this stream and not yet sent on the other.
-    /// Then those that were received on the other and not yet sent on this stream. If they are given to the next
+    /// The bytes that a `Part` returns. Index 0: the bytes that were received on this stream and not yet sent on the
+    /// other stream of the relay. Index 1: the bytes of the opposite direction. If these bytes are given to the next
     /// `Join`, none is lost or duplicated.
     Parted([&'a [u8]; 2]),
 }
 
 /// The reasons why a stream is closed or a request is refused. Both backends have the same texts.
 pub mod refusal {
-    /// No driver or role here provides the requested transport.
+    /// Neither the driver nor a role of this host provides the requested transport.
     pub const NO_TRANSPORT: &str = "no such transport";
     /// The peer answered the connection request with a reset.
     pub const REFUSED: &str = "connection refused";

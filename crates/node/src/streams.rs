@@ -4,8 +4,8 @@
 //!
 //! | streams | number in that role | number everywhere else |
 //! |---|---|---|
-//! | that a role opens | below [`StreamId::OWN`] | the same, with the role's number in the bits above |
-//! | that a role accepts | from [`StreamId::SERVED`] on | the same, with the role's number in the bits between |
+//! | that a role opens | below [`StreamId::OWN`] | the same, plus the role's number plus 1 from bit 16 on |
+//! | that a role accepts | from [`StreamId::SERVED`] on | the same, plus the role's number from bit 22 on |
 //! | that the driver accepts | | from [`StreamId::DRIVER`] on |
 //! | that the driver requests from roles | | from [`StreamId::OUTSIDE`] on, above the numbers of all roles |
 
