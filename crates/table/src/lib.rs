@@ -137,11 +137,11 @@ pub struct Route {
 pub enum Lifetime {
     /// The route is valid until it is removed.
     Permanent,
-    /// The route expires at this time after it was set, or after the last packet *from* its destination that passed a
-    /// check. The owner of the route is then notified.
+    /// The route expires when this time has passed since the route was set, and since the last packet *from* its
+    /// destination that passed a check. The owner of the route is then notified.
     SoftState(Duration),
-    /// The route does not expire. Its owner is notified at this time after the route was set or was last used by a
-    /// packet.
+    /// The route does not expire. Its owner is notified when this time has passed since the route was set, and since a
+    /// packet last used it.
     ReportIdle(Duration),
     /// The route expires at this instant, even if it is used. Its owner is then notified.
     Until(Instant),

@@ -1,9 +1,9 @@
 //! The form of the table's entries in kernel maps: plain structs of fixed size, without padding and pointers. A data
 //! path outside of this program can read them.
 //!
-//! IP addresses and link addresses are in network byte order, numbers in that of the machine. Times are nanoseconds as
-//! in [`Instant`]. Bytes that a variant does not use are zero. Tags begin at 1, so an element of zeros in an array map
-//! is no entry.
+//! IP addresses and link addresses are in network byte order, numbers in the byte order of the machine. Times are
+//! nanoseconds as in [`Instant`]. Bytes that a variant does not use are zero. Tags begin at 1, so an element of zeros
+//! in an array map is no entry.
 //!
 //! `new` converts an entry, and `read` is its inverse. `read` refuses bytes that no entry has ([`NotAnEntry`]). A
 //! lifetime of more than 584 years becomes 584 years. In both forms, such a route does not end before
