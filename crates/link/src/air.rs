@@ -31,7 +31,8 @@ pub enum Access {
     Fifo,
 }
 
-/// The beacons of a base station. They take air time from all radios, and a radio that tunes to the cell waits for one.
+/// The beacons of a base station. They take air time from all radios, and a radio that tunes to the cell waits for a
+/// beacon.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Beacon {
     /// The beacon interval: 102.4 ms in most 802.11 networks.

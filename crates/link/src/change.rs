@@ -39,7 +39,8 @@ pub enum Change {
 pub enum Consequence {
     /// The host of this port must be notified now that the interface has this state.
     At(PortId, InterfaceState),
-    /// The radio returns to the cell that it lost. The caller passes the tuning to [`Fabric::arrive`] when it is ready.
+    /// The radio returns to the cell that it lost. The caller passes the tuning to [`Fabric::arrive`] when the tuning
+    /// is ready.
     Returns(Tuning),
 }
 
@@ -63,8 +64,8 @@ pub(crate) struct Cuts {
     wires: BTreeMap<PortId, CutWire>,
     cells: BTreeSet<Cell>,
     radios: BTreeSet<(Cell, PortId)>,
-    /// For each radio that lost its cell by a cut, or arrived in a cell that is cut: this cell. When the cut ends, the
-    /// radio returns to the cell without a request of its host, unless the radio has a course.
+    /// The lost cell of each radio that lost its cell by a cut, or arrived in a cell that is cut. When the cut ends,
+    /// the radio returns to the cell without a request of its host, unless the radio has a course.
     lost: BTreeMap<PortId, Cell>,
 }
 
@@ -123,7 +124,7 @@ impl Fabric {
         cuts.is_empty() || cuts.get(&flight.from).is_none_or(|wire| !wire.is_cut && wire.times == times)
     }
 
-    /// Changes a link, and returns the consequences. They are empty if no interface is concerned, for example if the
+    /// Changes a link, and returns the consequences. The list is empty if no interface is concerned, for example if the
     /// link is cut already.
     pub fn change(&mut self, now: Instant, place: ChangedLink, change: Change) -> Vec<Consequence> {
         match (place, change) {

@@ -76,7 +76,7 @@ impl Channel {
         !self.queues.is_empty()
     }
 
-    /// Appends a frame to the queue of `sender`. The frame is refused if `most` frames already wait there.
+    /// Appends a frame to the queue of `sender`. The frame is refused if `most` frames already wait in this queue.
     ///
     /// # Panics
     ///

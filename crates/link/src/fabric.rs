@@ -263,9 +263,9 @@ impl Fabric {
         self.want(now, Sender { port, visits: false }, cell, bytes, ready)
     }
 
-    /// Sends one datagram in another cell. If this takes an excursion, the radio is away until the frame is sent, and
-    /// at least for the time of the excursion. The frame can be sent after half of that time. Returns the reason if the
-    /// frame is lost at once.
+    /// Sends one datagram in another cell. If the radio must change its channel, it makes an excursion: it is away
+    /// until the frame is sent, and at least for the time of the excursion. The frame can be sent after half of the
+    /// time of the excursion. The error is the reason why the frame is lost at once.
     pub fn visit(&mut self, now: Instant, port: PortId, cell: Cell, bytes: usize) -> Result<Offer, Reason> {
         let radio = self.radios.get(port).ok_or(reason::NO_CARRIER)?;
         if !self.cells.contains_key(&cell) {

@@ -101,8 +101,8 @@ impl Fabric {
     ///
     /// A frame that is offered at the instant of a grant takes part in the next grant, if other frames have waited. In
     /// the simulator, a host answers a frame at the instant at which it lands, when the channel is granted again. On
-    /// Linux, the answer would come about 100 us later. With this rule, both wait equally long. An 802.11 radio could
-    /// not send at that instant either, because it senses the channel first.
+    /// Linux, the answer would come about 100 us later. With this rule, the answer waits equally long in both backends.
+    /// An 802.11 radio could not send at that instant either, because it senses the channel first.
     fn heads(&self, at: Instant, place: usize) -> (Vec<(u64, Sender)>, Option<Instant>) {
         let (mut heads, mut fresh, mut later) = (Vec::new(), Vec::new(), None);
         let Some(channel) = self.channels.get(place) else { return (heads, later) };

@@ -20,7 +20,7 @@ pub struct RadioSpec {
     pub excursion: Duration,
     /// How the radio enters and leaves a cell, and how it finds other cells.
     pub listening: Listening,
-    /// The number of frames that may wait at the radio. `None`: the number of its cell.
+    /// The number of frames that may wait at the radio. `None`: the limit of its cell ([`crate::CellSpec::queue`]).
     pub queue: Option<u32>,
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct Radio {
     /// Whether the radio has lost its cell, or did not hear the cell to which it tuned, and was not tuned since then.
     deaf: bool,
     turn: u32,
-    /// The number of frames that may wait at the radio. `None`: the number of its cell.
+    /// The number of frames that may wait at the radio. `None`: the limit of its cell.
     pub(crate) queue: Option<u32>,
     /// The number of the radio's last grant.
     pub(crate) served: u64,
@@ -172,7 +172,7 @@ impl Radios {
         self.present.range((cell, PortId(0))..=(cell, PortId(u32::MAX))).map(|(_, port)| *port)
     }
 
-    /// Lets a radio leave for a cell, where it is from `ready` on.
+    /// Lets a radio leave for a cell, in which it is from `ready` on. Returns `None` if the port has no radio.
     pub(crate) fn leave(&mut self, ready: Instant, port: PortId, cell: Cell) -> Option<Tuning> {
         self.change(port, |radio| radio.leave(ready, port, cell))
     }
