@@ -28,7 +28,8 @@ pub struct HostConfig {
     /// The roles, in the order in which they are offered packets.
     #[serde(default, rename = "role")]
     pub roles: Vec<RoleConfig>,
-    /// The random seed, so that a run can be repeated. Without it, the operating system gives one.
+    /// The random seed of the host's daemon. Without this key, the operating system gives another seed at each start.
+    /// The simulator uses the seed of the run instead.
     pub seed: Option<u64>,
     /// The parameters of the host's TCP.
     #[serde(default)]
@@ -164,7 +165,7 @@ pub enum NodeError {
         /// The index of the role among the roles of its host, from 0. It is 0 if the role was built without a host
         /// ([`RoleConfig::build`]).
         index: usize,
-        /// The wrong key of the role's configuration, and what is wrong with it.
+        /// The key of the role's configuration whose value is wrong, and what is wrong.
         error: ConfigError,
     },
     /// The configuration of the host itself is invalid.
