@@ -25,10 +25,10 @@ const FRESH: Duration = Duration::from_secs(30);
 /// After this time without a message of the neighbor, its entry expires. It is used for longer only while the neighbor
 /// is probed.
 const BELIEVED: Duration = Duration::from_mins(1);
-/// The most neighbors that are known at a time.
+/// The largest number of neighbors that are known at a time.
 const CAPACITY: usize = 512;
-/// The most unknown neighbors that are resolved at a time. The limit is separate, so that a forwarded scan of a link's
-/// addresses displaces no neighbor in use.
+/// The largest number of unknown neighbors that are resolved at a time. The limit is separate, so that a forwarded scan
+/// of a link's addresses displaces no neighbor in use.
 const SOUGHT: usize = 256;
 
 /// The neighbor cache of a node.
@@ -39,7 +39,7 @@ pub(crate) struct Arp {
     waiting: Waiting,
     /// The settings of roles ([`Act::Neighbor`](crate::Act::Neighbor)).
     set: BTreeMap<NeighborKey, Neighbor>,
-    /// The interfaces that are up, with the cell of a radio.
+    /// The interfaces that are up, each with its cell if it is a radio.
     links: BTreeMap<Iface, Option<Cell>>,
 }
 

@@ -48,7 +48,7 @@ impl Guards {
     }
 
     /// Sets or removes (`None`) the guard of a tuple. Returns the packets that are no longer held, in the order of
-    /// arrival. Returns `None`, and sets nothing, if the host already has 4096 guards.
+    /// arrival. Returns `None`, and sets nothing, if the tuple has no guard and the host already has 4096 guards.
     pub fn set(&mut self, tuple: Tuple, guard: Option<Guard>) -> Option<Vec<Held>> {
         let Some(guard) = guard else {
             return Some(self.0.remove(&tuple).map_or(Vec::new(), |(_, held)| held));

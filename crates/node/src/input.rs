@@ -4,7 +4,7 @@ use crate::{PuntReason, RoleId, RouteKey, StreamEvent, StreamId, StreamOp, Value
 use wire::ipv4::{self, Header};
 use wire::{Cell, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Malformed, Packet, Prefix, WallTime};
 
-/// Everything that can happen to a role. A list of `(Instant, Input)` is a complete recording.
+/// Everything that can happen to a role. A list of `(Instant, Input)` is a complete recording of a role's inputs.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Input<'a> {
     /// The node has started. No role has set a route or a policy yet.
@@ -139,8 +139,8 @@ pub enum Link<'a> {
         /// The name of the interface in the configuration.
         name: &'a str,
     },
-    /// The interface carries no packets, for this reason. With [`Link::UNSUPPORTED`] the state of the interface is
-    /// unchanged.
+    /// The interface carries no packets, for this reason. Exception: with [`Link::UNSUPPORTED`], the interface carries
+    /// packets or not, as before.
     Down(&'a str),
     /// A sample of signal strength: a cell, and its level in dBm. The radio need not be tuned to this cell.
     Heard(Cell, i16),

@@ -68,7 +68,7 @@ pub enum Span {
 /// The owner of a part of an outage (docs/glossary.md). The order of the variants has no meaning.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Stage {
-    /// The radio is changing cells.
+    /// The radio is changing cells, or the link carries no packets.
     Link,
     /// The host has not detected yet that it moved.
     Detection,
@@ -80,7 +80,7 @@ pub enum Stage {
     PathSwitch,
     /// The first packet by the new path is under way.
     FirstByte,
-    /// The sender's transport waits to send again, or resends what the receiver already holds.
+    /// The path is ready, and the sender's transport waits for a timer, or retransmits.
     Recovery,
     /// The path is ready, but the source has not sent anything yet.
     Traffic,

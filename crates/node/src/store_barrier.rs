@@ -40,7 +40,7 @@ impl StoreBarrier {
         self.last = Some((step, self.decided + self.under_way.len() as u64));
     }
 
-    /// Keeps an effect that must wait for a record. Returns an effect that need not wait.
+    /// Keeps the effect if it must wait for a record, otherwise returns it.
     fn hold(&mut self, role: RoleId, step: u32, effect: Effect) -> Option<Effect> {
         let behind = self.last.filter(|(of, number)| *of == step && *number > self.decided);
         let before = self.waiting.get(&role).and_then(VecDeque::back);
@@ -155,7 +155,7 @@ impl Node {
         }
     }
 
-    /// Keeps an effect that must wait for a record. Returns an effect that need not wait.
+    /// Keeps the effect if it must wait for a record, otherwise returns it.
     fn hold(&mut self, role: RoleId, step: u32, effect: Effect) -> Option<Effect> {
         match &mut self.net {
             Some(net) if !net.records.under_way.is_empty() => net.records.hold(role, step, effect),

@@ -110,7 +110,7 @@ impl Sctp {
                 self.asks = false;
                 let gone = InterfaceAddress { address: FIRST.into(), link: "10.1.0.0/24".parse().unwrap() };
                 out.remove_address(Iface(1), gone);
-                // Late packets to the old address are ignored, without an ICMP error.
+                // Late packets to the old address are dropped, without an ICMP error.
                 let late = RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(FIRST.into()) };
                 let lifetime = Lifetime::Until(now + T3 * 2);
                 out.route(late, Route { action: Action::Drop(Reason("old_address")), lifetime });
