@@ -134,24 +134,25 @@ pub struct MapRoute {
     pub lifetime: u8,
     /// The number of the route ([`EntryId`]).
     pub entry: u32,
-    /// The number of the outgoing interface ([`tag::FORWARD`]).
+    /// With [`tag::FORWARD`]: the number of the outgoing interface; otherwise 0.
     pub iface: u16,
-    /// The link address of the next hop ([`tag::MAC`]).
+    /// With [`tag::MAC`]: the link address of the next hop; otherwise zero.
     pub mac: [u8; 6],
-    /// The address of the router ([`tag::VIA`]), or of the tunnel's entry ([`tag::TUNNEL`]).
+    /// With [`tag::VIA`]: the address of the router. With [`tag::TUNNEL`]: the address of the tunnel's entry. Otherwise
+    /// zero.
     pub src: [u8; 4],
-    /// The address of the tunnel's exit ([`tag::TUNNEL`]).
+    /// With [`tag::TUNNEL`]: the address of the tunnel's exit; otherwise zero.
     pub dst: [u8; 4],
-    /// The number of the drop reason ([`tag::DROP`], [`Reason::code`]).
+    /// With [`tag::DROP`]: the number of the drop reason ([`Reason::code`]); otherwise 0.
     pub reason: u32,
-    /// The largest inner datagram of the tunnel in bytes ([`tag::TUNNEL`]).
+    /// With [`tag::TUNNEL`]: the largest inner datagram of the tunnel in bytes; otherwise 0.
     pub mtu: u16,
-    /// The class of packets out of a tunnel ([`tag::OPEN`]).
+    /// With [`tag::OPEN`]: the class of the packets out of the tunnel; otherwise 0.
     pub class: u8,
     /// Not used; always zero.
     pub rest: u8,
     /// Nanoseconds: the span of [`Lifetime::SoftState`] and [`Lifetime::ReportIdle`], the instant of
-    /// [`Lifetime::Until`].
+    /// [`Lifetime::Until`], and 0 for [`Lifetime::Permanent`].
     pub span: u64,
     /// The instant, in nanoseconds, at which a packet last used or refreshed the route, or the route was set. A data
     /// path changes only this field.
