@@ -31,9 +31,9 @@ pub struct Flight {
 pub(crate) enum FlightPath {
     Wire(PortId),
     Air(Cell),
-    /// In a cell that the sender only visits.
+    /// Through the air of a cell that the sender only visits.
     Visit(Cell),
-    /// A wire that was cut this number of times before, and restored.
+    /// Through a wire to this port. The wire was cut this number of times before, and restored.
     Rejoined(PortId, u32),
 }
 

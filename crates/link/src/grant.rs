@@ -156,7 +156,7 @@ impl Fabric {
         if let Some(radio) = self.radios.get_mut(sender.port) {
             radio.be_away(frame.since, back);
         }
-        // The frames that waited in the radio's own cell can be sent from then on.
+        // The frames that waited in the radio's own cell can be sent from `back` on.
         let place = own.and_then(|own| self.cells.get(&own)).map(|own| own.channel);
         let kept = Sender { port: sender.port, visits: false };
         if let Some(place) = place.filter(|place| self.head(*place, kept).is_some()) {
