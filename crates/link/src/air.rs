@@ -4,13 +4,13 @@ use crate::sender::Sender;
 use std::collections::BTreeMap;
 use wire::{Duration, Rng};
 
-/// How a cell uses its frequency. By default it has its own channel, no beacons and no contention.
+/// How a cell uses its frequency. By default, the cell has its own channel, no beacons and no contention.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Air {
     /// The number of the cell's channel. Cells with equal numbers share the air. `None`: no other cell uses the
     /// channel.
     pub channel: Option<u16>,
-    /// The beacons of the base station. `None`: it sends none.
+    /// The beacons of the base station. `None`: the base station sends no beacons.
     pub beacon: Option<Beacon>,
     /// The contention between several senders. `None`: contention takes no air time.
     pub contention: Option<Contention>,
@@ -24,14 +24,15 @@ pub struct Air {
 pub enum Access {
     /// Each radio has a separate queue, and a grant is for one frame. With contention, the counters of [`Contention`]
     /// decide. Without contention, the radio whose last grant is longest ago gets the channel. So radios that always
-    /// have a frame to send get equal numbers of grants, as with the distributed coordination function of 802.11.
+    /// have a frame to send get about equal numbers of grants, as with the distributed coordination function of 802.11.
     #[default]
     Fair,
     /// One queue for all radios: first come, first served. A radio with more frames waiting has a larger share.
     Fifo,
 }
 
-/// The beacons of a base station. They take air time from all radios, and a radio that tunes to the cell waits for one.
+/// The beacons of a base station. They take air time from all radios, and a radio that tunes to the cell waits for a
+/// beacon.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Beacon {
     /// The beacon interval: 102.4 ms in most 802.11 networks.
@@ -41,8 +42,8 @@ pub struct Beacon {
 }
 
 /// Contention as in the distributed coordination function of IEEE 802.11. A radio that finds the air busy, or has just
-/// sent, waits for a random number of slots. Radios that draw the same number collide, and draw from twice as many
-/// slots next.
+/// sent, waits for a random number of slots. Radios whose waits end in the same slot collide. They draw from twice as
+/// many slots next, at most [`Contention::most`].
 ///
 /// If another radio sends first, a radio continues its countdown later, and the frame of the other radio counts as one
 /// slot. The model is that of Bianchi, "Performance analysis of the IEEE 802.11 distributed coordination function",

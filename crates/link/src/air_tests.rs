@@ -34,8 +34,8 @@ pub(crate) fn mac(port: PortId) -> Mac {
     Mac([2, 0, 0, 0, 0, port.0 as u8])
 }
 
-/// Returns a fabric with cells 1 and 2, which use their air in these ways. A station and `radios` more radios are in
-/// cell 1.
+/// Returns a fabric with cells 1 and 2, which use their air as `airs` defines. A station and `radios` more radios are
+/// in cell 1.
 pub(crate) fn fabric(airs: [Air; 2], radios: u32, listening: Listening) -> Fabric {
     let mut fabric = Fabric::default();
     for (number, air) in (1..).zip(airs) {

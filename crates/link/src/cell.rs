@@ -42,6 +42,7 @@ impl Airspace {
     }
 
     /// Returns when a radio that listens from `from` on has received a whole beacon, or `from` if there are no beacons.
+    /// The result does not include the time for which a frame on the channel delays the beacon.
     pub(crate) fn beacon_after(&self, from: Instant) -> Instant {
         let Some(beacon) = self.air.beacon.filter(|beacon| !beacon.every.is_zero()) else { return from };
         let every = nanos_of(beacon.every);

@@ -27,9 +27,9 @@ pub(crate) struct Channel {
     pub(crate) cells: Vec<Cell>,
     pub(crate) access: Access,
     pub(crate) contention: Option<Contention>,
-    /// The end of the frame on the air.
+    /// The end of the last frame or beacon that was sent on the channel.
     pub(crate) busy_until: Instant,
-    /// When the channel is granted next; `None` while no frame waits.
+    /// When the channel is granted next; `None` while no grant is scheduled.
     pub(crate) due: Option<Instant>,
     /// The queues that are not empty.
     queues: BTreeMap<Sender, VecDeque<Waiting>>,
@@ -69,7 +69,7 @@ impl Channel {
         !self.queues.is_empty()
     }
 
-    /// Appends a frame to the queue of `sender`. The frame is refused if `most` frames already wait there.
+    /// Appends a frame to the queue of `sender`. The frame is refused if `most` frames already wait in this queue.
     ///
     /// # Panics
     ///
@@ -80,12 +80,16 @@ impl Channel {
         }
         let queue = self.queues.entry(sender).or_default();
         let last = queue.back().map(|last| last.ticket);
-        assert!(last < Some(frame.ticket), "{:?} is offered after {last:?}", frame.ticket);
+        assert!(
+            last < Some(frame.ticket),
+            "{:?} must be later than the last in its queue, {last:?}",
+            frame.ticket
+        );
         queue.push_back(frame);
         Ok(())
     }
 
-    /// Takes the first frame of a queue.
+    /// Takes the first frame of a queue, or returns `None` if the queue is empty.
     pub(crate) fn pop(&mut self, sender: Sender) -> Option<Waiting> {
         let queue = self.queues.get_mut(&sender)?;
         let first = queue.pop_front();
@@ -111,7 +115,8 @@ impl Channel {
     }
 
     /// Chooses which queue has the channel next. `heads` are the queues whose first frame can be sent now, each with
-    /// its rank: without contention the lowest rank wins. Returns `None` if `heads` is empty.
+    /// its rank. The lowest rank wins, unless contention and [`Access::Fair`] apply. Returns `None` if `heads` is
+    /// empty.
     pub(crate) fn grant(&mut self, at: Instant, heads: &[(u64, Sender)]) -> Option<Grant> {
         let (_, first) = *heads.iter().min()?;
         // A radio that finds the channel idle sends at once.
@@ -136,7 +141,7 @@ mod tests {
     use crate::PortId;
 
     #[test]
-    #[should_panic(expected = "Ticket(7) is offered after Some(Ticket(7))")]
+    #[should_panic(expected = "Ticket(7) must be later than the last in its queue, Some(Ticket(7))")]
     fn a_ticket_is_given_once() {
         let mut channel = Channel::new(Access::Fair, Rng::new(1));
         let sender = Sender { port: PortId(1), visits: false };

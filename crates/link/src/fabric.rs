@@ -57,9 +57,10 @@ pub struct Sample {
     pub is_lost: bool,
 }
 
-/// All wires and cells of a scenario.
+/// All wires, cells and radios of a scenario.
 ///
-/// Ports are numbered from near zero on without large gaps, because wires are stored at the index of their port.
+/// The caller numbers the ports from near zero on without large gaps, because wires are stored at the index of their
+/// port.
 #[derive(Clone, Debug, Default)]
 pub struct Fabric {
     wires: Vec<Option<WireEnd>>,
@@ -90,7 +91,7 @@ struct WireEnd {
     queue: Queue,
 }
 
-/// The largest number of kinds of wires that are stored. Each wire of a further kind has its properties alone.
+/// The largest number of kinds of wires that are stored. A wire of a further kind does not share its properties.
 const KINDS: usize = 64;
 
 impl Fabric {
@@ -187,7 +188,7 @@ impl Fabric {
         fly(medium, port, self.cuts.way(port, *to), taken).map(Offer::Flies)
     }
 
-    /// Returns whether the link at this port is cut now.
+    /// Returns whether the wire at this port is cut now, or the radio at this port is in no cell because of a cut.
     pub fn is_cut(&self, port: PortId) -> bool {
         self.cuts.is_cut(port) || self.cuts.has_lost(port)
     }
@@ -196,7 +197,7 @@ impl Fabric {
         self.wires.get_mut(port.0 as usize)?.as_mut().map(|wire| &mut wire.medium)
     }
 
-    /// Drops the frames that wait at this end of a wire.
+    /// Empties the queue at this end of a wire, because a cut has lost the frames.
     pub(crate) fn clear_wire(&mut self, now: Instant, port: PortId) {
         if let Some(wire) = self.wires.get_mut(port.0 as usize).and_then(Option::as_mut) {
             wire.medium.busy_until = now;
@@ -217,9 +218,9 @@ impl Fabric {
         self.want(now, Sender { port, visits: false }, cell, bytes, ready)
     }
 
-    /// Sends one datagram in another cell. If this takes an excursion, the radio is away until the frame is sent, and
-    /// at least for the time of the excursion. The frame can be sent after half of that time. Returns the reason if the
-    /// frame is lost at once.
+    /// Sends one datagram in another cell. If the radio must change its channel, it makes an excursion: it is away
+    /// until the frame is sent, and at least for the time of the excursion. The frame can be sent after half of the
+    /// time of the excursion. The error is the reason why the frame is lost at once.
     pub fn visit(&mut self, now: Instant, port: PortId, cell: Cell, bytes: usize) -> Result<Offer, Reason> {
         let radio = self.radios.get(port).ok_or(reason::NO_CARRIER)?;
         if !self.cells.contains_key(&cell) {
@@ -291,14 +292,15 @@ impl Fabric {
         channel(a).is_some() && channel(a) == channel(b)
     }
 
-    /// Returns the ports that receive a flight that lands now. `dst` is its destination address.
+    /// Returns the ports that receive a flight that lands now, or why no port does. `dst` is the destination link
+    /// address of the frame.
     ///
     /// # Panics
     ///
     /// Panics if the flight cannot be one of this fabric: it ends before it begins, or its sender has no link of this
     /// kind.
     pub fn land(&self, flight: &Flight, dst: Mac) -> Landing {
-        assert!(self.could_send(flight), "{flight:?} lands, and was not offered");
+        assert!(self.could_send(flight), "{flight:?} lands, but this fabric cannot have returned it");
         let (cell, visiting) = match flight.way {
             FlightPath::Wire(_) | FlightPath::Rejoined(..) if !self.is_whole(flight) => {
                 return Landing::Lost(reason::CUT);
@@ -384,7 +386,7 @@ pub(crate) fn fly(
     way: FlightPath,
     (start, out): (Instant, Instant),
 ) -> Result<Flight, Reason> {
-    assert!(start <= out, "a frame is sent before it begins: {start} to {out}");
+    assert!(start <= out, "a frame ends before it begins: it begins at {start} s and ends at {out} s");
     let copies = medium.luck()?;
     Ok(Flight { from, start, lands: out + medium.character.delay, copies, way })
 }

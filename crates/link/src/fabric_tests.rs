@@ -242,14 +242,14 @@ fn a_radio_that_goes_out_of_range_loses_its_cell_and_cannot_come_back() {
 }
 
 #[test]
-#[should_panic(expected = "lands, and was not offered")]
+#[should_panic(expected = "lands, but this fabric cannot have returned it")]
 fn a_flight_of_another_fabric_does_not_land() {
     let flight = fly(&mut air(Duration::ZERO), Instant::ZERO, M, BYTES);
     wire(Faults::default()).land(&flight, STATION);
 }
 
 #[test]
-#[should_panic(expected = "lands, and was not offered")]
+#[should_panic(expected = "lands, but this fabric cannot have returned it")]
 fn a_flight_does_not_end_before_it_begins() {
     let mut fabric = wire(Faults::default());
     let flight = fly(&mut fabric, Instant::from_millis(9), S, BYTES);
@@ -257,7 +257,7 @@ fn a_flight_does_not_end_before_it_begins() {
 }
 
 #[test]
-#[should_panic(expected = "a frame is sent before it begins")]
+#[should_panic(expected = "a frame ends before it begins")]
 fn a_frame_is_not_sent_before_it_begins() {
     let mut fabric = wire(Faults::default());
     let medium = fabric.medium_of(S).unwrap();

@@ -3,7 +3,7 @@
 use crate::PortId;
 use wire::{Cell, Instant};
 
-/// A frame that is under way on a link: plain data, which the caller keeps with the frame.
+/// The path and the times of a frame that is under way on a link: plain data, which the caller keeps with the frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Flight {
     /// The port of the sender.
@@ -21,9 +21,9 @@ pub struct Flight {
 pub(crate) enum FlightPath {
     Wire(PortId),
     Air(Cell),
-    /// In a cell that the sender only visits.
+    /// Through the air of a cell that the sender only visits.
     Visit(Cell),
-    /// A wire that was cut this number of times before, and restored.
+    /// Through a wire to this port. The wire was cut this number of times before, and restored.
     Rejoined(PortId, u32),
 }
 
@@ -49,6 +49,7 @@ impl Flight {
     }
 }
 
-/// The number of a frame that waits for its channel. Frames are numbered in the order of their offers, from 1.
+/// The number of a frame that waits for its channel. Only frames that wait are numbered, in the order of their offers,
+/// from 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Ticket(pub u64);

@@ -4,12 +4,12 @@
 //! model does not store frames. [`Fabric::offer`] returns a [`Flight`], plain data that the caller keeps with the frame
 //! until the flight lands. [`Fabric::land`] then returns the receivers. If the channel is not free, [`Fabric::offer`]
 //! returns a [`Ticket`] instead, under which the caller keeps the frame. The caller calls [`Fabric::decide`] when
-//! [`Fabric::next_decision`] is due. For each decided ticket, it returns the flight, or the reason why the frame is
-//! lost.
+//! [`Fabric::next_decision`] is due. For each decided ticket, [`Fabric::decide`] returns the flight, or the reason why
+//! the frame is lost.
 //!
 //! A wire is full duplex. A cell is one half-duplex medium that its radios share. Each radio, also that of the base
 //! station, has its own bounded queue, and the channel is granted for one frame at a time ([`Access`]). A radio
-//! receives a frame if the radio was on the cell's frequency from the frame's first bit to its last.
+//! receives a frame only if the radio was in the cell, and not away, from the frame's first bit to its last.
 //!
 //! A radio that is away, to listen or to send elsewhere, keeps its own frames until it is back. A radio that leaves its
 //! cell drops the frames that wait at it, unless it has time to send them first ([`Listening::drain`]). A
@@ -50,7 +50,7 @@ pub mod reason {
     pub const MTU: Reason = Reason("link_mtu");
     /// The link lost the frame at random.
     pub const LINK_ERROR: Reason = Reason("link_error");
-    /// The frame was offered while the radio changed cells.
+    /// The frame was offered while the radio changed cells, or before the radio was first tuned.
     pub const RETUNING: Reason = Reason("radio_retuning");
     /// The frame was offered while the radio had no cell in reach.
     pub const OUT_OF_RANGE: Reason = Reason("radio_out_of_range");
@@ -64,6 +64,6 @@ pub mod reason {
     pub const COLLISIONS: Reason = Reason("collisions");
     /// The link was cut by an event of the scenario.
     pub const CUT: Reason = Reason("link_cut");
-    /// The port has no link.
+    /// The port has no link, or the cell does not exist.
     pub const NO_CARRIER: Reason = Reason("no_carrier");
 }

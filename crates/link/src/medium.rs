@@ -100,8 +100,8 @@ impl Character {
         Self { rate, per_frame, delay, queue, mtu, faults }
     }
 
-    /// Checks that a frame with a datagram of `bytes` bytes has room in the queue of its sender. The error is the drop
-    /// reason.
+    /// Checks that a frame with a datagram of `bytes` bytes fits the MTU, and has room in the queue of its sender. The
+    /// error is the drop reason.
     pub(crate) fn admits(&self, now: Instant, queue: &mut Queue, bytes: usize) -> Result<(), Reason> {
         if bytes > usize::from(self.mtu) {
             return Err(reason::MTU);
@@ -146,7 +146,7 @@ impl Medium {
     pub(crate) fn airtime(&self, bytes: usize) -> Duration {
         let bits = bytes as u64 * 8;
         let rate = self.character.rate.max(1);
-        // For frames of up to 2 GB, the product fits 64 bits. A division of 128-bit numbers takes ten times as long.
+        // For frames of up to 2 GB, the product fits 64 bits. A division of 128-bit numbers takes much longer.
         let nanos = match bits.checked_mul(1_000_000_000) {
             Some(scaled) => scaled / rate,
             None => (u128::from(bits) * 1_000_000_000 / u128::from(rate)) as u64,
@@ -183,7 +183,7 @@ impl Medium {
 /// rarely sends needs no allocation.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Queue {
-    /// The time of the first frame. It is in the past if the queue is empty.
+    /// When the first frame will have been sent. This time is not later than now if the queue is empty.
     first: Instant,
     #[expect(
         clippy::box_collection,
@@ -210,7 +210,10 @@ impl Queue {
     /// Panics if the frame is sent before the one in front of it.
     pub(crate) fn push(&mut self, now: Instant, out: Instant) {
         let last = self.rest.as_ref().and_then(|rest| rest.back()).map_or(self.first, |last| *last);
-        assert!(last <= out && now <= out, "a frame overtakes another one: {out} after {last}, at {now}");
+        assert!(
+            last <= out && now <= out,
+            "a frame overtakes another one: it is sent at {out} s, the other one at {last} s; now: {now} s"
+        );
         if self.first <= now {
             self.first = out;
         } else {

@@ -20,7 +20,7 @@ pub struct RadioSpec {
     pub excursion: Duration,
     /// How the radio enters and leaves a cell, and how it finds other cells.
     pub listening: Listening,
-    /// The number of frames that may wait at the radio. `None`: the number of its cell.
+    /// The number of frames that may wait at the radio. `None`: the limit of its cell ([`crate::CellSpec::queue`]).
     pub queue: Option<u32>,
 }
 
@@ -59,7 +59,7 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// Returns the number of times that the radio has left a cell so far. It serves only to compare runs.
+    /// Returns how often the radio was tuned, or lost its cell, so far. The number serves only to compare runs.
     pub const fn turn(&self) -> u32 {
         self.turn
     }
@@ -70,17 +70,17 @@ pub(crate) struct Radio {
     retune: Span,
     attach: Span,
     excursion: Span,
-    /// The cell of the radio, and since when the radio is in it. `None` while the radio changes cells, or is out of
-    /// range.
+    /// The cell of the radio, and since when the radio is in it. `None` before the radio is first tuned, while it
+    /// changes cells, and while it is out of range.
     at: Option<(Cell, Instant)>,
-    /// Whether the radio has lost its cell, and was not tuned since then.
+    /// Whether the radio has lost its cell, or did not hear the cell to which it tuned, and was not tuned since then.
     deaf: bool,
     turn: u32,
-    /// The number of frames that may wait at the radio. `None`: the number of its cell.
+    /// The number of frames that may wait at the radio. `None`: the limit of its cell.
     pub(crate) queue: Option<u32>,
     /// The number of the radio's last grant.
     pub(crate) served: u64,
-    /// `None` for most radios: they never visit other cells or scan, and they associate at once.
+    /// `None` for most radios: they do not visit other cells, scan or drain, and they associate at once.
     elsewhere: Option<Box<Elsewhere>>,
 }
 
@@ -172,12 +172,12 @@ impl Radios {
         self.present.range((cell, PortId(0))..=(cell, PortId(u32::MAX))).map(|(_, port)| *port)
     }
 
-    /// Lets a radio leave for a cell, where it is from `ready` on.
+    /// Lets a radio leave for a cell, in which it is from `ready` on. Returns `None` if the port has no radio.
     pub(crate) fn leave(&mut self, ready: Instant, port: PortId, cell: Cell) -> Option<Tuning> {
         self.change(port, |radio| radio.leave(ready, port, cell))
     }
 
-    /// Notes that a radio no longer hears its cell. The radio carries no packets until it is tuned again.
+    /// Notes that a radio does not hear its cell. The radio carries no packets until it is in a cell again.
     pub(crate) fn lose(&mut self, port: PortId) {
         self.change(port, Radio::lose);
     }
@@ -230,8 +230,8 @@ impl Radio {
         self.at.map(|(cell, _)| cell)
     }
 
-    /// Returns the time in which the radio receives nothing when it changes cells. It is zero if the channel stays the
-    /// same.
+    /// Returns the time in which the radio receives nothing when it changes cells. It is zero if the radio is in a cell
+    /// with the same channel.
     pub(crate) fn retuning(&self, same_channel: bool) -> Duration {
         match self.at {
             None if self.turn == 0 => self.attach.into(),

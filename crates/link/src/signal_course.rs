@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use wire::{Cell, Duration, Instant, nanos_of};
 
-/// The time between two samples of a radio (drivers under nl80211 report about as often).
+/// The time between two samples of a radio.
 pub const SAMPLING: Duration = Duration::from_millis(100);
 
 /// The strength of each cell over time at the place of a radio. The strength changes linearly between two points, and

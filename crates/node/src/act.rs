@@ -7,12 +7,12 @@ use crate::{
 };
 use wire::{Cell, Iface, InterfaceAddress, Ipv4Addr, Mac, Packet, Reason};
 
-/// A request of a role to its node. The node resolves all of them; an [`Effect::Do`] also goes to the driver.
+/// A request of a role to its node. The node resolves each request; an [`Effect::Do`] also goes to the driver.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Effect {
-    /// Sends this packet. With an interface, the packet leaves there, to the link address in its header. If that is
-    /// [`Mac::ZERO`] and the interface has an address, ARP finds the neighbor for the destination. With `None`, the
-    /// table decides as for a packet of this host.
+    /// Sends this packet. With an interface, the packet leaves by it, to the link address in the packet's header. If an
+    /// IPv4 packet has [`Mac::ZERO`] there and the interface has an address, ARP finds the neighbor for the
+    /// destination. With `None`, the table decides as for a packet of this host.
     Send(Option<Iface>, Packet),
     /// Drops this packet, which arrived on this interface, for this reason.
     Discard(Iface, Packet, Reason),
@@ -20,19 +20,20 @@ pub enum Effect {
     Stream(StreamId, StreamOp),
     /// Passes this act to the driver.
     Do(Act),
-    /// Declines this packet. The next role that listens for it receives it; if there is none, the node forwards it.
-    /// Some packets go to the host only: those from this host, those out of a tunnel, and those by a route or an
-    /// ingress policy of this role.
+    /// Declines this packet. The next role that listens for it receives it. If there is none, the node handles the
+    /// packet as if no role listened. Some packets go to the host's own stack only, and are dropped if they are not
+    /// addressed to this host: those from this host, those out of a tunnel, and those by a route or an ingress policy.
     Pass(Rx, Packet),
-    /// An event of a stream that this role provides, for the stream's user. Ignored if the stream is not open, or
-    /// another role provides it.
+    /// An event of a stream that this role provides, for the stream's user. It is ignored if the stream does not exist
+    /// or is closed, or if another role provides it.
     Served(OwnedStreamEvent),
     /// Notifies the other roles of this node ([`crate::Input::Notification`]).
     Notify(Notification),
 }
 
-/// What a node requests of its driver, which executes the acts in this order. Drivers match this type without a
-/// wildcard, so that a new variant cannot be missed.
+/// An output of a node for its driver: a request, or a report of what happened. The driver handles the acts in the
+/// order in which [`crate::Outbox::next_act`] returns them. Drivers match this type without a wildcard, so that the
+/// compiler reports a new variant.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Act {
     /// Sends the packet by this interface. [`Iface::HOST`] is this host's own stack.
@@ -40,13 +41,13 @@ pub enum Act {
     /// The packet, which arrived on this interface or was to leave by it, was dropped for this reason. The ledger
     /// counts these acts.
     Drop(Iface, Packet, Reason),
-    /// A role set or removed (`None`) a route, for the records. A driver that mirrors the table uses
+    /// A role set or removed (`None`) a route. The node already has the change. A driver that mirrors the table uses
     /// [`crate::MirrorAct`], which has every change.
     Route(RouteKey, Option<Route>),
-    /// A role set or removed (`None`) the ingress policy of a port, for the records.
+    /// A role set or removed (`None`) the ingress policy of a port. The node already has the change.
     IngressPolicy(Port, Option<IngressPolicy>),
     /// Requests that the radio of this interface tunes to this cell. [`crate::Link::Up`] or [`crate::Link::Down`]
-    /// answers.
+    /// answers, unless another `Tune` follows before the radio is tuned.
     Tune(Iface, Cell),
     /// Tunes the radio of this interface to this cell, sends this one packet, and tunes back, as one operation.
     SendInCell(Iface, Cell, Packet),
@@ -56,23 +57,23 @@ pub enum Act {
     Mark(Mark),
     /// The answer to a command: a value, or the text of an error.
     Answer(CommandId, Result<Value, String>),
-    /// A role set or removed (`None`) how this host treats ARP for an address on an interface. Drivers that answer ARP
-    /// themselves use it.
+    /// A role set or removed (`None`) how this host treats ARP for an address on an interface. The node already has the
+    /// change, and answers ARP itself.
     Neighbor(Iface, Ipv4Addr, Option<Neighbor>),
     /// Adds an address to an interface (`true`) or removes it. The node already has the change; the host's own stack
     /// must follow.
     Address(Iface, InterfaceAddress, bool),
     /// Stores a record under this key, or removes it (`None`). Later requests of the same role in this step wait until
-    /// the driver reports that the record is durable ([`crate::Node::resume`]). They are withdrawn if the record cannot
-    /// be stored ([`crate::Node::withdraw`]). Several records may be pending. The driver must decide each of them, in
-    /// the order of these acts. The key begins with the role's name here, so that keys of different roles differ.
+    /// the driver reports that the record is durable ([`crate::Node::resume`]), or that it could not be stored
+    /// ([`crate::Node::withdraw`]). Several records may be pending. The driver must report on each of them, in the
+    /// order of these acts. The node has put the role's name before the key, so that keys of different roles differ.
     Store(Vec<u8>, Option<Vec<u8>>),
     /// An event of a stream that the driver requested from a role, on behalf of a program outside
     /// ([`crate::Input::Serve`]). The driver numbers such a stream, from [`StreamId::OUTSIDE`] on. The node numbers an
     /// accepted stream.
     Served(OwnedStreamEvent),
-    /// An event of a stream that a role serves, for the records. No role is notified of it. Drivers record the streams
-    /// that they provide themselves.
+    /// An event of a stream that a role provides, or a request for such a stream, for the records. No role is notified
+    /// of this act. A driver records the events of the streams that the driver provides.
     Delivered(AppEvent),
 }
 
@@ -83,7 +84,7 @@ pub enum Neighbor {
     At(Mac),
     /// The address is another host's. Requests for it are answered with the link address of this node (proxy ARP).
     Proxy,
-    /// The address is this host's. Requests for it are not answered, except those of a neighbor set with
-    /// [`Neighbor::At`]. No requests are sent from the address either (RFC 5944, section 4.6).
+    /// The address is this host's. Requests for it are not answered, except those from a link address that a
+    /// [`Neighbor::At`] of the interface contains. No requests are sent from the address (RFC 5944, section 4.6).
     Mute,
 }

@@ -29,8 +29,8 @@ impl Announcer {
         Self { times, under_way: BTreeMap::new(), expiry: Expiry::default() }
     }
 
-    /// Announces on `iface` that `address` has the link address `mac` from now on. Replaces an earlier announcement of
-    /// `address`.
+    /// Begins to announce on `iface` that `address` has the link address `mac`. Cancels the remaining earlier
+    /// announcements of `address`.
     pub fn announce(
         &mut self,
         now: Instant,
@@ -73,8 +73,8 @@ impl Announcer {
         let due = due.count();
         announcement.sent += due;
         if due > 0 {
-            // The announcement is an ARP Request with the new link address as sender. Every ARP implementation updates
-            // its cache from it (RFC 826). RFC 5944 allows a Request or a Reply.
+            // The announcement is an ARP Request with the new link address as sender. RFC 826 requires that a receiver
+            // updates an existing entry from any ARP message. RFC 5944 allows a Request or a Reply.
             let message = Message::gratuitous(announcement.mac, address);
             out.send(announcement.iface, Packet::arp(Mac::BROADCAST, &message));
         }

@@ -1,4 +1,4 @@
-//! The events of application streams in the records of a run. They are the same for every transport and its provider.
+//! The events of application streams in the records of a run. They have the same form for every transport and provider.
 
 use crate::stream::{Addr, OwnedStreamEvent, StreamId, StreamOp, Transport};
 use wire::PacketId;
@@ -6,8 +6,8 @@ use wire::PacketId;
 /// One event of one stream, as its user sees it. No role is notified of it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct AppEvent {
-    /// The number of the stream in its node; the user has another number for it. A number may be used again after
-    /// [`AppChange::Closed`].
+    /// The number of the stream in its node. The role that uses the stream may have another number for it. A number may
+    /// be used again after [`AppChange::Closed`].
     pub stream: StreamId,
     /// What happened.
     pub change: AppChange,
@@ -42,7 +42,7 @@ pub enum AppChange {
     Read(u64),
     /// The peer has finished, and the application received everything.
     Finished,
-    /// The stream is closed, for this reason; `None` if the application requested it.
+    /// The stream is closed, for this reason. `None` if both sides have finished, or the application ended the stream.
     Closed(Option<String>),
 }
 

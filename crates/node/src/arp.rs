@@ -15,8 +15,9 @@ use std::collections::{BTreeMap, VecDeque};
 use wire::arp::{Message, Operation};
 use wire::{Cell, Duration, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Reason};
 
-/// The number of requests for a neighbor, and the time between them.
+/// The largest number of requests for a neighbor.
 const TRIES: u8 = 3;
+/// The time from a request to the next one, and from the last request to the failure.
 const RETRY: Duration = Duration::from_secs(1);
 /// For this time after a neighbor's last message, its entry is used without a probe, like `base_reachable_time` of
 /// Linux.
@@ -24,10 +25,10 @@ const FRESH: Duration = Duration::from_secs(30);
 /// After this time without a message of the neighbor, its entry expires. It is used for longer only while the neighbor
 /// is probed.
 const BELIEVED: Duration = Duration::from_mins(1);
-/// The most neighbors that are known at a time.
+/// The largest number of neighbors that are known at a time.
 const CAPACITY: usize = 512;
-/// The most unknown neighbors that are resolved at a time. The limit is separate, so that a forwarded scan of a link's
-/// addresses displaces no neighbor in use.
+/// The largest number of unknown neighbors that are resolved at a time. The limit is separate, so that a forwarded scan
+/// of a link's addresses displaces no neighbor in use.
 const SOUGHT: usize = 256;
 
 /// The neighbor cache of a node.
@@ -38,7 +39,7 @@ pub(crate) struct Arp {
     waiting: Waiting,
     /// The settings of roles ([`Act::Neighbor`](crate::Act::Neighbor)).
     set: BTreeMap<NeighborKey, Neighbor>,
-    /// The interfaces that are up, with the cell of a radio.
+    /// The interfaces that are up, each with its cell if it is a radio.
     links: BTreeMap<Iface, Option<Cell>>,
 }
 
@@ -75,7 +76,7 @@ pub(crate) enum Found {
         ask: bool,
         /// The packets that are dropped to make room. The new packet may be one of them.
         displaced: Vec<(Iface, Packet)>,
-        /// The packets of another neighbor, whose resolution is given up to make room for this one.
+        /// The packets of another neighbor, whose resolution is given up to make room for the new neighbor.
         given_up: Option<(Iface, VecDeque<Packet>)>,
     },
     /// The neighbor is not known, and no request may be sent.
@@ -115,7 +116,7 @@ pub(crate) struct Heard {
 }
 
 impl Arp {
-    /// Sets or removes (`None`) how a role requests to treat ARP for an address.
+    /// Sets or removes (`None`) how this host treats ARP for an address, as a role requests.
     pub(crate) fn set(&mut self, iface: Iface, address: Ipv4Addr, neighbor: Option<Neighbor>) {
         match neighbor {
             Some(neighbor) => self.set.insert((iface, address), neighbor),
@@ -129,7 +130,7 @@ impl Arp {
     }
 
     /// Notes that an interface came up. Unless it was up in the same cell before, all entries that were learnt on it
-    /// are removed. Returns the packets that waited for its neighbors.
+    /// are removed. Returns the packets that waited for the removed entries.
     pub(crate) fn up(&mut self, iface: Iface, cell: Option<Cell>) -> VecDeque<Packet> {
         let is_as_before = self.links.insert(iface, cell) == Some(cell);
         if is_as_before { VecDeque::new() } else { self.forget(iface) }
@@ -156,8 +157,8 @@ impl Arp {
         waited
     }
 
-    /// Finds the link address of a neighbor, or keeps the packet until the link address is known. `may_ask`: this node
-    /// has an address from which it may send a request.
+    /// Looks up the link address of a neighbor for a packet. The packet waits if the neighbor is being resolved.
+    /// `may_ask`: this node has an address from which it may send a request.
     pub(crate) fn find(
         &mut self,
         now: Instant,
@@ -212,12 +213,12 @@ impl Arp {
         Heard { answer, released, end: reason::CONSUMED }
     }
 
-    /// Returns when the first request or failure is due, or `None` if no neighbor is being resolved.
+    /// Returns when the next request or failure is due, or `None` if no neighbor is being resolved or probed.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.sought.values().map(|sought| sought.next).min()
     }
 
-    /// Takes the next request or failure that is due at `now`.
+    /// Takes a request or failure that is due at `now`, or returns `None` if none is due.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Due> {
         let (key, sought) = self.sought.iter_mut().find(|(_, sought)| sought.next <= now)?;
         let key = *key;
@@ -250,7 +251,7 @@ impl Arp {
     }
 
     /// Updates the entry of a neighbor that is known or being resolved, as RFC 826 requires. Creates the entry of
-    /// another neighbor only if `makes`. Returns the packets that waited for the neighbor.
+    /// another neighbor only if `makes`, and never for 0.0.0.0. Returns the packets that waited for the neighbor.
     fn learn(&mut self, now: Instant, key: NeighborKey, mac: Mac, makes: bool) -> VecDeque<Packet> {
         let is_there = self.known.contains_key(&key) || self.sought.contains_key(&key);
         let may_make = makes && !key.1.is_unspecified();
@@ -268,9 +269,9 @@ impl Arp {
         self.waiting.take(key)
     }
 
-    /// Removes an entry if the cache is full: an expired one first, then one to which no packet was sent, then any
-    /// other. Of several, it removes the one that was heard longest ago. So a host that claims many addresses displaces
-    /// no neighbor in use, while others remain.
+    /// Removes an entry if the cache is full. An expired entry is removed before a valid one; of these, an entry to
+    /// which no packet was sent before a used one; and of these, the one with the oldest last message. So a host that
+    /// claims many addresses displaces no neighbor in use, while unused or expired entries remain.
     fn make_room(&mut self, now: Instant) {
         if self.known.len() < CAPACITY {
             return;
@@ -288,9 +289,10 @@ impl Arp {
         self.sought.iter().filter(|(key, _)| !self.known.contains_key(key))
     }
 
-    /// Gives up the neighbor for which the least important packets wait; of several, the one with the most requests.
-    /// Returns `None` if those packets are more important than a packet of `origin`. So a forwarded scan does not
-    /// displace more important packets.
+    /// Gives up one neighbor that is being resolved, and returns the packets that waited for it. The neighbor is the
+    /// one whose most important waiting packet is least important; of several, one with the most requests. Returns
+    /// `None` if this packet is more important than a packet of `origin`. So a forwarded scan does not displace more
+    /// important packets.
     fn give_up_for(&mut self, origin: Origin) -> Option<(Iface, VecDeque<Packet>)> {
         let rank = |(key, sought): (&NeighborKey, &Sought)| {
             (self.waiting.highest(*key), Reverse(sought.tries), sought.next, *key)

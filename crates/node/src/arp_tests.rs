@@ -286,7 +286,7 @@ fn neighbors_that_no_packet_is_sent_to_make_room_first() {
     assert_eq!(arp.known.len(), CAPACITY);
     let now = START + Duration::from_secs(2);
     assert_eq!(find(&mut arp, now, 2), here(PEER_MAC, 2), "the neighbor in use is still known");
-    // An expired entry makes room even before those, although packets were sent to its neighbor.
+    // An expired entry makes room before the unused valid entries, although packets were sent to its neighbor.
     let later = START + BELIEVED;
     claim(&mut arp, later, 5000);
     assert!(!arp.known.contains_key(&(ETH, PEER)));

@@ -80,7 +80,9 @@ fn bad_span(text: &str) -> String {
     let is_unit = |unit: &str| parse_span(&format!("1{unit}")).is_some();
     match unit {
         "" if is_number(number) => {
-            format!("`{text}` is not a time: it has no unit; write `{number}ms`, or s, us, ns, min")
+            format!(
+                "`{text}` is not a time: it has no unit; write `{number}ms`, or another unit: s, us, ns, min"
+            )
         }
         _ if is_number(number) && !is_unit(unit) && is_unit(&unit.to_ascii_lowercase()) => {
             format!(
@@ -103,7 +105,7 @@ fn bad_span(text: &str) -> String {
 }
 
 /// Returns the duration in `text`: a number and one of the units ns, us, ms, s and min. Returns `None` if the text has
-/// another form, more than 9 decimals, or more than `u64::MAX` nanoseconds.
+/// another form, more than 9 decimals, or more than `u64::MAX` nanoseconds. A part of a nanosecond is cut off.
 pub fn parse_span(text: &str) -> Option<Duration> {
     let unit_at = text.find(|c: char| c.is_ascii_alphabetic())?;
     let (number, unit) = text.split_at(unit_at);
@@ -131,7 +133,7 @@ pub fn parse_span(text: &str) -> Option<Duration> {
 /// An error in the configuration of a role.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConfigError {
-    /// The name of the wrong key.
+    /// The name of the key whose value is wrong.
     pub key: &'static str,
     /// What is wrong with the key's value, and what is allowed.
     pub problem: String,
@@ -145,7 +147,8 @@ impl ConfigError {
 }
 
 /// Checks the key `moves`: the times and destinations of a host's moves. It is an error if a destination is not in
-/// `known`, or if the times are not in ascending order. `what` names a destination in the error, for example `station`.
+/// `known`, or if a time is earlier than the time before it. `what` is the kind of destination in the text of the
+/// error, for example `station`.
 pub fn check_moves<'a>(
     what: &str,
     known: &[&str],

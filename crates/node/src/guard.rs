@@ -1,5 +1,5 @@
-//! Guards: connections for which a host sends nothing, because they are being moved from it or to it. Both drivers
-//! check them before a segment reaches their TCP.
+//! Guards: what a host does with received segments of connections that are being moved from it or to it. In both
+//! backends, a segment passes the guards before it reaches TCP.
 
 use crate::{Guard, Tuple};
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use wire::{PacketId, Reason};
 pub const FROZEN: Reason = Reason("frozen");
 /// The guard already holds the largest number of packets.
 pub const GUARD_FULL: Reason = Reason("guard_full");
-/// The guard answered the packet with a TCP reset.
+/// The packet came to a guard that answers with a TCP reset. A packet that is itself a reset gets no answer.
 pub const GUARD_RESET: Reason = Reason("guard_reset");
 
 /// The largest number of guards of one host.
@@ -27,7 +27,8 @@ pub enum Check {
     Pass,
     /// The guard keeps a copy of the packet.
     Held,
-    /// The packet is dropped, for this reason. With [`GUARD_RESET`] the driver also answers with a TCP reset.
+    /// The packet is dropped, for this reason. With [`GUARD_RESET`] the caller also answers with a TCP reset, unless
+    /// the packet is itself a reset.
     Ends(Reason),
 }
 
@@ -47,7 +48,7 @@ impl Guards {
     }
 
     /// Sets or removes (`None`) the guard of a tuple. Returns the packets that are no longer held, in the order of
-    /// arrival, or `None` if there are too many guards.
+    /// arrival. Returns `None`, and sets nothing, if the tuple has no guard and the host already has 4096 guards.
     pub fn set(&mut self, tuple: Tuple, guard: Option<Guard>) -> Option<Vec<Held>> {
         let Some(guard) = guard else {
             return Some(self.0.remove(&tuple).map_or(Vec::new(), |(_, held)| held));

@@ -4,10 +4,10 @@ use crate::{PuntReason, RoleId, RouteKey, StreamEvent, StreamId, StreamOp, Value
 use wire::ipv4::{self, Header};
 use wire::{Cell, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Malformed, Packet, Prefix, WallTime};
 
-/// Everything that can happen to a role. A list of `(Instant, Input)` is a complete recording.
+/// Everything that can happen to a role. A list of `(Instant, Input)` is a complete recording of a role's inputs.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Input<'a> {
-    /// The node has started; its table is empty.
+    /// The node has started. No role has set a route or a policy yet.
     Start(&'a Boot),
     /// The `deadline` of the role was reached.
     Timeout,
@@ -40,10 +40,10 @@ pub enum Input<'a> {
 }
 
 /// What one protocol may learn from another on the same host. Each variant must be a term that several protocols share,
-/// so that they do not depend on each other.
+/// so that the protocols do not depend on each other.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Notification {
-    /// The router by which this host's packets leave from now on: the agent to which it attached.
+    /// The router by which this host's packets leave from now on: the agent to which the host attached.
     Gateway(Ipv4Addr),
 }
 
@@ -85,7 +85,7 @@ pub struct Boot {
     pub wall: WallTime,
     /// The records that the role has stored, sorted by key, with the value of the last [`crate::Act::Store`].
     pub stored: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Whether the last run ended cleanly, with everything stored. True also if there was no earlier run.
+    /// False if the node may have lost records when it last ended, for example in a crash. True at the first start.
     pub clean: bool,
 }
 
@@ -118,7 +118,7 @@ pub struct Fault {
 pub enum FailedAct {
     /// The record of this key could not be stored, and is unchanged. What the role requested after it in the same step
     /// was withdrawn: no packet was sent, no route was set, and a command was answered with the error. All records that
-    /// the role requested later fail too.
+    /// were pending then have failed too.
     Store(Vec<u8>),
     /// The host's own stack could not add (`true`) or remove this address of the interface. An address that could not
     /// be added is removed from the node too.
@@ -139,8 +139,8 @@ pub enum Link<'a> {
         /// The name of the interface in the configuration.
         name: &'a str,
     },
-    /// The interface carries no packets, for this reason. With [`Link::UNSUPPORTED`] the state of the interface is
-    /// unchanged.
+    /// The interface carries no packets, for this reason. Exception: with [`Link::UNSUPPORTED`], the interface carries
+    /// packets or not, as before.
     Down(&'a str),
     /// A sample of signal strength: a cell, and its level in dBm. The radio need not be tuned to this cell.
     Heard(Cell, i16),
@@ -149,10 +149,11 @@ pub enum Link<'a> {
 impl Link<'_> {
     /// The radio cannot tune to the requested cell; it stays tuned as it was.
     pub const UNSUPPORTED: &'static str = "unsupported";
-    /// The radio does not receive the cell to which it is tuned, or was to tune. The radio carries no packets until it
-    /// is tuned again.
+    /// The radio does not receive the cell to which it is tuned, or was to tune. The interface carries no packets until
+    /// the next [`Link::Up`].
     pub const OUT_OF_RANGE: &'static str = "out of range";
-    /// The interface has no carrier: its wire is cut, or the radio of its base station is off.
+    /// The interface has no carrier: for example, its wire is cut, or it is the radio of a base station that is
+    /// switched off.
     pub const NO_CARRIER: &'static str = "no carrier";
 }
 
@@ -164,7 +165,7 @@ pub enum Listen {
     Local(Proto),
     /// Packets of this kind to a destination in this prefix, even if it is not an address of this host.
     Transit(Proto, Prefix),
-    /// Packets of any protocol that arrive on this interface with this group or broadcast address.
+    /// Packets of any protocol that arrive on this interface with this group or broadcast address as destination.
     Group(Iface, Ipv4Addr),
     /// ICMP errors to an address of this host, about a packet of this kind.
     IcmpAbout(Proto),

@@ -5,7 +5,8 @@
 //! The laws that every role keeps (`tests/laws.rs` checks them):
 //!
 //! 1. `Timeout` before `deadline` changes nothing.
-//! 2. After `Timeout` at or after the deadline, the deadline is later, or there is none.
+//! 2. After `Timeout` at or after the deadline, the new deadline is later than the time of this `Timeout`, or there is
+//!    none.
 //! 3. No packet causes a panic.
 //! 4. The same inputs cause the same effects.
 //! 5. Each `Command` gets exactly one `Answer`.

@@ -70,7 +70,7 @@ impl Traffic {
     }
 
     /// Returns the connection of a TCP segment, whose `local` end is the destination. For an ICMP error about a
-    /// segment, the `local` end is the sender of that segment.
+    /// segment, the `local` end is the sender of the quoted segment. Returns `None` for other packets.
     pub(crate) fn connection(self, header: &Header) -> Option<Tuple> {
         let Ends { from, to, failed } = self.segment?;
         let (local, remote) = if failed { (from, to) } else { (to, from) };
@@ -94,7 +94,8 @@ fn ends(protocol: u8, [src, dst]: [Ipv4Addr; 2], payload: &[u8], failed: bool) -
     }
 }
 
-/// Returns the kind of a packet by its ICMP type or destination port, and the kind by its source port if it is UDP.
+/// Returns the kind of a packet by its ICMP type, UDP destination port or protocol, and for UDP also the kind by the
+/// source port.
 fn kinds(protocol: u8, offset: u16, payload: &[u8]) -> [Option<Proto>; 2] {
     match (protocol, offset, payload) {
         (ipv4::ICMP, 0, [kind, _, _, _, ..]) => [Some(Proto::Icmp(*kind)), None],

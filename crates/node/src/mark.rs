@@ -56,7 +56,7 @@ pub const HANDOFF_FAILED: &str = "handoff_failed";
 /// `srtt` in `ns`. Each mark has the ends of the connection in `local` and `peer`.
 pub const TCP: &str = "tcp";
 
-/// The begin or end of a stage of a handoff. They are separate events, so that a missing one is noticed.
+/// The begin or end of a stage of a handoff. Begin and end are separate events, so that a missing one is noticed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Span {
     /// The stage begins here.
@@ -65,10 +65,10 @@ pub enum Span {
     Ends(Stage),
 }
 
-/// The owner of a part of an outage (docs/glossary.md), in the usual order in a handoff.
+/// The owner of a part of an outage (docs/glossary.md). The order of the variants has no meaning.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Stage {
-    /// The radio is changing cells.
+    /// The radio is changing cells, or the link carries no packets.
     Link,
     /// The host has not detected yet that it moved.
     Detection,
@@ -80,7 +80,7 @@ pub enum Stage {
     PathSwitch,
     /// The first packet by the new path is under way.
     FirstByte,
-    /// The sender's transport waits to send again, or resends what the receiver already holds.
+    /// The path is ready, and the sender's transport waits for a timer, or retransmits.
     Recovery,
     /// The path is ready, but the source has not sent anything yet.
     Traffic,

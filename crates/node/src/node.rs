@@ -30,9 +30,10 @@ pub trait Role: Debug + Send {
         &[]
     }
 
-    /// Returns the TCP connections that the role intercepts. It receives segments to the `local` end, and ICMP errors
-    /// about segments from there. `local` may be the address of any host: the packets are taken in transit, or when
-    /// they come out of a tunnel. A segment out of a tunnel that the role passes on goes to the host only.
+    /// Returns the TCP connections that the role intercepts. The role receives segments to the `local` end, and ICMP
+    /// errors about segments from the `local` end. `local` may be the address of any host: the packets are taken in
+    /// transit, or when they come out of a tunnel. A segment out of a tunnel that the role passes on goes to the host's
+    /// own stack only.
     fn intercepts(&self) -> &BTreeSet<Tuple> {
         static NONE: BTreeSet<Tuple> = BTreeSet::new();
         &NONE
@@ -43,13 +44,14 @@ pub trait Role: Debug + Send {
         &[]
     }
 
-    /// Returns the transports that the role provides to the roles of its node, each a [`crate::Transport::Role`]. If
-    /// several roles provide the same one, the first role is used.
+    /// Returns the transports that the role provides to the roles of its node, and to programs by the driver. Each is a
+    /// [`crate::Transport::Role`]. If several roles provide the same one, the first role is used.
     fn serves(&self) -> &[Transport] {
         &[]
     }
 
-    /// Returns the source address of ICMP errors for a node that has no address.
+    /// Returns the source address of ICMP errors for a node that has no address, or `None` if the role has no such
+    /// address.
     fn reporter(&self) -> Option<Ipv4Addr> {
         None
     }
@@ -80,7 +82,7 @@ pub struct Node {
     pub(crate) streams: Streams,
 }
 
-/// The largest number of effects of one input. A node with more is in an endless loop.
+/// The largest number of effects of one input. A node with more counts as being in an endless loop.
 const EFFECTS_PER_STEP: usize = 100_000;
 
 impl Node {
@@ -108,7 +110,8 @@ impl Node {
         self.roles.iter().fold(own, |first, role| Instant::sooner(first, role.deadline()))
     }
 
-    /// Returns the first role whose deadline has passed, so that a driver can name a role that does not advance.
+    /// Returns the first role whose deadline is at `now` or before, so that a driver can name a role that does not
+    /// advance. Returns `None` if there is no such role.
     pub fn overdue(&self, now: Instant) -> Option<RoleId> {
         let mut deadlines = self.roles.iter().map(|role| role.deadline());
         let index = deadlines.position(|deadline| deadline.is_some_and(|due| due <= now))?;
@@ -136,7 +139,7 @@ impl Node {
         self.roles.get(usize::from(role.0)).map_or("node", |role| role.name())
     }
 
-    /// Processes a received packet. One from [`Iface::HOST`] was sent by this host.
+    /// Processes a received packet. A packet from [`Iface::HOST`] was sent by this host.
     pub fn receive(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
         out.begin(now);
         self.admit(now, iface, packet, out);
@@ -188,8 +191,9 @@ impl Node {
         }
     }
 
-    /// Handles a packet from a link for which no role listens. Group and broadcast packets are never forwarded. There
-    /// is no multicast routing, and each station of a link would forward a copy (RFC 1812, section 5.3.4).
+    /// Handles a packet from a link for which no role listens. Packets to a group, and broadcasts of the link, are not
+    /// forwarded. There is no multicast routing, and each station of the link would forward a copy (RFC 1812, section
+    /// 5.3.4).
     fn unheard(&mut self, now: Instant, iface: Iface, header: &Header, packet: Packet, out: &mut Outbox) {
         let is_own = self.addresses.contains(&header.dst);
         if !is_own && (packet.link.dst.is_group() || self.is_for_many(iface, header.dst)) {

@@ -1,4 +1,4 @@
-//! The queue of effects and acts. Each driver has one, in the order requested.
+//! The queues of effects and of acts between nodes and their driver.
 
 use crate::stream::OwnedStreamEvent;
 use crate::{
@@ -8,7 +8,8 @@ use crate::{
 use std::collections::VecDeque;
 use wire::{Cell, Iface, Instant, InterfaceAddress, Ipv4Addr, Packet, Reason};
 
-/// The effects and acts of a step, in the order requested. The driver owns the queue, so that a node needs no buffer.
+/// The effects that a node has not resolved, and the acts that the driver has not taken, each in the order requested.
+/// The driver owns both queues, so that a node needs no buffer.
 #[derive(Debug)]
 pub struct Outbox {
     acts: VecDeque<(RoleId, Act)>,
@@ -19,9 +20,9 @@ pub struct Outbox {
     role: RoleId,
     /// The number of the current step.
     step: u32,
-    /// The largest number of effects and acts in the queue at one time.
+    /// The largest number of effects and acts in the queues at one time.
     peak: usize,
-    /// The role whose effects exceeded the limit of one step.
+    /// The role of the first effect beyond the limit of one input.
     runaway: Option<RoleId>,
     /// The time of the last call of a node.
     now: Instant,
@@ -52,7 +53,7 @@ impl Outbox {
         self.acts.pop_front()
     }
 
-    /// Sends a packet by an interface, to the link address in its header ([`Effect::Send`]).
+    /// Sends a packet by an interface, to the link address in the packet's header ([`Effect::Send`]).
     pub fn send(&mut self, iface: Iface, packet: Packet) {
         self.ask(Effect::Send(Some(iface), packet));
     }
@@ -139,24 +140,24 @@ impl Outbox {
         self.ask(Effect::Do(Act::Answer(id, answer)));
     }
 
-    /// Takes the effects that a role requested. It serves to test a role without a node.
+    /// Takes the effects that a role requested, to test the role without a node.
     pub fn drain_effects(&mut self) -> impl Iterator<Item = Effect> {
         self.asks.drain(..).map(|(_, _, effect)| effect)
     }
 
-    /// Returns the largest number of effects and acts in the queue at one time.
+    /// Returns the largest number of effects and acts that were in the queues at one time.
     pub const fn peak(&self) -> usize {
         self.peak
     }
 
-    /// Returns, once, the role whose effects exceeded the limit of the last step. Its pending effects are gone, and
-    /// the driver must not run this node again.
+    /// Returns, once, the role of the first effect beyond the limit of one input, or `None` if the limit was not
+    /// exceeded. The effects beyond the limit were removed, and the driver must not run this node again.
     pub const fn take_runaway(&mut self) -> Option<RoleId> {
         self.runaway.take()
     }
 
-    /// Ends a step that exceeds the limit. The remaining effects must be removed: the next node that uses this outbox
-    /// would resolve them as effects of its own roles.
+    /// Ends an input that exceeds the limit of effects. The remaining effects must be removed: the next node that uses
+    /// this outbox would resolve them as effects of its own roles.
     pub(crate) fn stop_runaway(&mut self) {
         self.runaway = self.asks.front().map(|(role, ..)| *role);
         self.asks.clear();
@@ -170,7 +171,7 @@ impl Outbox {
             "an effect of an earlier call is not resolved: {:?}",
             self.asks.front()
         );
-        debug_assert!(self.now <= now, "time runs backwards: {now} after {}", self.now);
+        debug_assert!(self.now <= now, "time runs backwards: {now} s after {} s", self.now);
         self.now = now;
     }
 

@@ -9,7 +9,8 @@ pub const NO_ROUTE: Reason = Reason("no_route");
 pub const OTHER_STATION: Reason = Reason("other_station");
 /// The frame contains neither IPv4 nor, on an interface with an address, ARP.
 pub const ETHERTYPE: Reason = Reason("ethertype");
-/// More packets failed the check of the ingress policy in this second than the policy allows.
+/// The packet failed the check of the ingress policy, and more packets failed it in this second than the policy
+/// passes to its owner.
 pub const PUNT_LIMIT: Reason = Reason("punt_limit");
 /// The packet is to a group or broadcast address, and no role listens for it.
 pub const NO_LISTENER: Reason = Reason("no_listener");

@@ -7,12 +7,13 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 use table::{Class, EntryId, Found, IngressPolicy, Port, RoleId, Route, RouteKey, Rules};
 use wire::{Instant, Ipv4Addr, Prefix};
 
-/// The routes and ingress policies of a node. A look-up needs one probe for each *shape* of key in use, however many
-/// routes there are. A shape is the source length, the destination length, and whether a class is given.
+/// The routes and ingress policies of a node. A look-up needs at most one probe for each *shape* of key in use, however
+/// many routes there are. A shape is the length of the source prefix, the length of the destination prefix, and whether
+/// a class is given.
 #[derive(Debug, Default)]
 pub struct Ruleset {
     pub(crate) entries: Vec<Option<Entry>>,
-    /// `None` up to [`FEW`] entries, which are searched one by one. A host has one or two.
+    /// `None` until there are more than [`FEW`] entries. Without an index, the entries are searched one by one.
     index: Option<Box<Index>>,
     /// The shapes in use, most specific first, and the number of keys of each.
     shapes: Vec<(Shape, u32)>,
@@ -33,7 +34,7 @@ struct Index {
     free: Vec<EntryId>,
 }
 
-/// The largest number of entries that are searched one by one.
+/// The largest number of entries for which no index is created.
 const FEW: usize = 4;
 
 #[derive(Debug)]
@@ -52,8 +53,8 @@ impl Entry {
         self.route.lifetime.end(self.used)
     }
 
-    /// Returns whether the entry has expired and its owner was notified. Such an entry remains until its owner removes
-    /// it, but is never found.
+    /// Returns whether the entry has expired and its owner was notified. Such an entry is not found by look-ups. It
+    /// remains until it is set again or removed.
     pub(crate) const fn is_gone(&self) -> bool {
         self.reported && self.route.lifetime.expires()
     }
@@ -73,7 +74,7 @@ pub(crate) struct PolicyEntry {
 }
 
 impl Ruleset {
-    /// Sets or removes (`None`) a route. A new route counts as just used.
+    /// Sets or removes (`None`) a route. A route that is set counts as used at `now`.
     pub fn set_route(&mut self, now: Instant, owner: RoleId, key: RouteKey, route: Option<Route>) {
         let Some(route) = route else { return self.remove(key) };
         let known = self.id_of(key);
@@ -118,7 +119,7 @@ impl Ruleset {
     }
 
     /// Counts a packet of this port that failed its check. Returns whether the packet may go to the owner of the
-    /// policy: false once the limit of this second is reached.
+    /// policy: false for packets beyond the policy's limit in this second. Returns true if the port has no policy.
     pub fn may_punt(&mut self, now: Instant, port: Port) -> bool {
         let Some(index) = self.policy_index(port) else { return true };
         let Some(entry) = self.policies.get_mut(index) else { return true };
@@ -130,21 +131,21 @@ impl Ruleset {
         entry.punted <= entry.policy.punts
     }
 
-    /// Returns when the lifetime of a route may end next. The instant may be too early, because a use in the meantime
-    /// postpones the end. The wake-up then has no effect.
+    /// Returns when the lifetime of a route may end next, or `None` if no lifetime can end. The instant may be too
+    /// early, because a use in the meantime postpones the end. The wake-up then has no effect.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.due.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Returns, once, an entry whose lifetime has ended by `now`: its owner, key and last use. An expired route
-    /// remains in the table, but is not found, until its owner removes it.
+    /// Returns a route whose lifetime has ended by `now`, once: its owner, key and last use. Returns `None` if there is
+    /// no such route. An expired route is not found by look-ups, but remains until it is set again or removed.
     pub fn pop_idle(&mut self, now: Instant) -> Option<(RoleId, RouteKey, Instant)> {
         while let Some(Reverse((at, key))) = self.due.peek().copied().filter(|Reverse((at, _))| *at <= now) {
             self.due.pop();
             let Some(id) = self.id_of(key) else { continue };
             let Some(Some(entry)) = self.entries.get_mut(id.0 as usize) else { continue };
             if entry.queued != at {
-                continue; // the route was set again in the meantime
+                continue; // another item is valid for this entry
             }
             entry.queued = Instant::NEVER;
             match entry.end() {
@@ -260,9 +261,9 @@ impl Ruleset {
 }
 
 impl Ruleset {
-    /// Returns the most specific valid route. To an address of this host, only a route to exactly this address
-    /// applies: a default route must not forward packets that have arrived. For a closed class only its own routes
-    /// apply.
+    /// Returns the most specific valid route, or `None` if there is none. To an address of this host (`is_own`), only a
+    /// route to exactly this address applies: a default route must not forward packets that have arrived. For a closed
+    /// class only the routes of this class apply.
     pub fn find_route(
         &self,
         now: Instant,

@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 pub use std::net::SocketAddrV4 as Addr;
 use wire::{PacketId, Reason, TcpState};
 
-/// The number of a stream of a role. A role numbers the streams that it opens, below [`StreamId::OWN`]. The node
-/// distinguishes equal numbers of different roles.
+/// The number of a stream. A role numbers the streams that it opens, below [`StreamId::OWN`]. The node distinguishes
+/// equal numbers of different roles.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct StreamId(pub u32);
 
@@ -16,15 +16,16 @@ impl StreamId {
     pub const OWN: u32 = 1 << 16;
     /// The first number for streams that the driver requests from roles. There are [`StreamId::OWN`] such numbers.
     pub const OUTSIDE: u32 = 0x0100_0000;
-    /// The first number for streams that a role accepted for the users of its transport. The role counts from here,
-    /// with at most [`StreamId::ACCEPTED`] at a time. The node distinguishes equal numbers of different roles.
+    /// The first number for streams that a role accepted for the users of its transport. The role counts from this
+    /// number, with at most [`StreamId::ACCEPTED`] streams at a time. The node distinguishes equal numbers of different
+    /// roles.
     pub const SERVED: u32 = 0x4000_0000;
     /// The largest number of accepted streams of one role at a time.
     pub const ACCEPTED: u32 = 1 << 22;
     /// The first number for streams that the driver accepted.
     pub const DRIVER: u32 = 0x8000_0000;
 
-    /// Returns the number of the next stream that a driver accepted. `accepted` counts the accepted streams.
+    /// Returns the number of the next stream that a driver accepted, and counts the stream in `accepted`.
     pub const fn of_driver(accepted: &mut u32) -> Self {
         let number = *accepted % Self::DRIVER;
         *accepted = number + 1;
@@ -80,10 +81,10 @@ impl PartialOrd for Tuple {
 pub enum Guard {
     /// The segments are dropped; the peer retransmits them.
     Drop,
-    /// At most this number of packets is held until the guard is removed. The host then receives them. Further packets
-    /// are dropped.
+    /// At most this number of packets, and at most 1024, is held until the guard is removed. The host then receives
+    /// them. Further packets are dropped.
     Hold(usize),
-    /// Each segment is answered by a reset (RFC 9293, section 3.10.7.1).
+    /// Each segment is dropped, and answered by a reset unless it is itself a reset (RFC 9293, section 3.10.7.1).
     Reset,
 }
 
@@ -126,16 +127,18 @@ pub enum StreamOp {
         /// Whether `local` may be the address of another host, also for accepted streams.
         foreign: bool,
     },
-    /// Reads at most this number of bytes (one datagram) as soon as data arrive; `Data` or `Finished` answers. A byte
-    /// stream has one open read at a time, the latest. A read of [`StreamOp::ALL`] bytes is unbounded: it stays open
-    /// after each answer.
+    /// Reads as soon as data arrive; `Data` or `Finished` answers. On a byte stream, the value is the largest number of
+    /// bytes of the answer. Only the latest read is open, and a read of [`StreamOp::ALL`] bytes stays open after each
+    /// answer. On a stream of datagrams, the value is ignored: each read is answered by one datagram.
     Read(usize),
-    /// Sends these bytes, at most as many as there is credit for. A connection that writes more is aborted.
+    /// Sends these bytes, at most as many as there is credit for. A connection is aborted if its user writes more than
+    /// its credit, or writes after `Finish`.
     Write(Vec<u8>),
     /// Ends the direction from this user to the peer. The peer is notified after the last byte, and may continue to
-    /// send. When the peer has finished too, `Closed` follows. Datagram streams and listeners are closed at once.
+    /// send. When the peer has finished too, and the user has received `Finished`, `Closed` follows. Datagram streams
+    /// and listeners are closed at once.
     Finish,
-    /// Ends the stream at once; a TCP peer receives a reset. `Closed` answers.
+    /// Ends the stream at once. A TCP peer receives a reset, unless the connection is frozen. `Closed` answers.
     Abort,
     /// Moves a TCP connection to another host, or relays between two TCP connections.
     Migrate(MigrateOp),
@@ -146,11 +149,11 @@ pub enum StreamOp {
 }
 
 impl StreamOp {
-    /// The number of bytes of an unbounded [`StreamOp::Read`].
+    /// The value of a [`StreamOp::Read`] that stays open after each answer.
     pub const ALL: usize = usize::MAX;
 
-    /// Returns the number of bytes that a read of `most` bytes still requests after an answer: all if it is unbounded,
-    /// otherwise 0.
+    /// Returns the number of bytes that a read of `most` bytes from a byte stream still requests after an answer:
+    /// [`StreamOp::ALL`] if `most` is `ALL`, otherwise 0.
     pub const fn left_to_read(most: usize) -> usize {
         if most == Self::ALL { most } else { 0 }
     }
@@ -159,7 +162,7 @@ impl StreamOp {
 /// A request that moves a TCP connection to another host, or relays between two connections.
 ///
 /// A connection moves by `Freeze`, `Export` and `Forget` at the old host, and by `Import` and `Thaw` at the new one.
-/// Until `Forget`, the old host can continue it with `Thaw`. Until `Thaw`, the new host sends nothing.
+/// Until `Forget`, the old host can continue the connection with `Thaw`. Until `Thaw`, the new host sends nothing.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum MigrateOp {
     /// Stops the connection: no segment is sent, and received ones are dropped unless a `Guard` holds them.
@@ -177,9 +180,9 @@ pub enum MigrateOp {
     /// Sets or removes (`None`) the guard of a tuple, whether the tuple has a socket or not. The guard belongs to the
     /// host, not to the stream.
     Guard(Tuple, Option<Guard>),
-    /// Relays between this stream and the given one. Both must be open TCP connections of one provider; `Refused`
-    /// answers otherwise. Each connection sends what the other one receives, FIN and reset included. The staged bytes
-    /// are sent first: the first item by the given stream, the second by this one.
+    /// Relays between this stream and the given one. Both must be open TCP connections of the driver, and neither in a
+    /// relay; otherwise `Refused` answers. Each connection sends what the other one receives, FIN and reset included.
+    /// The staged bytes are sent first: the first item by the given stream, the second by this one.
     ///
     /// The user neither reads nor writes meanwhile, and earlier credit is void. The buffers of both connections bound
     /// the data that are relayed and not sent yet. When both connections have finished, the relay ends. Each of them is
@@ -194,7 +197,7 @@ pub enum MigrateOp {
 }
 
 impl MigrateOp {
-    /// Returns the answer of a transport whose streams cannot move, or `None` if the request needs none.
+    /// Returns the answer of a transport whose streams cannot move, or `None` if the request needs no answer.
     pub fn refused(&self, stream: StreamId) -> Option<OwnedStreamEvent> {
         let why = match self {
             Self::Export => refusal::NOT_ESTABLISHED,
@@ -220,8 +223,8 @@ pub enum StreamEvent<'a> {
     Room(usize),
     /// The peer has finished, and everything was read.
     Finished,
-    /// The stream is closed, for this reason: one of [`refusal`], or the text of the operating system. `None` if the
-    /// user requested it.
+    /// The stream is closed, for this reason: one of [`refusal`], or the text of the operating system. `None` if both
+    /// sides have finished, or the user ended the stream.
     Closed(Option<&'a str>),
     /// The answer to a [`MigrateOp`].
     Migrate(MigrateEvent<'a>),
@@ -232,19 +235,19 @@ pub enum StreamEvent<'a> {
 pub enum MigrateEvent<'a> {
     /// The state that an `Export` requested.
     Exported(&'a TcpState),
-    /// An `Import` is complete. The connection waits for `Thaw`. Credit is granted only then.
+    /// An `Import` is complete. The connection waits for `Thaw`. Credit is granted only after the `Thaw`.
     Imported,
     /// An `Export`, `Join`, `Part` or `Guard` was refused, and why. The stream is unchanged.
     Refused(&'a str),
-    /// The bytes that a `Part` returns. First those that were received on this stream and not yet sent on the other.
-    /// Then those that were received on the other and not yet sent on this stream. If they are given to the next
+    /// The bytes that a `Part` returns. Index 0: the bytes that were received on this stream and not yet sent on the
+    /// other stream of the relay. Index 1: the bytes of the opposite direction. If these bytes are given to the next
     /// `Join`, none is lost or duplicated.
     Parted([&'a [u8]; 2]),
 }
 
 /// The reasons why a stream is closed or a request is refused. Both backends have the same texts.
 pub mod refusal {
-    /// No driver or role here provides the requested transport.
+    /// Neither the driver nor a role of this host provides the requested transport.
     pub const NO_TRANSPORT: &str = "no such transport";
     /// The peer answered the connection request with a reset.
     pub const REFUSED: &str = "connection refused";
@@ -252,25 +255,26 @@ pub mod refusal {
     pub const RESET: &str = "connection reset by the peer";
     /// The peer did not answer in time.
     pub const TIMED_OUT: &str = "timed out";
-    /// A router reported that the peer is unreachable (RFC 792, type 3).
+    /// A router or this host reported that the peer is unreachable (RFC 792, type 3).
     pub const UNREACHABLE: &str = "unreachable";
     /// Another socket uses the address.
     pub const IN_USE: &str = "address in use";
-    /// The host has no address.
+    /// The host has no address, or (simulator) no free local port for this peer.
     pub const NO_ADDRESS: &str = "this host has no address";
-    /// The table of sockets is full.
+    /// The host has the largest number of sockets or of guards.
     pub const FULL: &str = "too many sockets";
-    /// The user wrote more bytes than it had credit for.
+    /// The user wrote more bytes than it had credit for, or wrote after it had finished.
     pub const BEYOND_CREDIT: &str = "wrote beyond its credit";
     /// Only a frozen connection can be exported.
     pub const NOT_FROZEN: &str = "not frozen";
     /// Only an established connection can be exported, until both ends have finished and everything is acknowledged.
     pub const NOT_ESTABLISHED: &str = "not established";
-    /// Only two open TCP connections of one provider can be joined, each with one other.
+    /// Only two open TCP connections of the driver can be joined, and only if neither is joined already.
     pub const NOT_JOINABLE: &str = "cannot join: not two open TCP connections";
     /// Only streams that were joined by [`super::MigrateOp::Join`] can be parted.
     pub const NOT_JOINED: &str = "not joined";
-    /// The address belongs to another host, and the request is not `foreign`.
+    /// The local address belongs to another host, and the request is not `foreign`. Or (Linux) the kernel cannot assign
+    /// the address.
     pub const NOT_OURS: &str = "address not available";
 }
 
@@ -315,7 +319,7 @@ pub enum OwnedMigrateEvent {
     Imported,
     /// The request was refused, for this reason ([`MigrateEvent::Refused`]).
     Refused(String),
-    /// The bytes that the relay had not sent ([`MigrateEvent::Parted`]).
+    /// The bytes that a `Part` returns, in the order of [`MigrateEvent::Parted`].
     Parted([Vec<u8>; 2]),
 }
 
@@ -357,7 +361,7 @@ impl OwnedStreamEvent {
 #[derive(Clone, Debug, Default)]
 pub struct Inbox {
     wanted: u32,
-    /// `None` if every read came before its datagram.
+    /// `None` until a datagram arrives for which no read is open.
     queue: Option<Box<Waiting>>,
 }
 

@@ -49,7 +49,8 @@ impl<K: TimerName, const N: usize> Timers<K, N> {
         self.at.iter().copied().min().filter(|at| *at != Instant::NEVER)
     }
 
-    /// Takes the earliest timer that is due at `now`, and stops it. So a role that takes its due timers keeps law 2.
+    /// Takes the earliest timer that is due at `now`, and stops it. Returns `None` if no timer is due. So a role that
+    /// takes all due timers keeps law 2 of this crate.
     pub fn pop(&mut self, now: Instant) -> Option<K> {
         let next = self.next().filter(|at| *at <= now)?;
         let name = K::ALL.iter().copied().find(|name| self.due(*name) == Some(next))?;
@@ -82,8 +83,8 @@ impl<K: Ord + Copy> Expiry<K> {
         self.due.insert((at, key));
     }
 
-    /// Sets the deadline of a key unless an earlier one is set. At the earlier one, the caller checks the key and sets
-    /// the next deadline. So it need not move the deadline at each step (lazy re-arming).
+    /// Sets the deadline of a key unless an earlier or equal one is set. At the earlier one, the caller checks the key
+    /// and sets the next deadline. So the caller need not move the deadline at each step (lazy re-arming).
     pub fn set_by(&mut self, key: K, at: Instant) {
         if self.at.get(&key).is_none_or(|before| at < *before) {
             self.set(key, at);
@@ -102,7 +103,8 @@ impl<K: Ord + Copy> Expiry<K> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// Takes the first key that is due at `now`, and removes its deadline.
+    /// Takes the key with the earliest deadline if it is due at `now`, and removes the deadline. Returns `None` if no
+    /// key is due.
     pub fn pop(&mut self, now: Instant) -> Option<K> {
         let (at, key) = *self.due.first()?;
         if at > now {

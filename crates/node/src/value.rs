@@ -1,6 +1,6 @@
 //! Structured data for commands, answers, status and marks. Drivers and tools convert it to and from JSON.
 
-/// A plain value. Maps keep the order of their entries.
+/// A value of one of five types. Maps keep the order of their entries.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Value {
     /// The absence of a value.
@@ -17,7 +17,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Returns the value of `name`, or `None` if this value is not a map or does not contain the name.
+    /// Returns the first value of `name`, or `None` if this value is not a map or does not contain the name.
     pub fn get(&self, name: &str) -> Option<&Self> {
         match self {
             Self::Map(entries) => entries.iter().find(|(key, _)| key == name).map(|(_, value)| value),

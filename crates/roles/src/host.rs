@@ -15,7 +15,8 @@ use wire::{Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Prefix};
 pub struct HostConfig {
     /// The name of the host.
     pub name: String,
-    /// The addresses of the host itself, without an interface. The host's sockets use the first address.
+    /// The addresses of the host itself, without an interface. The host's sockets use the first of them or, without
+    /// any, the first address of an interface.
     #[serde(default)]
     pub addresses: Vec<Ipv4Addr>,
     /// The interfaces. They are numbered in this order, from 1.
@@ -27,7 +28,8 @@ pub struct HostConfig {
     /// The roles, in the order in which they are offered packets.
     #[serde(default, rename = "role")]
     pub roles: Vec<RoleConfig>,
-    /// The random seed, so that a run can be repeated. Without it, the operating system gives one.
+    /// The random seed of the host's daemon. Without this key, the operating system gives another seed at each start.
+    /// The simulator uses the seed of the run instead.
     pub seed: Option<u64>,
     /// The parameters of the host's TCP.
     #[serde(default)]
@@ -57,14 +59,14 @@ pub struct DaemonConfig {
     /// Whether the daemon writes its records while it runs, for a lab that kills the daemon; default false.
     #[serde(default)]
     pub records_at_once: bool,
-    /// The path of the file that keeps the records that the roles store, from one run to the next.
+    /// The path of the file that keeps the records that the roles store, from one start of the daemon to the next.
     pub store: Option<PathBuf>,
     /// Whether the daemon continues before a stored record is on the disk; default false. The store then survives the
     /// end of the daemon, but not a crash of the machine.
     #[serde(default)]
     pub store_without_sync: bool,
     /// Whether the daemon stores nothing while the disk has no free block, even if there is room in the store's file;
-    /// default false. It serves labs that fill the disk.
+    /// default false. The key serves labs that fill the disk.
     #[serde(default)]
     pub store_needs_room: bool,
     /// Whether the roles start only after a command of the lab; default false.
@@ -187,7 +189,8 @@ impl HostConfig {
         Ok(own)
     }
 
-    /// Returns all addresses of this host, each with its link. An address without an interface has a /32 link.
+    /// Returns all addresses of this host, each with the prefix of its link. An address without an interface has a
+    /// prefix of 32 bits.
     fn own_links(&self) -> Result<Vec<InterfaceAddress>, KeyError> {
         let alone = self.addresses.iter().map(|address| InterfaceAddress::new(*address, 32));
         Ok(alone.chain(self.interface_addresses()?.into_iter().map(|(_, address)| address)).collect())

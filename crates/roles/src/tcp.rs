@@ -74,13 +74,13 @@ pub struct TcpConfig {
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub granularity: Option<Duration>,
-    /// Simulator: with `tick`, the interval of the ticks at which delayed acknowledgments are sent. A timer wheel
-    /// does not use it.
+    /// Simulator: if timers have ticks (`tick`), the interval of the ticks at which delayed acknowledgments are sent. A
+    /// timer wheel does not use this key.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub fast_tick: Option<Duration>,
-    /// Simulator: with `tick`, the time of the first tick, or the time when the slots of the timer wheel begin
-    /// together. Without it, each host has a random one.
+    /// Simulator: if timers have ticks (`tick`), the time of the first tick, or the time when the slots of the timer
+    /// wheel begin together. Without this key, each host has a random time.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub tick_phase: Option<Duration>,
@@ -189,7 +189,7 @@ pub enum EstimatorName {
     Rfc6298,
     /// As in 4.4BSD, in whole ticks of its slow clock.
     Bsd,
-    /// As in Linux: the time-out is at least a round trip plus 200 ms.
+    /// As in Linux: the time-out is at least the smoothed round-trip time plus `rto_min`.
     Linux,
 }
 

@@ -50,7 +50,7 @@ pub struct Class(pub u8);
 impl Class {
     /// The class of packets that this host sends itself.
     pub const HOST: Self = Self(0);
-    /// The class of packets from an interface without an ingress policy.
+    /// The class of packets from other hosts, at a port without an ingress policy.
     pub const WIRE: Self = Self(1);
     /// The first closed class; all higher ones are closed too. Only routes of the same class apply to a packet of a
     /// closed class. So a packet out of a tunnel to an unknown host does not leave by a route for other packets.
@@ -67,8 +67,8 @@ impl Class {
 pub struct Port {
     /// The interface on which packets arrive.
     pub iface: Iface,
-    /// The link address of the neighbor that sends them. In the key of a policy, `None` means all neighbors without a
-    /// separate policy.
+    /// The link address of the neighbor that sends the packets, or `None` for packets of this host. In the key of a
+    /// policy, `None` means all neighbors without a separate policy.
     pub from: Option<Mac>,
 }
 
@@ -78,7 +78,8 @@ pub struct IngressPolicy {
     /// The class of the packets.
     pub class: Class,
     /// The class in which the route to the packet's source must lead back to the sending neighbor; `None` for no check.
-    /// The route is refreshed, never created. A packet that fails the check goes to the owner of the policy.
+    /// The route is refreshed, never created. A packet that fails the check goes to the owner of the policy. If the
+    /// route is [`Action::Punt`], the packet goes to the owner of the route instead.
     pub check: Option<Class>,
     /// Whether forwarding decrements the time to live of the packets.
     pub ttl: bool,
@@ -90,7 +91,7 @@ pub struct IngressPolicy {
 }
 
 impl IngressPolicy {
-    /// Returns the policy of a port for which none is set.
+    /// Returns the policy of a port for which no policy is set.
     pub const fn default_of(port: Port) -> Self {
         let host = port.iface.0 == Iface::HOST.0;
         let class = if host { Class::HOST } else { Class::WIRE };
@@ -136,10 +137,11 @@ pub struct Route {
 pub enum Lifetime {
     /// The route is valid until it is removed.
     Permanent,
-    /// The route expires when, for this time, no packet *from* its destination has passed a check. The owner of the
-    /// route is then notified.
+    /// The route expires when this time has passed since the route was set, and since the last packet *from* its
+    /// destination that passed a check. The owner of the route is then notified.
     SoftState(Duration),
-    /// The route does not expire. Its owner is notified when no packet has used the route for this time.
+    /// The route does not expire. Its owner is notified when this time has passed since the route was set, and since a
+    /// packet last used it.
     ReportIdle(Duration),
     /// The route expires at this instant, even if it is used. Its owner is then notified.
     Until(Instant),
@@ -262,16 +264,16 @@ pub struct Found {
 pub trait Rules {
     /// Returns the ingress policy of a port, and the role that set it.
     fn ingress_policy(&self, port: Port) -> (RoleId, IngressPolicy);
-    /// Returns the most specific valid route for a packet of `class` from `src` to `dst` ([`RouteKey`]).
+    /// Returns the most specific valid route for a packet of `class` from `src` to `dst` ([`RouteKey`]), or `None`.
     fn route(&self, now: Instant, class: Class, src: Ipv4Addr, dst: Ipv4Addr) -> Option<Found>;
-    /// Returns the valid route of `class` whose destination is only `host`. It is the reverse path for packets from
-    /// `host`.
+    /// Returns the valid route of `class` from any source to exactly `host` ([`RouteKey::to`]), or `None`. It is the
+    /// reverse path for packets from `host`.
     fn reverse_path(&self, now: Instant, class: Class, host: Ipv4Addr) -> Option<Found>;
-    /// Returns whether the address belongs to this host.
+    /// Returns whether the address belongs to this host. By default, no address does.
     fn is_own(&self, _address: Ipv4Addr) -> bool {
         false
     }
-    /// Returns the MTU of an interface in bytes.
+    /// Returns the MTU of an interface in bytes; by default 65,535.
     fn mtu(&self, _iface: Iface) -> u16 {
         u16::MAX
     }
@@ -309,7 +311,7 @@ pub struct Verdict {
     pub disposition: Disposition,
     /// Whether forwarding decrements the time to live. If so, the time to live of a forwarded packet is at least 2.
     pub ttl: bool,
-    /// The ICMP error for the sender of the packet, or `None`. The caller sends it whatever the disposition is.
+    /// The ICMP error for the sender of the packet, or `None`. The caller sends the error for every disposition.
     pub icmp: Option<IcmpError>,
     /// The routes that this packet used. Index 0: the reverse path that passed the check. Index 1: the route of the
     /// packet, if its lifetime is [`Lifetime::ReportIdle`].
@@ -418,8 +420,8 @@ fn refusal(packet: &Datagram, costs_hop: bool, mtu: u16) -> Option<(Reason, Opti
     if packet.len <= usize::from(mtu) {
         return None;
     }
-    // A router fragments such a packet without DF (RFC 1812, section 4.2.2.7). No node does: the sender gets the same
-    // error as with DF, so that it sends smaller datagrams.
+    // A router of RFC 1812, section 4.2.2.7, fragments such a packet if DF is clear. A node does not: the sender gets
+    // the same error as with DF, so that it sends smaller datagrams.
     let reason = if packet.dont_fragment { reason::TOO_BIG } else { reason::NO_FRAGMENTATION };
     Some((reason, Some(IcmpError::FragmentationNeeded { mtu })))
 }

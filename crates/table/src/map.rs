@@ -1,9 +1,9 @@
 //! The form of the table's entries in kernel maps: plain structs of fixed size, without padding and pointers. A data
 //! path outside of this program can read them.
 //!
-//! IP addresses and link addresses are in network byte order, numbers in that of the machine. Times are nanoseconds as
-//! in [`Instant`]. Bytes that a variant does not use are zero. Tags begin at 1, so an element of zeros in an array map
-//! is no entry.
+//! IP addresses and link addresses are in network byte order, numbers in the byte order of the machine. Times are
+//! nanoseconds as in [`Instant`]. Bytes that a variant does not use are zero. Tags begin at 1, so an element of zeros
+//! in an array map is no entry.
 //!
 //! `new` converts an entry, and `read` is its inverse. `read` refuses bytes that no entry has ([`NotAnEntry`]). A
 //! lifetime of more than 584 years becomes 584 years. In both forms, such a route does not end before
@@ -50,8 +50,9 @@ pub mod tag {
     pub const UNTIL: u8 = 4;
 }
 
-/// The error of bytes that are not those of an entry. They have an unknown tag or reason, a prefix with set bits after
-/// its length, or a nonzero byte that must be zero. The field is the kind of the entry, for example `route`.
+/// The error of bytes that are not those of an entry. They have an unknown tag or reason, a flag that is neither 0 nor
+/// 1, a prefix longer than 32 bits, or a nonzero bit that must be zero. The field is the kind of the entry, for example
+/// `route`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NotAnEntry(pub &'static str);
 
@@ -59,7 +60,7 @@ impl fmt::Display for NotAnEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "these bytes are not those of a {}: unknown tag or reason, or set bits that must be zero",
+            "these bytes are not those of a {}: unknown tag or reason, prefix longer than 32 bits, or a nonzero bit that must be zero",
             self.0
         )
     }
@@ -133,24 +134,25 @@ pub struct MapRoute {
     pub lifetime: u8,
     /// The number of the route ([`EntryId`]).
     pub entry: u32,
-    /// The number of the outgoing interface ([`tag::FORWARD`]).
+    /// With [`tag::FORWARD`]: the number of the outgoing interface; otherwise 0.
     pub iface: u16,
-    /// The link address of the next hop ([`tag::MAC`]).
+    /// With [`tag::MAC`]: the link address of the next hop; otherwise zero.
     pub mac: [u8; 6],
-    /// The address of the router ([`tag::VIA`]), or of the tunnel's entry ([`tag::TUNNEL`]).
+    /// With [`tag::VIA`]: the address of the router. With [`tag::TUNNEL`]: the address of the tunnel's entry. Otherwise
+    /// zero.
     pub src: [u8; 4],
-    /// The address of the tunnel's exit ([`tag::TUNNEL`]).
+    /// With [`tag::TUNNEL`]: the address of the tunnel's exit; otherwise zero.
     pub dst: [u8; 4],
-    /// The number of the drop reason ([`tag::DROP`], [`Reason::code`]).
+    /// With [`tag::DROP`]: the number of the drop reason ([`Reason::code`]); otherwise 0.
     pub reason: u32,
-    /// The largest inner datagram of the tunnel in bytes ([`tag::TUNNEL`]).
+    /// With [`tag::TUNNEL`]: the largest inner datagram of the tunnel in bytes; otherwise 0.
     pub mtu: u16,
-    /// The class of packets out of a tunnel ([`tag::OPEN`]).
+    /// With [`tag::OPEN`]: the class of the packets out of the tunnel; otherwise 0.
     pub class: u8,
     /// Not used; always zero.
     pub rest: u8,
     /// Nanoseconds: the span of [`Lifetime::SoftState`] and [`Lifetime::ReportIdle`], the instant of
-    /// [`Lifetime::Until`].
+    /// [`Lifetime::Until`], and 0 for [`Lifetime::Permanent`].
     pub span: u64,
     /// The instant, in nanoseconds, at which a packet last used or refreshed the route, or the route was set. A data
     /// path changes only this field.

@@ -142,8 +142,8 @@ const CARE_OF: Ipv4Addr = Ipv4Addr::new(10, 4, 0, 1);
 const VISITORS: Class = Class(200);
 const ENCAP: Encap = Encap { src: OWN, dst: CARE_OF, mtu: 1480 };
 
-/// The rules of an agent: it tunnels packets to `MOBILE` and decapsulates packets to itself. It sends packets to `FAR`
-/// to the host, and all others over a link with a small MTU.
+/// The rules of an agent: it tunnels packets to `MOBILE` and decapsulates packets to itself. It passes packets to `FAR`
+/// to its own stack, and sends all others over a link with a small MTU.
 struct Agent {
     icmp: bool,
 }

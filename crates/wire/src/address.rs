@@ -148,7 +148,7 @@ pub struct ParsePrefixError;
 
 impl fmt::Display for ParsePrefixError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a prefix consists of an IPv4 address, a slash and 0 to 32, without set bits behind that length, for example 10.1.0.0/16")
+        f.write_str("a prefix consists of an IPv4 address, a slash and a length of 0 to 32, and the address bits after this length are zero, for example 10.1.0.0/16")
     }
 }
 
@@ -205,7 +205,7 @@ pub struct ParseInterfaceAddressError;
 
 impl fmt::Display for ParseInterfaceAddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an interface's address consists of an IPv4 address, a slash and 0 to 32, for example 10.1.0.7/16")
+        f.write_str("an interface's address consists of an IPv4 address, a slash and a prefix length of 0 to 32, for example 10.1.0.7/16")
     }
 }
 

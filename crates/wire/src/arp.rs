@@ -62,7 +62,8 @@ impl Message {
     }
 
     /// Parses the payload of a frame, and ignores padding after the message. Fails if the message is truncated, or is
-    /// not a request or reply for IPv4 over Ethernet. Fails if the sender has a group or broadcast address.
+    /// not a request or reply for IPv4 over Ethernet. Fails if the sender's link address is a group address, or the
+    /// sender's IP address is a group or 255.255.255.255.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(bytes, Malformed("arp_truncated"));
         if r.array()? != HARDWARE_ETHERNET {

@@ -47,7 +47,7 @@ impl Checksum {
         Self(self.0 + u64::from(fold(sum).swap_bytes()))
     }
 
-    /// Returns the value for the checksum field of a header.
+    /// Returns the checksum of all blocks.
     pub const fn finish(self) -> u16 {
         !fold(self.0)
     }

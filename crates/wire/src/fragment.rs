@@ -9,9 +9,11 @@ use core::time::Duration;
 /// The reassembly time-out: between the 15 s of RFC 791, section 3.2, and the 60 s to 120 s of RFC 1122, section
 /// 3.3.2.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The largest number of incomplete datagrams, and of payload bytes in all of them. Beyond that, the datagram that got
-/// no fragment for the longest time is discarded.
+/// The largest number of incomplete datagrams. Beyond it, the datagram that got no fragment for the longest time is
+/// discarded.
 const DATAGRAMS: usize = 64;
+/// The largest number of payload bytes in all incomplete datagrams. Beyond it, the datagram that got no fragment for
+/// the longest time is discarded.
 const BYTES: usize = 256 * 1024;
 /// The longest payload of a datagram with a header of 20 bytes, in bytes.
 const LONGEST: usize = 65_535 - ipv4::HEADER;
@@ -89,8 +91,8 @@ pub struct Reassembly {
 
 impl Reassembly {
     /// Takes a fragment. Returns the payload of its datagram if the datagram is now complete, otherwise `None`. An
-    /// invalid fragment discards its datagram. Other incomplete datagrams are discarded after 30 s, or when there are
-    /// too many.
+    /// invalid fragment discards its datagram. An incomplete datagram is discarded 30 s after its first fragment
+    /// arrived, or when there are too many datagrams or bytes.
     pub fn take(&mut self, now: Instant, header: &Header, payload: &[u8]) -> Option<Vec<u8>> {
         self.waiting.retain(|partial| partial.until > now);
         let name = (header.src, header.dst, header.protocol, header.id);

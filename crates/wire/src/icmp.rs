@@ -72,7 +72,7 @@ impl IcmpError {
     /// Returns the error datagram from `reporter` to the sender of `original`. Returns `None` if the header of
     /// `original` is malformed, or if no error may be sent (RFC 1812, section 4.3.2.7). No error may be sent about an
     /// ICMP error or a fragment other than the first. The source must be the address of one host, and the destination
-    /// must not be a group or broadcast address. The caller must check that the frame was not a link-layer broadcast.
+    /// must not be a group or 255.255.255.255. The caller must check that the packet was no other broadcast.
     pub fn about(self, original: &[u8], reporter: Ipv4Addr) -> Option<Vec<u8>> {
         Header::parse(original).ok()?;
         self.about_quoted(original, reporter)

@@ -5,7 +5,7 @@ use crate::PacketId;
 use crate::ipv4::{self, Header};
 use core::net::SocketAddrV4;
 
-/// Returns the identity of an IPv4 datagram: a hash over the bytes that forwarding does not change.
+/// Returns the identity of an IPv4 datagram: a hash over bytes that forwarding does not change.
 ///
 /// The hash leaves out the time to live, the header checksum, DSCP and ECN. It also leaves out the checksums of UDP and
 /// ICMP, because offloading fills in a checksum late. If the datagram is atomic and neither TCP nor SCTP, the
@@ -14,7 +14,8 @@ use core::net::SocketAddrV4;
 ///
 /// TCP and SCTP can send the same bytes again. Then only the identification distinguishes the retransmission from the
 /// original, so their hash includes it. Equal datagrams share an identity, and the ledger counts how many there are. In
-/// a tunnel (IP in IP) the hash is that of the innermost datagram, so encapsulation does not change the identity.
+/// a tunnel (IP in IP) the hash is that of the innermost datagram, behind at most four outer headers. So encapsulation
+/// does not change the identity.
 pub fn identity(bytes: &[u8]) -> PacketId {
     let Ok((header, payload)) = Header::parse(bytes) else { return nonzero(fold(SEED, bytes)) };
     innermost(header, payload, NESTING)
@@ -53,7 +54,7 @@ fn of_datagram(header: &Header, payload: &[u8]) -> PacketId {
     nonzero(fold(hash, tail.unwrap_or_default()))
 }
 
-/// Returns the identity that a UDP datagram will have once the kernel has built it.
+/// Returns the identity that a UDP datagram will have once the kernel has built it with DF set.
 pub fn udp_identity(src: SocketAddrV4, dst: SocketAddrV4, payload: &[u8]) -> PacketId {
     identity(&crate::udp::packet(src, dst, payload))
 }

@@ -70,7 +70,8 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Returns a new IPv4 packet of a role to the neighbor `to`. If `to` is [`Mac::ZERO`], ARP finds the neighbor.
+    /// Returns a new IPv4 packet of a role to the neighbor `to`. If `to` is [`Mac::ZERO`], the node finds the neighbor
+    /// when it sends the packet.
     pub const fn new(to: Mac, bytes: Vec<u8>) -> Self {
         Self { link: Frame::to(to), id: PacketId::NEW, bytes }
     }

@@ -8,7 +8,7 @@
 pub struct Rng(u64);
 
 impl Rng {
-    /// Returns the root generator of a run.
+    /// Returns a generator with this seed, for example the root of all generators of a run.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }

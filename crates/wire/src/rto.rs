@@ -50,7 +50,7 @@ impl Rto {
         rto
     }
 
-    /// Undoes the last doubling of the time-out (RFC 6069, section 4, step 7). Returns false if there is none to undo.
+    /// Undoes the last doubling of the time-out (RFC 6069, section 4). Returns false if there is none to undo.
     pub const fn take_back(&mut self) -> bool {
         let any = self.shift > 0;
         self.shift = self.shift.saturating_sub(1);
@@ -63,8 +63,8 @@ impl Rto {
         self.sample_of(rtt, 1);
     }
 
-    /// Takes one of `samples` samples of the same round trip. Each has 1/`samples` of the usual weight (RFC 7323,
-    /// appendix G).
+    /// Takes one of `samples` samples of the same round trip, and ends the back-off. Each sample but the estimator's
+    /// first has 1/`samples` of the usual weight (RFC 7323, appendix G).
     pub fn sample_of(&mut self, rtt: Duration, samples: u32) {
         let (srtt, rttvar) = match self.smoothed {
             None => (rtt, rtt / 2),
@@ -84,8 +84,9 @@ impl Rto {
         self.base = (srtt + granularity.max(rttvar.saturating_mul(variances))).clamp(min, max);
     }
 
-    /// Continues from the state of another estimator: `SRTT` and `RTTVAR`, the time-out without doublings, and the
-    /// number of doublings.
+    /// Continues from the state of another estimator. `smoothed` is its `SRTT` and `RTTVAR`, or `None` before the first
+    /// sample. `base` is its time-out without doublings, here limited to the maximum. The number of doublings is
+    /// limited to 16.
     pub fn restore(&mut self, smoothed: Option<(Duration, Duration)>, base: Duration, doublings: u32) {
         self.smoothed = smoothed;
         self.base = base.min(self.bounds.max);
@@ -136,7 +137,7 @@ impl Rto {
     }
 }
 
-/// Moves `old` by 1/`parts` of the distance to `new`.
+/// Returns `old`, moved by 1/`parts` of the distance to `new`.
 fn mean(old: Duration, new: Duration, parts: u32) -> Duration {
     (old.saturating_mul(parts - 1).saturating_add(new)) / parts
 }

@@ -125,7 +125,7 @@ impl TcpState {
         self.finishing && self.send_next.since(self.send_una) as usize > self.unacknowledged.len()
     }
 
-    /// Returns the number of sequence numbers that were sent and are not acknowledged. The result never exceeds the
+    /// Returns the number of sequence numbers that were sent and are not acknowledged. The result is limited to the
     /// data and FIN in this state, because a state that came over a network can be wrong.
     pub fn under_way(&self) -> u32 {
         let all = self.unacknowledged.len() as u32 + u32::from(self.finishing);

@@ -39,7 +39,8 @@ impl<'a> Datagram<'a> {
     }
 }
 
-/// Returns the IPv4 datagram that carries the UDP payload `payload` from `src` to `dst`.
+/// Returns the IPv4 datagram that carries the UDP payload `payload` from `src` to `dst`. `payload` must have at most
+/// 65,507 bytes.
 pub fn packet(src: SocketAddrV4, dst: SocketAddrV4, payload: &[u8]) -> Vec<u8> {
     let len = (HEADER + payload.len()) as u16;
     let mut out = Vec::with_capacity(usize::from(len));

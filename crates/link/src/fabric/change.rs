@@ -39,7 +39,8 @@ pub enum Change {
 pub enum Consequence {
     /// The host of this port must be notified now that the interface has this state.
     At(PortId, InterfaceState),
-    /// The radio returns to the cell that it lost. The caller passes the tuning to [`Fabric::arrive`] when it is ready.
+    /// The radio returns to the cell that it lost. The caller passes the tuning to [`Fabric::arrive`] when the tuning
+    /// is ready.
     Returns(Tuning),
 }
 
@@ -63,8 +64,8 @@ pub(crate) struct Cuts {
     wires: BTreeMap<PortId, CutWire>,
     cells: BTreeSet<Cell>,
     radios: BTreeSet<(Cell, PortId)>,
-    /// Radios that lost their cell by a cut, or arrived in a cell that is cut, and this cell. They return without a
-    /// request of their host, unless they have a course.
+    /// The lost cell of each radio that lost its cell by a cut, or arrived in a cell that is cut. When the cut ends,
+    /// the radio returns to the cell without a request of its host, unless the radio has a course.
     lost: BTreeMap<PortId, Cell>,
 }
 
@@ -94,12 +95,12 @@ impl Cuts {
         self.cells.contains(&cell) || self.radios.contains(&(cell, port))
     }
 
-    /// Returns whether the radio lost its cell by a cut.
+    /// Returns whether the radio lost its cell by a cut, or arrived in a cell that is cut, and was not tuned since.
     pub(crate) fn has_lost(&self, port: PortId) -> bool {
         self.lost.contains_key(&port)
     }
 
-    /// Forgets the cell that a radio lost, because the radio is tuned to another one.
+    /// Removes the note about the cell that a radio lost, because the radio is tuned again.
     pub(crate) fn forget(&mut self, port: PortId) {
         self.lost.remove(&port);
     }
@@ -123,7 +124,7 @@ impl Fabric {
         cuts.is_empty() || cuts.get(&flight.from).is_none_or(|wire| !wire.is_cut && wire.times == times)
     }
 
-    /// Changes a link, and returns the consequences. They are empty if no interface is concerned, for example if the
+    /// Changes a link, and returns the consequences. The list is empty if no interface is concerned, for example if the
     /// link is cut already.
     pub fn change(&mut self, now: Instant, place: ChangedLink, change: Change) -> Vec<Consequence> {
         match (place, change) {
@@ -197,8 +198,9 @@ impl Fabric {
         }
     }
 
-    /// Ends a cut of a cell. Its base station is on again, and radios that lost the cell tune to it again. A radio with
-    /// a course hears the cell in its next sample instead, and its host decides.
+    /// Ends a cut of a cell. The base station and the radios that lost the cell return to it, if no other cut hides the
+    /// cell from them. A radio with a course does not return: it hears the cell in its next sample, and its host
+    /// decides.
     fn return_to(&mut self, now: Instant, cell: Cell) -> Vec<Consequence> {
         let lost = self.cuts.lost.iter().filter(|(_, of)| **of == cell).map(|(port, _)| *port);
         let lost: Vec<PortId> = lost.filter(|port| !self.cuts.hides(cell, *port)).collect();

@@ -1,5 +1,5 @@
-//! Draining: a radio that is tuned to another cell first sends the frames that wait at it. Until then the radio stays
-//! in its own cell, and accepts further frames of its host.
+//! Draining: a radio that is tuned to another cell first sends the frames that wait at it, for at most
+//! [`crate::Listening::drain`]. Until then the radio stays in its own cell, and accepts further frames of its host.
 
 use crate::radio::{Radio, Tuning};
 use crate::sender::Sender;
@@ -33,8 +33,8 @@ struct Leaving {
 
 impl Fabric {
     /// Tunes a radio to a cell. Returns `None` if the port has no radio or the cell does not exist. The radio is in the
-    /// cell when it has received a beacon, if the cell has beacons, and has associated. Frames that wait at the radio
-    /// are lost, unless it drains first ([`crate::Listening::drain`]).
+    /// cell when it has retuned, received a beacon (if the cell has beacons), and associated. Frames that wait at the
+    /// radio are lost, unless the radio drains first ([`crate::Listening::drain`]).
     pub fn tune(&mut self, now: Instant, port: PortId, cell: Cell) -> Option<Tune> {
         let span = self.radios.get(port).map(Radio::drain).filter(|span| !span.is_zero());
         let busy = self.cells.contains_key(&cell) && self.empty_from(port).is_none_or(|empty| empty > now);
@@ -56,7 +56,8 @@ impl Fabric {
         std::mem::take(&mut self.drains.left)
     }
 
-    /// Returns when the next radio leaves. While frames wait at a radio, that is the latest time of the radio.
+    /// Returns when the next draining radio leaves, or `None` if no radio drains. For a radio with waiting frames, the
+    /// result is the latest time at which it leaves.
     pub(crate) fn next_to_leave(&self) -> Option<Instant> {
         self.drains.leaving.iter().map(|(port, leaving)| self.leaves_at(*port, leaving)).min()
     }
@@ -79,8 +80,8 @@ impl Fabric {
         self.empty_from(port).map_or(leaving.latest, |empty| empty.min(leaving.latest))
     }
 
-    /// Returns the time from which on no frame of this radio waits or is on the air; `None` while a frame waits. It is
-    /// one nanosecond after the last landing, because a frame that lands when the radio leaves would be lost.
+    /// Returns the time from which on no frame of this radio waits or is on the air; `None` while a frame waits. The
+    /// time is one nanosecond after the last landing, because a frame that lands when the radio leaves would be lost.
     fn empty_from(&self, port: PortId) -> Option<Instant> {
         let radio = self.radios.get(port)?;
         let channel = radio.cell().and_then(|own| self.cells.get(&own)).map(|own| own.channel);

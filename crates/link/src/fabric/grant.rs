@@ -31,8 +31,9 @@ impl Fabric {
         told.into_iter().chain(granted).chain(self.next_to_leave()).min()
     }
 
-    /// Grants every channel that is free by `now` and has waiting frames, in the order of time. Returns the decisions
-    /// on frames, also on those that a radio has dropped.
+    /// Grants every channel that is free by `now` and has waiting frames, in the order of time. Then lets the radios
+    /// leave that have drained ([`Fabric::left`]). Returns the decisions on frames, also on those that a radio has
+    /// dropped.
     ///
     /// # Panics
     ///
@@ -54,7 +55,8 @@ impl Fabric {
         std::mem::take(&mut self.decided)
     }
 
-    /// Grants a channel for one frame. Returns when the channel must be granted again, or `None` if no frame waits.
+    /// Grants a channel for one frame, unless beacons are due first or the senders collide. Returns when the channel
+    /// must be granted again, or `None` if no frame waits or no time is known.
     fn grant(&mut self, at: Instant, place: usize) -> Option<Instant> {
         let busy = self.send_beacons(at, place);
         if busy > at {
@@ -101,8 +103,8 @@ impl Fabric {
     ///
     /// A frame that is offered at the instant of a grant takes part in the next grant, if other frames have waited. In
     /// the simulator, a host answers a frame at the instant at which it lands, when the channel is granted again. On
-    /// Linux, the answer would come about 100 us later. With this rule, both wait equally long. An 802.11 radio could
-    /// not send at that instant either, because it senses the channel first.
+    /// Linux, the answer would come about 100 us later. With this rule, the answer waits equally long in both backends.
+    /// An 802.11 radio could not send at that instant either, because it senses the channel first.
     fn heads(&self, at: Instant, place: usize) -> (Vec<(u64, Sender)>, Option<Instant>) {
         let (mut heads, mut fresh, mut later) = (Vec::new(), Vec::new(), None);
         let Some(channel) = self.channels.get(place) else { return (heads, later) };
@@ -156,7 +158,7 @@ impl Fabric {
         if let Some(radio) = self.radios.get_mut(sender.port) {
             radio.be_away(frame.since, back);
         }
-        // The frames that waited in the radio's own cell can be sent from then on.
+        // The frames that waited in the radio's own cell can be sent from `back` on.
         let place = own.and_then(|own| self.cells.get(&own)).map(|own| own.channel);
         let kept = Sender { port: sender.port, visits: false };
         if let Some(place) = place.filter(|place| self.head(*place, kept).is_some()) {

@@ -5,8 +5,8 @@
 //! run's records and fingerprint.
 //!
 //! The data path records the uses of its entries ([`table::Verdict::used`]), and the driver reports them to the node.
-//! Before each time-out it reports the uses of routes that would end ([`Node::ask_uses`]). It reports the first use of
-//! an idle route at once, because the route's owner may wait for it ([`Node::used`]).
+//! Before each time-out the driver reports the uses of routes that would end ([`Node::ask_uses`]). The driver reports
+//! the first use of an idle route at once, because the route's owner may wait for this use ([`Node::used`]).
 
 use crate::mirror::Mirror;
 use crate::ruleset::found;
@@ -23,7 +23,7 @@ impl Ruleset {
         }
     }
 
-    /// Begins a new mirror. Its first acts are all policies and routes that exist.
+    /// Begins a new mirror. Its first acts are all policies, and all routes that were not reported as expired.
     pub(crate) fn begin_mirror(&mut self) {
         let mut mirror = Box::<Mirror>::default();
         for entry in &self.policies {
@@ -44,14 +44,15 @@ impl Ruleset {
         self.mirror.as_ref().is_none_or(|mirror| mirror.len() == (routes(), self.policies.len()))
     }
 
-    /// Records that the data path used a route at `at`. It has no effect if the route has expired in this table.
+    /// Records that the data path used a route at `at`. It has no effect if the route was removed, or was reported as
+    /// expired.
     pub(crate) fn used_outside(&mut self, key: RouteKey, at: Instant) {
         if let Some(id) = self.id_of(key).filter(|id| self.entry(*id).is_some_and(|entry| !entry.is_gone())) {
             self.used(id, at);
         }
     }
 
-    /// Takes the last use by the data path from `last_use`, for each route whose lifetime would end by `by`.
+    /// Takes the last use by the data path from `last_use`, for each route whose queued deadline is at `by` or before.
     pub(crate) fn ask_uses(&mut self, by: Instant, last_use: &mut dyn FnMut(&RouteKey) -> Option<Instant>) {
         let mut asked = Vec::new();
         while let Some(Reverse((at, key))) = self.due.peek().copied().filter(|Reverse((at, _))| *at <= by) {
@@ -92,17 +93,18 @@ impl Node {
         self.rules.mirror.as_mut()?.acts.pop_front()
     }
 
-    /// Takes the last use by the data path from `last_use`, for each route whose lifetime would end at `by` or before.
-    /// A driver calls it with the current time before [`crate::Input::Timeout`]. Then the time-out ends only routes
-    /// that the data path did not use either. With [`Instant::NEVER`] it takes all uses, before a data path is loaded
-    /// again. `last_use` returns `None` for a route that the data path does not have.
+    /// Takes the last use by the data path from `last_use`, for each route whose lifetime would end at `by` or before
+    /// (and perhaps for other routes). A driver calls the function with the current time before
+    /// [`crate::Input::Timeout`]. Then the time-out ends only routes that the data path did not use either. Before a
+    /// data path is loaded again, a call with [`Instant::NEVER`] takes the uses of all routes whose lifetime can still
+    /// end. `last_use` returns `None` for a route that the data path does not have.
     pub fn ask_uses(&mut self, by: Instant, last_use: &mut dyn FnMut(&RouteKey) -> Option<Instant>) {
         self.rules.ask_uses(by, last_use);
     }
 
     /// Records that the data path used a route at `at`. A driver calls it at once for the first use after the end of a
-    /// [`table::Lifetime::ReportIdle`]. So the owner of the route is notified of the next end too. It has no effect on
-    /// a route that has expired.
+    /// [`table::Lifetime::ReportIdle`]. So the owner of the route is notified when the lifetime ends again. The call
+    /// has no effect on a route that was removed, or was reported as expired.
     pub fn used(&mut self, key: RouteKey, at: Instant) {
         self.rules.used_outside(key, at);
     }

@@ -11,9 +11,9 @@ use wire::ipv4::{self, Header};
 use wire::{EtherType, IcmpError, Iface, Instant, Ipv4Addr, Mac, Packet, ipip};
 
 /// The largest number of ICMP errors that one node sends per second, without "fragmentation needed". RFC 1812, section
-/// 4.3.2.8, requires a limit, but no number.
+/// 4.3.2.8, recommends a limit, and does not give a number.
 const ERRORS_PER_SECOND: u16 = 10;
-/// The largest number of tunnels that one packet may enter and leave at one node.
+/// How often one packet may enter or leave a tunnel at one node.
 const DEPTH: u8 = 2;
 
 /// The state of a packet on its path through the node.
@@ -65,8 +65,8 @@ impl Node {
         self.send_own(now, 0, Origin::of_role(&packet), packet, out);
     }
 
-    /// Sends a packet by an interface. If an IPv4 packet has no link address, and the interface uses ARP, ARP finds the
-    /// neighbor for its destination.
+    /// Sends a packet by an interface. If an IPv4 packet has no destination link address, and the interface uses ARP,
+    /// ARP finds the neighbor for the packet's destination.
     pub(crate) fn send_by(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
         let unaddressed = packet.link.dst == Mac::ZERO && packet.link.kind == EtherType::IPV4;
         match ipv4::addresses(&packet.bytes).filter(|_| unaddressed && self.speaks_arp(iface)) {
@@ -187,8 +187,9 @@ impl Node {
 
     // --- errors ----------------------------------------------------------------------------------------------------
 
-    /// Sends an ICMP error to a packet's sender, unless the limit of this second is reached. "Fragmentation needed" is
-    /// exempt from the limit: no further packet of this size arrives until the sender knows the MTU.
+    /// Sends an ICMP error to a packet's sender, unless the limit of this second is reached, no error may be sent about
+    /// the packet, or this node has no source address for it. "Fragmentation needed" is exempt from the limit: packets
+    /// of this size are dropped here until the sender knows the MTU.
     pub(crate) fn tell_sender(
         &mut self,
         now: Instant,
@@ -210,7 +211,8 @@ impl Node {
         let is_limited = !matches!(error, IcmpError::FragmentationNeeded { .. });
         if !is_limited || net.errors < ERRORS_PER_SECOND {
             net.errors += u16::from(is_limited);
-            // If a role sent the packet, the role receives the error, as it would from a router.
+            // If a role listens for errors about this packet of the host, the role receives the error, as it would
+            // receive the error of a router.
             if let Ok((header, payload)) = Header::parse(&bytes)
                 && iface == Iface::HOST
                 && let Some(role) = self.listener(iface, &header, payload, 0)

@@ -73,7 +73,8 @@ impl Node {
         }
     }
 
-    /// Adds an address to an interface, with the route to its link. The interface uses ARP from then on.
+    /// Adds an address to an interface, and the route to the link's prefix unless the prefix has 32 bits. The interface
+    /// uses ARP from then on.
     pub fn add_address(&mut self, now: Instant, iface: Iface, address: InterfaceAddress) {
         self.net().addresses.push((iface, address));
         if !self.addresses.contains(&address.address) {
@@ -117,7 +118,7 @@ impl Node {
         self.link_addresses(iface).next()
     }
 
-    /// Removes an address from an interface, with the route to its link.
+    /// Removes an address from an interface, and the route to the link's prefix.
     pub(crate) fn remove_address(&mut self, now: Instant, iface: Iface, address: InterfaceAddress) {
         let net = self.net();
         net.addresses.retain(|entry| *entry != (iface, address));
@@ -129,7 +130,7 @@ impl Node {
         self.connect(now, address, None);
     }
 
-    /// Sets or removes (`None`) the route to an interface's link.
+    /// Sets or removes (`None`) the route to the link's prefix.
     pub(crate) fn connect(&mut self, now: Instant, address: InterfaceAddress, iface: Option<Iface>) {
         if address.link.len() == 32 {
             return; // a /32 has no other host
@@ -142,7 +143,8 @@ impl Node {
         self.rules.set_route(now, RoleId::NODE, key, route);
     }
 
-    /// Sends a packet to the neighbor with this IP address once ARP has resolved it.
+    /// Sends a packet to the neighbor with this IP address once ARP has resolved it. For a group or broadcast address,
+    /// sends the packet at once to the link address of the group.
     pub(crate) fn send_to_neighbor(
         &mut self,
         now: Instant,
@@ -184,8 +186,8 @@ impl Node {
         }
     }
 
-    /// Removes the neighbor entries of an interface that goes down, or whose radio comes up in another cell. Packets
-    /// that waited for them are dropped.
+    /// Removes the neighbor entries of an interface that goes down, or whose radio comes up in another cell. Drops the
+    /// packets that waited for these neighbors.
     pub(crate) fn forget_neighbors(&mut self, iface: Iface, link: Link<'_>, out: &mut Outbox) {
         let Some(net) = &mut self.net else { return };
         let waited = match link {

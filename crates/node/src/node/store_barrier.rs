@@ -1,9 +1,9 @@
 //! The barrier behind [`Act::Store`]: effects wait until records are durable.
 //!
 //! A record goes to the driver at once, so that records which collect while the disk is busy become durable with one
-//! sync. What the role requests later in the same step is held here, unresolved. Otherwise a packet that then waits for
-//! ARP would be sent even if the record failed. Later steps of the role continue, but their effects wait behind earlier
-//! effects of the role, so that the order is kept. Other roles, the table and ARP do not wait.
+//! sync. What the role requests later in the same step is held here, unresolved. Otherwise a packet that waits for ARP
+//! would be sent even if the record failed. The role continues to receive inputs. The effects of these later steps wait
+//! behind the effects that are held, so that the order is kept. Other roles, the table and ARP do not wait.
 
 use crate::reason;
 use crate::{Act, Effect, FailedAct, Fault, Input, Node, Outbox, RoleId};
@@ -13,11 +13,11 @@ use wire::{Iface, Instant, PacketId};
 /// Pending records, and the effects that wait for them.
 #[derive(Debug, Default)]
 pub(crate) struct StoreBarrier {
-    /// The pending records: the role and the key of each, in the order requested. Drivers decide them in this order.
+    /// The pending records: the role and the key of each, in the order requested. Drivers report on them in this order.
     under_way: VecDeque<(RoleId, Vec<u8>)>,
-    /// The number of decided records. The first pending record has the next number.
+    /// The number of records that are durable or have failed. The first pending record has the next number.
     decided: u64,
-    /// The last record that the current step requested: the step, and the number of the record.
+    /// The record that was requested last: its step, and the number of the record.
     last: Option<(u32, u64)>,
     waiting: BTreeMap<RoleId, VecDeque<Waiting>>,
 }
@@ -25,7 +25,8 @@ pub(crate) struct StoreBarrier {
 #[derive(Debug)]
 struct Waiting {
     effect: Effect,
-    /// The number of the record that must be decided first. It never decreases along a queue.
+    /// The number of the record that must be durable, or have failed, before the effect is resolved. It never decreases
+    /// along a queue.
     until: u64,
     /// Whether the effect was requested after that record in the same step, and is withdrawn with it. Otherwise the
     /// effect waits only to keep the order.
@@ -39,7 +40,7 @@ impl StoreBarrier {
         self.last = Some((step, self.decided + self.under_way.len() as u64));
     }
 
-    /// Keeps an effect that must wait for a record. Returns an effect that need not wait.
+    /// Keeps the effect if it must wait for a record, otherwise returns it.
     fn hold(&mut self, role: RoleId, step: u32, effect: Effect) -> Option<Effect> {
         let behind = self.last.filter(|(of, number)| *of == step && *number > self.decided);
         let before = self.waiting.get(&role).and_then(VecDeque::back);
@@ -53,14 +54,14 @@ impl StoreBarrier {
         None
     }
 
-    /// Removes the first pending record, which is durable. Returns its role and key.
+    /// Removes the first pending record, which is durable. Returns its role and key, or `None` if none is pending.
     fn decide(&mut self) -> Option<(RoleId, Vec<u8>)> {
         let first = self.under_way.pop_front()?;
         self.decided += 1;
         Some(first)
     }
 
-    /// Takes the next effect of this role that need not wait any longer.
+    /// Takes the next effect of this role, or returns `None` if it must still wait or there is none.
     fn release(&mut self, role: RoleId) -> Option<Effect> {
         let queue = self.waiting.get_mut(&role)?;
         let decided = self.decided;
@@ -73,9 +74,8 @@ impl StoreBarrier {
 }
 
 impl Node {
-    /// Reports that the first `durable` pending records are durable. For each record, the effects that waited for it
-    /// are resolved, and then its role receives [`Input::Stored`]. Drivers call it, and decide records in the order of
-    /// their [`Act::Store`].
+    /// Reports that the first `durable` pending records are durable, in the order of their [`Act::Store`]. For each
+    /// record, the effects that waited for it are resolved, and then its role receives [`Input::Stored`].
     pub fn resume(&mut self, now: Instant, durable: usize, out: &mut Outbox) {
         out.begin(now);
         for _ in 0..durable {
@@ -93,8 +93,8 @@ impl Node {
     /// But a packet that the role discarded or declined still ends as requested. Then the roles receive
     /// [`Input::Failed`], in the order requested.
     ///
-    /// A driver may call it only when it has taken all acts. So every record that was requested before the call fails
-    /// too, and a role may rely on the records that it requested before.
+    /// A driver may call the function only when it has taken all acts. Every record that was requested before the call
+    /// and is not durable has then failed.
     pub fn withdraw(&mut self, now: Instant, why: &str, out: &mut Outbox) {
         out.begin(now);
         debug_assert!(!out.has_records(), "the driver must take all acts before it withdraws the records");
@@ -124,7 +124,8 @@ impl Node {
         self.net.as_ref().map_or(0, |net| net.records.under_way.len())
     }
 
-    /// Passes a record to the driver, with the scope of the role before the key. So keys of different roles differ.
+    /// Passes a record to the driver, with the scope of the role before the key, so that keys of different roles
+    /// differ.
     fn store(&mut self, role: RoleId, step: u32, key: Vec<u8>, value: Option<Vec<u8>>, out: &mut Outbox) {
         let mut scoped = self.scope(role);
         scoped.extend_from_slice(&key);
@@ -154,7 +155,7 @@ impl Node {
         }
     }
 
-    /// Keeps an effect that must wait for a record. Returns an effect that need not wait.
+    /// Keeps the effect if it must wait for a record, otherwise returns it.
     fn hold(&mut self, role: RoleId, step: u32, effect: Effect) -> Option<Effect> {
         match &mut self.net {
             Some(net) if !net.records.under_way.is_empty() => net.records.hold(role, step, effect),
@@ -162,7 +163,7 @@ impl Node {
         }
     }
 
-    /// Ends the current step: later effects do not wait for its records.
+    /// Notes that all effects are resolved or held. Effects of later steps are not bound to the records of these steps.
     pub(crate) fn end_step(&mut self) {
         if let Some(net) = &mut self.net {
             net.records.last = None;

@@ -4,8 +4,8 @@
 //!
 //! | streams | number in that role | number everywhere else |
 //! |---|---|---|
-//! | that a role opens | below [`StreamId::OWN`] | the same, with the role's number in the bits above |
-//! | that a role accepts | from [`StreamId::SERVED`] on | the same, with the role's number in the bits between |
+//! | that a role opens | below [`StreamId::OWN`] | the same, plus the role's number plus 1 from bit 16 on |
+//! | that a role accepts | from [`StreamId::SERVED`] on | the same, plus the role's number from bit 22 on |
 //! | that the driver accepts | | from [`StreamId::DRIVER`] on |
 //! | that the driver requests from roles | | from [`StreamId::OUTSIDE`] on, above the numbers of all roles |
 
@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 use table::RoleId;
 use wire::Instant;
 
-/// The ends of each stream whose number does not determine them. A stream that a role opens at the driver needs no
-/// entry, because its number contains the user.
+/// The user and the provider of each stream whose number does not determine them. A stream that a role opens at the
+/// driver needs no entry, because its number contains the user.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     by_id: BTreeMap<StreamId, Ends>,
@@ -54,7 +54,7 @@ impl Streams {
         StreamId(StreamId::SERVED | (provider.0 as u32) << StreamId::ACCEPTED.trailing_zeros() | own)
     }
 
-    /// Returns the number that the role that serves a stream has for it.
+    /// Returns the number that the provider of a stream has for it.
     const fn to_provider(id: StreamId) -> StreamId {
         if id.0 < StreamId::SERVED {
             return id;
@@ -73,7 +73,7 @@ impl Streams {
     }
 }
 
-/// Records an event of a stream that a role serves.
+/// Records an event of a stream that a role provides, unless the records do not keep such events.
 fn observe(provider: RoleId, stream: StreamId, event: StreamEvent<'_>, out: &mut Outbox) {
     let change = match event {
         StreamEvent::Opened(local) => AppChange::Opened(local),
@@ -107,7 +107,7 @@ impl Node {
         let (id, mut event) = served.event();
         let id = Streams::of_provider(provider, id);
         let Some(ends) = self.streams.by_id.get(&id).filter(|ends| ends.provider == Some(provider)) else {
-            return; // already closed, or never open
+            return; // the stream is closed, unknown, or provided by another role
         };
         let user = ends.user;
         if user == RoleId::NODE {
@@ -177,7 +177,7 @@ impl Node {
         if let StreamOp::Open { by, .. } | StreamOp::Listen { by, .. } = &op
             && (is_outside || matches!(by, Transport::Role(_)))
         {
-            debug_assert!(!self.streams.by_id.contains_key(&global), "{global:?} is open already");
+            debug_assert!(!self.streams.by_id.contains_key(&global), "the stream {global:?} is open already");
             let Some(provider) = self.provider_of(*by) else {
                 if is_outside {
                     let closed = OwnedStreamEvent::Closed(global, Some(refusal::NO_TRANSPORT.to_owned()));
@@ -213,7 +213,7 @@ impl Node {
         }
     }
 
-    /// Returns whether both streams belong to this user and the driver provides them. Roles do not relay.
+    /// Returns whether both streams belong to this user and the driver provides them. Only the driver can join streams.
     fn joinable(&self, user: RoleId, one: StreamId, other: StreamId) -> bool {
         [one, other].iter().all(|id| match self.streams.by_id.get(id) {
             Some(ends) => ends.user == user && ends.provider.is_none(),
@@ -221,14 +221,15 @@ impl Node {
         })
     }
 
-    /// Returns the name of the role that uses this stream of the driver, or `None` if no role does.
+    /// Returns the name of the role that uses this stream, or `None` if no role uses it or the driver does not provide
+    /// it.
     pub fn user_of(&self, id: StreamId) -> Option<&'static str> {
         let user = self.streams.at_driver(id)?;
         Some(self.roles.get(usize::from(user.0))?.name())
     }
 
-    /// Returns whether the user of this stream of the driver is a role that serves other users. For such a role,
-    /// [`Act::Delivered`] reports what a program reads.
+    /// Returns whether the driver provides this stream to a role that itself provides a transport. What the users of
+    /// that transport receive is reported by [`Act::Delivered`].
     pub fn relays(&self, id: StreamId) -> bool {
         let user = self.streams.at_driver(id).and_then(|user| self.roles.get(usize::from(user.0)));
         user.is_some_and(|role| !role.serves().is_empty())

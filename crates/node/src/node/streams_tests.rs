@@ -95,7 +95,7 @@ impl Stage {
         std::mem::take(&mut *self.heard.lock().unwrap())
     }
 
-    /// Returns the number of acts for the driver, without those that only record delivered bytes.
+    /// Returns the number of acts for the driver, without [`Act::Delivered`].
     fn acts(&mut self) -> usize {
         let acts = std::iter::from_fn(|| self.out.next_act());
         acts.filter(|(_, act)| !matches!(act, Act::Delivered(_))).count()

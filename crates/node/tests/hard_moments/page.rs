@@ -34,7 +34,7 @@ fn route(action: Action, lifetime: Lifetime) -> Route {
 #[derive(Debug)]
 struct Station {
     has_cache: bool,
-    /// The neighbor from which each host was heard last, and until when this is valid.
+    /// The neighbor from which each host was heard last, and the end of the mapping.
     paging: BTreeMap<Ipv4Addr, (Hop, Instant)>,
 }
 

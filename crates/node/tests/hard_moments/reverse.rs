@@ -43,8 +43,8 @@ impl Home {
         out.route(RouteKey::all(ALL), forever(Action::Drop(NOT_BOUND)));
         match self.by {
             By::Role => out.route(of_mobile(ALL), forever(Action::Punt)),
-            // The tunnel from the care-of address has a separate class. Packets of other hosts out of it match only the
-            // default route of the class, which drops them.
+            // The tunnel from the care-of address has a separate class. Packets of other hosts out of this tunnel match
+            // only the default route of the class, which drops them.
             By::Table => {
                 let one = Class(ALL.0 + 1);
                 out.route(RouteKey { src: care_of, ..to_us }, forever(Action::Open(one)));

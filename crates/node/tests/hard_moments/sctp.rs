@@ -58,7 +58,7 @@ impl Role for Program {
     }
 }
 
-/// The transport, with one association. It is open from the start, with credit for three chunks.
+/// The transport, with one association. The association opens at once, with credit for three chunks.
 #[derive(Debug)]
 struct Sctp {
     user: Option<StreamId>,
@@ -110,7 +110,7 @@ impl Sctp {
                 self.asks = false;
                 let gone = InterfaceAddress { address: FIRST.into(), link: "10.1.0.0/24".parse().unwrap() };
                 out.remove_address(Iface(1), gone);
-                // Late packets to the old address are ignored, without an ICMP error.
+                // Late packets to the old address are dropped, without an ICMP error.
                 let late = RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(FIRST.into()) };
                 let lifetime = Lifetime::Until(now + T3 * 2);
                 out.route(late, Route { action: Action::Drop(Reason("old_address")), lifetime });
@@ -150,7 +150,7 @@ impl Role for Sctp {
             Input::Timeout if self.due.is_some_and(|due| due <= now) => self.send_all(now, out),
             Input::Packet(rx, packet) => self.packet(now, rx, packet, out),
             // The first link is lost before the second address was announced. One message adds the second address and
-            // deletes the first; it is sent from the second.
+            // deletes the first. The message is sent from the second address.
             Input::Link(Iface(1), Link::Down(_)) => {
                 let link = "10.2.0.0/24".parse().unwrap();
                 out.add_address(Iface(2), InterfaceAddress { address: SECOND.into(), link });
