@@ -65,15 +65,21 @@ pub fn each<T: Send>(
 /// The metrics of a handoff or of a run, each with a line of explanation. In a run with handoffs of several kinds,
 /// each kind has its own metric, such as `outage_ms.hard`.
 pub const METRICS: [(&str, &str); 6] = [
-    ("outage_ms", "time without new data for the application, per handoff; 0 if there was no gap"),
-    ("lost_packets", "packets of the host's flows that were lost, per handoff"),
+    (
+        "outage_ms",
+        "time without new data for the application, per handoff; 0 if the handoff interrupted nothing",
+    ),
+    ("lost_packets", "packets with data of the host's flows that were lost, per handoff"),
     ("duplicate_packets", "copies of packets that arrived beyond the first, per handoff"),
     (
         "handoff_latency_ms",
         "from the cut until the network has the new path, plus one delay down that path, per handoff",
     ),
-    ("longest_stall_ms", "the longest time without new data, of all flows of a run"),
-    ("goodput_kbps", "rate of new data for the application, over the duration of the run's largest flow"),
+    ("longest_stall_ms", "the longest time without new data although data were due, of all flows of a run"),
+    (
+        "goodput_kbps",
+        "rate of new data for the application, over the duration of the flow with the most bytes",
+    ),
 ];
 
 /// Returns the metric of a name such as `outage_ms.hard`, without the kind of handoff.
@@ -247,7 +253,9 @@ impl Collected {
         (!panels.is_empty()).then(|| DistributionFigure {
             title: format!("{name}: {runs} runs, each at a different phase"),
             panels,
-            caption: format!("One value per run: the median of its handoffs.{same}"),
+            caption: format!(
+                "One value per run. For a metric per handoff, it is the median of the run's handoffs.{same}"
+            ),
         })
     }
 }
@@ -334,7 +342,8 @@ pub fn table(metrics: &[MetricSummary]) -> String {
     }
     let mut out = table.render();
     out.push_str(
-        "\n95 % interval: of the median, from order statistics; \"range\": only smallest and largest; \"-\": fewer than 6 runs\n",
+        "\nn: runs with the metric; 95 % interval: of the median, from order statistics; \"range\": smallest and largest value; \
+         \"no width\": both limits are equal; \"-\": fewer than 6 runs; 5 %, 95 %: percentiles\n",
     );
     for row in metrics.iter().filter(|row| row.not_measured > 0) {
         let (name, runs) = (&row.metric, row.runs + row.not_measured);
@@ -342,7 +351,10 @@ pub fn table(metrics: &[MetricSummary]) -> String {
         let _ = writeln!(out, "{name}{kind}: not measured in {} of {runs} runs", row.not_measured);
     }
     if metrics.iter().any(|row| row.runs > KEPT as u64) {
-        let _ = writeln!(out, "of more than {KEPT} runs, a uniform sample of that size is kept");
+        let _ = writeln!(
+            out,
+            "more than {KEPT} runs: the statistics are those of a uniform random sample of {KEPT} runs"
+        );
     }
     for (of, about) in METRICS.iter().filter(|(of, _)| metrics.iter().any(|row| row.metric == *of)) {
         let _ = writeln!(out, "{of:20}{about}");

@@ -276,8 +276,9 @@ fn are_near([a, b]: [f64; 2], allowance: f64) -> bool {
 /// Known causes of differences, by the start of the scenario's name.
 const CAUSES: [(&str, &str); 1] = [(
     "compare/indirect-tcp/gap/bulk",
-    "on Linux the relay's segments have PSH if its source has no more data at that time, and the mobile host's kernel \
-     acknowledges each of them (tcp_measure_rcv_mss): 2 % of the channel; the simulator acknowledges every second one",
+    "on Linux a segment of the relay has PSH if the relay has no more data at that time, and the mobile host's kernel \
+     acknowledges each such segment (tcp_measure_rcv_mss), which takes 2 % of the channel; in the simulator the mobile host \
+     acknowledges every second segment",
 )];
 
 fn cause(scenario: &str) -> Option<&'static str> {

@@ -76,24 +76,29 @@ pub(crate) fn rule() -> String {
 /// Describes which runs the columns of the table use, and the limits of agreement.
 fn rules() -> String {
     let mut out = format!(
-        "mean, compared KS: the simulator at the same phases as the valid runs on Linux; other columns: all runs\n{}\n",
+        "values in the unit of the metric's name; difference: of the medians, Linux minus simulator, with its 95 % interval\n\
+         KS: Kolmogorov-Smirnov distance, 0 to 1; mean, compared KS: the simulator at the same phases as the valid runs on Linux; \
+         other columns: all valid runs\n{}\n",
         rule()
     );
     for compared in COMPARED {
         let resolution = match compared.resolution {
             Resolution::Absolute(value) => stats::number(value, 0),
-            Resolution::Relative(share) => format!("{:.0} % of the median", share * 100.0),
+            Resolution::Relative(share) => format!("{:.0} % of the larger median", share * 100.0),
         };
         let _ = writeln!(
             out,
-            "{:20}allowance of the means {}; in compared KS, values within {resolution} are equal",
+            "{:20}allowance of the means {}; in compared KS, values that differ by at most {resolution} are equal",
             compared.metric,
             stats::number(compared.allowance, 0)
         );
     }
     // The line must not begin like a verdict, because it is below every table, also if all scenarios agree.
-    let _ =
-        writeln!(out, "a scenario is inconclusive if fewer than {LEAST} runs of a backend can be trusted");
+    let _ = writeln!(
+        out,
+        "a metric is inconclusive if fewer than {LEAST} runs of a backend are valid; otherwise it differs if the shares of runs that \
+         have it differ by more than {DISTANCE}, and is inconclusive if fewer than {LEAST} runs of a backend have it"
+    );
     out
 }
 
@@ -146,7 +151,7 @@ pub(super) fn worst(report: &Report) -> String {
         None => {
             let [sim, linux] = row.means.map(number);
             format!(
-                "{} at distance {}, means {sim} in the simulator and {linux} on Linux",
+                "{} at Kolmogorov-Smirnov distance {}, means {sim} in the simulator and {linux} on Linux",
                 row.metric,
                 distance(row.judged_distance)
             )
@@ -240,6 +245,7 @@ pub fn figure(scenario: &str, samples: [&Sample; 2]) -> DistributionFigure {
     DistributionFigure {
         title: format!("{scenario}: both backends, each run at a different phase"),
         panels,
-        caption: "One value per run: the median of its handoffs.".to_owned(),
+        caption: "One value per run. For a metric per handoff, it is the median of the run's handoffs."
+            .to_owned(),
     }
 }

@@ -54,8 +54,8 @@ const MUST_HOLD: &[MustHold] = &[
         breaker: Breaker { who: None, set: &["cell.2.loss=1.0"] },
     },
     MustHold {
-        text: "both backends rank two protocols alike, if one distinguishes them (by more than 30 ms and 15 %) and both agree about their outages",
-        value: "share of the pairs told apart that were checked and rank alike; the lines `pairs` name the others",
+        text: "both backends rank two protocols alike, if one distinguishes them (by at least 30 ms and 15 %) and both agree about their outages",
+        value: "share (0 to 1) of the pairs told apart that were checked and rank alike; the lines `pairs` name the others",
         of: |_| true,
         check: Asks::Both(order),
         // In the runs that take the place of Linux, the new cell loses all frames, and no host has a second radio in

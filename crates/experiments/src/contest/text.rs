@@ -44,7 +44,11 @@ pub fn text(comparison: &Comparison) -> String {
     );
     let _ = writeln!(out, "A < B, C        A is told apart from B and from C; B and C are not told apart");
     if Both::of(comparison).is_some() {
-        let _ = writeln!(out, "both backends   at the same phases; {}", agree::rule());
+        let _ = writeln!(
+            out,
+            "both backends   KS and means at the same phases; KS: Kolmogorov-Smirnov distance, 0 to 1; {}",
+            agree::rule()
+        );
     }
     out.push_str(&invalid(&comparison.backends));
     for (backend, why) in &comparison.absent {
@@ -74,7 +78,7 @@ fn repetitions(comparison: &Comparison) -> String {
         let _ = match (comparison.repeat, results.backend) {
             (Repeat::UntilNarrow(_), Backend::Sim) => writeln!(
                 out,
-                "sim: runs are added, up to 40, until the interval of each median outage is narrower than 15 % of it"
+                "sim: up to 40 runs of each leg (10, 20 or 40), until each interval of an outage is narrower than 15 % of the median"
             ),
             (Repeat::UntilNarrow(runs), Backend::Linux) => writeln!(
                 out,
@@ -126,7 +130,11 @@ fn order(comparison: &Comparison, each: usize, workload: usize) -> String {
         let wide: Vec<&str> =
             outages.iter().filter(|(_, values)| !is_narrow(values)).map(|(leg, _)| title(leg)).collect();
         if !wide.is_empty() {
-            let _ = writeln!(out, "  {backend}, interval wider than 15 % of the median: {}", wide.join(", "));
+            let _ = writeln!(
+                out,
+                "  {backend}, interval of the outage not narrower than 15 % of the median, or none: {}",
+                wide.join(", ")
+            );
         }
     }
     out
@@ -141,8 +149,15 @@ fn agreement(comparison: &Comparison, both: &Both<'_>, each: usize, workload: us
     };
     let title =
         |leg: &Leg| course.contenders.get(leg.contender).map_or("", |contender| contender.title.as_str());
-    let mut table =
-        Table::new(["protocol", "n Linux", "outage", "KS", "mean sim", "mean Linux", "other metrics"]);
+    let mut table = Table::new([
+        "protocol",
+        "n Linux",
+        "agreement of outages",
+        "KS",
+        "mean outage sim ms",
+        "mean outage Linux ms",
+        "agreement of other metrics",
+    ]);
     let mut agreed: Vec<(f64, &Leg)> = Vec::new();
     for leg in course.legs.iter().filter(here) {
         let report = both.report(leg);
@@ -166,7 +181,8 @@ fn agreement(comparison: &Comparison, both: &Both<'_>, each: usize, workload: us
     } else {
         ranks(agreed, title, |a, b| both.claim(a, b) == Claim::Same(Ordering::Less))
     };
-    let mut out = format!("\n{}  on both, by outage, where the outages agree: {order}\n", table.render());
+    let mut out =
+        format!("\n{}  on both backends, by outage, where the outages agree: {order}\n", table.render());
     let legs: Vec<&Leg> = course.legs.iter().filter(here).collect();
     let all: Vec<(Claim, String)> = legs
         .iter()
@@ -313,8 +329,13 @@ fn reasons(comparison: &Comparison, here: &[&Row]) -> String {
 
 /// Returns the table of all breakers and their effects.
 pub fn self_test_text(tests: &[Broken]) -> String {
-    let mut table =
-        Table::new(["breaker", "value without", "value with it", "statement that must fail", "set"]);
+    let mut table = Table::new([
+        "result",
+        "value without breaker",
+        "value with breaker",
+        "statement that must fail",
+        "settings of the breaker",
+    ]);
     for test in tests {
         let word = match (test.broke(), test.whole.holds) {
             (true, _) => "broke it",

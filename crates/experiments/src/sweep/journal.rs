@@ -119,7 +119,7 @@ fn is_taken(folder: &Path, sweep: &Sweep) -> Option<&'static str> {
         Ok(text) => {
             let head: Option<Head> = text.lines().next().and_then(|line| serde_json::from_str(line).ok());
             let other = head.is_some_and(|head| head.digest != sweep.digest());
-            other.then_some("has another sweep; choose another --out, or remove it")
+            other.then_some("has another sweep; choose another --out, or remove the whole folder")
         }
         // A journal that cannot be read is reported by `Journal::open`.
         Err(error) if error.kind() != io::ErrorKind::NotFound => None,
@@ -163,7 +163,10 @@ impl Journal {
             .open(&path)
             .map_err(within)?;
         if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
-            let problem = format!("{}: another sweep is writing it", path.display());
+            let problem = format!(
+                "{}: another sweep is writing it; wait until it ends, or choose another --out",
+                path.display()
+            );
             return Err(io::Error::new(io::ErrorKind::WouldBlock, problem));
         }
         let mut text = String::new();
@@ -177,7 +180,7 @@ impl Journal {
             debug_assert_eq!(head.digest, digest);
             for (number, line) in (2..).zip(lines) {
                 let run = run_of(&digest, line).map_err(|problem| {
-                    bad(format!("line {number}: {problem}; remove the file, or choose another --out"))
+                    bad(format!("line {number}: {problem}; choose another --out, or remove the whole folder"))
                 })?;
                 if run.doubts.is_empty() {
                     done.insert(run.job, run);

@@ -108,7 +108,10 @@ impl Sweep {
             .map_err(|(key, problem)| wrong(&format!(".set.{key}"), &problem))?;
         choices.extend(varied);
         if let Some(twice) = varied_twice(&choices) {
-            return Err(wrong("", &format!("`{twice}` is given twice")));
+            return Err(wrong(
+                "",
+                &format!("`{twice}` is given twice; give all its values in one list, separated by `|`"),
+            ));
         }
         if let Some((key, value)) = value_twice(&choices) {
             return Err(wrong(
