@@ -1,7 +1,7 @@
 //! Many runs of one scenario: the metrics of each run, and their distribution over all runs.
 //!
-//! The value of a run is the median of its handoffs of one kind. Handoffs of one run are no repetitions, because they
-//! share the seed and the connections of the run. So `n` counts runs.
+//! For a metric per handoff, the value of a run is the median over its handoffs of one kind. Handoffs of one run are no
+//! repetitions, because they share the seed and the connections of the run. So `n` counts runs.
 
 use crate::drawn::style;
 use crate::stats::{self, Summary};
@@ -17,9 +17,9 @@ use std::sync::mpsc;
 use trace::{HostId, What};
 use wire::{Iface, Rng, ipv4, udp};
 
-/// Calls `work` for each number below `count` in `jobs` threads. Gives each result to `done`, in this thread and in
-/// the order of the numbers. If `done` breaks, no further work begins. Only results that wait for an earlier one are
-/// kept in memory.
+/// Calls `work` for each number below `count` in `jobs` threads. Gives each result to `done`, in this thread and in the
+/// order of the numbers. If `done` breaks, further results are discarded, and each thread ends after at most one more
+/// number. Results that wait for an earlier one are kept in memory.
 pub fn each<T: Send>(
     count: u64,
     jobs: usize,
@@ -62,8 +62,8 @@ pub fn each<T: Send>(
     });
 }
 
-/// The metrics of a handoff or of a run, each with a line of explanation. In a run with handoffs of several kinds,
-/// each kind has its own metric, such as `outage_ms.hard`.
+/// The metrics of a handoff or of a run, each with a line of explanation. In a run with handoffs of several kinds, each
+/// metric per handoff exists once for each kind, for example as `outage_ms.hard`.
 pub const METRICS: [(&str, &str); 6] = [
     (
         "outage_ms",
@@ -115,7 +115,8 @@ pub fn measure(outcome: &Outcome) -> Values {
 /// The value of a run for each metric; `None` if the metric was not measured.
 pub type RunValues = BTreeMap<String, Option<f64>>;
 
-/// Returns the value of a run for each metric: the median of its handoffs, or `None` if there is no value.
+/// Returns the value of a run for each metric: the median of the metric's values in the run, or `None` if there is
+/// none.
 pub fn of_run(values: &Values) -> RunValues {
     values.iter().map(|(name, values)| (name.clone(), stats::median(values))).collect()
 }
@@ -212,7 +213,7 @@ impl Collected {
         self.metrics.get(name).map_or(&[], |metric| &metric.kept)
     }
 
-    /// Returns a summary of each metric, in the order of [`Self::names`].
+    /// Returns a summary of each metric, also of those that no run measured, ordered as in [`Self::names`].
     pub fn summary(&self) -> Vec<MetricSummary> {
         let row = |name: &str| {
             let (of, kind) = name.split_once('.').unwrap_or((name, ""));

@@ -1,4 +1,4 @@
-//! Executes a plan on a backend: the only place where a measurement depends on the backend.
+//! Executes a plan on a backend. Only this module chooses the code that runs a plan.
 
 use emulator::run::{self, LinuxError, Programs};
 use recorder::run::{Backend, Outcome, simulate};
@@ -30,8 +30,8 @@ pub struct How<'a> {
     pub repeated: &'a (dyn Fn(&str, &[Doubt]) + Sync),
 }
 
-/// Executes a plan on a backend. No other function of this crate depends on the backend. Returns an error if the
-/// backend is not available, or if the run fails.
+/// Executes a plan on a backend. Returns an error if the backend is not available, if the run fails, or if `how.stop`
+/// is set.
 pub fn run_point(plan: Plan, backend: Backend, how: &How<'_>) -> Result<Outcome, NotRun> {
     if how.stop.load(Ordering::Relaxed) {
         return Err(NotRun::Broken("interrupted".to_owned()));

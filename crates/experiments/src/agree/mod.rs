@@ -72,7 +72,7 @@ pub fn legs() -> Result<Vec<String>, ScenarioError> {
 pub enum Agreement {
     /// The distance and the means are within the limits.
     Agrees,
-    /// Fewer than [`LEAST`] runs of a backend are valid or have the metric.
+    /// Fewer than [`LEAST`] runs of a backend are valid, or have the metric without a large difference of the shares.
     Inconclusive,
     /// The distance or the means are outside the limits, or the shares of runs with the metric are too different.
     Differs,
@@ -105,14 +105,15 @@ pub struct Row {
     /// Linux's median minus the simulator's, with its 95 % confidence interval. `None` if a backend has fewer than six
     /// values.
     pub difference: Option<Difference>,
-    /// The Kolmogorov-Smirnov distance of all valid runs, from 0 to 1.
+    /// The Kolmogorov-Smirnov distance of all valid runs, from 0 to 1. `None` unless both backends have the metric.
     pub distance: Option<f64>,
     /// The Kolmogorov-Smirnov distance on which the verdict depends, from 0 to 1. The simulator has the phases of the
-    /// valid Linux runs, and values within the resolution are treated as equal.
+    /// valid Linux runs, and values within the resolution are treated as equal. `None` unless both have the metric.
     pub judged_distance: Option<f64>,
     /// The verdict on this metric.
     pub agreement: Agreement,
-    /// A note if the shares of runs with the metric, or the numbers of infinite outages, are different.
+    /// With [`Agreement::Differs`], a note if the shares of runs with the metric, or the numbers of infinite outages,
+    /// are too different. Otherwise `None`.
     pub note: Option<String>,
 }
 

@@ -160,7 +160,8 @@ pub(super) fn worst(report: &Report) -> String {
     differs.map(of).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns the reports as CSV, with a row for each metric of each scenario. An infinite outage is `inf`.
+/// Returns the reports as CSV, with a row for each compared metric of each scenario. An infinite value is `inf`; a
+/// value that was not measured is empty.
 pub fn csv(reports: &[Report]) -> String {
     let mut csv = Csv::default();
     csv.row([
@@ -202,7 +203,8 @@ pub fn csv(reports: &[Report]) -> String {
     csv.finish()
 }
 
-/// Returns all reports as JSON. An infinite outage is `"never"`; a value that was not measured is null.
+/// Returns all reports as JSON. In `medians` and `means`, an infinite value is `"never"`, and a value that was not
+/// measured is null. An infinite difference is null.
 pub fn json(reports: &[Report]) -> Value {
     let value = |value: Option<f64>| object!(Cell::from(value));
     let row = |row: &Row| {

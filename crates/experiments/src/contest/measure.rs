@@ -20,7 +20,7 @@ pub struct Metric {
     pub title: &'static str,
     /// The number of decimals in tables.
     pub digits: usize,
-    /// The exact definition, in one line.
+    /// The definition, in one line.
     pub about: &'static str,
 }
 
@@ -34,8 +34,8 @@ const fn metric(
     Metric { name, unit, title, digits, about }
 }
 
-/// The time without new data for the application from the cut on, in milliseconds; infinite if no new data came any
-/// more.
+/// The time from the cut until the application receives new data by the new path, in milliseconds; infinite if it
+/// receives none.
 pub(super) const OUTAGE: Metric = metric(
     "outage_ms",
     "ms",
@@ -43,7 +43,8 @@ pub(super) const OUTAGE: Metric = metric(
     1,
     "from the cut until the application receives its first new data by the new path; 0 if the handoff interrupted nothing",
 );
-/// The longest time without data for the application after the move, in milliseconds.
+/// The longest time without data for the application, in milliseconds, from its last data before the move to the end of
+/// the run.
 pub(super) const STALL: Metric = metric(
     "longest_stall_ms",
     "ms",
@@ -92,7 +93,7 @@ pub(super) const SIGNALLING: Metric = metric(
     "IP bytes of control messages on every link, from the move or its preparation to the end of the run; no beacons, no advertisements",
 );
 
-/// The metrics of the first table, in the order of its columns.
+/// The metrics of the comparison, in the order of rows and columns. `handoff_latency_ms` has rows, but no column.
 pub const METRICS: [Metric; 7] = [OUTAGE, STALL, LOST, GOODPUT, EXCHANGE, HANDOFF, SIGNALLING];
 
 /// The parts of the outage by cause, in the order of a handoff.

@@ -98,7 +98,8 @@ fn repetitions(comparison: &Comparison) -> String {
     out
 }
 
-/// Returns the order of the protocols by outage, and which of them are not distinguished.
+/// Returns, for each backend, the order of the protocols by outage, and which of them are not told apart or have a wide
+/// interval.
 fn order(comparison: &Comparison, each: usize, workload: usize) -> String {
     let course = comparison.course;
     let title =

@@ -24,7 +24,7 @@ pub struct Done {
     pub fingerprint: Option<String>,
     /// Reasons for which the run is not valid.
     pub doubts: Vec<Doubt>,
-    /// Failures, such as a flow that never recovered or a program that failed.
+    /// Failures of the run, such as an outage without end or a program that failed.
     #[serde(default)]
     pub failures: Vec<String>,
     /// The measured values of the run by metric. An infinite value is written as null.
@@ -128,8 +128,8 @@ fn is_taken(folder: &Path, sweep: &Sweep) -> Option<&'static str> {
 }
 
 impl Journal {
-    /// Opens the journal of a sweep in this folder and reads the completed runs. A run that was not valid is not
-    /// completed.
+    /// Opens the journal of a sweep in this folder and reads the completed runs. A run that was not valid does not
+    /// count as completed.
     ///
     /// # Errors
     ///
@@ -206,7 +206,7 @@ impl Journal {
         self.done.len()
     }
 
-    /// Returns whether no run was completed.
+    /// Returns whether no run was completed when the journal was opened.
     pub fn is_empty(&self) -> bool {
         self.done.is_empty()
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Returns the value of each valid run at a point: the median of its handoffs.
+/// Returns the value of each valid run at a point: the median of the metric's values in the run.
 pub(super) fn values(runs: &[Done], point: usize, name: &str) -> Vec<f64> {
     let here = runs.iter().filter(|run| run.point == point && run.doubts.is_empty());
     here.filter_map(|run| Some(Summary::of(run.values.get(name)?)?.median)).collect()

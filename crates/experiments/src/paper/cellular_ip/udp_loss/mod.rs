@@ -1,7 +1,8 @@
 //! `cellular-ip/udp-loss`: UDP packets lost in a handoff, against the round trip between host and crossover.
 //!
-//! A packet is lost if it passes the crossover too late for the old cell, but before the route-update packet from the
-//! new cell arrives there. So packets are lost during one round trip plus the retune time.
+//! In a hard handoff, a packet is lost if it passes the crossover too late for the old cell, but before the
+//! route-update packet from the new cell arrives at the crossover. So packets are lost during one round trip plus the
+//! retune time.
 
 use crate::drawn::style;
 use crate::reproduce::figure::{Drawn, draw_at, line};

@@ -222,12 +222,12 @@ fn layouts_agree(results: &Results) -> Check {
 
 // --- the figure ----------------------------------------------------------------------------------------------------
 
-/// The published points: an idle connection, and 32 KB buffers of which up to 64 KB are moved. The 64 KB are the
+/// The published points: an idle connection, and buffers of 32 KB, with which up to 64 KB are moved. The 64 KB are the
 /// paper's bound, not a measured size.
 const PUBLISHED: [(f64, f64); 2] = [(0.0, IDLE_MS), (64.0, FULL_MS)];
 
-/// Returns two figures. The first has the paper's points, on a logarithmic axis, because the measured values are a
-/// tenth of them. The second has only the measured values.
+/// Returns two figures. The first has the paper's points, on a logarithmic axis, because the measured values are about
+/// a tenth of them. The second has only the measured values.
 fn figures(report: &Report) -> Vec<Drawn> {
     let measured = measured(report);
     let mut both = vec![line(
