@@ -18,13 +18,13 @@ pub enum NotRun {
 /// Options for runs.
 #[derive(Clone, Copy)]
 pub struct How<'a> {
-    /// The number of parallel runs.
+    /// The largest number of parallel runs.
     pub jobs: usize,
     /// The programs for runs on Linux; `None` if Linux is not available.
     pub linux: Option<&'a Programs>,
     /// If set, Linux runs are ended, and no further run begins.
     pub stop: &'a AtomicBool,
-    /// Called with the label of a point after each of its runs.
+    /// Called with the label of a point after each of its runs, except for repeated runs.
     pub progress: &'a (dyn Fn(&str) + Sync),
     /// Called with the label of a point when its runs are repeated, and the reasons.
     pub repeated: &'a (dyn Fn(&str, &[Doubt]) + Sync),

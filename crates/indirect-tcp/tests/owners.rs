@@ -78,7 +78,7 @@ struct Half {
     frozen: bool,
     /// The number of times that any router had thawed the half when this router received its state, or last thawed it.
     version: u32,
-    /// The half has ended cleanly. Its router may not know that yet.
+    /// Whether the half has ended cleanly. Its router may not be notified yet.
     over: bool,
 }
 
@@ -127,7 +127,7 @@ enum NetworkEvent {
     Wake {
         router: usize,
     },
-    /// A half ends cleanly; `Finished`: its router is notified.
+    /// A half ends cleanly. `Finished` notifies its router later.
     Finishes {
         side: usize,
     },
@@ -157,7 +157,7 @@ struct Network {
     welcomed: bool,
     moves: usize,
     connections: usize,
-    /// The number of times that each half was thawed.
+    /// The number of times that each half was thawed, and one more after its end.
     version: [u32; 2 * MOST],
     /// Whether each half has ended.
     over: [bool; 2 * MOST],

@@ -97,7 +97,7 @@ enum Timer {
     Ended(Tuple),
 }
 
-/// The role of a support router.
+/// The role of a support router: it relays connections of its configured hosts, and hands them over to other routers.
 #[derive(Debug)]
 pub struct SupportRouter {
     config: SupportRouterConfig,
