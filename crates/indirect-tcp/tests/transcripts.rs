@@ -2,7 +2,7 @@
 //! outputs, and are compared with its present outputs.
 //!
 //! ```text
-//! 20ms host greets previous=right entries=1     the mobile host greets: it was at the right router, and has a connection
+//! 20ms host greets previous=right entries=1     the mobile host greets; it comes from the right router, with a connection
 //! 20ms host calls                               the mobile host calls for a connection
 //! 30ms far opened                               the socket to the fixed host is open
 //! 40ms right points entries=1                   the right router sends a forward pointer: the host is there

@@ -110,6 +110,7 @@ pub struct Experiment {
     /// The figures, tables or sections in which the published numbers are printed.
     pub source: &'static str,
     /// Notes for the reader of the table: what the paper leaves open and how it was fixed, and what the columns mean.
+    /// Each note is a paragraph; after each line break its text is indented by two spaces.
     pub notes: &'static [&'static str],
     /// The backends on which the experiment can run.
     pub backends: &'static [Backend],

@@ -48,25 +48,27 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
     paper: "Bakre and Badrinath 1995",
     source: "Bakre and Badrinath 1995, section 5, figure 6: 265 ms idle. The other points are in a figure that is not available",
     notes: &[
-        "Scenario: router link 10 Mb/s, RTT 10 ms; cells 2 Mb/s; the fixed host sends without pause; the window is the socket",
-        "buffer, also that of the mobile host. The host stays in a cell for 1 s (paper: 10 s).",
-        "handoff_time: from the greeting at the new router until this router has taken all connections; verdicts use the median.",
-        "Layouts of the cells, by the time in which the only radio receives no cell during a move: 0 ms (overlapped; the radio is",
-        "never in both cells), 5 ms (adjacent), 2 s (2 s apart). handoff_time begins at the greeting, as in the paper. So it does",
-        "not include the time of the radio, and the layouts hardly differ.",
-        "Idle: the connection is open, and silent until after the last move. The connection between the routers is open already, as",
-        "the paper proposes: two earlier moves open it in both directions. The paper's implementation opened one for each handoff,",
-        "as in the rows `cold`.",
-        "sent_bytes: all frames of a handoff from the offer to the commit, each with its code of 16 bytes. frame_bytes: without the",
-        "codes, which the paper does not have. An idle connection has 567 bytes with codes and 487 without; the must-hold limits",
-        "the bytes without codes (paper: about 500 bytes).",
-        "bytes_moved: the contents of both sockets and of the relay between them. bytes_right: 1 if all bytes are correct at the",
-        "end of the run, otherwise 0. Download: the receiver compares them. Upload: the header of each request is at its place.",
-        "Idle: a request after the last move has its answer.",
-        "Published for buffers of 32 KB: 1230 ms from the handoff request to the end of the handoff. For an idle connection, the",
-        "request comes 60 + 150 ms after the begin. Our sum of both is 1440 ms.",
-        "Several connections: each is sent without a wait for the answer to the one before. Upload: the mobile host sends; its cell",
-        "is slower than the wires, so buffers are nearly empty. Lost: of all frames, in both cells or on both wires to the routers.",
+        "Scenario: router link 10 Mb/s, RTT 10 ms; cells 2 Mb/s; the fixed host sends without pause; the window is the socket\n  \
+         buffer, also that of the mobile host. The host stays in a cell for 1 s (paper: 10 s).",
+        "handoff_time: from the greeting at the new router until this router has taken all connections; verdicts use the\n  \
+         median.",
+        "Layouts of the cells, by the time in which the only radio receives no cell during a move: 0 ms (overlapped; the radio\n  \
+         is never in both cells), 5 ms (adjacent), 2 s (2 s apart). handoff_time begins at the greeting, as in the paper. So it\n  \
+         does not include the time of the radio, and the layouts hardly differ.",
+        "Idle: the connection is open, and silent until after the last move. The connection between the routers is open\n  \
+         already, as the paper proposes: two earlier moves open it in both directions. The paper's implementation opened one\n  \
+         for each handoff, as in the rows `cold`.",
+        "sent_bytes: all frames of a handoff from the offer to the commit, each with its code of 16 bytes. frame_bytes: without\n  \
+         the codes, which the paper does not have. An idle connection has 567 bytes with codes and 487 without; the must-hold\n  \
+         limits the bytes without codes (paper: about 500 bytes).",
+        "bytes_moved: the contents of both sockets and of the relay between them. bytes_right: 1 if all bytes are correct at\n  \
+         the end of the run, otherwise 0. Download: the receiver compares them. Upload: the header of each request is at its\n  \
+         place. Idle: a request after the last move has its answer.",
+        "Published for buffers of 32 KB: 1230 ms from the handoff request to the end of the handoff. For an idle connection,\n  \
+         the request comes 60 + 150 ms after the begin. Our sum of both is 1440 ms.",
+        "Several connections: each is sent without a wait for the answer to the one before. Upload: the mobile host sends; its\n  \
+         cell is slower than the wires, so buffers are nearly empty. Lost: of all frames, in both cells or on both wires to the\n  \
+         routers.",
         "A handoff that never ends has an infinite time (inf).",
     ],
     backends: BOTH,
