@@ -39,7 +39,7 @@ pub fn page(recorded: &Recorded) -> String {
         .map(|report| format!("`{}`", report.scenario))
         .collect();
     if !open.is_empty() {
-        let _ = writeln!(out, "\nInconclusive, with too few valid runs: {}.", open.join(", "));
+        let _ = writeln!(out, "\nInconclusive, with too few valid values: {}.", open.join(", "));
     }
     out.push_str("\nA value that *differs* is valid only for the backend on which it was measured.\n");
     out + &error_rates()

@@ -40,9 +40,12 @@ pub fn text(comparison: &Comparison) -> String {
     }
     let _ = writeln!(
         out,
-        "not told apart  the 95 % interval of the median difference of runs at the same phase contains 0, or n < 6"
+        "not told apart  the 95 % interval of the median difference of outages at the same phase contains 0, or n < 6"
     );
-    let _ = writeln!(out, "A < B, C        A is told apart from B and from C; B and C are not told apart");
+    let _ = writeln!(
+        out,
+        "A < B, C        A has a shorter outage than B and than C, and is told apart from both; B and C are not told apart"
+    );
     if Both::of(comparison).is_some() {
         let _ = writeln!(
             out,
@@ -52,7 +55,7 @@ pub fn text(comparison: &Comparison) -> String {
     }
     out.push_str(&invalid(&comparison.backends));
     for (backend, why) in &comparison.absent {
-        let _ = writeln!(out, "\nnot on {}: {why}", backend.name());
+        let _ = writeln!(out, "\nnot measured on {}: {why}", backend.name());
     }
     let mut table = Table::new(["verdict", "backend", "value", "statement", "meaning of the value"]);
     for verdict in verdicts(comparison) {
@@ -73,7 +76,7 @@ pub fn text(comparison: &Comparison) -> String {
 fn repetitions(comparison: &Comparison) -> String {
     let fixed = |runs: usize| if runs == 1 { "one run".to_owned() } else { format!("{runs} runs") };
     let mut out =
-        "medians of n runs, each at another phase, with the 95 % confidence interval of the median in brackets\n".to_owned();
+        "medians of n runs, each at a different phase, with the 95 % confidence interval of the median in brackets\n".to_owned();
     for results in &comparison.backends {
         let _ = match (comparison.repeat, results.backend) {
             (Repeat::UntilNarrow(_), Backend::Sim) => writeln!(
@@ -265,7 +268,7 @@ fn leg(comparison: &Comparison, each: &Move, workload: &Workload, here: &[&Row])
     };
     let owners: Vec<&Metric> = OWNERS.iter().filter(has).collect();
     if !owners.is_empty() {
-        out.push_str("\noutage by owner, ms\n\n");
+        out.push_str("\nmedian part of the outage of each owner, ms\n\n");
         let heads = owners.iter().map(|owner| owner.title.to_owned());
         let only = |of: &dyn Fn(&Metric) -> Option<Row>, owner: &Metric| {
             let median = of(owner).and_then(|row| row.median);

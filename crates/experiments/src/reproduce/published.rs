@@ -111,7 +111,7 @@ impl OnBackend {
         let [from, to] = [-1.0, 1.0].map(|side: f64| side.mul_add(published.reach(), published.value));
         match word {
             Word::Reproduced if lo < from && hi > to => {
-                Some(format!("weak: the interval of n = {n} is wider than the tolerance on both sides"))
+                Some(format!("weak: the interval of n = {n} exceeds the tolerance on both sides"))
             }
             Word::Reproduced => None,
             _ if lo <= to && hi >= from => {
@@ -329,7 +329,7 @@ mod tests {
             let on = OnBackend { estimate: Some(Estimate { value, interval, n: 10 }), ..on(0.0, Some(true)) };
             (on.remark(&PUBLISHED).unwrap_or_default(), on.is_weak(&PUBLISHED))
         };
-        let weak = "weak: the interval of n = 10 is wider than the tolerance on both sides";
+        let weak = "weak: the interval of n = 10 exceeds the tolerance on both sides";
         assert_eq!(remark(2.6, (2.3, 2.9)), (weak.to_owned(), true));
         assert_eq!(remark(2.6, (2.3, 2.8)), (String::new(), false), "on one side alone");
         assert_eq!(remark(2.6, (2.4, 2.88)), (String::new(), false));

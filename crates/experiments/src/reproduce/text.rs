@@ -33,7 +33,7 @@ pub fn text(report: &Report) -> String {
     }
     out.push_str(&invalid(&report.backends));
     for (backend, why) in &report.absent {
-        let _ = writeln!(out, "\nnot on {}: {why}", backend.name());
+        let _ = writeln!(out, "\nnot measured on {}: {why}", backend.name());
     }
     let _ = write!(out, "\nmust hold\n{}", must_hold(&report.verdicts()));
     let observed = report.observed();

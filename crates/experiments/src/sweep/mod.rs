@@ -117,7 +117,7 @@ impl Sweep {
         if let Some((key, value)) = value_twice(&choices) {
             return Err(wrong(
                 "",
-                &format!("`{key}` has the value {value} twice: both points would be the same"),
+                &format!("`{key}` has the value {value} twice: both points would be the same; remove one"),
             ));
         }
         let repetitions = runs.unwrap_or(table.repetitions);

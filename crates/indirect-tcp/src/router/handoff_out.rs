@@ -363,7 +363,7 @@ impl SupportRouter {
                 // If the host is here, its greeting has ended the departure. The greeting has resumed or ended each
                 // leaving connection without a commit, so none of them is frozen now.
                 debug_assert!(!is_here, "a connection leaves without a commit, and its host is here");
-                self.reset(address, number, "no answer of the router", out);
+                self.reset(address, number, "no answer from the new router", out);
             }
         }
         for router in silent {

@@ -122,7 +122,7 @@ const MUST_HOLD: &[MustHold] = &[
         breakers: &[SLOW_LINK],
     },
     MustHold {
-        text: "idle: at most 500 bytes of frames from the first to the commit (codes not counted)",
+        text: "idle: the frames of a handoff, from the offer to the commit, have at most 500 bytes (codes not counted)",
         value: "bytes, largest value",
         backends: BOTH,
         needs: is_idle,
@@ -150,7 +150,7 @@ const MUST_HOLD: &[MustHold] = &[
 /// Properties that are known to fail, or that the paper does not cover.
 const OBSERVED: &[MustHold] = &[
     MustHold {
-        text: "idle: at most 500 bytes are sent from the first frame to the commit, codes included",
+        text: "idle: the frames of a handoff, from the offer to the commit, have at most 500 bytes, codes included",
         value: "bytes, largest value",
         backends: BOTH,
         needs: is_idle,
@@ -243,8 +243,8 @@ fn figures(report: &Report) -> Vec<Drawn> {
         "Measured: medians of n = {n} handoffs with their 95 % intervals, scale {}.",
         report.scale.name()
     );
-    let published = "Published: 265 ms idle, and 60 + 150 + 1230 ms (our sum of its terms) with 32 KB buffers, drawn at 64 KB, the most that can move, on machines \
-                     of 1995. The line only connects the two points.";
+    let published = "Published (machines of 1995): 265 ms idle; 60 + 150 + 1230 ms (our sum) with buffers of 32 KB, drawn at \
+                     64 KB, the most that can be moved. The line only connects the two points.";
     let figure = |title: String, y: Axis, series, caption| {
         Drawn::Points(PointFigure {
             title,
