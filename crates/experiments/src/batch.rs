@@ -439,7 +439,7 @@ mod tests {
         assert!(figure.caption.contains("not drawn: lost_packets 0.000."), "{}", figure.caption);
     }
 
-    /// A flow that ends before the moves leaves nothing to measure. That is different from 0 lost packets.
+    /// If the flow ends before a move, the metrics of this handoff are not measured. They are not counted as 0.
     #[test]
     fn what_no_run_measured_is_said_to_be_so() {
         let (file, text) = scenario::Scenario::find("first").unwrap();

@@ -498,7 +498,7 @@ impl Network {
         let greeting = Greeting { host: HOST, sequence, router, previous, entries, again: false, codes };
         if !self.is_lost(HOST, router) {
             let payload = Signed::new(greeting, &host_key()).emit();
-            // A greeting arrives after at most 2.5 ms. The host may have left the cell before.
+            // A greeting arrives after at most 2.5 ms. The host may have left the cell before the greeting arrives.
             let delay = 500 + self.below(2_000);
             self.after(delay, NetworkEvent::Datagram { to: self.at, from: HOST, payload });
         }

@@ -58,7 +58,7 @@ pub const COMPARED: [Compared; 4] = [
     Compared { metric: "lost_packets", resolution: Resolution::Absolute(0.0), allowance: 1.0 },
 ];
 
-/// The scenarios that must agree, before those of [`legs`].
+/// The scenarios that `wayfare agree` compares if none is named, before those of [`legs`].
 pub const SCENARIOS: [&str; 5] =
     ["first", "mobile-ip/download", "cellular-ip/udp-loss", "sigma/handoff", "indirect-tcp/handoff-time"];
 

@@ -217,7 +217,8 @@ impl Journal {
         self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes())
     }
 
-    /// Returns all runs in the order of their jobs: those of the journal, and `more`.
+    /// Returns all runs in the order of their jobs: those of the journal, and `more`. A run of `more` replaces an
+    /// earlier one of the same job.
     pub fn all(self, more: impl IntoIterator<Item = Done>) -> Vec<Done> {
         let mut done = self.done;
         done.extend(more.into_iter().map(|run| (run.job, run)));

@@ -20,8 +20,8 @@ const REFRESH: Duration = Duration::from_secs(3);
 const HOPELESS: Duration = Duration::from_mins(1);
 
 impl MobileHost {
-    /// Handles a report of the gateway, and greets it. The present router may be reported again after it has restarted
-    /// and lost the host's state.
+    /// Handles a report of the host's gateway, and greets this router. The present router may be reported again after
+    /// it has restarted and lost the host's state.
     pub(super) fn gateway(&mut self, now: Instant, router: Ipv4Addr, out: &mut Outbox) {
         if self.router == Some(router) {
             return self.greet(now, router, out);

@@ -88,7 +88,7 @@ pub(super) enum Next {
     CallFailed(Code),
     /// The near half has ended before the far half is open, so abort the far half.
     EndCall,
-    /// Note that both halves have ended.
+    /// Record that both halves have ended.
     End,
     /// Export the next half, or ship the connection if there is none.
     Export,

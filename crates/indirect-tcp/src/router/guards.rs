@@ -76,7 +76,7 @@ impl SupportRouter {
         }
     }
 
-    /// Removes the guard of a tuple.
+    /// Removes the guard of a tuple, and ends its interception.
     pub(super) fn speaks_again(&mut self, tuple: Tuple, out: &mut Outbox) {
         self.not_silent(tuple);
         Self::guard(tuple, None, out);

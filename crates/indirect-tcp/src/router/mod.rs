@@ -46,7 +46,7 @@ pub mod refusal {
     pub const STRANGER: Reason = Reason("itcp_stranger");
     /// The signature is not that of the named sender.
     pub const FORGED: Reason = Reason("itcp_forged");
-    /// The message was repeated, or is older than one that was accepted.
+    /// The message is repeated or outdated: the router or host has accepted a later one, or does not wait for it.
     pub const STALE: Reason = Reason("itcp_stale");
     /// The message is for another router or host, or came from a host or router that cannot send it.
     pub const MISDIRECTED: Reason = Reason("itcp_misdirected");
