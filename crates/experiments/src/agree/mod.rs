@@ -49,8 +49,8 @@ pub enum Resolution {
     Relative(f64),
 }
 
-/// The compared metrics. The emulator's frames are up to 2 ms late (a run with later ones is repeated). Packets are
-/// counted exactly. A goodput is as precise as its flow's duration.
+/// The compared metrics. In a valid run on Linux, at least 99 % of the emulator's frames are at most 2 ms late. Packets
+/// are counted exactly. A goodput is as precise as its flow's duration.
 pub const COMPARED: [Compared; 4] = [
     Compared { metric: "outage_ms", resolution: Resolution::Absolute(2.0), allowance: 20.0 },
     Compared { metric: "longest_stall_ms", resolution: Resolution::Absolute(2.0), allowance: 20.0 },
