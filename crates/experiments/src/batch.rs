@@ -1,7 +1,7 @@
 //! Many runs of one scenario: the metrics of each run, and their distribution over all runs.
 //!
-//! The value of a run is the median of its handoffs of one kind. Handoffs of one run are no repetitions, because they
-//! share the seed and the connections of the run. So `n` counts runs.
+//! For a metric per handoff, the value of a run is the median over its handoffs of one kind. Handoffs of one run are no
+//! repetitions, because they share the seed and the connections of the run. So `n` counts runs.
 
 use crate::drawn::style;
 use crate::stats::{self, Summary};
@@ -17,9 +17,9 @@ use std::sync::mpsc;
 use trace::{HostId, What};
 use wire::{Iface, Rng, ipv4, udp};
 
-/// Calls `work` for each number below `count` in `jobs` threads. Gives each result to `done`, in this thread and in
-/// the order of the numbers. If `done` breaks, no further work begins. Only results that wait for an earlier one are
-/// kept in memory.
+/// Calls `work` for each number below `count` in `jobs` threads. Gives each result to `done`, in this thread and in the
+/// order of the numbers. If `done` breaks, further results are discarded, and each thread ends after at most one more
+/// number. Results that wait for an earlier one are kept in memory.
 pub fn each<T: Send>(
     count: u64,
     jobs: usize,
@@ -62,18 +62,24 @@ pub fn each<T: Send>(
     });
 }
 
-/// The metrics of a handoff or of a run, each with a line of explanation. In a run with handoffs of several kinds,
-/// each kind has its own metric, such as `outage_ms.hard`.
+/// The metrics of a handoff or of a run, each with a line of explanation. In a run with handoffs of several kinds, each
+/// metric per handoff exists once for each kind, for example as `outage_ms.hard`.
 pub const METRICS: [(&str, &str); 6] = [
-    ("outage_ms", "time without new data for the application, per handoff; 0 if there was no gap"),
-    ("lost_packets", "packets of the host's flows that were lost, per handoff"),
+    (
+        "outage_ms",
+        "time without new data for the application, per handoff; 0 if the handoff interrupted nothing",
+    ),
+    ("lost_packets", "packets with data of the host's flows that were lost, per handoff"),
     ("duplicate_packets", "copies of packets that arrived beyond the first, per handoff"),
     (
         "handoff_latency_ms",
         "from the cut until the network has the new path, plus one delay down that path, per handoff",
     ),
-    ("longest_stall_ms", "the longest time without new data, of all flows of a run"),
-    ("goodput_kbps", "rate of new data for the application, over the duration of the run's largest flow"),
+    ("longest_stall_ms", "the longest time without new data although data were due, of all flows of a run"),
+    (
+        "goodput_kbps",
+        "rate of new data for the application, over the duration of the flow with the most bytes",
+    ),
 ];
 
 /// Returns the metric of a name such as `outage_ms.hard`, without the kind of handoff.
@@ -109,7 +115,8 @@ pub fn measure(outcome: &Outcome) -> Values {
 /// The value of a run for each metric; `None` if the metric was not measured.
 pub type RunValues = BTreeMap<String, Option<f64>>;
 
-/// Returns the value of a run for each metric: the median of its handoffs, or `None` if there is no value.
+/// Returns the value of a run for each metric: the median of the metric's values in the run, or `None` if there is
+/// none.
 pub fn of_run(values: &Values) -> RunValues {
     values.iter().map(|(name, values)| (name.clone(), stats::median(values))).collect()
 }
@@ -206,7 +213,7 @@ impl Collected {
         self.metrics.get(name).map_or(&[], |metric| &metric.kept)
     }
 
-    /// Returns a summary of each metric, in the order of [`Self::names`].
+    /// Returns a summary of each metric, also of those that no run measured, ordered as in [`Self::names`].
     pub fn summary(&self) -> Vec<MetricSummary> {
         let row = |name: &str| {
             let (of, kind) = name.split_once('.').unwrap_or((name, ""));
@@ -247,7 +254,9 @@ impl Collected {
         (!panels.is_empty()).then(|| DistributionFigure {
             title: format!("{name}: {runs} runs, each at a different phase"),
             panels,
-            caption: format!("One value per run: the median of its handoffs.{same}"),
+            caption: format!(
+                "One value per run. For a metric per handoff, it is the median of the run's handoffs.{same}"
+            ),
         })
     }
 }
@@ -334,7 +343,8 @@ pub fn table(metrics: &[MetricSummary]) -> String {
     }
     let mut out = table.render();
     out.push_str(
-        "\n95 % interval: of the median, from order statistics; \"range\": only smallest and largest; \"-\": fewer than 6 runs\n",
+        "\nn: runs with the metric; 95 % interval: of the median, from order statistics; \"range\": smallest and largest value; \
+         \"no width\": both limits are equal; \"-\": fewer than 6 runs; 5 %, 95 %: percentiles\n",
     );
     for row in metrics.iter().filter(|row| row.not_measured > 0) {
         let (name, runs) = (&row.metric, row.runs + row.not_measured);
@@ -342,7 +352,10 @@ pub fn table(metrics: &[MetricSummary]) -> String {
         let _ = writeln!(out, "{name}{kind}: not measured in {} of {runs} runs", row.not_measured);
     }
     if metrics.iter().any(|row| row.runs > KEPT as u64) {
-        let _ = writeln!(out, "of more than {KEPT} runs, a uniform sample of that size is kept");
+        let _ = writeln!(
+            out,
+            "more than {KEPT} runs: the statistics are those of a uniform random sample of {KEPT} runs"
+        );
     }
     for (of, about) in METRICS.iter().filter(|(of, _)| metrics.iter().any(|row| row.metric == *of)) {
         let _ = writeln!(out, "{of:20}{about}");
@@ -426,7 +439,7 @@ mod tests {
         assert!(figure.caption.contains("not drawn: lost_packets 0.000."), "{}", figure.caption);
     }
 
-    /// A flow that ends before the moves leaves nothing to measure. That is different from 0 lost packets.
+    /// If the flow ends before a move, the metrics of this handoff are not measured. They are not counted as 0.
     #[test]
     fn what_no_run_measured_is_said_to_be_so() {
         let (file, text) = scenario::Scenario::find("first").unwrap();

@@ -1,4 +1,4 @@
-//! Executes a plan on a backend: the only place where a measurement depends on the backend.
+//! Executes a plan on a backend. Only this module chooses the code that runs a plan.
 
 use emulator::run::{self, LinuxError, Programs};
 use recorder::run::{Backend, Outcome, simulate};
@@ -18,20 +18,20 @@ pub enum NotRun {
 /// Options for runs.
 #[derive(Clone, Copy)]
 pub struct How<'a> {
-    /// The number of parallel runs.
+    /// The largest number of parallel runs.
     pub jobs: usize,
     /// The programs for runs on Linux; `None` if Linux is not available.
     pub linux: Option<&'a Programs>,
     /// If set, Linux runs are ended, and no further run begins.
     pub stop: &'a AtomicBool,
-    /// Called with the label of a point after each of its runs.
+    /// Called with the label of a point after each of its runs, except for repeated runs.
     pub progress: &'a (dyn Fn(&str) + Sync),
     /// Called with the label of a point when its runs are repeated, and the reasons.
     pub repeated: &'a (dyn Fn(&str, &[Doubt]) + Sync),
 }
 
-/// Executes a plan on a backend. No other function of this crate depends on the backend. Returns an error if the
-/// backend is not available, or if the run fails.
+/// Executes a plan on a backend. Returns an error if the backend is not available, if the run fails, or if `how.stop`
+/// is set.
 pub fn run_point(plan: Plan, backend: Backend, how: &How<'_>) -> Result<Outcome, NotRun> {
     if how.stop.load(Ordering::Relaxed) {
         return Err(NotRun::Broken("interrupted".to_owned()));

@@ -10,7 +10,7 @@ use wire::{Duration, Ipv4Addr};
 /// The length of the shortest permitted key, in bytes.
 const SHORTEST_KEY: usize = 16;
 
-/// The smallest buffer that may be configured, in bytes. One full segment fits into it.
+/// The smallest buffer that may be configured, in bytes. One full segment of an Ethernet link fits into it.
 const SMALLEST_BUFFER: u32 = 2048;
 
 /// The configuration of a support router.
@@ -21,16 +21,18 @@ pub struct SupportRouterConfig {
     pub address: Ipv4Addr,
     /// The mobile hosts that the router serves, each with the key that the host shares with this router.
     pub hosts: Vec<Peer>,
-    /// The other support routers, each with the key of the two routers.
+    /// The other support routers with which this router may exchange connections, each with the key that it shares with
+    /// this router.
     #[serde(default)]
     pub routers: Vec<Peer>,
-    /// How long the router waits for the connections that a greeting names; default `10s`. After each sign that an
-    /// earlier router hands them over, it waits for three times as long. Packets for them are buffered meanwhile.
-    /// Connections that have not come by then are lost.
+    /// How long the router waits for connections that a greeting names and that it does not have; default `10s`,
+    /// greater than zero. After each sign that an earlier router hands them over, it waits for three times as long.
+    /// Packets for them are buffered meanwhile. Connections that have not come by then are given up.
     #[serde(default = "patience", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub patience: Duration,
-    /// The limit of packets that are buffered for one half of an expected connection; default 64.
+    /// The limit of packets that are buffered for one half of an expected connection; default 64. At most 1024 are
+    /// buffered, even if the limit is higher.
     #[serde(default = "held")]
     pub held: usize,
     /// How long the router answers nothing on a connection that it has handed over, or sends resets on one that is
@@ -38,14 +40,14 @@ pub struct SupportRouterConfig {
     #[serde(default = "silence", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub silence: Duration,
-    /// The send buffer of each half of a connection in bytes, at least 2048. Its bytes move with the connection.
-    /// Without it, the host's default applies.
+    /// The send buffer of each half of a connection in bytes, at least 2048. Its bytes move with the connection. If it
+    /// is absent, the default of the router's TCP applies.
     pub send_buffer: Option<u32>,
-    /// The receive buffer of each half in bytes, at least 2048: the largest window that either end is offered.
-    /// Without it, the host's default applies.
+    /// The receive buffer of each half in bytes, at least 2048: the largest window that either end is offered. If it is
+    /// absent, the default of the router's TCP applies.
     pub receive_buffer: Option<u32>,
-    /// Whether bytes that wait to be relayed move with a connection; default true. If false, they are lost, and
-    /// neither end notices. This is for experiments that show the effect.
+    /// Whether bytes that the router has received and not relayed yet move with a connection; default true. If false,
+    /// they are lost, and neither end notices. This is for experiments that show the effect.
     #[serde(default = "moves_unread")]
     pub moves_unread: bool,
 }
@@ -112,7 +114,7 @@ impl MobileHostConfig {
     }
 }
 
-/// Returns an error if a peer has no valid address or key, or if an address is given twice.
+/// Returns an error if a peer has no valid address or key, or if an address is given twice or is `own`.
 fn check_peers(own: Ipv4Addr, named: &[(&'static str, &Vec<Peer>)]) -> Result<(), ConfigError> {
     let mut known = BTreeSet::from([own]);
     for (name, peer) in named.iter().flat_map(|(name, peers)| peers.iter().map(move |peer| (*name, peer))) {
@@ -146,7 +148,7 @@ pub fn check_key(name: &'static str, key: &Key) -> Result<(), ConfigError> {
     ))
 }
 
-/// Returns whether an address can be a host's: not 0.0.0.0/8, loopback, multicast or broadcast.
+/// Returns whether an address can be a host's: not in 0.0.0.0/8, loopback, multicast or 255.255.255.255.
 pub(crate) const fn is_host(address: Ipv4Addr) -> bool {
     let [first, ..] = address.octets();
     !(first == 0 || address.is_loopback() || address.is_multicast() || address.is_broadcast())

@@ -1,5 +1,5 @@
-//! The marks of the roles of Indirect TCP. Mobile IP begins the stage [`Stage::PathSwitch`]. It ends when the new
-//! router has taken a connection, so it includes the transfer of the state.
+//! The marks of the roles of Indirect TCP. Mobile IP begins the stage [`Stage::PathSwitch`]. The mark `taken` of the
+//! new router ends the stage, so the stage includes the transfer of a connection's state.
 
 use node::{Mark, Span, Stage};
 use wire::Ipv4Addr;
@@ -12,8 +12,8 @@ pub const MOBILE_HOST: &str = "indirect_host";
 /// An event that is recorded as a mark.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum IndirectTcpEvent {
-    /// The mobile host sent a greeting that names this number of open connections. `attempt` counts the transmissions
-    /// from 1.
+    /// The mobile host sent a greeting. `connections` counts the connections in it that the host has not closed.
+    /// `attempt` counts the transmissions from 1.
     Greeting { router: Ipv4Addr, connections: usize, attempt: u32 },
     /// The mobile host repeats an answered greeting, as the router may have restarted since.
     Refresh { router: Ipv4Addr, attempt: u32 },
@@ -21,8 +21,8 @@ pub(crate) enum IndirectTcpEvent {
     Welcomed { router: Ipv4Addr },
     /// The router rejected the greeting as stale, or does not answer.
     NotWelcome { router: Ipv4Addr, why: &'static str },
-    /// A router has accepted a greeting, and buffers packets for the connections in it. `connections` counts those that
-    /// the greeting names, that are open at the host, and that this router does not have.
+    /// A router has accepted a greeting, and buffers packets for the connections that it expects from earlier routers.
+    /// `connections` counts the expected connections that the host has not closed.
     Greeted { host: Ipv4Addr, connections: usize },
     /// The new router has sent a forward pointer to an earlier router.
     Pointed { host: Ipv4Addr, to: Ipv4Addr },
@@ -31,13 +31,13 @@ pub(crate) enum IndirectTcpEvent {
     /// The earlier router has offered the connections of a host. `bytes` is the length of the frame with its code,
     /// `codes` that of the code.
     Offered { host: Ipv4Addr, bytes: usize, codes: usize },
-    /// Both halves of a connection are frozen at the old router.
+    /// The old router has frozen a connection: both halves, or the one that is left.
     Frozen { host: Ipv4Addr, connection: u32 },
     /// The state of a connection was sent, with its commit. `bytes` is the length of all frames with their codes,
     /// `codes` that of the codes.
     Shipped { host: Ipv4Addr, connection: u32, to: Ipv4Addr, bytes: usize, codes: usize },
-    /// The new router has set the connection up, and owns it. `buffered`: bytes in its state. `closing`: the program
-    /// has closed it.
+    /// The new router has set the connection up, and serves it. `buffered`: the data bytes that came with its state.
+    /// `closing`: the host has closed it.
     Taken { host: Ipv4Addr, connection: u32, buffered: usize, closing: bool },
     /// The old router has deleted the connection.
     Forgotten { host: Ipv4Addr, connection: u32 },
@@ -47,7 +47,7 @@ pub(crate) enum IndirectTcpEvent {
     Resumed { host: Ipv4Addr, connection: u32 },
     /// A connection is lost. Both ends are notified, unless another router may own it.
     Lost { host: Ipv4Addr, connection: u32, why: &'static str },
-    /// A host called for a connection that did not open. The host calls again at its new router.
+    /// A connection was removed before the host had the answer to its call. The host calls again.
     Undone { host: Ipv4Addr, connection: u32 },
     /// A router has accepted a call, and connects to the peer.
     Called { host: Ipv4Addr, connection: u32 },

@@ -1,8 +1,9 @@
-//! Three routers and a host that moves between them, with messages and connections that are late, lost or broken. Each
-//! connection of the host has one owner at every instant, the owner has the latest state, and no router resets it. Each
-//! seed is another order of events. The streams are models that record whether they are frozen and how often they were
-//! resumed. A host has one to three connections. In two of three runs, one half of a connection ends; in half of these
-//! runs, the other half ends later. A remaining half still moves.
+//! Three routers and a host that moves between them, with messages and connections that are late, lost or broken. For
+//! each half of a connection that has not ended, at most one router sends and at least one has the state, and no router
+//! resets it. A router continues only from the latest state. Each seed is another order of events. The streams are
+//! models that record whether they are frozen and how often they were resumed. A host has one to three connections. In
+//! two of three runs, one half of a connection ends; in half of these runs, the other half ends later. A remaining half
+//! still moves.
 
 use crate::config;
 use crate::tcp;
@@ -24,8 +25,8 @@ const ROUTERS: usize = 3;
 const MOST: usize = 3;
 /// The port of the host's first connection.
 const HOST_PORT: u16 = 50_000;
-/// The number of moves of one run. After the last move, the run lasts until 20 s after `REST`, in microseconds from its
-/// begin. Then it must be at rest.
+/// The number of moves of one run. The run ends after the last move, and not before 20 s after `REST` (in microseconds
+/// from the begin of the run).
 const MOVES: usize = 12;
 const REST: u64 = 70_000_000;
 /// The most datagrams between two nodes that are lost in a row. More losses would mean that a router is unreachable.
@@ -55,7 +56,7 @@ fn entry(which: usize) -> Entry {
     }
 }
 
-/// Returns the stream of a connection's call at the first router.
+/// Returns the stream that the first router accepts for the call of the connection with this index.
 const fn near(which: usize) -> StreamId {
     StreamId(StreamId::DRIVER + which as u32)
 }
@@ -77,7 +78,7 @@ struct Half {
     frozen: bool,
     /// The number of times that any router had thawed the half when this router received its state, or last thawed it.
     version: u32,
-    /// The half has ended cleanly. Its router may not know that yet.
+    /// Whether the half has ended cleanly. Its router may not be notified yet.
     over: bool,
 }
 
@@ -126,7 +127,7 @@ enum NetworkEvent {
     Wake {
         router: usize,
     },
-    /// A half ends cleanly; `Finished`: its router is notified.
+    /// A half ends cleanly. `Finished` notifies its router later.
     Finishes {
         side: usize,
     },
@@ -156,7 +157,7 @@ struct Network {
     welcomed: bool,
     moves: usize,
     connections: usize,
-    /// The number of times that each half was thawed.
+    /// The number of times that each half was thawed, and one more after its end.
     version: [u32; 2 * MOST],
     /// Whether each half has ended.
     over: [bool; 2 * MOST],
@@ -497,7 +498,7 @@ impl Network {
         let greeting = Greeting { host: HOST, sequence, router, previous, entries, again: false, codes };
         if !self.is_lost(HOST, router) {
             let payload = Signed::new(greeting, &host_key()).emit();
-            // A greeting arrives after at most 2.5 ms. The host may have left the cell before.
+            // A greeting arrives after at most 2.5 ms. The host may have left the cell before the greeting arrives.
             let delay = 500 + self.below(2_000);
             self.after(delay, NetworkEvent::Datagram { to: self.at, from: HOST, payload });
         }
@@ -579,7 +580,8 @@ impl Network {
         }
     }
 
-    /// Executes a whole run, and checks that all connections are at the host's last router when it ends.
+    /// Executes a whole run. Checks that all halves that have not ended are at the host's last router when the run
+    /// ends.
     fn run(mut self, seed: u64) {
         self.begin();
         self.plan_ends(seed);

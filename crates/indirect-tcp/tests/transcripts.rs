@@ -2,13 +2,13 @@
 //! outputs, and are compared with its present outputs.
 //!
 //! ```text
-//! 20ms host greets previous=right entries=1     the mobile host is here; it came from there, with a connection
-//! 20ms host calls                               it asks for a connection
-//! 30ms far opened                               the socket to the fixed host is up
-//! 40ms right points entries=1                   the other router says that the host is with it
-//! 50ms right says commit                        a frame on the connection between routers
-//! 60ms gateway left                             (at the mobile host) packets leave by that router from now on
-//! 70ms wait                                     nothing comes in; timers run
+//! 20ms host greets previous=right entries=1     the mobile host greets; it comes from the right router, with a connection
+//! 20ms host calls                               the mobile host calls for a connection
+//! 30ms far opened                               the socket to the fixed host is open
+//! 40ms right points entries=1                   the right router sends a forward pointer: the host is there
+//! 50ms right says commit                        the right router sends a frame on the connection between routers
+//! 60ms gateway left                             (mobile host under test) the left router is the gateway from now on
+//! 70ms wait                                     no input comes; timers run
 //! ```
 //!
 //! With `WAYFARE_BLESS=1` in the environment the outputs are written anew. Commit them only if you can explain every

@@ -49,8 +49,8 @@ pub enum Resolution {
     Relative(f64),
 }
 
-/// The compared metrics. The emulator's frames are up to 2 ms late (a run with later ones is repeated). Packets are
-/// counted exactly. A goodput is as precise as its flow's duration.
+/// The compared metrics. In a valid run on Linux, at least 99 % of the emulator's frames are at most 2 ms late. Packets
+/// are counted exactly. A goodput is as precise as its flow's duration.
 pub const COMPARED: [Compared; 4] = [
     Compared { metric: "outage_ms", resolution: Resolution::Absolute(2.0), allowance: 20.0 },
     Compared { metric: "longest_stall_ms", resolution: Resolution::Absolute(2.0), allowance: 20.0 },
@@ -58,7 +58,7 @@ pub const COMPARED: [Compared; 4] = [
     Compared { metric: "lost_packets", resolution: Resolution::Absolute(0.0), allowance: 1.0 },
 ];
 
-/// The scenarios that must agree, before those of [`legs`].
+/// The scenarios that `wayfare agree` compares if none is named, before those of [`legs`].
 pub const SCENARIOS: [&str; 5] =
     ["first", "mobile-ip/download", "cellular-ip/udp-loss", "sigma/handoff", "indirect-tcp/handoff-time"];
 
@@ -72,7 +72,7 @@ pub fn legs() -> Result<Vec<String>, ScenarioError> {
 pub enum Agreement {
     /// The distance and the means are within the limits.
     Agrees,
-    /// Fewer than [`LEAST`] runs of a backend are valid or have the metric.
+    /// Fewer than [`LEAST`] runs of a backend are valid, or have the metric without a large difference of the shares.
     Inconclusive,
     /// The distance or the means are outside the limits, or the shares of runs with the metric are too different.
     Differs,
@@ -105,14 +105,15 @@ pub struct Row {
     /// Linux's median minus the simulator's, with its 95 % confidence interval. `None` if a backend has fewer than six
     /// values.
     pub difference: Option<Difference>,
-    /// The Kolmogorov-Smirnov distance of all valid runs, from 0 to 1.
+    /// The Kolmogorov-Smirnov distance of all valid runs, from 0 to 1. `None` unless both backends have the metric.
     pub distance: Option<f64>,
     /// The Kolmogorov-Smirnov distance on which the verdict depends, from 0 to 1. The simulator has the phases of the
-    /// valid Linux runs, and values within the resolution are treated as equal.
+    /// valid Linux runs, and values within the resolution are treated as equal. `None` unless both have the metric.
     pub judged_distance: Option<f64>,
     /// The verdict on this metric.
     pub agreement: Agreement,
-    /// A note if the shares of runs with the metric, or the numbers of infinite outages, are different.
+    /// With [`Agreement::Differs`], a note if the shares of runs with the metric, or the numbers of infinite outages,
+    /// are too different. Otherwise `None`.
     pub note: Option<String>,
 }
 
@@ -276,8 +277,9 @@ fn are_near([a, b]: [f64; 2], allowance: f64) -> bool {
 /// Known causes of differences, by the start of the scenario's name.
 const CAUSES: [(&str, &str); 1] = [(
     "compare/indirect-tcp/gap/bulk",
-    "on Linux the relay's segments have PSH if its source has no more data at that time, and the mobile host's kernel \
-     acknowledges each of them (tcp_measure_rcv_mss): 2 % of the channel; the simulator acknowledges every second one",
+    "on Linux a segment of the relay has PSH if the relay has no more data at that time, and the mobile host's kernel \
+     acknowledges each such segment (tcp_measure_rcv_mss), which takes 2 % of the channel; in the simulator the mobile host \
+     acknowledges every second segment",
 )];
 
 fn cause(scenario: &str) -> Option<&'static str> {

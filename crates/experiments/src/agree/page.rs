@@ -30,7 +30,7 @@ pub fn page(recorded: &Recorded) -> String {
     }
     out.push_str("\nDifferences and their causes:\n\n");
     for report in reports.iter().filter(|report| report.agreement == Agreement::Differs) {
-        let cause = report.cause.unwrap_or("cause not known");
+        let cause = report.cause.unwrap_or("not known");
         let _ = writeln!(out, "- `{}`: {}. Cause: {cause}.", report.scenario, worst(report));
     }
     let open: Vec<String> = reports
@@ -39,9 +39,9 @@ pub fn page(recorded: &Recorded) -> String {
         .map(|report| format!("`{}`", report.scenario))
         .collect();
     if !open.is_empty() {
-        let _ = writeln!(out, "\nInconclusive, with too few valid runs: {}.", open.join(", "));
+        let _ = writeln!(out, "\nInconclusive, with too few valid values: {}.", open.join(", "));
     }
-    out.push_str("\nIf this table says *differs*, a number of one backend does not hold for the other.\n");
+    out.push_str("\nA value that *differs* is valid only for the backend on which it was measured.\n");
     out + &error_rates()
 }
 
@@ -64,8 +64,9 @@ fn head(recorded: &Recorded) -> String {
          Generated from `docs/agreement.linux.json` by `wayfare agree --from docs/agreement.linux.json --write-table\n\
          docs/agreement.md`; `--simulate-again` runs the simulator's part again, and `wayfare agree --out DIR` measures everything. A\n\
          test compares this page with the record, and the first recorded run of each scenario with the simulator.\n\n\
-         {sim} runs in the simulator, {linux} on Linux (kernel {}), at stratified phases. {untrusted} runs on Linux do not count,\n\
-         because the machine disturbed their timing or their ledger is open. With fewer than {LEAST} valid runs a scenario is *inconclusive*.\n\n\
+         {sim} runs in the simulator, {linux} on Linux (kernel {}), at stratified phases. {untrusted} runs on Linux are\n\
+         invalid: each has a doubt, for example the host was too busy, or a packet is unaccounted for. *n* counts the valid runs on Linux.\n\
+         With fewer than {LEAST} valid runs a metric is *inconclusive*.\n\n\
          Each cell: median in the simulator / median on Linux, then the Kolmogorov-Smirnov distance. This is the distance between the\n\
          valid runs on Linux and the simulator's runs at the same phases; values within 2 ms (outage, stall) or 1 % (goodput) count as\n\
          equal. A metric agrees if this distance is at most {DISTANCE} and the means are within {:.0} % or the metric's allowance: 20 ms\n\
@@ -116,9 +117,9 @@ fn cell(row: &Row) -> String {
 /// Describes how often the rule for agreement is wrong.
 fn error_rates() -> String {
     let mut out = "\n## How often the rule is wrong\n\n\
-         The rule for outages is applied to two random samples, 1000 times. The second sample is later by up to 2 ms, as a run on Linux\n\
-         can be. The share in which the result is *differs*:\n\n\
-         | outages of both samples | 12 against 12 | 40 against 40 |\n|---|---|---|\n"
+         The rule for outages is applied to two random samples, in 1000 trials. In the second sample, phases are up to 2 ms later and\n\
+         outages up to 2 ms longer, as they can be on Linux. The tables have the share of trials with the result *differs*.\n\n\
+         | outages of both samples | 12 runs each | 40 runs each |\n|---|---|---|\n"
         .to_owned();
     let row = |pair: &Pair| {
         let [few, many] = [12, 40].map(|n| differs(pair, n));
@@ -126,11 +127,11 @@ fn error_rates() -> String {
     };
     out.extend(SAME.iter().map(row));
     out.push_str(
-        "\n| outages of the two samples, at the same phases | 12 against 12 | 40 against 40 |\n|---|---|---|\n",
+        "\n| outages of the two samples, at the same phases | 12 runs each | 40 runs each |\n|---|---|---|\n",
     );
     out.extend(DIFFERENT.iter().map(row));
     out.push_str(
-        "\nAt random phases, twelve runs cannot distinguish one distribution from two. So both backends run at the same phases.\n",
+        "\nAt random phases, samples of one distribution often differ by this rule. So both backends run at the same phases.\n",
     );
     out
 }

@@ -34,7 +34,7 @@ pub struct Measured {
     pub(super) kernel: String,
     /// The fingerprint of the simulator's first run. If it changes, the simulator's runs have to be repeated.
     fingerprint: String,
-    /// The simulator's runs. Their phases depend on their number.
+    /// The simulator's runs. Their phases depend on the number of requested runs.
     pub sim: Sample,
     /// The simulator's runs at the phases of the runs on Linux.
     pub same: Sample,
@@ -99,7 +99,7 @@ impl Measured {
         Self { key: self.key.clone(), kernel: self.kernel.clone(), fingerprint, sim, same, linux }
     }
 
-    /// Returns whether the simulator's first run has this fingerprint.
+    /// Returns whether the recorded first run of the simulator has this fingerprint.
     pub fn has_fingerprint(&self, fingerprint: Fingerprint) -> bool {
         self.fingerprint == fingerprint.to_string()
     }
@@ -133,7 +133,7 @@ impl Recorded {
     }
 
     /// Stores measurements, and replaces earlier ones of the same scenario. Scenarios are in the order of [`SCENARIOS`]
-    /// and [`legs`], followed by others. Returns an error if the scenario of the benchmark is invalid.
+    /// and [`legs`], followed by others. Returns an error if the built-in benchmark is invalid.
     pub fn keep(&mut self, measured: Measured) -> Result<(), ScenarioError> {
         match self.scenarios.iter_mut().find(|old| old.scenario() == measured.scenario()) {
             Some(old) => *old = measured,

@@ -246,7 +246,9 @@ impl TryFrom<Stored> for Sample {
         for (name, column) in stored.values {
             if column.len() != stored.counted.len() {
                 let (have, want) = (column.len(), stored.counted.len());
-                return Err(format!("{name}: {have} values, but {want} valid runs"));
+                return Err(format!(
+                    "{name}: must have {want} values, one for each valid run, but has {have}"
+                ));
             }
             for (number, cell) in stored.counted.iter().zip(column) {
                 let run = sample.runs.entry(*number).or_default();

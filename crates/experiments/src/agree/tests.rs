@@ -47,7 +47,7 @@ fn judge(metric: &str, sim: &[f64], linux: &[f64]) -> Agreement {
 fn one_distribution_agrees_with_itself_and_not_with_another_of_the_same_median() {
     let spread: Vec<f64> = (0..40).map(|n| 40.0 + f64::from(n)).collect();
     assert_eq!(judge("outage_ms", &spread, &spread), Agreement::Agrees);
-    // The median is the same, but half of the runs are in a second mode.
+    // The median is the same, but 19 of 40 runs are in a second mode.
     let modes: Vec<f64> = (0..40).map(|n| if n < 21 { 59.5 } else { 500.0 }).collect();
     assert_eq!(judge("outage_ms", &spread, &modes), Agreement::Differs);
 }
@@ -88,7 +88,7 @@ fn the_distance_may_be_three_tenths_and_no_more() {
 
 #[test]
 fn means_may_be_a_fifth_or_20_ms_apart_and_no_more() {
-    // One run in ten is far away: the distance is 0.1, so the mean decides.
+    // One value in ten is far from the others: the distance is 0.1, so the mean decides.
     let mean = |metric, base: f64, by: f64| {
         let (sim, mut linux) = ([base; 10], [base; 10]);
         linux[9] = base + 10.0 * by;
@@ -177,8 +177,8 @@ fn every_named_scenario_and_leg_is_there() {
 
 #[test]
 fn what_the_simulator_gives_at_the_same_phases_is_judged() {
-    // Two modes. In the simulator 20 of 40 runs are slow, on Linux 10 of 12. At the same phases, 10 or 2 of 12 are
-    // slow in the simulator.
+    // The outages have two modes. In the simulator 20 of 40 runs are slow, on Linux 10 of 12. At the same phases, 10 or
+    // 2 of 12 are slow in the simulator.
     let modes = |slow: usize, of: usize| {
         sample("outage_ms", (0..of).map(move |n| Some(if n < slow { 500.0 } else { 50.0 })))
     };

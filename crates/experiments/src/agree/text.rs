@@ -76,24 +76,29 @@ pub(crate) fn rule() -> String {
 /// Describes which runs the columns of the table use, and the limits of agreement.
 fn rules() -> String {
     let mut out = format!(
-        "mean, compared KS: the simulator at the same phases as the valid runs on Linux; other columns: all runs\n{}\n",
+        "values in the unit of the metric's name; difference: of the medians, Linux minus simulator, with its 95 % interval\n\
+         KS: Kolmogorov-Smirnov distance, 0 to 1; mean, compared KS: the simulator at the same phases as the valid runs on Linux; \
+         other columns: all valid runs\n{}\n",
         rule()
     );
     for compared in COMPARED {
         let resolution = match compared.resolution {
             Resolution::Absolute(value) => stats::number(value, 0),
-            Resolution::Relative(share) => format!("{:.0} % of the median", share * 100.0),
+            Resolution::Relative(share) => format!("{:.0} % of the larger median", share * 100.0),
         };
         let _ = writeln!(
             out,
-            "{:20}allowance of the means {}; in compared KS, values within {resolution} are equal",
+            "{:20}allowance of the means {}; in compared KS, values that differ by at most {resolution} are equal",
             compared.metric,
             stats::number(compared.allowance, 0)
         );
     }
     // The line must not begin like a verdict, because it is below every table, also if all scenarios agree.
-    let _ =
-        writeln!(out, "a scenario is inconclusive if fewer than {LEAST} runs of a backend can be trusted");
+    let _ = writeln!(
+        out,
+        "a metric is inconclusive if fewer than {LEAST} runs of a backend are valid; otherwise it differs if the shares of runs that \
+         have it differ by more than {DISTANCE}, and is inconclusive if fewer than {LEAST} runs of a backend have it"
+    );
     out
 }
 
@@ -146,7 +151,7 @@ pub(super) fn worst(report: &Report) -> String {
         None => {
             let [sim, linux] = row.means.map(number);
             format!(
-                "{} at distance {}, means {sim} in the simulator and {linux} on Linux",
+                "{} at Kolmogorov-Smirnov distance {}, means {sim} in the simulator and {linux} on Linux",
                 row.metric,
                 distance(row.judged_distance)
             )
@@ -155,7 +160,8 @@ pub(super) fn worst(report: &Report) -> String {
     differs.map(of).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns the reports as CSV, with a row for each metric of each scenario. An infinite outage is `inf`.
+/// Returns the reports as CSV, with a row for each compared metric of each scenario. An infinite value is `inf`; a
+/// value that was not measured is empty.
 pub fn csv(reports: &[Report]) -> String {
     let mut csv = Csv::default();
     csv.row([
@@ -197,7 +203,8 @@ pub fn csv(reports: &[Report]) -> String {
     csv.finish()
 }
 
-/// Returns all reports as JSON. An infinite outage is `"never"`; a value that was not measured is null.
+/// Returns all reports as JSON. In `medians` and `means`, an infinite value is `"never"`, and a value that was not
+/// measured is null. An infinite difference is null.
 pub fn json(reports: &[Report]) -> Value {
     let value = |value: Option<f64>| object!(Cell::from(value));
     let row = |row: &Row| {
@@ -240,6 +247,7 @@ pub fn figure(scenario: &str, samples: [&Sample; 2]) -> DistributionFigure {
     DistributionFigure {
         title: format!("{scenario}: both backends, each run at a different phase"),
         panels,
-        caption: "One value per run: the median of its handoffs.".to_owned(),
+        caption: "One value per run. For a metric per handoff, it is the median of the run's handoffs."
+            .to_owned(),
     }
 }

@@ -59,11 +59,11 @@ impl<'a> Both<'a> {
 /// The order of two legs by outage on both backends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Claim {
-    /// No backend distinguishes the two legs.
+    /// On no backend do the two legs have an order: they are not told apart, or their medians are near.
     NotToldApart,
-    /// At least one backend distinguishes the legs, but the backends do not agree about both legs.
+    /// The legs have an order on at least one backend, but the backends do not agree about the outages of both legs.
     NotClaimed,
-    /// Both backends have this order of the legs.
+    /// Both backends have this order of the legs, at least one of them with confidence.
     Same(Ordering),
     /// The backends have different orders of the legs.
     Other,

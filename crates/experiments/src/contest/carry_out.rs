@@ -111,7 +111,8 @@ pub const fn repetitions(scale: Scale) -> usize {
     }
 }
 
-/// Returns the time that a comparison takes on Linux with `jobs` parallel runs, if no run is repeated.
+/// Returns an estimate of the time that a comparison takes on Linux with `jobs` parallel runs: the duration of all
+/// runs, divided by `jobs`.
 pub fn span(course: &'static Course, wanted: &[Rival], repetitions: usize, jobs: usize) -> Duration {
     let points = points(course, repetitions, |leg| wanted.contains(&leg.contender));
     let plans = points.iter().filter_map(|point| point.plans(&[]).ok()).flatten();

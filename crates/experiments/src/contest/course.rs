@@ -33,7 +33,7 @@ pub struct Contender {
     pub title: String,
     /// The description of the protocol in this benchmark.
     pub about: String,
-    /// The reason why the protocol does not recover from a move. `None` if it is expected to recover.
+    /// The reason why the application receives no new data after a move. `None` if it is expected to receive them.
     pub never: Option<String>,
     /// The moves that the protocol cannot make: the name of the move, and the reason.
     #[serde(default)]

@@ -8,9 +8,9 @@ use crate::drawn::whisker;
 use crate::reproduce::Measured;
 use draw::{Axis, Bar, BarFigure, BarGroup, Owner};
 
-const CAPTION: &str = "Bar and dot: the median outage of n runs, each at a separate phase. Colours: the parts of the outage, in \
-     the order of a handoff, in the run in the middle (of two in the middle, their mean). Right: the median, its 95 % interval \
-     or range, and n. The groups of one move have one scale.";
+const CAPTION: &str = "Bar and dot: the median outage of n runs, each at a separate phase. Colours: the parts of the outage by \
+     owner, in the order of a handoff, in the run with the median outage (for an even n, the mean of the two runs in the middle). \
+     Right: the median, its 95 % interval or range, and n. The groups of one move have one scale.";
 
 /// Returns the figure as SVG: a group for each move and workload, and in it a bar for each protocol under test and
 /// backend.

@@ -9,7 +9,7 @@ use crate::reproduce::{self, Check, How, NotRun, Results, Scale};
 use recorder::run::Backend;
 use scenario::Setting;
 
-/// A property that must hold in each comparison.
+/// A property that must hold in a comparison.
 #[derive(Debug)]
 pub struct MustHold {
     /// The property as text.
@@ -54,8 +54,8 @@ const MUST_HOLD: &[MustHold] = &[
         breaker: Breaker { who: None, set: &["cell.2.loss=1.0"] },
     },
     MustHold {
-        text: "both backends rank two protocols alike, if one distinguishes them (by more than 30 ms and 15 %) and both agree about their outages",
-        value: "share of the pairs told apart that were checked and rank alike; the lines `pairs` name the others",
+        text: "both backends rank two protocols alike, if one distinguishes them (by at least 30 ms and 15 %) and both agree about their outages",
+        value: "share (0 to 1) of the pairs told apart that were checked and rank alike; the lines `pairs` name the others",
         of: |_| true,
         check: Asks::Both(order),
         // In the runs that take the place of Linux, the new cell loses all frames, and no host has a second radio in
@@ -71,7 +71,7 @@ pub struct Verdict {
     pub must_hold: &'static MustHold,
     /// The backend whose runs were evaluated; `None` for a property of both backends.
     pub backend: Option<Backend>,
-    /// The value that decides whether the property holds; `None` if there were no runs to evaluate.
+    /// The value that decides whether the property holds; `None` if there was nothing to evaluate.
     pub value: Option<f64>,
     /// Whether a run that the property needs is invalid.
     pub invalid: bool,
@@ -193,7 +193,7 @@ impl Broken {
 }
 
 /// Runs every breaker in the simulator. For properties of both backends, the runs with the breaker take the place of
-/// Linux.
+/// Linux. Returns an error if a run fails.
 pub fn self_test(course: &'static Course, how: &How<'_>) -> Result<Vec<Broken>, NotRun> {
     let run = |legs: &[&Leg], set: &[Setting]| {
         let wanted =

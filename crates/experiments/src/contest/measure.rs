@@ -20,7 +20,7 @@ pub struct Metric {
     pub title: &'static str,
     /// The number of decimals in tables.
     pub digits: usize,
-    /// The exact definition, in one line.
+    /// The definition, in one line.
     pub about: &'static str,
 }
 
@@ -34,22 +34,23 @@ const fn metric(
     Metric { name, unit, title, digits, about }
 }
 
-/// The time without new data for the application from the cut on, in milliseconds; infinite if no new data came any
-/// more.
+/// The time from the cut until the application receives new data by the new path, in milliseconds; infinite if it
+/// receives none.
 pub(super) const OUTAGE: Metric = metric(
     "outage_ms",
     "ms",
     "outage",
     1,
-    "from the cut to the next bytes that the application reads; 0 if nothing was lost and there was no gap",
+    "from the cut until the application receives its first new data by the new path; 0 if the handoff interrupted nothing",
 );
-/// The longest time without data for the application after the move, in milliseconds.
+/// The longest time without data for the application, in milliseconds, from its last data before the move to the end of
+/// the run.
 pub(super) const STALL: Metric = metric(
     "longest_stall_ms",
     "ms",
     "longest stall",
     1,
-    "the longest time without bytes for the application, from the move to the end; >: it lasted until the end",
+    "the longest time without bytes for the application, from the last ones before the move to the end of the run; >: there were no more",
 );
 /// Packets with data that the handoff lost, of all flows.
 pub(super) const LOST: Metric = metric(
@@ -57,7 +58,7 @@ pub(super) const LOST: Metric = metric(
     "packets",
     "lost",
     1,
-    "packets of the host's flows that were lost, in both directions",
+    "packets with data of the host's flows that belong to the handoff and were lost, in both directions",
 );
 /// The application's goodput from the move to the end of the run, in kbit/s.
 pub(super) const GOODPUT: Metric = metric(
@@ -65,7 +66,7 @@ pub(super) const GOODPUT: Metric = metric(
     "kb/s",
     "goodput",
     0,
-    "rate of the bytes that the application received, from the move to the end",
+    "rate of the bytes that the application received, from the move to the end of the run",
 );
 /// The median time from a request to its answer after the outage, in milliseconds.
 pub(super) const EXCHANGE: Metric = metric(
@@ -89,10 +90,10 @@ pub(super) const SIGNALLING: Metric = metric(
     "bytes",
     "signalling",
     0,
-    "IP bytes of control messages on every link, from the move or its preparation to the end; no beacons, no advertisements",
+    "IP bytes of control messages on every link, from the move or its preparation to the end of the run; no beacons, no advertisements",
 );
 
-/// The metrics of the first table, in the order of its columns.
+/// The metrics of the comparison, in the order of rows and columns. `handoff_latency_ms` has rows, but no column.
 pub const METRICS: [Metric; 7] = [OUTAGE, STALL, LOST, GOODPUT, EXCHANGE, HANDOFF, SIGNALLING];
 
 /// The parts of the outage by cause, in the order of a handoff.

@@ -40,15 +40,22 @@ pub fn text(comparison: &Comparison) -> String {
     }
     let _ = writeln!(
         out,
-        "not told apart  the 95 % interval of the median difference of runs at the same phase contains 0, or n < 6"
+        "not told apart  the 95 % interval of the median difference of outages at the same phase contains 0, or n < 6"
     );
-    let _ = writeln!(out, "A < B, C        A is told apart from B and from C; B and C are not told apart");
+    let _ = writeln!(
+        out,
+        "A < B, C        A has a shorter outage than B and than C, and is told apart from both; B and C are not told apart"
+    );
     if Both::of(comparison).is_some() {
-        let _ = writeln!(out, "both backends   at the same phases; {}", agree::rule());
+        let _ = writeln!(
+            out,
+            "both backends   KS and means at the same phases; KS: Kolmogorov-Smirnov distance, 0 to 1; {}",
+            agree::rule()
+        );
     }
     out.push_str(&invalid(&comparison.backends));
     for (backend, why) in &comparison.absent {
-        let _ = writeln!(out, "\nnot on {}: {why}", backend.name());
+        let _ = writeln!(out, "\nnot measured on {}: {why}", backend.name());
     }
     let mut table = Table::new(["verdict", "backend", "value", "statement", "meaning of the value"]);
     for verdict in verdicts(comparison) {
@@ -69,12 +76,12 @@ pub fn text(comparison: &Comparison) -> String {
 fn repetitions(comparison: &Comparison) -> String {
     let fixed = |runs: usize| if runs == 1 { "one run".to_owned() } else { format!("{runs} runs") };
     let mut out =
-        "medians of n runs, each at another phase, with the 95 % confidence interval of the median in brackets\n".to_owned();
+        "medians of n runs, each at a different phase, with the 95 % confidence interval of the median in brackets\n".to_owned();
     for results in &comparison.backends {
         let _ = match (comparison.repeat, results.backend) {
             (Repeat::UntilNarrow(_), Backend::Sim) => writeln!(
                 out,
-                "sim: runs are added, up to 40, until the interval of each median outage is narrower than 15 % of it"
+                "sim: up to 40 runs of each leg (10, 20 or 40), until each interval of an outage is narrower than 15 % of the median"
             ),
             (Repeat::UntilNarrow(runs), Backend::Linux) => writeln!(
                 out,
@@ -94,7 +101,8 @@ fn repetitions(comparison: &Comparison) -> String {
     out
 }
 
-/// Returns the order of the protocols by outage, and which of them are not distinguished.
+/// Returns, for each backend, the order of the protocols by outage, and which of them are not told apart or have a wide
+/// interval.
 fn order(comparison: &Comparison, each: usize, workload: usize) -> String {
     let course = comparison.course;
     let title =
@@ -126,7 +134,11 @@ fn order(comparison: &Comparison, each: usize, workload: usize) -> String {
         let wide: Vec<&str> =
             outages.iter().filter(|(_, values)| !is_narrow(values)).map(|(leg, _)| title(leg)).collect();
         if !wide.is_empty() {
-            let _ = writeln!(out, "  {backend}, interval wider than 15 % of the median: {}", wide.join(", "));
+            let _ = writeln!(
+                out,
+                "  {backend}, interval of the outage not narrower than 15 % of the median, or none: {}",
+                wide.join(", ")
+            );
         }
     }
     out
@@ -141,8 +153,15 @@ fn agreement(comparison: &Comparison, both: &Both<'_>, each: usize, workload: us
     };
     let title =
         |leg: &Leg| course.contenders.get(leg.contender).map_or("", |contender| contender.title.as_str());
-    let mut table =
-        Table::new(["protocol", "n Linux", "outage", "KS", "mean sim", "mean Linux", "other metrics"]);
+    let mut table = Table::new([
+        "protocol",
+        "n Linux",
+        "agreement of outages",
+        "KS",
+        "mean outage sim ms",
+        "mean outage Linux ms",
+        "agreement of other metrics",
+    ]);
     let mut agreed: Vec<(f64, &Leg)> = Vec::new();
     for leg in course.legs.iter().filter(here) {
         let report = both.report(leg);
@@ -166,7 +185,8 @@ fn agreement(comparison: &Comparison, both: &Both<'_>, each: usize, workload: us
     } else {
         ranks(agreed, title, |a, b| both.claim(a, b) == Claim::Same(Ordering::Less))
     };
-    let mut out = format!("\n{}  on both, by outage, where the outages agree: {order}\n", table.render());
+    let mut out =
+        format!("\n{}  on both backends, by outage, where the outages agree: {order}\n", table.render());
     let legs: Vec<&Leg> = course.legs.iter().filter(here).collect();
     let all: Vec<(Claim, String)> = legs
         .iter()
@@ -248,7 +268,7 @@ fn leg(comparison: &Comparison, each: &Move, workload: &Workload, here: &[&Row])
     };
     let owners: Vec<&Metric> = OWNERS.iter().filter(has).collect();
     if !owners.is_empty() {
-        out.push_str("\noutage by owner, ms\n\n");
+        out.push_str("\nmedian part of the outage of each owner, ms\n\n");
         let heads = owners.iter().map(|owner| owner.title.to_owned());
         let only = |of: &dyn Fn(&Metric) -> Option<Row>, owner: &Metric| {
             let median = of(owner).and_then(|row| row.median);
@@ -313,8 +333,13 @@ fn reasons(comparison: &Comparison, here: &[&Row]) -> String {
 
 /// Returns the table of all breakers and their effects.
 pub fn self_test_text(tests: &[Broken]) -> String {
-    let mut table =
-        Table::new(["breaker", "value without", "value with it", "statement that must fail", "set"]);
+    let mut table = Table::new([
+        "result",
+        "value without breaker",
+        "value with breaker",
+        "statement that must fail",
+        "settings of the breaker",
+    ]);
     for test in tests {
         let word = match (test.broke(), test.whole.holds) {
             (true, _) => "broke it",

@@ -18,7 +18,7 @@ const REPEATS: usize = 2;
 pub enum Validity {
     /// The measurement is valid.
     Valid,
-    /// The measurement is invalid, also after its repetitions. Properties that need it do not hold.
+    /// The measurement is invalid, also after repetitions if it was repeated. Properties that need it do not hold.
     Invalid(Vec<Doubt>),
     /// The ledger of a run does not balance, so no value of the measurement may be used.
     Untrusted(Vec<Doubt>),

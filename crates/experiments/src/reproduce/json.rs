@@ -6,7 +6,7 @@ use super::{Broken, Experiment, Measured, Metric, Point, Report, Setting};
 use recorder::run::Backend;
 use serde_json::{Map, Value, json as object};
 
-/// Returns all reports as one object. A backend without a value is null; an invalid run is `"invalid"`.
+/// Returns all reports as one object. A backend without a value is null; a point with an invalid run is `"invalid"`.
 pub fn json(reports: &[Report]) -> Value {
     let all: Vec<_> = reports.iter().flat_map(judged).collect();
     object!({ "experiments": reports.iter().map(experiment).collect::<Vec<_>>(), "verdicts": words(&all) })

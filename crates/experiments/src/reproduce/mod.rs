@@ -7,8 +7,8 @@
 //!           └ breakers: settings with which it must fail
 //! ```
 //!
-//! A scale changes the number and the length of runs. It never changes a rate, delay, timer, topology, threshold or
-//! property.
+//! A scale changes the number and the length of runs, and on which backends some points run. It changes no rate, delay,
+//! timer, topology, threshold or property.
 
 mod carry_out;
 pub(crate) mod figure;
@@ -41,12 +41,12 @@ use wire::Duration;
 /// The number and the length of the runs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Scale {
-    /// Few and short runs, in seconds: for each change of the code.
+    /// Few and short runs, for each change of the code.
     Quick,
-    /// More runs than `Quick`, in minutes.
+    /// More runs than `Quick`.
     #[default]
     Default,
-    /// The numbers and lengths of the paper.
+    /// The most runs.
     Full,
 }
 
@@ -110,6 +110,7 @@ pub struct Experiment {
     /// The figures, tables or sections in which the published numbers are printed.
     pub source: &'static str,
     /// Notes for the reader of the table: what the paper leaves open and how it was fixed, and what the columns mean.
+    /// Each note is a paragraph; after each line break its text is indented by two spaces.
     pub notes: &'static [&'static str],
     /// The backends on which the experiment can run.
     pub backends: &'static [Backend],
@@ -158,7 +159,8 @@ impl Check {
     }
 }
 
-/// Returns how long an experiment takes on a backend with `jobs` parallel runs. In the simulator it is virtual time.
+/// Returns how long an experiment takes on a backend with `jobs` parallel runs, without repeated runs. In the simulator
+/// it is virtual time.
 pub fn span(experiment: &Experiment, scale: Scale, backend: Backend, jobs: usize) -> Duration {
     carry_out::span(&(experiment.points)(scale), backend, jobs)
 }

@@ -29,8 +29,8 @@ impl Statistic {
 pub struct Estimate {
     /// The mean or the median of the values.
     pub value: f64,
-    /// The 95 % confidence interval; with fewer than six values the range from the smallest to the largest; `None`
-    /// for a single value.
+    /// The 95 % confidence interval; the range from the smallest to the largest value if there are fewer than six
+    /// values, or if a mean is infinite; `None` for a single value.
     pub interval: Option<Interval>,
     /// The number of values that were combined.
     pub n: usize,
@@ -57,7 +57,8 @@ pub enum Word {
     Reproduced,
     /// The value is outside the tolerance, but all properties of its series hold.
     Shape,
-    /// The value is outside the tolerance, and its series does not have the published shape.
+    /// The value is outside the tolerance, and there is no series or its properties do not hold. Also if nothing valid
+    /// was measured.
     NotReproduced,
 }
 
@@ -82,8 +83,8 @@ pub struct OnBackend {
     pub backend: Backend,
     /// The measured value. `None` if no valid run has one.
     pub estimate: Option<Estimate>,
-    /// Whether all properties of the series of this number hold on the backend. `None` if a run that they need is
-    /// invalid.
+    /// Whether the number is part of a series, and all properties of the series hold on the backend. `None` if a run
+    /// that they need is invalid.
     pub has_shape: Option<bool>,
 }
 
@@ -110,7 +111,7 @@ impl OnBackend {
         let [from, to] = [-1.0, 1.0].map(|side: f64| side.mul_add(published.reach(), published.value));
         match word {
             Word::Reproduced if lo < from && hi > to => {
-                Some(format!("weak: the interval of n = {n} is wider than the tolerance on both sides"))
+                Some(format!("weak: the interval of n = {n} exceeds the tolerance on both sides"))
             }
             Word::Reproduced => None,
             _ if lo <= to && hi >= from => {
@@ -160,7 +161,7 @@ impl Judged<'_> {
         self.word() == Word::Reproduced && self.on.iter().any(|on| on.is_weak(&self.published))
     }
 
-    /// Returns the verdict as text, followed by `weak` if [`Self::is_weak`].
+    /// Returns the verdict as text, followed by `, weak` if [`Self::is_weak`].
     pub fn verdict(&self) -> String {
         format!("{}{}", self.word().name(), if self.is_weak() { ", weak" } else { "" })
     }
@@ -328,7 +329,7 @@ mod tests {
             let on = OnBackend { estimate: Some(Estimate { value, interval, n: 10 }), ..on(0.0, Some(true)) };
             (on.remark(&PUBLISHED).unwrap_or_default(), on.is_weak(&PUBLISHED))
         };
-        let weak = "weak: the interval of n = 10 is wider than the tolerance on both sides";
+        let weak = "weak: the interval of n = 10 exceeds the tolerance on both sides";
         assert_eq!(remark(2.6, (2.3, 2.9)), (weak.to_owned(), true));
         assert_eq!(remark(2.6, (2.3, 2.8)), (String::new(), false), "on one side alone");
         assert_eq!(remark(2.6, (2.4, 2.88)), (String::new(), false));

@@ -68,7 +68,8 @@ impl Recorded {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
-    /// Returns `self`, with the numbers of `old` that `self` does not have.
+    /// Returns `self`, with the numbers of `old` that `self` does not have. The kernel and the scale are those of
+    /// `self`.
     #[must_use]
     pub fn with_the_rest_of(mut self, old: Self) -> Self {
         let is_new = |old: &Number, all: &[Number]| {

@@ -12,11 +12,11 @@ pub fn table(reports: &[Report], recorded: Option<&Recorded>) -> String {
     let scale = reports.first().map_or("", |report| report.scale.name());
     let mut out = head(scale, recorded);
     let _ = writeln!(out, "**{}.**\n", counts(all.iter().map(|(_, judged)| judged)));
-    out.push_str("| paper | figure | what | published | tolerance | simulator | Linux | verdict |\n|---|---|---|---|---|---|---|---|\n");
+    out.push_str("| paper | figure | point, metric | published | tolerance | simulator | Linux | verdict |\n|---|---|---|---|---|---|---|---|\n");
     for (report, judged) in &all {
         let _ = writeln!(out, "{}", row(report, judged));
     }
-    out.push_str("\nThe reason for each number that is not reproduced, or is uncertain:\n\n");
+    out.push_str("\nRemarks on numbers whose verdict is not *reproduced*, is weak, or differs between the backends:\n\n");
     for (why, numbers) in grouped(&all, reason) {
         let _ = writeln!(out, "- {}: {why}.", numbers.join("; "));
     }
@@ -75,11 +75,11 @@ fn head(scale: &str, recorded: Option<&Recorded>) -> String {
         "{TITLE}\n\n\
          Generated: `wayfare reproduce --quick --on sim --write-table docs/reproduced.md`; with `--on both`, Linux is measured\n\
          again and recorded in `docs/reproduced.linux.json`. A test compares this page with the simulator.\n\n\
-         *Reproduced*: the value is within the tolerance. *Weak*: a 95 % interval is wider than the tolerance on both sides, so another\n\
-         value may be the true one. *Shape*: the value differs, but the number is part of a series (a slope, a ratio, an order), and each\n\
-         must-hold about that series holds. *Not reproduced*: neither; a single number has no shape. The verdict is the worse one of the\n\
-         two backends; `-` means that no run was valid. Values are means (Indirect TCP's times: medians) with 95 % intervals; `range` is the\n\
-         smallest and the largest value. The simulator's column has scale {scale};\n\
+         *Reproduced*: the value is within the tolerance. *Weak*: a 95 % interval exceeds the tolerance on both sides, or there is none, so\n\
+         another value may be the true one. *Shape*: the value differs, but the number is part of a series (a slope, a ratio, an order),\n\
+         and each must-hold about that series holds. *Not reproduced*: neither; a single number has no shape. The verdict is the worse one\n\
+         of the two backends; `-` means that there is no valid value. Values are means (Indirect TCP's times: medians) with 95 % intervals;\n\
+         `range` is the smallest and the largest value. The simulator's column has scale {scale};\n\
          {linux}.\n\n"
     )
 }

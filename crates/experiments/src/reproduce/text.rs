@@ -33,7 +33,7 @@ pub fn text(report: &Report) -> String {
     }
     out.push_str(&invalid(&report.backends));
     for (backend, why) in &report.absent {
-        let _ = writeln!(out, "\nnot on {}: {why}", backend.name());
+        let _ = writeln!(out, "\nnot measured on {}: {why}", backend.name());
     }
     let _ = write!(out, "\nmust hold\n{}", must_hold(&report.verdicts()));
     let observed = report.observed();
@@ -167,9 +167,14 @@ pub(crate) fn invalid(backends: &[Results]) -> String {
 
 /// Returns the table of all breakers and their effects.
 pub fn self_test_text(experiment: &Experiment, broken: &[Broken]) -> String {
-    let headers =
-        ["breaker", "backend", "value without", "value with it", "statement that must fail", "settings"];
-    let mut table = Table::new(headers);
+    let mut table = Table::new([
+        "result",
+        "backend",
+        "value without breaker",
+        "value with breaker",
+        "statement that must fail",
+        "settings of the breaker",
+    ]);
     for broken in broken {
         let word = match (broken.broke(), broken.whole.holds, broken.check.value) {
             (true, ..) => "broke it",

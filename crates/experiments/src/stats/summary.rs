@@ -54,8 +54,8 @@ impl Summary {
         })
     }
 
-    /// Returns the median, followed by its interval if its width is not zero: `3.5 (1.0..9.0)`. An interval that is
-    /// the whole range is marked: `3.5 (range 1.0..9.0)`.
+    /// Returns the median, followed by its interval: `3.5 (1.0..9.0)`. The interval is left out if there is none, or if
+    /// both limits are the same text. An interval that is the whole range is marked: `3.5 (range 1.0..9.0)`.
     pub fn text(&self, digits: usize) -> String {
         let median = number(self.median, digits);
         match self.interval_text(digits) {

@@ -6,8 +6,9 @@ use crate::drawn::{enclosed, style};
 use crate::stats::Summary;
 use draw::{Axis, Point, PointFigure, Series};
 
-/// Draws one figure for each metric over the first axis whose values are all numbers. Each kind of handoff and each
-/// combination of the other axes is a series. Empty if no axis has only numbers and more than one value.
+/// Draws one figure for each metric over the first axis whose values are all numbers, and returns it with the name of
+/// the metric. Each kind of handoff and each combination of the other axes is a series. Empty if no axis has only
+/// numbers and more than one value.
 pub fn figures(sweep: &Sweep, runs: &[Done]) -> Vec<(String, PointFigure)> {
     let numbers = |values: &[String]| values.iter().map(|value| number(value)).collect::<Option<Vec<_>>>();
     let Some(x) = sweep.axes.iter().position(|axis| axis.values.len() > 1 && numbers(&axis.values).is_some())

@@ -24,7 +24,7 @@ pub struct Done {
     pub fingerprint: Option<String>,
     /// Reasons for which the run is not valid.
     pub doubts: Vec<Doubt>,
-    /// Failures, such as a flow that never recovered or a program that failed.
+    /// Failures of the run, such as an outage without end or a program that failed.
     #[serde(default)]
     pub failures: Vec<String>,
     /// The measured values of the run by metric. An infinite value is written as null.
@@ -119,7 +119,7 @@ fn is_taken(folder: &Path, sweep: &Sweep) -> Option<&'static str> {
         Ok(text) => {
             let head: Option<Head> = text.lines().next().and_then(|line| serde_json::from_str(line).ok());
             let other = head.is_some_and(|head| head.digest != sweep.digest());
-            other.then_some("has another sweep; choose another --out, or remove it")
+            other.then_some("has another sweep; choose another --out, or remove the whole folder")
         }
         // A journal that cannot be read is reported by `Journal::open`.
         Err(error) if error.kind() != io::ErrorKind::NotFound => None,
@@ -128,8 +128,8 @@ fn is_taken(folder: &Path, sweep: &Sweep) -> Option<&'static str> {
 }
 
 impl Journal {
-    /// Opens the journal of a sweep in this folder and reads the completed runs. A run that was not valid is not
-    /// completed.
+    /// Opens the journal of a sweep in this folder and reads the completed runs. A run that was not valid does not
+    /// count as completed.
     ///
     /// # Errors
     ///
@@ -163,7 +163,10 @@ impl Journal {
             .open(&path)
             .map_err(within)?;
         if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
-            let problem = format!("{}: another sweep is writing it", path.display());
+            let problem = format!(
+                "{}: another sweep is writing it; wait until it ends, or choose another --out",
+                path.display()
+            );
             return Err(io::Error::new(io::ErrorKind::WouldBlock, problem));
         }
         let mut text = String::new();
@@ -177,7 +180,7 @@ impl Journal {
             debug_assert_eq!(head.digest, digest);
             for (number, line) in (2..).zip(lines) {
                 let run = run_of(&digest, line).map_err(|problem| {
-                    bad(format!("line {number}: {problem}; remove the file, or choose another --out"))
+                    bad(format!("line {number}: {problem}; choose another --out, or remove the whole folder"))
                 })?;
                 if run.doubts.is_empty() {
                     done.insert(run.job, run);
@@ -203,7 +206,7 @@ impl Journal {
         self.done.len()
     }
 
-    /// Returns whether no run was completed.
+    /// Returns whether no run was completed when the journal was opened.
     pub fn is_empty(&self) -> bool {
         self.done.is_empty()
     }
@@ -214,7 +217,8 @@ impl Journal {
         self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes())
     }
 
-    /// Returns all runs in the order of their jobs: those of the journal, and `more`.
+    /// Returns all runs in the order of their jobs: those of the journal, and `more`. A run of `more` replaces an
+    /// earlier one of the same job.
     pub fn all(self, more: impl IntoIterator<Item = Done>) -> Vec<Done> {
         let mut done = self.done;
         done.extend(more.into_iter().map(|run| (run.job, run)));

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The same sweep with options of the command line: `--set 'radio.retune=5ms|50ms|500ms' --runs 20`. Each repetition
-//! has a separate seed and separate phases ([`scenario::Repetition`]). They are the same at every point.
+//! has a separate seed and separate phases ([`scenario::Repetition`]). Seeds and phases are the same at every point.
 //! [`crate::batch`] defines the metrics and the value of a run.
 //!
 //! Runs are parallel. Each run is written to the journal when it ends ([`journal`]), so that an interrupted sweep
@@ -85,8 +85,9 @@ pub struct Job {
 }
 
 impl Sweep {
-    /// Builds the sweep of a scenario and settings; `None` if nothing is varied. `runs` and `seed` are those of the
-    /// command line.
+    /// Builds the sweep of a scenario and settings, and the list of its runs. `None` if the scenario has no `[sweep]`
+    /// and no setting has several values. `runs` and `seed` are those of the command line. Returns an error if the
+    /// sweep or the plan of a point is invalid.
     pub fn of(
         file: &str,
         text: &str,
@@ -108,12 +109,15 @@ impl Sweep {
             .map_err(|(key, problem)| wrong(&format!(".set.{key}"), &problem))?;
         choices.extend(varied);
         if let Some(twice) = varied_twice(&choices) {
-            return Err(wrong("", &format!("`{twice}` is given twice")));
+            return Err(wrong(
+                "",
+                &format!("`{twice}` is given twice; give all its values in one list, separated by `|`"),
+            ));
         }
         if let Some((key, value)) = value_twice(&choices) {
             return Err(wrong(
                 "",
-                &format!("`{key}` has the value {value} twice: both points would be the same"),
+                &format!("`{key}` has the value {value} twice: both points would be the same; remove one"),
             ));
         }
         let repetitions = runs.unwrap_or(table.repetitions);

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Returns the value of each valid run at a point: the median of its handoffs.
+/// Returns the value of each valid run at a point: the median of the metric's values in the run.
 pub(super) fn values(runs: &[Done], point: usize, name: &str) -> Vec<f64> {
     let here = runs.iter().filter(|run| run.point == point && run.doubts.is_empty());
     here.filter_map(|run| Some(Summary::of(run.values.get(name)?)?.median)).collect()
@@ -74,7 +74,8 @@ pub fn json(sweep: &Sweep, runs: &[Done]) -> serde_json::Value {
 /// Formats a table of medians with their 95 % confidence intervals.
 pub fn text(sweep: &Sweep, runs: &[Done]) -> String {
     let mut out = format!("{}: {} points, {} runs of each\n", sweep.name, sweep.len(), sweep.repetitions);
-    out.push_str("medians, with their 95 % intervals in brackets (\"range\": only smallest and largest)\n\n");
+    out.push_str("medians; in brackets the 95 % interval of the median (\"range\": smallest and largest value). No brackets: the limits are equal, \
+         or there are fewer than 6 runs\n\n");
     let names = names(runs);
     let keys = sweep.axes.iter().map(|axis| axis.key.as_str());
     let mut table = Table::new(keys.chain(names.iter().copied()));
@@ -85,7 +86,7 @@ pub fn text(sweep: &Sweep, runs: &[Done]) -> String {
     out.push_str(&table.render());
     out.push('\n');
     if names.is_empty() {
-        out.push_str("nothing was measured: a sweep compares handoffs, and no host of this scenario moves\n");
+        out.push_str("nothing was measured: no host of this scenario moved, and no flow was recorded\n");
     }
     for (of, about) in METRICS.iter().filter(|(of, _)| names.iter().any(|name| metric(name) == *of)) {
         let _ = writeln!(out, "{of:20}{about}");

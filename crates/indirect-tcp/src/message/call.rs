@@ -1,5 +1,6 @@
 //! The call of a mobile host to its router, and the answer. They precede the relayed bytes on each connection, and are
-//! signed with the host's key. Each has a fixed length, so that no byte after it is read by mistake.
+//! signed with the key that the host shares with this router. Each has a fixed length, so that no byte after it is read
+//! by mistake.
 
 use super::signed::{AROUND, Message};
 use super::{address, put_socket, socket, zeros};
@@ -63,7 +64,7 @@ pub enum Code {
     Unreachable,
     /// The host's port is in use at the router.
     InUse,
-    /// The host has as many connections at the router as it may have.
+    /// The host has 16 connections at the router, or the router's TCP has no room for another one.
     Full,
     /// The call failed for another reason.
     Failed,

@@ -7,8 +7,8 @@
 //! 64 sequence of its call u64
 //! ```
 //!
-//! Flags. 8: the program has closed the connection. 32: the call is not answered. 16, only with 32: the call may come
-//! after this message. An entry with another kind, flag or combination of flags is refused.
+//! Flags. 8: the connection has ended cleanly at the mobile host. 32: the host has no answer to its call. 16, only with
+//! 32: the call may come after this message. An entry with another kind, flag or combination of flags is refused.
 
 use super::{mapped, put_mapped, zeros};
 use node::{Addr, Tuple};
@@ -21,15 +21,15 @@ pub(super) const FAMILY: u8 = 2;
 /// The kind of a connection that the mobile host opened. Other kinds are refused: no router accepts connections for a
 /// host.
 const ACTIVE: u8 = 1;
-/// Flag (not in the paper): the program has closed the connection.
+/// Flag (not in the paper): the connection has ended cleanly at the mobile host.
 const CLOSING: u8 = 8;
 /// Flag (not in the paper), only with `UNANSWERED`: the call may come after this message.
 const CALLING: u8 = 16;
-/// Flag (not in the paper): the call for the connection is not answered.
+/// Flag (not in the paper): the host has no answer to its call for the connection.
 const UNANSWERED: u8 = 32;
 
 /// The identifier of a connection of a mobile host. The number alone may be reused after the host restarts: numbers
-/// start at the wall clock's seconds, and the clock may be set back. The sequence of a call is not reused.
+/// start at the wall clock's seconds, and the clock may be set back. A router accepts each sequence of a call once.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConnectionId {
     /// The number that the mobile host gave to the connection.
@@ -62,13 +62,13 @@ pub struct Entry {
     pub router: Addr,
     /// The address and port of the peer.
     pub peer: Addr,
-    /// Whether the program has closed the connection cleanly. The last segments of the host's stack, above all a FIN,
-    /// may still be on their way to a router that has the connection.
+    /// Whether the connection has ended cleanly at the mobile host. A router may still have the connection, and may
+    /// need further segments of the host to end it: for example, the host repeats its acknowledgment of the last FIN.
     pub closing: bool,
-    /// Whether the call is not answered. Then there may be no connection yet.
+    /// Whether the host has no answer to its call. A router may have connected to the peer or not.
     pub unanswered: bool,
-    /// Whether the unanswered call was sent to the router that receives this message, and the host has greeted no other
-    /// router since. Then the call may come after this message.
+    /// Whether the unanswered call was sent to the greeted router, and the host has greeted no other router since. Then
+    /// the call may come after this message.
     pub calling: bool,
 }
 

@@ -65,7 +65,7 @@ pub enum Body {
     UserBuffer(Direction, Vec<u8>),
     /// Type 7: the state of a connection is complete. Asks the new router to take the connection.
     Commit {
-        /// The number of the connection. The entry before has the sequence of its call.
+        /// The number of the connection. The frame with the entry has the sequence of its call.
         number: u32,
         /// The number of the attempt to hand the connection over.
         attempt: u32,
@@ -115,9 +115,10 @@ pub enum Verdict {
     Taken,
     /// The answering router does not have the greeting that the offer named, or did not take the connection.
     Unknown,
-    /// The host has left the answering router, or has sent a later greeting.
+    /// The host has sent a later greeting, to the answering router or to another one.
     Moved,
-    /// The connection cannot be set up at the answering router, or is lost there.
+    /// The answering router will not have the connection: it cannot set it up, does not expect it, or may have lost it
+    /// in a restart.
     Failed,
 }
 
@@ -363,8 +364,8 @@ impl FrameAuth {
         Self { key, opened, sent: 0, received: 0 }
     }
 
-    /// Derives the key of this connection from both nonces: first the nonce of the end that opened the connection, then
-    /// the nonce of the other end.
+    /// Replaces the key of the two routers by the key of this connection, derived from both nonces. The nonce of the
+    /// end that opened the connection is the first.
     pub fn agreed(&mut self, nonces: [[u8; 16]; 2]) {
         let [opener, other] = nonces;
         self.key = Key::new(auth::hmac_sha256(&self.key, &[b"wayfare itcp link", &opener, &other]));

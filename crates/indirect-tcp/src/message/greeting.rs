@@ -24,7 +24,8 @@ pub struct Greeting {
     pub router: Ipv4Addr,
     /// Routers that may still have a connection of this host, at most [`PREVIOUS`].
     pub previous: Vec<Ipv4Addr>,
-    /// The host's connections, at most [`CONNECTIONS`].
+    /// The host's connections for which it has sent a call, and those that ended cleanly in the last 30 s; at most
+    /// [`CONNECTIONS`].
     pub entries: Vec<Entry>,
     /// Whether the greeting was answered before, and is repeated to check that the router still knows it. A router that
     /// does not know it ignores the entries, as they may be outdated, and asks for a new greeting.
@@ -115,7 +116,7 @@ impl Message for Greeting {
 /// The answer to a greeting, encoded in one byte.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Welcome {
-    /// The router is ready. It buffers packets for the connections until they have come.
+    /// The router has accepted the greeting. It buffers packets for connections that it expects from earlier routers.
     Ready,
     /// The router has accepted a later message of this host, or does not know the repeated greeting.
     Stale,

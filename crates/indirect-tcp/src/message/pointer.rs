@@ -5,9 +5,9 @@ use super::signed::{AROUND, Message, Signed};
 use super::{CONNECTIONS, PREVIOUS, address, entry, zeros};
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// A forward pointer (bodies of type 3): a new router notifies an earlier router that a host is at the new router. It
-/// carries the host's own greeting, signed with the key that the host shares with the earlier router
-/// ([`Signed::shown_to`]). So the earlier router need not trust the new one.
+/// A forward pointer (bodies of type 3): a new router notifies an earlier router that a host is at the new router. The
+/// pointer carries the host's greeting, signed with the key that the host shares with the earlier router
+/// ([`Signed::shown_to`]). If the host has a separate key for each router, the new router cannot forge this greeting.
 ///
 /// ```text
 /// 0 from router · 4 to router · 8 length u16 · 10 reserved u16 · 12 greeting
@@ -58,7 +58,7 @@ pub struct ForwardReply {
     pub host: Ipv4Addr,
     /// The sequence of the greeting in the forward pointer.
     pub sequence: u64,
-    /// The number of the host's connections that the earlier router has, and will offer.
+    /// The number of the host's connections that the earlier router has when it answers.
     pub connections: u16,
 }
 

@@ -51,8 +51,8 @@ impl<T: Message> Signed<T> {
         Self { message, code }
     }
 
-    /// Parses a message. Returns an error if it is malformed, is of another type, or has bytes after it. Does not check
-    /// the code.
+    /// Parses a message. Returns an error if it is malformed, is of another version or type, or has bytes after it.
+    /// Does not check the code.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(bytes, Malformed("itcp_truncated"));
         if r.u16()? != MAGIC {

@@ -2,9 +2,9 @@
 //! are not acknowledged or not sent.
 //!
 //! ```text
-//!   0 version u8 · 1 side u8 · 2 family u8 · 3 TCP state u8 · 4 flags u16 · 6 our window's scale u8 · 7 the peer's u8
+//!   0 version u8 · 1 side u8 · 2 family u8 · 3 TCP state u8 · 4 flags u16 · 6 the peer's window scale u8 · 7 ours u8
 //!   8 local port u16 · 10 remote port u16 · 12 MSS u32 · 16 local address (16) · 32 remote address (16)
-//!  48 SND.UNA u32 · 52 bytes to send u32 · 56 of them unsent u32 (our FIN is not counted in these)
+//!  48 SND.UNA u32 · 52 bytes to send u32 · 56 of them unsent u32 (the router's FIN is not counted)
 //!  60 sequence of the first byte received u32 (one more after the peer's FIN) · 64 bytes received u32 · 68 timestamp u32
 //!  72 SND.WL1 u32 · 76 SND.WND u32 · 80 largest SND.WND u32 · 84 RCV.WND u32 · 88 RCV.NXT when it was announced u32
 //!  92 smoothed round trip u32 · 96 its variation u32: microseconds, or both zero (a hint: RFC 9040, section 8.1)
@@ -30,7 +30,7 @@ mod flag {
     pub(super) const TIMESTAMP: u16 = 16;
     pub(super) const SCALE: u16 = 32;
     pub(super) const SACK: u16 = 64;
-    /// Flag (not in the paper): the user of the socket has finished, whether the FIN was sent or not.
+    /// Flag (not in the paper): the router will send no more bytes on this half, whether its FIN was sent or not.
     pub(super) const FINISHING: u16 = 512;
     pub(super) const KNOWN: u16 = FINISHED | FIN_SENT | WINDOW | TIMESTAMP | SCALE | SACK | FINISHING;
 }
@@ -66,7 +66,7 @@ pub struct SocketState {
 
 impl SocketState {
     /// Returns whether no bytes are left to relay between this half and the other half: both ends of this half have
-    /// finished, and all received bytes were read. Only then may the state of this half be sent without that of the
+    /// finished, and all received bytes were read. Only then may the state of this half arrive without that of the
     /// other half.
     pub const fn is_self_contained(&self) -> bool {
         self.tcp.finishing && self.tcp.finished && self.tcp.unread.is_empty()

@@ -135,7 +135,7 @@ impl MobileHost {
     }
 
     /// Returns a sequence above all earlier ones. It is at least the wall clock in nanoseconds, so that it is also
-    /// higher after a restart.
+    /// higher after a restart, unless the clock went back.
     fn next_sequence(&mut self, now: Instant) -> u64 {
         self.sequence = (self.sequence + 1).max(self.wall(now));
         self.sequence

@@ -20,8 +20,8 @@ const REFRESH: Duration = Duration::from_secs(3);
 const HOPELESS: Duration = Duration::from_mins(1);
 
 impl MobileHost {
-    /// Handles a report of the gateway, and greets it. The present router may be reported again after a restart, in
-    /// which it has lost the host's state.
+    /// Handles a report of the host's gateway, and greets this router. The present router may be reported again after
+    /// it has restarted and lost the host's state.
     pub(super) fn gateway(&mut self, now: Instant, router: Ipv4Addr, out: &mut Outbox) {
         if self.router == Some(router) {
             return self.greet(now, router, out);
@@ -50,8 +50,8 @@ impl MobileHost {
         let sequence = self.next_sequence(now);
         let entries = self.connections.values_mut().filter_map(|connection| match &mut connection.state {
             State::Open(entry) => Some(*entry),
-            // The earlier router may have connected to the peer. If so, the connection moves; if not, the host is
-            // notified that it is lost.
+            // The called router may have connected to the peer. If so, the connection moves; if not, it is reported to
+            // the host as lost.
             State::Calling { entry, called: true, .. } => {
                 entry.calling &= *entry.router.ip() == router;
                 Some(*entry)

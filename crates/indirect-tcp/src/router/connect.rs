@@ -31,10 +31,9 @@ impl SupportRouter {
         out.stream(id, StreamOp::Read(TELLING));
     }
 
-    /// Returns the unauthenticated connection to close for a new one from `source`, or `None` if there is room. If
-    /// `source` has [`FROM_ONE`] of them, it is the oldest of these. If there are [`CALLERS`] in all, it is the oldest
-    /// from the address with the most. So an address with many connections cannot keep others out, and a connection
-    /// that authenticates itself in time is not closed.
+    /// Returns the unauthenticated connection to close for a new one from `source`, or `None` if none has to be closed.
+    /// If `source` has [`FROM_ONE`] of them, it is the oldest of these. If there are [`CALLERS`] in all, it is the
+    /// oldest from the address with the most. So an address with many connections cannot keep others out.
     fn displaced_by(&self, source: Ipv4Addr) -> Option<StreamId> {
         let mut unproved: BTreeMap<Ipv4Addr, Vec<StreamId>> = BTreeMap::new();
         for (id, what) in &self.streams {
@@ -173,7 +172,7 @@ impl SupportRouter {
         out.mark(IndirectTcpEvent::Connected { host: address, connection: number }.into());
     }
 
-    /// Notifies the host that the far half could not be opened, and ends the near half.
+    /// Removes a connection whose far half could not be opened. Reports this to the host, and ends the near half.
     pub(super) fn not_connected(&mut self, address: Ipv4Addr, number: u32, code: Code, out: &mut Outbox) {
         if let Some(near) = self.forget(address, number).and_then(|connection| connection.near) {
             self.answer(near, address, Answer { connection: number, code }, out);

@@ -86,9 +86,9 @@ pub(super) enum Next {
     Relay,
     /// Notify the host that the far half could not be opened.
     CallFailed(Code),
-    /// The host has closed the near half, so abort the far half.
+    /// The near half has ended before the far half is open, so abort the far half.
     EndCall,
-    /// Note that both halves have ended.
+    /// Record that both halves have ended.
     End,
     /// Export the next half, or ship the connection if there is none.
     Export,
@@ -140,7 +140,7 @@ pub(super) struct Leaving {
     pub(super) states: Vec<SocketState>,
     /// Halves that have ended cleanly but still had a socket. The bytes that they had received are in `staged`.
     pub(super) over: Vec<Side>,
-    /// The commit that was sent and not answered. Only the router to which it was sent knows whether it owns the
+    /// The commit that was sent and not answered. Only the router to which it was sent knows whether it took the
     /// connection.
     pub(super) committed: Option<Commit>,
 }
@@ -159,7 +159,7 @@ impl Leaving {
                 self.staged = Some(staged.map(<[u8]>::to_vec));
             }
             // If the halves were not joined, both have finished, and each has all bytes of the other. So the relay has
-            // ended, and no bytes are between them.
+            // ended, and no bytes are between them. Without `moves_unread`, the bytes that `Part` returns are lost.
             StreamEvent::Migrate(MigrateEvent::Parted(_) | MigrateEvent::Refused(refused::NOT_JOINED)) => {
                 self.staged = Some(Default::default());
             }

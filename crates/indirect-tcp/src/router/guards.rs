@@ -44,7 +44,7 @@ impl SupportRouter {
     }
 
     /// Answers segments on a tuple by resets for the time `silence`. A guard sees only segments that reach this host's
-    /// stack, so the tuple is intercepted meanwhile.
+    /// stack. So the tuple is intercepted meanwhile, from the next call of `listen`.
     pub(super) fn refuse(&mut self, now: Instant, tuple: Tuple, out: &mut Outbox) {
         self.silence(now, tuple, Guard::Reset, out);
         self.resets.insert(tuple);
@@ -76,7 +76,7 @@ impl SupportRouter {
         }
     }
 
-    /// Removes the guard of a tuple.
+    /// Removes the guard of a tuple, and ends its interception.
     pub(super) fn speaks_again(&mut self, tuple: Tuple, out: &mut Outbox) {
         self.not_silent(tuple);
         Self::guard(tuple, None, out);

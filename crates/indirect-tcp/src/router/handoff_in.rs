@@ -122,14 +122,14 @@ impl SupportRouter {
         Ok(())
     }
 
-    /// Returns [`Verdict::Taken`] if this router took a connection by this attempt. `sequence` is that of the greeting
-    /// that the offer named.
+    /// Returns the answer to a status. [`Verdict::Taken`]: this router took the connection by this attempt. `sequence`
+    /// is that of the greeting that the offer named.
     fn whose(&self, host: Ipv4Addr, (connection, attempt): (ConnectionId, u32), sequence: u64) -> Verdict {
         if self.hosts.get(&host).is_some_and(|host| host.has_taken(connection, attempt)) {
             Verdict::Taken
         } else if sequence <= self.began {
-            // The greeting is from before this router restarted. This router may have taken the connection and lost it,
-            // so no router has its state.
+            // The greeting is from before this router restarted. This router may have taken the connection and lost it
+            // in the restart, so the state of the old router may be outdated.
             Verdict::Failed
         } else {
             Verdict::Unknown
@@ -253,8 +253,8 @@ impl SupportRouter {
         }
     }
 
-    /// Handles a commit, which ends the state of a connection. The answer is final: if the connection is not taken now,
-    /// this attempt will never take it.
+    /// Handles a commit, which ends the state of a connection. Its answer is final: the attempt has succeeded, or never
+    /// will. If a half is still being imported, the answer follows later.
     fn commit(&mut self, now: Instant, received: Received, known: Verdict, out: &mut Outbox) {
         let Received { host, connection, attempt, halves, by, handoff } = received;
         let taken = self.hosts.get(&host).is_some_and(|host| host.has_taken(connection, attempt));
@@ -336,8 +336,8 @@ impl SupportRouter {
         }
     }
 
-    /// Gives up a connection whose state has come but cannot be set up. The old router resets both ends, and the host
-    /// is notified.
+    /// Gives up a connection whose state has come but cannot be set up. The answer to its commit makes the old router
+    /// reset both ends.
     pub(super) fn cannot_come(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         self.lose(now, address, &[number], "cannot be set up", out);
     }

@@ -1,5 +1,5 @@
-//! The old router's side of a handoff. It starts the transfer, and owns each connection until the new router has
-//! answered that it took it.
+//! The old router's side of a handoff. The old router starts the transfer. It keeps each connection until the new
+//! router has answered that it took the connection.
 
 use super::connection::{Commit, Connection, Leaving, Stage};
 use super::host::{Departure, Host};
@@ -14,8 +14,8 @@ use wire::{Duration, Instant, Ipv4Addr, Reason};
 const GIVE_UP: Duration = Duration::from_secs(30);
 
 impl SupportRouter {
-    /// Offers a host's connections to the host's new router. Opens the connection to that router first if it is not
-    /// open.
+    /// Offers a host's connections to the host's new router. If the connection to that router is not open, only opens
+    /// it: the offer follows when both hellos have come.
     pub(super) fn depart(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(to) = self.departure(address).map(|departure| departure.to) else { return };
         if !self.open_channel(now, to, out) {
@@ -51,7 +51,8 @@ impl SupportRouter {
             self.commit_answered(now, router, (host, connection, attempt), verdict, out);
             return Ok(());
         }
-        // The frame answers a handoff that was given up meanwhile. That is no error of the peer.
+        // If no host has this handoff, the frame answers one that was ended or replaced meanwhile. That is no error of
+        // the other router.
         let Some(address) = self.hosts.iter().find(|(_, host)| of(host)).map(|(address, _)| *address) else {
             return Ok(());
         };
@@ -75,7 +76,8 @@ impl SupportRouter {
         Ok(())
     }
 
-    /// Restarts the give-up timer of a host's handoff, as the other router has answered.
+    /// Sets the give-up timer of a host's handoff to 30 s from now: the handoff begins, or the other router has shown a
+    /// sign.
     pub(super) fn progress(&mut self, now: Instant, address: Ipv4Addr) {
         self.timers.set(Timer::GiveUp(address), now + GIVE_UP);
     }
@@ -99,8 +101,8 @@ impl SupportRouter {
         }
     }
 
-    /// Freezes and ships the next connection, without waiting for the answers about the previous ones. So all
-    /// connections of a host together need one round trip between the routers.
+    /// Freezes or ships the next connection, without waiting for the answers about the previous ones. If none is left
+    /// and all commits are answered, sends `Done`.
     fn next_to_leave(&mut self, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get(&address) else { return };
         let Some(departure) = &host.departure else { return };
@@ -131,7 +133,7 @@ impl SupportRouter {
 
     fn freeze(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(connection) = self.connection(address, number) else { return };
-        // If one half has ended cleanly, there is no relay any more, and no bytes are between the halves.
+        // If a half has ended cleanly, there is no relay any more, and no bytes are between the halves.
         let relayed = connection.near.zip(connection.far);
         let staged = if relayed.is_none() { Some(Default::default()) } else { None };
         connection.stage = Stage::Leaving(Leaving { staged, ..Leaving::default() });
@@ -155,7 +157,7 @@ impl SupportRouter {
         }
     }
 
-    /// Sends the state of a connection, in the paper's order, if the new router has accepted the offer and the state is
+    /// Sends the state of a connection and a commit, if the new router has accepted the offer and the state is
     /// complete. Then the next connection leaves.
     fn ship(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(departure) = self.departure(address).filter(|departure| departure.accepted) else { return };
@@ -219,8 +221,8 @@ impl SupportRouter {
                 }
                 return;
             }
-            // This router still owns the connection. The host is here again, or its next router is not known yet, so
-            // the connection is served here.
+            // The other router did not take the connection. The host is here again, or its next router is not known
+            // yet, so the connection is served here.
             Verdict::Unknown | Verdict::Moved if back => self.resume(address, number, out),
             Verdict::Moved if departure == Some(commit.sequence) => return self.not_wanted(address, out),
             Verdict::Unknown | Verdict::Moved if departure.is_none() => self.resume(address, number, out),
@@ -230,15 +232,16 @@ impl SupportRouter {
         self.next_to_leave(address, out);
     }
 
-    /// Deletes a connection that the new router owns now.
+    /// Deletes a connection that the new router has taken.
     fn handed_over(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         if self.end_silently(now, address, number, out) {
             out.mark(IndirectTcpEvent::Forgotten { host: address, connection: number }.into());
         }
     }
 
-    /// Deletes a connection that another router owns or may own. No segment is sent, and later segments for it are not
-    /// answered by a reset. Returns whether the connection existed.
+    /// Deletes a connection that another router has or may have. No segment is sent, and segments that still come for
+    /// the near half are dropped for the time `silence`, if its local address is this router's. Returns whether the
+    /// connection existed.
     fn end_silently(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) -> bool {
         let Some(connection) = self.forget(address, number) else { return false };
         if *connection.entry.router.ip() == self.config.address {
@@ -248,8 +251,8 @@ impl SupportRouter {
         true
     }
 
-    /// Expects a connection that another router has taken, as the host has returned meanwhile. The other router has
-    /// been notified of that, and hands the connection back.
+    /// Expects a connection that another router has taken, as the host has returned meanwhile. The other router gets a
+    /// forward pointer, and hands the connection back.
     pub(super) fn expect_again(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(entry) = self.connection(address, number).map(|here| here.entry) else { return };
         self.handed_over(now, address, number, out);
@@ -262,8 +265,8 @@ impl SupportRouter {
         self.timers.set(Timer::Patience(address), now + self.config.patience);
     }
 
-    /// Ends a handoff whose offer the other router rejected, and serves the connections here. If the host is at a third
-    /// router, that router will send a forward pointer.
+    /// Ends a handoff whose offer or commit the other router refused, and serves the connections here. Those with an
+    /// unanswered commit stay frozen. If the host is at a third router, that router will send a forward pointer.
     fn not_wanted(&mut self, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get_mut(&address) else { return };
         host.departure = None;
@@ -274,7 +277,7 @@ impl SupportRouter {
     }
 
     /// Resumes a frozen connection unchanged. A connection that was committed to another router stays frozen, as that
-    /// router may own it.
+    /// router may have taken it.
     pub(super) fn resume(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(connection) = self.connection(address, number) else { return };
         let Stage::Leaving(leaving) = &mut connection.stage else { return };
@@ -294,7 +297,8 @@ impl SupportRouter {
         out.mark(IndirectTcpEvent::Resumed { host: address, connection: number }.into());
     }
 
-    /// Resets both ends of a connection that cannot be moved, and notifies the new router.
+    /// Resets both ends of a connection that cannot be moved, and notifies the new router. Then the next connection
+    /// leaves.
     pub(super) fn cannot_leave(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(connection) = self.connection(address, number).map(|here| here.entry.id) else { return };
         self.reset(address, number, "cannot be moved", out);
@@ -329,8 +333,9 @@ impl SupportRouter {
     }
 
     /// Gives up a handoff, as the other router has not answered in time. A connection whose commit was not answered
-    /// ends here without a reset, as the other router may own it. If its host is here again, no other router will serve
-    /// it, so both ends get a reset. The other leaving connections are reset.
+    /// ends here without a reset, as the other router may have it. If its host is here again, no other router will
+    /// serve it, so later segments of both ends get a reset. The other connections of the handoff are reset. Closes the
+    /// connection to each router that did not answer.
     pub(super) fn give_up(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get_mut(&address) else { return };
         let departure = host.departure.take();
@@ -346,10 +351,10 @@ impl SupportRouter {
         let silent: Vec<Ipv4Addr> = departure.iter().map(|departure| departure.to).chain(asked).collect();
         for (number, unsure) in all {
             if unsure && is_here {
-                self.lose(now, address, &[number], "owner unknown", out);
+                self.lose(now, address, &[number], "unknown which router has the connection", out);
             } else if unsure {
                 if self.end_silently(now, address, number, out) {
-                    let why = "owner unknown";
+                    let why = "unknown which router has the connection";
                     out.mark(IndirectTcpEvent::Lost { host: address, connection: number, why }.into());
                 }
             } else if self.connection(address, number).is_some_and(|here| here.is_over()) {
@@ -358,7 +363,7 @@ impl SupportRouter {
                 // If the host is here, its greeting has ended the departure. The greeting has resumed or ended each
                 // leaving connection without a commit, so none of them is frozen now.
                 debug_assert!(!is_here, "a connection leaves without a commit, and its host is here");
-                self.reset(address, number, "no answer of the router", out);
+                self.reset(address, number, "no answer from the new router", out);
             }
         }
         for router in silent {

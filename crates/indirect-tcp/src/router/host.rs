@@ -71,7 +71,7 @@ impl Host {
     }
 
     /// Returns whether a call for this connection is new, and notes the call. A call is new if its sequence was not
-    /// used before, and if it is later than the latest greeting or named by it.
+    /// used before, and if it is later than the latest greeting or named by it. Sequences up to `called` count as used.
     pub(super) fn may_call(&mut self, id: ConnectionId) -> bool {
         let (awaited, sequence) = (self.awaited.remove(&id), id.call);
         let timely = sequence > self.called && (awaited || sequence > self.greeted);
@@ -177,6 +177,7 @@ pub(super) struct Pointer {
     /// The number of times that the pointer was sent.
     pub(super) sent: u32,
     /// The number of connections that the earlier router had when it answered, or 0 after it handed over all of them.
+    /// `None` before the answer.
     pub(super) answer: Option<u16>,
 }
 

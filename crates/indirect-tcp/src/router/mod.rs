@@ -8,9 +8,9 @@
 //! ```
 //!
 //! A *half* is one of the two TCP connections of which a connection consists. The near half leads to the mobile host,
-//! the far half to its peer. A forged message has no effect: each message is authenticated before it changes any state.
-//! A mobile host signs its greetings and calls with its key, and each has a higher sequence number. A forward pointer
-//! is signed by the router that sends it, and carries the host's signed greeting.
+//! the far half to its peer. Each message is authenticated before it changes the state of a host or connection. A
+//! mobile host signs its greetings and calls, and gives each a higher sequence number than the one before. A forward
+//! pointer is signed by the router that sends it, and carries the host's signed greeting.
 
 mod connect;
 mod connection;
@@ -37,8 +37,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::ipv4::Header;
 use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Reason, udp};
 
-/// The reasons for which a router or a mobile host drops a message. A malformed message is dropped with the reason that
-/// its parser returns.
+/// The reasons for which a router or a mobile host refuses a message or a caller. A malformed message is refused with
+/// the reason that its parser returns.
 pub mod refusal {
     use wire::Reason;
 
@@ -46,15 +46,16 @@ pub mod refusal {
     pub const STRANGER: Reason = Reason("itcp_stranger");
     /// The signature is not that of the named sender.
     pub const FORGED: Reason = Reason("itcp_forged");
-    /// A later message was accepted before.
+    /// The message is repeated or outdated: the router or host has accepted a later one, or does not wait for it.
     pub const STALE: Reason = Reason("itcp_stale");
-    /// The message is for another router or host, or came from an address that cannot send it.
+    /// The message is for another router or host, or came from a host or router that cannot send it.
     pub const MISDIRECTED: Reason = Reason("itcp_misdirected");
     /// A message of this type is not expected here, or not now.
     pub const UNEXPECTED: Reason = Reason("itcp_unexpected");
     /// A caller did not authenticate itself within 5 s.
     pub const SILENT: Reason = Reason("itcp_silent");
-    /// Too many callers have not authenticated themselves.
+    /// A caller had to make room for a new one before it authenticated itself, as too many callers were not
+    /// authenticated.
     pub const BUSY: Reason = Reason("itcp_busy");
 }
 
@@ -88,7 +89,7 @@ enum Timer {
     Reopen(Ipv4Addr),
     /// The connection to another router shows no activity.
     Stalled(Ipv4Addr),
-    /// Another router has not answered whether it took this host's connections.
+    /// The new router has shown no sign for too long in the handoff of this host's connections.
     GiveUp(Ipv4Addr),
     /// The guard of a tuple is removed.
     Silence(Tuple),
@@ -96,7 +97,7 @@ enum Timer {
     Ended(Tuple),
 }
 
-/// The role of a support router.
+/// The role of a support router: it relays connections of its configured hosts, and hands them over to other routers.
 #[derive(Debug)]
 pub struct SupportRouter {
     config: SupportRouterConfig,
@@ -114,8 +115,8 @@ pub struct SupportRouter {
     /// Halves of connections that have ended here. Their last segments are still intercepted.
     ended: BTreeSet<Tuple>,
     next_stream: u32,
-    /// The wall clock just before the start, in nanoseconds since 1970. Greetings with sequences up to this value were
-    /// sent before the start.
+    /// The wall clock just before the start, in nanoseconds since 1970. Greetings with sequences up to this value count
+    /// as sent before the start.
     began: u64,
     rng: Rng,
     refused: Refusals,
@@ -237,8 +238,7 @@ impl SupportRouter {
         self.hosts.get_mut(&host)?.connections.get_mut(&number)
     }
 
-    /// Removes a connection that this router does not own any more, or that does not exist any more. The caller has
-    /// ended its streams.
+    /// Removes a connection, and the entries of its streams. Returns it, so that the caller can end its streams.
     fn forget(&mut self, host: Ipv4Addr, number: u32) -> Option<Connection> {
         let connection = self.hosts.get_mut(&host)?.connections.remove(&number)?;
         for id in [connection.near, connection.far].into_iter().flatten() {
@@ -293,9 +293,8 @@ impl SupportRouter {
         }
     }
 
-    /// Sets the options of a stream before it is opened, or of the listener for all streams that it accepts. Each half
-    /// has its own buffer limits, as the bytes in its buffers move with it. Without Nagle's algorithm the relay adds no
-    /// delay.
+    /// Sets the options of a half before it is opened or imported, or of the listener for all streams that it accepts.
+    /// Nagle's algorithm would delay relayed bytes.
     fn set_half(&self, id: StreamId, out: &mut Outbox) {
         let SupportRouterConfig { send_buffer, receive_buffer, .. } = self.config;
         let sends = send_buffer.map(SocketOption::SendBuffer);
@@ -305,8 +304,8 @@ impl SupportRouter {
         }
     }
 
-    /// Gives up connections of a host. Both ends are notified: the host at once, its peer by a reset when it next
-    /// sends. A connection that its program has closed is over instead, without a report.
+    /// Gives up connections of a host. Reports them to the host, and answers later segments of both ends by resets. A
+    /// connection that the host has closed is over instead, without a report.
     fn lose(&mut self, now: Instant, host: Ipv4Addr, numbers: &[u32], why: &'static str, out: &mut Outbox) {
         let mut lost = Vec::new();
         for number in numbers {
@@ -333,8 +332,7 @@ impl SupportRouter {
         }
     }
 
-    /// Ends a connection that its program has closed, and that no router hands over. The earlier router has seen the
-    /// end of the connection.
+    /// Ends a connection that the host has closed, and that no router has handed over.
     fn is_over(&mut self, now: Instant, host: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(connection) = self.connection(host, number) else { return };
         let (entry, halves) = (connection.entry, connection.halves());

@@ -11,7 +11,8 @@ use wire::{Duration, Instant, Ipv4Addr, Malformed, Reason};
 
 /// The limit of one read, in bytes.
 const CHUNK: usize = 64 * 1024;
-/// The buffers of a connection between routers, in bytes. Set only if the configuration sets those of the halves.
+/// Each buffer of an accepted connection between routers, in bytes. It replaces a buffer size that the configuration
+/// sets for the halves.
 const LINK: u32 = 1024 * 1024;
 /// The time after which a broken connection is opened again.
 const RETRY: Duration = Duration::from_millis(500);
@@ -47,7 +48,7 @@ pub(super) struct PeerChannel {
 #[derive(Debug)]
 pub(super) struct Offer {
     pub(super) host: Ipv4Addr,
-    /// The sequence of the greeting by which the host came here.
+    /// The sequence of the greeting that the offer names.
     pub(super) sequence: u64,
     /// The mobile host's connection that the next frames are about.
     pub(super) current: Option<ConnectionId>,
@@ -76,7 +77,7 @@ impl PeerChannel {
         channel
     }
 
-    /// Sends a frame. Returns its length with the code, in bytes, or 0 if the hello has not come yet.
+    /// Sends a frame. Returns its length with the code, in bytes, or 0 if this end has no key yet.
     fn send(&mut self, id: StreamId, frame: &Frame, out: &mut Outbox) -> usize {
         let Some(auth) = &mut self.auth else { return 0 };
         let bytes = auth.seal(frame);
@@ -115,7 +116,8 @@ impl SupportRouter {
         false
     }
 
-    /// Sets the buffers of an accepted connection from a router. It was accepted with the buffers of a half.
+    /// Sets the buffers of an accepted connection from a router. If the configuration has buffer sizes, it was accepted
+    /// with those of a half.
     pub(super) fn set_channel(&self, id: StreamId, out: &mut Outbox) {
         let SupportRouterConfig { send_buffer, receive_buffer, .. } = self.config;
         let sends = send_buffer.map(|_| SocketOption::SendBuffer(LINK));
@@ -130,7 +132,7 @@ impl SupportRouter {
         words.as_flattened().try_into().unwrap_or_default()
     }
 
-    /// Returns the number of the next handoff to another router, or `None` if there is no connection to it.
+    /// Counts a handoff to another router. Returns its number, or `None` if there is no connection to it.
     pub(super) fn next_handoff(&mut self, router: Ipv4Addr) -> Option<u64> {
         let id = *self.channels.get(&router)?;
         let channel = channel_of(&mut self.streams, id)?;
@@ -138,7 +140,8 @@ impl SupportRouter {
         Some(channel.handoffs)
     }
 
-    /// Sends a frame on the connection that this router opened to another. Returns its length with the code, in bytes.
+    /// Sends a frame on the connection that this router opened to another. Returns its length with the code in bytes,
+    /// or 0 if there is no such connection.
     pub(super) fn send_to(&mut self, router: Ipv4Addr, handoff: u64, body: Body, out: &mut Outbox) -> usize {
         let Some(id) = self.channels.get(&router).copied() else { return 0 };
         self.send_on(id, handoff, body, out)

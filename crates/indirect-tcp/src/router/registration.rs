@@ -97,9 +97,9 @@ impl SupportRouter {
     }
 
     /// Compares the connections here with those that the greeting names. Connections that only the greeting names are
-    /// expected; if their call may still come, it is awaited. Connections that only this router has are ended, unless
-    /// the host called for them after the greeting. Leaving connections are resumed, unless another router may own
-    /// them.
+    /// expected. If their call may still come to this router, the call is awaited instead. Connections that only this
+    /// router has are ended, unless the host called for them after the greeting. Leaving connections are resumed,
+    /// unless another router may have taken them.
     fn welcome_connections(&mut self, now: Instant, greeting: &Signed<Greeting>, out: &mut Outbox) {
         let Greeting { host: address, ref entries, .. } = greeting.message;
         self.end_unlisted(greeting, out);
@@ -141,8 +141,8 @@ impl SupportRouter {
         out.send(iface, Packet::new(mac, udp::packet(from, to, &reply.emit())));
     }
 
-    /// Sends a forward pointer to an earlier router, and repeats it until that router has answered, at most
-    /// [`ATTEMPTS`] times.
+    /// Sends a forward pointer to an earlier router, unless it has answered or [`ATTEMPTS`] were sent. Sets the timer
+    /// of the repetition.
     pub(super) fn point(&mut self, now: Instant, address: Ipv4Addr, old: Ipv4Addr, out: &mut Outbox) {
         let own = self.config.address;
         let Some((host, key)) = self.hosts.get_mut(&address).zip(self.routers.get(&old)) else { return };
@@ -303,8 +303,8 @@ impl SupportRouter {
         }
     }
 
-    /// Removes the connections that are expected or arriving, as the host has left this router. The router that owns
-    /// them receives a forward pointer too.
+    /// Removes the connections that are expected or arriving, as the host has left this router. The router that has
+    /// them receives a forward pointer, if the greeting names it.
     fn drop_expected(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get(&address) else { return };
         let expected = |here: &Connection| matches!(here.stage, Stage::Expected | Stage::Arriving(_));

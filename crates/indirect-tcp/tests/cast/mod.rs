@@ -276,7 +276,7 @@ const fn entry(at: Ipv4Addr, call: u64) -> Entry {
     }
 }
 
-/// Returns a greeting to this router. `entries=1`: the greeting names a connection that was opened `at` another router.
+/// Returns a greeting to this router. `entries=1`: the greeting names a connection that was opened at the router `at`.
 fn greeting(router: Ipv4Addr, args: &Args<'_>, at: Ipv4Addr) -> Greeting {
     let entry =
         Entry { unanswered: args.has("calling"), calling: args.has("calling"), ..entry(at, call(args)) };

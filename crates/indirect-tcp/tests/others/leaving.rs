@@ -110,7 +110,7 @@ fn of_connections_on_their_way_each_goes_on_where_its_answer_says() {
     assert_eq!([1, 2].map(|number| stage.stage(number).unwrap()), ["expected", "serving"]);
 }
 
-/// After 30 s without an answer the router does not know the owner of a connection. If the host is elsewhere the
+/// After 30 s without an answer, the router does not know which router has the connection. If the host is elsewhere the
 /// connection ends without a reset. If the host is here, no other router will serve it: both ends get a reset, and the
 /// host is notified.
 #[test]
@@ -166,7 +166,7 @@ fn a_router_that_cannot_be_reached_costs_what_is_open_and_elsewhere() {
 }
 
 /// A router that has restarted since the offer may have had the connection. It must not answer that the asking router
-/// still owns it: that router's state may be outdated, and a connection resumed from it would hang.
+/// still has it: that router's state may be outdated, and a connection resumed from it would hang.
 #[test]
 fn a_router_that_has_restarted_does_not_know_whose_a_connection_is() {
     let asks = |stage: &mut Stage, sequence| {

@@ -21,8 +21,8 @@ fn a_later_offer_ends_those_before_of_the_same_host() {
     );
 }
 
-/// Offers for hosts that are not configured are answered and not kept, whatever their number. So they use no memory, and
-/// the offer for a configured host is taken on the same connection.
+/// Offers for hosts that are not configured are answered and not kept, whatever their number. So they use no memory,
+/// and the offer for a configured host is accepted on the same connection.
 #[test]
 fn offers_for_hosts_that_are_not_configured_are_not_kept() {
     let mut stage = Stage::new();

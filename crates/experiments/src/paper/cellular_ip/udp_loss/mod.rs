@@ -1,7 +1,8 @@
 //! `cellular-ip/udp-loss`: UDP packets lost in a handoff, against the round trip between host and crossover.
 //!
-//! A packet is lost if it passes the crossover too late for the old cell, but before the route-update packet from the
-//! new cell arrives there. So packets are lost during one round trip plus the retune time.
+//! In a hard handoff, a packet is lost if it passes the crossover too late for the old cell, but before the
+//! route-update packet from the new cell arrives at the crossover. So packets are lost during one round trip plus the
+//! retune time.
 
 use crate::drawn::style;
 use crate::reproduce::figure::{Drawn, draw_at, line};
@@ -44,19 +45,21 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
     paper: "Campbell et al. 2000",
     source: "Campbell et al. 2000, figure 5; numbers from its companion draft-gomez-cellularip-perf-00, table 1",
     notes: &[
-        "Scenario: payload 100 bytes, b2 <-> b3, cells 2 Mb/s, retune 5 ms, delay device of 1 packet. The n handoffs are spread",
-        "evenly over the packet spacing. RTT: wires of 1 ms and the transmission times in the cell are 2.92 ms; the rest is a delay",
-        "on both wires behind b1, downlink only (our choice). Excursion (the time in which the radio sends the semisoft packet in",
-        "the new cell and returns) 0 ms, semisoft delay 100 ms (our choice).",
-        "formula: hard: rate x (RTT + retune). Semisoft: the sum of these terms, each if positive: rate x (excursion + airtime) if",
-        "there is an excursion; rate x (lead of the new path + retune + airtime - delay device x spacing); rate x (RTT - semisoft",
-        "delay).",
-        "shape: the value divided by the value of the same line at 83 ms.",
-        "Semisoft loses nothing only if lead of the new path + retune + airtime < delay device x spacing. Otherwise, or if the RTT",
-        "exceeds the semisoft delay, it loses as the formula says. The published hard line at 50/s is that of a radio with a longer",
-        "retune time: see the rows with a retune of 10 ms at RTT 3 and 43.",
-        "control: the new path is 20 ms shorter, without a delay device. n counts the handoffs to it; those back are not evaluated.",
-        "slope: over all handoffs, each with its own RTT.",
+        "Scenario: payload 100 bytes, b2 <-> b3, cells 2 Mb/s, retune 5 ms, delay device of 1 packet. The n handoffs are spread\n  \
+         evenly over the packet spacing. RTT 3: wires of 1 ms and the transmission times, together 2.92 ms. The rest of a\n  \
+         longer RTT is a delay on both wires behind b1, downlink only (our choice). Excursion (the time in which the radio\n  \
+         sends the semisoft packet in the new cell and returns) 0 ms, semisoft delay 100 ms (our choice).",
+        "formula: hard: rate x (RTT + retune). Semisoft: the sum of these terms, each if positive: rate x (excursion + airtime)\n  \
+         if there is an excursion; rate x (lead + retune + airtime - delay device x spacing); rate x (RTT - semisoft delay).\n  \
+         lead: the time by which the delay of the new path is shorter than that of the old path; 0 except in the rows `new path\n  \
+         20 ms ahead`. airtime: the transmission time of a packet in a cell, 0.57 ms. spacing: 1 / rate.",
+        "shape: the value divided by the value of the same line at RTT 83.",
+        "Semisoft loses nothing only if lead + retune + airtime < delay device x spacing. Otherwise, or if the RTT exceeds the\n  \
+         semisoft delay, it loses as the formula says. The published hard line at 50/s is that of a radio with a longer retune\n  \
+         time: see the rows with a retune of 10 ms at RTT 3 and 43.",
+        "control: the new path is 20 ms shorter, without a delay device. n counts the handoffs to the shorter path; the\n  \
+         handoffs back are not evaluated.",
+        "slope: over all handoffs, each with its measured RTT.",
     ],
     backends: BOTH,
     metrics: &[

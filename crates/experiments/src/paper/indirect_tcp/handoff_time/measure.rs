@@ -25,7 +25,8 @@ pub(super) fn cold_download(outcome: &Outcome) -> Result<Samples, String> {
     measure(outcome, all_done(outcome), 0)
 }
 
-/// Evaluates a run with losses. A handoff that did not end, or found no connection, has an infinite time.
+/// Evaluates a run with losses. A handoff that did not end, or found no connection, has infinite values, except for
+/// `bytes_right`.
 pub(super) fn lossy(outcome: &Outcome) -> Result<Samples, String> {
     let moves = outcome.records.iter().filter(|record| match &record.what {
         What::Marked(mark) => mark.name == node::HANDOFF,

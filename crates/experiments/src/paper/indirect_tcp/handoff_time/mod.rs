@@ -48,24 +48,28 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
     paper: "Bakre and Badrinath 1995",
     source: "Bakre and Badrinath 1995, section 5, figure 6: 265 ms idle. The other points are in a figure that is not available",
     notes: &[
-        "Scenario: router link 10 Mb/s, RTT 10 ms; cells 2 Mb/s; the fixed host sends without pause; the window is the socket",
-        "buffer, also that of the mobile host. The host stays in a cell for 1 s (paper: 10 s).",
-        "handoff_time: from the greeting at the new router until it owns all connections; verdicts use the median.",
-        "Layouts, for one radio: no cell for 0 ms (overlapped: the change takes no time; the radio is never in both), 5 ms",
-        "(adjacent), 2 s.",
-        "The time begins at the greeting, as in the paper, so it does not include the time of the radio, and layouts hardly differ.",
-        "Idle: the connection is open, and silent until after the last move. The connection between routers is open already, as the",
-        "paper proposes: two earlier moves open it in both directions. The paper's own was opened for each handoff: rows `cold`.",
-        "sent_bytes: all frames of a handoff from the offer to the commit, with the code of 16 bytes of each. frame_bytes: without",
-        "codes, as the paper has none. An idle connection has 567 and 487 bytes; the must-hold limits the second number (the paper:",
-        "before TLS).",
-        "bytes_moved: the contents of both sockets and of the relay between them. bytes_right: 1 if each byte arrived at its place",
-        "until the end of the run: compared at the receiver, or by the head of the next request (idle: by one answer after the last",
-        "move).",
-        "Published for 32 KB, in the text: 1230 ms after the handoff request, which for an idle connection comes at 210 ms.",
-        "Several connections: each is sent without a wait for the answer to the one before. Upload: the mobile host sends; its cell",
-        "is slower than the wires, so buffers are nearly empty. Lost: of all frames, in both cells or on both wires to the routers.",
-        "A handoff that never ends has the time inf.",
+        "Scenario: router link 10 Mb/s, RTT 10 ms; cells 2 Mb/s; the fixed host sends without pause; the window is the socket\n  \
+         buffer, also that of the mobile host. The host stays in a cell for 1 s (paper: 10 s).",
+        "handoff_time: from the greeting at the new router until this router has taken all connections; verdicts use the\n  \
+         median.",
+        "Layouts of the cells, by the time in which the only radio receives no cell during a move: 0 ms (overlapped; the radio\n  \
+         is never in both cells), 5 ms (adjacent), 2 s (2 s apart). handoff_time begins at the greeting, as in the paper. So it\n  \
+         does not include the time of the radio, and the layouts hardly differ.",
+        "Idle: the connection is open, and silent until after the last move. The connection between the routers is open\n  \
+         already, as the paper proposes: two earlier moves open it in both directions. The paper's implementation opened one\n  \
+         for each handoff, as in the rows `cold`.",
+        "sent_bytes: all frames of a handoff from the offer to the commit, each with its code of 16 bytes. frame_bytes: without\n  \
+         the codes, which the paper does not have. An idle connection has 567 bytes with codes and 487 without; the must-hold\n  \
+         limits the bytes without codes (paper: about 500 bytes).",
+        "bytes_moved: the contents of both sockets and of the relay between them. bytes_right: 1 if all bytes are correct at\n  \
+         the end of the run, otherwise 0. Download: the receiver compares them. Upload: the header of each request is at its\n  \
+         place. Idle: a request after the last move has its answer.",
+        "Published for buffers of 32 KB: 1230 ms from the handoff request to the end of the handoff. For an idle connection,\n  \
+         the request comes 60 + 150 ms after the begin. Our sum of both is 1440 ms.",
+        "Several connections: each is sent without a wait for the answer to the one before. Upload: the mobile host sends; its\n  \
+         cell is slower than the wires, so buffers are nearly empty. Lost: of all frames, in both cells or on both wires to the\n  \
+         routers.",
+        "A handoff that never ends has an infinite time (inf).",
     ],
     backends: BOTH,
     metrics: &[
@@ -118,7 +122,7 @@ const MUST_HOLD: &[MustHold] = &[
         breakers: &[SLOW_LINK],
     },
     MustHold {
-        text: "idle: at most 500 bytes of frames from the first to the commit, before TLS (codes not counted)",
+        text: "idle: the frames of a handoff, from the offer to the commit, have at most 500 bytes (codes not counted)",
         value: "bytes, largest value",
         backends: BOTH,
         needs: is_idle,
@@ -146,7 +150,7 @@ const MUST_HOLD: &[MustHold] = &[
 /// Properties that are known to fail, or that the paper does not cover.
 const OBSERVED: &[MustHold] = &[
     MustHold {
-        text: "idle: at most 500 bytes are sent from the first frame to the commit, codes included",
+        text: "idle: the frames of a handoff, from the offer to the commit, have at most 500 bytes, codes included",
         value: "bytes, largest value",
         backends: BOTH,
         needs: is_idle,
@@ -220,12 +224,12 @@ fn layouts_agree(results: &Results) -> Check {
 
 // --- the figure ----------------------------------------------------------------------------------------------------
 
-/// The published points: an idle connection, and 32 KB buffers of which up to 64 KB are moved. The 64 KB are the
+/// The published points: an idle connection, and buffers of 32 KB, with which up to 64 KB are moved. The 64 KB are the
 /// paper's bound, not a measured size.
 const PUBLISHED: [(f64, f64); 2] = [(0.0, IDLE_MS), (64.0, FULL_MS)];
 
-/// Returns two figures. The first has the paper's points, on a logarithmic axis, because the measured values are a
-/// tenth of them. The second has only the measured values.
+/// Returns two figures. The first has the paper's points, on a logarithmic axis, because the measured values are about
+/// a tenth of them. The second has only the measured values.
 fn figures(report: &Report) -> Vec<Drawn> {
     let measured = measured(report);
     let mut both = vec![line(
@@ -239,18 +243,18 @@ fn figures(report: &Report) -> Vec<Drawn> {
         "Measured: medians of n = {n} handoffs with their 95 % intervals, scale {}.",
         report.scale.name()
     );
-    let published = "Published: 265 ms idle, and 60 + 150 + 1230 ms (our sum of its terms) with 32 KB buffers, drawn at 64 KB, the most that can move, on machines \
-                     of 1995. The line only connects the two points.";
+    let published = "Published (machines of 1995): 265 ms idle; 60 + 150 + 1230 ms (our sum) with buffers of 32 KB, drawn at \
+                     64 KB, the most that can be moved. The line only connects the two points.";
     let figure = |title: String, y: Axis, series, caption| {
         Drawn::Points(PointFigure {
             title,
-            x: Axis::new("moved with a connection", "KB"),
+            x: Axis::new("data moved with a connection", "KB"),
             y,
             series,
             caption,
         })
     };
-    let time = || Axis::new("from greeting to taken, median", "ms");
+    let time = || Axis::new("from greeting until taken, median", "ms");
     let title = "Indirect TCP: time of a handoff";
     let beside = format!("{published} {caption}");
     let beside = figure(format!("{title} (figure 6)"), time().in_decades(), both, beside);

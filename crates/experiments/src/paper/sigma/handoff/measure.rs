@@ -14,7 +14,7 @@ use wire::{Duration, Iface, Instant, Ipv4Addr, Packet, PacketId, ipv4};
 
 pub(super) const EMPTY: &str = "empty_bins";
 
-/// The width of the bins in which empty times of goodput are counted.
+/// The width of the bins of time. Bins without received bytes are counted.
 const BIN: Duration = Duration::from_millis(100);
 /// The time over which the goodput before and after the move is measured.
 const WINDOW: Duration = Duration::from_secs(1);

@@ -48,27 +48,31 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
     paper: "Sivagurunathan et al. 2004",
     source: "Sivagurunathan et al. 2004 (TR-OU-TNRL-04-105), figures 4 to 7; one run of each protocol",
     notes: &[
-        "Scenario: 2 MB from the correspondent, cells 2.6 Mb/s, wires 0.5 ms, window 16 KiB, smallest RTO 200 ms (our choice). Each",
-        "run has one move, and its own phase within 1 s, for the start of the download and for the move. SIGMA has two radios, and",
-        "moves by signal strength (hold 250 ms, our choice). Mobile IP has one radio with a retune of 5 ms, and moves at the same",
-        "time.",
-        "gap: from the last data packet before the move, by any path, to the first one by the new path. SIGMA knows the new address",
-        "before the move, so its gap is the time between two packets: 4.7 ms at the cells' rate, and less if both radios receive.",
-        "add_round_trip: from ASCONF with ADD to its acknowledgment. proof: from the first HEARTBEAT that is sent to the new address",
-        "until its answer.",
-        "primary_to_packet: from SET PRIMARY to the first packet there. spurious_resent: retransmitted chunks whose earlier copy",
-        "arrives.",
+        "Scenario: 2 MB from the correspondent, cells 2.6 Mb/s, wires 0.5 ms, window 16 KiB, smallest RTO 200 ms (our choice).\n  \
+         Each run has one move, and a separate phase within 1 s for the start of the download and for the move. SIGMA has two\n  \
+         radios, and moves by signal strength (hold 250 ms, our choice). Mobile IP has one radio with a retune of 5 ms, and\n  \
+         moves at the same time.",
+        "gap: to the first data packet by the new path after the move. It begins with the last data packet by the old path\n  \
+         before that (SIGMA), or with the last data packet before the move (Mobile IP). SIGMA knows the new address before the\n  \
+         move, so its gap is the time between two packets: 4.7 ms at the cells' rate, and less if both radios receive.",
+        "add_round_trip: from ASCONF with ADD to its acknowledgment. proof: from the first HEARTBEAT that is sent to the new\n  \
+         address until the first HEARTBEAT ACK from this address.",
+        "primary_to_packet: from the decision to move (SET PRIMARY) to the first data packet by the new path. spurious_resent:\n  \
+         retransmissions of data chunks of which an earlier copy arrived.",
         "sent_before_proof: packets with data to the new address before the proof (RFC 9260, section 5.4, allows none).",
-        "empty_bins: intervals of 100 ms without a read. bytes_amiss: lost, duplicated or out of order, as the application saw",
-        "them.",
-        "Goodput: in the second before the move, and in the second after the first data by the new path.",
-        "overlap: from the second cell at -80 dBm to the first cell at -88 dBm, 4.4 s. speed: signals fall from -50 to -96 dBm in 5",
-        "s.",
-        "Cell lost: 4 MB; the first cell ends at once, 0 or 1 s after the host hears the second, weaker one. Lost: of all frames in",
-        "both cells. Cross traffic: a neighbor in each cell receives 0.8 Mb/s. Correspondent receives: 2 MB from the mobile node.",
-        "Mobile IP: lifetime 10 s, which has no effect here, because an agent is heard before it ends; advertisements 1/s, no link",
-        "trigger.",
-        "Our mobile node asks the first agent that it hears. The paper's waited for the end of its registration, hence 8 s.",
+        "empty_bins: intervals of 100 ms in which the application read nothing. bytes_amiss: bytes that the application did not\n  \
+         receive correctly: all after the first wrong one, and missing or additional ones.",
+        "Goodput: in the second before the last data packet by the old path, and in the second after the first one by the new\n  \
+         path.",
+        "overlap: from the second cell at -80 dBm to the first cell at -88 dBm, 4.4 s. speed: signals rise or fall between -96\n  \
+         and -50 dBm in 5 s.",
+        "Cell lost: 4 MB; the first cell disappears at once, 0 or 1 s after the host receives the second, weaker one. Lost: of\n  \
+         all frames in both cells. Cross traffic: a neighbor in each cell receives 0.8 Mb/s. Correspondent receives: 2 MB from\n  \
+         the mobile node.",
+        "Mobile IP: lifetime 10 s, which has no effect here, because the mobile node receives an advertisement of the new agent\n  \
+         before it ends; advertisements 1/s, no link trigger.",
+        "Our mobile node registers with the first agent from which it receives an advertisement. The paper's mobile node waited\n  \
+         for the end of its registration, hence 8 s.",
     ],
     backends: BOTH,
     metrics: &[

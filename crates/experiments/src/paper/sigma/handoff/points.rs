@@ -39,7 +39,7 @@ const MOBILE_IP_PUBLISHED: [Published; 3] = [
         value: 8000.0,
         tolerance: 500.0,
         tolerance_from: PRINTED,
-        why: "the paper's node waits for the end of its registration; ours registers with the first agent that it hears",
+        why: "the paper's mobile node waits for the end of its registration; ours registers with the first agent from which it receives an advertisement",
         shape: &[],
     },
     Published {
