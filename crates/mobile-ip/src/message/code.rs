@@ -19,7 +19,8 @@ pub enum Code {
     MobileFailed,
     /// Code 68, denied by the foreign agent: the home agent failed authentication.
     HomeFailed,
-    /// Code 69, denied by the foreign agent: requested lifetime too long; the reply's lifetime is the longest.
+    /// Code 69, denied by the foreign agent: requested lifetime too long; the reply's lifetime is the longest that is
+    /// accepted.
     LifetimeTooLong,
     /// Code 70, denied by the foreign agent: poorly formed request.
     ForeignBadRequest,
