@@ -274,7 +274,7 @@ impl HomeAgentConfig {
         }
         if self.tunnel_mtu < SMALLEST_MTU {
             let problem = format!(
-                "must be at least {SMALLEST_MTU} bytes, the least that a reported path MTU may set it to"
+                "must be at least {SMALLEST_MTU} bytes, the smallest MTU that the home agent uses for a tunnel"
             );
             return Err(ConfigError::new("tunnel_mtu", problem));
         }

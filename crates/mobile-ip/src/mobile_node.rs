@@ -579,12 +579,17 @@ impl MobileNode {
         let heard = || self.agents.iter().map(|(who, _)| who.to_string()).collect::<Vec<_>>().join(", ");
         let agent = match command.args.get("agent") {
             None => self.attached.ok_or_else(|| {
-                format!("no agent is in use; `agent` must be one of those heard: {}", heard())
+                format!(
+                    "no agent is in use; `agent` must be a heard agent that takes registrations; heard: {}",
+                    heard()
+                )
             })?,
             Some(named) => {
                 let named = named.as_text().and_then(|text| text.parse().ok());
                 let usable = named.filter(|agent| self.is_usable(*agent));
-                usable.ok_or_else(|| format!("`agent` must be one of those heard: {}", heard()))?
+                usable.ok_or_else(|| {
+                    format!("`agent` must be a heard agent that takes registrations; heard: {}", heard())
+                })?
             }
         };
         self.attach(now, agent, out);
