@@ -343,7 +343,7 @@ impl LocationManagerConfig {
         }
         if usize::from(self.updates) > CODES {
             let problem = format!(
-                "must be at most {CODES}: a location manager remembers {CODES} updates of one second, to recognize replays"
+                "must be at most {CODES}: of the updates signed in one second, {CODES} are remembered, to recognize replays"
             );
             return Err(ConfigError::new("updates", problem));
         }
