@@ -85,8 +85,8 @@ impl Advertiser {
         Instant::sooner(self.due, self.together)
     }
 
-    /// Sends the advertisements that are due, and schedules the next one. `busy` sets flag B: the agent takes no more
-    /// visitors.
+    /// Sends the advertisements that are due. After a periodic one, schedules the next. `busy` sets flag B: the agent
+    /// takes no more visitors.
     pub(crate) fn timeout(&mut self, now: Instant, busy: bool, out: &mut Outbox) {
         if self.together.is_some_and(|due| due <= now) {
             self.together = None;

@@ -142,7 +142,8 @@ impl Agents {
         prefix(one).is_some() && prefix(one) == prefix(other)
     }
 
-    /// Returns the address of the agent that was heard last, among the agents for which `pass` holds.
+    /// Returns the address of the agent that was heard last, among the agents for which `pass` holds; `None` if there
+    /// is none.
     pub(crate) fn freshest(&self, pass: impl Fn(Ipv4Addr, &Agent) -> bool) -> Option<Ipv4Addr> {
         let usable = self.list.iter().filter(|(who, agent)| pass(**who, agent));
         usable.max_by_key(|(who, agent)| (agent.heard, **who)).map(|(who, _)| *who)

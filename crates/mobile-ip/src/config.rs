@@ -94,7 +94,7 @@ pub struct ForeignAgentConfig {
     pub registration_lifetime: Duration,
     /// The number of visitors at which the foreign agent advertises that it is busy, and denies requests of other
     /// mobile nodes; default 1024 (not from an RFC). Without a security association, nothing proves that a visit is
-    /// genuine. So a host on the link that cooperates with a host elsewhere can use this number for
+    /// genuine. So a host on the link that cooperates with a host elsewhere can be all of these visitors for
     /// `registration_lifetime`.
     #[serde(default = "visitors")]
     pub visitors: usize,
@@ -247,7 +247,7 @@ impl Associations {
 }
 
 impl HomeAgentConfig {
-    /// Checks the configuration; the error names the key and what is allowed.
+    /// Checks the configuration. An error names the key and the problem.
     pub fn check(&self) -> Result<(), ConfigError> {
         check_address("address", self.address)?;
         check_peers("mobile_nodes", &self.mobile_nodes)?;
@@ -283,7 +283,7 @@ impl HomeAgentConfig {
 }
 
 impl ForeignAgentConfig {
-    /// Checks the configuration; the error names the key and what is allowed.
+    /// Checks the configuration. An error names the key and the problem.
     pub fn check(&self) -> Result<(), ConfigError> {
         check_address("address", self.address)?;
         check_peers("mobile_nodes", &self.mobile_nodes)?;
@@ -298,7 +298,7 @@ impl ForeignAgentConfig {
 }
 
 impl MobileNodeConfig {
-    /// Checks the configuration; the error names the key and what is allowed.
+    /// Checks the configuration. An error names the key and the problem.
     pub fn check(&self) -> Result<(), ConfigError> {
         check_address("address", self.address)?;
         check_peers("home_agent", std::slice::from_ref(&self.home_agent))?;

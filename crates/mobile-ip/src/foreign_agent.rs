@@ -551,7 +551,7 @@ impl ForeignAgent {
         out.send(self.iface, Packet::new(pending.mac, bytes));
     }
 
-    // --- what ends or fails ----------------------------------------------------------------------------------------
+    // --- ends of visits, and failures ------------------------------------------------------------------------------
 
     /// Denies a relayed request about which an ICMP error arrived. The error must quote the relayed request. It must
     /// not arrive from a visited link: hosts there may have heard the request, and could forge the error.

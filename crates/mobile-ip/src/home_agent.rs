@@ -560,7 +560,7 @@ impl HomeAgent {
         self.refused.end(rx.iface, packet, Err(reason), out);
     }
 
-    // --- what ends or fails ----------------------------------------------------------------------------------------
+    // --- ends of bindings, and failures ----------------------------------------------------------------------------
 
     /// Ends a binding whose route has expired. No message is sent (RFC 5944, section 3.8). Does nothing if the binding
     /// was renewed and the effect that sets the new route still waits for an earlier record. The old route can expire

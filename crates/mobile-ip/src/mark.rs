@@ -29,8 +29,8 @@ pub(crate) enum MobileIpEvent {
     /// The mobile node waits before it registers: its last registration began less than a second ago.
     RegistrationWaits { agent: Ipv4Addr },
     /// The mobile node sent a Registration Request. `lifetime` is the requested one in seconds. `attempt` is 1 for the
-    /// first request, and one more for each repetition. An accepted request, an authenticated correction or another
-    /// agent begins again with 1.
+    /// first request, and one more for each repetition. After an accepted request, an authenticated correction or a
+    /// choice of an agent, it is 1 again.
     RequestSent { agent: Ipv4Addr, care_of: Ipv4Addr, lifetime: u16, attempt: u32 },
     /// The mobile node's request was accepted. `lifetime` is the granted lifetime in seconds; 0: the registration has
     /// ended.

@@ -515,7 +515,7 @@ impl LocationManager {
         *self.answers.entry(what).or_default() += 1;
     }
 
-    // --- what ends or fails ----------------------------------------------------------------------------------------
+    // --- ends of registrations, and failures -----------------------------------------------------------------------
 
     /// Removes the addresses and texts of a mobile node whose registration has ended. While the record of an update is
     /// pending, the removal is not stored, because that record is newer and must be the last. The removal is not stored

@@ -179,7 +179,7 @@ impl Transport {
         Value::List(self.endpoint.associations().map(one).collect())
     }
 
-    // --- what programs ask for -------------------------------------------------------------------------------------
+    // --- operations of programs ------------------------------------------------------------------------------------
 
     /// Handles an operation of a program. `own`: the addresses of this host, the preferred address first.
     pub(crate) fn serve(

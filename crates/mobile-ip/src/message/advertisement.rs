@@ -82,7 +82,7 @@ pub struct Advertisement {
     pub routers: Vec<(Ipv4Addr, i32)>,
     /// The sequence number of the advertisement, counted as [`Advertisement::after`] does.
     pub sequence: u16,
-    /// The longest registration that the agent accepts, in seconds; 0 means none, and [`super::INFINITE`] without
+    /// The longest registration that the agent accepts, in seconds; 0 means none, and [`super::INFINITE`] means without
     /// limit.
     pub registration_lifetime: u16,
     /// The flags of the agent (RFC 5944, section 2.1.1).

@@ -46,7 +46,7 @@ pub enum Code {
     HomeHostUnreachable,
     /// Code 82, denied by the foreign agent: home agent port unreachable.
     HomePortUnreachable,
-    /// Code 88, denied by the foreign agent: home agent unreachable otherwise.
+    /// Code 88, denied by the foreign agent: home agent unreachable for another reason.
     HomeUnreachable,
     /// Code 194, denied by the foreign agent: the Home Agent field is not acceptable.
     InvalidHomeAgent,

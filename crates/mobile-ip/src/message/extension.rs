@@ -165,7 +165,7 @@ pub(super) fn emit(extensions: &[Extension], out: &mut Vec<u8>) {
     }
 }
 
-/// Defines the methods for the extensions of a message: a request or a reply.
+/// Defines methods of a message with extensions: a request or a reply.
 macro_rules! signed {
     ($message:ty) => {
         impl $message {
@@ -174,8 +174,8 @@ macro_rules! signed {
                 self.emit_before(self.extensions.len())
             }
 
-            /// Appends an authentication between these two nodes. It covers all bytes of the message before it, with
-            /// the extensions.
+            /// Appends an authentication between these two nodes. It covers all bytes that the message had before this
+            /// call.
             pub fn sign(&mut self, between: extension::Between, association: &extension::Association) {
                 let signed = association.sign(between, &self.emit());
                 self.extensions.push(Extension::Authentication(signed));
@@ -186,8 +186,8 @@ macro_rules! signed {
                 extension::find(&self.extensions, between).map(|(_, found)| found)
             }
 
-            /// Returns whether the message has an authentication between these two nodes, and this association verifies
-            /// it. False if the SPI is another one.
+            /// Returns whether the message has an authentication between these two nodes that has the SPI of this
+            /// association and a correct authenticator.
             pub fn verify(&self, between: extension::Between, association: &extension::Association) -> bool {
                 extension::find(&self.extensions, between)
                     .is_some_and(|(at, found)| association.verifies(found, &self.emit_before(at)))

@@ -258,7 +258,8 @@ impl MobileNode {
     }
 
     /// Assigns an address to an interface. After the loss of a link, the host still has the address of this link, and
-    /// an operating system refuses to add the same address again.
+    /// an operating system refuses to add the same address again. So on the same interface, it is not added again. From
+    /// another interface, it is removed first.
     fn assign(&mut self, iface: Iface, at: usize, address: InterfaceAddress, out: &mut Outbox) {
         let is_here = self.refused.take() != Some(address.address);
         let kept = self.broken.filter(|(_, lost)| *lost == at && is_here).map(|(iface, _)| iface);
