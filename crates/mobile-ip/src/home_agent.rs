@@ -343,7 +343,7 @@ impl HomeAgent {
     /// is wrong, or missing but required, and `None` if it is missing and not required. Fails if there is one, but no
     /// association with the source address `src`.
     ///
-    /// A foreign agent does not add this authentication to a deregistration (RFC 5944, section 3.7.2.2), so a
+    /// A foreign agent does not add this authentication to a deregistration (RFC 5944, section 3.5.4), so a
     /// deregistration does not require it.
     fn judge_foreign_agent(&self, src: Ipv4Addr, request: &Request) -> Result<Option<bool>, Denial> {
         let known = self.foreign_agents.first(src).is_some();

@@ -238,8 +238,9 @@ impl LocationManager {
     /// answer, or when the message is ignored.
     ///
     /// Source addresses are easily forged. So the correctly signed messages of a mobile node have separate rates, which
-    /// a host without the key cannot use up. Only [`VERIFIED_OF_KNOWN`] is counted before the signature is checked. A
-    /// host that forges the mobile node's source address and names its key can use it up.
+    /// a host without the key cannot use up. The rate of checks is different: it is counted before the signature is
+    /// checked. So a host that forges the mobile node's source address and names the mobile node's key can use up
+    /// [`VERIFIED_OF_KNOWN`].
     fn hear(&mut self, now: Instant, id: StreamId, bytes: &[u8], out: &mut Outbox) {
         let Some(host) = self.heard.remove(&id) else { return };
         let Ok(header) = Header::peek(bytes) else { return self.ignore("unreadable", id, out) };
