@@ -71,12 +71,12 @@ impl Advertiser {
     }
 
     /// Starts to advertise on a link that came up. The first advertisement is at a random time within one interval:
-    /// several agents that start at the same time then do not send at the same time.
+    /// several agents that start at the same time then rarely send at the same time.
     pub(crate) fn up(&mut self, now: Instant) {
         self.due = Some(now + self.chance_below(self.config.interval));
     }
 
-    /// Stops advertising.
+    /// Stops the periodic advertisements, and drops one that answers several solicitations.
     pub(crate) const fn down(&mut self) {
         (self.due, self.together) = (None, None);
     }
@@ -85,7 +85,8 @@ impl Advertiser {
         Instant::sooner(self.due, self.together)
     }
 
-    /// Sends the advertisements that are due. `busy` sets flag B: the agent takes no more visitors.
+    /// Sends the advertisements that are due. After a periodic one, schedules the next. `busy` sets flag B: the agent
+    /// takes no more visitors.
     pub(crate) fn timeout(&mut self, now: Instant, busy: bool, out: &mut Outbox) {
         if self.together.is_some_and(|due| due <= now) {
             self.together = None;
@@ -99,9 +100,10 @@ impl Advertiser {
         self.due = Some(now + self.config.interval.saturating_sub(sooner));
     }
 
-    /// Answers a packet if it is a solicitation. An error is the reason to drop the packet.
+    /// Answers a packet if it is a solicitation, at once or by one advertisement for several solicitations. Fails with
+    /// the reason to drop the packet.
     ///
-    /// If the source address can be a host's, the answer is sent only to the sender, at the link address of the
+    /// If the source address can be a host's, an answer at once is sent only to the sender, at the link address of the
     /// solicitation (RFC 5944, section 2.1). ARP is not used: the sender's address may belong to another network.
     pub(crate) fn solicited(
         &mut self,

@@ -1,4 +1,4 @@
-//! The agents that a mobile node has heard and that have not expired (RFC 5944, section 2.4.2.1).
+//! The list of agents that a mobile node has heard and that have not expired (RFC 5944, section 2.4.2.1).
 
 use crate::message::{Advertisement, AgentFlags};
 use node::Expiry;
@@ -21,8 +21,8 @@ pub(crate) struct Agent {
     /// The lifetime of the last advertisement of the agent.
     lifetime: Duration,
     sequence: u16,
-    /// The longest registration that the agent accepts, in seconds; 0: it accepts none. [`Agents::hear`] may keep an
-    /// earlier value.
+    /// The longest registration that the agent accepts, in seconds; 0: it accepts none, 0xffff: without limit.
+    /// [`Agents::hear`] may keep an earlier value.
     pub(crate) registration_lifetime: u16,
     pub(crate) registered_only: bool,
     /// The first care-of address that the agent offers; `None` if it is not a foreign agent.
@@ -47,7 +47,7 @@ pub(crate) fn offered(advertisement: &Advertisement) -> Option<Ipv4Addr> {
 pub(crate) enum AgentChange {
     /// The agent was not in the list, or it accepts registrations now and did not before.
     New,
-    /// The sequence number shows that the agent restarted. So it has lost its visitors.
+    /// The sequence number shows that the agent restarted. So it may have lost its visitors.
     Restarted,
     /// Nothing that [`Self::New`] or [`Self::Restarted`] describes.
     None,
@@ -90,7 +90,7 @@ impl Agents {
         let change = match self.list.get(&advertisement.src) {
             None => AgentChange::New,
             Some(old) if !old.takes_registrations() && agent.takes_registrations() => AgentChange::New,
-            // A lower sequence number of 256 or more is a rollover (RFC 5944, section 2.4.4).
+            // A lower sequence number of 256 or more counts as a rollover (RFC 5944, section 2.4.4).
             Some(old) if advertisement.sequence < old.sequence && advertisement.sequence < ROLLOVER => {
                 AgentChange::Restarted
             }
@@ -142,7 +142,8 @@ impl Agents {
         prefix(one).is_some() && prefix(one) == prefix(other)
     }
 
-    /// Returns the address of the agent that was heard last, among the agents for which `pass` holds.
+    /// Returns the address of the agent that was heard last, among the agents for which `pass` holds; `None` if there
+    /// is none.
     pub(crate) fn freshest(&self, pass: impl Fn(Ipv4Addr, &Agent) -> bool) -> Option<Ipv4Addr> {
         let usable = self.list.iter().filter(|(who, agent)| pass(**who, agent));
         usable.max_by_key(|(who, agent)| (agent.heard, **who)).map(|(who, _)| *who)

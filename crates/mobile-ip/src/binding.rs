@@ -2,16 +2,16 @@
 
 use wire::{Ipv4Addr, Malformed, Reader, WallTime};
 
-/// The result of the last registration of a mobile node that the home agent accepted.
+/// The state of a mobile node since its last accepted registration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct BindingRecord {
-    /// The Identification of the request that was accepted last. Only requests with a later one are accepted.
+    /// The Identification of the request that was accepted last. A new request must have a later one.
     pub(crate) identification: u64,
     /// The current binding; `None` if the mobile node has deregistered, or the binding has expired.
     pub(crate) binding: Option<Binding>,
 }
 
-/// A mobility binding: where the packets of a mobile node are tunneled to, and until when.
+/// A mobility binding: where packets for a mobile node are tunneled to, and until when.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Binding {
     /// The care-of address, where the tunnel ends.

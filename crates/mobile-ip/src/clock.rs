@@ -1,4 +1,4 @@
-//! A host's wall clock and its NTP timestamps, which Identification fields are compared with (RFC 5944, section 5.7.1).
+//! A host's wall clock, and its NTP timestamps for Identification fields (RFC 5944, section 5.7.1).
 
 use wire::{Duration, Instant, WallTime};
 

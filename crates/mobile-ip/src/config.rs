@@ -1,5 +1,4 @@
-//! The configuration of the Mobile IP roles. The doc of a field names the RFC of its default. A default that is not
-//! from an RFC is marked.
+//! The configuration of the Mobile IP roles.
 
 use crate::message::{Algorithm, Association, INFINITE};
 use crate::tunnels::SMALLEST_MTU;
@@ -72,8 +71,8 @@ pub struct ForeignAgentConfig {
     /// The names of the interfaces to visited networks of all foreign agents on the same host. The caller sets them.
     #[serde(skip)]
     pub visited: Vec<String>,
-    /// Addresses to which other roles on the same host send without a previous request from there. The caller sets
-    /// them. A registration with one of them as the home address is denied.
+    /// Addresses to which other roles on the same host send without a previous request from these addresses. The caller
+    /// sets them. A registration with one of them as the home address is denied.
     #[serde(skip)]
     pub partners: Vec<Ipv4Addr>,
     /// All addresses of the host on which the foreign agent runs. The caller sets them.
@@ -93,14 +92,15 @@ pub struct ForeignAgentConfig {
     #[serde(default = "registration_lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub registration_lifetime: Duration,
-    /// The maximum number of visitors at a time; default 1024 (not from an RFC). With this number, the foreign agent
-    /// advertises that it is busy. Without a security association, nothing proves that a visit is genuine. So a host on
-    /// the link that cooperates with a host elsewhere can take all places for `registration_lifetime`.
+    /// The number of visitors at which the foreign agent advertises that it is busy, and denies requests of other
+    /// mobile nodes; default 1024 (not from an RFC). Without a security association, nothing proves that a visit is
+    /// genuine. So a host on the link that cooperates with a host elsewhere can be all of these visitors for
+    /// `registration_lifetime`.
     #[serde(default = "visitors")]
     pub visitors: usize,
     /// The maximum number of requests that wait for a home agent's reply; default 1024 (RFC 5944, section 3.7.1,
-    /// suggests 5). Of these, 2 may have the same home and link address, and 4 the same link address. Requests of
-    /// registered visitors are not counted.
+    /// suggests 5). Of these, at most 2 may have the same home and link address, and at most 4 the same link address.
+    /// Requests of registered visitors are not counted.
     #[serde(default = "pending")]
     pub pending: usize,
     /// How long a request waits for the home agent's reply at most, greater than zero; default `7s` (RFC 5944, section
@@ -169,8 +169,9 @@ pub struct MobileNodeConfig {
     /// How the mobile node detects that it has moved; default `eager`.
     #[serde(default)]
     pub movement: Movement,
-    /// Whether the mobile node solicits when its interface comes up, and registers with the next agent that it hears
-    /// (allowed by RFC 5944, section 3.6 and appendix A); default true.
+    /// Whether the mobile node solicits each time that its interface comes up, and registers with the next usable agent
+    /// that it hears (allowed by RFC 5944, section 3.6 and appendix A); default true. Otherwise, it solicits only if no
+    /// agent is in use.
     #[serde(default = "yes")]
     pub link_trigger: bool,
     /// The lifetime that the mobile node requests, in whole seconds from `3s` to `65534s`, unless an agent offers less;
@@ -220,7 +221,8 @@ impl Peer {
     }
 }
 
-/// The associations of a node, by the peer's address. Those with the same peer are in the order of the configuration.
+/// The security associations of a role, by the peer's address. Those with the same peer are in the order of the
+/// configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct Associations(BTreeMap<Ipv4Addr, Vec<Association>>);
 
@@ -233,19 +235,19 @@ impl Associations {
         Self(all)
     }
 
-    /// Returns the association to sign with: the first that is configured for `peer`.
+    /// Returns the association to sign with: the first that is configured for `peer`. `None` if there is none.
     pub(crate) fn first(&self, peer: Ipv4Addr) -> Option<&Association> {
         self.0.get(&peer)?.first()
     }
 
-    /// Returns the association with `peer` that has this SPI.
+    /// Returns the association with `peer` that has this SPI; `None` if there is none.
     pub(crate) fn named(&self, peer: Ipv4Addr, spi: u32) -> Option<&Association> {
         self.0.get(&peer)?.iter().find(|association| association.spi == spi)
     }
 }
 
 impl HomeAgentConfig {
-    /// Checks the configuration; the error names the key and what is allowed.
+    /// Checks the configuration. An error names the key and the problem.
     pub fn check(&self) -> Result<(), ConfigError> {
         check_address("address", self.address)?;
         check_peers("mobile_nodes", &self.mobile_nodes)?;
@@ -272,7 +274,7 @@ impl HomeAgentConfig {
         }
         if self.tunnel_mtu < SMALLEST_MTU {
             let problem = format!(
-                "must be at least {SMALLEST_MTU} bytes, the least that a reported path MTU may set it to"
+                "must be at least {SMALLEST_MTU} bytes, the smallest MTU that the home agent uses for a tunnel"
             );
             return Err(ConfigError::new("tunnel_mtu", problem));
         }
@@ -281,7 +283,7 @@ impl HomeAgentConfig {
 }
 
 impl ForeignAgentConfig {
-    /// Checks the configuration; the error names the key and what is allowed.
+    /// Checks the configuration. An error names the key and the problem.
     pub fn check(&self) -> Result<(), ConfigError> {
         check_address("address", self.address)?;
         check_peers("mobile_nodes", &self.mobile_nodes)?;
@@ -296,7 +298,7 @@ impl ForeignAgentConfig {
 }
 
 impl MobileNodeConfig {
-    /// Checks the configuration; the error names the key and what is allowed.
+    /// Checks the configuration. An error names the key and the problem.
     pub fn check(&self) -> Result<(), ConfigError> {
         check_address("address", self.address)?;
         check_peers("home_agent", std::slice::from_ref(&self.home_agent))?;
@@ -315,7 +317,7 @@ impl Advertise {
             let problem = "`interval` must be greater than zero, and `jitter` less than `interval`";
             return Err(ConfigError::new("advertise", problem));
         }
-        // With a shorter lifetime, an agent could expire after two lost advertisements.
+        // With a shorter lifetime, an agent could expire although only two advertisements were lost.
         let least = self.interval.saturating_mul(3);
         // RFC 1256, section 4.1, limits the lifetime to 9000 s.
         if self.lifetime < least || self.lifetime > Duration::from_mins(150) {

@@ -1,21 +1,22 @@
 //! The foreign agent: advertises, relays registrations, and ends the tunnels to its visitors.
 //!
-//! A mobile node becomes a visitor only when its home agent has accepted its request. A host on a visited link cannot
-//! answer for a home agent: replies, and ICMP errors about requests, are dropped if they arrive by an interface of any
-//! foreign agent of this host.
+//! A mobile node becomes a visitor only when a reply accepts its request. A host on a visited link cannot answer for a
+//! home agent: replies, and ICMP errors about requests, are dropped if they arrive by an interface of any foreign agent
+//! of this host.
 //!
 //! A packet from a tunnel is forwarded to a visitor only if the source of the tunnel is the visitor's home agent. It is
 //! sent to the link address that registered, without ARP. All other packets from tunnels are dropped without an answer
 //! (RFC 5944, section 4.2.2).
 //!
 //! Without an association with the mobile node or its home agent, a visit is not authenticated: the visitor can claim
-//! any home address. So of this host's own packets, such a visitor receives only those from the care-of address, for
-//! example ICMP errors. A home address of the visited link is denied, because a neighbor may have this address.
+//! the home address of another host. So of this host's own packets, such a visitor receives only those from the care-of
+//! address, for example ICMP errors. A home address of the visited link is denied, because a neighbor may have this
+//! address, and so is an address of this host.
 //!
-//! There are places for `visitors` visits (1024 by default). A host on the link can fill all of them: it makes up home
-//! addresses, and a helper elsewhere accepts the requests as the home agent. New mobile nodes are then denied
-//! (`no_place`) until those registrations end; visitors can still renew theirs. A shorter `registration_lifetime`
-//! limits this time.
+//! There are places for `visitors` visits (1024 by default). Without associations, a host on the link can fill all of
+//! them: it makes up home addresses, and a helper elsewhere accepts the requests as the home agent. New mobile nodes
+//! are then denied (`no_place`) until those registrations end; visitors can still renew theirs. A shorter
+//! `registration_lifetime` limits this time.
 
 use crate::advertiser::Advertiser;
 use crate::clock::Clock;
@@ -48,15 +49,16 @@ const FIRST_CLASS: u8 = STRANGERS.0 + 1;
 const HOME_AGENTS: u8 = u8::MAX - FIRST_CLASS;
 /// The reason to drop a packet from a tunnel: its destination is not a visitor of the home agent that sent the packet.
 pub const NOT_A_VISITOR: Reason = Reason("not_a_visitor");
-/// The reason to forget a pending request: a request of another home or link address takes its place. It is counted
-/// only, because the packet of the request was relayed.
+/// The reason to forget a pending request: a request of another home or link address takes its place. It is only
+/// counted, because the packet of the request was relayed.
 pub const GAVE_WAY: Reason = Reason("gave_way");
-/// The reason to deny a request: there is no place for it. It is counted only, because a reply is sent.
+/// The reason to deny a request: there is no place for it. It is only counted: the packet is consumed if a denial is
+/// sent, and otherwise dropped with [`refusal::ANSWERED`].
 pub const NO_PLACE: Reason = Reason("no_place");
 /// The reason to drop a reply or an ICMP error: it matches no pending request.
 pub const NOT_PENDING: Reason = Reason("not_pending");
-/// The reason to drop a request, or the reply to a request: another link address has sent the same request or a later
-/// one.
+/// The reason to drop a request, or the reply to a request: another link address has sent the same request, or has
+/// registered with it or a later one.
 pub const REPEATED_BY_ANOTHER: Reason = Reason("repeated_by_another");
 /// The reason to drop a reply, or an ICMP error about a request: it arrived from a visited link, not from the home
 /// agent.
@@ -103,8 +105,8 @@ pub struct ForeignAgent {
 }
 
 impl ForeignAgent {
-    /// Creates a foreign agent on a host with these interfaces. An error names the key of the configuration that is
-    /// invalid, for example an interface that the host does not have.
+    /// Creates a foreign agent on a host with these interfaces. An error names the invalid key of the configuration,
+    /// for example `interface` if the host does not have this interface.
     pub fn new(
         config: ForeignAgentConfig,
         interfaces: Interfaces<'_>,
@@ -235,8 +237,8 @@ impl ForeignAgent {
         {
             return Err(Code::ForeignBadRequest);
         }
-        // A request with an address of this host as the home agent is not relayed (RFC 5944, section 3.7.2), unless a
-        // home agent on this host has the address.
+        // A request with an address of this host as the home agent is not relayed (RFC 5944, section 3.7.2), unless it
+        // is the address of a home agent on this host and not of this agent.
         let is_ours = |address: &Ipv4Addr| *address == own || self.config.own.contains(address);
         let is_beside = request.home_agent != own && self.config.beside.contains(&request.home_agent);
         if is_ours(&request.home_agent) && !is_beside {
@@ -245,7 +247,7 @@ impl ForeignAgent {
         if request.lifetime != 0 && request.care_of != own {
             return Err(Code::InvalidCareOf);
         }
-        // This host's own packets to a visitor's home address go to the visitor. So the addresses of neighbors, of
+        // This host's own packets to a visitor's home address may go to the visitor. So the addresses of neighbors, of
         // other roles' peers and of this host are denied as home addresses.
         let is_others = self.config.address.link.contains(request.home)
             || self.config.partners.contains(&request.home)
@@ -277,8 +279,8 @@ impl ForeignAgent {
     }
 
     /// Returns whether another link address has sent the same request before, or has registered with it or a later one.
-    /// The pending request may be a replay, so the reply and the visit belong to the other link address. A new request
-    /// of a mobile node always has a later Identification.
+    /// Then this request may be a replay, and the reply and the visit belong to the other link address. A new request
+    /// of a mobile node has a later Identification, unless its clock was corrected.
     fn is_repeated_by_another(&self, Pending { mac, request, .. }: &Pending) -> bool {
         let asked = (request.home, low(request.identification));
         let waits = self.waiting.get(asked).is_some_and(|pending| pending.mac != *mac);
@@ -314,8 +316,8 @@ impl ForeignAgent {
     }
 
     /// Returns the waiting requests to drop so that the home agent of `new` can have a class. `None` if there is no
-    /// class or no place for another visitor. A waiting request reserves a class for its home agent, because the visit
-    /// needs a class when the home agent accepts the request.
+    /// class or no place for another visitor. A deregistration needs neither. A waiting request reserves a class for
+    /// its home agent, because the visit needs a class when the request is accepted.
     fn class_place(&self, new: &Pending) -> Option<Vec<RequestKey>> {
         let Request { home, home_agent, lifetime, .. } = new.request;
         if lifetime == 0 {
@@ -368,7 +370,8 @@ impl ForeignAgent {
     }
 
     /// Denies a request with `code`, at most once a second for each link address (RFC 5944, section 3.7.2, has this
-    /// limit for each mobile node). Fails if a request from the same link address was denied within the last second.
+    /// limit for each mobile node). Fails if a request from the same link address, or from 1024 others, was denied
+    /// within the last second.
     fn deny(&mut self, now: Instant, pending: &Pending, code: Code, out: &mut Outbox) -> Result<(), Reason> {
         if !self.denials.may(now, pending.mac) {
             return Err(refusal::ANSWERED);
@@ -417,7 +420,8 @@ impl ForeignAgent {
         association.is_some_and(|association| reply.verify(Between::ForeignHome, association))
     }
 
-    /// Drops the waiting requests from the same home and link address that are older than the accepted request.
+    /// Drops the waiting requests from the same home and link address with an earlier Identification than the accepted
+    /// request.
     fn forget_older(&mut self, Pending { mac, request, .. }: &Pending) {
         let older = |other: &Request| ntp_distance(other.identification, request.identification) < 0;
         let own = self.waiting.of(request.home, *mac).filter(|(_, other)| older(&other.request));
@@ -426,7 +430,7 @@ impl ForeignAgent {
         }
     }
 
-    /// Registers or renews a visitor for `lifetime` seconds, as the home agent accepted; 0 ends the visit.
+    /// Registers or renews a visitor for `lifetime` seconds; 0 ends the visit. Does nothing if no class is free.
     fn admit(&mut self, now: Instant, pending: &Pending, lifetime: u16, out: &mut Outbox) {
         let Request { home: host, home_agent, identification, .. } = pending.request;
         let visit = (host, home_agent);
@@ -450,8 +454,8 @@ impl ForeignAgent {
         }
         if let Some(key) = reached {
             // This host's own packets to a visitor, for example ICMP errors, are sent on the link without ARP (RFC
-            // 5944, section 4.2.2). The home agent would drop them as a tunnel loop, because their source is the
-            // care-of address.
+            // 5944, section 4.2.2). A packet from the care-of address to the home agent would be dropped there as a
+            // tunnel loop.
             out.route(key, route);
             out.neighbor(self.iface, host, Neighbor::At(mac));
         }
@@ -547,10 +551,10 @@ impl ForeignAgent {
         out.send(self.iface, Packet::new(pending.mac, bytes));
     }
 
-    // --- what ends or fails ----------------------------------------------------------------------------------------
+    // --- ends of visits, and failures ------------------------------------------------------------------------------
 
-    /// Handles an ICMP error about a relayed request. The error must quote the relayed request. It must not arrive from
-    /// a visited link: hosts there have heard the request, and could forge the error.
+    /// Denies a relayed request about which an ICMP error arrived. The error must quote the relayed request. It must
+    /// not arrive from a visited link: hosts there may have heard the request, and could forge the error.
     fn unreachable(&mut self, now: Instant, rx: Rx, icmp: &[u8], out: &mut Outbox) -> Result<(), Reason> {
         if self.visited.contains(&rx.iface) {
             return Err(NOT_FROM_HOME);
@@ -580,15 +584,14 @@ impl ForeignAgent {
     fn timeout(&mut self, now: Instant, out: &mut Outbox) {
         while let Some(pending) = self.waiting.pop(now) {
             out.mark(MobileIpEvent::RequestTimedOut { host: pending.request.home }.into());
-            // `deny` fails if the same link address was denied within the last second. Without a reply, the mobile node
-            // repeats its request.
+            // `deny` may fail, because denials are limited. Without a reply, the mobile node repeats its request.
             let _ = self.deny(now, &pending, Code::RegistrationTimeout, out);
         }
         let busy = self.is_busy();
         self.advertiser.timeout(now, busy, out);
     }
 
-    /// Ends a visit whose route in the home agent's class has expired.
+    /// Ends a visit whose route in the home agent's class has expired. Does nothing if the visit was renewed.
     fn expired(&mut self, now: Instant, key: RouteKey, out: &mut Outbox) {
         let mut agents = self.classes.iter().filter(|(_, class)| key.class == Some(**class));
         let Some(visit) = agents.next().map(|(home_agent, _)| (key.dst.address(), *home_agent)) else {

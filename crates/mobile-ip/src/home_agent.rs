@@ -3,12 +3,10 @@
 //!
 //! A request is checked in this order (RFC 5944, section 3.8.2): it must be authentic, it must be new, and it must
 //! request nothing that is not supported. Then its record is stored. Only when the record is durable, the path is
-//! switched, the home network is notified, and the reply is sent. So a mobile node can rely on a reply even if this
-//! host crashes.
+//! switched, the home network is notified, and the reply is sent.
 //!
 //! The agent handles other requests while a record is being stored. Until the record is durable, the accepted request
-//! is used only to check later requests of its mobile node. So if the record cannot be stored, there is nothing to
-//! undo.
+//! is used only for later requests of its mobile node. So if the record cannot be stored, there is nothing to undo.
 
 use crate::advertiser::Advertiser;
 use crate::binding::{Binding, BindingRecord};
@@ -35,29 +33,31 @@ use wire::{
     Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, SocketAddrV4, WallTime, ntp_distance,
 };
 
-/// The reasons for which an agent or a mobile node refuses a registration message. Malformed messages are dropped with
-/// the reasons of [`crate::message`].
+/// Reasons for which an agent or a mobile node refuses a registration message. Malformed messages have the reasons of
+/// [`crate::message`].
 pub mod refusal {
     use wire::Reason;
 
-    /// The message is a request where only replies are expected, or the reverse, or a reply from a wrong agent or
-    /// interface. It is not answered, so that no host can be made to answer itself.
+    /// The message is a request where only replies are expected, or the reverse, or a reply that did not arrive by this
+    /// role's interface or that the agent in use cannot have sent. It is not answered, so that no host can be made to
+    /// answer itself.
     pub const UNEXPECTED: Reason = Reason("unexpected_message");
     /// The request has no Mobile-Home Authentication, or no association with the mobile node has the SPI of the
-    /// request.
+    /// request. A stored record of a host without an association is refused for the same reason.
     pub const NO_ASSOCIATION: Reason = Reason("no_association");
     /// The request has a Foreign-Home Authentication, but there is no association with the source address of the
     /// request.
     pub const UNKNOWN_AGENT: Reason = Reason("unknown_agent_association");
     /// The request was denied with a reply. The denial is counted only, because the packet of the request is consumed.
     pub const DENIED: Reason = Reason("denied");
-    /// The request is not answered, because an answer to the same sender or request was sent within the last second.
+    /// The request is not answered, because an answer to the same sender or request, or to 1024 others, was sent within
+    /// the last second.
     pub const ANSWERED: Reason = Reason("answered_recently");
     /// The request repeats one that was accepted. The reply is not sent yet, because the record is not durable.
     pub const UNDER_WAY: Reason = Reason("answer_under_way");
 }
 
-/// How a request that is not accepted is answered.
+/// How a request is handled that does not change the binding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Denial {
     /// The request gets no reply, and its packet is dropped for this reason.
@@ -72,17 +72,18 @@ enum Denial {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Path {
     to: SocketAddrV4,
-    /// The link address of a mobile node that sent the request from the home network. The reply is sent to this
-    /// address, and does not follow a binding (RFC 5944, section 3.8.3.1).
+    /// The link address of a mobile node that sent the request from the home network; `None` for other requests. The
+    /// reply is sent to this address, and does not follow a binding (RFC 5944, section 3.8.3.1).
     at_home: Option<Mac>,
 }
 
 /// The state of one mobile node.
 #[derive(Debug, Default)]
 struct Home {
-    /// The durable record, to which the routes correspond.
+    /// The last durable record, to which the routes correspond; `None` if there is none. If its binding has expired,
+    /// the binding is already removed here.
     record: Option<BindingRecord>,
-    /// The SPI of the registration in `record`; `None` if the record is from before this start.
+    /// The SPI of the registration in `record`; `None` if there is no record, or if it is from before this start.
     spi: Option<u32>,
     /// When the route of the binding ends, by the monotonic clock. The node then reports the route as idle. The time in
     /// `record` may differ, because the wall clock may be set in the meantime.
@@ -99,9 +100,9 @@ struct Accepted {
     request: Box<Request>,
 }
 
-/// The maximum number of stores under way for all mobile nodes (not from an RFC). At 10,000 registrations per second,
-/// these are the registrations of 1.6 s; a mobile node waits at least 1 s for a reply. With more stores, requests are
-/// denied with [`Code::HomeResources`].
+/// The number of stores under way for all mobile nodes at which further requests are denied with
+/// [`Code::HomeResources`] (not from an RFC). At 10,000 registrations per second, these are the registrations of 1.6 s;
+/// a mobile node waits at least 1 s for a reply.
 const UNDER_WAY: usize = 16_384;
 
 /// The role of a home agent (RFC 5944, section 3.8).
@@ -128,11 +129,11 @@ pub struct HomeAgent {
     announcer: Announcer,
     advertiser: Advertiser,
     tunnels: Tunnels,
-    /// Limits the replies to requests that are not authentic, by source address.
+    /// Limits denials of requests with a wrong Mobile-Home Authentication, by source address.
     answers: Limiter<Ipv4Addr>,
-    /// Limits denials of authentic requests, and repeated replies, by mobile node and Identification. The source
-    /// address is not used: many mobile nodes share the address of a foreign agent. With the Identification, a replayed
-    /// request does not suppress the reply to the mobile node's next request.
+    /// Limits other denials, and repeated replies, by mobile node and Identification. The source address is not used:
+    /// many mobile nodes share the address of a foreign agent. With the Identification, a replayed request does not
+    /// suppress the reply to the mobile node's next request.
     denials: Limiter<(Ipv4Addr, u64)>,
     /// Limits ICMP errors to the senders of tunneled datagrams, by sender.
     told: Limiter<Ipv4Addr>,
@@ -142,8 +143,8 @@ pub struct HomeAgent {
 }
 
 impl HomeAgent {
-    /// Creates a home agent on a host with these interfaces. An error names the key of the configuration that is
-    /// invalid, for example an interface that the host does not have.
+    /// Creates a home agent on a host with these interfaces. An error names the invalid key of the configuration, for
+    /// example `interface` if the host does not have this interface.
     pub fn new(config: HomeAgentConfig, interfaces: Interfaces<'_>, rng: Rng) -> Result<Self, ConfigError> {
         config.check()?;
         let iface = interfaces.number("interface", &config.interface)?;
@@ -183,11 +184,12 @@ impl HomeAgent {
 
     // --- starting --------------------------------------------------------------------------------------------------
 
-    /// Restores the stored bindings that have not expired. From now on, packets for their mobile nodes are tunneled,
-    /// and ARP requests for their home addresses are answered.
+    /// Sets the clocks, and restores the stored records. If a binding has not expired, packets for its mobile node are
+    /// tunneled from now on, and ARP requests for the home address are answered.
     fn start(&mut self, now: Instant, boot: &Boot, out: &mut Outbox) {
         (self.clock.zero, self.steady.zero) = (boot.wall, boot.wall);
-        // After an unclean stop, a record may be lost although the mobile node has received the reply.
+        // After an unclean stop, the last record may be lost although the mobile node has received the reply: it may be
+        // damaged, or the store does not sync.
         self.floor = (!boot.clean).then(|| self.steady.ntp(now));
         for (key, value) in &boot.stored {
             match self.restore(now, key, value, out) {
@@ -331,16 +333,17 @@ impl HomeAgent {
         is_host(care_of) && !own.any(|own| own.address == care_of || own.is_broadcast(care_of))
     }
 
-    /// Returns the association that the request's Mobile-Home Authentication names.
+    /// Returns the association that the request's Mobile-Home Authentication names; `None` if there is none.
     fn association(&self, request: &Request) -> Option<&Association> {
         let authentication = request.authentication(Between::MobileHome)?;
         self.mobile_nodes.named(request.home, authentication.spi)
     }
 
     /// Checks the Foreign-Home Authentication of a request. Returns `Some(true)` if it is correct, `Some(false)` if it
-    /// is wrong, or missing but required, and `None` if it is missing and not required.
+    /// is wrong, or missing but required, and `None` if it is missing and not required. Fails if there is one, but no
+    /// association with the source address `src`.
     ///
-    /// A foreign agent does not add this authentication to a deregistration (RFC 5944, section 3.7.2.2), so a
+    /// A foreign agent does not add this authentication to a deregistration (RFC 5944, section 3.5.4), so a
     /// deregistration does not require it.
     fn judge_foreign_agent(&self, src: Ipv4Addr, request: &Request) -> Result<Option<bool>, Denial> {
         let known = self.foreign_agents.first(src).is_some();
@@ -362,8 +365,9 @@ impl HomeAgent {
         if let Some(record) = record
             && record.identification == request.identification
         {
-            // The request is a duplicate from the network, or a repetition by the mobile node. It is answered with the
-            // same reply, and does not extend the lifetime (RFC 5944, section 3.8.2.2).
+            // The request is a duplicate from the network, or a repetition by the mobile node. When its record is
+            // durable, it is answered with the same reply, and does not extend the lifetime (RFC 5944, section
+            // 3.8.2.2).
             let is_durable = home.and_then(|home| home.record) == Some(record);
             let again = |granted| {
                 if is_durable { Denial::Again(granted) } else { Denial::Silent(refusal::UNDER_WAY) }
@@ -384,7 +388,8 @@ impl HomeAgent {
         Ok(())
     }
 
-    /// Returns the record of a mobile node after all stores under way, which the next request is compared with.
+    /// Returns the record of a mobile node as it is after all registrations under way; `None` if there is none. The
+    /// next request is compared with this record.
     fn latest(&self, host: Ipv4Addr) -> Option<BindingRecord> {
         let accepted = self.under_way.of(host).rev().flatten().next();
         accepted.map(|accepted| accepted.record).or_else(|| self.homes.get(&host)?.record)
@@ -413,7 +418,7 @@ impl HomeAgent {
         self.under_way.pop(host)?
     }
 
-    /// Applies a registration whose record is durable.
+    /// Applies a registration whose record is durable, and sends the reply.
     fn stored(&mut self, now: Instant, key: &[u8], out: &mut Outbox) {
         let Some(host) = home_of(key) else { return };
         let Some(Accepted { record, granted, path, request }) = self.decided(host) else { return };
@@ -486,9 +491,9 @@ impl HomeAgent {
         }
     }
 
-    /// Handles an ICMP error about a packet in a tunnel of this agent. A path MTU in the error is used for later
-    /// packets. The sender of the inner datagram receives an error if enough of the datagram is quoted (RFC 2003,
-    /// section 4).
+    /// Handles an ICMP error about a packet in a tunnel of this agent. A smaller path MTU in the error is used for
+    /// later packets. The sender of the inner datagram gets an error, at most one per second, if enough of the datagram
+    /// is quoted (RFC 2003, section 4).
     fn tunnel_error(&mut self, now: Instant, icmp: &[u8], out: &mut Outbox) -> Result<(), Reason> {
         let own = self.config.address.address;
         let report = Report::parse(icmp, own)?;
@@ -555,18 +560,19 @@ impl HomeAgent {
         self.refused.end(rx.iface, packet, Err(reason), out);
     }
 
-    // --- what ends or fails ----------------------------------------------------------------------------------------
+    // --- ends of bindings, and failures ----------------------------------------------------------------------------
 
     /// Ends a binding whose route has expired. No message is sent (RFC 5944, section 3.8). Does nothing if the binding
-    /// was renewed: the new route may still wait for a store, so that the old route expired in the table.
+    /// was renewed and the effect that sets the new route still waits for an earlier record. The old route can expire
+    /// in this time.
     fn expired(&mut self, now: Instant, host: Ipv4Addr, out: &mut Outbox) {
         let Some(home) = self.homes.get_mut(&host).filter(|home| home.ends <= now) else { return };
         let Some(record) = &mut home.record else { return };
         let from = record.binding.take();
         let ended = *record;
-        // While a registration is under way, the end is not stored, because the record of the registration must be the
-        // last. If the end is not stored, the next start drops the binding: the old record contains the time of the
-        // end.
+        // While another store of the mobile node is under way, the end is not stored, because the record of a
+        // registration must be the last. If the end is not stored, the next start drops the binding: the old record
+        // contains the time of the end.
         let is_last = !self.under_way.has(host);
         self.switch(now, host, from, None, None, out);
         out.mark(MobileIpEvent::BindingExpired { host }.into());

@@ -9,13 +9,13 @@
 //! Away from home, a mobile node registers a care-of address, the exit of its tunnel, through a foreign agent. Its home
 //! agent answers ARP requests for the home address, and tunnels packets for this address to the care-of address.
 //!
-//! - [`home_agent`]: keeps bindings, answers ARP for mobile nodes that are away, tunnels their packets.
+//! - [`home_agent`]: keeps bindings, answers ARP requests for mobile nodes that are away, tunnels packets to them.
 //! - [`foreign_agent`]: advertises, relays registrations, takes the packets for its visitors out of tunnels.
 //! - [`mobile_node`]: listens for agents, detects movement, registers.
 //! - [`message`]: the messages of these roles. [`mark`]: the events that these roles record for measurements.
 //!
-//! Not implemented: route optimization, smooth handoff, reverse tunnels, nonces, co-located care-of addresses, and
-//! movement detection other than eager cell switching.
+//! Not implemented: route optimization, smooth handoff, reverse tunnels, nonces, simultaneous bindings, co-located
+//! care-of addresses, and lazy cell switching.
 
 mod advertiser;
 mod agents;

@@ -1,15 +1,15 @@
-//! A rate limit for answers: at most one per second for each peer or request, so that an agent does not amplify
-//! traffic.
+//! A rate limit for answers: at least one second passes between two answers to the same peer or request.
 
 use std::collections::BTreeMap;
 use wire::{Duration, Instant};
 
-/// The maximum number of remembered peers or requests. If 1024 were answered within the last second, no other is
-/// answered.
+/// The maximum number of remembered peers or requests. If 1024 were answered within the last second, no other peer or
+/// request is answered.
 const CAPACITY: usize = 1024;
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// When each peer or request, identified by a key, was answered last.
+/// The times of the last answers, by a key that identifies the peer or the request. Old entries are removed when there
+/// is no room.
 #[derive(Debug)]
 pub(crate) struct Limiter<K>(BTreeMap<K, Instant>);
 

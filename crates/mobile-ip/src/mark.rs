@@ -1,10 +1,10 @@
-//! The events that the roles record for measurements. They divide an outage into stages:
+//! The events that the roles record for measurements. Some of them divide an outage into stages:
 //!
-//! - Detection begins when the mobile node's link comes up. It ends when the mobile node hears the agent that it will
-//!   use.
+//! - Detection begins when the mobile node's link comes up. It ends when the mobile node hears the agent in use, or
+//!   chooses an agent.
 //! - Registration begins with the request, or with the wait before the request. It ends when the home agent changes or
 //!   removes the binding. The wait follows from RFC 5944, section 3.6: at most one registration per second.
-//! - The path switch begins when the home agent uses the new path, and ends with the first packet on this path.
+//! - The path switch begins when the home agent uses the new path, and ends when the first packet arrives by this path.
 
 use crate::message::Code;
 use node::{Mark, Span, Stage};
@@ -20,28 +20,30 @@ pub const MOBILE_NODE: &str = "mobile_node";
 /// An event that is recorded for measurements.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum MobileIpEvent {
-    /// The mobile node's link came up. The mobile node has not heard an agent on this link yet.
+    /// The mobile node's link came up.
     LinkUp,
-    /// The mobile node heard the agent that it will use, for the first time since its link came up.
+    /// The mobile node heard the agent in use, or chose an agent, for the first time since its link came up.
     AgentHeard { agent: Ipv4Addr },
-    /// The agent of the mobile node expired, or advertised a lifetime of 0.
+    /// The agent in use by the mobile node expired, or advertised a lifetime of 0.
     AgentLost { agent: Ipv4Addr },
     /// The mobile node waits before it registers: its last registration began less than a second ago.
     RegistrationWaits { agent: Ipv4Addr },
     /// The mobile node sent a Registration Request. `lifetime` is the requested one in seconds. `attempt` is 1 for the
-    /// first request, and one more for each repetition.
+    /// first request, and one more for each repetition. After an accepted request, an authenticated correction or a
+    /// choice of an agent, it is 1 again.
     RequestSent { agent: Ipv4Addr, care_of: Ipv4Addr, lifetime: u16, attempt: u32 },
-    /// The mobile node's request was accepted. `lifetime` is the granted one in seconds; 0: the registration has ended.
+    /// The mobile node's request was accepted. `lifetime` is the granted lifetime in seconds; 0: the registration has
+    /// ended.
     Registered { care_of: Ipv4Addr, lifetime: u16 },
     /// The mobile node's request was denied with this code.
     Denied { code: Code },
     /// The lifetime of the mobile node's registration ended before a renewal was accepted.
     Lapsed,
-    /// The home agent bound a mobile node to a care-of address to which it was not bound before.
+    /// The home agent bound a mobile node that had no binding, or whose binding had another care-of address.
     BindingChanged { host: Ipv4Addr, care_of: Ipv4Addr },
     /// The home agent removed a binding because the mobile node deregistered.
     BindingRemoved { host: Ipv4Addr },
-    /// From now on, the home agent sends packets for this mobile node by the new path.
+    /// From now on, the home agent sends packets for this mobile node by another path.
     PathSwitched { host: Ipv4Addr },
     /// The lifetime of a binding at the home agent ended without a new registration.
     BindingExpired { host: Ipv4Addr },

@@ -25,19 +25,22 @@ use node::{
 use wire::ipv4;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason};
 
-/// The reason to drop a packet of this host: the node has no route through an agent. It has chosen no agent yet, or has
-/// lost the last foreign agent and no longer sends through it.
+/// The reason to drop a packet of this host: the node has no route through an agent. It has chosen no agent yet, or its
+/// last foreign agent has expired or left. Through an expired agent, the node still sends while its registration holds
+/// and the link does not change.
 pub const NO_AGENT: Reason = Reason("no_agent");
-/// The reason to drop a packet of this host: the node is registering with an agent that routes for registered mobile
-/// nodes only, and has no reply yet.
+/// The reason to drop a packet of this host: the node has chosen an agent that routes for registered mobile nodes only,
+/// and no request to this agent was accepted since.
 pub const NOT_REGISTERED: Reason = Reason("not_registered");
-/// The reason to drop an advertisement: its interface, link address, source or care-of address cannot be an agent's.
+/// The reason to drop an advertisement: it arrived by another interface than that of this role, or its link address,
+/// source or care-of address cannot be an agent's.
 pub const IMPLAUSIBLE_AGENT: Reason = Reason("implausible_agent");
 /// The reason to remove an agent: its advertisement has lifetime 0, so the agent leaves. It is counted for the
 /// operator, because advertisements are not authenticated.
 pub const AGENT_LEFT: Reason = Reason("agent_left");
 
-/// The shortest time between two registrations without a hint of the link (RFC 5944, section 3.6).
+/// The shortest time between two choices of an agent, without a hint of the link (RFC 5944, section 3.6). An operator's
+/// command need not wait.
 const REGISTRATION_PAUSE: Duration = Duration::from_secs(1);
 /// The shortest time between two hints that are followed, for links that go down and up repeatedly (not from an RFC).
 const DEBOUNCE: Duration = Duration::from_millis(500);
@@ -46,7 +49,7 @@ const DEBOUNCE: Duration = Duration::from_millis(500);
 const SOLICITATION_PAUSE: Duration = Duration::from_secs(1);
 const QUICK_SOLICITATIONS: u32 = 3;
 const LONGEST_SOLICITATION_PAUSE: Duration = Duration::from_mins(1);
-/// The number of requests without a reply after which another agent is tried (not from an RFC).
+/// The number of requests that were not accepted after which another agent is tried (not from an RFC).
 const PATIENCE: u32 = 3;
 
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +58,7 @@ enum Timer {
     Solicit,
     /// The pause between registrations has ended: the node may register with `next`.
     Hold,
-    /// No reply arrived in time: the request is repeated.
+    /// The wait for a reply has ended: the request is repeated, or another agent is tried.
     Retry,
     /// The registration is to be renewed.
     Renew,
@@ -83,23 +86,24 @@ pub struct MobileNode {
     timers: Timers<Timer, 5>,
     /// The link address of the interface; `None` while the link is down.
     mac: Option<Mac>,
-    /// The agent in use: the node has registered with it, or is registering with it.
+    /// The agent in use: the agent that was chosen last. `None` if none was chosen, or if it was lost.
     attached: Option<Ipv4Addr>,
-    /// Whether the link came up, and no usable agent was heard since. Then the node registers with the next usable
-    /// agent that it hears.
+    /// With `link_trigger`: whether the link came up, and no usable agent was heard since. Then the node registers with
+    /// the next usable agent that it hears.
     triggered: bool,
-    /// Whether the agent to use was not heard since the link came up. It decides when [`MobileIpEvent::AgentHeard`] is
-    /// recorded.
+    /// Whether the link came up, and [`MobileIpEvent::AgentHeard`] was not recorded since.
     detecting: bool,
     /// When a hint of the link was followed last: the node may register at once after such a hint.
     hinted: Option<Instant>,
-    /// Whether another hint came within [`DEBOUNCE`] of `hinted`. It is followed when this time has passed.
+    /// Whether another hint came within [`DEBOUNCE`] of `hinted`. It is followed when [`DEBOUNCE`] has passed since
+    /// `hinted`.
     hinted_again: bool,
     /// When the last registration with an agent began; `None` if no pause is due before the next.
     chosen: Option<Instant>,
     /// The agent to register with when the pause between registrations has ended.
     next: Option<Ipv4Addr>,
-    /// An agent that has expired, through which packets are still sent while the registration with it holds.
+    /// An agent that has expired, through which packets are still sent while the registration with it holds and the
+    /// link does not change.
     kept: Option<Ipv4Addr>,
     /// When the link came up last.
     linked: Instant,
@@ -110,8 +114,8 @@ pub struct MobileNode {
 const DEFAULT_ROUTE: RouteKey = RouteKey::all(Class::HOST);
 
 impl MobileNode {
-    /// Creates a mobile node on a host with these interfaces. An error names the key of the configuration that is
-    /// invalid, for example an interface that the host does not have.
+    /// Creates a mobile node on a host with these interfaces. An error names the invalid key of the configuration, for
+    /// example `interface` if the host does not have this interface.
     pub fn new(config: MobileNodeConfig, interfaces: Interfaces<'_>, rng: Rng) -> Result<Self, ConfigError> {
         config.check()?;
         let iface = interfaces.number("interface", &config.interface)?;
@@ -240,7 +244,7 @@ impl MobileNode {
             self.lost(now, agent, None, out);
             return Ok(());
         }
-        // An agent that takes no new visitors is ignored, unless it is the agent in use.
+        // An agent that takes no new visitors is removed from the list, unless it is the agent in use.
         if advertisement.flags.has(AgentFlags::BUSY) && self.attached != Some(agent) {
             self.agents.forget(agent);
             return Ok(());
@@ -250,7 +254,7 @@ impl MobileNode {
         Ok(())
     }
 
-    /// Decides whether to register with the agent that was just heard (movement detection).
+    /// Registers with the agent that was just heard, if the node should use it (movement detection).
     fn decide(&mut self, now: Instant, agent: Ipv4Addr, change: AgentChange, out: &mut Outbox) {
         if !self.is_usable(agent) {
             return;
@@ -259,9 +263,8 @@ impl MobileNode {
         let triggered = std::mem::take(&mut self.triggered);
         let moves = match self.attached {
             None => true,
-            // After the link came up, the node registers again with the agent in use. The agent may have restarted
-            // while the link was down, and the sequence number shows this only if it is lower than before. A reply may
-            // be lost.
+            // After a hint of the link, the node registers again with the agent in use. The agent may have restarted
+            // without a sign in its sequence number, or a reply may be lost.
             Some(_) if ours => change == AgentChange::Restarted || triggered,
             Some(_) if triggered => true,
             // A mobile node that hears its home agent is at home (RFC 5944, section 2.4.3).
@@ -282,15 +285,15 @@ impl MobileNode {
         }
     }
 
-    /// Records the end of movement detection, once after each time that the link came up.
+    /// Records the end of movement detection, at most once after each time that the link came up.
     fn detected(&mut self, agent: Ipv4Addr, out: &mut Outbox) {
         if std::mem::take(&mut self.detecting) {
             out.mark(MobileIpEvent::AgentHeard { agent }.into());
         }
     }
 
-    /// Returns whether the node can register through this agent. It must be the home agent, or a foreign agent that
-    /// takes registrations, and must not have expired.
+    /// Returns whether the node can register through this agent. It must be in the list of agents, and be the home
+    /// agent or a foreign agent that takes registrations.
     fn is_usable(&self, agent: Ipv4Addr) -> bool {
         let known = self.agents.get(agent);
         known.is_some_and(|known| self.is_home_agent(agent) || known.takes_registrations())
@@ -340,8 +343,8 @@ impl MobileNode {
         out.notify(node::Notification::Gateway(agent));
     }
 
-    /// Returns what to register with an agent; `None` if the agent has expired or takes no registrations. The lifetime
-    /// of 0 that such a foreign agent advertises is not requested, because it would end the registration.
+    /// Returns what to register with an agent; `None` if the agent is not in the list, or is a foreign agent with
+    /// registration lifetime 0. A request for this lifetime would end the registration.
     fn target(&self, agent: Ipv4Addr) -> Option<Target> {
         let known = self.agents.get(agent)?;
         let at_home = self.is_home_agent(agent);
@@ -357,8 +360,8 @@ impl MobileNode {
         })
     }
 
-    /// Sets the routes and ARP of an ordinary host in the home network. The neighbors are notified by gratuitous ARP
-    /// before the request to the home agent is sent (RFC 5944, section 4.6).
+    /// Sets the routes and ARP of an ordinary host in the home network, and starts the announcements by gratuitous ARP.
+    /// The request to the home agent is sent after that (RFC 5944, section 4.6).
     fn come_home(&mut self, now: Instant, home_agent: Mac, out: &mut Outbox) {
         let to = self.config.home_router.map_or(NextHop::Mac(home_agent), NextHop::Via);
         let hop = |to| Action::Forward(Hop { iface: self.iface, to });
@@ -369,8 +372,8 @@ impl MobileNode {
         }
     }
 
-    /// Sets the routes and ARP of a visitor before the request is sent: only ARP requests of the agent are answered
-    /// (RFC 5944, section 4.6).
+    /// Sets the routes and ARP of a visitor: only ARP requests of the agent are answered. The request is sent after
+    /// that (RFC 5944, section 4.6).
     fn go_away(&mut self, agent: Ipv4Addr, mac: Mac, registered_only: bool, out: &mut Outbox) {
         self.announcer.stop(self.home);
         out.neighbor(self.iface, self.home, Neighbor::Mute);
@@ -401,9 +404,9 @@ impl MobileNode {
         self.registrar.turn_to(None);
         self.timers.stop(Timer::Retry);
         self.timers.stop(Timer::Renew);
-        // At home, the node is an ordinary host and needs no home agent. Away from home, perhaps only the
-        // advertisements were lost. So the foreign agent stays the router while the registration holds, until another
-        // agent is heard.
+        // At home, the node is an ordinary host and needs no home agent. Away from home, perhaps only advertisements
+        // were lost. So an expired foreign agent stays the router while the registration holds, until the link changes
+        // or another agent is chosen.
         if !self.is_home_agent(agent) {
             self.kept = Some(agent);
             if !last.is_some_and(|last| self.is_registered_by(last)) {
@@ -413,13 +416,14 @@ impl MobileNode {
         self.solicit(now, out);
     }
 
-    /// Returns whether the registration with this agent holds, and the agent was heard since the link came up.
+    /// Returns whether the registration with this agent holds, the link is up, and the agent was heard since the link
+    /// came up.
     fn is_registered_by(&self, agent: &Agent) -> bool {
         let holds = agent.care_of.is_some() && agent.care_of == self.registrar.care_of();
         holds && self.mac.is_some() && agent.heard >= self.linked
     }
 
-    /// Stops sending packets through the agent in `kept`, if there is one: they are dropped with [`NO_AGENT`].
+    /// Removes the agent in `kept`, if there is one. From now on, packets are dropped with [`NO_AGENT`].
     fn end_kept(&mut self, out: &mut Outbox) {
         if let Some(agent) = self.kept.take() {
             out.neighbor(self.iface, agent, None);
@@ -427,7 +431,7 @@ impl MobileNode {
         }
     }
 
-    /// Returns the usable agent that was heard last, except the agent in use.
+    /// Returns the usable agent that was heard last, except the agent in use; `None` if there is none.
     fn other_agent(&self) -> Option<Ipv4Addr> {
         self.agents.freshest(|who, _| Some(who) != self.attached && self.is_usable(who))
     }
@@ -443,7 +447,7 @@ impl MobileNode {
 
     // --- registration (RFC 5944, section 3.6) ----------------------------------------------------------------------
 
-    /// Sends a request for the registrar's target.
+    /// Sends a request for the registrar's target. Does nothing without a target.
     fn register(&mut self, now: Instant, out: &mut Outbox) {
         let Some((packet, event, retry)) = self.registrar.request(now) else { return };
         out.mark(event.into());
@@ -475,8 +479,9 @@ impl MobileNode {
             }
             ReplyOutcome::Denied { by_agent, is_proven } => {
                 out.mark(MobileIpEvent::Denied { code: reply.code }.into());
-                // After an authenticated denial by a foreign agent, another agent may accept. The home agent would deny
-                // again. After an unauthenticated denial, the home agent's reply may still arrive.
+                // After an authenticated denial by a foreign agent, another agent is tried. After any other denial, the
+                // node waits as without a reply. If the denial was not authenticated, the home agent's reply may still
+                // arrive.
                 if let Some(other) = self.other_agent().filter(|_| by_agent && is_proven) {
                     self.choose(now, other, out);
                 }
@@ -485,8 +490,9 @@ impl MobileNode {
         Ok(())
     }
 
-    /// Sets the timers of a registration of `lifetime` seconds. The lifetime counts from when the request was sent, so
-    /// that it ends here before it ends at the home agent (RFC 5944, section 3.6.2.2).
+    /// Sets the timers of a registration of `lifetime` seconds, and the routes through an agent for registered nodes
+    /// only. The lifetime counts from when the request was sent, so that it ends here before it ends at the home agent
+    /// (RFC 5944, section 3.6.2.2).
     fn registered(&mut self, now: Instant, lifetime: u16, sent: Instant, out: &mut Outbox) {
         if self.next == self.attached {
             self.next = None; // this agent has answered: no further request is due
@@ -499,8 +505,8 @@ impl MobileNode {
             return self.timers.stop(Timer::Lapse);
         }
         let lifetime = Duration::from_secs(lifetime.into());
-        // The renewal is early enough for two round trips before the lifetime ends, because a request may be lost. It
-        // is at least `REGISTRATION_PAUSE` from now: otherwise, a reply that took most of the lifetime would cause
+        // The renewal leaves at least two round trips before the lifetime ends, because a request may be lost. But it
+        // is not before `REGISTRATION_PAUSE` has passed: otherwise, a reply that took most of the lifetime would cause
         // constant renewal.
         let in_time = lifetime.saturating_sub(self.registrar.round_trip() * 2);
         let renew = sent + in_time.min(lifetime * 4 / 5);
@@ -573,12 +579,17 @@ impl MobileNode {
         let heard = || self.agents.iter().map(|(who, _)| who.to_string()).collect::<Vec<_>>().join(", ");
         let agent = match command.args.get("agent") {
             None => self.attached.ok_or_else(|| {
-                format!("no agent is in use; `agent` must be one of those heard: {}", heard())
+                format!(
+                    "no agent is in use; `agent` must be a heard agent that takes registrations; heard: {}",
+                    heard()
+                )
             })?,
             Some(named) => {
                 let named = named.as_text().and_then(|text| text.parse().ok());
                 let usable = named.filter(|agent| self.is_usable(*agent));
-                usable.ok_or_else(|| format!("`agent` must be one of those heard: {}", heard()))?
+                usable.ok_or_else(|| {
+                    format!("`agent` must be a heard agent that takes registrations; heard: {}", heard())
+                })?
             }
         };
         self.attach(now, agent, out);
@@ -604,7 +615,7 @@ impl MobileNode {
             ipv4::ICMP if rx.payload(&packet).first() == Some(&ADVERTISEMENT) => {
                 self.advertisement(now, rx, &packet, out)
             }
-            // Packets of other protocols are also sent to the groups that the role listens to.
+            // The groups that the role listens to also receive packets for other roles.
             _ => return out.pass(rx, packet),
         };
         self.refused.end(rx.iface, packet, ends, out);

@@ -1,15 +1,15 @@
 //! The requests that wait for a home agent's reply at a foreign agent, and which request is dropped when there is no
 //! room.
 //!
-//! A request costs its sender nothing, and neither its link address nor its home address is authenticated. So a flood
-//! of forged requests can take all shared places. With the limits here, such a flood does not stop registered visitors,
-//! and many new mobile nodes can still register:
+//! Without an association, neither the link address nor the home address of a request is authenticated. So a flood of
+//! forged requests can take all shared places. With the limits here, registered visitors can still renew, unless the
+//! flood has both addresses of the visitor. Some new mobile nodes can still register:
 //!
 //! - A visitor that sends from the link address of its visit has [`PENDING_EACH`] separate places. The number of
 //!   visitors limits the number of these places.
-//! - All other requests share `capacity` places. When these are full, a request that has waited for [`GIVES_WAY`] is
-//!   dropped for a newer one.
-//! - One half of the shared places is for requests of [`Standing::Known`], and the other half is for requests of
+//! - All other requests share `capacity` places. When these are full, the oldest request that has waited for
+//!   [`GIVES_WAY`] is dropped for a newer one of the same standing.
+//! - About half of the shared places are for requests of [`Standing::Known`], and the others are for requests of
 //!   [`Standing::Unknown`]. A request may use a free place of the other half. It is dropped at once when a request of
 //!   that half needs the place.
 
@@ -18,13 +18,15 @@ use node::Expiry;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Duration, Instant, Ipv4Addr, Mac, SocketAddrV4};
 
-/// The maximum number of waiting requests with one home address from one link address (not from an RFC). It is more
-/// than one, because a mobile node may repeat a request before the wait of the first one ends.
+/// The maximum number of waiting requests with one home address from one link address (not from an RFC). Requests of
+/// visitors and other requests are counted separately. The number is more than one, because a mobile node may repeat a
+/// request before the wait of the first one ends.
 const PENDING_EACH: usize = 2;
 /// The maximum number of waiting requests from one link address, except requests of visitors (not from an RFC).
 const PENDING_OF_LINK_ADDRESS: usize = 4;
-/// The time after which a waiting request may be dropped for a newer one (not from an RFC). Most home agents have
-/// answered by then. Otherwise the mobile node repeats the request (RFC 5944, section 3.6.3).
+/// The time after which a waiting request may be dropped for a newer one of the same standing or link address (not from
+/// an RFC). It is longer than a usual round trip to a home agent. If the reply comes later, the mobile node has to
+/// repeat the request (RFC 5944, section 3.6.3).
 const GIVES_WAY: Duration = Duration::from_millis(250);
 /// The maximum number of home agents that are remembered because they have answered (not from an RFC).
 const ANSWERED: usize = 256;
@@ -43,7 +45,7 @@ pub(crate) enum Standing {
     Unknown,
     /// The home agent has answered before or has visitors here, or there is an association with it or the mobile node.
     Known,
-    /// The mobile node is registered here from the same link address.
+    /// The mobile node is registered here with the same home agent and from the same link address.
     Visitor,
 }
 
@@ -148,8 +150,8 @@ impl Waiting {
         self.remove(asked)
     }
 
-    /// Records that a home agent has answered. When the list is full, the home agent that answered least recently is
-    /// removed.
+    /// Records that a home agent has answered. If a new home agent has no room in the list, the one that answered least
+    /// recently is removed.
     pub(crate) fn has_answered(&mut self, now: Instant, home_agent: Ipv4Addr) {
         if self.answered.len() >= ANSWERED && !self.answered.contains_key(&home_agent) {
             let oldest = self.answered.iter().min_by_key(|(_, at)| **at).map(|(other, _)| *other);
@@ -164,9 +166,8 @@ impl Waiting {
 
     // --- places ----------------------------------------------------------------------------------------------------
 
-    /// Returns the requests to drop so that `new` can wait; `None` if there is no place for `new`. A mobile node that
-    /// has [`PENDING_EACH`] requests replaces its own oldest request. Requests for the same home address from another
-    /// link address are counted separately.
+    /// Returns the requests to drop so that `new` can wait; `None` if there is no place for `new`. If [`PENDING_EACH`]
+    /// requests with the same addresses wait, `new` replaces the one with the lowest Identification.
     pub(crate) fn place(&self, new: &Pending) -> Option<Vec<RequestKey>> {
         let is_visitor = new.standing == Standing::Visitor;
         let own = || {
@@ -195,8 +196,8 @@ impl Waiting {
         self.oldest(takes, new).next().map(|asked| vec![asked])
     }
 
-    /// Returns the home agent whose waiting requests are to be dropped so that `new` can wait. It is a home agent
-    /// without a class (`has_class` is false); `None` if there is no such home agent.
+    /// Returns a home agent without a class (`has_class` is false) that has a request which may be dropped for `new`.
+    /// The standing of this request is not higher than that of `new`. `None` if there is no such home agent.
     pub(crate) fn home_agent_that_gives_way(
         &self,
         new: &Pending,
@@ -221,8 +222,7 @@ impl Waiting {
     }
 
     /// Returns the requests of a standing that may be dropped for `new`, the oldest first. Requests of the same
-    /// standing as `new` must have waited for [`GIVES_WAY`]. Others need not: they use more than their half of the
-    /// places, or have a lower standing.
+    /// standing as `new` must have waited for [`GIVES_WAY`]. Requests of another standing need not have waited.
     fn oldest(&self, kind: Standing, new: &Pending) -> impl Iterator<Item = RequestKey> {
         let all = self.by_age.range((kind, Instant::ZERO, FIRST)..);
         let same = all.take_while(move |(other, ..)| *other == kind);

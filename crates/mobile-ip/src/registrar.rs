@@ -11,7 +11,7 @@ use node::{Rng, Value};
 use std::collections::VecDeque;
 use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, WallTime, ntp_distance};
 
-/// The reason to drop a reply: it does not match the pending request.
+/// The reason to drop a reply: it matches no pending request.
 pub(crate) const STALE_REPLY: Reason = Reason("stale_reply");
 /// The reason to drop a reply: a required authentication is missing or wrong.
 pub(crate) const BAD_AUTHENTICATION: Reason = Reason("bad_authentication");
@@ -22,12 +22,12 @@ const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 /// The longest wait for a reply while no round trip is known (not from an RFC). RFC 5944, section 3.6.3, limits the
 /// wait only by the requested lifetime.
 const LONGEST_WAIT: Duration = Duration::from_secs(64);
-/// The longest wait for a reply when a round trip is known (not from an RFC). It limits the time to register after the
-/// path was interrupted.
+/// The longest wait for a reply when a round trip is known, unless two round trips are longer (not from an RFC). It
+/// limits the time to register after the path was interrupted.
 const LONGEST_WAIT_LATER: Duration = Duration::from_secs(8);
 /// The shortest lifetime that is taken from an unauthenticated denial for the next request, in seconds (not from an
-/// RFC). A foreign agent with a shorter limit advertises it. A forged short lifetime would make the node register
-/// constantly.
+/// RFC). A foreign agent with a shorter limit advertises it. With a forged short lifetime, the node would register too
+/// often.
 const LEAST_UNPROVEN: u16 = 30;
 /// The mask of the random bits of an Identification.
 const RANDOM: u64 = 0xfff;
@@ -73,9 +73,9 @@ pub(crate) enum ReplyOutcome {
     Registered { care_of: Ipv4Addr, lifetime: u16, sent: Instant },
     /// The request was denied. The next request uses a correction from the reply, and is to be sent at once.
     Again,
-    /// The request was denied by the foreign agent (`by_agent`) or by the home agent. If `is_proven` is false, the
-    /// denial is not authenticated. Then the request stays pending, even if the next one uses a correction from the
-    /// denial.
+    /// The request was denied by the foreign agent (`by_agent`) or by the home agent, or accepted with lifetime 0
+    /// although a registration was requested. If `is_proven` is false, the denial is not authenticated. Then the
+    /// request stays pending, even if the next one uses a correction from the denial.
     Denied { by_agent: bool, is_proven: bool },
 }
 
@@ -87,7 +87,8 @@ pub(crate) struct Registrar {
     association: Association,
     foreign_agents: Associations,
     clock: Clock,
-    /// How far the home agent's clock is ahead of this host's clock: a difference of NTP timestamps in whole seconds.
+    /// How far the home agent's clock is ahead of this host's clock: whole seconds, as a difference of NTP timestamps
+    /// of 32.32 bits.
     offset: u64,
     last_identification: u64,
     /// The low halves of the last Identifications. Mobile nodes and foreign agents match a reply with its request by
@@ -96,11 +97,12 @@ pub(crate) struct Registrar {
     rng: Rng,
     target: Option<Target>,
     pending: Option<Pending>,
-    /// Whether the last request was denied, and the next one uses no correction from the reply.
+    /// Whether the last request was denied, and the next request uses no correction from the denial.
     is_denied: bool,
-    /// The number of requests for this target since a reply was accepted or gave a correction.
+    /// The number of requests for this target since a reply was accepted or gave an authenticated correction.
     attempts: u32,
-    /// The codes of corrections that were used already: a second denial with the same code is not corrected again.
+    /// The codes of corrections that were used since the target was set or a reply was accepted. A second denial with
+    /// the same code is not corrected again.
     followed: Vec<Code>,
     /// The number of replies that were authentic or need no authentication, by code.
     codes: ReplyCounts,
@@ -141,7 +143,7 @@ impl Registrar {
         self.home_agent
     }
 
-    /// Sets the target, and drops the pending request.
+    /// Sets the target. Drops the pending request, and resets the number of attempts and the used corrections.
     pub(crate) fn turn_to(&mut self, target: Option<Target>) {
         self.target = target;
         self.pending = None;
@@ -155,18 +157,18 @@ impl Registrar {
         self.round_trip.unwrap_or_default()
     }
 
-    /// Returns the number of requests for this target since a reply was accepted or gave a correction.
+    /// Returns the number of requests for this target since a reply was accepted or gave an authenticated correction.
     pub(crate) const fn attempts(&self) -> u32 {
         self.attempts
     }
 
-    /// Returns whether the pending request was denied by an unauthenticated reply, and the next one uses no correction
-    /// from it. An authenticated denial leaves no request pending.
+    /// Returns whether the pending request was denied by an unauthenticated reply, and the next request uses no
+    /// correction from this reply. An authenticated denial leaves no request pending.
     pub(crate) const fn has_unproven_denial(&self) -> bool {
         self.is_denied && self.pending.is_some()
     }
 
-    /// Drops the registration, whose lifetime has ended.
+    /// Removes the registration, because its lifetime has ended.
     pub(crate) const fn lapsed(&mut self) {
         self.current = None;
     }
@@ -206,7 +208,8 @@ impl Registrar {
         }
     }
 
-    /// Returns the next request, the event to record, and when the wait for the reply ends; `None` without a target.
+    /// Makes the next request, which is pending from now on. Returns the request, the event to record, and when the
+    /// wait for the reply ends. `None` without a target.
     pub(crate) fn request(&mut self, now: Instant) -> Option<(Packet, MobileIpEvent, Instant)> {
         let Target { agent, mac, care_of, lifetime } = self.target?;
         let identification = self.identification(now);
@@ -226,7 +229,8 @@ impl Registrar {
         Some((packet, event, now + self.wait(lifetime)))
     }
 
-    /// Returns how long to wait for a reply: twice as long after each attempt, up to a maximum.
+    /// Returns how long to wait for a reply to the last attempt: twice as long as for the attempt before, up to a
+    /// maximum.
     fn wait(&self, lifetime: u16) -> Duration {
         let first = SHORTEST_WAIT.max(self.round_trip() * 2 + MARGIN);
         let doubled = first.saturating_mul(1 << (self.attempts.max(1) - 1).min(8));
@@ -235,10 +239,10 @@ impl Registrar {
         doubled.min(longest.max(first))
     }
 
-    /// Returns the Identification of the next request (RFC 5944, section 5.7.1). It is larger than the last one, even
-    /// if the clock was set back, unless the home agent has corrected the clock since. The low 12 bits of the time,
-    /// about 1 us, are random. The low half differs from the last 16: otherwise, requests that are whole seconds apart
-    /// could have the same low half.
+    /// Returns and records the Identification of the next request (RFC 5944, section 5.7.1). It is later than the last
+    /// one, even if the clock was set back, unless the home agent has corrected the clock since. If it is the present
+    /// time, the low 12 bits, about 1 us, are random. The low half differs from the last 16: otherwise, requests that
+    /// are whole seconds apart could have the same low half.
     fn identification(&mut self, now: Instant) -> u64 {
         let clock = self.clock.ntp(now).wrapping_add(self.offset);
         let mut next = self.last_identification.wrapping_add(1);
@@ -258,7 +262,7 @@ impl Registrar {
         self.last_identification
     }
 
-    /// Evaluates a reply (RFC 5944, section 3.6.2). An error is the reason to drop the reply.
+    /// Applies a reply to the registration (RFC 5944, section 3.6.2). Fails with the reason to drop the reply.
     pub(crate) fn reply(
         &mut self,
         now: Instant,
@@ -282,8 +286,8 @@ impl Registrar {
             self.current = (lifetime > 0).then_some(Held { care_of, lifetime, sent });
             return Ok(ReplyOutcome::Registered { care_of, lifetime, sent });
         }
-        // Without an association, a foreign agent's denial is not authenticated. The home agent's reply may be under
-        // way, and is still accepted.
+        // Without an association, a foreign agent's denial is not authenticated. So the request stays pending, because
+        // the home agent's reply may still arrive.
         let is_proven = !by_agent || self.foreign_agents.first(target.agent).is_some();
         if is_proven {
             self.pending = None;
@@ -300,8 +304,9 @@ impl Registrar {
         Ok(ReplyOutcome::Again)
     }
 
-    /// Checks that a reply comes from the agent and has the required authentications. A denial of a foreign agent
-    /// without an association is accepted without authentication, because the agent has no key to sign it with.
+    /// Checks that a reply comes from the agent, has a code that this agent can send, and has the required
+    /// authentications. A denial of a foreign agent without an association is accepted without authentication, because
+    /// the agent has no key to sign it with.
     fn authenticate(
         &self,
         agent: Ipv4Addr,

@@ -13,8 +13,8 @@ pub(crate) const NOT_ABOUT_A_TUNNEL: Reason = Reason("not_about_a_tunnel");
 /// How long a path MTU is used after it was last reported (RFC 1191, section 6.3).
 const BELIEVED: Duration = Duration::from_mins(10);
 /// The smallest MTU inside a tunnel that a report or `tunnel_mtu` may set, in bytes (not from an RFC). With the outer
-/// header, a packet has 568 bytes. Each host must accept 576 bytes (RFC 791, section 3.1). Smaller reports are not
-/// used, because an ICMP error is easily forged: it need only quote the tunnel's two addresses.
+/// header, a packet has 568 bytes. Each host must accept 576 bytes (RFC 791, section 3.1). A smaller report counts as
+/// this value, because an ICMP error is easily forged: it need only quote the tunnel's two addresses.
 pub(crate) const SMALLEST_MTU: u16 = 548;
 
 /// The content of an ICMP error about a packet in a tunnel.
@@ -37,7 +37,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Parses an ICMP error about a tunnel that begins at `own`. An error is the reason to drop the ICMP error.
+    /// Parses an ICMP error about a tunnel that begins at `own`. Fails with the reason to drop the ICMP error.
     pub(crate) fn parse(icmp: &'a [u8], own: Ipv4Addr) -> Result<Self, Reason> {
         let message = icmp::Message::parse(icmp)?;
         let quote = Quote::of(&message)?;
@@ -70,7 +70,8 @@ pub(crate) struct Tunnels {
 }
 
 impl Tunnels {
-    /// Records an MTU of the tunnel to `care_of`, unless a smaller one is known. Returns whether the known MTU changed.
+    /// Records an MTU of the tunnel to `care_of` for [`BELIEVED`], unless a smaller one is known. Returns whether the
+    /// known MTU changed.
     pub(crate) fn lower(&mut self, now: Instant, care_of: Ipv4Addr, mtu: u16) -> bool {
         let known = self.mtu.get(&care_of).copied();
         if known.is_some_and(|known| known < mtu) {
@@ -104,7 +105,7 @@ impl Tunnels {
     }
 
     /// Moves a mobile node from one care-of address to another; `None` means no binding. When the last mobile node
-    /// leaves a care-of address, the path MTU to this address is dropped.
+    /// leaves a care-of address, the reported path MTU of this address is removed.
     pub(crate) fn rebind(&mut self, from: Option<Ipv4Addr>, to: Option<Ipv4Addr>) {
         if let Some(care_of) = to {
             *self.bound.entry(care_of).or_default() += 1;

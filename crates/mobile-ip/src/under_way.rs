@@ -1,11 +1,10 @@
-//! The records that a home agent has requested to store, and whose results have not arrived, in the order of the
-//! requests.
+//! The stores that a home agent has requested, and whose results have not arrived. A store is the storage of one
+//! record.
 
 use std::collections::BTreeMap;
 use wire::Ipv4Addr;
 
-/// A queue of stores for each mobile node. One map has the stores of all queues, so that no separate counter can differ
-/// from the queues.
+/// A queue of stores for each mobile node. One map has all queues, so that its length is the number of stores.
 #[derive(Debug)]
 pub(crate) struct UnderWay<T> {
     /// The stores, by mobile node, and then by the order of the requests.

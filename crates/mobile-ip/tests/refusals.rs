@@ -693,8 +693,8 @@ fn denials_are_limited_for_each_mobile_node() {
 
 // --- the mobile node ---------------------------------------------------------------------------------------------------
 
-/// Repeated requests may be whole seconds apart. The low halves of their Identifications must differ, because replies
-/// and agents identify a request by the low half only.
+/// Repeated requests may be whole seconds apart. The low halves of their Identifications must differ, because mobile
+/// nodes and foreign agents match a reply with its request by the low half only.
 #[test]
 fn no_two_requests_of_a_row_share_their_low_half() {
     for start_at in 0..200 {

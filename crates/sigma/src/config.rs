@@ -1,5 +1,4 @@
-//! The configuration that an operator writes. The doc of a field names the RFC of its default. A default that is not
-//! from an RFC is marked.
+//! The configuration of the SIGMA roles.
 
 use crate::location::CODES;
 use crate::message::{Name, PORT, TsigKey};
@@ -36,12 +35,13 @@ pub struct LocationManagerConfig {
     #[serde(default = "lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub lifetime: Duration,
-    /// The maximum number of updates of one mobile node that are accepted in one second, 1 to 16; default 10 (not from
-    /// an RFC). Further updates are answered with REFUSED.
+    /// The maximum number of correctly signed updates of one mobile node that are processed in one second, 1 to 16;
+    /// default 10 (not from an RFC). Repetitions are not counted. Further updates are answered with REFUSED.
     #[serde(default = "updates")]
     pub updates: u16,
     /// The maximum number of messages of one host that are answered in one second, at least 1; default 50 (not from an
-    /// RFC). Further messages are dropped. Correctly signed updates are counted only if they are repetitions.
+    /// RFC). Further messages are dropped. Correctly signed updates are counted only if they are repetitions. Correctly
+    /// signed queries of a mobile node have a separate rate of the same size.
     #[serde(default = "answers")]
     pub answers: u16,
 }
@@ -79,8 +79,8 @@ pub struct RegistrarConfig {
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub key: Key,
-    /// The interval of updates while the address does not change, at least `1s`; default `20min` (not from an
-    /// RFC).
+    /// The time from a confirmed registration to the next update while the address does not change, at least `1s`;
+    /// default `20min` (not from an RFC).
     #[serde(default = "refresh", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub refresh: Duration,
@@ -120,7 +120,7 @@ pub struct MobileNodeConfig {
     #[schemars(schema_with = "node::config::schema::span")]
     pub park: Duration,
     /// The location manager with which the mobile node registers; without this field, the mobile node does not
-    /// register.
+    /// register, and looks up no peers.
     pub location_manager: Option<RegistrarConfig>,
     /// The peers that are mobile nodes. If such a peer does not answer, or if the mobile node has lost its network, the
     /// mobile node asks the location manager for the address of the peer.
@@ -169,9 +169,11 @@ pub struct SignalConfig {
     /// The minimum strength in dBm at which the mobile node hands off to a network; default -75. It does not apply if
     /// the current cell is lost.
     pub go: i16,
-    /// The number of dB by which the new cell has to be stronger than the current one, 0 or more; default 6.
+    /// The minimum number of dB by which the new cell has to be stronger than the current one, 0 or more; default 6. It
+    /// does not apply if the current cell is lost.
     pub hysteresis: i16,
-    /// How long the new cell has to be stronger by `hysteresis` before a handoff; default `300ms`.
+    /// How long the new cell has to satisfy `go` and `hysteresis` before a handoff, unless the current cell is lost;
+    /// default `300ms`.
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub hold: Duration,
@@ -207,8 +209,8 @@ pub struct SctpConfig {
     #[serde(deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub rto_min: Option<Duration>,
-    /// HB.interval, the time that is added to the RTO between two HEARTBEATs to an idle address (RFC 9260, section
-    /// 8.3); default `30s`.
+    /// HB.interval, the time between two HEARTBEATs to an idle address, in addition to 0.5 to 1.5 times the RTO (RFC
+    /// 9260, section 8.3); default `30s`.
     #[serde(deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub heartbeat_interval: Option<Duration>,
@@ -223,7 +225,7 @@ pub struct SctpConfig {
     /// Further additions are refused. An address that has answered a HEARTBEAT is not counted.
     pub added_per_minute: Option<u16>,
     /// The maximum number of addresses of a peer, at least 1; default 16 (not from an RFC). Further additions are
-    /// refused.
+    /// refused, and further addresses in the handshake are ignored.
     pub addresses: Option<u16>,
     /// An endpoint-pair key, which both ends have (RFC 4895, section 6.1). Without it, a host that has read the
     /// handshake can change the addresses of an association.
@@ -341,7 +343,7 @@ impl LocationManagerConfig {
         }
         if usize::from(self.updates) > CODES {
             let problem = format!(
-                "must be at most {CODES}: a location manager remembers {CODES} updates of one second, to recognize replays"
+                "must be at most {CODES}: of the updates signed in one second, {CODES} are remembered, to recognize replays"
             );
             return Err(ConfigError::new("updates", problem));
         }

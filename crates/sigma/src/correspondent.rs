@@ -1,5 +1,5 @@
 //! The correspondent: a host with SCTP whose peers may change their addresses. The SCTP transport checks and applies
-//! the changes that peers request; the role adds only marks.
+//! the changes that peers request; the role only marks them.
 
 use crate::config::CorrespondentConfig;
 use crate::mark::{CORRESPONDENT, SigmaEvent};
@@ -9,7 +9,8 @@ use node::{Input, Listen, Outbox, Proto, Rng, Role, Value};
 use sctp::AssociationEvent;
 use wire::{Instant, Ipv4Addr};
 
-/// The role of a correspondent: provides SCTP to the programs of its host.
+/// The role of a correspondent: provides the transport `sctp` to the applications and programs of its host, and marks
+/// the address changes of their peers.
 #[derive(Debug)]
 pub struct Correspondent {
     address: Ipv4Addr,

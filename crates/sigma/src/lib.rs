@@ -1,7 +1,7 @@
 //! SIGMA: seamless IP diversity based generalized mobility architecture (Fu, Ma, Atiquzzaman and others, technical
 //! report TR-OU-TNRL-04-105). A host that moves keeps its SCTP associations: it changes the addresses of each
-//! association (RFC 5061). It registers its current address with a location manager. Other hosts ask the location
-//! manager for the address when they want to open an association.
+//! association (RFC 5061). It registers its current address with a location manager. Other hosts can ask the location
+//! manager for the address, to open an association.
 //!
 //! ```text
 //!   mobile node ──── UPDATE, signed ───> location manager <──── query ──── another host
@@ -13,7 +13,7 @@
 //! - [`message`]: the DNS messages. [`mark`]: the events that are recorded for measurements.
 //!
 //! The report does not define the location manager's protocol. This crate uses dynamic updates of DNS (RFC 2136) with
-//! transaction signatures (RFC 8945). So any name server that supports both can be the location manager, and any
+//! transaction signatures (RFC 8945). So a name server that supports both can be the location manager, and a DNS
 //! resolver can query it.
 
 pub mod config;

@@ -8,7 +8,7 @@ pub(crate) const ADDRESSES: usize = 8;
 pub(crate) const TEXTS: usize = 2;
 /// The maximum length of the data of one TXT record, in bytes.
 const LONGEST_TEXT: usize = 255;
-/// The maximum number of updates with the same signing time whose MACs are remembered.
+/// The maximum number of updates of one mobile node with the same signing time whose MACs are remembered.
 pub(crate) const CODES: usize = 16;
 
 /// The addresses and texts of a mobile node, and the signing time and MACs of its last updates. Signing time and MACs
@@ -21,7 +21,8 @@ pub(crate) struct Location {
     pub(crate) texts: Vec<Vec<u8>>,
     /// When addresses and texts lapse, by the wall clock.
     pub(crate) ends: WallTime,
-    /// When the last accepted update was signed, in seconds since 1970.
+    /// When the last accepted update was signed, in seconds since 1970; 0 before the first. After a damaged record, it
+    /// is the time of the start.
     pub(crate) signed: u64,
     /// The MACs of the accepted updates with the time in `signed`.
     pub(crate) codes: Vec<[u8; 32]>,
@@ -44,7 +45,7 @@ impl Location {
         }
     }
 
-    /// Returns the records of the type `of`, one of [`kind`], with this owner name and this time to live in seconds.
+    /// Returns the records of the type `of`, one of [`kind`], with this name and this time to live in seconds.
     pub(crate) fn records(&self, name: &Name, of: u16, ttl: u32) -> Vec<ResourceRecord> {
         let record = |data| ResourceRecord { name: name.clone(), kind: of, class: class::IN, ttl, data };
         self.data(of).into_iter().map(record).collect()
@@ -56,7 +57,8 @@ impl Location {
         self.signed == signed && self.codes.len() >= CODES
     }
 
-    /// Records the signing time and the MAC (`code`) of an accepted update. The list of MACs must not be full.
+    /// Records the signing time and the MAC (`code`) of an accepted update. Removes the MACs of updates with another
+    /// signing time. The list of MACs must not be full.
     pub(crate) fn accepted(&mut self, signed: u64, code: &[u8]) {
         if self.signed != signed {
             self.codes.clear();

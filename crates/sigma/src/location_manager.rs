@@ -1,10 +1,11 @@
 //! The location manager: it holds the addresses of its mobile nodes, from their signed updates, and answers queries.
 //!
-//! An update is accepted if it passes these checks: a configured key signed it; its signing time is not before that of
-//! the last accepted update; the mobile node did not exceed its rate; all changes are permitted (RFC 2136, section 3).
-//! Then its record is stored. When the record is durable, the update takes effect and is answered. Updates that arrive
-//! before this are based on the first update, and fail if it fails. When a registration ends, only addresses and texts
-//! are removed. The signing time of the last update is kept, so that an old update cannot be replayed.
+//! An update is accepted if it passes these checks: a configured key signed it; its signing time is near the present
+//! time, and not before that of the last accepted update; it is not a repetition; the mobile node did not exceed its
+//! rates; all changes are permitted (RFC 2136, section 3). Then its record is stored. When the record is durable, the
+//! update takes effect and is answered. Updates that arrive before this are based on the accepted update. If its record
+//! cannot be stored, their records cannot be stored either. When a registration ends, only addresses and texts are
+//! removed. The signing time and MACs of the last updates are kept, so that an old update cannot be replayed.
 
 use crate::config::LocationManagerConfig;
 use crate::location::{CODES, Location};
@@ -31,13 +32,14 @@ const HEARD: usize = 4096;
 const HOSTS: usize = 4096;
 /// The maximum number of answers in one second to all hosts that are not counted separately (not from an RFC).
 const SHARED: u16 = 4096;
-/// The maximum number of signatures that are verified in one second (not from an RFC). One verification takes less than
-/// 10 us, so all of them take less than 0.2 s.
+/// The maximum number of signed messages that are checked in one second, in addition to [`VERIFIED_OF_KNOWN`] (not from
+/// an RFC). At 10 us for each, they take 0.2 s.
 const VERIFIED: u16 = 20_000;
-/// The number of further verifications in one second for each mobile node, if it sends from the address of its last
-/// update (not from an RFC). So forged messages from other addresses cannot use up these verifications.
+/// The maximum number of messages in one second that are checked in addition for each mobile node, if they come from
+/// the address of its last update (not from an RFC). So forged messages from other addresses cannot use up this number.
 const VERIFIED_OF_KNOWN: u16 = 2000;
-/// The UDP payload size in the OPT record of an answer, in bytes (RFC 6891, section 6.2.4). It fits the MTU of a link.
+/// The UDP payload size in the OPT record of an answer, in bytes (RFC 6891, section 6.2.4). With the headers of IPv4
+/// and UDP, it needs an MTU of at least 1260 bytes.
 const PAYLOAD: u16 = 1232;
 const NANOS: i64 = 1_000_000_000;
 /// The maximum number of records of one mobile node whose storage is not finished: the number of remembered MACs.
@@ -47,7 +49,8 @@ const UNDER_WAY: usize = CODES;
 #[derive(Debug)]
 struct Entry {
     key: TsigKey,
-    /// The durable state, from which queries are answered.
+    /// The state from which queries are answered: the last durable one, without addresses and texts if the registration
+    /// has ended.
     location: Location,
     /// Records whose storage was requested, in the order of the requests. `None`: the lapse of the location, which has
     /// taken effect already.
@@ -58,10 +61,11 @@ struct Entry {
     signature_zero: WallTime,
     updates: Rate,
     queries: Rate,
-    /// The source address of the last signed update that was not a repetition. Repetitions are excluded, because any
-    /// host that has heard a signed message can repeat it.
+    /// The source address of the last correctly signed update that was not a repetition; `None` before the first.
+    /// Repetitions are excluded, because any host that has heard a signed message can repeat it.
     known: Option<Ipv4Addr>,
-    /// The rate of verifications for messages from the address in `known`.
+    /// The rate of checked messages from the address in `known`. It also counts forged messages with this source
+    /// address and the name of this key.
     verified: Rate,
 }
 
@@ -138,7 +142,7 @@ pub struct LocationManager {
     /// The rate of answers to all hosts without an entry in `rates`.
     shared: Rate,
     verified: Rate,
-    /// The number of answers by result, and of ignored messages by reason.
+    /// The number of answers by result code or error of the signature, and of ignored messages by reason.
     answers: BTreeMap<&'static str, u64>,
 }
 
@@ -183,7 +187,8 @@ impl LocationManager {
             let Some(index) = name.and_then(|name| self.by_name.get(&name).copied()) else { continue };
             let location = Location::parse(value).unwrap_or_else(|refused| {
                 out.mark(SigmaEvent::RecordRefused { why: refused.0 }.into());
-                // The damaged record may be of any update until now, so updates that were signed before are refused.
+                // The damaged record may be of any update until now, so updates that were signed before this start are
+                // refused.
                 Location { signed: seconds, ..Location::default() }
             });
             if let Some(entry) = self.entries.get_mut(index) {
@@ -229,10 +234,13 @@ impl LocationManager {
         out.stream(id, StreamOp::Read(LONGEST));
     }
 
-    /// Handles a message, and sends at most one answer. Each message has a separate stream, which ends with the answer.
+    /// Handles a message, and sends at most one answer. Each message has a separate stream. The stream ends with the
+    /// answer, or when the message is ignored.
     ///
-    /// Source addresses are easily forged. So a mobile node that signs its messages has separate rates, which a host
-    /// without the key cannot use up.
+    /// Source addresses are easily forged. So the correctly signed messages of a mobile node have separate rates, which
+    /// a host without the key cannot use up. The rate of checks is different: it is counted before the signature is
+    /// checked. So a host that forges the mobile node's source address and names the mobile node's key can use up
+    /// [`VERIFIED_OF_KNOWN`].
     fn hear(&mut self, now: Instant, id: StreamId, bytes: &[u8], out: &mut Outbox) {
         let Some(host) = self.heard.remove(&id) else { return };
         let Ok(header) = Header::peek(bytes) else { return self.ignore("unreadable", id, out) };
@@ -286,8 +294,9 @@ impl LocationManager {
         self.rates.entry(host).or_default().may(now, self.config.answers)
     }
 
-    /// Returns whether a query may be answered now. Signed queries of a mobile node are counted separately first, so
-    /// that forged queries with the same source address do not use up this rate.
+    /// Returns whether a message other than a correctly signed update may be answered now, and counts it. Correctly
+    /// signed messages of a mobile node are counted separately first, so that forged messages with the same source
+    /// address do not use up this rate.
     fn may_answer_query(&mut self, now: Instant, host: Ipv4Addr, asked: &Asked) -> bool {
         let most = self.config.answers;
         let entry = asked.signer.as_ref().and_then(|(index, _)| self.entries.get_mut(*index));
@@ -344,8 +353,8 @@ impl LocationManager {
         self.entries.get(*self.by_name.get(name)?)
     }
 
-    /// Returns the SOA record of the zone. The serial number is the signing time of the last update. There are no
-    /// secondary servers, so the timers in the record have no effect.
+    /// Returns the SOA record of the zone. The serial number is the latest signing time of the updates in effect. There
+    /// are no secondary servers, so the timers in the record have no effect.
     fn start_of_zone(&self) -> ResourceRecord {
         const TIMES: [u32; 3] = [3600, 600, 86_400];
         let zone = &self.config.zone;
@@ -488,8 +497,8 @@ impl LocationManager {
         let key = self.by_name.get(&signed.tsig.key).and_then(|index| self.entries.get(*index));
         let bytes = match key {
             Some(entry) if failure == Failure::BadTime => {
-                // The sender signs its next update with this time. So it must be at least the signing time of the last
-                // accepted update: the sender's clock may have been ahead then.
+                // The sender signs its next update with this time. So this time must be at least the signing time of
+                // the last accepted update: the sender's clock may have been ahead then.
                 let time = entry.seconds(now).max(entry.latest().signed);
                 entry.key.sign_bad_time(&bytes, &signed.tsig, time)
             }
@@ -507,11 +516,11 @@ impl LocationManager {
         *self.answers.entry(what).or_default() += 1;
     }
 
-    // --- what ends or fails ----------------------------------------------------------------------------------------
+    // --- ends of registrations, and failures -----------------------------------------------------------------------
 
     /// Removes the addresses and texts of a mobile node whose registration has ended. While the record of an update is
     /// pending, the removal is not stored, because that record is newer and must be the last. The removal is not stored
-    /// again later: with the old record, the registration ends after the next start as well.
+    /// later either: with the old record, the registration ends after the next start as well.
     fn lapsed(&mut self, index: usize, out: &mut Outbox) {
         let Some(entry) = self.entries.get_mut(index) else { return };
         entry.location.addresses.clear();

@@ -17,32 +17,33 @@ pub(crate) enum SigmaEvent {
     /// The location manager stored another primary address of a mobile node; `None`: the mobile node has no address
     /// now.
     Located { name: String, address: Option<Ipv4Addr> },
-    /// A registration at the location manager ended, because no update arrived for the length of its lifetime.
+    /// A registration at the location manager ended, because its lifetime has ended.
     Lapsed { name: String },
     /// The location manager could not store an update, and withdrew it.
     NotStored { name: String },
     /// The location manager could not parse a record of an earlier run.
     RecordRefused { why: &'static str },
-    /// The listener of the location manager was closed, so the location manager receives no messages.
+    /// The listener of the location manager was closed, so the location manager receives no further messages. `why` is
+    /// the reason; empty if there is none.
     Deaf { why: String },
-    /// The link of a mobile node to this network is up, and the mobile node has no address in the network yet.
+    /// The link of the mobile node to this network is up, and the assignment of an address begins.
     AddressBegun { network: String },
     /// The mobile node has this address now.
     AddressReady { address: Ipv4Addr },
     /// The mobile node gave up an address.
     AddressGone { address: Ipv4Addr },
-    /// The mobile node asked its peers to add an address to their associations.
+    /// The mobile node asked one or more peers to add an address to their associations.
     AddSent,
-    /// All peers have answered the request to add this address, and at least one peer accepted it.
+    /// No answer to the request to add this address is outstanding, and at least one peer accepted it.
     AddAcknowledged { address: Ipv4Addr },
-    /// All peers have answered the request to make this address primary. At least one peer accepted it, and sends to
-    /// this address when it has confirmed the address.
+    /// No answer to the request to make this address primary is outstanding. At least one peer accepted it, and sends
+    /// to this address when it has confirmed the address.
     PrimaryAcknowledged { address: Ipv4Addr },
     /// The operating system of the mobile node could not add or remove this address.
     AddressFailed { address: Ipv4Addr, why: String },
-    /// A peer refused to add, delete or make primary this address of the mobile node.
+    /// A peer refused, or will not answer, a request to add, delete or make primary this address of the mobile node.
     ChangeRefused { address: Ipv4Addr },
-    /// The location manager gave this address of a peer, and the mobile node sends packets for the peer to it.
+    /// The location manager gave this address of a peer, and the mobile node sends an outstanding request to it.
     PeerLocated { name: String, address: Ipv4Addr },
     /// The mobile node has decided to move between two networks. `switches`: the path switch begins at this instant.
     Handoff { kind: &'static str, from: String, to: String, switches: bool },
@@ -56,11 +57,13 @@ pub(crate) enum SigmaEvent {
     PeerDeleted { address: Ipv4Addr },
     /// The correspondent sends new data to another address of its peer.
     Switched { from: Ipv4Addr, to: Ipv4Addr },
-    /// A node sent its address to its location manager. `attempt` is 1 for the first transmission of an update.
+    /// A role sent the address of its host to the location manager. `attempt` is 1 for the first transmission of an
+    /// update.
     RegistrationSent { role: &'static str, address: Ipv4Addr, attempt: u32 },
-    /// The location manager confirmed the address of a node.
+    /// The location manager confirmed the address that a role sent.
     Registered { role: &'static str, address: Ipv4Addr },
-    /// The registration of a node failed; `why` is the result code, or says that no answer arrived.
+    /// A registration of a role failed. `why` is the result code or the error of the signature that the location
+    /// manager sent, or `no answer`.
     RegistrationFailed { role: &'static str, why: String },
 }
 

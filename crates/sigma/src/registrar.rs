@@ -34,7 +34,7 @@ pub struct Registrar {
     config: RegistrarConfig,
     role: &'static str,
     key: TsigKey,
-    /// The number of the first of its streams.
+    /// The number of the registrar's first stream.
     first: u32,
     streams: u32,
     rng: Rng,
@@ -75,7 +75,7 @@ impl Registrar {
         }
     }
 
-    /// Sets the wall clock at [`Instant::ZERO`].
+    /// Sets the wall time at [`Instant::ZERO`], by which updates are signed.
     pub const fn set_clock(&mut self, zero: WallTime) {
         self.zero = zero;
     }
@@ -125,7 +125,7 @@ impl Registrar {
     }
 
     /// Returns the bytes, the message number and the MAC of a signed update. The update replaces all addresses of the
-    /// mobile node by this one. If the number in the TXT record is known, the update requires it as a prerequisite. So
+    /// mobile node by `address`. If the number in the TXT record is known, the update requires it as a prerequisite. So
     /// a delayed update cannot replace a newer one.
     fn update(&mut self, now: Instant, address: Ipv4Addr) -> (Vec<u8>, u16, [u8; 32]) {
         let seconds = self.seconds(now);
@@ -222,7 +222,7 @@ impl Registrar {
         let verdict = self.judge(pending, bytes, seconds);
         let (stream, address) = (pending.stream, pending.address);
         match verdict {
-            // SERVFAIL: the update could not be stored. A repetition may succeed.
+            // There is no valid answer yet, or the update could not be stored (SERVFAIL). A repetition may succeed.
             None | Some(Verdict::Refused(Rcode::ServFail)) => {
                 out.stream(stream, StreamOp::Read(LONGEST));
             }
@@ -250,7 +250,8 @@ impl Registrar {
         }
     }
 
-    /// Evaluates an answer; `None` if the answer is not to this update, or its signature is wrong.
+    /// Evaluates an answer; `None` if the answer is not to this update, its signature is wrong, or its result is
+    /// unknown.
     fn judge(&self, pending: &Pending, bytes: &[u8], seconds: u64) -> Option<Verdict> {
         let Received { message: Message { header, .. }, signed } = Received::parse(bytes).ok()?;
         let signed = signed?;

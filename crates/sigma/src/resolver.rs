@@ -1,9 +1,9 @@
-//! The resolver: asks the location manager for the address of a peer that has moved at the same time as this host.
+//! The resolver: asks the location manager for the address of a peer that may have moved at the same time as this host.
 //! Without it, each of the two hosts could know only a lost address of the other. The SIGMA report uses the location
 //! manager only to open associations (TR-OU-TNRL-04-105, section II.D).
 //!
-//! An answer is not authenticated. It only gives an address to which a change of an association is sent, and both ends
-//! authenticate this change. So the question needs no signature. Its message number and port are random.
+//! An answer is not authenticated. It only gives an address to which SCTP sends a request that waits for an answer, and
+//! HEARTBEATs, but no data. So the question needs no signature. Its message number and port are random.
 
 use crate::message::{
     Header, Message, Name, PORT, Question, Rcode, Received, ResourceRecord, class, kind, opcode,
@@ -13,7 +13,8 @@ use node::{Addr, Outbox, Rng, StreamEvent, StreamId, StreamOp, Transport};
 use std::collections::BTreeMap;
 use wire::{Instant, Ipv4Addr};
 
-/// The maximum number of questions at a time. It is less than [`STREAMS`], so that no two questions share a stream.
+/// The maximum number of questions at a time. It is less than [`STREAMS`], so that a new question rarely gets the
+/// stream of a pending one.
 const QUESTIONS: usize = 32;
 /// A question without an answer.
 #[derive(Debug)]
@@ -30,7 +31,7 @@ struct Pending {
 #[derive(Debug)]
 pub(crate) struct Resolver {
     manager: Ipv4Addr,
-    /// The number of the first of its [`STREAMS`] streams.
+    /// The number of the first of the resolver's [`STREAMS`] streams.
     first: u32,
     streams: u32,
     rng: Rng,
@@ -53,7 +54,8 @@ impl Resolver {
     }
 
     /// Asks from `local` for the address of `name`. An earlier question for the same name is dropped: the answer to it
-    /// may be out of date, and the host may have lost its source address. Does nothing if there are too many questions.
+    /// may be out of date, and the host may have lost its source address. If [`QUESTIONS`] others are pending, no new
+    /// question is sent.
     pub(crate) fn ask(&mut self, now: Instant, name: &Name, local: Ipv4Addr, out: &mut Outbox) {
         self.give_up(name, out);
         if self.pending.len() >= QUESTIONS {
@@ -68,7 +70,7 @@ impl Resolver {
         self.pending.insert(name.clone(), pending);
     }
 
-    /// Drops the question for `name`.
+    /// Drops the question for `name`, if there is one.
     pub(crate) fn give_up(&mut self, name: &Name, out: &mut Outbox) {
         if let Some(old) = self.pending.remove(name) {
             out.stream(old.stream, StreamOp::Finish);
@@ -93,7 +95,7 @@ impl Resolver {
     }
 
     /// Handles an event of one of the resolver's streams. If the event is an answer with addresses, returns the name
-    /// and its primary address.
+    /// and its primary address, and otherwise `None`.
     pub(crate) fn stream(
         &mut self,
         id: StreamId,

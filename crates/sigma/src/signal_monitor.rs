@@ -1,18 +1,17 @@
-//! The signal monitor: the smoothed signal strength of each cell, and since when a cell is better than the current
-//! cell.
+//! The signal monitor: the smoothed signal strength of each cell, and since when a cell is good enough to move to.
 
 use crate::config::SignalConfig;
 use std::collections::BTreeMap;
 use wire::{Cell, Duration, Instant};
 
-/// A cell without a sample for this time is not heard any more.
+/// A cell without a sample for more than this time is not heard any more.
 const SILENCE: Duration = Duration::from_millis(350);
-/// A move within this time after the last move doubles the wait until the next move.
+/// A move less than this time after the move before doubles the wait until the next move. A later move resets the wait.
 const FLIPS: Duration = Duration::from_secs(10);
 /// The maximum number of doublings of the wait between two moves.
 const MOST_DOUBLINGS: u32 = 5;
 
-/// The smoothed strength of a cell, in hundredths of dBm so that smoothing needs no fractions.
+/// The smoothed strength of a cell, in hundredths of dBm so that smoothing needs no floating point.
 #[derive(Clone, Copy, Debug)]
 struct Level {
     hundredths: i32,
@@ -21,7 +20,7 @@ struct Level {
     better: Option<Instant>,
 }
 
-/// The signals of all cells.
+/// The signals of the cells that were heard.
 #[derive(Debug)]
 pub(crate) struct SignalMonitor {
     config: SignalConfig,
@@ -35,8 +34,8 @@ impl SignalMonitor {
         Self { config, cells: BTreeMap::new(), moved: None, flips: 0 }
     }
 
-    /// Adds a sample, in dBm, to the smoothed strength of a cell, with a weight of one quarter. After a silence,
-    /// smoothing begins again with the sample.
+    /// Adds a sample, in dBm, to the smoothed strength of a cell, with a weight of one quarter. After more than
+    /// [`SILENCE`] without a sample, smoothing begins again with the new sample.
     pub(crate) fn hear(&mut self, now: Instant, cell: Cell, strength: i16) {
         let sample = i32::from(strength) * 100;
         let fresh = Level { hundredths: sample, heard: now, better: None };
@@ -53,7 +52,7 @@ impl SignalMonitor {
         self.cells.remove(&cell);
     }
 
-    /// Records which cells are good enough to move to from `current`.
+    /// Records which cells are good enough to move to from `current`, and since when.
     pub(crate) fn judge(&mut self, now: Instant, current: Option<Cell>) {
         let own = current.and_then(|cell| self.level(now, cell));
         let (go, step) = (i32::from(self.config.go) * 100, i32::from(self.config.hysteresis) * 100);
@@ -110,7 +109,7 @@ mod tests {
     const A: Cell = Cell(1);
     const B: Cell = Cell(2);
 
-    /// Adds samples of both cells ten times a second from `from` to `to`, in milliseconds.
+    /// Adds samples of both cells ten times a second from `from` to `to`, in milliseconds, and evaluates them.
     fn hear(monitor: &mut SignalMonitor, from: u64, to: u64, a: i16, b: i16, current: Cell) {
         for at in (from..=to).step_by(100).map(Instant::from_millis) {
             monitor.hear(at, A, a);

@@ -1,8 +1,8 @@
 //! SCTP as a transport for the programs of a host: maps streams of bytes to associations.
 //!
-//! A stream of bytes is sent as messages in stream 0 of a separate association; each message fits one packet. SCTP ends
-//! both directions at once: if one program finishes, both have finished (RFC 9260, section 9.2). Data that have
-//! arrived can still be read.
+//! A stream of bytes is sent as messages in stream 0 of a separate association; each message fits one packet of the
+//! default MTU, 1500 bytes. SCTP ends both directions at once: if one program finishes, both have finished (RFC 9260,
+//! section 9.2). Data that have arrived can still be read.
 
 use crate::config::SctpConfig;
 use auth::Key;
@@ -14,7 +14,7 @@ use wire::fragment::{self, Reassembly};
 use wire::ipv4::{self, Header};
 use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, PacketId, Reason, icmp};
 
-/// The transport that programs request.
+/// The name of the transport, as programs request it.
 pub(crate) const SCTP: node::Transport = node::Transport::Role("sctp");
 
 /// The first ephemeral port (RFC 6335, section 6), for programs that request none.
@@ -56,7 +56,7 @@ struct Waiting {
 #[derive(Debug)]
 pub(crate) struct Transport {
     endpoint: Endpoint,
-    /// The length of the largest message that fits a packet, in bytes.
+    /// The length of the largest message that fits a packet of the default MTU, in bytes.
     message: usize,
     listeners: BTreeMap<u16, StreamId>,
     users: BTreeMap<AssociationId, User>,
@@ -69,7 +69,7 @@ pub(crate) struct Transport {
     /// The IPv4 Identification of the last packet. It differs from packet to packet, so that a capture distinguishes a
     /// retransmission from the original. RFC 6864, section 4.1, allows this.
     last_id: u16,
-    /// Fragments of packets that did not fit the MTU of a path.
+    /// The fragments that have arrived of packets that are not complete yet.
     fragments: Reassembly,
     rng: Rng,
 }
@@ -103,19 +103,20 @@ impl Transport {
         self.endpoint.on_timeout(now);
     }
 
-    /// Returns an association if it is open. During a shutdown, an association is still open, because its data must
-    /// arrive.
+    /// Returns an association if it is open, and otherwise `None`. During a shutdown, an association is still open,
+    /// because its data must arrive.
     pub(crate) fn open_mut(&mut self, id: AssociationId) -> Option<&mut Association> {
         self.endpoint.association_mut(id).filter(|association| association.is_open())
     }
 
-    /// Returns all open associations.
+    /// Returns the numbers of all open associations.
     pub(crate) fn open(&self) -> Vec<AssociationId> {
         let open = self.endpoint.associations().filter(|(_, it)| it.is_open());
         open.map(|(id, _)| id).collect()
     }
 
-    /// Returns this host's addresses in an association; empty if the association does not exist.
+    /// Returns this host's addresses in an association that the peer has confirmed and that are not being deleted.
+    /// Empty if the association does not exist.
     pub(crate) fn addresses(&self, id: AssociationId) -> Vec<Ipv4Addr> {
         self.endpoint.association(id).map_or(Vec::new(), |it| it.local_addresses().collect())
     }
@@ -140,13 +141,13 @@ impl Transport {
         }
     }
 
-    /// Sends the chunks of an association that wait for an answer to `peer`, an address from the location manager.
-    /// Returns whether something is sent there that was sent to another address before.
+    /// Sends the request of an association that waits for an answer to `peer`, an address from the location manager.
+    /// Returns whether a request is now sent there that was not sent there before.
     pub(crate) fn try_at(&mut self, now: Instant, id: AssociationId, peer: Ipv4Addr) -> bool {
         self.endpoint.association_mut(id).is_some_and(|association| association.try_at(now, peer))
     }
 
-    /// Sets the addresses that this host has now. Listening ports accept associations at these addresses.
+    /// Sets the addresses that this host has now. Listening ports also accept associations at these addresses.
     pub(crate) fn accept_at(&mut self, addresses: &[Ipv4Addr]) {
         self.endpoint.accept_at(addresses);
     }
@@ -178,7 +179,7 @@ impl Transport {
         Value::List(self.endpoint.associations().map(one).collect())
     }
 
-    // --- what programs ask for -------------------------------------------------------------------------------------
+    // --- operations of programs ------------------------------------------------------------------------------------
 
     /// Handles an operation of a program. `own`: the addresses of this host, the preferred address first.
     pub(crate) fn serve(
@@ -242,8 +243,8 @@ impl Transport {
         out.served(OwnedStreamEvent::Closed(id, Some(refusal::IN_USE.to_owned())));
     }
 
-    /// Opens the associations that wait for an address, if `own` is not empty. Associations that have waited too long
-    /// are refused.
+    /// Opens the associations that wait for an address, if `own` is not empty. Associations that have waited for
+    /// `patience` are refused.
     pub(crate) fn open_waiting(&mut self, now: Instant, own: &[Ipv4Addr], out: &mut Outbox) {
         while let Some(late) = self.waiting.pop_front_if(|waiting| waiting.until <= now) {
             out.served(OwnedStreamEvent::Closed(late.stream, Some(refusal::NO_ADDRESS.to_owned())));
@@ -335,7 +336,7 @@ impl Transport {
 
     // --- packets ---------------------------------------------------------------------------------------------------
 
-    /// Handles an SCTP packet, or an ICMP error about an SCTP packet. An error is the reason to drop it.
+    /// Handles an SCTP packet, or an ICMP error about an SCTP packet. Fails with the reason to drop the packet.
     pub(crate) fn packet(&mut self, now: Instant, rx: Rx, packet: &Packet) -> Result<(), Reason> {
         let (ip, payload) = (rx.header, rx.payload(packet));
         if ip.is_fragment() {
@@ -363,8 +364,8 @@ impl Transport {
         self.endpoint.icmp_error(now, quote.dst, quote.payload, rejection)
     }
 
-    /// Sends packets, and reports events to programs. It must be called after each call of another method. Returns all
-    /// events, because the role reacts to some of them, for example to changes of addresses.
+    /// Sends packets, and reports events to programs. It must be called after each call that may have changed an
+    /// association. Returns all events, because the role reacts to some of them, for example to changes of addresses.
     pub(crate) fn settle(
         &mut self,
         now: Instant,

@@ -13,8 +13,9 @@ pub(crate) struct Update<'a> {
 }
 
 impl Update<'_> {
-    /// Returns the new state of the sender's name after this update. `place` is its present state, and `places` returns
-    /// the state of any name. Fails with the result code of the answer if the update is refused.
+    /// Returns the new state of the sender's name after this update. `place` is the present state of the sender's name,
+    /// and `places` returns the state of any name; `None` if no mobile node has the name. Fails with the result code of
+    /// the answer if the update is refused.
     pub(crate) fn judge<'p>(
         &self,
         place: &Location,
@@ -133,7 +134,7 @@ impl Update<'_> {
                 add(&mut place.texts, change.data.clone(), TEXTS)?;
             }
             (class::IN, kind::TXT) => return Err(Rcode::FormErr),
-            // The zone has no other types of records than A and TXT.
+            // Only A and TXT records can be added.
             (class::IN, _) => return Err(Rcode::Refused),
             _ => {}
         }

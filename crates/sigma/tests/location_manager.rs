@@ -80,7 +80,8 @@ impl Stage {
         out.drain_effects().collect()
     }
 
-    /// Delivers a message from 10.1.8.100 on a separate stream. Returns all effects.
+    /// Delivers a message from 10.1.8.100 on a separate stream. If it causes a record, reports that the record is
+    /// durable, unless `slow`. Returns the effects of the message and of this report.
     fn send(&mut self, bytes: &[u8]) -> Vec<Effect> {
         self.send_from(Ipv4Addr::new(10, 1, 8, 100), bytes)
     }
@@ -369,7 +370,8 @@ fn what_cannot_be_read_is_answered_only_if_it_asks() {
     assert!(stage.answer(b"\0\x07\x80\0").is_none(), "an answer to nothing");
     let header = Header { opcode: 4, ..Header::default() };
     assert_eq!(stage.rcode(&Message { header, ..Message::default() }.emit()), Rcode::NotImp);
-    // The answer is only 16 bytes longer than the query, so the location manager does not amplify traffic.
+    // With one address, the answer is only 16 bytes longer than the query, so the location manager hardly amplifies
+    // traffic.
     let update = stage.signed(&update(OLD));
     stage.send(&update);
     let asked = query("mn.sigma.example", kind::A);
@@ -436,7 +438,7 @@ fn a_repetition_from_elsewhere_does_not_stop_who_signs() {
     assert_eq!(stage.rcode(&next), Rcode::NoError);
 }
 
-/// If another host repeats an update, the repetitions must not use up the mobile node's rate.
+/// Repetitions of an update must not use up the mobile node's rate of updates.
 #[test]
 fn repetitions_do_not_stop_a_mobile_node() {
     let mut stage = Stage::new();
@@ -447,8 +449,8 @@ fn repetitions_do_not_stop_a_mobile_node() {
     assert_eq!(stage.rcode(&next), Rcode::NoError);
 }
 
-/// Messages that cannot be parsed must not count against the rate of their source address. If there are too many hosts
-/// to count separately, a further host must still be answered.
+/// Messages that are too short for a header must not count against the rate of their source address. If there are too
+/// many hosts to count separately, a further host must still be answered.
 #[test]
 fn hosts_that_ask_are_answered_beside_a_flood() {
     let mut stage = Stage::new();

@@ -37,8 +37,8 @@ const NOT_COMMON: u8 = 16;
 /// The size of a router address with its preference, in 4-byte words.
 const ENTRY_SIZE: u8 = 2;
 
-/// The 16 flag bits of an Agent Advertisement, with R as the highest bit (RFC 5944, section 2.1.1). Bits without a
-/// constant here are kept, and have no effect.
+/// The 16 bits of flags and reserved bits of an Agent Advertisement, with R as the highest bit (RFC 5944, section
+/// 2.1.1). Bits without a constant here are kept, and have no effect.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct AgentFlags(pub u16);
 
@@ -82,7 +82,8 @@ pub struct Advertisement {
     pub routers: Vec<(Ipv4Addr, i32)>,
     /// The sequence number of the advertisement, counted as [`Advertisement::after`] does.
     pub sequence: u16,
-    /// The longest registration that the agent accepts, in seconds; [`super::INFINITE`] means without limit.
+    /// The longest registration that the agent accepts, in seconds; 0 means none, and [`super::INFINITE`] means without
+    /// limit.
     pub registration_lifetime: u16,
     /// The flags of the agent (RFC 5944, section 2.1.1).
     pub flags: AgentFlags,
@@ -103,7 +104,8 @@ impl Advertisement {
     /// Parses `icmp`, the payload of the datagram with header `ip`.
     ///
     /// It is an error if the message is malformed, if its time to live is not 1, or if it has no Mobility Agent
-    /// Advertisement Extension. Without this extension, the sender is a router without mobility support.
+    /// Advertisement Extension with flag F or H. Without this extension, the sender is a router without mobility
+    /// support.
     pub fn parse(ip: &Header, icmp: &[u8]) -> Result<Self, Malformed> {
         let (code, body) = one_hop(ip, icmp, ADVERTISEMENT)?;
         if code != 0 && code != NOT_COMMON {

@@ -19,7 +19,8 @@ pub enum Code {
     MobileFailed,
     /// Code 68, denied by the foreign agent: the home agent failed authentication.
     HomeFailed,
-    /// Code 69, denied by the foreign agent: requested lifetime too long; the reply's lifetime is the longest.
+    /// Code 69, denied by the foreign agent: requested lifetime too long; the reply's lifetime is the longest that is
+    /// accepted.
     LifetimeTooLong,
     /// Code 70, denied by the foreign agent: poorly formed request.
     ForeignBadRequest,
@@ -45,7 +46,7 @@ pub enum Code {
     HomeHostUnreachable,
     /// Code 82, denied by the foreign agent: home agent port unreachable.
     HomePortUnreachable,
-    /// Code 88, denied by the foreign agent: home agent unreachable otherwise.
+    /// Code 88, denied by the foreign agent: home agent unreachable for another reason.
     HomeUnreachable,
     /// Code 194, denied by the foreign agent: the Home Agent field is not acceptable.
     InvalidHomeAgent,

@@ -29,7 +29,8 @@ pub struct Authentication {
     pub between: Between,
     /// The security parameter index. It selects an association between the two nodes.
     pub spi: u32,
-    /// The authenticator: 32 bytes for HMAC-SHA-256, and 16 bytes for HMAC-MD5. A received one may have any length.
+    /// The authenticator: 32 bytes for HMAC-SHA-256, and 16 bytes for HMAC-MD5. A received authenticator may have any
+    /// length up to 251 bytes.
     pub authenticator: Vec<u8>,
 }
 
@@ -55,7 +56,7 @@ pub enum Algorithm {
     /// HMAC-SHA-256, 32 bytes, not truncated.
     #[default]
     HmacSha256,
-    /// HMAC-MD5, 16 bytes. Each implementation of RFC 5944 has it.
+    /// HMAC-MD5, 16 bytes. RFC 5944 requires it from all implementations.
     HmacMd5,
 }
 
@@ -66,7 +67,7 @@ pub struct Association {
     pub spi: u32,
     /// How an authenticator is computed. The algorithm is configured, and never taken from a message.
     pub algorithm: Algorithm,
-    /// The key, at least 16 bytes.
+    /// The key. Configurations require at least 16 bytes.
     pub key: Key,
 }
 
@@ -82,7 +83,7 @@ impl Association {
         [between as u8, length, a, b, c, d]
     }
 
-    /// Returns the extension that authenticates `before`, all bytes of the message before it.
+    /// Returns the extension that authenticates `before`: all bytes of the message before the extension.
     pub fn sign(&self, between: Between, before: &[u8]) -> Authentication {
         let parts = [before, &self.head(between)];
         let authenticator = match self.algorithm {
@@ -92,8 +93,8 @@ impl Association {
         Authentication { between, spi: self.spi, authenticator }
     }
 
-    /// Returns whether an extension authenticates `before`, all bytes of the message before it. The time of the
-    /// comparison does not depend on the position of a wrong byte.
+    /// Returns whether an extension with the SPI of this association authenticates `before`: all bytes of the message
+    /// before the extension. The time of the comparison does not depend on the position of a wrong byte.
     pub fn verifies(&self, authentication: &Authentication, before: &[u8]) -> bool {
         authentication.spi == self.spi
             && equal(&self.sign(authentication.between, before).authenticator, &authentication.authenticator)
@@ -164,7 +165,7 @@ pub(super) fn emit(extensions: &[Extension], out: &mut Vec<u8>) {
     }
 }
 
-/// Defines the same methods for both messages with extensions, requests and replies.
+/// Defines methods of a message with extensions: a request or a reply.
 macro_rules! signed {
     ($message:ty) => {
         impl $message {
@@ -173,7 +174,8 @@ macro_rules! signed {
                 self.emit_before(self.extensions.len())
             }
 
-            /// Appends an authentication between these two nodes. It covers the whole message before it.
+            /// Appends an authentication between these two nodes. It covers all bytes that the message had before this
+            /// call.
             pub fn sign(&mut self, between: extension::Between, association: &extension::Association) {
                 let signed = association.sign(between, &self.emit());
                 self.extensions.push(Extension::Authentication(signed));
@@ -184,15 +186,15 @@ macro_rules! signed {
                 extension::find(&self.extensions, between).map(|(_, found)| found)
             }
 
-            /// Returns whether the message has an authentication between these two nodes, and whether it is correct for
-            /// this association.
+            /// Returns whether the message has an authentication between these two nodes that has the SPI of this
+            /// association and a correct authenticator.
             pub fn verify(&self, between: extension::Between, association: &extension::Association) -> bool {
                 extension::find(&self.extensions, between)
                     .is_some_and(|(at, found)| association.verifies(found, &self.emit_before(at)))
             }
 
             /// Removes the extensions after the Mobile-Home Authentication, which are for the foreign agent only (RFC
-            /// 5944, sections 3.7.2.2 and 3.7.3.2).
+            /// 5944, sections 3.7.2.2 and 3.7.3.2). Does nothing if there is no such authentication.
             pub fn strip(&mut self) {
                 if let Some((at, _)) = extension::find(&self.extensions, extension::Between::MobileHome) {
                     self.extensions.truncate(at + 1);

@@ -1,10 +1,11 @@
 //! The messages between agents and mobile nodes: their bytes and their authentication.
 //!
 //! - [`Advertisement`] and [`Solicitation`]: ICMP messages (RFC 1256; RFC 5944, section 2).
-//! - [`Request`] and [`Reply`]: messages at UDP port 434 (RFC 5944, section 3) that end with [`Extension`]s.
+//! - [`Request`] and [`Reply`]: messages to or from UDP port 434 (RFC 5944, section 3), which may end with
+//!   [`Extension`]s.
 //!
-//! Extensions of ICMP messages and of registration messages have separate type numbers. In both, a message with an
-//! extension of an unknown type from 0 to 127 is dropped silently. An extension of an unknown type from 128 to 255 is
+//! Extensions of advertisements and of registration messages have separate type numbers. A message with an extension of
+//! an unknown type from 0 to 127 is dropped without an answer. An extension of an unknown type from 128 to 255 is
 //! skipped (RFC 5944, section 1.8).
 
 mod advertisement;
@@ -95,15 +96,15 @@ impl Received {
     }
 }
 
-/// Returns a registration message as an IPv4 datagram with this time to live.
+/// Returns the registration message `payload` as an IPv4 datagram with this time to live.
 pub fn datagram(src: SocketAddrV4, dst: SocketAddrV4, ttl: u8, payload: &[u8]) -> Vec<u8> {
     let whole = udp::packet(src, dst, payload);
     let udp = whole.get(ipv4::HEADER..).unwrap_or_default();
     Header { ttl, ..Header::new(ipv4::UDP, *src.ip(), *dst.ip()) }.emit(udp)
 }
 
-/// Returns the code and body of an ICMP message of type `kind`. It is an error if the message is malformed, or if its
-/// time to live is not 1 as RFC 5944, sections 2.1 and 2.2, require.
+/// Returns the code and body of an ICMP message of type `kind`. It is an error if the message is malformed or of
+/// another type, or if its time to live is not 1 as RFC 5944, sections 2.1 and 2.2, require.
 fn one_hop(ip: &Header, payload: &[u8], kind: u8) -> Result<(u8, Vec<u8>), Malformed> {
     if ip.protocol != ipv4::ICMP {
         return Err(Malformed("mip_protocol"));

@@ -62,8 +62,8 @@ pub struct Request {
     pub home_agent: Ipv4Addr,
     /// The care-of address: the exit of the tunnel.
     pub care_of: Ipv4Addr,
-    /// The Identification, for protection against replay: an NTP timestamp of 32.32 bits, strictly increasing. The
-    /// reply repeats the low half (RFC 5944, section 5.7).
+    /// The Identification, for protection against replay: an NTP timestamp of 32.32 bits. The reply repeats the low
+    /// half (RFC 5944, section 5.7).
     pub identification: u64,
     /// The extensions in the order of the message.
     pub extensions: Vec<Extension>,

@@ -11,7 +11,7 @@ fn association(algorithm: Algorithm) -> Association {
     Association { spi: 256, algorithm, key: Key::new(b"1234567812345678") }
 }
 
-/// Returns the request of the golden vectors. An independent home agent has accepted it with HMAC-MD5.
+/// Returns the request whose bytes are in `GOLDEN`. An independent home agent has accepted this request with HMAC-MD5.
 fn request() -> Request {
     Request {
         flags: RequestFlags(0x2a),

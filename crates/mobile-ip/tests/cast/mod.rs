@@ -1,4 +1,5 @@
-//! The hosts of the transcripts: a home network 10.1.0.0/16, two visited networks with foreign agents, a correspondent.
+//! The hosts of the transcripts: a home network 10.1.0.0/16, two visited networks with foreign agents, a router, a
+//! correspondent.
 
 use crate::transcript::{Cast, Teller, WALL};
 use auth::Key as Secret;
@@ -48,8 +49,8 @@ const PEOPLE: [(&str, Ipv4Addr, Mac); 6] = [
     ("other", Ipv4Addr::new(10, 1, 0, 8), Mac([2, 0, 0, 0, 0, 8])),
 ];
 
-/// The keys of the associations, with their SPIs. The second foreign agent has an association with the home agent; the
-/// first foreign agent has none.
+/// The keys of the associations, with their SPIs. By default, the second foreign agent has an association with the home
+/// agent, and the first foreign agent has none.
 const SECRETS: [(Between, u32, &[u8; 16]); 3] = [
     (Between::MobileHome, 256, b"1234567812345678"),
     (Between::MobileForeign, 300, b"\0\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f"),
@@ -272,8 +273,8 @@ fn request(teller: &mut Teller<MobileIp>, from: &str, args: &Args<'_>) -> (Strin
     (iface.to_owned(), packet)
 }
 
-/// Returns the reply to the last request, and the interface by which it arrives: at a foreign agent, or at the mobile
-/// node if there is an argument `from`.
+/// Returns the reply to the last request, and the interface by which it arrives: at the agent in the argument `to`
+/// (`fa` without it), or at the mobile node if there is an argument `from`.
 fn reply(teller: &mut Teller<MobileIp>, args: &Args<'_>) -> (String, Packet) {
     let request = teller.cast.request.clone().unwrap();
     let code = Code::from_number(args.get("code", 0));

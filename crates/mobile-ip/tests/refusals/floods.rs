@@ -103,8 +103,8 @@ fn a_link_address_gives_way_to_itself() {
     assert!(ask(&mut agent, at(1250), ATTACKER, &request(at(1250), home(5))));
 }
 
-/// A flood must not use the separate places of a visitor, neither with the visitor's link address nor with its home
-/// address.
+/// A flood must not use the separate places of a visitor, neither with only the visitor's link address nor with only
+/// its home address.
 #[test]
 fn a_visitor_renews_its_registration_during_any_flood() {
     let mut agent = agent(8);
@@ -131,8 +131,8 @@ fn a_visitor_renews_its_registration_during_any_flood() {
 }
 
 /// A mobile node whose home agent has answered before must get a place at once, as long as requests with unknown home
-/// agents use more than half of all places. In a flood with a known home agent, requests with unknown home agents must
-/// keep half of the places.
+/// agents use more than half of all places. In a flood with a known home agent, a request with an unknown home agent
+/// must still get a place.
 #[test]
 fn a_newcomer_of_a_home_agent_that_answers_takes_the_place_of_one_that_nothing_is_known_of() {
     let mut known = agent(8);

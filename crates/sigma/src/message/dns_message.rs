@@ -65,8 +65,8 @@ const RECORDS: usize = 64;
 const SHORT: Malformed = Malformed("dns_truncated");
 
 impl Header {
-    /// Parses the first 4 bytes of a message. An answer needs them even if the other bytes are malformed. Fails if
-    /// there are fewer than 4 bytes.
+    /// Parses the first 4 bytes of a message. They suffice for an answer to a message whose other bytes are malformed.
+    /// Fails if there are fewer than 4 bytes.
     pub fn peek(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(bytes, SHORT);
         let (id, high, low) = (r.u16()?, r.u8()?, r.u8()?);

@@ -31,7 +31,8 @@ pub mod kind {
     pub const OPT: u16 = 41;
     /// A transaction signature (RFC 8945, section 4.2).
     pub const TSIG: u16 = 250;
-    /// All types: in a question, or in an update that deletes all records of a name.
+    /// All types: in a question (RFC 1035, section 3.2.3). In an update: all records of a name (RFC 2136, sections 2.4
+    /// and 2.5).
     pub const ANY: u16 = 255;
     /// The first type that is only for questions and signatures: 128 to 255 have no data in a zone (RFC 6895, section
     /// 3.1).

@@ -27,9 +27,9 @@ impl Name {
 
     /// Parses the name at offset `at` of a message. Returns the name, and the offset of the byte after it.
     ///
-    /// The target of each pointer must be before the begin of the name, and before the target of the last pointer. So
-    /// there are no loops. Fails if a pointer does not satisfy this, if a label has more than 63 bytes or the name more
-    /// than 255, or if the message ends within the name.
+    /// The target of each pointer must be before the begin of the name, and before the target of the previous pointer.
+    /// So there are no loops. Fails if a pointer does not satisfy this, if a label has more than 63 bytes or the name
+    /// more than 255, or if the message ends within the name.
     pub fn read(message: &[u8], at: usize) -> Result<(Self, usize), Malformed> {
         let mut bytes = Vec::new();
         let (mut at, mut limit, mut behind) = (at, at, None);

@@ -53,7 +53,7 @@ impl MobileNode {
         }
     }
 
-    /// Asks the peers of associations that lack a change.
+    /// Asks the peers of associations that lack a change, unless an answer of the peer is outstanding.
     pub(super) fn ask_again(&mut self, now: Instant) {
         self.again += 1;
         for (id, primary) in std::mem::take(&mut self.lacking) {

@@ -1,5 +1,5 @@
-//! The mobile node. It prepares the next network while the current one still carries data. Then it moves the data to
-//! the new network, and only then leaves the old one.
+//! The mobile node. If possible, it prepares the next network while the current one still carries data. Then it moves
+//! the data to the new network, and only then leaves the old one.
 //!
 //! ```text
 //!   1  a new cell is strong enough     an idle radio tunes to it, and gets an address with a separate route
@@ -11,7 +11,7 @@
 //!
 //! If the old link is lost before the new address was added, one message from the new address contains ADD, SET PRIMARY
 //! and DELETE. If the old cell becomes better again before it is lost, only steps 3 and 4 are made, in the other
-//! direction.
+//! direction. Step 5 is made after `park` even if the old cell is not lost.
 //!
 //! A peer may refuse a change. Then the association with it keeps its addresses, and the peer is asked again later.
 
@@ -107,7 +107,7 @@ pub struct MobileNode {
     last_at: BTreeMap<Ipv4Addr, Iface>,
     /// Announces addresses that have moved to another radio.
     announcer: Announcer,
-    /// The last address that the operating system refused to add, until it is tried again.
+    /// The last address that the operating system refused to add, until an address is assigned again.
     refused: Option<Ipv4Addr>,
     /// Changes that peers were asked for and have not answered.
     asked: BTreeSet<(AssociationId, Change)>,
@@ -115,9 +115,10 @@ pub struct MobileNode {
     accepted: BTreeSet<Change>,
     /// Associations that lack a change, and whether they lack the primary address.
     lacking: BTreeMap<AssociationId, bool>,
-    /// The number of repeated requests since no association lacked a change.
+    /// The number of rounds of repeated requests since no association lacked a change.
     again: u32,
-    /// Associations in `lacking` that could not request a change, because another change waited for an answer.
+    /// Associations that did not accept a request for a change in their state at that time, for example while a
+    /// deletion of the same address waited for an answer.
     waiting: BTreeSet<AssociationId>,
     /// The names of the peers that are mobile nodes, by association.
     met: BTreeMap<AssociationId, Name>,
@@ -257,7 +258,8 @@ impl MobileNode {
     }
 
     /// Assigns an address to an interface. After the loss of a link, the host still has the address of this link, and
-    /// an operating system refuses to add the same address again.
+    /// an operating system refuses to add the same address again. So on the same interface, it is not added again. From
+    /// another interface, it is removed first.
     fn assign(&mut self, iface: Iface, at: usize, address: InterfaceAddress, out: &mut Outbox) {
         let is_here = self.refused.take() != Some(address.address);
         let kept = self.broken.filter(|(_, lost)| *lost == at && is_here).map(|(iface, _)| iface);
@@ -625,7 +627,7 @@ impl Role for MobileNode {
                     self.address_failed(now, (iface, address), is_added, &fault.why, out);
                 }
             }
-            // The role has no routes whose end is reported and no commands, and it stores nothing.
+            // The role does not react to the end of a route. It has no commands, and it stores nothing.
             Input::Idle(..) | Input::Command(..) | Input::Stored(_) | Input::Notification(_) => {}
         }
         let own = self.own();

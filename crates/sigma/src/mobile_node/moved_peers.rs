@@ -1,8 +1,8 @@
 //! Peers that are mobile nodes. If both ends lose their networks before either could notify the other, each end knows
 //! only a lost address of the other end. But both ends register with the location manager. A mobile node that has lost
-//! its network asks the location manager for the address of such a peer. It asks at once, and again when its
-//! registration is confirmed. So of two nodes that move at the same time, the node that registers later finds the
-//! other. A mobile node also asks when a peer does not answer.
+//! its network asks the location manager for the address of such a peer. It asks as soon as it has another network, and
+//! again when its registration is confirmed. So of two nodes that move at the same time, the node that registers later
+//! finds the other. A mobile node also asks when a peer does not answer.
 
 use super::MobileNode;
 use crate::mark::SigmaEvent;
@@ -72,8 +72,8 @@ impl MobileNode {
     }
 
     /// Handles the answer that the peer `name` is at `address`. An outstanding change is sent there, because the peer
-    /// may not have received it. If no change is outstanding and the address is new, the peer is asked again for this
-    /// host's primary address. A peer that only lost its network then learns where this host can be reached.
+    /// may not have received it. If no change is outstanding and the address is new, the peer is asked again to make
+    /// this host's address primary. A peer that only lost its network then learns where this host can be reached.
     pub(super) fn found(&mut self, now: Instant, name: &Name, address: Ipv4Addr, out: &mut Outbox) {
         let of = |id: &&AssociationId| self.met.get(id) == Some(name);
         let ids: Vec<AssociationId> = self.sought.iter().filter(of).copied().collect();
