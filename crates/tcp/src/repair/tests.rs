@@ -157,7 +157,7 @@ fn without_rack_three_segments_above_mean_a_loss() {
 }
 
 /// With PRR, the window decreases as segments arrive, until it equals the threshold (RFC 6937). Without PRR, nothing
-/// but the retransmission is sent until half of the window has arrived.
+/// but the retransmission is sent until fewer segments are in flight than the threshold.
 #[test]
 fn the_rate_is_reduced_in_proportion() {
     let sent = |does| {
@@ -189,7 +189,7 @@ fn a_spurious_time_out_is_taken_back() {
     assert_eq!(talk.hears(360, 1, &[]), [1, 2]);
 }
 
-/// After a real time-out, lost segments are sent again (RFC 5682, section 3.1, step 3a).
+/// After a time-out with a real loss, lost segments are sent again (RFC 5682, section 3.1, step 3a).
 #[test]
 fn a_real_time_out_is_repaired() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, ..Mechanisms::ALL }, 40_000);
@@ -267,8 +267,8 @@ fn a_recovery_for_nothing_is_a_sign_of_reordering() {
     assert!(talk.rack().reordered);
 }
 
-/// A duplicate after reordering widens the window (RFC 8985, section 6.2, step 4). A duplicate without reordering, and
-/// the duplicate of a probe, do not.
+/// A duplicate after reordering widens the reordering window (RFC 8985, section 6.2, step 4). A duplicate without
+/// reordering, and the duplicate of a probe, do not.
 #[test]
 fn a_duplicate_after_reordering_widens_the_window() {
     let widened = |reordered: bool| {
