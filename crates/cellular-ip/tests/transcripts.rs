@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! 20ms update left S        a semisoft route-update comes from the neighbor called left
-//! 30ms data left            data from the mobile host, by that neighbor
+//! 30ms data left            data from the mobile host, by the neighbor called left
 //! 40ms down [ef]            data to the mobile host, from the uplink
 //! 50ms wait                 nothing comes in; timers run
 //! 60ms hear                 data to the mobile host, by its radio
