@@ -255,8 +255,8 @@ impl MobileConfig {
         }
         if self.semisoft_delay >= timeout {
             let problem = format!(
-                "the new path of a semisoft handoff ends after a route_timeout of {timeout:?}, before the host moves: the \
-                 semisoft_delay of {:?} must be shorter",
+                "the semisoft_delay of {:?} must be shorter than the route_timeout of {timeout:?}, after which the new path of a \
+                 semisoft handoff ends",
                 self.semisoft_delay
             );
             return Err((ConfigError::new("semisoft_delay", problem), "route_timeout"));

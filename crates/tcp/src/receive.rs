@@ -122,7 +122,12 @@ impl Receiver {
         let held = self.next.since(self.read);
         let expected = self.unread.len() as u32 + u32::from(self.finished);
         assert!(held == expected, "{held} unread sequence numbers arrived, but {expected} are held");
-        assert!(!self.next.after(self.edge), "{:?} is beyond the window end {:?}", self.next, self.edge);
+        assert!(
+            !self.next.after(self.edge),
+            "{:?} is expected beyond the window end {:?}",
+            self.next,
+            self.edge
+        );
     }
 
     /// Notes that `bytes` bytes arrived in order. At the start of the connection, and after a pause longer than this

@@ -236,10 +236,16 @@ impl Sender {
     /// If they are not in order, or data in flight is not held.
     pub(crate) fn check(&self) {
         let Self { una, next, max, .. } = *self;
-        assert!(!una.after(next) && !next.after(max), "una {una:?}, next {next:?}, max {max:?}");
+        assert!(
+            !una.after(next) && !next.after(max),
+            "not in order: una {una:?}, next {next:?}, max {max:?}"
+        );
         // A SYN or a FIN takes a number without a byte.
         let (flight, held) = (self.flight(), self.buffer.len() + 1);
-        assert!(flight as usize <= held, "{flight} sequence numbers are in flight, but only {held} are held");
+        assert!(
+            flight as usize <= held,
+            "{flight} sequence numbers are in flight, but at most {held} can be"
+        );
     }
 
     // --- the handshake ---------------------------------------------------------------------------------------------
@@ -437,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "3 sequence numbers are in flight, but only 2 are held")]
+    #[should_panic(expected = "3 sequence numbers are in flight, but at most 2 can be")]
     fn what_is_in_flight_is_held() {
         let mut sender = Sender::new(&Profile::rfc6298_reno(), Seq(9));
         sender.write(b"a");
