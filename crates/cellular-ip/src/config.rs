@@ -18,7 +18,8 @@ pub struct StationConfig {
     pub gateway: Ipv4Addr,
     /// The next node towards the gateway. For the gateway itself, it is the router that leads to the Internet.
     pub uplink: Neighbor,
-    /// The interfaces to nodes further down. A node has at least one of these or a radio.
+    /// The names of the wired interfaces to nodes further from the gateway, without that of `uplink`. A node has at
+    /// least one of these or a `radio`.
     #[serde(default)]
     pub downlinks: Vec<String>,
     /// The name of the air interface, if the node has one.
@@ -255,8 +256,8 @@ impl MobileConfig {
         }
         if self.semisoft_delay >= timeout {
             let problem = format!(
-                "the semisoft_delay of {:?} must be shorter than the route_timeout of {timeout:?}, after which the new path of a \
-                 semisoft handoff ends",
+                "the semisoft_delay of {:?} must be shorter than the route_timeout of {timeout:?}, after which the new \
+                 path of a semisoft handoff ends",
                 self.semisoft_delay
             );
             return Err((ConfigError::new("semisoft_delay", problem), "route_timeout"));

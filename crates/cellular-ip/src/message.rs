@@ -178,7 +178,7 @@ impl Skipped {
 impl RouteUpdate {
     /// Returns the timestamp of the route-update with which the host attached to the base station where it still
     /// listens. Returns `None` if the message does not have it, as in a hard handoff. A node whose newest timestamp of
-    /// this host is older is not on the host's present path.
+    /// this host is older does not become the crossover, because it is not on the host's present path.
     pub fn attached_since(&self) -> Option<u64> {
         self.skipped.find(ATTACHED_SINCE).map(u64::from_be_bytes)
     }
@@ -220,7 +220,8 @@ impl RouteUpdate {
         self.auth.digest = self.digest(session_key);
     }
 
-    /// Returns whether the digest is right. The time of the comparison does not depend on the position of a wrong byte.
+    /// Returns whether the digest is that of this message with the session key. The time of the comparison does not
+    /// depend on the position of a wrong byte.
     pub fn verify(&self, session_key: &Key) -> bool {
         equal(&self.digest(session_key), &self.auth.digest)
     }

@@ -28,13 +28,15 @@ use wire::{Cell, Duration, Iface, Instant, Malformed, Packet, PacketId, WallTime
 
 /// Names of the marks that a mobile host records.
 pub mod mark {
-    /// The radio lost its cell; fields `at` and `why`.
+    /// The radio lost its cell. Fields: `at`: the name of the station; `why`: the reason.
     pub const LINK_LOST: &str = "link_lost";
-    /// A route-update with S=0 was sent. Fields: `to`; `why`: `handoff`, `repeat`, `timer`, `reauth`, `abort`, `clock`,
-    /// `request` or `too_big`. When runs are compared, a route-update by `timer` close to a handoff is optional:
-    /// whether the timer expires just before the handoff may depend on microseconds.
+    /// A route-update with S=0 was sent; each copy has a separate mark. Fields: `to`: the name of the station; `why`:
+    /// `handoff`, `repeat`, `timer`, `reauth`, `abort`, `clock`, `request` or `too_big`. When runs are compared, a
+    /// route-update by `timer` close to a handoff is optional: whether the timer expires just before the handoff may
+    /// depend on microseconds.
     pub const ROUTE_UPDATE_SENT: &str = "route_update_sent";
-    /// A route-update with S=1 was sent for the new base station; field `to`.
+    /// A route-update with S=1 was sent to the new base station; one mark for all copies. Field `to`: the name of the
+    /// station.
     pub const SEMISOFT_SENT: &str = "semisoft_sent";
 }
 

@@ -54,7 +54,7 @@ impl Connection {
 
     // --- calls of the application ----------------------------------------------------------------------------------
 
-    /// Queues bytes to be sent. Returns the number of bytes that were taken, at most [`Self::room`].
+    /// Queues the first bytes of `bytes` to be sent, at most [`Self::room`]. Returns their number.
     pub fn write(&mut self, bytes: &[u8]) -> usize {
         if self.state == State::Closed { 0 } else { self.send.write(bytes) }
     }

@@ -11,8 +11,8 @@ const SECOND: i128 = 1_000_000;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Cubic {
     /// `W_max`: the load before the last reduction, in bytes: the window, or the data in flight if that was less. Fast
-    /// convergence lowers it (RFC 9438, section 4.7). It is zero after a time-out, and at least the window at which
-    /// `epoch` began.
+    /// convergence lowers it (RFC 9438, section 4.7). It is zero from a time-out until an epoch begins or the
+    /// window is reduced again. During an epoch, it is at least the window at which the epoch began.
     pub most: u32,
     /// `cwnd_prior`: the load before the last reduction, in bytes, without fast convergence.
     pub prior: u32,

@@ -22,7 +22,7 @@ const INITIAL: u32 = 10;
 /// A receive window that tunes itself. All sizes are in bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Growth {
-    /// The largest window that is announced now (`rcv_ssthresh`).
+    /// The size to which the announced window may grow now (`rcv_ssthresh`).
     pub window: u32,
     /// The limit to which `window` grows (`window_clamp`).
     pub room: u32,

@@ -11,7 +11,7 @@ pub struct Profile {
     /// The largest segment payload, in bytes. The SYN announces it, and it limits the segments to the peer (RFC 9293,
     /// section 3.7.1). The options of a segment reduce its payload (RFC 6691).
     pub mss: u16,
-    /// Initial congestion window, in segments (RFC 5681, section 3.1; RFC 6928).
+    /// Initial congestion window, in segments (RFC 5681, section 3.1; RFC 6928). Zero counts as 1.
     pub initial_window: u32,
     /// The number of SYN time-outs from which on the initial window is one segment (RFC 5681, section 3.1: 1; Linux,
     /// `tcp_init_transfer`: 2).
@@ -21,9 +21,10 @@ pub struct Profile {
     /// How the window grows in congestion avoidance, and by which factor a loss reduces it.
     pub avoidance: Avoidance,
     /// The number of duplicate acknowledgments that indicate a loss (RFC 5681, section 3.2, and `DupThresh` of RFC
-    /// 6675: 3).
+    /// 6675: 3). Zero counts as 1.
     pub duplicates: u32,
-    /// Whether each duplicate acknowledgment below `duplicates` lets one new segment be sent (RFC 3042).
+    /// Whether each duplicate acknowledgment below `duplicates` lets one new segment be sent (RFC 3042). Per-segment
+    /// recovery does not use this field.
     pub limited_transmit: bool,
     /// How the time-out is computed from round-trip times.
     pub estimator: Estimator,
@@ -32,7 +33,7 @@ pub struct Profile {
     /// Smallest retransmission time-out after a sample (RFC 6298, 2.4). With [`Estimator::Linux`]: the minimum of the
     /// variance that the time-out adds to the round trip.
     pub rto_min: Duration,
-    /// Largest retransmission time-out, backed off or not (RFC 6298, 2.5).
+    /// Largest retransmission time-out, backed off or not (RFC 6298, 2.5). A value below `rto_min` counts as `rto_min`.
     pub rto_max: Duration,
     /// K: the factor of the variance in the time-out of [`Estimator::Rfc6298`] (RFC 6298, 2.2: 4).
     pub rto_variances: u32,
@@ -50,8 +51,8 @@ pub struct Profile {
     /// ACK"). With `quick_again` this is the maximum: the number is half of the segments that fit in the window, or 2
     /// if that is zero.
     pub quick_acks: u32,
-    /// Whether quick acknowledgments start again after data that arrived twice, and after a pause between arrivals that
-    /// is longer than the time-out. Then the peer may be in slow start (Linux: `tcp_enter_quickack_mode`,
+    /// Whether quick acknowledgments start again after a segment that had arrived before, and after a pause between
+    /// arrivals that is longer than the time-out. Then the peer may be in slow start (Linux: `tcp_enter_quickack_mode`,
     /// `tcp_event_data_recv`).
     pub quick_again: bool,
     /// The size of the send buffer, in bytes. It holds written data until the peer acknowledges it.
@@ -89,7 +90,7 @@ pub struct Profile {
     pub whole_writes: bool,
     /// Whether the congestion window is set back to the initial window after an idle time longer than a time-out (RFC
     /// 5681, section 4.1). [`Recovery::Segments`] does as Linux: it halves the window once for each time-out of the
-    /// idle time, and shrinks a window that is not used (RFC 2861).
+    /// idle time, down to the initial window, and shrinks a window that is not used (RFC 2861).
     pub idle_restart: bool,
     /// What the sender does when a router reports that a segment is too big for the path.
     pub too_big: TooBig,
@@ -107,8 +108,8 @@ pub struct Profile {
     pub persist_max: Duration,
     /// How long TIME-WAIT lasts: twice the maximum segment lifetime (RFC 9293, section 3.6.1).
     pub time_wait: Duration,
-    /// Whether the host's stack records the changes of congestion window, threshold, round trip, time-out and state,
-    /// for graphs. It has no other effect.
+    /// Whether the host's stack records each [`Change`](crate::Change) of a connection, for graphs. It has no other
+    /// effect.
     pub traced: bool,
 }
 

@@ -124,7 +124,7 @@ impl Receiver {
         assert!(held == expected, "{held} unread sequence numbers arrived, but {expected} are held");
         assert!(
             !self.next.after(self.edge),
-            "{:?} is expected beyond the window end {:?}",
+            "the next number {:?} is beyond the window end {:?}",
             self.next,
             self.edge
         );

@@ -94,11 +94,12 @@ pub struct Sending {
     pub timed: Option<(Instant, Seq)>,
     /// The congestion window, in bytes.
     pub cwnd: u32,
-    /// The initial window, in bytes. With the profile's `idle_restart`, a long idle time reduces a larger window to it.
+    /// The initial window, in bytes. With the profile's `idle_restart`, a long idle time reduces a larger window
+    /// towards it.
     pub initial_window: u32,
     /// The slow start threshold, in bytes.
     pub ssthresh: u32,
-    /// The number of duplicate acknowledgments in a row.
+    /// The number of duplicate acknowledgments in a row. Per-segment recovery counts none.
     pub duplicates: u32,
     /// The phase of fast recovery.
     pub phase: Phase,

@@ -25,7 +25,7 @@ pub struct Rack {
     pub min_rtt: Option<Duration>,
     /// `RACK.reordering_seen`: whether the network has reordered segments of this connection.
     pub reordered: bool,
-    /// `RACK.reo_wnd_mult`: the reordering window in quarters of the minimum round trip.
+    /// `RACK.reo_wnd_mult`: the reordering window in quarters of the minimum round trip, from 1 to 255.
     pub steps: u32,
     /// `RACK.reo_wnd_persist`: the number of recoveries until the reordering window becomes narrow again.
     pub persist: u32,

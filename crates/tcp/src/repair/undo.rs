@@ -10,10 +10,10 @@ use wire::{Duration, Instant};
 pub struct Undo {
     /// The first unacknowledged number when the reduction began; `None`: there is nothing to undo.
     pub marker: Option<Seq>,
-    /// The number of segments that were sent again for this reduction, or were in flight again when it began, and that
-    /// the peer has not reported as duplicates.
+    /// The number of retransmissions for this reduction, including those in flight when it began, that the peer has not
+    /// reported as duplicates.
     pub resent: u32,
-    /// Whether any segment was sent again for this reduction, or was in flight again when it began.
+    /// Whether any segment was sent again for this reduction, or a retransmission was in flight when it began.
     pub any: bool,
     /// When the first segment was sent again since the state was last Open; `None` if none was.
     pub first: Option<Instant>,
