@@ -46,7 +46,7 @@ pub(crate) struct Semisoft {
     /// When the new path ends, unless it is refreshed.
     pub(crate) secondary_ends: Instant,
     /// Whether copies for the new path go through the delay device. They do until data of the host arrive by the new
-    /// path. Packets with a codepoint of `delay_exempt` do not.
+    /// path. Packets with a codepoint of `delay_exempt` are not delayed.
     pub(crate) delayed: bool,
     pub(crate) device: DelayDevice,
 }

@@ -105,7 +105,7 @@ impl Authentication {
 /// station, because the digest covers it. Only [`Self::attached_since`] is interpreted.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Skipped {
-    /// The bytes before the serving base station. All bytes, if the message names no base station.
+    /// The bytes before the serving base station, or all bytes if the message names no base station.
     before: Vec<u8>,
     /// The bytes after the serving base station.
     behind: Vec<u8>,

@@ -83,8 +83,8 @@ enum State {
         at: StationIndex,
         to: StationIndex,
     },
-    /// The radio is being tuned to `to`. If it does not support that cell, it stays in the cell of `from`; `None` if it
-    /// had no cell.
+    /// The radio is being tuned to `to`. If it does not support that cell, it stays in the cell of `from`. `from` is
+    /// `None` if the radio had no cell.
     Tuning {
         from: Option<StationIndex>,
         to: StationIndex,

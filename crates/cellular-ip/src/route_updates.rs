@@ -96,7 +96,7 @@ impl Clock {
 #[derive(Debug)]
 pub(crate) struct Clocks {
     clock: Clock,
-    /// Boxed, as few hosts have former clocks.
+    /// Boxed, because few hosts have former clocks.
     before: Option<Box<Before>>,
     rng: Rng,
 }

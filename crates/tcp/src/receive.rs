@@ -396,7 +396,7 @@ mod tests {
     #[test]
     fn linux_rounds_a_window_up_to_its_unit_and_takes_nothing_of_it_back() {
         // As on Linux 6.18 with a window shift of 7, a window of 80472 bytes is announced as 629 units. A segment that
-        // waits to be read does not change that.
+        // waits to be read does not change the announcement.
         let mut r = Receiver::new(&Profile::linux(), Seq(0), 7);
         let mut announced = Vec::new();
         for segment in 0..20 {

@@ -119,7 +119,7 @@ impl Cast for CellularIp {
     }
 
     /// Returns the name of a neighbor. The link address of a neighbor by wire ends with the number of the interface.
-    /// That of a station ends with the number of the station's name.
+    /// The link address of a station ends with the station's name as a hexadecimal number.
     fn neighbor(&self, mac: Mac) -> Option<&'static str> {
         match mac.0 {
             [2, 0, 0, 0, 0, 0xb2] => Some("b2"),

@@ -152,7 +152,8 @@ impl Repair {
         self.rack.measured(if rtt.is_zero() { self.tick } else { rtt });
     }
 
-    /// Returns whether a copy is in flight, or the first segment was ever sent again (Linux: `tcp_any_retrans_done`).
+    /// Returns whether a retransmission is in flight, or the first segment was ever sent again (Linux:
+    /// `tcp_any_retrans_done`).
     fn any_resent(&self) -> bool {
         self.segments.resent() > 0 || self.segments.first().is_some_and(|sent| sent.ever_resent)
     }

@@ -259,7 +259,8 @@ mod tests {
         );
     }
 
-    /// An acknowledgment too soon after the copy is not one of the copy (RFC 8985, section 6.2, step 2).
+    /// An acknowledgment that arrives sooner after the retransmission than the minimum round trip is one of the
+    /// original (RFC 8985, section 6.2, step 2).
     #[test]
     fn an_answer_to_the_first_copy_is_not_one_to_the_second() {
         let (mut rack, mut segments) = flight(&[0, 1]);

@@ -249,7 +249,7 @@ fn data_in_order_beside_a_block_is_not_reordered() {
 
 /// An acknowledgment of the original gives no round trip of the copy (RFC 8985, section 6.2, step 2). So segments that
 /// were sent between the original and the copy are not declared lost. With RFC 3522, a spurious time-out costs one
-/// segment.
+/// retransmission.
 #[test]
 fn an_answer_older_than_the_copy_loses_nothing() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, frto: false, ..Mechanisms::ALL }, 10_000);
@@ -258,7 +258,8 @@ fn an_answer_older_than_the_copy_loses_nothing() {
     assert_eq!((talk.standing(), talk.cwnd() >= 10, talk.0.retransmissions), (Standing::Open, true, 1));
 }
 
-/// The late original filled the gap after it was sent again (RFC 3522). That is a sign that the network reorders.
+/// The late original filled the gap after the segment was sent again (RFC 3522). That is a sign that the network
+/// reorders.
 #[test]
 fn a_recovery_for_nothing_is_a_sign_of_reordering() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
