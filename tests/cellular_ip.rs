@@ -331,7 +331,7 @@ fn configurations_that_cannot_work_are_refused_before_the_start() {
         (
             "moves = []",
             "moves = [], semisoft_delay = \"12s\"".to_owned(),
-            "`host.m.role[0].semisoft_delay`: the new path",
+            "`host.m.role[0].semisoft_delay`: the semisoft_delay of 12s must be shorter",
         ),
         (n0, n0.replace("\"gw\"", "\"correspondent\""), "no wire between"),
     ] {

@@ -9,8 +9,9 @@ use auth::ReplayWindow;
 use node::Rx;
 use wire::{Instant, Ipv4Addr, Mac, Packet, Reason, WallTime};
 
-/// The number of wrong digests from one neighbor in a second after which its messages are refused without a check. To
-/// check this many takes less than 1 % of a processor. A radio carries fewer correct route-updates in a second.
+/// The number of wrong digests from one neighbor in a second after which its messages are refused without a check of
+/// the digest. To check this many takes less than 1 % of a processor. A radio carries fewer correct route-updates in a
+/// second.
 const WRONG_DIGESTS: u16 = 1000;
 
 /// The state with which route-updates are compared.

@@ -1,8 +1,8 @@
 //! The Route Cache: the downlink neighbor of each mobile host.
 //!
 //! While a host has one mapping, the forwarding table keeps the lifetime of the mapping. Data refresh the lifetime in
-//! the table, without the role. During a semisoft handoff a host has two mappings. Then each packet of the host passes
-//! through the role, and the lifetimes are kept here.
+//! the table, without the role. During a semisoft handoff a host has two mappings. Then each data packet of the host
+//! passes through the role, and the lifetimes are kept in the cache.
 
 use crate::delay::DelayDevice;
 use std::collections::BTreeMap;
@@ -45,7 +45,8 @@ pub(crate) struct Semisoft {
     pub(crate) secondary: Leg,
     /// When the new path ends, unless it is refreshed.
     pub(crate) secondary_ends: Instant,
-    /// Whether copies for the new path go through the delay device. They do until the host was heard on the new path.
+    /// Whether copies for the new path go through the delay device. They do until data of the host arrive by the new
+    /// path. Packets with a codepoint of `delay_exempt` are not delayed.
     pub(crate) delayed: bool,
     pub(crate) device: DelayDevice,
 }
@@ -70,7 +71,8 @@ impl RouteCache {
         }
     }
 
-    /// Returns the entry of a host whose route-update was accepted. The caller must give it a mapping.
+    /// Stores the timestamp of an accepted route-update, and returns the entry of its host. The caller must give the
+    /// entry a mapping.
     pub(crate) fn enter(&mut self, host: Ipv4Addr, timestamp: u64) -> &mut Entry {
         if self.hosts.get(&host).is_some_and(|entry| entry.mapping.is_none()) {
             self.buried -= 1;
@@ -99,8 +101,8 @@ impl RouteCache {
         self.hosts.len() - self.buried
     }
 
-    /// Returns whether there is room for a mapping of this host. At most `capacity` hosts have a mapping. Including
-    /// those of which only the timestamp is kept, there are at most twice as many hosts.
+    /// Returns whether there is room for a mapping of this host. At most `capacity` hosts have a mapping. Including the
+    /// hosts of which only the timestamp is kept, there are at most twice `capacity` hosts.
     pub(crate) fn has_room_for(&self, host: Ipv4Addr, capacity: usize) -> bool {
         match self.hosts.get(&host) {
             Some(Entry { mapping: Some(_), .. }) => true,

@@ -1,5 +1,5 @@
-//! The configuration of the roles of Cellular IP. A default is that of the draft if it has one, and otherwise
-//! Wayfare's. The docs name the source of each default.
+//! The configuration of the roles of Cellular IP. A default is from the draft if the doc of its field says so, and
+//! otherwise Wayfare's.
 
 use auth::Key;
 use node::config::{ConfigError, check_moves, span, spans, text};
@@ -14,11 +14,12 @@ use wire::{Duration, Ipv4Addr, Mac};
 pub struct StationConfig {
     /// The identifier of the node, which route-updates of mobile hosts contain.
     pub id: u32,
-    /// The address of the gateway, to which control packets are sent.
+    /// The address of the gateway: the destination of route-updates and the source of update-requests.
     pub gateway: Ipv4Addr,
-    /// The next node towards the gateway. For the gateway itself, it is the router of the Internet.
+    /// The next node towards the gateway. For the gateway itself, it is the router that leads to the Internet.
     pub uplink: Neighbor,
-    /// The interfaces to nodes further down. A node has at least one of these or a radio.
+    /// The names of the wired interfaces to nodes further from the gateway, without that of `uplink`. A node has at
+    /// least one of these or a `radio`.
     #[serde(default)]
     pub downlinks: Vec<String>,
     /// The name of the air interface, if the node has one.
@@ -38,7 +39,8 @@ pub struct StationConfig {
     /// moves the host at once.
     #[serde(default = "yes")]
     pub semisoft: bool,
-    /// The number of packets that the delay device holds back; default 8. The paper uses 1 for UDP and 8 for TCP.
+    /// The number of packets that the delay device of a host holds back; default 8. The paper uses 1 for UDP and 8 for
+    /// TCP.
     #[serde(default = "delay_device")]
     pub delay_device: usize,
     /// The number of packets in all delay devices of this node together, at most; default 256 (Wayfare's; the paper
@@ -53,13 +55,14 @@ pub struct StationConfig {
     /// (Wayfare's).
     #[serde(default = "delay_exempt")]
     pub delay_exempt: Vec<u8>,
-    /// How far the timestamp of a route-update may differ from the node's clock; default `5s` (Wayfare's).
+    /// How far the timestamp of a route-update may differ from the node's clock, in either direction; default `5s`
+    /// (Wayfare's).
     #[serde(default = "replay_window", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub replay_window: Duration,
     /// The interval at which mobile hosts confirm their mapping by a route-update; default `20s` (Wayfare's). After
-    /// three such intervals without a route-update, data no longer refresh the mapping. `0s` means no limit, as in the
-    /// paper.
+    /// three to four such intervals without a route-update, data no longer refresh the mapping. `0s` means no limit, as
+    /// in the paper.
     #[serde(default = "route_reauth_time", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub route_reauth_time: Duration,
@@ -94,12 +97,12 @@ pub struct Neighbor {
 pub struct MobileConfig {
     /// The home address of the host, by which the access network knows it.
     pub address: Ipv4Addr,
-    /// The address of the gateway, to which control packets are sent.
+    /// The address of the gateway: the destination of route-updates and the source of update-requests.
     pub gateway: Ipv4Addr,
     /// The name of the radio's interface.
     pub interface: String,
-    /// The base stations that the host may use, at least one. The host begins at the first. Hosts with the same
-    /// stations share one list.
+    /// The base stations that the host may use, at least one. The host begins at the first, unless it starts after a
+    /// move of `moves`. Hosts with the same stations share one list.
     #[serde(deserialize_with = "shared")]
     #[schemars(with = "Vec<Station>")]
     pub stations: Arc<[Station]>,
@@ -124,18 +127,19 @@ pub struct MobileConfig {
     #[serde(default = "semisoft_delay", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub semisoft_delay: Duration,
-    /// When the route-update of a handoff is repeated, counted from the first; default `30ms` and `90ms` (Wayfare's).
-    /// Without repetitions, one lost route-update leaves the host unreachable while its own data keep the route-update
-    /// timer from expiring.
+    /// When a route-update is repeated, counted from the first; default `30ms` and `90ms` (Wayfare's). Route-updates of
+    /// a handoff are repeated, and those that answer an update-request. Without repetitions, one lost route-update can
+    /// leave the host unreachable while its own data keep the route-update timer from expiring.
     #[serde(default = "update_repeats", deserialize_with = "shared_spans")]
     #[schemars(schema_with = "node::config::schema::spans")]
     pub update_repeats: Arc<[Duration]>,
-    /// The longest time between two route-updates, whatever the number of data packets; default `20s` (Wayfare's). So a
-    /// node that lost its mapping gets a new one. `0s` means no limit, as in the paper.
+    /// The longest time between two route-updates of an attached host, whatever the number of data packets; default
+    /// `20s` (Wayfare's). So a node that lost its mapping gets a new one. `0s` means no limit, as in the paper.
     #[serde(default = "route_reauth_time", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub route_reauth_time: Duration,
-    /// The number of the host's own packets that are queued while the radio is tuned, at most; default 64 (Wayfare's).
+    /// The number of the host's own packets that are queued while the radio is tuned or has no cell, at most; default
+    /// 64 (Wayfare's). Further ones are dropped.
     #[serde(default = "tuning_queue")]
     pub tuning_queue: usize,
     /// The timetable of handoffs, in ascending order of `at`.
@@ -252,8 +256,8 @@ impl MobileConfig {
         }
         if self.semisoft_delay >= timeout {
             let problem = format!(
-                "the new path of a semisoft handoff ends after a route_timeout of {timeout:?}, before the host moves: the \
-                 semisoft_delay of {:?} must be shorter",
+                "the semisoft_delay of {:?} must be shorter than the route_timeout of {timeout:?}, after which the new \
+                 path of a semisoft handoff ends",
                 self.semisoft_delay
             );
             return Err((ConfigError::new("semisoft_delay", problem), "route_timeout"));

@@ -1,4 +1,4 @@
-//! The gateway: a node of the access network whose uplink is the Internet. Control packets end here.
+//! The gateway: a node of the access network whose uplink is the Internet. Route-updates end here.
 
 use crate::Station;
 use crate::config::StationConfig;
@@ -15,8 +15,8 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Creates a gateway on a host with these interfaces. It is an error if the configuration is invalid, or if
-    /// `gateway` is no address of this host.
+    /// Creates the role of a gateway, on a host with these interfaces. It is an error if the configuration is invalid
+    /// or names an interface that the host does not have, or if `gateway` is no address of the host.
     pub fn new(config: StationConfig, interfaces: Interfaces<'_>) -> Result<Self, ConfigError> {
         if !config.own.contains(&config.gateway) {
             let problem = format!(

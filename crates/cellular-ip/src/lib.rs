@@ -16,7 +16,7 @@
 //! - [`message`], [`update_request`]: the messages between hosts and nodes.
 //!
 //! Not implemented: beacons, registration, paging, and the gateway broadcast with which nodes find their uplinks. The
-//! configuration contains the values that these would provide.
+//! configuration contains the values that beacons, registration and the broadcast would provide.
 
 mod admission;
 mod cache;

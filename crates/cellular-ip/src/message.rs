@@ -1,8 +1,8 @@
 //! Control messages: their bytes and their authentication.
 //!
-//! Only the route-update (draft-ietf-mobileip-cellularip-00, section 3.3.2) is implemented, with HMAC-SHA-256. The
-//! draft does not define the ICMP type, the codes and the numbers of the control information. Those below are
-//! Wayfare's.
+//! Of the draft's messages, only the route-update (draft-ietf-mobileip-cellularip-00, section 3.3.2) is implemented,
+//! with HMAC-SHA-256. The draft does not define the ICMP type, the codes and the numbers of the control information.
+//! Those below are Wayfare's.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -66,7 +66,7 @@ const ATTACHED_SINCE: u8 = 6;
 /// [`RouteUpdate::parse`].
 ///
 /// Only the first fragment of a datagram contains the ICMP type. Such a fragment counts as a control message, and is
-/// then refused. Without it, the datagram cannot be reassembled.
+/// then refused. Without the first fragment, the datagram cannot be reassembled.
 pub fn control_code(ip: &Header, payload: &[u8]) -> Option<u8> {
     match payload {
         [ICMP_TYPE, code, ..] if ip.protocol == ipv4::ICMP && ip.offset == 0 => Some(*code),
@@ -105,7 +105,7 @@ impl Authentication {
 /// station, because the digest covers it. Only [`Self::attached_since`] is interpreted.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Skipped {
-    /// The bytes before the serving base station. All bytes, if the message names no base station.
+    /// The bytes before the serving base station, or all bytes if the message names no base station.
     before: Vec<u8>,
     /// The bytes after the serving base station.
     behind: Vec<u8>,
@@ -121,7 +121,8 @@ pub struct RouteUpdate {
     pub gateway: Ipv4Addr,
     /// An NTP timestamp of 32.32 bits. It increases strictly over all control messages that a host signs by one clock.
     pub timestamp: u64,
-    /// The flag S: the host still listens at its old base station. Nodes add the new path and keep the old one.
+    /// The flag S: the host still listens at its old base station. The crossover adds the new path and keeps the old
+    /// one.
     pub semisoft: bool,
     /// The generation of the network key, `R_MH`, and the digest of the message.
     pub auth: Authentication,
@@ -177,7 +178,7 @@ impl Skipped {
 impl RouteUpdate {
     /// Returns the timestamp of the route-update with which the host attached to the base station where it still
     /// listens. Returns `None` if the message does not have it, as in a hard handoff. A node whose newest timestamp of
-    /// this host is older is not on the host's present path.
+    /// this host is older does not become the crossover, because it is not on the host's present path.
     pub fn attached_since(&self) -> Option<u64> {
         self.skipped.find(ATTACHED_SINCE).map(u64::from_be_bytes)
     }
@@ -219,7 +220,8 @@ impl RouteUpdate {
         self.auth.digest = self.digest(session_key);
     }
 
-    /// Returns whether the digest is right. The time of the comparison does not depend on the position of a wrong byte.
+    /// Returns whether the digest is that of this message with the session key. The time of the comparison does not
+    /// depend on the position of a wrong byte.
     pub fn verify(&self, session_key: &Key) -> bool {
         equal(&self.digest(session_key), &self.auth.digest)
     }

@@ -28,13 +28,15 @@ use wire::{Cell, Duration, Iface, Instant, Malformed, Packet, PacketId, WallTime
 
 /// Names of the marks that a mobile host records.
 pub mod mark {
-    /// The radio lost its cell; fields `at` and `why`.
+    /// The radio lost its cell. Fields: `at`: the name of the station; `why`: the reason.
     pub const LINK_LOST: &str = "link_lost";
-    /// A route-update with S=0 was sent. Fields: `to`; `why`: `handoff`, `repeat`, `timer`, `reauth`, `abort`, `clock`,
-    /// `request` or `too_big`. Marks with `timer` are optional when runs are compared: whether the timer expires just
-    /// before a handoff may depend on microseconds.
+    /// A route-update with S=0 was sent; each copy has a separate mark. Fields: `to`: the name of the station; `why`:
+    /// `handoff`, `repeat`, `timer`, `reauth`, `abort`, `clock`, `request` or `too_big`. When runs are compared, a
+    /// route-update by `timer` close to a handoff is optional: whether the timer expires just before the handoff may
+    /// depend on microseconds.
     pub const ROUTE_UPDATE_SENT: &str = "route_update_sent";
-    /// A route-update with S=1 was sent for the new base station; field `to`.
+    /// A route-update with S=1 was sent to the new base station; one mark for all copies. Field `to`: the name of the
+    /// station.
     pub const SEMISOFT_SENT: &str = "semisoft_sent";
 }
 
@@ -42,7 +44,8 @@ pub mod mark {
 pub mod reason {
     use wire::Reason;
 
-    /// A packet of this host that did not fit in the `tuning_queue`, where packets wait while the radio is tuned.
+    /// A packet of this host that did not fit in the `tuning_queue`, where packets wait while the radio is tuned or has
+    /// no cell.
     pub const TUNING_QUEUE_FULL: Reason = Reason("tuning_queue_full");
     /// An update-request whose source is not the gateway of the configuration.
     pub const WRONG_GATEWAY: Reason = crate::reason::WRONG_GATEWAY;
@@ -80,7 +83,8 @@ enum State {
         at: StationIndex,
         to: StationIndex,
     },
-    /// The radio is being tuned to `to`. If it does not support that cell, it stays in the cell of `from`.
+    /// The radio is being tuned to `to`. If it does not support that cell, it stays in the cell of `from`. `from` is
+    /// `None` if the radio had no cell.
     Tuning {
         from: Option<StationIndex>,
         to: StationIndex,
@@ -125,11 +129,12 @@ pub struct Mobile {
 const HOST_ROUTE: RouteKey = RouteKey::all(Class::HOST);
 
 impl Mobile {
-    /// Creates a mobile host on a host with these interfaces. It is an error if the configuration is invalid.
+    /// Creates the role of a mobile host, on a host with these interfaces. It is an error if the configuration is
+    /// invalid, or names an interface that the host does not have. `rng` makes two bits of each timestamp.
     pub fn new(mut config: MobileConfig, interfaces: Interfaces<'_>, rng: Rng) -> Result<Self, ConfigError> {
         config.check()?;
         let radio = interfaces.number("interface", &config.interface)?;
-        config.interface = String::new(); // its number is known now, and a world may have a million hosts
+        config.interface = String::new(); // only its number is needed, and a simulation may have a million hosts
         Ok(Self {
             config,
             radio,
@@ -147,8 +152,8 @@ impl Mobile {
         })
     }
 
-    /// Tunes to the station of the last configured handoff that is due, or to the first station. So a host that
-    /// restarts is where it was.
+    /// Tunes to the station of the last configured handoff whose time is over, or to the first station. So a host that
+    /// restarts follows its timetable.
     fn start(&mut self, now: Instant, wall: WallTime, out: &mut Outbox) {
         self.clocks.start(wall);
         let past = self.config.moves.iter().take_while(|step| Instant::ZERO + step.at < now).count();
@@ -163,8 +168,9 @@ impl Mobile {
     // --- handoff ---------------------------------------------------------------------------------------------------
 
     /// Begins a handoff, in place of one that is under way. Returns the kind of the handoff: without a station, only a
-    /// hard handoff is possible. A hard order to the goal of a semisoft handoff ends the semisoft-delay at once. It is
-    /// an error if `to` is unknown, or if the host is already there or on the way there.
+    /// hard handoff is possible. A hard order to the goal of a semisoft handoff ends the semisoft-delay at once. An
+    /// order to the old station aborts a semisoft handoff. It is an error if `to` is unknown, or if the host is already
+    /// there or on the way there.
     fn hand_off(&mut self, now: Instant, to: &str, kind: Kind, out: &mut Outbox) -> Result<Kind, String> {
         let named = self.config.stations.iter().position(|station| station.name == to);
         let Some(index) = named.map(|index| index as StationIndex) else {
@@ -209,7 +215,8 @@ impl Mobile {
         Ok(kind)
     }
 
-    /// Marks that the handoff under way is aborted, because a handoff to `by` was ordered.
+    /// Marks that the handoff under way is aborted, because a handoff to `by` was ordered. Does nothing if none is
+    /// under way.
     fn abort(&self, by: &str, out: &mut Outbox) {
         if let State::Semisoft { to, .. } | State::Tuning { to, .. } = self.state {
             let aborted = Mark::new("mobile", HANDOFF_ABORTED).with("to", self.name_of(to));
@@ -319,8 +326,8 @@ impl Mobile {
     }
 
     /// Tunes to the strongest station that is heard. If no station is heard, the host waits until one is. A radio that
-    /// reports no signals is tuned to the station where the host was attached last. If that was tried, the next station
-    /// in turn is tried after 1 s.
+    /// reports no signals is tuned to the station where the host was attached last. If that station was tried last, the
+    /// next station in turn is tried after 1 s.
     fn seek(&mut self, now: Instant, out: &mut Outbox) {
         let State::Lost { tried } = self.state else { return };
         match self.signals.strongest(now) {
@@ -348,8 +355,8 @@ impl Mobile {
         self.tune(None, to, out);
     }
 
-    /// Sends the route-update first, then the queued packets, because data from a host without a mapping would be
-    /// dropped.
+    /// Enters the state Attached. Sends the route-update first, then the queued packets, because data from a host
+    /// without a mapping would be dropped.
     fn attached(&mut self, now: Instant, at: StationIndex, out: &mut Outbox) {
         self.state = State::Attached { at };
         self.timers.stop(Timer::Retune);
@@ -379,9 +386,10 @@ impl Mobile {
         }
     }
 
-    /// Handles an ICMP error about a packet that is too big for the access network. Such data do not reach the gateway,
-    /// so they do not refresh the mappings there. Route-updates are then sent as often as without data. Forged errors
-    /// cause at most one route-update per `route_update_time`. An error about another host's packet is ignored.
+    /// Handles an ICMP error. If a packet of this host is too big for the access network, such data do not reach the
+    /// gateway, so they do not refresh the mappings there. Then route-updates are sent as often as without data. Forged
+    /// errors cause at most one route-update per `route_update_time`. Other errors, and errors about another host's
+    /// packet, are ignored.
     fn not_carried(&mut self, now: Instant, icmp: &[u8], out: &mut Outbox) {
         let too_big = || -> Result<bool, Malformed> {
             let quote = Quote::of(&icmp::Message::parse(icmp)?)?;

@@ -2,9 +2,9 @@
 
 use wire::Reason;
 
-/// Data to a host that has no mapping here.
+/// Data or an update-request to a host that has no mapping at this node.
 pub const NO_MAPPING: Reason = Reason("no_mapping");
-/// Data from a host that has no mapping here.
+/// Data from a host that has no mapping at this node.
 pub const UPLINK_NO_MAPPING: Reason = Reason("uplink_no_mapping");
 /// Data from a host that is mapped to another neighbor.
 pub const UPLINK_MISMATCH: Reason = Reason("uplink_mismatch");
@@ -24,5 +24,5 @@ pub const AUTH_LIMIT: Reason = Reason("auth_limit");
 pub const BAD_AUTH: Reason = Reason("bad_auth");
 /// A route-update of a host without a mapping, while the route cache is full.
 pub const CACHE_FULL: Reason = Reason("cache_full");
-/// A copy for the new path of a semisoft handoff that was cancelled or expired.
+/// A copy for the new path of a semisoft handoff that was cancelled, expired, or got another new path.
 pub const SEMISOFT_ENDED: Reason = Reason("semisoft_ended");

@@ -6,8 +6,8 @@ use node::Rng;
 use std::num::NonZeroU64;
 use wire::{Duration, Instant, Packet, WallTime, ntp_distance};
 
-/// Two clocks count as the same if they differ by at most this number of nanoseconds. It is far below any replay
-/// window.
+/// Two clocks count as the same if they differ by at most this number of nanoseconds. It is below the default
+/// `replay_window` of 5 s.
 const SAME_CLOCK: i64 = 1_000_000_000;
 /// The maximum number of former clocks that are remembered. When there are more, the oldest is forgotten.
 const FORMER_CLOCKS: usize = 8;
@@ -57,7 +57,7 @@ struct Clock {
     /// The wall time at [`Instant::ZERO`].
     wall: WallTime,
     last: u64,
-    /// The first timestamp of the present attachment, if it was made from this clock.
+    /// The timestamp of this clock in the route-update with which the host attached; `None` if the clock made none.
     since: Option<NonZeroU64>,
 }
 
@@ -96,7 +96,7 @@ impl Clock {
 #[derive(Debug)]
 pub(crate) struct Clocks {
     clock: Clock,
-    /// Boxed, as few hosts have former clocks.
+    /// Boxed, because few hosts have former clocks.
     before: Option<Box<Before>>,
     rng: Rng,
 }
@@ -172,7 +172,8 @@ impl Clocks {
             stamps.push(clock.last_and_first());
         }
         let Some(before) = &mut self.before else { return stamps };
-        // A former clock is forgotten when all timestamps above have passed its last one.
+        // A clock in `left` is forgotten when its time is over, or when all timestamps in `stamps` are later than its
+        // last one.
         let is_ahead = |last: u64| stamps.iter().any(|(stamp, _)| ntp_distance(last, *stamp) >= 0);
         before.left.retain(|(clock, until)| now < *until && is_ahead(clock.last));
         for (clock, _) in &mut before.left {

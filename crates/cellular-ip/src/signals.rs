@@ -1,13 +1,13 @@
-//! The signal strength of each base station, as a mobile host hears it.
+//! The signal strength of each base station, as the radio of a mobile host reports it.
 
 use std::collections::BTreeMap;
 use wire::{Duration, Instant};
 
-/// The age at which a sample is out of date: radios report every 100 ms.
+/// The age above which a sample is out of date: radios report every 100 ms.
 const FORGETS: Duration = Duration::from_millis(250);
 
 /// The newest sample of each base station: the strength in dBm and the time. The key is the station's index in the
-/// configuration. Most radios of a large simulation report no samples.
+/// configuration. `None`: the radio has reported no sample, as most radios of a large simulation.
 #[expect(clippy::box_collection, reason = "a map has three words, and each of a million hosts has one")]
 #[derive(Debug, Default)]
 pub(crate) struct Signals(Option<Box<BTreeMap<u16, (i16, Instant)>>>);
@@ -17,7 +17,7 @@ impl Signals {
         self.0.get_or_insert_default().insert(station, (strength, now));
     }
 
-    /// Removes the sample of a cell that the radio could not join, until the cell is heard again.
+    /// Removes the sample of a station whose cell the radio lost or could not join. The next sample is stored again.
     pub(crate) fn forget(&mut self, station: u16) {
         if let Some(heard) = &mut self.0 {
             heard.remove(&station);

@@ -6,7 +6,7 @@
 //! | data | any other downlink neighbor | dropped, and the host is asked for a route-update: data never make a mapping |
 //! | data | uplink | sent to the mapped neighbor; to both during semisoft; dropped without a mapping |
 //! | route-update | downlink | checked, mapping made or moved, sent up |
-//! | update-request | uplink | sent to the mapped neighbor |
+//! | update-request | uplink | sent to the mapped neighbor; to both during semisoft; dropped without a mapping |
 //! | ICMP error of a node | wired downlink | sent up |
 
 use crate::admission::{Admission, plausible};
@@ -27,7 +27,7 @@ use wire::{
 
 /// Names of the marks that a node records.
 pub mod mark {
-    /// A host is mapped to another neighbor than before, or for the first time.
+    /// A host is now mapped to another neighbor than before, or had no mapping before.
     pub const MAPPING_CHANGED: &str = "mapping_changed";
     /// From now on, packets to the host take the new path.
     pub const PATH_SWITCHED: &str = "path_switched";
@@ -38,14 +38,15 @@ pub mod mark {
     /// A mapping ended: no packet came from the host for the route-timeout, or no route-update has confirmed the
     /// mapping for too long.
     pub const MAPPING_EXPIRED: &str = "mapping_expired";
-    /// The delay devices together hold `delay_pool` packets; at most one mark a second.
+    /// The delay devices together held `delay_pool` packets when another packet arrived; at most one mark a second.
     pub const POOL_EXHAUSTED: &str = "delay_pool_exhausted";
     /// A route-update of `host` from `neighbor` has a wrong digest, possibly by tampering; at most one mark a second.
     pub const POSSIBLE_TAMPERING: &str = "possible_tampering";
     /// A host was asked for a route-update, with the reason in the field `why`. At most one mark a second for each
     /// host.
     pub const UPDATE_REQUESTED: &str = "update_requested";
-    /// No route-update has confirmed a mapping for three times the route-reauth-time: data no longer refresh it.
+    /// No route-update has confirmed a mapping for more than three times the route-reauth-time: data no longer refresh
+    /// it.
     pub const MAPPING_UNCONFIRMED: &str = "mapping_unconfirmed";
 }
 
@@ -79,7 +80,8 @@ pub struct Station {
     expiry: Expiry<(Ipv4Addr, Due)>,
     /// The number of packets in all delay devices of this node.
     pooled: usize,
-    /// When to search next for mappings that no route-update has confirmed; [`Instant::NEVER`] without mappings.
+    /// When to search next for mappings that no route-update has confirmed; [`Instant::NEVER`] if there is nothing to
+    /// search.
     sweep: Instant,
     /// The marks of this second whose number is limited.
     marked: PerSecond<&'static str>,
@@ -90,7 +92,8 @@ pub struct Station {
 }
 
 impl Station {
-    /// Creates a node on a host with these interfaces. It is an error if the configuration is invalid.
+    /// Creates the role of a node, on a host with these interfaces. It is an error if the configuration is invalid, or
+    /// names an interface that the host does not have.
     pub fn new(config: StationConfig, interfaces: Interfaces<'_>) -> Result<Self, ConfigError> {
         config.check()?;
         let uplink = interfaces.number("uplink.interface", &config.uplink.interface)?;
@@ -123,8 +126,8 @@ impl Station {
         })
     }
 
-    /// Handles one input. Returns a route-update that was accepted, with its interface. The caller sends it up or
-    /// consumes it.
+    /// Handles one input. Returns a route-update that was accepted, with its interface: the caller sends it up or
+    /// consumes it. Returns `None` for other inputs.
     pub(crate) fn take(
         &mut self,
         now: Instant,
@@ -279,13 +282,14 @@ impl Station {
         }
     }
 
-    /// Handles a route-update with S=1 from another neighbor than the mapped one: this node is the crossover.
+    /// Begins a semisoft handoff: a route-update with S=1 came from another neighbor than the mapped one. This node is
+    /// the crossover.
     fn begin_semisoft(&mut self, now: Instant, host: Ipv4Addr, old: Leg, new: Leg, out: &mut Outbox) {
         let ends = now + self.config.route_timeout;
         let two = Semisoft {
             primary: Some(old),
-            // Only the table knows the age of the mapping. So the old path may last longer than its time-out, but never
-            // shorter.
+            // Only the table knows the age of the mapping. So the old path may last longer than the route-timeout, but
+            // not shorter.
             primary_ends: ends,
             secondary: new,
             secondary_ends: ends,
@@ -324,7 +328,7 @@ impl Station {
         self.keep(host, two);
     }
 
-    /// Handles a route-update with S=0 while the host has two mappings: one remains.
+    /// Ends a semisoft handoff: a route-update that is not semisoft came while the host had two mappings. One remains.
     fn end_semisoft(&mut self, host: Ipv4Addr, mut two: Semisoft, from: Leg, out: &mut Outbox) {
         if from == two.secondary {
             self.map(host, from, true, out);
@@ -420,7 +424,7 @@ impl Station {
     }
 
     /// Returns whether this is an ICMP error that a node below has sent from the gateway's address. Such an error
-    /// arrives by wire, and mobile hosts have no wired interface.
+    /// arrives by wire. A wired downlink leads to nodes, and not to mobile hosts.
     fn is_error_of_a_node(&self, iface: Iface, header: &Header, payload: &[u8]) -> bool {
         let wired = self.radio != Some(iface);
         let error =
@@ -428,7 +432,8 @@ impl Station {
         wired && error && header.src == self.config.gateway
     }
 
-    /// Sends a host an update-request, at most one a second for each host.
+    /// Sends a host an update-request, at most one a second for each host. Does nothing if no mobile host can have the
+    /// address.
     fn ask(&mut self, now: Instant, host: Ipv4Addr, to: Leg, why: update_request::Why, out: &mut Outbox) {
         if !plausible(host, &self.config) || !self.asked.first(now, host) {
             return;
@@ -604,7 +609,7 @@ impl Station {
     }
 }
 
-/// Returns the source address of a datagram for a mark.
+/// Returns the source address of a datagram for a mark; `?` if the datagram is malformed.
 fn source(packet: &Packet) -> String {
     ipv4::addresses(&packet.bytes).map_or_else(|| "?".to_owned(), |(source, _)| source.to_string())
 }

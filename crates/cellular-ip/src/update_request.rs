@@ -62,7 +62,8 @@ pub struct UpdateRequest {
 }
 
 impl UpdateRequest {
-    /// Parses `icmp`, the payload of the datagram with header `ip`. It is an error if the message is malformed.
+    /// Parses `icmp`, the payload of the datagram with header `ip`. It is an error if the message is malformed or not
+    /// an update-request.
     pub fn parse(ip: &Header, icmp: &[u8]) -> Result<Self, Malformed> {
         if ip.is_fragment() {
             return Err(Malformed("cip_fragment"));

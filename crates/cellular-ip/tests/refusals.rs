@@ -328,8 +328,8 @@ fn a_node_whose_clock_is_set_back_goes_on_with_the_new_time() {
     bench.refuses_control("outside_window", RIGHT, changed(|update| update.timestamp = stamp(seconds(23))));
 }
 
-/// Data alone refresh a mapping for at most three times the route-reauth-time. Another host may send such data, with
-/// the address of a host that has left the cell.
+/// Data alone refresh a mapping for three to four times the route-reauth-time, and no longer. Another host may send
+/// such data, with the address of a host that has left the cell.
 #[test]
 fn data_do_not_keep_a_mapping_for_ever_that_no_route_update_confirms() {
     let mut bench = mapped("route_reauth_time = \"2s\"");

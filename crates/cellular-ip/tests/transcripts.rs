@@ -3,9 +3,9 @@
 //!
 //! ```text
 //! 20ms update left S        a semisoft route-update comes from the neighbor called left
-//! 30ms data left            data from the mobile host, by that neighbor
+//! 30ms data left            data from the mobile host, by the neighbor called left
 //! 40ms down [ef]            data to the mobile host, from the uplink
-//! 50ms wait                 nothing comes in; timers run
+//! 50ms wait                 no input; timers run
 //! 60ms hear                 data to the mobile host, by its radio
 //! 65ms request              an update-request to the mobile host
 //! 67ms too-big              an ICMP error: data of the mobile host were too big for a wire

@@ -1,4 +1,4 @@
-//! The limit for answers to invalid segments (RFC 5961, section 7). Without the limit, two ends that disagree could
+//! The limit for challenge acknowledgments (RFC 5961, section 7). Without the limit, two ends that disagree could
 //! answer each other for ever, at the speed of the link.
 
 use wire::{Duration, Instant};
@@ -6,12 +6,13 @@ use wire::{Duration, Instant};
 const MOST: u32 = 100;
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// The number of answers to invalid segments in the current second.
+/// The number of challenge acknowledgments in the current second (RFC 5961). They answer resets, SYNs, empty segments
+/// and acknowledgments that do not fit the state of the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Challenge {
-    /// When the current second of the limit began (RFC 5961, section 7).
+    /// When the current second of the limit began; zero before the first challenge acknowledgment.
     pub since: Instant,
-    /// The number of answers requested since `since`. Answers above the limit are counted, but not sent.
+    /// The number of challenge acknowledgments due since `since`. Those above 100 are counted, but not sent.
     pub sent: u32,
 }
 

@@ -1,10 +1,10 @@
-//! Slow start, congestion avoidance and fast retransmit: Tahoe, Reno (RFC 5681), `NewReno` (RFC 6582), and the window
-//! of a recovery by selective acknowledgments (RFC 6675).
+//! Slow start, congestion avoidance and fast retransmit: Tahoe, Reno (RFC 5681), `NewReno` (RFC 6582). The windows of
+//! recovery by selective acknowledgments (RFC 6675), and of recovery per segment as in Linux.
 
 use crate::{Avoidance, Cubic, Profile, Recovery, Seq};
 use wire::{Duration, Instant};
 
-/// The largest window that window scaling can express (RFC 7323, section 2.3).
+/// The largest window that window scaling can express, in bytes (RFC 7323, section 2.3).
 const MOST: u32 = 65_535 << 14;
 
 /// What a sender is to do after an acknowledgment.
@@ -27,21 +27,22 @@ pub enum Phase {
     /// No fast recovery is under way.
     #[default]
     No,
-    /// Fast recovery has begun, and no partial acknowledgment has arrived.
+    /// Fast recovery has begun. With [`Recovery::NewReno`], no partial acknowledgment has arrived in it.
     Begun,
-    /// A partial acknowledgment has arrived in this fast recovery.
+    /// [`Recovery::NewReno`]: a partial acknowledgment has arrived in this fast recovery.
     Partial,
 }
 
-/// The congestion window of a sender.
+/// The congestion window of a sender, and the state from which it is computed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Congestion {
     pub(crate) cwnd: u32,
     pub(crate) ssthresh: u32,
     pub(crate) duplicates: u32,
     pub(crate) phase: Phase,
-    /// The end of the data sent when the last recovery or time-out began (RFC 6582, section 3.2; `RecoveryPoint` of RFC
-    /// 6675).
+    /// The end of the data sent when the last recovery or time-out began, or when data was sent again for a smaller
+    /// path MTU (RFC 6582, section 3.2; `RecoveryPoint` of RFC 6675). At first it is the number of the SYN; recovery
+    /// per segment does not change it.
     pub(crate) recover: Seq,
     method: Recovery,
     mss: u32,
@@ -114,20 +115,22 @@ impl Congestion {
         self.cwnd = self.mss;
     }
 
-    /// Limits the window to the initial window after an idle time longer than a time-out (RFC 5681, section 4.1).
+    /// Limits the window to the initial window after an idle time longer than a time-out (RFC 5681, section 4.1). Moves
+    /// the epoch of CUBIC by `idle`.
     pub(crate) fn idle(&mut self, now: Instant, idle: Duration) {
         self.cwnd = self.cwnd.min(self.initial);
         self.cubic.idle(now, idle);
     }
 
-    /// Returns the bytes that may be sent beyond the window while duplicates are counted (RFC 3042, section 2).
+    /// Returns the bytes that may be sent beyond the window while duplicates below the threshold are counted (RFC 3042,
+    /// section 2); zero without limited transmit.
     pub(crate) const fn allowance(&self) -> u32 {
         let counts = self.limits && !self.recovering() && self.duplicates < self.threshold;
         if counts { self.duplicates.saturating_mul(self.mss) } else { 0 }
     }
 
-    /// Updates the window after `ack` acknowledged `acked` new bytes; `flight` bytes are still unacknowledged. `clock`
-    /// is the current time and the smoothed round trip.
+    /// Updates the window and the phase of recovery after `ack` acknowledged `acked` new bytes. `flight` bytes are
+    /// still unacknowledged. `clock` is the current time and the smoothed round trip. Returns what the sender is to do.
     pub(crate) fn new_ack(
         &mut self,
         ack: Seq,
@@ -155,7 +158,7 @@ impl Congestion {
     }
 
     /// Handles a partial acknowledgment (RFC 6582, section 3.2, step 3). The window is deflated by the acknowledged
-    /// bytes. If at least one segment was acknowledged, one segment is added.
+    /// bytes. If at least one segment was acknowledged, one segment is added. The window stays at least one segment.
     fn partial(&mut self, acked: u32) -> Advice {
         let room = if acked >= self.mss { self.mss } else { 0 };
         self.cwnd = (self.cwnd.saturating_sub(acked) + room).max(self.mss);
@@ -175,8 +178,10 @@ impl Congestion {
         self.cwnd = self.cwnd.saturating_add(more).min(MOST);
     }
 
-    /// Counts a duplicate acknowledgment of `una`. `max` is the end of the data sent, `window` the peer's window.
-    /// `lost`: selective acknowledgments already show that the first segment is lost (RFC 6675, section 5, step 2).
+    /// Counts a duplicate acknowledgment of `una`. The duplicate that shows a loss begins a recovery; in a recovery,
+    /// duplicates inflate the window, except with [`Recovery::Sack`]. `max` is the end of the data sent, `window` the
+    /// peer's window. `lost`: selective acknowledgments already show that the first segment is lost (RFC 6675, section
+    /// 5, step 2).
     pub(crate) fn duplicate(&mut self, una: Seq, max: Seq, window: u32, lost: bool) -> Advice {
         if self.recovering() {
             if !self.by_sack() {
@@ -210,7 +215,7 @@ impl Congestion {
     }
 
     /// Returns whether duplicates of `una` may begin a recovery. Duplicates of data that was sent twice do not indicate
-    /// a new loss (RFC 6582, section 3.2, step 2; RFC 6675, section 5.1).
+    /// a new loss (RFC 6582, section 3.2, step 2; RFC 6675, section 5.1). Reno does not check that.
     const fn may_begin(&self, una: Seq) -> bool {
         match self.method {
             Recovery::Reno => true,
@@ -219,14 +224,15 @@ impl Congestion {
         }
     }
 
-    /// Notes that everything up to `max` is sent again for another reason than a loss. Duplicates that the
-    /// retransmissions cause do not begin a recovery.
+    /// Ends a recovery, and notes that everything up to `max` is sent again for another reason than a loss. Duplicates
+    /// that the retransmissions cause do not begin a recovery.
     pub(crate) const fn sent_again(&mut self, max: Seq) {
         self.phase = Phase::No;
         self.recover = max;
     }
 
-    /// Reduces the window after a time-out. `first`: the first time-out since the peer's last answer.
+    /// Sets the window to one segment after a time-out. Lowers the threshold if `first`, or with `ssthresh_each_rto`.
+    /// `first`: the first time-out since the peer's last answer.
     pub(crate) fn timeout(&mut self, una: Seq, max: Seq, window: u32, first: bool) {
         if first || self.each_rto {
             self.halve(max.since(una), window);
@@ -240,10 +246,10 @@ impl Congestion {
 
     fn halve(&mut self, flight: u32, window: u32) {
         // 4.4BSD halves the smaller of the congestion window and the peer's window. RFC 5681, equation 4, halves the
-        // unacknowledged data. Without selective acknowledgments, that data includes what the peer stores beyond a gap.
-        // In a long recovery this can be several windows, so a time-out would raise the threshold. Therefore `flight`
-        // is limited to the window before the loss, which bounds the data in the network. Segments of limited transmit
-        // do not count (RFC 3042, section 2).
+        // unacknowledged data. Without selective acknowledgments, the unacknowledged data includes what the peer stores
+        // beyond a gap. In a long recovery it can be several windows, so a time-out would raise the threshold.
+        // Therefore `flight` is limited to the window, or in a recovery to twice the threshold, which bounds the data
+        // in the network. Segments of limited transmit do not count (RFC 3042, section 2).
         let network = if self.recovering() { self.ssthresh.saturating_mul(2) } else { self.cwnd };
         let load = if self.each_rto { self.cwnd.min(window) } else { flight.min(network) };
         self.ssthresh = match self.avoidance {
@@ -254,8 +260,7 @@ impl Congestion {
 
     // --- per-segment recovery: the window in whole segments, as in Linux --------------------------------------------
 
-    /// Lowers the threshold after a loss. The new threshold is computed from the window (Linux: `tcp_reno_ssthresh`,
-    /// `cubictcp_recalc_ssthresh`).
+    /// Sets the threshold after a loss, from the window (Linux: `tcp_reno_ssthresh`, `cubictcp_recalc_ssthresh`).
     pub(crate) fn lower(&mut self) {
         let mss = self.mss.max(1);
         let threshold = match self.avoidance {
@@ -297,8 +302,8 @@ impl Congestion {
         self.cwnd = self.cwnd.min(MOST);
     }
 
-    /// Shrinks a window if at most `used` of its segments were used within a time-out. The unused part is halved (RFC
-    /// 2861, section 3.2; Linux: `tcp_cwnd_application_limited`).
+    /// Shrinks a window of which at most `used` segments were used within a time-out: the unused part is halved. The
+    /// initial window counts as used (RFC 2861, section 3.2; Linux: `tcp_cwnd_application_limited`).
     pub(crate) fn not_used(&mut self, used: u32) {
         let used = used.max(self.initial / self.mss.max(1)) * self.mss;
         if used < self.cwnd {
@@ -307,8 +312,8 @@ impl Congestion {
         }
     }
 
-    /// Halves the window for each time-out within `idle`, the time in which nothing was sent. The window stays at least
-    /// the initial window (Linux: `tcp_cwnd_restart`).
+    /// Halves the window once for each time-out that ends within `idle`, the time in which nothing was sent. A window
+    /// above the initial window stays at least the initial window (Linux: `tcp_cwnd_restart`).
     pub(crate) fn restart(&mut self, idle: Duration, rto: Duration) {
         self.ssthresh = self.current_threshold();
         let least = self.cwnd.min(self.initial);
@@ -380,8 +385,8 @@ mod tests {
             .for_each(|_| assert_eq!(c.duplicate(Seq(10_001), Seq(11_001), 65535, false), Advice::Continue));
     }
 
-    /// A time-out in a recovery does not raise the threshold, although the peer stores 30 kB beyond gaps. The network
-    /// held 10 kB when the first gap was found.
+    /// A time-out in a recovery does not raise the threshold, although 40 kB are unacknowledged. The network held 10 kB
+    /// when the first gap was found.
     #[test]
     fn a_timeout_in_a_long_recovery_does_not_raise_the_threshold() {
         let mut c = congestion(&newreno());
@@ -420,7 +425,8 @@ mod tests {
     }
 
     /// With selective acknowledgments, a reported loss begins a recovery, and the window is not inflated (RFC 6675,
-    /// section 5). After a time-out, no recovery begins until everything is acknowledged (section 5.1).
+    /// section 5). After a time-out, no recovery begins until everything sent before it is acknowledged (RFC 6675,
+    /// section 5.1).
     #[test]
     fn by_selective_acknowledgments() {
         let mut c = with(Recovery::Sack);
@@ -459,7 +465,8 @@ mod tests {
         assert_eq!(after(Avoidance::Cubic), (70_000, 9), "0.4 times 4 cubed, and 70");
     }
 
-    /// After an idle time, the window continues on the cubic curve from where it was (RFC 9438, section 5.8).
+    /// An idle time does not count for the cubic curve: the begin of the epoch moves by the idle time (RFC 9438,
+    /// section 5.8).
     #[test]
     fn idling_moves_the_begin_of_cubic() {
         let mut c = congestion(&Profile { avoidance: Avoidance::Cubic, ..newreno() });

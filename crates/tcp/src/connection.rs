@@ -54,7 +54,7 @@ impl Connection {
 
     // --- calls of the application ----------------------------------------------------------------------------------
 
-    /// Queues bytes to be sent. Returns the number of bytes that were taken, at most [`Self::room`].
+    /// Queues the first bytes of `bytes` to be sent, at most [`Self::room`]. Returns their number.
     pub fn write(&mut self, bytes: &[u8]) -> usize {
         if self.state == State::Closed { 0 } else { self.send.write(bytes) }
     }
@@ -74,7 +74,7 @@ impl Connection {
         self.send.buffer.len()
     }
 
-    /// Removes and returns the next bytes of the peer's stream, at most `most`. Reading opens the window.
+    /// Removes and returns the next bytes of the peer's stream, at most `most`. Reading frees room for the window.
     pub fn read(&mut self, most: usize) -> Vec<u8> {
         self.read_for(most, Vec::new())
     }
@@ -107,8 +107,8 @@ impl Connection {
         }
     }
 
-    /// Aborts the connection (RFC 9293, section 3.10.5). Then `poll` returns a reset for the peer, except in SYN-SENT,
-    /// TIME-WAIT and CLOSED.
+    /// Aborts the connection (RFC 9293, section 3.10.5). Then `poll` returns a reset for the peer, unless the state was
+    /// SYN-SENT, TIME-WAIT or CLOSED.
     pub fn abort(&mut self) {
         if self.state == State::SynReceived || (self.state.synchronized() && self.state != State::TimeWait) {
             self.receive.acknowledged();
@@ -130,14 +130,15 @@ impl Connection {
         self.receive.set_capacity(bytes);
     }
 
-    /// Sets whether small segments wait while data is unacknowledged (Nagle; RFC 9293, section 3.7.4).
+    /// Sets whether small segments wait while data is unacknowledged (Nagle; RFC 9293, section 3.7.4). With the
+    /// profile's `minshall`, they wait only while another small segment is unacknowledged.
     pub const fn set_nagle(&mut self, on: bool) {
         self.send.nagle = on;
     }
 
     /// Sets the largest segment that the path to the peer carries, in bytes: options and payload. It may be smaller
-    /// than before, or larger. If it is smaller, the profile's `too_big` decides whether unacknowledged data is sent
-    /// again at once (RFC 1191, section 6.4).
+    /// than before, or larger, but not larger than the ends agreed on. If it is smaller, the profile's `too_big`
+    /// decides whether segments that are too big are sent again at once (RFC 1191, section 6.4).
     pub fn path_mss(&mut self, mss: u16) {
         self.send.path_mss(u32::from(mss));
     }
@@ -312,7 +313,8 @@ impl Connection {
     // --- segments that arrive --------------------------------------------------------------------------------------
 
     /// Handles an ICMP report that there is no path for our segment `seq` (destination unreachable, codes 0 and 1). The
-    /// report itself does not end the connection.
+    /// report itself does not end the connection. It has an effect only with per-segment recovery, after a time-out,
+    /// and if `seq` is the oldest unacknowledged number. Then one doubling of the time-out is undone (RFC 6069).
     pub fn unreachable(&mut self, now: Instant, seq: Seq) {
         if seq == self.send.una {
             self.send.unreachable(now);
@@ -354,7 +356,7 @@ impl Connection {
             return;
         }
         if let (Some(clocks), Some(theirs)) = (&mut self.clocks, segment.options.timestamps) {
-            clocks.note(now, segment, theirs); // R2 and R3
+            clocks.note(now, segment, theirs); // RFC 7323, section 5.3, R3
         }
         if segment.has(Flags::SYN) {
             self.dispute(now); // RFC 5961, section 4
@@ -382,7 +384,7 @@ impl Connection {
     }
 
     /// Handles a segment that is outside the window, or old by its timestamp. A FIN restarts TIME-WAIT, because our
-    /// last acknowledgment was lost.
+    /// last acknowledgment may have been lost.
     fn unacceptable(&mut self, now: Instant, segment: &Segment<'_>) {
         if segment.has(Flags::RST) {
             return;
@@ -402,7 +404,7 @@ impl Connection {
         self.receive.duplicates = self.receive.duplicates.saturating_add(1);
     }
 
-    /// Sends an acknowledgment with our state to a peer whose segment contradicts it, within the limit of RFC 5961,
+    /// Makes an acknowledgment due for a peer whose segment contradicts our state, within the limit of RFC 5961,
     /// section 7.
     fn dispute(&mut self, now: Instant) {
         if self.challenge.allow(now) {

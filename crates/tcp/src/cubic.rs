@@ -2,7 +2,7 @@
 
 use wire::{Duration, Instant};
 
-/// The multiplicative decrease, in tenths (RFC 9438, section 4.6: 0.7).
+/// The factor of the multiplicative decrease, in tenths (RFC 9438, section 4.6: 0.7).
 const BETA: u64 = 7;
 /// The number of microseconds in a second. `t` and `K` are in microseconds.
 const SECOND: i128 = 1_000_000;
@@ -10,12 +10,14 @@ const SECOND: i128 = 1_000_000;
 /// The state of CUBIC in congestion avoidance (RFC 9438, section 4.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Cubic {
-    /// `W_max`: the window just before the last reduction, in bytes; zero after a time-out. Fast convergence lowers it
-    /// (RFC 9438, section 4.7).
+    /// `W_max`: the load before the last reduction, in bytes: the window, or the data in flight if that was less. Fast
+    /// convergence lowers it (RFC 9438, section 4.7). It is zero from a time-out until an epoch begins or the
+    /// window is reduced again. During an epoch, it is at least the window at which the epoch began.
     pub most: u32,
-    /// `cwnd_prior`: the window just before the last reduction, in bytes.
+    /// `cwnd_prior`: the load before the last reduction, in bytes, without fast convergence.
     pub prior: u32,
-    /// When this stage of congestion avoidance began, and the window then, in bytes; `None` before it began.
+    /// When this stage of congestion avoidance began, and the window then, in bytes; `None` before it began. An idle
+    /// time moves the instant.
     pub epoch: Option<(Instant, u32)>,
     /// `W_est`: the window that Reno would have, in bytes (RFC 9438, section 4.3).
     pub estimate: u32,
@@ -25,30 +27,33 @@ pub struct Cubic {
 }
 
 impl Cubic {
-    /// Returns the threshold after a loss with the window `cwnd` (RFC 9438, sections 4.6 and 4.7).
+    /// Returns the slow start threshold after a loss, in bytes, at least two segments. `cwnd` is the window, or the
+    /// data in flight if that is less, in bytes (RFC 9438, sections 4.6 and 4.7). Sets `W_max` and `cwnd_prior`, and
+    /// ends the epoch.
     pub(crate) fn reduce(&mut self, cwnd: u32, mss: u32) -> u32 {
         let share = |tenths: u64, of: u64| (u64::from(cwnd) * tenths / of) as u32;
-        // Fast convergence: if the window is smaller than at the previous loss, the flow releases more bandwidth.
+        // Fast convergence: if the window is smaller than `W_max`, the flow releases more bandwidth.
         self.most = if cwnd < self.most { share(10 + BETA, 20) } else { cwnd };
         (self.prior, self.epoch) = (cwnd, None);
         share(BETA, 10).max(2 * mss)
     }
 
-    /// Forgets the state before a time-out. `W_max` becomes the window at which congestion avoidance begins again (RFC
-    /// 9438, section 4.8). The caller has already computed the threshold with `reduce`.
+    /// Forgets `W_max` and the epoch after a time-out. `W_max` becomes the window at which congestion avoidance begins
+    /// again (RFC 9438, section 4.8). A caller that computes a new threshold calls `reduce` before.
     pub(crate) const fn timed_out(&mut self) {
         (self.most, self.epoch) = (0, None);
     }
 
     /// Moves the begin of the epoch by `idle`, a time in which nothing was in flight, because this time does not count
-    /// (RFC 9438, section 5.8; Linux: `cubictcp_cwnd_event`).
+    /// (RFC 9438, section 5.8; Linux: `cubictcp_cwnd_event`). The begin does not move beyond `now`.
     pub(crate) fn idle(&mut self, now: Instant, idle: Duration) {
         if let Some((begin, _)) = &mut self.epoch {
             *begin = (*begin + idle).min(now);
         }
     }
 
-    /// Returns the window after `acked` bytes were acknowledged (RFC 9438, sections 4.2 to 4.5).
+    /// Returns the window, in bytes, after `acked` bytes were acknowledged (RFC 9438, sections 4.2 to 4.5). Begins an
+    /// epoch if there is none.
     pub(crate) fn grow(&mut self, now: Instant, srtt: Duration, cwnd: u32, acked: u32, mss: u32) -> u32 {
         if self.epoch.is_none() {
             self.epoch = Some((now, cwnd));

@@ -18,7 +18,7 @@ pub enum Change {
     Srtt(Duration),
     /// The retransmission time-out, backed off.
     Rto(Duration),
-    /// The number of segments sent again so far.
+    /// The number of segments sent again so far, as in [`Info::retransmissions`].
     Retransmissions(u64),
 }
 
@@ -38,13 +38,13 @@ impl Change {
 }
 
 /// The last snapshot of a connection, to find what has changed. A caller that calls [`Watch::changes`] after each event
-/// gets all changes, except those that are undone within one event.
+/// misses only values that the connection had within an event.
 #[derive(Clone, Debug, Default)]
 pub struct Watch(Option<Info>);
 
 impl Watch {
     /// Returns what has changed since the last call, in the order of [`Change`]; the first call returns all values that
-    /// are known.
+    /// are known. A round-trip time that becomes unknown is not returned.
     pub fn changes(&mut self, now: Info) -> impl Iterator<Item = Change> + use<> {
         let before = self.0.replace(now);
         let changed = |of: fn(&Info) -> Option<Change>| {

@@ -8,9 +8,10 @@ use crate::{Connection, Profile, State, TcpState};
 use wire::Instant;
 
 impl Connection {
-    /// Returns what the peer could notice of the connection, in a form that every stack can produce. Returns `None`
-    /// before the connection is established, in TIME-WAIT, and in CLOSED. The caller must not poll `self` afterwards:
-    /// two hosts would send for one connection. [`Self::record`] returns the whole connection, in any state.
+    /// Returns the state that another host needs to continue the connection, in a form that every stack can produce.
+    /// Returns `None` before the connection is established, in TIME-WAIT, and in CLOSED. If another host continues the
+    /// connection, the caller must not poll `self` afterwards: two hosts would send for one connection.
+    /// [`Self::record`] returns the whole connection, in any state.
     pub fn export(&self, now: Instant) -> Option<TcpState> {
         // An acknowledged FIN is exported as an unacknowledged one. The other host sends the FIN again, and so gets an
         // acknowledgment.
@@ -40,9 +41,9 @@ impl Connection {
         })
     }
 
-    /// Continues a connection of another host. Unacknowledged data is sent again, in slow start. The time-out starts
-    /// from the former host's round trip (RFC 9040, section 6). An acknowledgment is sent to the peer at once, so that
-    /// the peer need not wait for a time-out.
+    /// Continues a connection of another host. Data that was sent and not acknowledged is sent again, in slow start. If
+    /// the former host measured a round trip, the time-out starts from it (RFC 9040, section 6). An acknowledgment is
+    /// sent to the peer at once, so that the peer need not wait for a time-out.
     pub fn import(state: TcpState, now: Instant, profile: &Profile) -> Self {
         let mut connection = Self::new(state.local, state.remote, state.send_una.minus(1), profile);
         let send = &mut connection.send;

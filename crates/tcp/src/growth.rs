@@ -1,7 +1,7 @@
 //! The growth of a receive window as in Linux 6.18. The window grows with each segment up to the room
 //! (`tcp_grow_window`). The room grows with the data that the application reads in a round trip
-//! (`tcp_rcv_space_adjust`, `tcp_rcvbuf_grow`). After each growth of the window, the next segment is acknowledged at
-//! once. So a growing window doubles the number of acknowledgments.
+//! (`tcp_rcv_space_adjust`, `tcp_rcvbuf_grow`). A segment that makes the window grow is acknowledged at once. So a
+//! growing window doubles the number of acknowledgments.
 
 use crate::Seq;
 use wire::{Duration, Instant};
@@ -22,7 +22,7 @@ const INITIAL: u32 = 10;
 /// A receive window that tunes itself. All sizes are in bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Growth {
-    /// The largest window that is announced now (`rcv_ssthresh`).
+    /// The size to which the announced window may grow now (`rcv_ssthresh`).
     pub window: u32,
     /// The limit to which `window` grows (`window_clamp`).
     pub room: u32,
@@ -30,7 +30,7 @@ pub struct Growth {
     pub largest: usize,
     /// The smoothed round-trip time that the receiver measures with echoed timestamps; `None` before the first echo.
     pub round_trip: Option<Duration>,
-    /// The timestamp that was echoed last.
+    /// The timestamp of this end that a large segment of the peer echoed last; zero at first.
     pub echo: u32,
     /// When the last data arrived. `was_read` uses it as the current time, because reading has no clock.
     pub now: Instant,
@@ -198,8 +198,8 @@ mod tests {
         assert_eq!(growth.round_trip, Some(Duration::from_millis(100)));
         growth.now = Instant::from_millis(600);
         growth.was_read(Seq(29_200), 5000, MOST);
-        // The room is twice the 29200 bytes that were read, plus twice that sum, plus the data beyond a gap. The second
-        // part is there because the bytes per round trip doubled from 14600.
+        // The room is twice the 29200 bytes that were read, plus twice this product, plus the data beyond a gap. The
+        // second part is there because the bytes per round trip doubled from 14600.
         assert_eq!(growth.room(), 58_400 + 2 * 58_400 + 5000);
         growth.now = Instant::from_millis(650);
         growth.was_read(Seq(200_000), 0, MOST);

@@ -66,8 +66,8 @@ impl Connection {
         self.receive = Receiver::new(&self.profile, syn.seq.plus(1), ours);
     }
 
-    /// Returns our SYN. In SYN-RECEIVED it has an acknowledgment. The window field of a SYN is not scaled (RFC 7323,
-    /// section 2.2).
+    /// Returns our SYN, and notes it as sent. In SYN-RECEIVED it has an acknowledgment. The window field of a SYN is
+    /// not scaled (RFC 7323, section 2.2).
     pub(crate) fn syn(&mut self, now: Instant) -> Segment<'static> {
         let answer = self.state == State::SynReceived;
         let seq = self.send.una;
@@ -140,8 +140,8 @@ impl Connection {
         true
     }
 
-    /// Handles an acknowledgment in SYN-RECEIVED. Returns whether `segment` acknowledges our SYN. If not, a reset
-    /// answers it.
+    /// Handles an acknowledgment in SYN-RECEIVED. Returns whether `segment` acknowledges our SYN: then the connection
+    /// is established. Otherwise a reset answers the segment.
     pub(crate) fn completed(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
         if segment.ack != self.send.max || self.send.flight() == 0 {
             self.reset = segment.refusal();

@@ -10,7 +10,8 @@ pub(crate) const TIMESTAMPS: u32 = 12;
 /// The number of blocks that fit if there are no other options (RFC 2018, section 3).
 const BLOCKS: usize = 4;
 
-/// The options that this crate supports. Others are skipped when parsed (RFC 9293, section 3.1, MUST-6).
+/// The options that this crate supports. A field is `None` if its option is absent. Other options are skipped when
+/// parsed (RFC 9293, section 3.1, MUST-6).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Options {
     /// The largest payload that the sender accepts, in bytes (RFC 9293, section 3.7.1).
@@ -22,7 +23,8 @@ pub struct Options {
     pub sack_permitted: bool,
     /// The sender's timestamp, and the echo of the receiver's (RFC 7323, section 3).
     pub timestamps: Option<Timestamps>,
-    /// The ranges that the sender received beyond gaps, half-open (RFC 2018, section 3).
+    /// The ranges that the sender received beyond gaps or twice, half-open (RFC 2018, section 3; RFC 2883); empty
+    /// without the option.
     pub sack: Blocks,
 }
 
@@ -31,8 +33,8 @@ pub struct Options {
 pub struct Timestamps {
     /// `TSval`: the value of the sender's timestamp clock.
     pub value: u32,
-    /// `TSecr`: the value of the receiver's timestamp clock that the sender echoes. Zero in a segment that does not
-    /// acknowledge.
+    /// `TSecr`: the value of the receiver's timestamp clock that the sender echoes. Zero in a segment of this crate
+    /// that does not acknowledge.
     pub echo: u32,
 }
 

@@ -11,28 +11,29 @@ pub struct Profile {
     /// The largest segment payload, in bytes. The SYN announces it, and it limits the segments to the peer (RFC 9293,
     /// section 3.7.1). The options of a segment reduce its payload (RFC 6691).
     pub mss: u16,
-    /// Initial congestion window, in segments (RFC 5681, section 3.1; RFC 6928).
+    /// Initial congestion window, in segments (RFC 5681, section 3.1; RFC 6928). Zero counts as 1.
     pub initial_window: u32,
-    /// The number of lost SYNs from which on the initial window is one segment (RFC 5681, section 3.1: 1; Linux,
+    /// The number of SYN time-outs from which on the initial window is one segment (RFC 5681, section 3.1: 1; Linux,
     /// `tcp_init_transfer`: 2).
     pub lost_syns: u32,
     /// How the sender repairs losses that it detects before the retransmission timer expires.
     pub recovery: Recovery,
-    /// How the window grows in congestion avoidance.
+    /// How the window grows in congestion avoidance, and by which factor a loss reduces it.
     pub avoidance: Avoidance,
     /// The number of duplicate acknowledgments that indicate a loss (RFC 5681, section 3.2, and `DupThresh` of RFC
-    /// 6675: 3).
+    /// 6675: 3). Zero counts as 1.
     pub duplicates: u32,
-    /// Whether each duplicate acknowledgment below `duplicates` lets one new segment be sent (RFC 3042).
+    /// Whether each duplicate acknowledgment below `duplicates` lets one new segment be sent (RFC 3042). Per-segment
+    /// recovery does not use this field.
     pub limited_transmit: bool,
     /// How the time-out is computed from round-trip times.
     pub estimator: Estimator,
     /// Retransmission time-out before there is a sample (RFC 6298, 2.1).
     pub rto_initial: Duration,
-    /// Smallest retransmission time-out (RFC 6298, 2.4). With [`Estimator::Linux`]: the minimum of the variance that
-    /// the time-out adds to the round trip.
+    /// Smallest retransmission time-out after a sample (RFC 6298, 2.4). With [`Estimator::Linux`]: the minimum of the
+    /// variance that the time-out adds to the round trip.
     pub rto_min: Duration,
-    /// Largest retransmission time-out, backed off or not (RFC 6298, 2.5).
+    /// Largest retransmission time-out, backed off or not (RFC 6298, 2.5). A value below `rto_min` counts as `rto_min`.
     pub rto_max: Duration,
     /// K: the factor of the variance in the time-out of [`Estimator::Rfc6298`] (RFC 6298, 2.2: 4).
     pub rto_variances: u32,
@@ -50,8 +51,8 @@ pub struct Profile {
     /// ACK"). With `quick_again` this is the maximum: the number is half of the segments that fit in the window, or 2
     /// if that is zero.
     pub quick_acks: u32,
-    /// Whether quick acknowledgments start again after data that arrived twice, and after a pause between arrivals that
-    /// is longer than the time-out. Then the peer may be in slow start (Linux: `tcp_enter_quickack_mode`,
+    /// Whether quick acknowledgments start again after a segment that had arrived before, and after a pause between
+    /// arrivals that is longer than the time-out. Then the peer may be in slow start (Linux: `tcp_enter_quickack_mode`,
     /// `tcp_event_data_recv`).
     pub quick_again: bool,
     /// The size of the send buffer, in bytes. It holds written data until the peer acknowledges it.
@@ -78,7 +79,8 @@ pub struct Profile {
     /// receive buffer with the data that arrives and is read in a round trip. Otherwise the window has the buffer's
     /// size from the start.
     pub window_growth: bool,
-    /// Whether small segments wait while data is unacknowledged (Nagle; RFC 9293, section 3.7.4).
+    /// Whether small segments wait while data is unacknowledged (Nagle; RFC 9293, section 3.7.4). An application can
+    /// change it for a connection.
     pub nagle: bool,
     /// Whether `nagle` makes small segments wait only while another small segment is unacknowledged (Minshall's variant
     /// of Nagle; Linux).
@@ -88,33 +90,34 @@ pub struct Profile {
     pub whole_writes: bool,
     /// Whether the congestion window is set back to the initial window after an idle time longer than a time-out (RFC
     /// 5681, section 4.1). [`Recovery::Segments`] does as Linux: it halves the window once for each time-out of the
-    /// idle time, and shrinks a window that is not used (RFC 2861).
+    /// idle time, down to the initial window, and shrinks a window that is not used (RFC 2861).
     pub idle_restart: bool,
     /// What the sender does when a router reports that a segment is too big for the path.
     pub too_big: TooBig,
     /// The number of consecutive time-outs and window probes without an answer that the connection survives. The next
     /// one ends the connection (RFC 9293, section 3.8.3).
     pub max_retransmissions: u32,
-    /// Whether each time-out lowers the slow start threshold, as in 4.4BSD. Otherwise only the first time-out of a
-    /// segment does (RFC 5681, section 3.1).
+    /// Whether each time-out lowers the slow start threshold, as in 4.4BSD. Then a loss sets the threshold to half of
+    /// the congestion window or of the peer's window, whichever is smaller. Otherwise only the first time-out since the
+    /// peer's last answer lowers the threshold (RFC 5681, section 3.1). Per-segment recovery does not use this field.
     pub ssthresh_each_rto: bool,
-    /// The shortest time before a closed window is probed. The time doubles with each probe (RFC 9293, section
-    /// 3.8.6.1).
+    /// The shortest time before a closed window is probed. The time is the retransmission time-out, doubled with each
+    /// probe, and limited to `persist_min` and `persist_max` (RFC 9293, section 3.8.6.1).
     pub persist_min: Duration,
-    /// The longest time between two probes of a closed window.
+    /// The longest time between two probes of a closed window. A value below `persist_min` counts as `persist_min`.
     pub persist_max: Duration,
     /// How long TIME-WAIT lasts: twice the maximum segment lifetime (RFC 9293, section 3.6.1).
     pub time_wait: Duration,
-    /// Whether the host's stack records the changes of congestion window, threshold, round trip, time-out and state,
-    /// for graphs. It has no other effect.
+    /// Whether the host's stack records each [`Change`](crate::Change) of a connection, for graphs. It has no other
+    /// effect.
     pub traced: bool,
 }
 
 /// What a sender does when a router reports "fragmentation needed" (RFC 1191, section 6.4).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum TooBig {
-    /// The sender resends data at once, in segments that fit. The slow start threshold is not lowered, because there
-    /// was no congestion.
+    /// The sender resends the segments that are too big at once, in segments that fit. Without per-segment recovery, it
+    /// resends all unacknowledged data. The slow start threshold is not lowered, because there was no congestion.
     ResendAtOnce,
     /// New segments fit the reported size. Segments that were too big are sent again when the retransmission timer
     /// expires, as in stacks before path MTU discovery.
@@ -187,9 +190,9 @@ impl Profile {
         }
     }
 
-    /// Returns Linux's defaults, with Reno instead of CUBIC. They are selective acknowledgments, timestamps, Linux's
-    /// estimator (`tcp_rtt_estimator`), timers on a wheel of 250 ticks a second, and Linux's loss recovery: RACK-TLP,
-    /// proportional rate reduction, F-RTO and undo. This crate does not have pacing, an auto-tuned send buffer,
+    /// Returns Linux's defaults, with Reno instead of CUBIC: selective acknowledgments, timestamps, Linux's estimator
+    /// (`tcp_rtt_estimator`), timers on a wheel of 250 ticks a second, and Linux's loss recovery (RACK-TLP,
+    /// proportional rate reduction, F-RTO and undo). This crate does not have pacing, an auto-tuned send buffer,
     /// `HyStart` of Linux's CUBIC, or the compression of selective acknowledgments.
     pub const fn linux() -> Self {
         Self {
@@ -214,8 +217,8 @@ impl Profile {
     /// Returns the values of 4.4BSD-Lite (Wright and Stevens, TCP/IP Illustrated, volume 2; `tcp_timer.h`). It has two
     /// clocks of 500 ms and 200 ms, Reno, and an initial window of one segment. Each time-out lowers the threshold.
     /// Time-outs are from 1 s to 64 s, and 6 s before the first sample. The time before a window probe is from 5 s to
-    /// 60 s. A segment's lifetime is 30 s. The fields `window_scale` and `timestamps` are its RFC 1323 extensions, and
-    /// are off. Buffers are those of [`Self::rfc6298_reno`].
+    /// 60 s. TIME-WAIT lasts 60 s. The fields `window_scale` and `timestamps` are its RFC 1323 extensions, and are off.
+    /// Buffers are those of [`Self::rfc6298_reno`].
     pub const fn bsd44() -> Self {
         Self {
             initial_window: 1,

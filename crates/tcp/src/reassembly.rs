@@ -49,8 +49,8 @@ impl Reassembly {
         self.recent.clear();
     }
 
-    /// Removes the pieces that follow `next` without a gap, and passes them to `each` in order. Returns the next number
-    /// that is missing.
+    /// Removes the pieces that begin at `next` or below, and passes their bytes from `next` on to `each`, in order.
+    /// Each piece moves `next` to its end. Returns the next number that is missing.
     pub(crate) fn join(&mut self, mut next: Seq, mut each: impl FnMut(&[u8])) -> Seq {
         let mut joined = 0;
         for piece in &self.pieces {
@@ -69,7 +69,8 @@ impl Reassembly {
         next
     }
 
-    /// Stores the bytes that no piece has yet. Bytes without room are dropped; the peer sends them again.
+    /// Stores the bytes that no piece has yet, and notes where data arrived. Bytes without room are dropped; the peer
+    /// sends them again.
     pub(crate) fn keep(&mut self, mut from: Seq, mut rest: &[u8]) {
         if !rest.is_empty() {
             self.recent.retain(|place| *place != from);
@@ -107,7 +108,7 @@ impl Reassembly {
         begin.before(end).then(|| (begin, if run_end.before(end) { run_end } else { end }))
     }
 
-    /// Returns the runs of data as SACK blocks, the most recent arrival first (RFC 2018, section 4).
+    /// Returns at most four runs of data as SACK blocks, the most recent arrival first (RFC 2018, section 4).
     pub(crate) fn blocks(&self) -> Blocks {
         let mut blocks = Blocks::default();
         for place in &self.recent {
@@ -165,7 +166,7 @@ mod tests {
     }
 
     /// The first block contains the segment that caused the acknowledgment; the others are sorted by their last growth
-    /// (RFC 2018, section 4). Every second of eight segments is lost, as in an example of RFC 2018, section 7.
+    /// (RFC 2018, section 4). Every second of eight segments is lost, similar to an example of RFC 2018, section 7.
     #[test]
     fn the_most_recent_block_comes_first() {
         let mut held = Reassembly::default();

@@ -28,7 +28,7 @@ pub(crate) struct Receiver {
     /// The sequence number of the peer's FIN, if known.
     pub(crate) fin: Option<Seq>,
     pub(crate) capacity: u32,
-    /// How the window grows up to `capacity`, as in Linux; `None`: the window has that size from the start.
+    /// The state of the window's growth up to `capacity`, as in Linux; `None`: the window does not grow.
     pub(crate) growth: Option<Growth>,
     mss: u32,
     delay: Option<Duration>,
@@ -38,7 +38,7 @@ pub(crate) struct Receiver {
     /// The limit of `quick` if quick acknowledgments can start again; `None`: they cannot.
     quick_again: Option<u32>,
     pub(crate) last: Option<Instant>,
-    /// The number of segments with data that have not been acknowledged.
+    /// The number of data segments that arrived in order, and for which no acknowledgment was sent.
     pub(crate) waiting: u32,
     /// Whether an acknowledgment is due, alone or with data.
     pub(crate) due: bool,
@@ -86,15 +86,17 @@ impl Receiver {
         }
     }
 
-    /// Notes that `from..end` arrived once more. The next segment to the peer reports this range (RFC 2883, section 4).
+    /// Notes that `from..end` arrived once more, if the profile has `dsack`. The next segment to the peer reports this
+    /// range (RFC 2883, section 4).
     pub(crate) fn came_twice(&mut self, from: Seq, end: Seq) {
         if self.reports && from.before(end) {
             self.duplicate = Some((from, end));
         }
     }
 
-    /// Makes the next data segments be acknowledged at once. Their number is half of the segments that fit in the
-    /// window, in the size that arrives (Linux: `tcp_incr_quickack`).
+    /// Makes the next data segments be acknowledged at once, if `quick_again` is set. Their number is half of the
+    /// segments that fit in the window, in the largest size that has arrived. If that is zero, it is 2 (Linux:
+    /// `tcp_incr_quickack`).
     fn be_quick(&mut self) {
         let Some(most) = self.quick_again else { return };
         let largest = self.growth.as_ref().map_or(self.mss, |growth| growth.largest as u32);
@@ -120,11 +122,16 @@ impl Receiver {
         let held = self.next.since(self.read);
         let expected = self.unread.len() as u32 + u32::from(self.finished);
         assert!(held == expected, "{held} unread sequence numbers arrived, but {expected} are held");
-        assert!(!self.next.after(self.edge), "{:?} is beyond the window end {:?}", self.next, self.edge);
+        assert!(
+            !self.next.after(self.edge),
+            "the next number {:?} is beyond the window end {:?}",
+            self.next,
+            self.edge
+        );
     }
 
     /// Notes that `bytes` bytes arrived in order. At the start of the connection, and after a pause longer than this
-    /// end's time-out, the peer may be in slow start. Then the next segments are acknowledged at once.
+    /// end's time-out, the peer may be in slow start. Then [`Self::be_quick`] is called.
     pub(crate) fn came_in_order(&mut self, now: Instant, bytes: usize, time_out: Duration) {
         if let Some(growth) = &mut self.growth {
             growth.largest = growth.largest.max(bytes);
@@ -134,7 +141,8 @@ impl Receiver {
         }
     }
 
-    /// Notes a segment that is not acceptable. The part of the segment below the next expected number arrived twice.
+    /// Notes a segment that is not acceptable. If it begins below the next expected number, quick acknowledgments start
+    /// again, and its part below that number arrived twice.
     pub(crate) fn is_old(&mut self, seq: Seq, len: u32) {
         if seq.before(self.next) {
             self.be_quick();
@@ -192,8 +200,8 @@ impl Receiver {
         }
     }
 
-    /// Stores the part of a segment's data that is in the window. `fin`: the segment ends the stream. Returns whether
-    /// the stream is now complete up to the FIN.
+    /// Stores the part of a segment's data that is in the window, and makes an acknowledgment due. `fin`: the segment
+    /// ends the stream. Returns whether this segment completes the stream up to the FIN.
     pub(crate) fn take(&mut self, now: Instant, seq: Seq, bytes: &[u8], fin: bool) -> bool {
         if self.finished || (bytes.is_empty() && !fin) {
             return false;
@@ -233,8 +241,8 @@ impl Receiver {
         reached
     }
 
-    /// Reports the duplicate parts of a segment that begins at `seq`. Its part in the window is `fresh` bytes from
-    /// `from` on.
+    /// Notes the duplicate parts of a segment that begins at `seq`, for the next segment to the peer. The new part is
+    /// `fresh` bytes from `from` on. If there are two duplicate parts, the part below `from` is noted.
     fn report(&mut self, seq: Seq, from: Seq, fresh: usize) {
         if !self.reports {
             return;
@@ -268,7 +276,7 @@ impl Receiver {
     }
 
     /// Makes an acknowledgment due for data that arrived in order (RFC 5681, section 4.2). It is due at once for every
-    /// second segment, or as the profile says. Otherwise it is delayed.
+    /// `every`-th segment, for quick acknowledgments, and without `delay`. Otherwise it is delayed.
     fn owe(&mut self, now: Instant) {
         self.waiting += 1;
         let quick = self.quick > 0;
@@ -291,7 +299,7 @@ impl Receiver {
     }
 
     /// Removes and returns the oldest unread bytes, at most `most`. If all are returned, `buffer` becomes the new
-    /// storage. `buffer` must be empty.
+    /// storage. `buffer` must be empty. The room that reading frees can make a window update due.
     pub(crate) fn read(&mut self, most: usize, buffer: Vec<u8>) -> Vec<u8> {
         let bytes = if most >= self.unread.len() {
             std::mem::replace(&mut self.unread, buffer.into()).into()
@@ -319,7 +327,7 @@ impl Receiver {
             return growth.is_worth_telling(self.window(), wanted.since(self.next));
         }
         // Two segments of new room justify an update. One is enough if the announced window has no room for a whole
-        // segment.
+        // segment, and half of the buffer is always enough.
         let more = wanted.since(self.edge);
         let step = if self.window() < self.mss { self.mss } else { 2 * self.mss };
         more > 0 && more >= step.min(self.capacity / 2)
@@ -388,7 +396,7 @@ mod tests {
     #[test]
     fn linux_rounds_a_window_up_to_its_unit_and_takes_nothing_of_it_back() {
         // As on Linux 6.18 with a window shift of 7, a window of 80472 bytes is announced as 629 units. A segment that
-        // waits to be read does not change that.
+        // waits to be read does not change the announcement.
         let mut r = Receiver::new(&Profile::linux(), Seq(0), 7);
         let mut announced = Vec::new();
         for segment in 0..20 {

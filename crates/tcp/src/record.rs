@@ -12,9 +12,9 @@ use crate::{
 };
 use wire::{Instant, SocketAddrV4};
 
-/// A connection as plain data. Its instants are times of the run, which all hosts share. Of the parameters, it contains
-/// only those that the application can set; all others are in the [`Profile`] of the host that continues. With the same
-/// profile, the connection continues exactly as without a record.
+/// A connection as plain data. Its instants are times of the run, which all hosts share. Parameters that it does not
+/// contain are those of the [`Profile`] of the host that continues. With the same profile, the connection continues
+/// exactly as without a record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConnectionRecord {
     /// The address and port of this end.
@@ -25,9 +25,9 @@ pub struct ConnectionRecord {
     pub state: State,
     /// Why the connection is closed; `None` while it is not.
     pub ended: Option<Ended>,
-    /// The sequence number of the peer's SYN.
+    /// The sequence number of the peer's SYN; zero before it arrives.
     pub irs: Seq,
-    /// Whether both ends support selective acknowledgments.
+    /// Whether both ends support selective acknowledgments; false before the peer's SYN arrives.
     pub sack: bool,
     /// The state of the timestamps; `None` if they are not used.
     pub clocks: Option<Clocks>,
@@ -37,7 +37,7 @@ pub struct ConnectionRecord {
     pub syn_due: bool,
     /// The reset that is to be sent; `None` if there is none.
     pub reset: Option<Segment<'static>>,
-    /// The count of answers to invalid segments, for their limit (RFC 5961, section 7).
+    /// The count of challenge acknowledgments, for their limit (RFC 5961, section 7).
     pub challenge: Challenge,
     /// The sending half of the connection.
     pub send: Sending,
@@ -53,18 +53,19 @@ pub struct Sending {
     /// `SND.UNA`: the oldest sequence number that is not acknowledged. Once the SYN is acknowledged, it is the number
     /// of the first of `bytes`.
     pub una: Seq,
-    /// `SND.NXT`: the next sequence number to be sent. A time-out moves it back.
+    /// `SND.NXT`: the next sequence number to be sent. Without per-segment recovery, a time-out moves it back to `una`.
     pub next: Seq,
-    /// The sequence number after all data ever sent (`HighData` of RFC 6675, plus one).
+    /// The sequence number after all that was ever sent, with SYN, FIN and probes (`HighData` of RFC 6675, plus one).
     pub max: Seq,
     /// Bytes that were written and are not acknowledged: first those that were sent, then the unsent ones.
     pub bytes: Vec<u8>,
     /// The size of the send buffer, in bytes.
     pub capacity: u64,
-    /// Whether small segments wait while data is unacknowledged (Nagle).
+    /// Whether small segments wait while data is unacknowledged (Nagle). With the profile's `minshall`, they wait only
+    /// while another small segment is unacknowledged.
     pub nagle: bool,
-    /// The end of the last segment sent with less than a full payload; `None` if there was none (Minshall's variant of
-    /// Nagle).
+    /// The end of the last segment that was sent for the first time with less than a full payload; `None` if there was
+    /// none. Minshall's variant of Nagle uses it.
     pub small: Option<Seq>,
     /// Whether this end has finished, and whether its FIN was acknowledged.
     pub fin: Fin,
@@ -93,38 +94,43 @@ pub struct Sending {
     pub timed: Option<(Instant, Seq)>,
     /// The congestion window, in bytes.
     pub cwnd: u32,
-    /// The initial window, in bytes. It is also the window after a long idle time.
+    /// The initial window, in bytes. With the profile's `idle_restart`, a long idle time reduces a larger window
+    /// towards it.
     pub initial_window: u32,
     /// The slow start threshold, in bytes.
     pub ssthresh: u32,
-    /// The number of duplicate acknowledgments in a row.
+    /// The number of duplicate acknowledgments in a row. Per-segment recovery counts none.
     pub duplicates: u32,
     /// The phase of fast recovery.
     pub phase: Phase,
-    /// The end of the data sent when the last recovery or time-out began (`RecoveryPoint` of RFC 6675).
+    /// The end of the data sent when the last recovery or time-out began (`RecoveryPoint` of RFC 6675), or when data
+    /// was sent again for a smaller path MTU. At first it is the number of the SYN; recovery per segment does not
+    /// change it.
     pub recover: Seq,
     /// The scoreboard: the ranges that the peer received beyond gaps, half-open and ascending.
     pub received: Vec<(Seq, Seq)>,
-    /// The end of the data sent again in this recovery (`HighRxt` of RFC 6675); `None` before the first retransmission.
+    /// The end of the last retransmission of this recovery, other than the rescue retransmission (`HighRxt` of RFC
+    /// 6675); `None` before the first retransmission.
     pub resent: Option<Seq>,
     /// The recovery point when the rescue retransmission was sent (`RescueRxt` of RFC 6675); `None` before.
     pub rescued: Option<Seq>,
-    /// The state of per-segment recovery; `None` without [`crate::Recovery::Segments`].
+    /// The state of per-segment recovery; `None` if recovery is not per segment.
     pub repair: Option<Box<Repair>>,
     /// The state of CUBIC.
     pub cubic: Cubic,
-    /// The number of acknowledged segments that have not raised the window yet.
+    /// Per-segment recovery: the number of acknowledged segments that have not raised the window yet. Otherwise zero.
     pub counted: u32,
     /// The segment that is to be sent before all others.
     pub errand: Errand,
     /// The number of probes of a closed window in a row.
     pub probes: u32,
-    /// The number of time-outs and probes in a row without an answer.
+    /// The number of time-outs and probes in a row without an answer. Those that an ICMP report undid do not count, but
+    /// the number stays at least 1.
     pub unanswered: u32,
     /// When an ICMP report first undid a doubling of the time-out since the peer's last answer (RFC 6069). `None` if no
     /// report did.
     pub spared: Option<Instant>,
-    /// When a SYN, data or a FIN was last sent.
+    /// When a SYN, data or a FIN was last sent, without window probes.
     pub last_sent: Instant,
     /// Four counters: segments sent again, time-outs, fast retransmits, window probes.
     pub counts: [u64; 4],
@@ -153,9 +159,9 @@ pub struct Receiving {
     pub beyond: Vec<(Seq, Vec<u8>)>,
     /// The sequence numbers at which data beyond gaps last arrived, the most recent first.
     pub recent: Vec<Seq>,
-    /// The number of segments with data that have not been acknowledged.
+    /// The number of data segments that arrived in order, and for which no acknowledgment was sent.
     pub waiting: u32,
-    /// The number of following data segments that are to be acknowledged at once.
+    /// The number of next data segments that are to be acknowledged at once.
     pub quick: u32,
     /// When data last arrived in order; `None` if none has.
     pub last: Option<Instant>,
@@ -165,7 +171,8 @@ pub struct Receiving {
     pub duplicates: u32,
     /// When the delayed acknowledgment is to be sent; `None` if none waits.
     pub delayed: Option<Instant>,
-    /// The range of data that arrived twice and is not reported yet (RFC 2883); `None` if there is none.
+    /// The range of data that arrived twice and is not reported yet (RFC 2883). `None` if there is none, or without the
+    /// profile's `dsack`.
     pub duplicate: Option<(Seq, Seq)>,
 }
 
@@ -190,8 +197,8 @@ impl Connection {
         }
     }
 
-    /// Continues a recorded connection exactly as it was. Returns `None` if the record contradicts itself: it may come
-    /// from a network.
+    /// Continues a recorded connection with the parameters of `profile`. Returns `None` if the record contradicts
+    /// itself, as one from a network may.
     pub fn resume(record: ConnectionRecord, profile: &Profile) -> Option<Self> {
         if !record.is_consistent() {
             return None;
@@ -214,7 +221,8 @@ impl Connection {
 }
 
 impl ConnectionRecord {
-    /// Returns whether the sequence numbers are in order, and fit the lengths of the data between them.
+    /// Returns whether the sequence numbers are in order and fit the lengths of the data between them, and whether the
+    /// window, the shifts and the segment sizes are in their ranges.
     fn is_consistent(&self) -> bool {
         let Sending { una, next, max, bytes, scale, agreed_mss, mss, .. } = &self.send;
         let extra = 1; // a SYN or a FIN

@@ -6,11 +6,12 @@ use crate::Seq;
 /// without room counts as not received, so its data can be sent again.
 const MOST: usize = 1024;
 
-/// The scoreboard of a sender. Ranges are half-open, sorted, disjoint, and above the cumulative acknowledgment.
+/// The scoreboard of a sender. Ranges are half-open, sorted, disjoint, and not below the cumulative acknowledgment.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Scoreboard {
     received: Vec<(Seq, Seq)>,
-    /// `HighRxt`: the end of the data sent again in this recovery; `None` before the first retransmission.
+    /// `HighRxt`: the end of the last retransmission of this recovery, other than the rescue retransmission; `None`
+    /// before the first retransmission.
     pub(crate) resent: Option<Seq>,
     /// `RescueRxt`: the recovery point when the one rescue retransmission of this recovery was sent (RFC 6675, section
     /// 4, `NextSeg()`, rule 4); `None` before.
@@ -18,8 +19,9 @@ pub(crate) struct Scoreboard {
 }
 
 impl Scoreboard {
-    /// Stores the SACK blocks of an acknowledgment (RFC 6675, section 4, `Update()`). `una` is the cumulative
-    /// acknowledgment, and `max` is the end of the data sent. Returns whether a block reports data that was not stored.
+    /// Stores the SACK blocks of an acknowledgment (RFC 6675, section 4, `Update()`), and forgets the ranges below
+    /// `una`. `una` is the cumulative acknowledgment, and `max` is the end of the data sent. Returns whether a block
+    /// added data to the ranges.
     pub(crate) fn learn(&mut self, una: Seq, max: Seq, blocks: &[(Seq, Seq)]) -> bool {
         self.forget_below(una);
         let mut news = false;
@@ -57,7 +59,8 @@ impl Scoreboard {
         true
     }
 
-    /// Forgets all ranges at a time-out: the receiver may discard data that it reported (RFC 2018, section 8).
+    /// Forgets all ranges, `resent` and `rescued` at a time-out: the receiver may discard data that it reported (RFC
+    /// 2018, section 8).
     pub(crate) fn clear(&mut self) {
         self.received.clear();
         (self.resent, self.rescued) = (None, None);
@@ -72,7 +75,7 @@ impl Scoreboard {
         &self.received
     }
 
-    /// Takes over the ranges of another host's scoreboard.
+    /// Adds the ranges of a recorded scoreboard.
     pub(crate) fn restore(&mut self, una: Seq, max: Seq, ranges: &[(Seq, Seq)]) {
         self.learn(una, max, ranges);
     }
@@ -83,21 +86,21 @@ impl Scoreboard {
         below.map(|(from, to)| if to.after(end) { end.since(*from) } else { to.since(*from) }).sum()
     }
 
-    /// Returns the first sequence number, from `seq` on, that was not received.
+    /// Returns the first sequence number, from `seq` on, that is in no range.
     pub(crate) fn skip(&self, seq: Seq) -> Seq {
         let within = self.received.iter().find(|(from, end)| !from.after(seq) && end.after(seq));
         within.map_or(seq, |(_, end)| *end)
     }
 
-    /// Returns the length from `seq` to the next received range, or to `end` if that comes first.
+    /// Returns the length from `seq` to the next range, or to `end` if `end` comes first.
     pub(crate) fn gap(&self, seq: Seq, end: Seq) -> u32 {
         let next = self.received.iter().map(|(from, _)| *from).find(|from| from.after(seq));
         next.filter(|next| next.before(end)).unwrap_or(end).since(seq)
     }
 
-    /// Returns a number below which all missing data is lost (RFC 6675, section 4, `IsLost()`). Above that data,
-    /// `threshold` ranges were received, or more than (`threshold` - 1) segments' bytes. Returns `None` if too little
-    /// was received.
+    /// Returns a sequence number below which all missing data is lost (RFC 6675, section 4, `IsLost()`). Above that
+    /// data, `threshold` ranges were received, or more than (`threshold` - 1) segments' bytes. Returns `None` if too
+    /// little was received.
     pub(crate) fn lost_below(&self, threshold: u32, mss: u32) -> Option<Seq> {
         let most = u64::from(threshold.saturating_sub(1)) * u64::from(mss);
         let (mut ranges, mut bytes) = (0, 0);
@@ -119,8 +122,9 @@ impl Scoreboard {
         open(not_lost, max.latest(not_lost)) + again
     }
 
-    /// Returns the begin of the next gap that was not sent again yet (RFC 6675, section 4, `NextSeg()`, rules 1 and 3).
-    /// Received data is above that gap. With `lost_below`, the gap must be lost.
+    /// Returns the next missing sequence number that was not sent again, with received data above it (RFC 6675, section
+    /// 4, `NextSeg()`, rules 1 and 3). With `lost_below`, the number must be below `lost_below`. Returns `None` if
+    /// there is none.
     pub(crate) fn next_gap(&self, una: Seq, lost_below: Option<Seq>) -> Option<Seq> {
         let (_, highest) = self.received.last()?;
         let from = self.skip(self.resent.map_or(una, |resent| resent.latest(una)));

@@ -28,7 +28,7 @@ impl Flags {
     pub const SYN: Self = Self(2);
     /// RST: the connection is reset.
     pub const RST: Self = Self(4);
-    /// PSH: the sender has no more data to send now.
+    /// PSH: the push function (RFC 9293, section 3.9.1.2).
     pub const PSH: Self = Self(8);
     /// ACK: the acknowledgment field is significant.
     pub const ACK: Self = Self(16);
@@ -53,13 +53,14 @@ pub struct Segment<'a> {
     pub src_port: u16,
     /// The receiver's port.
     pub dst_port: u16,
-    /// The sequence number of the first byte, or of the SYN.
+    /// The sequence number of the segment (`SEG.SEQ`): that of its SYN, first byte or FIN, if it has one.
     pub seq: Seq,
     /// The next sequence number that the sender expects; significant only with `ACK`.
     pub ack: Seq,
     /// The control bits: SYN, FIN, RST and others.
     pub flags: Flags,
-    /// The window field as it is sent, before the window scale is applied (RFC 7323, section 2.2).
+    /// The window field as it is on the wire. Except in a SYN, the receiver shifts it left by the sender's window scale
+    /// (RFC 7323, section 2.3).
     pub window: u16,
     /// The options that this crate supports.
     pub options: Options,
@@ -204,7 +205,7 @@ mod tests {
     }
 
     /// Emits a segment, applies `change` to its bytes, and returns the error of parsing them. If `set_checksum` is
-    /// true, the checksum is computed again after the change, so that another check fails.
+    /// true, the checksum is computed again after the change, so that the error is not about the checksum.
     fn refused(change: impl FnOnce(&mut Vec<u8>), set_checksum: bool) -> &'static str {
         let mut bytes = syn().emit(A, B);
         change(&mut bytes);

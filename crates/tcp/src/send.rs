@@ -22,7 +22,7 @@ use wire::{Duration, Instant};
 pub enum Fin {
     /// The stream is open: more may be written.
     No,
-    /// The FIN follows the last byte; it is not acknowledged.
+    /// The FIN follows the last byte, sent or not; it is not acknowledged.
     Queued,
     /// The FIN was acknowledged.
     Acknowledged,
@@ -49,7 +49,7 @@ pub(crate) struct Chunk {
     /// The range of the payload in the send buffer.
     pub(crate) bytes: Range<usize>,
     pub(crate) fin: bool,
-    /// Whether nothing is left to be sent after this segment.
+    /// Whether the segment ends the written data, or is a window probe: with payload, it gets the flag PSH.
     pub(crate) last: bool,
 }
 
@@ -59,9 +59,9 @@ pub(crate) struct Chunk {
 pub(crate) struct Sender {
     /// `SND.UNA`: the oldest sequence number that is not acknowledged.
     pub(crate) una: Seq,
-    /// `SND.NXT`: the next number to be sent; a time-out moves it back.
+    /// `SND.NXT`: the next number to be sent. Without per-segment recovery, a time-out moves it back to `una`.
     pub(crate) next: Seq,
-    /// The sequence number after all data ever sent.
+    /// The sequence number after all that was ever sent.
     pub(crate) max: Seq,
     /// Written data from `una` on, once the SYN is acknowledged.
     pub(crate) buffer: VecDeque<u8>,
@@ -96,7 +96,8 @@ pub(crate) struct Sender {
     pub(crate) errand: Errand,
     /// The number of probes of a closed window in a row.
     pub(crate) probes: u32,
-    /// The number of time-outs and probes in a row without an answer. Time-outs that an ICMP report undid do not count.
+    /// The number of time-outs and probes in a row without an answer. Those that an ICMP report undid do not count, but
+    /// the number stays at least 1.
     pub(crate) unanswered: u32,
     /// When an ICMP report first undid a doubling of the time-out since the peer's last answer (RFC 6069).
     pub(crate) spared: Option<Instant>,
@@ -113,7 +114,8 @@ pub(crate) struct Sender {
     /// with the path, because an application may already count on the room.
     write_unit: usize,
     whole_writes: bool,
-    /// The end of the last segment sent with less than a full payload (Minshall's variant of Nagle).
+    /// The end of the last segment that was sent for the first time with less than a full payload; `None` if there was
+    /// none (Minshall's variant of Nagle).
     pub(crate) small: Option<Seq>,
     pub(crate) idle_restart: bool,
     too_big: TooBig,
@@ -239,10 +241,16 @@ impl Sender {
     /// If they are not in order, or data in flight is not held.
     pub(crate) fn check(&self) {
         let Self { una, next, max, .. } = *self;
-        assert!(!una.after(next) && !next.after(max), "una {una:?}, next {next:?}, max {max:?}");
+        assert!(
+            !una.after(next) && !next.after(max),
+            "not in order: una {una:?}, next {next:?}, max {max:?}"
+        );
         // A SYN or a FIN takes a number without a byte.
         let (flight, held) = (self.flight(), self.buffer.len() + 1);
-        assert!(flight as usize <= held, "{flight} sequence numbers are in flight, but only {held} are held");
+        assert!(
+            flight as usize <= held,
+            "{flight} sequence numbers are in flight, but at most {held} can be"
+        );
     }
 
     // --- the handshake ---------------------------------------------------------------------------------------------
@@ -258,7 +266,7 @@ impl Sender {
         self.timer = self.retransmit_after(now);
     }
 
-    /// Starts sending data after the SYN is acknowledged. The SYN does not grow the congestion window (RFC 5681,
+    /// Prepares to send data after the SYN is acknowledged. The SYN does not grow the congestion window (RFC 5681,
     /// section 3.1).
     pub(crate) fn opened(&mut self, now: Instant, profile: &Profile, sack: bool, echoed: Option<Instant>) {
         self.open = true;
@@ -289,8 +297,9 @@ impl Sender {
         self.buffer.len() + usize::from(self.fin == Fin::Queued)
     }
 
-    /// Returns the content of the next segment. Returns `None` if there is nothing to send, or if it may not be sent
-    /// now. `options` is the length of those options, in bytes, that not every segment carries.
+    /// Returns the content of the next segment, which counts as sent then. Returns `None` if there is nothing to send,
+    /// or if it may not be sent now. `options` is the length of those options, in bytes, that not every segment
+    /// carries.
     pub(crate) fn next(&mut self, now: Instant, options: u32) -> Option<Chunk> {
         if !self.open || self.total() == 0 {
             return None;
@@ -336,10 +345,10 @@ impl Sender {
         self.congestion.cwnd.saturating_add(extra).saturating_sub(out)
     }
 
-    /// Returns the number of bytes that may be sent from `next` on, if the congestion window has room for `allowed`.
-    /// `Some(0)` is a FIN alone, and `None` means that nothing may be sent. The rules are sender SWS avoidance and
-    /// Nagle (RFC 9293, sections 3.8.6.2.1 and 3.7.4). If these wait with nothing in flight, the persist timer
-    /// overrides them.
+    /// Returns the number of bytes that may be sent from `next` on, at most `limit`, if the congestion window has room
+    /// for `allowed`. `Some(0)` is a FIN alone, and `None` means that nothing may be sent. The rules are sender SWS
+    /// avoidance and Nagle (RFC 9293, sections 3.8.6.2.1 and 3.7.4). If these rules make data wait while nothing is in
+    /// flight, the persist timer overrides them.
     pub(crate) fn sendable(&self, limit: u32, allowed: u32) -> Option<usize> {
         let waits = self.nagle && (!self.minshall || self.small.is_some_and(|end| end.after(self.una)));
         self.sendable_if(limit, allowed, waits)
@@ -396,7 +405,7 @@ impl Sender {
     }
 
     /// Sends a probe: one byte if the peer's window is closed, or the data that a small window takes (RFC 9293, section
-    /// 3.8.6.1).
+    /// 3.8.6.1). Without data, it sends the FIN.
     fn probe(&mut self, now: Instant) -> Chunk {
         let len = (self.window.max(1) as usize).min(self.mss as usize).min(self.buffer.len());
         let bytes = 0..len;
@@ -439,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "3 sequence numbers are in flight, but only 2 are held")]
+    #[should_panic(expected = "3 sequence numbers are in flight, but at most 2 can be")]
     fn what_is_in_flight_is_held() {
         let mut sender = Sender::new(&Profile::rfc6298_reno(), Seq(9));
         sender.write(b"a");

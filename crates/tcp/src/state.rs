@@ -20,11 +20,12 @@ pub enum State {
     FinWait2,
     /// CLOSE-WAIT: the peer's FIN has arrived, and this end may still send.
     CloseWait,
-    /// CLOSING: both ends have sent a FIN at the same time, and the FIN of this end is not acknowledged.
+    /// CLOSING: this end has sent its FIN, and the peer's FIN has arrived, but the FIN of this end is not acknowledged.
     Closing,
     /// LAST-ACK: this end has sent its FIN after the peer's FIN, and the peer has not acknowledged it.
     LastAck,
-    /// TIME-WAIT: both FINs are acknowledged. Old segments can still arrive until this state ends.
+    /// TIME-WAIT: the FIN of this end is acknowledged, and the peer's FIN has arrived. The state lasts until old
+    /// segments have left the network.
     TimeWait,
 }
 
@@ -55,7 +56,7 @@ impl State {
 /// Why a connection is closed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Ended {
-    /// Both ends finished, or the application finished before the peer answered the SYN.
+    /// Both ends finished, or the application finished before the peer answered the SYN, without data to send.
     Finished,
     /// The peer answered the SYN with a reset.
     Refused,
@@ -63,7 +64,8 @@ pub enum Ended {
     Reset,
     /// The application of this end aborted the connection.
     Aborted,
-    /// The peer was silent for too many time-outs, or for too long.
+    /// The peer did not answer too many time-outs or window probes in a row. If ICMP reports undo the time-outs, the
+    /// peer was silent for too long.
     TimedOut,
 }
 
@@ -80,16 +82,18 @@ pub struct Info {
     pub recovering: bool,
     /// The retransmission time-out, backed off.
     pub rto: Duration,
-    /// The smoothed round-trip time; `None` before the first sample.
+    /// The smoothed round-trip time; `None` while it is not known, as before the first sample.
     pub srtt: Option<Duration>,
-    /// The variance of the round-trip time, as the estimator stores it: the mean deviation. With Linux's estimator, it
-    /// is the value that the time-out adds to `srtt`. `None` before the first sample.
+    /// The mean deviation of the round-trip time. With [`Estimator::Linux`], it is the value that the time-out adds to
+    /// `srtt`. `None` if `srtt` is `None`.
+    ///
+    /// [`Estimator::Linux`]: crate::Estimator::Linux
     pub rttvar: Option<Duration>,
-    /// Bytes of sequence space that are sent and not acknowledged.
+    /// The number of sequence numbers that are sent and not acknowledged: data in bytes, and one each for SYN and FIN.
     pub flight: u32,
     /// The window that the peer announced last, in bytes.
     pub window: u32,
-    /// The largest payload of a segment to the peer, in bytes.
+    /// The largest payload of a segment to the peer, in bytes, as the path permits now.
     pub mss: u32,
     /// The number of segments sent again, with SYN and FIN, but without window probes.
     pub retransmissions: u64,

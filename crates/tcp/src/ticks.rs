@@ -6,25 +6,27 @@ use wire::{Duration, Instant, nanos_of};
 /// expires at the *n*-th slow tick from now. So it waits for more than *n* - 1 and at most *n* tick intervals.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Ticks {
-    /// The tick interval of retransmission, window probes and TIME-WAIT. [`Estimator::Bsd`] measures in this unit.
+    /// The tick interval of all timers except that of delayed acknowledgments. [`Estimator::Bsd`] measures in this
+    /// unit.
     ///
     /// [`Estimator::Bsd`]: crate::Estimator::Bsd
     pub slow: Duration,
     /// The tick interval of delayed acknowledgments. A delayed acknowledgment is sent at the next of these ticks, so it
     /// waits for at most this time.
     pub fast: Duration,
-    /// A time of the run at which both clocks tick, modulo their intervals. If it is `None`, the host's stack draws it
-    /// at random, and this crate uses zero. Ticks that all hosts share, or that are in step with periodic moves, would
-    /// be an artefact of the measurement.
+    /// A time of the run at which both clocks tick, modulo their intervals. `None` counts as zero in this crate. The
+    /// host's stack replaces `None` with a random time, because ticks that all hosts share, or that are in step with
+    /// periodic moves, would be an artefact of the measurement.
     pub phase: Option<Duration>,
 }
 
 impl Ticks {
-    /// The clocks of 4.4BSD (`PR_SLOWHZ`, `PR_FASTHZ`): 500 ms and 200 ms, with a random phase.
+    /// The clocks of 4.4BSD (`PR_SLOWHZ`, `PR_FASTHZ`): 500 ms and 200 ms. The host's stack draws the phase.
     pub const BSD: Self =
         Self { slow: Duration::from_millis(500), fast: Duration::from_millis(200), phase: None };
 
-    /// Returns the number of slow ticks up to `at`. The first tick of the run has number 1.
+    /// Returns the number of slow ticks from the start of the run to `at`, both included. The first tick of the run has
+    /// number 1.
     pub(crate) fn count(&self, at: Instant) -> u64 {
         self.shifted(at, self.slow) / nanos(self.slow)
     }

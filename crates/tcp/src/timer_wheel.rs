@@ -16,18 +16,19 @@ const TURN: u64 = 1 << (LAST_LEVEL * LEVEL_SHIFT);
 
 /// The clock of a host whose timers wait for slots of a wheel. A timer never expires early. It expires late by less
 /// than a slot and a tick. A slot is one tick for timers due in less than 63 ticks, eight ticks below 504, and so on.
-/// Slots begin at multiples of their length since the host's boot, so each host has a separate phase.
+/// Slots begin at multiples of their length, counted from `phase`; in Linux, from the host's boot. So each host has a
+/// separate phase.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Wheel {
     /// The time between two ticks: the unit of all timers (`jiffies`).
     pub tick: Duration,
-    /// A time of the run at which the slots of all levels begin together. If it is `None`, the host's stack draws it at
-    /// random, and this crate uses zero.
+    /// A time of the run at which the slots of all levels begin together. `None` counts as zero in this crate. The
+    /// host's stack replaces `None` with a random time.
     pub phase: Option<Duration>,
 }
 
 impl Wheel {
-    /// Linux with 250 ticks a second (`CONFIG_HZ`), as in common distributions, and with a random phase.
+    /// Linux with 250 ticks a second (`CONFIG_HZ`), as in common distributions. The host's stack draws the phase.
     pub const LINUX: Self = Self { tick: Duration::from_millis(4), phase: None };
 
     /// Returns the period of the wheel, after which the slots of all levels begin together again. `phase` counts modulo

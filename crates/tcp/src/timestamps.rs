@@ -69,8 +69,9 @@ impl Clocks {
         self.is_valid(now) && Seq(theirs.value).before(Seq(self.recent))
     }
 
-    /// Stores the timestamp of `segment` for the next echoes, if `segment` begins at or below the last acknowledgment
-    /// sent (RFC 7323, section 4.3). So a segment beyond a gap is not echoed. `segment` must be acceptable.
+    /// Stores the timestamp of `segment` for the next echoes, if it is not old, and if `segment` begins at or below the
+    /// last acknowledgment sent (RFC 7323, section 4.3). So a segment beyond a gap is not echoed. `segment` must be
+    /// acceptable.
     pub(crate) fn note(&mut self, now: Instant, segment: &Segment<'_>, theirs: Timestamps) {
         if !self.is_old(now, theirs) && !segment.seq.after(self.last_ack) {
             (self.recent, self.recent_at) = (theirs.value, Some(now));

@@ -1,5 +1,6 @@
 //! Scripts of TCP conversations, in the manner of packetdrill: one side is this crate, the other is the script. Each
-//! file in `tests/packets/` shows a rule of an RFC, and cites the section. A line is a time in milliseconds and one of
+//! file in `tests/packets/` shows a rule of an RFC or of 4.4BSD, and names its source. A line is a time in milliseconds
+//! and one of
 //!
 //! ```text
 //! connect | listen | write N | read N | finish | abort | path N     a call of the user, or a new path MSS of N bytes

@@ -116,7 +116,7 @@ impl Script {
 
 #[test]
 fn the_last_segment_written_goes_whole_into_a_send_buffer_of_linux() {
-    // Linux 6.18 has 23 segments of 1448 bytes in the queue of a relay that may write 32768 bytes ahead.
+    // With room for 32768 bytes, Linux 6.18 takes 23 segments of 1448 bytes into its send queue.
     let room = |whole_writes| {
         let profile =
             Profile { send_buffer: 32_768, mss: 1448, timestamps: false, whole_writes, ..Profile::linux() };
@@ -346,7 +346,7 @@ fn silence_ends_it() {
 
 // --- acknowledgments and windows ---------------------------------------------------------------------------------------
 
-/// Every second segment is acknowledged at once, and so is a segment beyond a gap or in it (RFC 5681, section 4.2).
+/// Every second segment is acknowledged at once, and so is a segment beyond a gap or in a gap (RFC 5681, section 4.2).
 #[test]
 fn every_second_segment_is_acknowledged_and_gaps_at_once() {
     let mut script = Script::established(&thousand());

@@ -10,10 +10,10 @@ use wire::{Duration, Instant};
 const BYTES: usize = 256 << 20;
 const US: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 1), 1);
 const PEER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 2);
-/// The time between a segment and its answer. If it were zero, timestamps would not advance.
+/// The time between two rounds of segments and answers. If it were zero, timestamps would not advance.
 const STEP: Duration = Duration::from_micros(10);
 
-/// Returns a part of the stream. Its period is no multiple of a segment's length.
+/// Returns the bytes that the stream repeats. Their number is no multiple of a segment's payload.
 fn pattern() -> Vec<u8> {
     (0..65_521u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }

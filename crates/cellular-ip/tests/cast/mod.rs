@@ -119,7 +119,7 @@ impl Cast for CellularIp {
     }
 
     /// Returns the name of a neighbor. The link address of a neighbor by wire ends with the number of the interface.
-    /// That of a station ends with the number of the station's name.
+    /// The link address of a station ends with the station's name as a hexadecimal number.
     fn neighbor(&self, mac: Mac) -> Option<&'static str> {
         match mac.0 {
             [2, 0, 0, 0, 0, 0xb2] => Some("b2"),
@@ -139,7 +139,8 @@ impl Cast for CellularIp {
         }
     }
 
-    /// Asserts that a mobile host's timestamps increase: nodes would refuse its route-updates otherwise.
+    /// Asserts that a mobile host's timestamps increase, or after its clock was set that they differ. Nodes would
+    /// refuse its route-updates otherwise.
     fn heed(&mut self, packet: &Packet) {
         if let (["air"], Some(update)) = (self.interfaces, route_update(packet)) {
             assert!(self.stamps.insert(update.timestamp), "{packet:?}");

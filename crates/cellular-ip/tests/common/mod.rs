@@ -49,7 +49,7 @@ pub(crate) fn station<T>(
     new(station_config(changes), Interfaces(&names)).unwrap()
 }
 
-/// Returns the key that `host` would get when it registers.
+/// Returns the session key that `host` would get when it registers.
 pub(crate) fn key_of(host: Ipv4Addr) -> Key {
     session_key(&NETWORK_KEY.parse().unwrap(), 1, host, R_MH)
 }

@@ -13,7 +13,7 @@ const RTT_SHIFT: u32 = 3;
 const RTTVAR_SHIFT: u32 = 2;
 /// The largest factor in `tcp_backoff` is 64.
 const MAX_SHIFT: u32 = 6;
-/// After more time-outs than this, the path has probably changed, and the round trip is measured again
+/// After more time-outs in a row than this, the path has probably changed, and the round trip is measured again
 /// (`TCP_MAXRXTSHIFT / 4`).
 const LOSING: u32 = 3;
 
@@ -21,7 +21,7 @@ const LOSING: u32 = 3;
 pub(crate) struct Bsd {
     ticks: Ticks,
     /// The smoothed round trip in eighths of a tick. It is zero before the first sample, and after more than `LOSING`
-    /// time-outs.
+    /// time-outs in a row until the next sample.
     srtt: u32,
     /// The variance in quarters of a tick.
     rttvar: u32,
@@ -38,13 +38,13 @@ impl Bsd {
         let (min, max) = (whole(profile.rto_min, ticks), whole(profile.rto_max, ticks));
         let base = whole(profile.rto_initial, ticks);
         // `TCPTV_SRTTDFLT`: without a sample, `value` is twice the first time-out. The first back-off doubles `value`,
-        // so the time-outs are 6 s, then 24 s.
+        // so the time-outs of 4.4BSD are 6 s, then 24 s.
         let rttvar = base.saturating_mul(2);
         Self { ticks, srtt: 0, rttvar, base, doublings: 0, min, max: max.max(min) }
     }
 
-    /// Takes a round-trip sample (`tcp_xmit_timer`). `t_rtt` starts at one, and counts the ticks until the
-    /// acknowledgment.
+    /// Takes a round-trip sample (`tcp_xmit_timer`), and ends the back-off. As `t_rtt` in the kernel, the sample starts
+    /// at one, and counts the ticks until the acknowledgment.
     pub(super) fn sample(&mut self, sent: Instant, now: Instant) {
         let ticks = self.ticks.count(now).saturating_sub(self.ticks.count(sent));
         let rtt = i64::from(u32::try_from(ticks).unwrap_or(u32::MAX >> 8).min(u32::MAX >> 8)) + 1;
@@ -118,7 +118,7 @@ impl Bsd {
     }
 }
 
-/// Returns the number of whole ticks in `span`.
+/// Returns the number of whole ticks in `span`, at most 2^24 - 1.
 fn whole(span: Duration, ticks: Ticks) -> u32 {
     let ticks = span.as_nanos() / ticks.slow.as_nanos().max(1);
     u32::try_from(ticks).unwrap_or(u32::MAX).min(u32::MAX >> 8)

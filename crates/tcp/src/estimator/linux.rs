@@ -1,6 +1,6 @@
 //! The time-out as in Linux (`net/ipv4/tcp_input.c`, `tcp_rtt_estimator` and `tcp_set_rto`). The kernel computes in
-//! microseconds, this code in nanoseconds. The variance rises at once to the largest deviation, and falls slowly, once
-//! per window of data. It is at least `TCP_RTO_MIN`.
+//! microseconds, this code in nanoseconds. The variance rises at once to the largest deviation. It falls slowly, at
+//! most once per window of data, and not below the profile's `rto_min`.
 
 use super::{RoundTrip, Sample};
 use crate::{Profile, Seq, Timing};
@@ -16,7 +16,7 @@ pub(crate) struct Linux {
     base: Duration,
     pub(super) doublings: u32,
     deviation: Duration,
-    /// The largest deviation since `window_end` was set.
+    /// The largest deviation since `window_end` was set, at least `min`; zero before the first sample.
     largest: Duration,
     window_end: Seq,
     min: Duration,
@@ -40,13 +40,13 @@ impl Linux {
         }
     }
 
-    /// Takes a round-trip sample. The kernel stores eighths of the round trip and quarters of the deviation. This code
-    /// divides instead.
+    /// Takes a round-trip sample, and ends the back-off. The kernel stores eight times the smoothed round trip
+    /// (`srtt_us`), this code the round trip itself.
     pub(super) fn sample(&mut self, sample: &Sample) {
         let rtt = sample.now.since(sample.sent);
         match self.smoothed {
             None => {
-                self.deviation = rtt * 2; // four deviations of half a round trip
+                self.deviation = rtt * 2; // four mean deviations, each of half a round trip
                 self.largest = self.deviation.max(self.min);
                 self.smoothed = Some((rtt, self.largest));
                 self.window_end = sample.max;
@@ -105,8 +105,8 @@ impl Linux {
         self.doublings = 0;
     }
 
-    /// Returns the time-out with `doublings` doublings. It is rounded up to whole ticks before it is doubled (Linux:
-    /// `__tcp_set_rto`).
+    /// Returns the time-out with `doublings` doublings, at most `max`. With a timer wheel, it is rounded up to whole
+    /// ticks before it is doubled (Linux: `__tcp_set_rto`).
     pub(super) fn after(&self, doublings: u32) -> Duration {
         let base = self.smoothed.map_or(self.base, |(srtt, variance)| srtt.saturating_add(variance));
         self.timing.counted(base).saturating_mul(1 << doublings.min(MAX_SHIFT)).min(self.max)

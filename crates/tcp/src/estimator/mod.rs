@@ -1,4 +1,4 @@
-//! How the retransmission time-out is computed from round-trip times: by the RFC, as in 4.4BSD, as in Linux.
+//! How the retransmission time-out is computed from round-trip times: as in RFC 6298, as in 4.4BSD, or as in Linux.
 
 mod bsd;
 mod linux;
@@ -37,14 +37,21 @@ pub(crate) enum Clockwork {
 /// The state of an estimator as plain data, to continue the connection at another host.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct RoundTrip {
-    /// The smoothed round trip and its variance, as the estimator stores them. `None` before the first sample.
-    /// [`Estimator::Bsd`] always has them, with a round trip of zero before the first sample.
+    /// The smoothed round trip, and its mean deviation. `None` before the first sample, except with [`Estimator::Bsd`].
+    ///
+    /// [`Estimator::Linux`]: the second value is what the time-out adds to the round trip, at least `rto_min`.
+    ///
+    /// [`Estimator::Bsd`] stores fractions of a tick, which are exported as durations. It always has both values.
+    /// Before the first sample, and after more than 3 time-outs in a row, the round trip is zero. Then the second value
+    /// is a quarter of the time-out that the back-off multiplies.
     pub smoothed: Option<(Duration, Duration)>,
     /// The time-out without doublings. With [`Estimator::Linux`], only the time-out before the first sample.
     pub base: Duration,
     /// The number of doublings that are in effect.
     pub doublings: u32,
-    /// Only [`Estimator::Linux`]: the deviation, its largest value in this window of data, and the end of the window.
+    /// [`Estimator::Linux`]: four times the mean deviation, the maximum of this value in the current window of data,
+    /// and the sequence number that ends the window. All are zero before the first sample. `None` with the other
+    /// estimators.
     pub window: Option<(Duration, Duration, Seq)>,
 }
 
@@ -66,7 +73,7 @@ impl Clockwork {
         }
     }
 
-    /// Doubles the time-out after the timer expired.
+    /// Backs off the time-out after the timer expired (RFC 6298, 5.5).
     pub(crate) fn back_off(&mut self) {
         match self {
             Self::Rfc6298(rto) => rto.back_off(),
@@ -75,8 +82,8 @@ impl Clockwork {
         }
     }
 
-    /// Raises the time-out to at least 3 s after a handshake in which a SYN was lost (RFC 6298, 5.7). 4.4BSD keeps its
-    /// time-out.
+    /// Raises the time-out to at least 3 s, within its maximum, and ends the back-off, after a handshake in which a SYN
+    /// was lost (RFC 6298, 5.7). [`Estimator::Bsd`] keeps its time-out and its back-off.
     pub(crate) fn lost_syn(&mut self) {
         match self {
             Self::Rfc6298(rto) => rto.at_least(AFTER_LOST_SYN),
@@ -94,7 +101,7 @@ impl Clockwork {
         }
     }
 
-    /// Returns the time-out with `doublings` doublings.
+    /// Returns the time-out with `doublings` doublings, at most its maximum.
     pub(crate) fn after(&self, doublings: u32) -> Duration {
         match self {
             Self::Rfc6298(rto) => rto.after(doublings),
@@ -103,7 +110,8 @@ impl Clockwork {
         }
     }
 
-    /// Returns the smoothed round trip and its variance, as the estimator stores them.
+    /// Returns the smoothed round trip and its mean deviation; with [`Estimator::Linux`], the second value is what the
+    /// time-out adds to the round trip. Returns `None` while no round trip is known.
     pub(crate) fn smoothed(&self) -> Option<(Duration, Duration)> {
         match self {
             Self::Rfc6298(rto) => rto.srtt().zip(rto.rttvar()),
@@ -113,6 +121,7 @@ impl Clockwork {
     }
 
     /// Returns the smoothed round trip and its deviation as RFC 6298 defines them, for a host with any estimator.
+    /// Returns `None` while no round trip is known.
     pub(crate) fn measured(&self) -> Option<RoundTripTime> {
         let (smoothed, variation) = match self {
             Self::Linux(linux) => linux.measured()?,
@@ -121,8 +130,8 @@ impl Clockwork {
         Some(RoundTripTime::new(smoothed, variation))
     }
 
-    /// Starts with the round trip that another host measured, as if it were the first sample, without back-off. `max`
-    /// is the end of the data sent.
+    /// Starts a new estimator with the round trip and the deviation that another host measured. `max` is the end of the
+    /// data sent.
     pub(crate) fn resume(&mut self, profile: &Profile, from: RoundTripTime, max: Seq) {
         let RoundTripTime { smoothed, variation } = from;
         match self {
@@ -132,7 +141,7 @@ impl Clockwork {
         }
     }
 
-    /// Undoes one doubling (RFC 6069, section 4). Returns whether there was a doubling.
+    /// Undoes one doubling (RFC 6069, section 4). Returns whether there was a doubling. [`Estimator::Bsd`] undoes none.
     pub(crate) const fn take_back(&mut self) -> bool {
         match self {
             Self::Rfc6298(rto) => rto.take_back(),

@@ -41,14 +41,15 @@ impl Sender {
             return;
         }
         let by_sack = self.congestion.by_sack();
-        // RFC 6675, section 2: a segment that reports a new range counts as a duplicate, whatever else it contains.
+        // RFC 6675, section 2: a segment that reports new data in its blocks counts as a duplicate, whatever else it
+        // contains.
         let news = by_sack && self.scoreboard.learn(ack.below, self.max, ack.blocks);
         let further = ack.below.after(self.una);
         if further {
             self.advance(now, ack.below, ack.echoed);
         }
-        // RFC 5681, section 2, has five conditions of a duplicate. An answer to a window probe fulfills them too, and
-        // is excluded.
+        // RFC 5681, section 2, has five conditions of a duplicate. An answer to a window probe can fulfill them, and is
+        // excluded.
         let again = !further && ack.pure && same_window;
         let waits = self.flight() > 0 && !matches!(self.timer, Timer::Persist(_));
         if waits && if by_sack { news } else { again } {
@@ -78,7 +79,8 @@ impl Sender {
         self.follow(advice);
     }
 
-    /// Removes the data below `ack`, because the peer has received it.
+    /// Moves `una` to `ack`, and removes the data below it, which the peer has received. Notes whether the FIN is
+    /// acknowledged.
     pub(crate) fn forget(&mut self, ack: Seq) {
         let acked = ack.since(self.una);
         let data = self.buffer.len().min(acked as usize);
@@ -91,8 +93,8 @@ impl Sender {
         self.probes = 0;
     }
 
-    /// Takes a round-trip sample, and returns it. If the segment in `timed` is acknowledged, the sample is the time since
-    /// that segment was sent. Otherwise it is the age of the echoed timestamp, which shows which transmission was
+    /// Takes a round-trip sample, and returns it. If the segment in `timed` is acknowledged, the sample is the time
+    /// since that segment was sent. Otherwise it is the age of the echoed timestamp, which shows which transmission was
     /// acknowledged (RFC 7323, section 4). Returns `None` if there is neither.
     pub(crate) fn measure(&mut self, now: Instant, echoed: Option<Instant>) -> Option<Duration> {
         let timed = self.timed.take_if(|(_, end)| !end.after(self.una)).map(|(sent, _)| sent);

@@ -39,7 +39,7 @@ impl Sender {
         Some(self.cut(now, end.minus(len), len as usize))
     }
 
-    /// Returns a number below which all missing data is lost; `None` if too little was received above a gap.
+    /// Returns a sequence number below which all missing data is lost; `None` if too little was received above a gap.
     pub(crate) fn lost_below(&self) -> Option<Seq> {
         self.scoreboard.lost_below(self.congestion.threshold(), self.mss)
     }

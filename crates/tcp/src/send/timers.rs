@@ -29,8 +29,8 @@ impl Timer {
     }
 }
 
-/// Returns the time after which a silent peer is given up (RFC 9293, section 3.8.3: R2). It is the sum of all
-/// time-outs, if the first is `rto_min` and each is twice the one before, up to `rto_max`.
+/// Returns the time after which a silent peer is given up (RFC 9293, section 3.8.3: R2). It is the sum of
+/// `max_retransmissions` + 1 time-outs, if the first is `rto_min` and each is twice the one before, up to `rto_max`.
 pub(crate) fn patience(profile: &Profile) -> Duration {
     let doubled = |times: u32| profile.rto_min.saturating_mul(1 << times.min(31));
     (0..=profile.max_retransmissions).map(|times| doubled(times).min(profile.rto_max)).sum()
@@ -76,8 +76,9 @@ impl Sender {
 
     /// Handles an ICMP report that there is no path for the retransmitted segment (RFC 6069, section 4). The loss is no
     /// sign of congestion, so one doubling of the time-out is undone. If the shorter time-out is already over, the
-    /// timer is due at once. The time-out does not count as unanswered. So if a router reports each time-out, the peer
-    /// is given up by time, as in Linux (`retransmits_timed_out`). Only per-segment recovery uses such reports.
+    /// timer is due at once. The time-out no longer counts as unanswered, but the count stays at least 1. So if a
+    /// router reports each time-out, the peer is given up by time, as in Linux (`retransmits_timed_out`). Only
+    /// per-segment recovery uses such reports.
     pub(crate) fn unreachable(&mut self, now: Instant) {
         let Timer::Retransmit(at) = self.timer else { return };
         let before = self.rto.current();
@@ -91,8 +92,8 @@ impl Sender {
         self.timer = Timer::Retransmit(if at > now { at } else { now });
     }
 
-    /// Starts the persist timer if data waits, nothing is in flight, and no other timer runs. `poll` calls this
-    /// function when nothing more may be sent.
+    /// Starts the persist timer if data waits, nothing but a probe is in flight, and no other timer runs. `poll` calls
+    /// this function when nothing more may be sent.
     pub(crate) fn watch_window(&mut self, now: Instant) {
         if self.open && self.timer == Timer::Off && self.next == self.una && self.total() > 0 {
             self.timer = self.persist_after(now);

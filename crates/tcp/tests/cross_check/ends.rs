@@ -14,8 +14,8 @@ pub(crate) const ADDRESSES: [SocketAddrV4; 2] =
     [SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 1), 4000), SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 80)];
 /// The largest payload. Two segments of this size are smoltcp's initial window of 2048 bytes.
 pub(crate) const MSS: u16 = 1024;
-/// The size of both buffers. It is a multiple of segments, because smoltcp cuts a segment where its ring ends. It is
-/// below 64 KiB, at which smoltcp caps the congestion window.
+/// The size of both buffers, in bytes. It is a multiple of the segment size, because smoltcp cuts a segment where its
+/// ring ends. It is below 64 KiB, at which smoltcp caps the congestion window.
 pub(crate) const BUFFER: u32 = 44 * MSS as u32;
 pub(crate) const DELAYED_ACK: Duration = Duration::from_millis(200);
 

@@ -78,7 +78,7 @@ impl Link {
     }
 }
 
-/// One end and its application, which writes `data`, reads everything, and finishes after its last byte.
+/// One end and its application, which writes `data`, reads everything, and finishes after the last byte of `data`.
 pub(crate) struct End {
     pub(crate) tcp: Option<Connection>,
     pub(crate) data: Vec<u8>,

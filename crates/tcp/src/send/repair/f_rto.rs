@@ -7,7 +7,7 @@ pub enum FRto {
     /// F-RTO is not in progress.
     #[default]
     Off,
-    /// Step 1: a time-out occurred, and the first segment is sent again.
+    /// After a time-out, the next acknowledgment decides (RFC 5682, section 3.1, steps 2 and 3).
     Asked,
     /// Step 2b: only new data may be sent until the next acknowledgment.
     NewData,

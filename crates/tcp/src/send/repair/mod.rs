@@ -40,12 +40,12 @@ pub enum Standing {
     /// No data is known to be missing.
     #[default]
     Open,
-    /// Data is missing, but may only be late; or a retransmission is still in flight.
+    /// Data is missing, but may only be late; or a retransmission is not acknowledged yet.
     Disorder,
     /// Lost segments are sent again, and the window is reduced.
     Recovery,
-    /// A time-out occurred, and lost segments are sent again in slow start. A path that carries less, or a move to this
-    /// host, also leads to this state.
+    /// A time-out occurred, and lost segments are sent again in slow start. A path with a smaller MTU, or a move to
+    /// this host, also leads to this state.
     Loss,
 }
 
@@ -68,21 +68,26 @@ pub struct Repair {
     pub undo: Undo,
     /// The recovery state: whether losses are known or repaired.
     pub standing: Standing,
-    /// The end of the data sent when `standing` last changed, or when F-RTO last requested new data (`RecoveryPoint`).
+    /// The end of the data sent when `standing` last changed, a reduction or a time-out last occurred, or F-RTO last
+    /// requested new data (`RecoveryPoint`).
     pub high: Seq,
-    /// Whether the window limited the sender in the current period. The period ends when `usage` is acknowledged.
+    /// Whether the window limited the sender when the current period began. `usage` describes the period.
     pub limited: bool,
-    /// The largest number of segments in flight in the period that `usage` ends.
+    /// The number of segments in flight when the current period began. `usage` describes the period.
     pub most_out: u32,
-    /// The end of the period of `limited` and `most_out`. The period ends when this sequence number is acknowledged.
+    /// The end of the data sent when the current period began. A new period begins when this sequence number is
+    /// acknowledged, or when the window limits the sender. If `limited` is false, a new period also begins when more
+    /// segments than `most_out` are in flight (Linux: `cwnd_usage_seq`).
     pub usage: Seq,
-    /// When the window last limited the sender, or its use was last checked (RFC 2861).
+    /// When the window last limited the sender, its use was last checked, or the sender restarted after an idle time
+    /// (RFC 2861).
     pub used_up: Instant,
     /// The largest number of segments in flight since `used_up`.
     pub used: u32,
     /// The number of segments that the peer reported as duplicates (RFC 2883).
     pub duplicates: u64,
-    /// The time by which the acknowledgment of a single segment may be delayed. It is added to the time before a probe.
+    /// The time by which the acknowledgment of a single segment may be delayed: the profile's `rto_min`. It is added to
+    /// the time before a probe if one segment is in flight.
     delay: Duration,
     /// The time before a probe without a round-trip sample.
     initial: Duration,
@@ -124,18 +129,20 @@ impl Repair {
         self.rack.measured(if rtt.is_zero() { self.tick } else { rtt });
     }
 
-    /// Returns whether a copy is in flight, or the first segment was ever sent again (Linux: `tcp_any_retrans_done`).
+    /// Returns whether a retransmission is in flight, or the first segment was ever sent again (Linux:
+    /// `tcp_any_retrans_done`).
     fn any_resent(&self) -> bool {
         self.segments.resent() > 0 || self.segments.first().is_some_and(|sent| sent.ever_resent)
     }
 
-    /// Returns the reordering window in the current state (RFC 8985: `RACK_update_reo_wnd()`).
+    /// Returns the reordering window in the current state (RFC 8985, section 6.2, step 4: `RACK_update_reo_wnd()`).
     fn late(&self, srtt: Option<Duration>) -> Duration {
         let recovering = matches!(self.standing, Standing::Recovery | Standing::Loss);
         self.rack.window(srtt, recovering, self.segments.sacked(), self.threshold)
     }
 
-    /// Marks lost segments. Returns the time until more segments may be lost; `None` if there is nothing to wait for.
+    /// Marks lost segments. With RACK, it does so only if `rack.advanced`. Returns the time until more segments may be
+    /// lost; `None` if there is nothing to wait for.
     fn look(&mut self, now: Instant, srtt: Option<Duration>) -> Option<Duration> {
         if self.does.rack {
             let window = self.late(srtt);

@@ -79,9 +79,10 @@ impl Sender {
         self.repair = Some(repair);
     }
 
-    /// Returns the duplicate data that the first block reports (RFC 2883, section 4); `None` if there is none. The
-    /// result is also `None` if the peer has reported more duplicates than this sender has sent again. Then this sender
-    /// did not cause them (Linux: `tcp_check_dsack`, `tcp_dsack_seen`).
+    /// Counts and returns the duplicate data that the first block reports (RFC 2883, section 4). Returns `None` if
+    /// there is none, or if the block is invalid. The result is also `None` if the peer has reported more duplicates
+    /// than this sender has sent again. Then this sender did not cause them (Linux: `tcp_check_dsack`,
+    /// `tcp_dsack_seen`).
     fn came_twice(&self, ack: &Ack<'_>, repair: &mut Repair) -> Option<Twice> {
         let (from, end) = duplicate_told(ack.below, ack.blocks)?;
         let (len, mss) = (end.since(from), self.mss.max(1));
@@ -105,7 +106,7 @@ impl Sender {
         Some(Twice { probe: len <= mss && repair.tail.end == Some(end), segments })
     }
 
-    /// Marks the segments that the acknowledgment reports as received.
+    /// Marks or removes the segments that the acknowledgment reports as received. Returns a summary of them.
     fn learn(&mut self, now: Instant, ack: &Ack<'_>, repair: &mut Repair) -> AckSummary {
         let mut summary = repair.segments.summary();
         let (segments, rack) = (&mut repair.segments, &mut repair.rack);
@@ -135,8 +136,8 @@ impl Sender {
     }
 
     /// Takes a round-trip sample from data that was sent once, or else from the timestamps (RFC 7323, section 4).
-    /// Returns whether the time-out is to be restarted, because only SACK acknowledged data, which was sent before the
-    /// last transmission of the first segment.
+    /// Returns whether the time-out is to be restarted: the acknowledgment reports data in its blocks alone, and that
+    /// data was sent before the last transmission of the first segment.
     fn measured(
         &mut self,
         now: Instant,
@@ -183,7 +184,8 @@ impl Sender {
         }
     }
 
-    /// Sets the window by proportional rate reduction, after `delivered` segments arrived.
+    /// Sets the window in a recovery, after `delivered` segments arrived: by proportional rate reduction, or without
+    /// PRR to the threshold. `safe`: the acknowledgment advanced, and showed no further loss.
     pub(super) fn slow_down(&mut self, repair: &mut Repair, delivered: u32, safe: bool) {
         let mss = self.mss.max(1);
         if !repair.does.prr {

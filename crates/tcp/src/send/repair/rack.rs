@@ -7,30 +7,33 @@ use wire::{Duration, Instant};
 
 /// The number of recoveries for which duplicates keep the reordering window wide (RFC 8985, section 6.2, step 4: 16).
 const PERSIST: u32 = 16;
-/// The largest reordering window, in quarters of the minimum round trip. The smoothed round trip limits the window too.
+/// The largest reordering window, in quarters of the minimum round trip. The smoothed round trip also limits the
+/// window.
 const MOST_STEPS: u32 = 255;
 
 /// The state of RACK (RFC 8985, section 5.3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Rack {
-    /// `RACK.xmit_ts`: the latest transmission time of all segments that arrived; `None` before a segment has arrived.
+    /// `RACK.xmit_ts`: the latest transmission time of all segments that are known to have arrived; `None` before the
+    /// first.
     pub sent: Option<Instant>,
     /// `RACK.end_seq`: the end of the segment that was sent at `sent`.
     pub end: Seq,
-    /// `RACK.rtt`: the round trip of the segment that arrived last.
+    /// `RACK.rtt`: the round trip of the segment that was last noted as arrived; zero before the first.
     pub rtt: Duration,
     /// `RACK.min_RTT`: the shortest round trip of the whole connection; `None` before the first sample.
     pub min_rtt: Option<Duration>,
     /// `RACK.reordering_seen`: whether the network has reordered segments of this connection.
     pub reordered: bool,
-    /// `RACK.reo_wnd_mult`: the reordering window in quarters of the minimum round trip.
+    /// `RACK.reo_wnd_mult`: the reordering window in quarters of the minimum round trip, from 1 to 255.
     pub steps: u32,
     /// `RACK.reo_wnd_persist`: the number of recoveries until the reordering window becomes narrow again.
     pub persist: u32,
     /// `RACK.dsack_round`: until this sequence number is acknowledged, duplicates do not widen the window further.
     /// `None`: the next duplicate widens it.
     pub round: Option<Seq>,
-    /// Whether a segment arrived since the last search for losses.
+    /// Whether losses are to be searched for: a segment has arrived since the last search, the reordering timer
+    /// expired, or a reduction was undone.
     pub advanced: bool,
 }
 
@@ -94,13 +97,14 @@ impl Rack {
         self.persist = (self.persist + 1).min(PERSIST);
     }
 
-    /// Notes the end of a recovery. After several recoveries without a duplicate, a wide window becomes narrow again.
+    /// Notes the end of a recovery. After `PERSIST` recoveries without a duplicate, a wide window becomes narrow again.
     pub(crate) const fn recovered(&mut self) {
         self.persist = self.persist.saturating_sub(1);
     }
 
-    /// Returns the reordering window (`RACK_update_reo_wnd()`). If no reordering was seen, it is zero during a recovery
-    /// (`recovering` is true), and also if at least `threshold` segments have been selectively acknowledged (`sacked`).
+    /// Returns the reordering window (`RACK_update_reo_wnd()`), at most the smoothed round trip `srtt`. If no
+    /// reordering was seen, it is zero during a recovery (`recovering` is true), and also if at least `threshold`
+    /// segments have been selectively acknowledged (`sacked`).
     pub(crate) fn window(
         &self,
         srtt: Option<Duration>,
@@ -162,7 +166,8 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// Returns segments of 1000 bytes that were sent at these milliseconds, and a minimum round trip of 40 ms.
+    /// Returns segments of 1000 bytes that were sent at these milliseconds, and a state of RACK with a minimum round
+    /// trip of 40 ms.
     fn flight(at: &[u64]) -> (Rack, Segments) {
         let (mut rack, mut segments) = (Rack::default(), Segments::default());
         for (i, at) in (0..).zip(at) {
@@ -187,8 +192,8 @@ mod tests {
         segments.iter().filter(|sent| sent.lost).map(|sent| sent.from.0 / 1000).collect()
     }
 
-    /// When the third of three segments arrives, the first two are not lost at once. They become lost after a quarter
-    /// of the minimum round trip (RFC 8985, section 6.2, step 5).
+    /// When the third of three segments arrives, the first two are not lost at once. Each becomes lost when a round
+    /// trip and a quarter of the minimum round trip have passed since it was sent (RFC 8985, section 6.2, step 5).
     #[test]
     fn lost_after_the_reordering_window() {
         let (mut rack, mut segments) = flight(&[0, 1, 2]);
@@ -254,7 +259,8 @@ mod tests {
         );
     }
 
-    /// An acknowledgment too soon after the copy is not one of the copy (RFC 8985, section 6.2, step 2).
+    /// An acknowledgment that arrives sooner after the retransmission than the minimum round trip is one of the
+    /// original (RFC 8985, section 6.2, step 2).
     #[test]
     fn an_answer_to_the_first_copy_is_not_one_to_the_second() {
         let (mut rack, mut segments) = flight(&[0, 1]);

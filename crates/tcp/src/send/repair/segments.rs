@@ -18,9 +18,9 @@ pub struct Sent {
     pub sacked: bool,
     /// Whether the segment is considered lost. It stays so while a copy is in flight.
     pub lost: bool,
-    /// Whether the segment was sent again, and its last copy is not considered lost.
+    /// Whether a retransmission of the segment is considered in flight. A tail loss probe does not count.
     pub resent: bool,
-    /// Whether the segment was sent again at least once.
+    /// Whether the segment was sent again at least once, or may have been by a former host.
     pub ever_resent: bool,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct AckSummary {
     pub(crate) delivered: u32,
     /// Whether data was acknowledged cumulatively.
     pub(crate) acked: bool,
-    /// Whether any of the cumulatively acknowledged data had been sent again.
+    /// Whether any of the cumulatively acknowledged segments had been sent again.
     pub(crate) again: bool,
     /// Whether data was acknowledged selectively that was not acknowledged before.
     pub(crate) sacked: bool,
@@ -48,15 +48,18 @@ pub(crate) struct AckSummary {
     pub(crate) original: bool,
     /// Whether the network reordered: a segment that was sent only once arrived below data that had arrived before.
     pub(crate) reordered: bool,
-    /// The earliest transmission time of segments that were acknowledged cumulatively and sent only once.
+    /// The earliest transmission time of segments that this acknowledgment covers cumulatively. Segments that were sent
+    /// again, or acknowledged selectively before, do not count.
     pub(crate) oldest: Option<Instant>,
-    /// The latest transmission time of segments that were acknowledged cumulatively and sent only once.
+    /// The latest transmission time of segments that this acknowledgment covers cumulatively. Segments that were sent
+    /// again, or acknowledged selectively before, do not count.
     pub(crate) newest: Option<Instant>,
     /// The earliest transmission time of segments that were acknowledged selectively and sent only once.
     pub(crate) sacked_oldest: Option<Instant>,
     /// The latest transmission time of segments that were acknowledged selectively and sent only once.
     pub(crate) sacked_newest: Option<Instant>,
-    /// The end of the highest segment that had arrived before this acknowledgment.
+    /// The end of the highest segment that had been acknowledged selectively before this acknowledgment; `None` if
+    /// there is none.
     before: Option<Seq>,
 }
 
@@ -105,12 +108,12 @@ impl Segments {
         self.lost
     }
 
-    /// Returns how often a segment or a copy was declared lost so far.
+    /// Returns how often a segment or a retransmission was declared lost so far.
     pub(crate) const fn losses(&self) -> u64 {
         self.losses
     }
 
-    /// Returns the number of segments with a copy that is considered in flight.
+    /// Returns the number of segments with a retransmission that is considered in flight.
     pub(crate) const fn resent(&self) -> u32 {
         self.resent
     }
@@ -180,7 +183,7 @@ impl Segments {
         self.list.insert(index + 1, second);
     }
 
-    /// Declares a segment lost, and its copy if there is one. A segment that the peer has is not lost.
+    /// Declares a segment lost, and its retransmission if there is one. A segment that the peer has is not lost.
     pub(crate) fn lose(&mut self, at: usize) {
         let further = self.get(at).is_some_and(|sent| !sent.sacked && (!sent.lost || sent.resent));
         self.losses += u64::from(further);
@@ -244,8 +247,8 @@ impl Segments {
         self.list.range(first..).take_while(move |sent| !sent.end.after(end))
     }
 
-    /// Removes all segments below `una`. A segment counts as reordered if it is below data that had arrived before this
-    /// acknowledgment. The blocks of this acknowledgment do not count.
+    /// Removes all segments below `una`, and cuts a segment that crosses `una`. A segment counts as reordered if it is
+    /// below data that had arrived before this acknowledgment. The blocks of this acknowledgment do not count.
     pub(crate) fn acked(
         &mut self,
         una: Seq,
@@ -337,7 +340,7 @@ mod tests {
     }
 
     /// An acknowledgment is applied in the order of the sequence numbers (RFC 8985, section 6.2, step 3). Here the
-    /// segments 0 and 1 arrive in order, and 2 is lost.
+    /// segments 0, 1 and 3 arrive in order, and 2 arrives after 3.
     #[test]
     fn what_arrived_in_order_is_not_reordered_for_a_block_beside_it() {
         let (mut s, high) = (five(), Seq(9000));

@@ -23,7 +23,8 @@ pub(super) struct Seen {
     pub(super) original: bool,
     /// Whether the acknowledgment repeats the one before it.
     pub(super) duplicate: bool,
-    /// Whether the acknowledgment echoes a timestamp from before the first retransmission.
+    /// Whether the acknowledgment echoes a timestamp from before the first retransmission of the reduction that can be
+    /// undone.
     pub(super) older: bool,
 }
 
@@ -75,7 +76,8 @@ impl Sender {
         wait.is_some()
     }
 
-    /// Ends a recovery: everything that was in flight when the recovery began is acknowledged.
+    /// Ends a recovery, because everything that was in flight when the recovery began is acknowledged. If the reduction
+    /// was spurious, it is undone.
     fn recovered(&mut self, seen: &Seen, repair: &mut Repair) {
         if seen.older || repair.undo.all_were_duplicates() {
             self.take_back(repair, false);
@@ -119,8 +121,8 @@ impl Sender {
         }
     }
 
-    /// Sets the state to Disorder if segments are missing or were sent again, and otherwise to Open (Linux:
-    /// `tcp_try_keep_open`).
+    /// Sets the state to Disorder if segments are missing or a retransmission is not acknowledged, and otherwise to
+    /// Open (Linux: `tcp_try_keep_open`).
     pub(super) fn keep_open(&mut self, repair: &mut Repair) {
         let left = repair.segments.lost() + repair.segments.sacked();
         let open = left == 0 && !repair.any_resent();
@@ -187,7 +189,8 @@ impl Sender {
     }
 
     /// Declares segments lost after a time-out. With RACK, segments that were sent recently are not declared lost,
-    /// except the first (RFC 8985, section 6.3).
+    /// except the first (RFC 8985, section 6.3). If the peer discarded data that it had reported, all segments are
+    /// declared lost.
     fn mark_after_timeout(now: Instant, repair: &mut Repair) {
         let reneged = repair.segments.first().is_some_and(|sent| sent.sacked);
         if reneged {

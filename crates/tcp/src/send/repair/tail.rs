@@ -1,5 +1,5 @@
-//! Tail loss probes (RFC 8985, section 7: TLP). If no acknowledgment comes for two round trips, a new segment is sent,
-//! or the last one again. The acknowledgment of this probe shows what is missing.
+//! Tail loss probes (RFC 8985, section 7: TLP). If no acknowledgment comes for about two round trips, a new segment is
+//! sent, or the last one again. The acknowledgment of this probe shows what is missing.
 
 use crate::Seq;
 use wire::Duration;
@@ -10,7 +10,8 @@ const LEAST: Duration = Duration::from_millis(2);
 /// The state of the tail loss probe of a connection. At most one probe is in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Tail {
-    /// `TLP.end_seq`: the end of the data sent when the probe was sent; `None`: no probe is in flight.
+    /// `TLP.end_seq`: the end of the data sent when the probe was sent; `None`: no acknowledgment of a probe is
+    /// awaited.
     pub end: Option<Seq>,
     /// `TLP.is_retrans`: whether the probe was a segment that was sent again.
     pub again: bool,
@@ -27,8 +28,9 @@ pub(crate) enum Verdict {
     Repaired,
 }
 
-/// Returns the time before a probe (RFC 8985, section 7.2, `TLP_calc_PTO()`). With one segment in flight, `delay` is
-/// added for a delayed acknowledgment. Without a round-trip sample, it is `initial`.
+/// Returns the time before a probe (RFC 8985, section 7.2, `TLP_calc_PTO()`): twice `srtt` plus 2 ms. With one segment
+/// in flight, it is twice `srtt` plus `delay`, because the acknowledgment may be delayed. Without a round-trip sample,
+/// it is `initial`.
 pub(crate) fn timeout(srtt: Option<Duration>, segments: u32, delay: Duration, initial: Duration) -> Duration {
     let Some(srtt) = srtt else { return initial };
     srtt * 2 + if segments == 1 { delay } else { LEAST }

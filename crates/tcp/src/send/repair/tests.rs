@@ -157,7 +157,7 @@ fn without_rack_three_segments_above_mean_a_loss() {
 }
 
 /// With PRR, the window decreases as segments arrive, until it equals the threshold (RFC 6937). Without PRR, nothing
-/// but the retransmission is sent until half of the window has arrived.
+/// but the retransmission is sent until fewer segments are in flight than the threshold.
 #[test]
 fn the_rate_is_reduced_in_proportion() {
     let sent = |does| {
@@ -189,7 +189,7 @@ fn a_spurious_time_out_is_taken_back() {
     assert_eq!(talk.hears(360, 1, &[]), [1, 2]);
 }
 
-/// After a real time-out, lost segments are sent again (RFC 5682, section 3.1, step 3a).
+/// After a time-out with a real loss, lost segments are sent again (RFC 5682, section 3.1, step 3a).
 #[test]
 fn a_real_time_out_is_repaired() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, ..Mechanisms::ALL }, 40_000);
@@ -249,7 +249,7 @@ fn data_in_order_beside_a_block_is_not_reordered() {
 
 /// An acknowledgment of the original gives no round trip of the copy (RFC 8985, section 6.2, step 2). So segments that
 /// were sent between the original and the copy are not declared lost. With RFC 3522, a spurious time-out costs one
-/// segment.
+/// retransmission.
 #[test]
 fn an_answer_older_than_the_copy_loses_nothing() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, frto: false, ..Mechanisms::ALL }, 10_000);
@@ -258,7 +258,8 @@ fn an_answer_older_than_the_copy_loses_nothing() {
     assert_eq!((talk.standing(), talk.cwnd() >= 10, talk.0.retransmissions), (Standing::Open, true, 1));
 }
 
-/// The late original filled the gap after it was sent again (RFC 3522). That is a sign that the network reorders.
+/// The late original filled the gap after the segment was sent again (RFC 3522). That is a sign that the network
+/// reorders.
 #[test]
 fn a_recovery_for_nothing_is_a_sign_of_reordering() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -267,8 +268,8 @@ fn a_recovery_for_nothing_is_a_sign_of_reordering() {
     assert!(talk.rack().reordered);
 }
 
-/// A duplicate after reordering widens the window (RFC 8985, section 6.2, step 4). A duplicate without reordering, and
-/// the duplicate of a probe, do not.
+/// A duplicate after reordering widens the reordering window (RFC 8985, section 6.2, step 4). A duplicate without
+/// reordering, and the duplicate of a probe, do not.
 #[test]
 fn a_duplicate_after_reordering_widens_the_window() {
     let widened = |reordered: bool| {

@@ -44,8 +44,9 @@ impl Sender {
         self.timer = Timer::Reorder(self.timing.after(now, wait + MORE));
     }
 
-    /// Starts the retransmission timer. The time-out counts from `now`. But if the timer of a probe or of reordering
-    /// ran, it counts from when the first segment was last sent (Linux: `tcp_rearm_rto`).
+    /// Starts the retransmission timer; stops it if nothing is in flight. The time-out counts from `now`. But if the
+    /// timer of a probe or of reordering ran, it counts from when the first segment was last sent (Linux:
+    /// `tcp_rearm_rto`).
     pub(super) fn rearm(&mut self, now: Instant, repair: &Repair) {
         match self.timer {
             Timer::Tail(_) | Timer::Reorder(_) => self.rearm_from_head(now, repair),
@@ -54,7 +55,8 @@ impl Sender {
         }
     }
 
-    /// Starts the retransmission timer. The time-out counts from when the first segment was last sent.
+    /// Starts the retransmission timer; stops it if nothing is in flight. The time-out counts from when the first
+    /// segment was last sent. If the time-out is over, the timer expires after 1 us.
     pub(super) fn rearm_from_head(&mut self, now: Instant, repair: &Repair) {
         let left = |at| self.rto.current().saturating_sub(now.since(at)).max(Duration::from_micros(1));
         let after = |at| Timer::Retransmit(self.timing.after(now, left(at)));
@@ -62,8 +64,8 @@ impl Sender {
     }
 
     /// Starts the timer of a tail loss probe, if one may be sent (Linux: `tcp_schedule_loss_probe`). Otherwise it
-    /// restarts the retransmission timer if `afresh`. `afresh`: the time-out counts from `now`, and not from when the
-    /// first segment was last sent.
+    /// restarts the retransmission timer if `afresh`. `afresh`: the time-out, which limits the time before a probe,
+    /// counts from `now`. Otherwise it counts from when the first segment was last sent.
     pub(super) fn watch_tail(&mut self, now: Instant, repair: &Repair, afresh: bool) {
         let Some(head) =
             repair.segments.first().filter(|_| repair.does.tlp && repair.standing == Standing::Open)

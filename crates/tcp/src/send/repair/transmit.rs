@@ -80,7 +80,8 @@ impl Sender {
         chunk
     }
 
-    /// Makes the segment at index `at` of the list to be sent again. A segment that is longer than `limit` is split.
+    /// Returns the content of the segment at index `at` of the list, and notes that it is sent again. A segment with
+    /// more than `limit` bytes is split.
     fn again(&mut self, now: Instant, at: usize, limit: u32, repair: &mut Repair) -> Chunk {
         let (from, end) = repair.segments.get(at).map_or((self.una, self.una), |sent| (sent.from, sent.end));
         let data = self.data_end(end).since(from);
@@ -100,8 +101,9 @@ impl Sender {
         chunk
     }
 
-    /// Sends new data as a tail loss probe, whatever the congestion window. Without new data, the last segment is sent
-    /// again (RFC 8985, section 7.3). At most one probe is in flight.
+    /// Sends new data as a tail loss probe, if the peer's window has room, whatever the congestion window. Otherwise
+    /// the last segment is sent again (RFC 8985, section 7.3). Returns `None` if a probe is in flight, or nothing is
+    /// unacknowledged.
     fn send_probe(&mut self, now: Instant, limit: u32, repair: &mut Repair) -> Option<Chunk> {
         if repair.tail.end.is_some() || repair.segments.len() == 0 {
             self.rearm_from_head(now, repair);
@@ -135,8 +137,8 @@ impl Sender {
         if end.after(written) { written } else { end }
     }
 
-    /// Notes how much of the window is used, when nothing more may be sent. `full`: the window has no room for more
-    /// (Linux: `tcp_cwnd_validate`).
+    /// Notes how much of the window is used, when nothing more may be sent. A window that was not used for a time-out
+    /// shrinks. `full`: the window has no room for more (Linux: `tcp_cwnd_validate`).
     fn use_of_window(&mut self, now: Instant, repair: &mut Repair, full: bool) {
         let out = repair.segments.len();
         if !self.una.before(repair.usage) || full || (!repair.limited && out > repair.most_out) {
@@ -156,8 +158,8 @@ impl Sender {
         }
     }
 
-    /// Declares lost the segments that are longer than `than` bytes. Data that was sent before this sender tracked
-    /// segments counts as one segment.
+    /// Declares lost the segments that are longer than `than` bytes, and enters the state Loss if any segment is lost.
+    /// Data that was sent before this sender tracked segments counts as one segment.
     pub(crate) fn lose_longer(&mut self, than: u32) {
         let Some(mut repair) = self.repair.take() else { return };
         let known = repair.segments.last().map_or(self.una, |sent| sent.end);
@@ -181,8 +183,8 @@ impl Sender {
         self.repair = Some(repair);
     }
 
-    /// Marks all segments as sent by another host, because it is not known when and how often they were sent. So their
-    /// acknowledgments give no round-trip time, unless a timestamp does (Karn's algorithm; RFC 7323, section 4).
+    /// Marks all segments as sent again, because another host sent them, and it is not known when and how often. So
+    /// their acknowledgments give no round-trip time, unless a timestamp does (Karn's algorithm; RFC 7323, section 4).
     pub(crate) fn forget_when_sent(&mut self) {
         let Some(repair) = &mut self.repair else { return };
         for at in 0..repair.segments.len() as usize {
@@ -191,7 +193,7 @@ impl Sender {
     }
 }
 
-/// Returns the index of the first segment that is lost and not sent again since.
+/// Returns the index of the first segment that is lost and whose retransmission is not in flight.
 fn first_lost(repair: &Repair) -> Option<usize> {
     if repair.segments.lost() == repair.segments.resent() {
         return None;

@@ -1,6 +1,6 @@
 //! Undo of a spurious reduction of the window. A reduction is spurious if the peer reports everything sent again as a
-//! duplicate (RFC 2883, RFC 3708). It is also spurious if an acknowledgment is older than the first retransmission
-//! (Eifel, RFC 3522).
+//! duplicate (RFC 2883, RFC 3708). It is also spurious if an acknowledgment echoes a timestamp from before the first
+//! retransmission (Eifel, RFC 3522).
 
 use crate::Seq;
 use wire::{Duration, Instant};
@@ -10,11 +10,12 @@ use wire::{Duration, Instant};
 pub struct Undo {
     /// The first unacknowledged number when the reduction began; `None`: there is nothing to undo.
     pub marker: Option<Seq>,
-    /// The number of segments sent again for this reduction that the peer has not reported as duplicates.
+    /// The number of retransmissions for this reduction, including those in flight when it began, that the peer has not
+    /// reported as duplicates.
     pub resent: u32,
-    /// Whether any segment was sent again for this reduction.
+    /// Whether any segment was sent again for this reduction, or a retransmission was in flight when it began.
     pub any: bool,
-    /// When the first segment was sent again; `None` if none was.
+    /// When the first segment was sent again since the state was last Open; `None` if none was.
     pub first: Option<Instant>,
     /// The congestion window before the reduction, in bytes.
     pub cwnd: u32,
@@ -35,20 +36,22 @@ impl Undo {
         (self.resent, self.any) = (self.resent + 1, true);
     }
 
-    /// Notes that the peer reports `segments` duplicates that end at `end`. Duplicates below the marker belong to an
-    /// earlier recovery.
+    /// Notes that the peer reports `segments` duplicates that end at `end`. Duplicates that end at or below the marker
+    /// belong to an earlier recovery, and do not count.
     pub(crate) fn duplicate(&mut self, end: Seq, segments: u32) {
         if self.marker.is_some_and(|marker| end.after(marker)) {
             self.resent = self.resent.saturating_sub(segments);
         }
     }
 
-    /// Returns whether an acknowledgment echoes a timestamp from before the first retransmission.
+    /// Returns whether an acknowledgment echoes a timestamp from before the first retransmission. Returns false if
+    /// there is nothing to undo.
     pub(crate) fn is_older(&self, echoed: Option<Instant>, tick: Duration) -> bool {
         self.marker.is_some() && is_before(echoed, self.first, tick)
     }
 
-    /// Returns whether everything sent again was a duplicate.
+    /// Returns whether everything sent again for the reduction was a duplicate. Returns false if nothing was sent
+    /// again.
     pub(crate) const fn all_were_duplicates(&self) -> bool {
         self.marker.is_some() && self.any && self.resent == 0
     }

@@ -4,7 +4,7 @@ use super::*;
 use crate::Fin;
 
 /// `RACK.min_RTT` is the minimum of all round trips, including the handshake (RFC 8985, section 6.2, step 1). Otherwise
-/// the acknowledgment of a short probe would count as one of the original.
+/// an acknowledgment 55 ms after the probe would count as one of the original.
 #[test]
 fn the_round_trip_of_the_handshake_counts() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -16,8 +16,8 @@ fn the_round_trip_of_the_handshake_counts() {
     assert_eq!(talk.hears(probe + 55, 8, &[(9, 10)]), [8]);
 }
 
-/// Linux probes the tail only in the states Open and CWR (`tcp_schedule_loss_probe`). So it does after a time-out that
-/// was found to be spurious, but not while the state is Loss.
+/// Linux probes the tail only in the states Open and CWR (`tcp_schedule_loss_probe`). So a probe is scheduled after a
+/// time-out that was found to be spurious, but not while the state is Loss.
 #[test]
 fn a_probe_comes_after_a_spurious_time_out_and_not_after_a_loss() {
     let timed_out = || {
@@ -85,7 +85,7 @@ fn a_fin_is_not_too_long_for_a_path() {
     assert_eq!(talk.0.repair.as_ref().unwrap().segments.lost(), 1);
 }
 
-/// The probe is new data if the window has room for it, however short it is (RFC 8985, section 7.3; Linux:
+/// The probe is new data if the peer's window has room for it, however short the data is (RFC 8985, section 7.3; Linux:
 /// `TCP_NAGLE_OFF`).
 #[test]
 fn a_probe_does_not_wait_for_a_whole_segment() {
@@ -119,8 +119,8 @@ fn time_alone_lets_nothing_out_in_a_recovery() {
     assert!(talk.0.repair.as_ref().unwrap().segments.lost() > 1, "the second and the third are lost too");
 }
 
-/// After a peer discards data that it had reported, all unacknowledged data counts as lost, however recent (RFC 2018,
-/// section 8).
+/// After a peer discards data that it had reported, a time-out declares all unacknowledged data lost, however recent
+/// (RFC 2018, section 8).
 #[test]
 fn after_reneging_all_is_lost() {
     let mut talk = Talk::ten(Mechanisms { tlp: false, frto: false, ..Mechanisms::ALL }, 11_000);
@@ -132,8 +132,8 @@ fn after_reneging_all_is_lost() {
     assert_eq!((segments.sacked(), segments.lost(), segments.len()), (0, 10, 10));
 }
 
-/// At most one probe is in flight (RFC 8985, section 7.3). After it, the retransmission timer runs, counted from when
-/// the first segment was sent (Linux: `tcp_rearm_rto`).
+/// At most one probe is in flight (RFC 8985, section 7.3). If the timer of a probe expires then, the retransmission
+/// timer starts, counted from when the first segment was sent (Linux: `tcp_rearm_rto`).
 #[test]
 fn a_second_probe_waits_for_the_answer_to_the_first() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -155,7 +155,8 @@ fn without_new_data_a_time_out_is_repaired() {
     assert_eq!(talk.hears(360, 1, &[]), [1, 2]);
 }
 
-/// When a wait for reordering ends, the time-out counts from when the first segment was sent (Linux: `tcp_rearm_rto`).
+/// After a timer of reordering or of a probe, the time-out counts from when the first segment was sent (Linux:
+/// `tcp_rearm_rto`).
 #[test]
 fn a_time_out_counts_from_the_first_segment_after_another_timer() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
