@@ -278,7 +278,8 @@ fn shared_spans<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Arc
 
 fn hex_u64<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let digits = String::deserialize(deserializer)?;
-    let number = (digits.len() == 16).then(|| u64::from_str_radix(&digits, 16).ok()).flatten();
+    let is_valid = digits.len() == 16 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let number = is_valid.then(|| u64::from_str_radix(&digits, 16).ok()).flatten();
     number.ok_or_else(|| serde::de::Error::custom(format!("`{digits}` must be 16 hexadecimal digits")))
 }
 
@@ -326,4 +327,21 @@ const fn cache_capacity() -> usize {
 }
 const fn strays() -> u16 {
     100
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_in_hexadecimal_has_sixteen_digits_and_no_sign() {
+        #[derive(Deserialize)]
+        struct Given(#[serde(deserialize_with = "hex_u64")] u64);
+        let read =
+            |text: &str| Given::deserialize(toml::Value::String(text.to_owned())).ok().map(|given| given.0);
+        assert_eq!(read("00000000000000fF"), Some(255));
+        for bad in ["+00000000000000f", "0000000000000ff", "00000000000000fff", "000000000000000g", ""] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+    }
 }

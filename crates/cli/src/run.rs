@@ -63,7 +63,7 @@ pub(crate) struct Args {
     /// files are never replaced.
     #[arg(long)]
     force: bool,
-    /// The number of bytes of each frame in the capture, or `full`.
+    /// The number of bytes of each frame in the capture, from its Ethernet header on: at least 34, or `full`.
     #[arg(long, value_name = "BYTES", default_value = "128", value_parser = snap)]
     snap: Snap,
     /// Keep no records, and write no run directory: for speed, and for scenarios with too many hosts for records. The
@@ -104,8 +104,8 @@ enum On {
     Linux,
 }
 
-/// The smallest allowed number of bytes of a frame in the capture.
-const LEAST_SNAP: u32 = 20;
+/// The smallest allowed number of bytes of a frame in the capture: its Ethernet header and an IPv4 header.
+const LEAST_SNAP: u32 = 14 + 20;
 
 fn snap(text: &str) -> Result<Snap, String> {
     match text {

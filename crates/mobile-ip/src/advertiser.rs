@@ -124,7 +124,7 @@ impl Advertiser {
         if self.answered >= self.config.answers {
             // Beyond the limit of answers to single hosts, one advertisement to all hosts of the link answers several
             // solicitations. RFC 5944, section 2.3, requires a limit for advertisements to all.
-            if self.answered >= 2 * self.config.answers {
+            if self.answered >= self.config.answers.saturating_mul(2) {
                 return Err(TOO_MANY_SOLICITATIONS);
             }
             if self.together.is_none() && self.due.is_some() {

@@ -78,8 +78,10 @@ fn bad_span(text: &str) -> String {
     let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(unit_at);
     let is_unit = |unit: &str| parse_span(&format!("1{unit}")).is_some();
+    // Digits, and at most one point between or behind them.
+    let has_form = |number: &str| number.matches('.').count() < 2 && is_number(number);
     match unit {
-        "" if is_number(number) => {
+        "" if parse_span(&format!("{number}ms")).is_some() => {
             format!(
                 "`{text}` is not a time: it has no unit; write `{number}ms`, or another unit: s, us, ns, min"
             )
@@ -93,7 +95,11 @@ fn bad_span(text: &str) -> String {
         _ if is_unit(unit) && number.split_once('.').is_some_and(|(_, fraction)| fraction.len() > 9) => {
             format!("`{text}` has too many decimals; allowed: at most 9")
         }
-        _ if is_number(number) && is_unit(unit) && !number.contains('.') => {
+        // Of a valid form, as the fraction alone is a time.
+        _ if is_unit(unit)
+            && number.bytes().next().is_some_and(|c| c.is_ascii_digit())
+            && has_form(number) =>
+        {
             format!("`{text}` is too long; allowed: at most {}s", u64::MAX / 1_000_000_000)
         }
         _ => {
@@ -125,9 +131,10 @@ pub fn parse_span(text: &str) -> Option<Duration> {
     // Decimal arithmetic: 0.1s is exactly 100,000,000 ns.
     let whole = whole.parse::<u64>().ok()?.checked_mul(nanos)?;
     let scale = 10u64.pow(fraction.len() as u32);
-    let fraction =
-        if fraction.is_empty() { 0 } else { fraction.parse::<u64>().ok()?.checked_mul(nanos)? / scale };
-    whole.checked_add(fraction).map(Duration::from_nanos)
+    // Less than 10^9 times 60 * 10^9: it does not fit into 64 bits.
+    let fraction: u64 = if fraction.is_empty() { 0 } else { fraction.parse().ok()? };
+    let part = u128::from(fraction) * u128::from(nanos) / u128::from(scale);
+    whole.checked_add(u64::try_from(part).ok()?).map(Duration::from_nanos)
 }
 
 /// An error in the configuration of a role.
@@ -200,6 +207,7 @@ mod tests {
         assert_eq!(nanos("1.5s"), Some(1_500_000_000));
         assert_eq!(nanos("0.1s"), Some(100_000_000));
         assert_eq!(nanos("3min"), Some(180_000_000_000));
+        assert_eq!(nanos("0.999999999min"), Some(59_999_999_940));
         for bad in [
             "",
             "5",
@@ -222,6 +230,10 @@ mod tests {
             ("999999999999s", "allowed: at most 18446744073s"),
             ("5h", "write a number and ns, us, ms, s or min"),
             ("1.2345678901s", "allowed: at most 9"),
+            ("999999999999.5s", "allowed: at most 18446744073s"),
+            (".5", "write a number and ns, us, ms, s or min"),
+            ("1.5.5", "write a number and ns, us, ms, s or min"),
+            (".", "write a number and ns, us, ms, s or min"),
         ] {
             assert!(read_span(bad).unwrap_err().contains(says), "{bad}: {:?}", read_span(bad));
         }

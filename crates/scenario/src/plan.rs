@@ -247,6 +247,7 @@ impl Plan {
     /// Returns the names of the interfaces of a host of the plan, ordered by number from 1.
     pub fn interface_names(&self, host: HostId) -> Vec<String> {
         match &self.tree {
+            Some(_) if !self.has_host(host) => Vec::new(),
             Some(tree) => {
                 let ifaces = (1..=tree.shape.interfaces(host)).map(Iface);
                 ifaces.map(|iface| tree.shape.interface_name(host, iface)).collect()
@@ -286,4 +287,27 @@ fn host_spec(plan: &HostPlan, node: Node, rng: &Rng) -> Result<HostSpec, roles::
         tcp: Arc::new(config.tcp.profile()?),
         rng: rng.fork("stack"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Scenario;
+    use trace::HostId;
+
+    #[test]
+    fn a_host_that_is_not_in_the_plan_has_no_name_and_no_interfaces() {
+        for name in ["first", "scale/tree"] {
+            let (file, text) = Scenario::find(name).unwrap();
+            let plan = Scenario::plan(&file, &text, &[], 1).unwrap();
+            let last = plan.len() as u32 - 1;
+            assert!(
+                plan.host_name(HostId(last)) != "?" && !plan.interface_names(HostId(last)).is_empty(),
+                "{name}"
+            );
+            for beyond in [last + 1, u32::MAX] {
+                assert_eq!(plan.host_name(HostId(beyond)), "?", "{name}");
+                assert!(plan.interface_names(HostId(beyond)).is_empty(), "{name}");
+            }
+        }
+    }
 }

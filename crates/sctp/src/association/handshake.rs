@@ -35,6 +35,8 @@ pub(crate) struct Opening {
     due: bool,
     /// When INIT or COOKIE ECHO was last sent, if `tries` was 0 then. The answer measures the round trip.
     sent: Option<Instant>,
+    /// How often this INIT or COOKIE ECHO was sent, also before T1 expired.
+    copies: u32,
     cookie: Vec<u8>,
     /// By how many milliseconds the last cookie was too old, plus at most 1 ms.
     stale: Option<u32>,
@@ -97,7 +99,7 @@ impl Association {
     fn wait_for_init_ack(&mut self) {
         self.state = State::CookieWait;
         (self.peer_tag, self.keys, self.second) = (0, None, None);
-        (self.opening.due, self.timer) = (true, None);
+        (self.opening.due, self.opening.copies, self.timer) = (true, 0, None);
     }
 
     /// Returns the association of a COOKIE ECHO that came to `dst` (RFC 9260, section 5.1, D).
@@ -198,7 +200,8 @@ impl Association {
         let src = self.opens_from()?;
         let rto = self.paths.get(dst).map_or(self.config.rto_initial, |path| path.rto.current());
         self.timer = Some(now + rto);
-        self.opening.sent = Some(now).filter(|_| self.opening.tries == 0);
+        self.opening.copies += 1;
+        self.opening.sent = Some(now).filter(|_| self.opening.tries == 0 && self.opening.copies == 1);
         let bytes = if self.state == State::CookieWait {
             let mut init = self.init.clone();
             init.parameters.extend(self.opening.stale.map(Parameter::CookiePreservative));
@@ -294,7 +297,7 @@ impl Association {
         self.adopt(now, ack, src);
         self.first_round_trip(now, src);
         self.state = State::CookieEchoed;
-        (self.opening.due, self.opening.tries, self.timer) = (true, 0, None);
+        (self.opening.due, self.opening.tries, self.opening.copies, self.timer) = (true, 0, 0, None);
     }
 
     /// Handles COOKIE ACK in COOKIE-ECHOED (RFC 9260, section 5.1, E).

@@ -53,6 +53,7 @@ impl Association {
     /// Returns a packet with DATA, a SACK, or both. `None` if nothing may leave now.
     fn data_packet(&mut self, now: Instant) -> Option<Transmit> {
         self.paths.iter_mut().for_each(|path| path.widen(now));
+        self.outbound.reserved = self.overhead() as u32;
         let sends =
             matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownReceived);
         let to = self.outbound.destination(&self.paths).filter(|_| sends);

@@ -118,6 +118,8 @@ pub(crate) struct Outbound {
     /// duplicate.
     repeated: VecDeque<(Tsn, Ipv4Addr, u32)>,
     pub(crate) counts: Counts,
+    /// Bytes of each packet with DATA that an AUTH chunk takes: a multiple of 4, or 0 if the peer requires none.
+    pub(crate) reserved: u32,
 }
 
 impl Outbound {
@@ -139,6 +141,7 @@ impl Outbound {
             finishing: false,
             repeated: VecDeque::new(),
             counts: Counts { retransmissions: 0, fast_retransmits: 0, timeouts: 0 },
+            reserved: 0,
         }
     }
 
@@ -232,7 +235,12 @@ impl Outbound {
         }
         let to = paths.for_data();
         let open = paths.get(to).is_some_and(|path| path.open(false));
-        (open && self.next_fits(paths.largest_chunk())).then_some(to)
+        (open && self.next_fits(self.largest(paths))).then_some(to)
+    }
+
+    /// Returns the length of the largest new DATA chunk, with its header, in bytes: all paths carry it.
+    fn largest(&self, paths: &Paths) -> u32 {
+        paths.largest_chunk().saturating_sub(self.reserved)
     }
 
     /// Returns whether the next new chunk fits the peer's window. With no outstanding chunk, one may always leave, to
@@ -273,7 +281,8 @@ impl Outbound {
         chunks: &mut Vec<Data>,
     ) {
         let hurry = self.hurry;
-        let largest = paths.get(to).map_or(0, |path| path.largest_chunk() as usize);
+        let largest =
+            paths.get(to).map_or(0, |path| path.largest_chunk().saturating_sub(self.reserved) as usize);
         for sent in &mut self.sent {
             if self.lost == 0 {
                 break;
@@ -310,7 +319,7 @@ impl Outbound {
         room: &mut usize,
         chunks: &mut Vec<Data>,
     ) {
-        let largest = paths.largest_chunk();
+        let largest = self.largest(paths);
         while self.lost == 0 && self.next_fits(largest) {
             let tsn = self.next_tsn();
             let Some(path) = paths.get_mut(to).filter(|path| path.open(false)) else { break };
@@ -379,6 +388,21 @@ mod tests {
         let chunks = sender.chunks(Instant::ZERO, &mut paths, (from, PEER), 1000);
         assert_eq!((chunks.len(), sender.flight), (1, 100));
         (sender, paths)
+    }
+
+    /// Otherwise no packet would have room for a chunk and its AUTH chunk, and the message would wait for ever.
+    #[test]
+    fn a_long_message_leaves_room_for_the_authentication_that_the_peer_requires() {
+        let (mut sender, mut paths) = sender();
+        sender.reserved = 40;
+        sender.write(0, 0, false, &[7; 800]);
+        if let Some(path) = paths.get_mut(PEER) {
+            path.lower_mtu(600);
+        }
+        let room = paths.largest_chunk() as usize - 40;
+        let from = Ipv4Addr::new(10, 0, 0, 1);
+        let chunks = sender.chunks(Instant::ZERO, &mut paths, (from, PEER), room);
+        assert_eq!(chunks.iter().map(Data::wire_len).collect::<Vec<_>>(), [room]);
     }
 
     #[test]
