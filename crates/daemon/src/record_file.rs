@@ -1,5 +1,5 @@
-//! The file of a daemon's records. It contains packets, so only its owner may read it, and only one daemon at a time
-//! writes it. A wrong path destroys no file: only a file of records is replaced.
+//! The file of a daemon's records. It contains packets, so it gets the mode 0600. A lock excludes a second daemon. A
+//! wrong path destroys no file: a file is replaced only if it is empty or its first line is a record.
 
 use os::{Attempt, Result};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
@@ -10,10 +10,11 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use trace::{HostId, Record};
 
-/// Bytes of the longest line: a record of the largest datagram, in hexadecimal digits.
+/// Largest number of bytes that are read of the first line. A record of the largest datagram, in hexadecimal digits, is
+/// shorter.
 const LONGEST: u64 = 1 << 18;
 
-/// Checks whether records may be written to this path. It changes nothing.
+/// Checks whether records may be written to this path. Changes nothing. A file that does not exist is no error.
 pub(super) fn check(path: &Path) -> Result<()> {
     match claim(path, OFlags::empty()) {
         Err(none) if none.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -21,13 +22,13 @@ pub(super) fn check(path: &Path) -> Result<()> {
     }
 }
 
-/// Opens the file and empties it. It is locked while it is open.
+/// Opens the file, creates it if necessary, and empties it. A regular file is locked while it is open.
 pub(super) fn open(path: &Path) -> Result<File> {
     let open = || {
         let file = claim(path, OFlags::CREATE)?;
         if file.metadata()?.is_file() {
             file.set_len(0)?;
-            // A file that another version has written may be readable by others.
+            // The file may have been created with another mode.
             let _ = file.set_permissions(PermissionsExt::from_mode(0o600));
         }
         Ok::<_, io::Error>(file)
@@ -36,7 +37,7 @@ pub(super) fn open(path: &Path) -> Result<File> {
 }
 
 fn claim(path: &Path, flags: OFlags) -> io::Result<File> {
-    // Non-blocking: a pipe without a reader is an error, not a reason to wait.
+    // Opening some devices would block otherwise.
     let flags = flags | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let mut file = File::from(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?);
     let kind = file.metadata()?.file_type();

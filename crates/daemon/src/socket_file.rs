@@ -32,9 +32,9 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
-/// Removes a socket file that a killed daemon left: one at which `connect` is refused. `connect` must not block. It is
-/// an error if the file is no socket, if a process listens on it, or if another user owns and protects it. Then the
-/// file is not touched.
+/// Removes a socket file that a killed daemon left: one at which `connect` is refused. `connect` must not block. Does
+/// nothing if there is no file. Fails if the file is no socket, if a process listens on it, or if `connect` fails in
+/// another way. Then the file is not touched.
 pub(super) fn clear(path: &Path, connect: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     let file = match fs::symlink_metadata(path) {
         Err(none) if none.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -66,7 +66,8 @@ fn in_use() -> io::Error {
     io::Error::new(io::ErrorKind::AddrInUse, why)
 }
 
-/// Connects to the UNIX socket of this kind without blocking. Succeeds if a process listens on it.
+/// Connects to the UNIX socket of this kind without blocking. Succeeds if a process listens on it and its queue has
+/// room.
 pub(super) fn knock(path: &Path, kind: SocketType) -> io::Result<()> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let probe = socket_with(AddressFamily::UNIX, kind, flags, None)?;

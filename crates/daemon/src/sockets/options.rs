@@ -63,7 +63,8 @@ pub(crate) struct TcpInfo {
     probes: u8,
     backoff: u8,
     pub(crate) options: u8,
-    /// The window scale of the peer in the lower four bits, and of this host in the upper four.
+    /// The window scale of the peer and of this host, in four bits each. On a little-endian machine, the peer's is in
+    /// the lower bits.
     scales: u8,
     flags: u8,
     pub(crate) rto: u32,
