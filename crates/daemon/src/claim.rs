@@ -90,7 +90,7 @@ impl Claim {
             Taken::By(0) => "another process is its daemon".to_owned(),
             Taken::By(pid) => format!("process {pid} is its daemon"),
         };
-        Err(io::Error::other(format!("{holder}; end it first"))).attempt("be", WHAT)
+        Err(io::Error::other(format!("{holder}; end that process first"))).attempt("be", WHAT)
     }
 }
 

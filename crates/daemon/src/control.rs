@@ -232,7 +232,7 @@ impl Control {
         self.rests = false;
         loop {
             if self.connections.len() >= CONNECTIONS && self.some_have_gone() {
-                self.has_more = true; // there is room once the data of those that have gone is read
+                self.has_more = true; // there is room once the unread data of gone clients is read
                 break;
             }
             let Some(stream) = self.accept_one() else { break };

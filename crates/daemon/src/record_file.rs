@@ -45,17 +45,19 @@ fn claim(path: &Path, flags: OFlags) -> io::Result<File> {
         return Ok(file); // such as `/dev/null`
     }
     if !kind.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
+        return Err(io::Error::other("it must be a regular file or a character device"));
     }
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Err(Errno::WOULDBLOCK) => return Err(io::Error::other("another daemon writes its records there")),
+        Err(Errno::WOULDBLOCK) => {
+            return Err(io::Error::other("another daemon writes its records there; choose another path"));
+        }
         other => other?,
     }
     let mut line = Vec::new();
     BufReader::new(&file).take(LONGEST).read_until(b'\n', &mut line)?;
     let is_record = std::str::from_utf8(&line).is_ok_and(|line| Record::from_line(HostId(0), line).is_ok());
     if !line.is_empty() && !is_record {
-        let why = "the first line of the file is not a record of a daemon, so the file is not replaced; choose another path, or remove it";
+        let why = "the first line of the file is not a record of a daemon, so the file is not replaced; choose another path, or remove that file";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
     }
     file.rewind()?;

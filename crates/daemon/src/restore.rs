@@ -86,7 +86,10 @@ impl Restore {
                     rest.keep(&path)?;
                 }
                 if let Some(why) = rest.why() {
-                    let _ = writeln!(io::stderr(), "a change of an earlier daemon is not undone yet: {why}");
+                    let _ = writeln!(
+                        io::stderr(),
+                        "changes of an earlier daemon are not undone yet, and are tried again when this daemon ends: {why}"
+                    );
                 }
                 lost = rest.before.lost;
             }
@@ -147,7 +150,10 @@ impl Rest {
         };
         let kept = match self.before.write(path) {
             Ok(()) => {
-                format!("`wayfare doctor --clean` tries it again; to stop that, remove {}", path.display())
+                format!(
+                    "the next daemon of this namespace and `wayfare doctor --clean` try it again; to give up, remove {}",
+                    path.display()
+                )
             }
             Err(error) => error.to_string(), // the whole record is still there
         };

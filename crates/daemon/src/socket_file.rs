@@ -41,8 +41,7 @@ pub(super) fn clear(path: &Path, connect: impl FnOnce() -> io::Result<()>) -> io
         other => other?,
     };
     if !file.file_type().is_socket() {
-        let why =
-            "there is a file that is not a socket, and is not replaced; choose another path, or remove it";
+        let why = "there is a file that is not a socket, and is not replaced; choose another path, or remove that file";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
     }
     let Err(refused) = connect() else { return Err(in_use()) };
@@ -53,7 +52,7 @@ pub(super) fn clear(path: &Path, connect: impl FnOnce() -> io::Result<()>) -> io
         _ => {
             let why = format!(
                 "there is a socket of user {}, and it is not known whether a process listens on it ({refused}); choose \
-                 another path, or remove it",
+                 another path, or remove that socket",
                 file.uid()
             );
             Err(io::Error::new(refused.kind(), why))
@@ -62,7 +61,7 @@ pub(super) fn clear(path: &Path, connect: impl FnOnce() -> io::Result<()>) -> io
 }
 
 fn in_use() -> io::Error {
-    let why = "another process listens there; end that first, or choose another path";
+    let why = "another process listens there; end that process first, or choose another path";
     io::Error::new(io::ErrorKind::AddrInUse, why)
 }
 

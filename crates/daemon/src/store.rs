@@ -262,7 +262,7 @@ fn folder_of(path: &Path) -> &Path {
 fn lock_file(path: &Path) -> io::Result<File> {
     use rustix::fs::{FlockOperation, flock};
     if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is not a regular file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the store must be a regular file"));
     }
     let file = OpenOptions::new().read(true).write(true).open(path)?;
     let in_use = || {
@@ -289,7 +289,7 @@ fn verified(file: &File) -> io::Result<(Vec<StoredRecord>, bool)> {
         return Err(damaged(if bytes.starts_with(OLDER) {
             "this store was written by another version of Wayfare, and cannot be read; remove it to begin without records"
         } else {
-            "this file is not a store of Wayfare"
+            "this file is not a store of Wayfare, and is not replaced; choose another path for the store"
         }));
     }
     let read = || -> StoreResult<_> {
@@ -310,9 +310,9 @@ fn verified(file: &File) -> io::Result<(Vec<StoredRecord>, bool)> {
     };
     match read() {
         Ok((Some(THIS_FORM), ended, records)) => Ok((records, ended)),
-        Ok((None, ..)) | Err(redb::Error::TableTypeMismatch { .. }) => {
-            Err(damaged("this database is not a store of Wayfare"))
-        }
+        Ok((None, ..)) | Err(redb::Error::TableTypeMismatch { .. }) => Err(damaged(
+            "this database is not a store of Wayfare, and is not replaced; choose another path for the store",
+        )),
         Ok((Some(form), ..)) => Err(damaged(&format!(
             "this store has format {form}; this version of Wayfare reads format {THIS_FORM}; remove it to begin without records"
         ))),

@@ -225,7 +225,8 @@ pub fn is_open_to_programs(path: &Path) -> Result<()> {
                 Err(io::Error::new(io::ErrorKind::TimedOut, why))
             }
             Err(Errno::CONNREFUSED) => {
-                let why = "no daemon listens there: it was killed, and its socket file is left";
+                let why =
+                    "no daemon listens there: it was killed, and its socket file is left; start it again";
                 Err(io::Error::new(io::ErrorKind::ConnectionRefused, why))
             }
             Err(Errno::PROTOTYPE) => {
