@@ -74,7 +74,7 @@ impl AsFd for NetNs {
 }
 
 /// Starts `command` in a new network namespace. When this function has returned, [`NetNs::of`] with the child's pid
-/// returns this namespace.
+/// returns the new namespace.
 ///
 /// The child is killed when the calling *thread* ends, so the thread must outlive the child. A program that changes its
 /// own user id loses this protection. Inside a [`crate::Sandbox`], such a program is still killed with pid 1.

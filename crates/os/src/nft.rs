@@ -123,7 +123,8 @@ impl Watch {
         open().attempt("watch", "the nftables")
     }
 
-    /// Returns whether nftables changed since the last call, or since the watch was opened.
+    /// Returns whether an object of nftables changed since the last call, or since the watch was opened. Returns true
+    /// also if the kernel could not report all changes.
     pub fn has_changed(&self) -> bool {
         let mut has_changed = false;
         loop {

@@ -180,7 +180,7 @@ pub fn lock_memory() {
 /// and processes that a real-time thread starts have ordinary priority; a nice value is inherited.
 ///
 /// All real-time threads of labs have the same priority, so they preempt each other only at the end of a time slice
-/// (`SCHED_RR`). So a thread has this priority only while it carries packets, and not while it sets up or writes
+/// (`SCHED_RR`). So a thread has this priority only while packets wait for it, and not while it sets up or writes
 /// records.
 pub fn set_realtime() {
     if !set_scheduler(libc::SCHED_RR, 1) {

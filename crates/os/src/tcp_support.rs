@@ -17,8 +17,8 @@ pub fn tcp_repair() -> Result<()> {
     set_option(&socket, libc::IPPROTO_TCP, libc::TCP_REPAIR, 1).attempt("set TCP_REPAIR on", "a socket")
 }
 
-/// Selects the congestion control `name` for a socket, and closes the socket. Returns a text with the default
-/// congestion control. Fails if the kernel does not have `name`, or does not permit it to this user.
+/// Selects the congestion control `name` for a socket, and closes the socket. Returns a text that names the kernel's
+/// default congestion control. Fails if the kernel does not have `name`, or does not permit it to this user.
 pub fn congestion(name: &str) -> Result<String> {
     let socket = tcp_socket()?;
     rustix::net::sockopt::set_tcp_congestion(&socket, name).attempt("select the congestion control", name)?;
