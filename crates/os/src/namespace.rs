@@ -144,7 +144,7 @@ const SO_NETNS_COOKIE: libc::c_int = 71;
 /// name in the file system, and those that a process holds open by a descriptor.
 pub fn all() -> Result<Vec<NetNs>> {
     let mut paths = vec![PathBuf::from("/proc/thread-self/ns/net")];
-    let processes = std::fs::read_dir("/proc").attempt("look into", "/proc")?.flatten();
+    let processes = std::fs::read_dir("/proc").attempt("list", "/proc")?.flatten();
     for process in
         processes.filter(|entry| entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit))
     {

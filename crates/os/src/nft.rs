@@ -120,7 +120,7 @@ impl Watch {
             socket.set_non_blocking(true)?;
             Ok::<_, io::Error>(Self { socket })
         };
-        open().attempt("watch", "the nftables")
+        open().attempt("watch", "the tables of nftables")
     }
 
     /// Returns whether an object of nftables changed since the last call, or since the watch was opened. Returns true

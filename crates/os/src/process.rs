@@ -205,7 +205,7 @@ pub fn entropy() -> u64 {
     // SAFETY: the buffer outlives the call, and its length is given.
     let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
     // A request for at most 256 bytes is never answered in part (getrandom(2)).
-    assert!(got == bytes.len().cast_signed(), "the kernel gives no random bytes");
+    assert!(got == bytes.len().cast_signed(), "getrandom(2) returned {got} instead of 8 random bytes");
     u64::from_ne_bytes(bytes)
 }
 

@@ -62,7 +62,7 @@ impl Sandbox {
         drop(command);
 
         let mut said = Vec::new();
-        File::from(report).read_to_end(&mut said).attempt("hear from", &program)?;
+        File::from(report).read_to_end(&mut said).attempt("read the start-up report of", &program)?;
         let mut keeper = spawned.map_err(|cause| failure(&said, &program, cause))?;
         let init = reported(&said, Reported::Pid).unwrap_or(0);
         match open_pidfd(keeper.id()) {
@@ -70,7 +70,7 @@ impl Sandbox {
             Err(refused) => {
                 drop(lifeline);
                 let _ = keeper.wait();
-                Err(refused).attempt("watch over", program)
+                Err(refused).attempt("open a pidfd of the process that keeps", program)
             }
         }
     }

@@ -23,5 +23,5 @@ pub fn congestion(name: &str) -> Result<String> {
     let socket = tcp_socket()?;
     rustix::net::sockopt::set_tcp_congestion(&socket, name).attempt("select the congestion control", name)?;
     let default = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default();
-    Ok(format!("per socket; the default is {}", default.trim()))
+    Ok(format!("can be selected; the kernel's default is {}", default.trim()))
 }
