@@ -127,8 +127,8 @@ fn look_in(folder: &Path) -> Result<Vec<(PathBuf, LeftByDaemon)>> {
 /// Returns the files of namespaces with this extension, in the order of their names.
 fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
-    for entry in fs::read_dir(folder).attempt("look into", folder.display())? {
-        let name = entry.attempt("look into", folder.display())?.file_name();
+    for entry in fs::read_dir(folder).attempt("list", folder.display())? {
+        let name = entry.attempt("list", folder.display())?.file_name();
         let text = name.to_string_lossy();
         if text.starts_with(PREFIX) && Path::new(&name).extension().is_some_and(|it| it == extension) {
             paths.push(folder.join(name));

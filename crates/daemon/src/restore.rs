@@ -266,7 +266,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Before>> {
         Err(none) if none.kind() == io::ErrorKind::NotFound => Ok(None),
         read => {
             let text = read.attempt("read", path.display())?;
-            serde_json::from_slice(&text).attempt("understand", path.display()).map(Some)
+            serde_json::from_slice(&text).attempt("parse", path.display()).map(Some)
         }
     }
 }

@@ -314,7 +314,7 @@ impl Socket {
         if self.wanted == 0 {
             return Ok(());
         }
-        let mut bytes = Vec::with_capacity(self.wanted.min(CHUNK)); // not filled with zeros, which would take longer than a packet takes
+        let mut bytes = Vec::with_capacity(self.wanted.min(CHUNK)); // zeros would take longer than a packet
         match recv(&self.fd, spare_capacity(&mut bytes), RecvFlags::DONTWAIT) {
             Err(Errno::AGAIN | Errno::INTR) if !self.is_at_end() => return Ok(()),
             Ok((0, _)) | Err(Errno::AGAIN | Errno::INTR) => {
