@@ -175,7 +175,8 @@ pub fn look_in(parent: &Path) -> Result<Vec<Leftover>> {
 }
 
 /// Cleans up after dead labs of this user, in the system's directory for temporary files: kills their processes and
-/// removes their directories. Returns a result for each directory of a lab.
+/// removes their directories. Returns a result for each directory of a lab. Fails if the directory for temporary files
+/// cannot be read.
 pub fn clean() -> Result<Vec<Leftover>> {
     clean_in(&std::env::temp_dir())
 }
@@ -202,7 +203,7 @@ fn directories(parent: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// The owner of a directory, and whether its lab lives.
+/// Whether a directory is a private directory of this user, and whether its lab lives.
 enum LabState {
     NotOurs,
     Alive,

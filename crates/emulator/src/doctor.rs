@@ -34,7 +34,7 @@ pub struct Probe {
 const LAB: &str = "labs on Linux";
 /// Label of what labs need if the user is not root.
 const ROOTLESS: &str = "labs on Linux without root";
-/// A frame is sent until it arrives: again after at most `STEP`, and at most `TRIES` times.
+/// A frame is sent until one arrives: again after at most `STEP`, and at most `TRIES` times in all.
 const STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 const TRIES: usize = 50;
 /// A probe that takes longer has failed.
@@ -69,7 +69,8 @@ const TESTS: [(&str, &str, bool, Test); 16] = [
     ("TUN", "a host's own stack behind a TUN device", true, tun),
 ];
 
-/// Runs all probes. Call it while the program has a single thread: the probes run in forked children.
+/// Runs all probes, and returns their results in the order of the list. Call it while the program has a single thread:
+/// the probes run in forked children.
 pub fn probe() -> Vec<Probe> {
     let run = |(name, needed_for, apart, test): (_, _, bool, Test)| {
         let (ok, detail) =
