@@ -41,7 +41,7 @@ impl Process {
         // The second field is the program's name in parentheses; the name may contain spaces and parentheses.
         let start = line.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(19)?.parse().ok());
         let start =
-            start.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData)).attempt("understand", path)?;
+            start.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData)).attempt("parse", path)?;
         Ok(Self { pid, start })
     }
 
@@ -191,8 +191,8 @@ pub fn clean_in(parent: &Path) -> Result<Vec<Leftover>> {
 /// included once it has its lock.
 fn directories(parent: &Path) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
-    for entry in fs::read_dir(parent).attempt("look into", parent.display())? {
-        let entry = entry.attempt("look into", parent.display())?;
+    for entry in fs::read_dir(parent).attempt("list", parent.display())? {
+        let entry = entry.attempt("list", parent.display())?;
         let (name, path) = (entry.file_name(), entry.path());
         let begins = |prefix: &str| name.as_encoded_bytes().starts_with(prefix.as_bytes());
         if begins(PREFIX) || (begins(NEW) && path.join(LOCK).exists()) {
@@ -247,7 +247,7 @@ fn kill_recorded(path: &Path) -> Result<Vec<Process>> {
         Err(none) if none.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         other => other.attempt("read", file.display())?,
     };
-    let record: LabRecord = serde_json::from_slice(&text).attempt("understand", file.display())?;
+    let record: LabRecord = serde_json::from_slice(&text).attempt("parse", file.display())?;
     let mut killed = Vec::new();
     if (record.boot, record.pid_namespace) == era()? {
         // The lab itself is dead, because it does not hold its lock.

@@ -271,7 +271,7 @@ fn run_in(
         return Err(if stop.load(Ordering::Relaxed) {
             LinuxError::Interrupted
         } else {
-            LinuxError::Lab("pid 1 of the lab did not end 90 s after the end of the run".to_owned())
+            LinuxError::Lab("pid 1 of the lab did not end within the run's duration and 90 s".to_owned())
         });
     };
     if !status.success() {
