@@ -37,7 +37,7 @@ pub fn run(draft: &Draft, plant: Option<Plant>) -> Verdict {
 }
 
 /// Runs a draft in the simulator and returns the facts, changed by the planted mistake. Fails if the draft is not a
-/// valid scenario.
+/// valid scenario or cannot be simulated.
 pub fn facts(draft: &Draft, plant: Option<Plant>) -> Result<Facts, String> {
     let plan = plan(draft)?;
     let watch = watch(draft, &plan, plant);
