@@ -76,7 +76,7 @@ impl FromStr for Judge {
     fn from_str(text: &str) -> Result<Self, String> {
         let known: Vec<&str> = Self::ALL.iter().map(|judge| judge.name()).collect();
         let named = Self::ALL.into_iter().find(|judge| judge.name() == text);
-        named.ok_or_else(|| format!("`{text}` is no judge; allowed: {}", known.join(", ")))
+        named.ok_or_else(|| format!("`{text}` must be the name of a judge; allowed: {}", known.join(", ")))
     }
 }
 
@@ -267,9 +267,11 @@ const UNDER_WAY: usize = 5000;
 
 fn bounded(facts: &Facts) -> Option<String> {
     if facts.held > HELD {
-        return Some(format!("{} packets are held at the end", facts.held));
+        return Some(format!("{} packets are held at the end; at most {HELD} are allowed", facts.held));
     }
-    (facts.most_open > UNDER_WAY).then(|| format!("{} packets were under way at one time", facts.most_open))
+    (facts.most_open > UNDER_WAY).then(|| {
+        format!("{} packets were under way at one time; at most {UNDER_WAY} are allowed", facts.most_open)
+    })
 }
 
 #[cfg(test)]

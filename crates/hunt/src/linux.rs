@@ -162,7 +162,7 @@ mod tests {
     fn what_a_host_did_not_record_is_missed() {
         let (draft, mut outcome) = run();
         outcome.records.clear();
-        let Verdict::Judged(found) = verdict(&draft, &outcome) else { panic!("nothing disturbed it") };
+        let Verdict::Judged(found) = verdict(&draft, &outcome) else { panic!("the run has a verdict") };
         assert!(!found.is_empty());
     }
 }
