@@ -20,12 +20,13 @@ impl Daemon {
         }
     }
 
-    /// Returns an error if a role of this host did not come to rest within one step. The daemon must end then: the
-    /// role no longer follows its protocol.
+    /// Returns an error if the effects of a role of this host exceeded the limit of one step. The daemon must end then:
+    /// the role no longer follows its protocol.
     pub(super) fn check_rest(&mut self, host: &str) -> Result<()> {
         let Some(role) = self.out.take_runaway() else { return Ok(()) };
         let role = self.node.role_name(role);
-        let why = format!("its role `{role}` did not come to rest within one step");
+        let why =
+            format!("its role `{role}` requested more effects in one step than the limit of a step allows");
         Err(std::io::Error::other(why)).attempt("continue", format_args!("host {host}"))
     }
 

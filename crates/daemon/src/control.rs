@@ -29,7 +29,7 @@ use wire::{Duration, Instant};
 pub enum Ask {
     /// Answered with a null value once the interfaces have been taken over.
     Ready,
-    /// Begin the run: the node starts once the clock has reached its zero. Refused if it was requested before.
+    /// Begin the run: the node starts once the clock has reached its zero. A second request to begin is refused.
     Begin {
         /// The zero of the clock, in nanoseconds of `CLOCK_BOOTTIME`.
         t0: u64,
@@ -247,7 +247,7 @@ impl Control {
             }
             if self.connections.len() >= CONNECTIONS && !make_room(&mut self.connections, now) {
                 let _ = lines.send(&Answer::Error(format!(
-                    "{CONNECTIONS} clients are connected, and no more are accepted now; try again"
+                    "{CONNECTIONS} clients are connected, and no more are accepted now; try again after 10 s"
                 )));
                 continue;
             }

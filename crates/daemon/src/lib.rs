@@ -104,7 +104,8 @@ struct Daemon {
     links: LinkWatch,
     ports: Vec<Port>,
     host: HostLink,
-    /// `None` in a lab, where the ledger shows the effect of a removed hook.
+    /// The ingress hooks, which are installed again if they are removed; `None` in a lab, where the ledger shows the
+    /// effect of a removed hook.
     hooks: Option<Hooks>,
     sockets: Sockets,
     clients: Clients,

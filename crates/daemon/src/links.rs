@@ -11,11 +11,11 @@ use os::{LinkChange, Netlink, Result, nft};
 use trace::What;
 use wire::{Cell, Iface};
 
-/// The device was set down.
+/// The reason that a link is down: the device was set down.
 const DOWN: &str = "interface_down";
-/// The device is up, but the other end of the wire or the access point is missing.
+/// The reason that a link is down: the device is up, but the other end of the wire or the access point is missing.
 const NO_CARRIER: &str = Link::NO_CARRIER;
-/// The device was removed.
+/// The reason that a link is down: the device was removed.
 const REMOVED: &str = "interface_removed";
 
 impl Daemon {

@@ -122,7 +122,7 @@ impl Kept {
             Writer::None(lines) => lines,
             Writer::Thread(to, thread) => {
                 drop(to);
-                thread.join().map_err(|_| io::Error::other("the thread that writes records has failed"))?
+                thread.join().map_err(|_| io::Error::other("the thread that writes records panicked"))?
             }
             Writer::Lost(why) => return Err(why),
         };
@@ -146,7 +146,8 @@ fn write_all(mut lines: RecordLines, chunks: &Receiver<Vec<Record>>) -> RecordLi
     lines
 }
 
-/// Returns the bytes of a record outside the struct, as far as they grow with packets.
+/// Returns the size of a record's packet in memory, in bytes; 0 if the record has no packet. The packet is not part of
+/// the struct.
 fn payload(what: &What) -> usize {
     match what {
         What::Received(_, packet) | What::Sent(_, packet) => packet.bytes.capacity(),

@@ -266,7 +266,7 @@ fn lock_file(path: &Path) -> io::Result<File> {
     }
     let file = OpenOptions::new().read(true).write(true).open(path)?;
     let in_use = || {
-        let why = "another daemon uses this store; end that daemon, or give each a separate file";
+        let why = "another daemon uses this store; end that daemon, or choose another path for the store";
         io::Error::new(io::ErrorKind::ResourceBusy, why)
     };
     flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
@@ -287,7 +287,7 @@ fn verified(file: &File) -> io::Result<(Vec<StoredRecord>, bool)> {
     file.read_exact_at(&mut bytes, 0)?;
     if !bytes.starts_with(MAGIC) {
         return Err(damaged(if bytes.starts_with(OLDER) {
-            "this store was written by another version of Wayfare, and cannot be read; remove it to begin without records"
+            "this store was written by another version of Wayfare, and cannot be read; remove the store to begin without records"
         } else {
             "this file is not a store of Wayfare, and is not replaced; choose another path for the store"
         }));
@@ -314,7 +314,7 @@ fn verified(file: &File) -> io::Result<(Vec<StoredRecord>, bool)> {
             "this database is not a store of Wayfare, and is not replaced; choose another path for the store",
         )),
         Ok((Some(form), ..)) => Err(damaged(&format!(
-            "this store has format {form}; this version of Wayfare reads format {THIS_FORM}; remove it to begin without records"
+            "this store has format {form}; this version of Wayfare reads format {THIS_FORM}; remove the store to begin without records"
         ))),
         Err(error) => Err(damaged(&format!(
             "the file is damaged ({error}); restore a copy, or remove the file to begin without records"

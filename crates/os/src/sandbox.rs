@@ -70,7 +70,7 @@ impl Sandbox {
             Err(refused) => {
                 drop(lifeline);
                 let _ = keeper.wait();
-                Err(refused).attempt("open a pidfd of the process that keeps", program)
+                Err(refused).attempt("open a pidfd (pidfd_open) for the sandbox of", program)
             }
         }
     }

@@ -47,7 +47,7 @@ pub(crate) struct ClientListener {
     /// The programs that have sent no request yet, by number, in the order in which they connected. Each with its
     /// connection and the time at which it connected.
     asking: BTreeMap<u64, (Watched<OwnedFd>, Instant)>,
-    /// Largest number of these programs.
+    /// Largest number of programs in `asking`.
     most: usize,
     /// The number of the next program that connects.
     next: u64,
@@ -253,7 +253,7 @@ pub(super) fn take(requester: &OwnedFd) -> std::result::Result<(Request, OwnedFd
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut parts = [IoSliceMut::new(&mut bytes)];
     let got = recvmsg(requester, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT)?;
-    // The kernel leaves a socket out if no descriptor is left for it, or if there is no room for more than two.
+    // The kernel leaves out an attached socket if no descriptor is left for it, or if more than two are attached.
     let is_cut = got.flags.contains(ReturnFlags::CTRUNC);
     let mut attached = ancillary.drain().flat_map(|message| match message {
         RecvAncillaryMessage::ScmRights(fds) => fds.collect(),
@@ -268,7 +268,7 @@ pub(super) fn take(requester: &OwnedFd) -> std::result::Result<(Request, OwnedFd
     if is_connectable(&program, requester)? { Ok((request, program)) } else { Err(Errno::INVAL) }
 }
 
-/// Returns whether this is an unconnected TCP socket in the namespace of the program that sent it.
+/// Returns whether `program` is an unconnected TCP socket in the network namespace of the program that sent it.
 fn is_connectable(program: &OwnedFd, requester: &OwnedFd) -> std::result::Result<bool, Errno> {
     let is_tcp = sockopt::socket_domain(program)? == AddressFamily::INET
         && sockopt::socket_protocol(program)? == Some(ipproto::TCP);

@@ -62,7 +62,7 @@ pub(crate) struct Clients {
     touched: BTreeSet<StreamId>,
     expiry: Expiry<StreamId>,
     next: u32,
-    /// The connections that were visited.
+    /// The connections that were visited, for tests.
     #[cfg(test)]
     visits: Vec<StreamId>,
 }

@@ -88,7 +88,8 @@ impl Sockets {
         self
     }
 
-    /// Limits the number of sockets to a share of `descriptors`, the number of descriptors that this process may have.
+    /// Limits the number of TCP sockets to a share of `descriptors`, the number of descriptors that this process may
+    /// have.
     pub(crate) fn sharing(mut self, descriptors: usize) -> Self {
         self.tcp.share(descriptors);
         self

@@ -84,8 +84,8 @@ pub(crate) struct TcpInfo {
     rcv_rtt: u32,
     rcv_space: u32,
     pub(crate) total_retrans: u32,
-    /// Since Linux 4.1 and 4.2; zero before. Eight-byte values, as pairs of words: an older kernel's struct ends
-    /// before them.
+    /// This field and the next ones are zero if the kernel is too old for them: `bytes_acked` exists since Linux 4.1,
+    /// `segs_in` since 4.2. Eight-byte values are pairs of words.
     pacing: [u32; 4],
     bytes_acked: [u32; 2],
     bytes_received: [u32; 2],

@@ -202,7 +202,7 @@ impl Daemon {
         let summary = match said {
             Some(Answer::Ok(summary)) => serde_json::from_value(summary).map_err(|error| error.to_string()),
             Some(Answer::Error(problem)) => Err(problem),
-            None => Err("no answer".to_owned()),
+            None => Err("no answer to the request to end".to_owned()),
         };
         match summary {
             Ok(summary) => self.report.summary = Some(summary),

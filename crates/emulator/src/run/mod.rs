@@ -271,7 +271,7 @@ fn run_in(
         return Err(if stop.load(Ordering::Relaxed) {
             LinuxError::Interrupted
         } else {
-            LinuxError::Lab("pid 1 of the lab did not end within the run's duration and 90 s".to_owned())
+            LinuxError::Lab("pid 1 of the lab was killed, because it had not ended 90 s after the run's duration had passed".to_owned())
         });
     };
     if !status.success() {
