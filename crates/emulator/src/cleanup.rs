@@ -90,7 +90,7 @@ impl LabDir {
         Self::create_in(&std::env::temp_dir())
     }
 
-    /// Creates the directory of a lab in `parent`.
+    /// Creates the directory of a lab in `parent`, like [`LabDir::create`].
     pub fn create_in(parent: &Path) -> Result<Self> {
         // Only this user may read the directory, because the daemons' configurations contain keys.
         let private = fs::Permissions::from_mode(0o700);

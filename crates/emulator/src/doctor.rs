@@ -1,5 +1,5 @@
-//! Tries the features of Linux that labs and experiments need. Each probe runs in a forked child process, if it needs
-//! that in separate namespaces.
+//! Tries the features of Linux that labs and experiments need. Each probe runs in a forked child process; a probe that
+//! needs separate namespaces makes them.
 
 use os::{
     Attempt, Clock, End, EndPlace, Error, Netlink, Offset, Options, PacketSocket, Result, Timer, check,
@@ -22,7 +22,7 @@ use wire::{Duration, EtherType, Frame, Mac, ethernet};
 pub struct Probe {
     /// The feature's name, for example `veth`.
     pub name: &'static str,
-    /// What does not work without it.
+    /// What does not work without the feature.
     pub needed_for: &'static str,
     /// Whether the feature works on this machine for this user.
     pub ok: bool,
@@ -105,8 +105,8 @@ pub fn files_for_lab() -> std::result::Result<(), (&'static str, Error)> {
     tests.into_iter().try_for_each(|(name, test)| test().map(drop).map_err(|error| (name, error)))
 }
 
-/// Returns the name, as in [`probe`], of the feature whose lack made the creation of a sandbox fail. Returns `None` if
-/// the error is not that of a step of [`Sandbox::spawn`].
+/// Returns the name, as in [`probe`], of the feature whose lack made the creation of a sandbox fail; two names if it
+/// may be one of two. Returns `None` if the error is not that of a step of [`Sandbox::spawn`].
 pub fn lacked_by_sandbox(error: &Error) -> Option<&'static str> {
     let step = WorldStep::of(error)?;
     Some(match step {

@@ -40,7 +40,7 @@ pub struct Watch {
     had: BTreeSet<(HostId, Ipv4Addr)>,
     /// Routers, each with a mobile host that has greeted it since its start.
     greeted: BTreeSet<(HostId, Ipv4Addr)>,
-    /// Pairs that were in `greeted`. The router has crashed since, and this host has not greeted it again.
+    /// Pairs that were in `greeted`. The router has crashed since, and the mobile host has not greeted it again.
     forgotten: BTreeSet<(HostId, Ipv4Addr)>,
     /// The router to which the last call for a connection was sent.
     calls: BTreeMap<(String, String), HostId>,

@@ -20,7 +20,7 @@ use wire::{Duration, PacketId};
 /// Largest number of bytes of one socket that may wait in the daemon for room in the kernel. It limits the credit of
 /// the socket's user.
 const CREDIT: usize = 256 * 1024;
-/// Bytes that are read at once.
+/// Largest number of bytes that are read at once.
 const CHUNK: usize = 64 * 1024;
 
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate fact")]

@@ -31,7 +31,7 @@ const fn callers_of(sockets: usize) -> usize {
     if sockets < 2 { 1 } else { sockets * 4 / 5 }
 }
 
-/// Connections that may wait to be accepted.
+/// Largest number of connections of one listener that may wait in the kernel to be accepted.
 const BACKLOG: i32 = 128;
 /// Largest number of closed sockets whose last values are kept.
 const ACCOUNTS: usize = 1024;
@@ -61,7 +61,7 @@ pub(super) struct Tcp {
     pub(super) relays: BTreeMap<StreamId, Relay>,
     pub(super) wakes: Wakes,
     accounts: VecDeque<Value>,
-    /// Largest number of sockets of roles.
+    /// Largest number of TCP sockets of this daemon: [`MOST`], or fewer if the process may have few descriptors.
     most: usize,
     pub(super) callers: AcceptLimits,
     /// Whether the kernel accepts datagrams for foreign addresses.

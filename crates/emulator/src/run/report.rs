@@ -155,7 +155,8 @@ impl HostReport {
         self.crashes.last().is_some_and(|crash| crash.restarted_us.is_none())
     }
 
-    /// Returns when the host's last daemon began: at zero, or after its last restart.
+    /// Returns when the host's last daemon began: at its last restart, or at zero if the host did not crash. Returns
+    /// zero also for a host that is down.
     fn began(&self) -> Instant {
         let restarted = self.crashes.last().and_then(|crash| crash.restarted_us);
         Instant::ZERO + Duration::from_micros(restarted.unwrap_or_default())
