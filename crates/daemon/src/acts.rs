@@ -20,17 +20,18 @@ impl Daemon {
         }
     }
 
-    /// Returns an error if a role of this host did not come to rest within one step. The daemon must end then: the
-    /// role no longer follows its protocol.
+    /// Returns an error if the effects of a role of this host exceeded the limit of one step. The daemon must end then:
+    /// the role no longer follows its protocol.
     pub(super) fn check_rest(&mut self, host: &str) -> Result<()> {
         let Some(role) = self.out.take_runaway() else { return Ok(()) };
         let role = self.node.role_name(role);
-        let why = format!("its role `{role}` did not come to rest within one step");
+        let why =
+            format!("its role `{role}` requested more effects in one step than the limit of a step allows");
         Err(std::io::Error::other(why)).attempt("continue", format_args!("host {host}"))
     }
 
-    /// Resumes the node's acts that waited for stored records, or withdraws them if storing failed. Handles at most
-    /// [`BATCH`] records, and stops earlier when a timeout of the node is due.
+    /// Resumes the node's acts that waited for records that are now stored, or withdraws them if storing failed.
+    /// Handles at most [`BATCH`] results, and stops earlier when a time-out of the node is due.
     pub(super) fn handle_stored(&mut self) {
         for _ in 0..BATCH {
             let Some(storage) = &mut self.store else { return };
@@ -132,8 +133,8 @@ impl Daemon {
         }
     }
 
-    /// Drops a segment that the kernel must not receive, and passes the answer to the node as if it came from the
-    /// host.
+    /// Drops a segment that the kernel must not receive. Passes the answer, if there is one, to the node as if it came
+    /// from the host.
     pub(super) fn reject_segment(
         &mut self,
         now: Instant,
@@ -150,8 +151,8 @@ impl Daemon {
         }
     }
 
-    /// Keeps a segment of a connection that is moving to or from another host away from the kernel. Returns whether
-    /// `packet` is such a segment.
+    /// Holds or drops a segment of a connection that is being moved, so that the kernel does not receive it. Returns
+    /// whether `packet` is such a segment.
     pub(super) fn screened(&mut self, now: Instant, packet: &Packet) -> bool {
         match self.sockets.screen_in(packet.id, &packet.bytes) {
             Screened::Passes => return false,
@@ -233,7 +234,7 @@ impl Daemon {
     }
 }
 
-/// Returns a packet's identity. A packet that a role created gets its identity when it leaves.
+/// Returns a packet's identity. A packet that a role created has none before, and gets that of its bytes.
 fn named(packet: &Packet) -> PacketId {
     if packet.id == PacketId::NEW { identity(&packet.bytes) } else { packet.id }
 }

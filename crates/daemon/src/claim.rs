@@ -14,11 +14,11 @@ use wire::Duration;
 
 /// The right to be the daemon of a network namespace. It has two parts: a bound abstract UNIX address, and a locked
 /// file. An abstract address belongs to a network namespace, and the kernel frees it when the process that bound it
-/// ends. But every user may bind it. So it counts only if the process that bound it may be a daemon. The locked file in
-/// a user's folder excludes other daemons of the same user.
+/// ends. Every user may bind it, so it counts only if that process may be a daemon. The locked file in a user's folder
+/// excludes other daemons of the same user.
 #[derive(Debug)]
 pub(super) struct Claim {
-    /// `None` if a process that may not be the daemon has bound the address.
+    /// `None` if a process that cannot be the daemon has bound the address.
     _socket: Option<OwnedFd>,
     /// `None` in a lab, which leaves no files outside its folder.
     _lock: Option<Lock>,
@@ -41,7 +41,7 @@ impl Claim {
         Self::take_with(Lock::take)
     }
 
-    /// Takes the claim for a lab, which leaves no files outside its folder.
+    /// Takes the claim for a daemon in a lab: without the lock, because a lab leaves no files outside its folder.
     fn take_in_lab() -> Result<Taken> {
         Self::take_with(|| Ok(Locked::Free(None)))
     }
@@ -57,8 +57,8 @@ impl Claim {
         }
     }
 
-    /// Binds the address. If it is in use, returns the pid of the process that has it, unless that process may not be
-    /// a daemon.
+    /// Binds the address. If it is in use, returns the pid of the process that bound it, or no pid if that process
+    /// cannot be a daemon.
     fn take_address() -> io::Result<(Option<OwnedFd>, Option<i32>)> {
         let address = SocketAddrUnix::new_abstract_name(NAME)?;
         let socket = open()?;
@@ -71,8 +71,8 @@ impl Claim {
                         let daemon = holder.filter(|holder| may_be_daemon(holder.uid));
                         Ok((None, daemon.map(|holder| holder.pid)))
                     }
-                    // The process that bound the address does not listen, so it is no daemon: a daemon listens from the
-                    // start.
+                    // The process that bound the address does not listen, so it is no daemon: a daemon listens as soon
+                    // as it has bound the address.
                     Err(_) => Ok((None, None)),
                 }
             }
@@ -90,7 +90,7 @@ impl Claim {
             Taken::By(0) => "another process is its daemon".to_owned(),
             Taken::By(pid) => format!("process {pid} is its daemon"),
         };
-        Err(io::Error::other(format!("{holder}; end it first"))).attempt("be", WHAT)
+        Err(io::Error::other(format!("{holder}; end that process first"))).attempt("be", WHAT)
     }
 }
 
@@ -117,7 +117,7 @@ enum Locked {
 impl Lock {
     fn take() -> Result<Locked> {
         let path = folder()?.join(format!("{PREFIX}{}.{LOCK}", namespace::cookie()?));
-        // `wayfare doctor` holds the lock for some microseconds while it checks whether a daemon holds it.
+        // `wayfare doctor` may hold the lock for some microseconds, while it checks whether a daemon holds it.
         let mut tries = 0;
         loop {
             let open = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path);
@@ -131,8 +131,8 @@ impl Lock {
                 Err(Errno::WOULDBLOCK) => return Ok(Locked::ByAnother),
                 other => other.attempt("lock", path.display())?,
             }
-            // The former owner of the lock may have removed the file between the two calls. Then the lock excludes no
-            // other process.
+            // The former holder of the lock may have removed the file between the two calls. Then the lock excludes no
+            // other process, and is taken again.
             if is_file_at(&file, &path)? {
                 return Ok(Locked::Free(Some(Self { path, _file: file })));
             }
@@ -140,7 +140,7 @@ impl Lock {
     }
 }
 
-/// Attempts to lock, with `PAUSE` between them, before the lock counts as another process's.
+/// Number of further attempts to lock, each after `PAUSE`, before the lock counts as another process's.
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -149,8 +149,8 @@ fn is_file_at(file: &File, path: &Path) -> Result<bool> {
     Ok(fs::symlink_metadata(path).is_ok_and(|there| there.ino() == ours.ino()))
 }
 
-/// Returns the lock at this path, if the file exists and no process holds it. The lock is held until the file is
-/// dropped.
+/// Takes the lock at this path, if the file exists and no process holds its lock. The lock is held until the returned
+/// file is dropped.
 pub(super) fn unheld_lock(path: &Path) -> Result<Option<File>> {
     let file = match File::options().write(true).open(path) {
         Err(none) if none.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -27,20 +27,20 @@ use wire::{Duration, Instant};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ask {
-    /// Ask whether the interfaces have been taken over.
+    /// Answered with a null value once the interfaces have been taken over.
     Ready,
-    /// Begin the run: the node starts once the clock has reached its zero.
+    /// Begin the run: the node starts once the clock has reached its zero. A second request to begin is refused.
     Begin {
         /// The zero of the clock, in nanoseconds of `CLOCK_BOOTTIME`.
         t0: u64,
         /// The end of the run, in nanoseconds after the zero; `None` if it is not known. Lateness of the daemon after
-        /// the end does not matter.
+        /// the end is not measured.
         #[serde(default)]
         end: Option<u64>,
-        /// When the daemon receives this command, in nanoseconds after the zero: later than 0 after a crash.
+        /// When this request was sent, in nanoseconds after the zero: 0 at the start of a run, and later after a crash.
         #[serde(default)]
         since: u64,
-        /// Nanoseconds by which this host's wall clock differs from the machine's.
+        /// Nanoseconds by which this host's wall clock is ahead of the machine's; negative if it is behind.
         #[serde(default)]
         wall_shift: i64,
     },
@@ -49,9 +49,9 @@ pub enum Ask {
         /// Nanoseconds to add; negative to set the clock back.
         by: i64,
     },
-    /// End the daemon. It answers with its summary.
+    /// End the daemon. The answer is its summary ([`crate::DaemonSummary`]), or an error if there is none.
     Stop,
-    /// A command for the node's roles.
+    /// A command for the node's roles, which give the answer.
     Do {
         /// The command's name, for example `status`.
         verb: String,
@@ -78,7 +78,7 @@ pub(crate) struct Request {
 
 /// Largest number of clients that are connected at one time.
 const CONNECTIONS: usize = 16;
-/// A client that was silent for this time is disconnected when another one needs its place.
+/// A client that was silent or connected for this time may be disconnected when another client needs its place.
 const IDLE: Duration = Duration::from_secs(10);
 
 struct Connection {
@@ -110,7 +110,7 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Listens at this path; `epoll` will wait for its sockets.
+    /// Listens at this path, if there is one; `epoll` will wait for the sockets.
     pub(crate) fn open(epoll: &Arc<Epoll>, path: Option<&Path>) -> Result<Self> {
         let listener = path.map(|path| listen(epoll, path)).transpose()?;
         Ok(Self {
@@ -141,8 +141,8 @@ impl Control {
         Ok(())
     }
 
-    /// Returns the requests that have arrived, at most one of each client. A malformed request is answered by this
-    /// function.
+    /// Accepts clients, and returns the requests that have arrived, at most one of each client. A malformed request is
+    /// answered by this function.
     pub(crate) fn hear(&mut self) -> Vec<Request> {
         self.has_more = false;
         self.accept();
@@ -197,7 +197,8 @@ impl Control {
         }
     }
 
-    /// Marks the lab's connection, so that it does not count as idle: the lab sends nothing until the run ends.
+    /// Marks the connection of a lab, so that it is not closed for another client. A lab may send nothing between the
+    /// begin and the end of the run.
     pub(crate) fn is_the_labs(&mut self, requester: u64) {
         if let Some(connection) = self.connections.get_mut(&requester) {
             connection.is_lab = true;
@@ -208,7 +209,8 @@ impl Control {
         self.stops.push(requester);
     }
 
-    /// Answers the clients that sent `stop`. Call it when everything has been written.
+    /// Answers the clients that sent `stop`, and sends what is left to all clients. Call it when everything has been
+    /// written.
     pub(crate) fn send_summary(&mut self) {
         for requester in std::mem::take(&mut self.stops) {
             let answer = match &self.summary {
@@ -230,7 +232,7 @@ impl Control {
         self.rests = false;
         loop {
             if self.connections.len() >= CONNECTIONS && self.some_have_gone() {
-                self.has_more = true; // there is room once the data of those that have gone is read
+                self.has_more = true; // there is room once the unread data of gone clients is read
                 break;
             }
             let Some(stream) = self.accept_one() else { break };
@@ -245,7 +247,7 @@ impl Control {
             }
             if self.connections.len() >= CONNECTIONS && !make_room(&mut self.connections, now) {
                 let _ = lines.send(&Answer::Error(format!(
-                    "{CONNECTIONS} clients are connected, and no more are accepted now; try again"
+                    "{CONNECTIONS} clients are connected, and no more are accepted now; try again after 10 s"
                 )));
                 continue;
             }
@@ -257,15 +259,15 @@ impl Control {
         self.refill_reserve();
     }
 
-    /// Reserves a descriptor for each connection that may still be accepted. Programs would take the descriptors of
-    /// connections that have ended.
+    /// Reserves a descriptor for each connection that may still be accepted. Otherwise the daemon's other sockets could
+    /// take the descriptors of connections that have ended.
     fn refill_reserve(&mut self) {
         if self.listener.is_some() {
             self.reserve.refill(CONNECTIONS.saturating_sub(self.connections.len()));
         }
     }
 
-    /// Returns whether a client has closed its end. Its last data may still be unread.
+    /// Returns whether a client has closed its connection. The client's last data may still be unread.
     fn some_have_gone(&self) -> bool {
         let fds = self
             .connections
@@ -317,8 +319,8 @@ fn make_room(connections: &mut BTreeMap<u64, Connection>, now: Instant) -> bool 
 fn listen(epoll: &Arc<Epoll>, path: &Path) -> Result<(Watched<UnixListener>, SocketFile)> {
     let knock = || socket_file::knock(path, SocketType::STREAM);
     socket_file::clear(path, knock).attempt("listen at", path.display())?;
-    // Only the owner may use the file from the start. No other thread exists yet that could create files with this
-    // umask.
+    // Only this user may use the file from the start. The daemon has no other thread yet that could create files with
+    // this umask.
     let before = rustix::process::umask(Mode::from_raw_mode(0o177));
     let listener = UnixListener::bind(path).attempt("listen at", path.display());
     rustix::process::umask(before);
@@ -351,7 +353,8 @@ mod tests {
         }
     }
 
-    /// Without it, programs would take the descriptors, and the next client of this socket would have none.
+    /// When a client has gone, its descriptor is reserved again in the same turn. Otherwise programs would take it, and
+    /// the next client of the control socket would have none.
     #[test]
     fn the_descriptor_of_a_client_that_has_gone_is_reserved_at_once() {
         let folder = tempfile::tempdir().unwrap();
@@ -377,7 +380,7 @@ mod tests {
             Connection { lines, heard, since, is_lab }
         };
         let at = |s| Instant::ZERO + Duration::from_secs(s);
-        // All of them sent a request at most three seconds ago.
+        // At 30 s, the last request of each client is at most 3 s old.
         let mut all: BTreeMap<u64, Connection> =
             (0..4).map(|n| (n, client(10 + n, 27 + n % 2, n == 0))).collect();
         assert!(!make_room(&mut all, at(20)), "no client has had its time");

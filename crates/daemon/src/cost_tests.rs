@@ -16,7 +16,7 @@ use wire::{Duration, EtherType, Frame, Iface, Instant, Ipv4Addr, Mac, Prefix, So
 
 /// Numbers of sockets that are compared.
 const SOCKETS: [u32; 2] = [10, 10_000];
-/// Numbers of frames that are sent before the first of them must come back.
+/// Numbers of frames in a burst. All frames of a burst must come back before the next burst is sent.
 const BURSTS: [usize; 2] = [1, 32];
 const ROUNDS: usize = 9;
 /// A round sends bursts until it has sent this number of frames, or until [`ROUND`] has passed.

@@ -4,7 +4,7 @@ use node::Value;
 use std::collections::BTreeMap;
 use wire::Reason;
 
-/// The kernel had no room for a datagram in the receive buffer of a socket.
+/// The reason of a drop: the kernel had no room for a datagram in the receive buffer of a socket.
 const SOCKET_RECEIVE_FULL: &str = "socket_receive_full";
 
 /// Number of packets by reason. Reasons are constants of this program, so their number is bounded.

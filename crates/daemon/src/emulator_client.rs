@@ -1,4 +1,5 @@
-//! A daemon's connection to the lab's link emulator. It carries requests and events; frames cross the interface.
+//! A daemon's connection to the lab's link emulator, for requests and events. Frames cross the interface, except those
+//! that are sent in a cell to which the radio is not tuned.
 
 use os::{
     Result,
@@ -37,7 +38,7 @@ pub enum EmulatorRequest {
         iface: u16,
         /// The number of the cell.
         cell: u16,
-        /// The frame, in hexadecimal digits.
+        /// The Ethernet frame, in hexadecimal digits.
         frame: String,
     },
 }
@@ -58,7 +59,7 @@ pub enum EmulatorEvent {
         /// The interface number.
         iface: u16,
     },
-    /// An interface carries no frames any more.
+    /// An interface carries no frames any more, or a request to tune a radio failed.
     Down {
         /// The interface number.
         iface: u16,

@@ -9,16 +9,15 @@ use std::io::Write;
 use trace::What;
 use wire::{Duration, Iface, Instant, PacketId};
 
-/// Largest number of batches of frames that are read from an interface at the end. It is more than the interface's
-/// socket holds.
+/// Largest number of batches of frames that are read from an interface at the end.
 const ROUNDS: usize = 1024;
-/// The longest time for reading these frames from all interfaces. Without this limit a flood could delay the end,
-/// because handling a frame takes longer than sending it.
+/// Time after which no further batch is read. Without this limit a flood could delay the end, because handling a frame
+/// takes longer than sending it.
 const DRAINING: Duration = Duration::from_secs(1);
 
 impl Daemon {
-    /// Reads what the kernel still has, records what every queue holds, and prepares the summary for the clients that
-    /// sent `stop`.
+    /// Reads what the kernel still has, records what the node and the sockets hold, and prepares the summary for the
+    /// clients that sent `stop`.
     pub(super) fn finish(&mut self, name: &str, before: &counters::Counters, offset: Offset) -> Result<()> {
         self.reserve.spend(RESERVE);
         // A daemon that did not run until now was stalled, even if no frame waits for it.
@@ -53,7 +52,8 @@ impl Daemon {
         Ok(())
     }
 
-    /// Reads the frames that have arrived on an interface: at most [`ROUNDS`] batches, and until `until`.
+    /// Reads the frames that have arrived on an interface: at most [`ROUNDS`] batches, and at most one batch after
+    /// `until`.
     fn drain(&mut self, iface: Iface, until: Instant) -> Result<()> {
         for _ in 0..ROUNDS {
             if !self.receive(iface)? || self.clock.now() >= until {
@@ -63,8 +63,9 @@ impl Daemon {
         Ok(())
     }
 
-    /// Returns the kernel's counters once the node has received all that the kernel sent, because the last packets may
-    /// still be on their path. Returns them in any case after [`SETTLING`] attempts, or after [`DRAINING`].
+    /// Returns the increase of the kernel's counters since `before`, once the node has received all that the kernel
+    /// sent: the last packets may still be on their path. Returns it in any case after [`SETTLING`] attempts, or after
+    /// [`DRAINING`].
     pub(super) fn settled_counters(&mut self, before: &counters::Counters) -> counters::Counters {
         let until = self.clock.now() + DRAINING;
         for _ in 0..SETTLING {
@@ -116,8 +117,8 @@ impl Daemon {
     }
 }
 
-/// Returns the kernel's counters since `before`. They are empty if they cannot be read: the lab reports each missing
-/// counter as a doubt, and the records are written all the same.
+/// Returns the increase of the kernel's counters since `before`. It is empty if they cannot be read: the lab reports
+/// each missing counter as a doubt, and the records are written all the same.
 fn counted_since(before: &counters::Counters) -> counters::Counters {
     let missing = |error| {
         let _ = writeln!(std::io::stderr(), "{error}");

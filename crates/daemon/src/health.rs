@@ -1,4 +1,5 @@
-//! Problems with which a daemon continues, and which an operator must know: `status` lists them under `troubles`.
+//! Problems with which a daemon continues, and which an operator must know: the answer to `status` lists them under
+//! `troubles`.
 
 use super::Daemon;
 use super::hooks::Hooks;
@@ -8,7 +9,8 @@ use node::Value;
 use std::io::Write;
 
 impl Daemon {
-    /// Adds to a status the number of dropped packets by reason, and the current problems.
+    /// Adds to a status the numbers of dropped packets by reason, and the current problems. A status that is not a map
+    /// is returned as it is.
     pub(super) fn with_health(&self, status: Value) -> Value {
         match self.drops.add_to(status, self.sockets.overflowed()) {
             Value::Map(mut status) => {
@@ -41,9 +43,9 @@ impl Daemon {
         }
     }
 
-    /// Ends the daemon cleanly and at once when its lab has ended before it, for example because the lab was killed.
-    /// The closed connection is always readable. So the daemon would loop without a pause, and at real-time priority
-    /// such a loop keeps the kernel from ending the lab.
+    /// Ends the daemon cleanly after this turn, because the link emulator of its lab has closed the connection; for
+    /// example, the lab was killed. A closed connection stays readable. So the daemon would loop without a pause, and
+    /// at real-time priority such a loop could keep the kernel from ending the lab.
     pub(super) fn end_with_lab(&mut self) {
         if let Some(radio) = self.radio.take() {
             let _ = self.epoll.remove(&radio);
@@ -54,8 +56,8 @@ impl Daemon {
     }
 
     /// Handles the removal of the veth pair of this host's own stack. The daemon continues, because forwarding for
-    /// other hosts does not need it. The pair is not created again: the removal may be intended, and the programs'
-    /// sockets and routes are lost anyway.
+    /// other hosts does not need the pair. The pair is not created again: the removal may be intended, and the kernel
+    /// has deleted the addresses and routes of the pair.
     pub(super) fn host_link_removed(&mut self) {
         self.host.carries = false;
         if !std::mem::replace(&mut self.host.is_removed, true) {

@@ -4,13 +4,14 @@ use serde::{Deserialize, Serialize};
 use trace::doubt::STALL_BOUND;
 use wire::{Duration, Instant};
 
-/// A stall: the time for which a process did not run though its timer had fired.
+/// A stall: a time in which a process did not run though its timer had fired. For a store: a time from a request to
+/// store a record until its commit ended.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stall {
     /// The length of the stall, in microseconds.
     pub us: u64,
-    /// When the stall ended, in microseconds since the start of the run.
+    /// When the stall ended, in microseconds since the start of the run; at most the end of the run.
     pub until_us: u64,
 }
 
@@ -34,16 +35,16 @@ pub struct Heartbeat {
 /// Interval of beats. A stall that begins right after a beat is measured too short by up to this interval.
 pub const BEAT: Duration = Duration::from_millis(5);
 
-/// The shortest stall that is kept. If one process measures a stall of the machine of more than [`STALL_BOUND`],
-/// every other process measures one longer than this.
+/// Only stalls longer than this are kept. If one process measures a stall of the machine of more than [`STALL_BOUND`],
+/// every other process that has a heartbeat measures one longer than this.
 const NOTED: Duration = Duration::from_millis(5);
 const _: () = assert!(NOTED.as_millis() + BEAT.as_millis() <= STALL_BOUND.as_millis());
 
 /// Number of stalls that are kept.
 const KEPT: usize = 1000;
 
-/// Stalls of more than [`NOTED`], in order of time. If there are more than [`KEPT`], the shortest are left out. So
-/// only longer stalls can displace a stall that is reported as a doubt; earlier ones cannot.
+/// Stalls of more than [`NOTED`], in the order in which they ended. If there are more than [`KEPT`], the shortest are
+/// left out. So only a longer stall can displace a stall, and many short ones cannot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stalls(Vec<Stall>);
 
@@ -69,24 +70,26 @@ impl Stalls {
 }
 
 impl Heartbeat {
-    /// Starts at the clock's zero. If this process first runs later, it was stalled until then. Time after `end` does
-    /// not count.
+    /// Creates a heartbeat whose first beat is due 5 ms after the clock's zero ([`BEAT`]). If the process first runs
+    /// later, it was stalled until then. Time after `end` does not count.
     pub fn new(end: Instant) -> Self {
         Self::since(Instant::ZERO, end)
     }
 
-    /// Starts at `begin`, for a process that starts later: a daemon that restarts after a crash.
+    /// Creates a heartbeat whose first beat is due 5 ms after `begin`, for a process that starts later than the run: a
+    /// daemon that restarts after a crash. Time after `end` does not count.
     pub fn since(begin: Instant, end: Instant) -> Self {
         let (worst, stalls) = (Stall::default(), Stalls::default());
         Self { next: begin + BEAT, end, worst, stalls, last_long: None }
     }
 
-    /// Returns when the process must run again.
+    /// Returns when the next beat is due.
     pub const fn due(&self) -> Instant {
         self.next
     }
 
-    /// Records that the process runs at `now`. If a beat was due before, its lateness is the length of a stall.
+    /// Records that the process runs at `now`. If a beat was due before, its lateness is the length of a stall; the
+    /// next beat is due 5 ms after `now`.
     pub fn beat(&mut self, now: Instant) {
         if now < self.next {
             return;
@@ -119,7 +122,8 @@ impl Heartbeat {
         self.stalls.into_vec()
     }
 
-    /// Returns whether work that was due at `due` had to wait for the end of a stall that is reported as a doubt.
+    /// Returns whether the last stall of more than [`STALL_BOUND`] ended at `due` or later: work that was due then may
+    /// have waited for the end of this stall. Returns false if there was no such stall.
     pub fn explains(&self, due: Instant) -> bool {
         self.last_long.is_some_and(|until| due <= until)
     }

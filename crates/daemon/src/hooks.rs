@@ -1,5 +1,6 @@
-//! The ingress hook of a daemon outside a lab. Other programs of its namespace change nftables too (`nft flush
-//! ruleset`), and without the hook the kernel answers beside the node. A removed hook is installed again at once.
+//! The ingress hook of a daemon outside a lab. Other programs of its namespace may remove the hook (`nft flush
+//! ruleset`); then the kernel answers beside the node. The daemon installs a removed hook again when it notices the
+//! removal.
 
 use super::Daemon;
 use super::host_link::NODE_SIDE;
@@ -8,15 +9,15 @@ use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd};
 use wire::{Duration, Instant};
 
-/// Time until the daemon tries again to install a hook after a failure, and the shortest time between two reports of
-/// a removal.
+/// Time until the daemon tries again to install a hook after a failure. Also the shortest time between two reports of a
+/// removal.
 const AGAIN: Duration = Duration::from_secs(1);
 
 pub(super) struct Hooks {
     watch: nft::Watch,
-    /// Why the hook is missing at a device.
+    /// Why the hook is missing at a device; `None` if it is installed.
     failure: Option<String>,
-    /// When the installation of the hook is tried again.
+    /// When the installation of the hook is tried again; `None` if it did not fail.
     due: Option<Instant>,
     /// When the removal of the hook was last reported to the operator.
     told: Option<Instant>,
@@ -45,7 +46,7 @@ impl AsFd for Hooks {
 }
 
 impl Daemon {
-    /// Installs the hook again at each device where another program has removed it.
+    /// If nftables changed, or a failed installation is due, installs the hook again at each device that lacks it.
     pub(super) fn check_hooks(&mut self) {
         let now = self.clock.now();
         let Some(hooks) = &mut self.hooks else { return };

@@ -1,5 +1,5 @@
-//! [`wire::Iface::HOST`] on Linux: a veth pair inside the namespace. The kernel has one end, with the host's
-//! addresses and the default route. The node has the other, on which the ingress hook drops frames for the kernel.
+//! [`wire::Iface::HOST`] on Linux: a veth pair inside the namespace. The kernel has one end, with the host's addresses
+//! and the default route. The node has the other end, on which the ingress hook keeps the kernel from receiving frames.
 
 use os::{End, EndPlace, Netlink, Options, PacketSocket, Result, TcpMetrics, ethtool, namespace::sysctl};
 use wire::{EtherType, Frame, Ipv4Addr, Mac, Prefix};
@@ -15,13 +15,13 @@ const NODE_MAC: Mac = Mac([0x02, 0x57, 0x46, 0xff, 0, 2]);
 /// The node's end of the pair.
 pub(crate) struct HostLink {
     pub(crate) socket: PacketSocket,
-    /// Whether both ends are up.
+    /// Whether both ends carry frames.
     pub(crate) carries: bool,
     /// The interface indexes of both ends: the kernel's end, then the node's.
     pub(crate) pair: [u32; 2],
     /// Whether the pair was removed.
     pub(crate) is_removed: bool,
-    /// Whether the default route leads to the pair.
+    /// Whether the daemon has set a default route to the pair. The kernel may have removed it since.
     has_default_route: bool,
     /// Settings of the host's TCP connections.
     tcp: TcpMetrics,
@@ -69,7 +69,7 @@ impl HostLink {
         Ok(host)
     }
 
-    /// Adds an address to the host's own stack, or deletes it.
+    /// Adds an address to the host's own stack, and sets the default route; or deletes an address.
     pub(crate) fn change_address(
         &mut self,
         net: &mut Netlink,
@@ -83,7 +83,7 @@ impl HostLink {
         net.delete_address(KERNEL_SIDE, address, 32)
     }
 
-    /// Routes everything that the host's own stack sends to the node.
+    /// Sets the default route of the host's own stack: the node gets all packets that leave this stack.
     fn add_default_route(&mut self, net: &mut Netlink) -> Result<()> {
         self.has_default_route = true;
         net.set_route_for(Prefix::ANY, KERNEL_SIDE, None, &self.tcp)

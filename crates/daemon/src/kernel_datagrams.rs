@@ -1,20 +1,21 @@
-//! Datagrams that a daemon passed to its kernel and for which there is no socket. The kernel reports this to their
-//! sender by ICMP, and the daemon sees that message leave.
+//! Finds the UDP datagrams that the daemon passed to its kernel and for which there was no socket. The kernel answers
+//! such a datagram with an ICMP error to its sender, and that error passes through the daemon.
 
 use std::collections::VecDeque;
 use wire::ipv4::{self, Header};
 use wire::{Ipv4Addr, PacketId, icmp};
 
-/// Largest number of datagrams that are remembered. The kernel answers before the call that passes it a datagram
-/// returns. So the daemon reads each answer in its next round at the latest.
+/// Largest number of datagrams that are remembered. The kernel usually answers at once, so few datagrams wait for their
+/// answer at the same time.
 const KEPT: usize = 1024;
 /// Type and code of "port unreachable" (RFC 792).
 const PORT_UNREACHABLE: (u8, u8) = (3, 3);
 
-/// What identifies a datagram within the part that an ICMP error quotes at least: its addresses, and its UDP header.
+/// The source address, the destination address and the UDP header of a datagram. Each ICMP error quotes at least these
+/// of the datagram that it is about (RFC 792).
 type Key = (Ipv4Addr, Ipv4Addr, [u8; 8]);
 
-/// The last UDP datagrams that were passed to the kernel.
+/// The last UDP datagrams that were passed to the kernel, without those that were reported.
 #[derive(Debug, Default)]
 pub(super) struct KernelDatagrams(VecDeque<(Key, PacketId)>);
 
@@ -29,12 +30,13 @@ impl KernelDatagrams {
         self.0.push_back(((header.src, header.dst, *udp), packet));
     }
 
-    /// Returns the datagram that this ICMP message reports as without a socket, or `None`.
+    /// If this packet of the kernel is the ICMP error about a remembered datagram without a socket, returns the
+    /// datagram's identity and forgets the datagram. Otherwise returns `None`.
     pub(super) fn refused(&mut self, bytes: &[u8]) -> Option<PacketId> {
         let (header, payload) =
             Header::parse(bytes).ok().filter(|(header, _)| header.protocol == ipv4::ICMP)?;
         let quote = icmp::Quote::of(&icmp::Message::parse(payload).ok()?).ok()?;
-        // Only the destination itself reports that a port is unreachable.
+        // A kernel that has no socket for a datagram sends the error from the datagram's destination.
         let is_it = (quote.kind, quote.code) == PORT_UNREACHABLE && header.src == quote.dst;
         let key = (quote.src, quote.dst, *quote.payload.first_chunk().filter(|_| is_it)?);
         let at = self.0.iter().position(|(given, _)| *given == key)?;
@@ -49,8 +51,8 @@ mod tests {
     use os::namespace::sysctl;
     use wire::ethernet;
 
-    /// The kernel quotes only the beginning of the long datagrams. With its default rate limit it would not answer
-    /// all of them.
+    /// Each of 200 datagrams without a socket is reported, also the long ones, of which the kernel quotes only the
+    /// beginning. With its default rate limit the kernel would not answer all of them.
     #[test]
     fn a_kernel_says_which_datagrams_no_socket_took() {
         in_sandbox(|| {

@@ -14,29 +14,30 @@ use std::path::{Path, PathBuf};
 /// What was found at a path, and what was done about it.
 #[derive(Debug)]
 pub enum LeftByDaemon {
-    /// The daemon of this namespace runs; nothing was touched.
+    /// A process holds the lock or the claim of this namespace, so its daemon counts as alive; nothing was touched.
     Alive,
-    /// The daemon is dead, and its changes have not been undone.
+    /// The daemon is dead, and the record of its changes is left.
     Dead,
-    /// The daemon is dead, and its changes have been undone.
+    /// The changes have been undone: by this call, because the daemon is dead, or by the daemon when it ended.
     PutBack,
-    /// The namespace no longer exists, and so neither do the changes.
+    /// The namespace was not found, so its changes do not exist any more. The record is removed.
     Gone,
-    /// A lock that no process holds, of a daemon that was killed before it changed anything. [`clean`] removes the
-    /// lock, and [`left_behind`] does not.
+    /// A lock without a record, which no process holds: of a daemon that was killed before it changed anything.
+    /// [`clean`] removes the lock, and [`left_behind`] does not.
     Lock,
-    /// The folder belongs to the user with this uid: only that user's `doctor` looks into it.
+    /// The folder belongs to the user with this uid, and only that user can clean it up.
     OfAnother(u32),
-    /// A change could not be undone; the record is kept.
+    /// A record or lock could not be read or removed, or a change could not be undone. A record of what is left is
+    /// kept.
     Failed(Error),
 }
 
-/// Undoes the changes of dead daemons of this user, and removes their locks. Returns an entry for each namespace,
-/// with the path of its record.
+/// Undoes the changes of dead daemons of this user, and removes their locks. Returns what was found: an entry for each
+/// record, for each removed lock, and for each folder of another user, with its path.
 ///
 /// # Errors
 ///
-/// If a folder of records, or the namespaces of this machine, cannot be read.
+/// If a folder of records, or the list of processes (`/proc`), cannot be read.
 pub fn clean() -> Result<Vec<(PathBuf, LeftByDaemon)>> {
     let mut found = Vec::new();
     for folder in record_folder::ours() {
@@ -46,11 +47,12 @@ pub fn clean() -> Result<Vec<(PathBuf, LeftByDaemon)>> {
     Ok(found)
 }
 
-/// Lists what dead daemons of this user left, without changing anything.
+/// Lists the records of daemons of this user, the locks of dead ones, and the folders of other users, with their paths.
+/// Changes nothing.
 ///
 /// # Errors
 ///
-/// If a folder of records cannot be read.
+/// If a folder of records or a lock cannot be read.
 pub fn left_behind() -> Result<Vec<(PathBuf, LeftByDaemon)>> {
     let mut found = Vec::new();
     for folder in record_folder::ours() {
@@ -68,7 +70,7 @@ fn clean_in(folder: &Path) -> Result<Vec<(PathBuf, LeftByDaemon)>> {
         (path, left)
     };
     let mut found: Vec<_> = records.into_iter().map(cleaned).collect();
-    // The records come first, because a daemon takes its lock before it writes its record.
+    // The records come first: cleaning up one of them also removes its lock.
     for path in files(folder, LOCK)? {
         match remove_unheld(&path) {
             Ok(true) => found.push((path, LeftByDaemon::Lock)),
@@ -79,10 +81,10 @@ fn clean_in(folder: &Path) -> Result<Vec<(PathBuf, LeftByDaemon)>> {
     Ok(found)
 }
 
-/// Undoes what the daemon of this record changed, if it is dead.
+/// Undoes the changes in this record, if its daemon is dead.
 fn clean_one(path: &Path, namespaces: &[NetNs]) -> Result<LeftByDaemon> {
     let remove = || fs::remove_file(path).attempt("remove", path.display());
-    // If the daemon has ended just now, there is no record any more.
+    // If the daemon has ended meanwhile, it has removed its record.
     let Some(before) = restore::read(path)? else { return Ok(LeftByDaemon::PutBack) };
     if before.boot == boot_id()? {
         for namespace in namespaces {
@@ -125,8 +127,8 @@ fn look_in(folder: &Path) -> Result<Vec<(PathBuf, LeftByDaemon)>> {
 /// Returns the files of namespaces with this extension, in the order of their names.
 fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
-    for entry in fs::read_dir(folder).attempt("look into", folder.display())? {
-        let name = entry.attempt("look into", folder.display())?.file_name();
+    for entry in fs::read_dir(folder).attempt("list", folder.display())? {
+        let name = entry.attempt("list", folder.display())?.file_name();
         let text = name.to_string_lossy();
         if text.starts_with(PREFIX) && Path::new(&name).extension().is_some_and(|it| it == extension) {
             paths.push(folder.join(name));
@@ -136,7 +138,7 @@ fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Returns the folders of other users, except those known to be empty.
+/// Returns the folders of other users, except those that are known to have neither a record nor a lock.
 fn of_others() -> impl Iterator<Item = (PathBuf, LeftByDaemon)> {
     let may_have_some = |(path, _): &(PathBuf, u32)| {
         [RECORD, LOCK].iter().any(|extension| files(path, extension).map_or(true, |files| !files.is_empty()))
@@ -162,7 +164,7 @@ mod tests {
     fn a_lock_that_nobody_holds_is_removed_whatever_else_is_there() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        // A daemon that was killed before its record was complete, and one that runs.
+        // Namespace 7 had a daemon that was killed before its record was complete. The daemon of namespace 8 runs.
         for name in ["namespace-7.lock", "namespace-7.new", "namespace-8.lock", "something.lock"] {
             File::create(at(name)).unwrap();
         }

@@ -2,7 +2,7 @@
 //!
 //! The daemon runs in *Own* mode: an ingress hook keeps the kernel from receiving frames of the interfaces, and the
 //! node decides about every frame. The host's own stack is behind a veth pair inside the namespace, see [`host_link`].
-//! All daemons of a lab have the same clock. Events are recorded as [`trace::Record`]s.
+//! All daemons of a lab have the same clock. A daemon can record events as [`trace::Record`]s.
 
 mod acts;
 mod claim;
@@ -86,13 +86,14 @@ pub use waits::{Ages, Waits};
 /// Bytes of the largest frame that is received: the largest datagram, which a peer's kernel may leave unsegmented,
 /// with its Ethernet header.
 const LARGEST: usize = 14 + 65535;
-/// Frames received from one interface before the other sources are served.
+/// Number of packets of one interface, or of stored records, after which the daemon serves its other sources.
 const BATCH: usize = 32;
-/// Number of checks, 1 ms apart, whether the kernel's last packets have reached the node after the end of the run.
+/// Largest number of checks whether the kernel's last packets have reached the node after the end of the run. A pause
+/// of 1 ms follows each of them.
 const SETTLING: usize = 100;
 /// Descriptors that are reserved for the end of the run: for the kernel's counters, the records and the store.
 const RESERVE: usize = 8;
-/// Interval of checks of the wall clock.
+/// The shortest interval between two checks of the wall clock.
 const WALL_WATCH: Duration = Duration::from_secs(1);
 
 struct Daemon {
@@ -103,11 +104,12 @@ struct Daemon {
     links: LinkWatch,
     ports: Vec<Port>,
     host: HostLink,
-    /// `None` in a lab, where the ledger shows the effect of a removed hook.
+    /// The ingress hooks, which are installed again if they are removed; `None` in a lab, where the ledger shows the
+    /// effect of a removed hook.
     hooks: Option<Hooks>,
     sockets: Sockets,
     clients: Clients,
-    /// The requests of clients to roles.
+    /// The operations on streams that programs of this host request from roles.
     requests: RequestQueue<(StreamId, StreamOp)>,
     control: Control,
     radio: Option<EmulatorClient>,
@@ -115,22 +117,22 @@ struct Daemon {
     /// The ready descriptors that the last wait returned.
     tokens: Vec<epoll::Ready>,
     timer: Timer,
-    /// The instant to which the timer is set.
+    /// The instant to which the timer was last set; `None` if it must be set again.
     armed: Option<Instant>,
     /// The recorder, if a file for records is configured.
     records: Option<Recorder>,
-    /// The datagrams that were passed to the kernel, for the records.
+    /// The last UDP datagrams that were passed to the kernel, for the records.
     kernel_datagrams: KernelDatagrams,
     store: Option<StoreThread<Store>>,
     /// Input of the node's start, with the records found in the store.
     boot: Boot,
-    /// Number of records that roles asked to store although there is no store.
+    /// Number of requests to store a record that came although there is no store, and are not refused yet.
     unstorable: usize,
     /// Why nothing can be stored, as last reported to the operator.
     reported_store_failure: Option<String>,
-    /// The last sample of the wall clock, and when it was taken.
+    /// The offset of the wall clock when it was last set, or at the begin; and when it was last checked.
     wall: (Offset, Instant),
-    /// Nanoseconds by which events of the scenario have set this host's wall clock.
+    /// Nanoseconds by which this host's wall clock is ahead of the machine's, because of events of the scenario.
     wall_shift: i64,
     /// Commands that a role has not answered yet, with their control connections.
     asked: BTreeMap<CommandId, u64>,
@@ -143,7 +145,7 @@ struct Daemon {
     /// The worst lateness of a time-out that was passed to the node.
     worst_late: Duration,
     measurements: Measurements,
-    /// Detects queueing disciplines, which may hold packets without a record; only in a lab.
+    /// Detects queueing disciplines and filters, which may hold packets without a record; `None` outside a lab.
     queues: Option<QueueWatch>,
     /// Descriptors that are reserved for the end of the run.
     reserve: Reserve,
@@ -152,15 +154,16 @@ struct Daemon {
     ends: bool,
 }
 
-/// Runs a daemon until it is stopped by a signal or a command. The namespace's interfaces must exist. Fails if another
-/// daemon has the namespace, or if the start, the work or the end of this daemon fails. Also fails if the former state
+/// Runs a daemon until a signal (SIGTERM, SIGINT, SIGHUP or SIGQUIT), the request [`Ask::Stop`] or the end of its lab
+/// ends it. The interfaces must exist in the calling thread's network namespace. Fails if another daemon has this
+/// namespace, or if the start, the work or the end of the daemon fails. Also fails if the former state of the namespace
 /// cannot be restored.
 pub fn run(spec: Spec) -> Result<()> {
     let claim = Claim::take_or_refuse(spec.hold)?;
     let signals = Signals::take()?;
     let descriptors = descriptors::raise();
     let claimed = Resources::of(&spec)?;
-    // A lab's namespace ends with its daemon, so nothing need be undone.
+    // A lab's namespaces end with the lab, so nothing need be undone.
     let undo = if spec.hold { None } else { Some(Restore::note(&claim, &spec)?) };
     let ended = Daemon::live(spec, claimed, descriptors, &signals);
     let put_back = undo.map_or(Ok(()), Restore::put_back);
@@ -187,7 +190,7 @@ fn first_error(done: impl IntoIterator<Item = Result<()>>) -> Result<()> {
 }
 
 impl Daemon {
-    /// Runs the daemon from taking over the interfaces to the last step of its end.
+    /// Takes over the interfaces, works until the daemon must end, and then finishes the records and the store.
     fn live(spec: Spec, claimed: Resources, descriptors: usize, signals: &Signals) -> Result<()> {
         let (name, hold) = (spec.name.clone(), spec.hold);
         let mut daemon = Self::take_over(spec, claimed, descriptors)?;
@@ -235,15 +238,15 @@ impl Daemon {
         let devices = spec.interfaces.iter().map(|interface| interface.name.as_str());
         let devices: Vec<&str> = devices.chain([host_link::NODE_SIDE]).collect();
         let hooks = if spec.hold { None } else { Some(Hooks::open()?) };
-        // Install the ingress drop before setting the device up, so that the kernel receives no frame.
+        // The ingress drop is installed before the interfaces are set up, so that the kernel receives no frame of an
+        // interface that was down.
         nft::install_ingress_drop(&devices)?;
         let mut ports = Vec::new();
         let links = LinkWatch::open()?;
         for spec in spec.interfaces.clone() {
             ports.push(Port { socket: open_port(&spec.name)?, spec, state: LinkState::default() });
         }
-        // Discard the notifications caused by the set-up. Later ones are about changes after the state that is read
-        // below.
+        // Discard the notifications caused by the set-up. The state is read after that, so no later change is missed.
         links.changes()?;
         for port in &mut ports {
             port.state = links::link_state_of(&mut net, &port.spec.name)?;
@@ -257,14 +260,14 @@ impl Daemon {
         let measurements = Measurements::new(ports.len() + 1);
         let clients = Clients::open(&epoll, listener, spec.addresses.first().copied())?.sharing(descriptors);
         let store = store.map(StoreThread::start).transpose()?;
-        // This step is the last one, because it empties the file: a failure before it leaves earlier records
-        // untouched.
+        // Creating the recorder empties the file. So this is done late: an earlier failure leaves the old records in
+        // the file.
         let records = spec.records.as_deref().map(|at| Recorder::create(at, spec.records_at_once));
         Ok(Self {
             node: spec.node,
             out: Outbox::default(),
-            // Until the run begins, the time is zero: commands are answered already, and the time must not go back at
-            // the begin.
+            // Until the run begins, the time is zero. Commands are answered already, and the time must not go back when
+            // the run begins.
             clock: Clock::pending(),
             net,
             links,
@@ -323,7 +326,8 @@ impl Daemon {
         Ok(())
     }
 
-    /// Serves all sources that have something to read, once.
+    /// Serves each ready source once, and passes a due time-out to the node. Before the run begins, only the control
+    /// socket and changes of links and hooks are served.
     fn serve(&mut self, ready: Ready) -> Result<()> {
         if ready.radio_ends {
             self.end_with_lab();
@@ -372,7 +376,8 @@ impl Daemon {
         Ok(())
     }
 
-    /// Notifies the node when the wall clock was set. A daemon that sleeps notices it when it next wakes.
+    /// Notifies the node if the wall clock was set by more than 1 ms since the last check. Checks at most once per
+    /// [`WALL_WATCH`]; a daemon that sleeps checks when it next wakes.
     fn check_wall_clock(&mut self, now: Instant) {
         let (last, at) = self.wall;
         if now < at + WALL_WATCH {
@@ -400,7 +405,7 @@ impl Daemon {
     fn handle_control_request(&mut self, request: Request) {
         match request.ask {
             Ask::Ready => self.control.answer(request.requester, Ok(Value::None)),
-            // A new zero of the clock would shift the time of everything that has happened.
+            // A second zero of the clock would contradict the times that refer to the first one.
             Ask::Begin { .. } if self.began || self.told_to_begin => {
                 self.control.answer(request.requester, Err("the daemon has begun already".to_owned()));
             }

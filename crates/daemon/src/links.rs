@@ -1,5 +1,6 @@
-//! Link states: devices that go down, lose their carrier, are removed and return, and radios that tune. A link is up
-//! for the roles when its device carries frames and its radio, if it is one, is tuned.
+//! Link states: devices that go down, lose their carrier, are removed and return; radios that tune; wires that are cut.
+//! A link is up for the roles when its device carries frames, its wire is not cut, and its radio, if it is one, is
+//! tuned.
 
 use super::Daemon;
 use super::emulator_client::{EmulatorClient, EmulatorEvent};
@@ -10,11 +11,11 @@ use os::{LinkChange, Netlink, Result, nft};
 use trace::What;
 use wire::{Cell, Iface};
 
-/// The device was set down.
+/// The reason that a link is down: the device was set down.
 const DOWN: &str = "interface_down";
-/// The device is up, but the other end of the wire or the access point is missing.
+/// The reason that a link is down: the device is up, but the other end of the wire or the access point is missing.
 const NO_CARRIER: &str = Link::NO_CARRIER;
-/// The device was removed.
+/// The reason that a link is down: the device was removed.
 const REMOVED: &str = "interface_removed";
 
 impl Daemon {
@@ -58,7 +59,8 @@ impl Daemon {
                     port.state.index = link.index;
                     self.replace_socket(iface, socket)?;
                 }
-                // The device was removed again. If it returns, its socket is bound to no device, and is reopened.
+                // The device was removed again. If it returns, the old socket is bound to no device, and is replaced
+                // then.
                 Err(error) if error.is_absent() => {
                     self.lose_device(iface, REMOVED);
                     return Ok(());
@@ -92,7 +94,8 @@ impl Daemon {
         }
     }
 
-    /// Adds the interface to the report to the lab: no scenario sets a device down, so this is a disturbance.
+    /// Adds the interface to the report to the lab. No event of a scenario sets a device down, so the cause is outside
+    /// the run.
     pub(super) fn note_lost(&mut self, name: String) {
         if !self.measurements.lost_interfaces.contains(&name) {
             self.measurements.lost_interfaces.push(name);

@@ -16,24 +16,26 @@ pub struct DaemonSummary {
     pub name: String,
     /// The status of the node's roles at the end.
     pub status: serde_json::Value,
-    /// The kernel's values for each TCP socket: congestion control, retransmissions, times, sizes.
+    /// The kernel's values for each TCP socket of the daemon, as a list of maps: congestion control, retransmissions,
+    /// times, sizes. It includes the last 1024 closed sockets.
     pub tcp: serde_json::Value,
-    /// The increase of the kernel's counters in the host's namespace, since the daemon took over the interfaces.
+    /// The increase of the kernel's counters in the host's namespace since the daemon took over the interfaces; empty
+    /// if they could not be read.
     pub counters: Counters,
-    /// How long frames waited until the daemon read them, from the kernel's receive stamp.
+    /// How long frames of the run waited until the daemon read them, from the kernel's receive stamp.
     pub read: Ages,
-    /// How long frames waited until the daemon had handled them, from the kernel's receive stamp. Frames that waited
-    /// for the end of a stall of more than [`trace::doubt::STALL_BOUND`] are not counted, because the stall is reported
-    /// as a doubt.
+    /// How long frames of the run waited until the daemon had handled them, from the kernel's receive stamp. If a frame
+    /// arrived before the end of a stall of more than [`trace::doubt::STALL_BOUND`] and was handled after it, it is not
+    /// counted, because the stall is reported as a doubt.
     pub handled: Ages,
-    /// The daemon's longest stall; zero if the end of the run was not known, as outside a lab.
+    /// The daemon's longest stall; zero if it had none, or if the end of the run was not known, as outside a lab.
     pub stall: Stall,
     /// The daemon's stalls of more than 5 ms, at most the 1000 longest. The lab compares them with the stalls of other
     /// processes, to find those that the machine caused.
     pub stalls: Vec<Stall>,
-    /// Times from each request to the thread `store` until the record was durable.
+    /// Times from each request to store a record until its commit ended.
     pub stored: Ages,
-    /// The times in `stored` that are more than 5 ms, at most the 1000 longest.
+    /// Those times in `stored` that are more than 5 ms, at most the 1000 longest.
     pub store_stalls: Vec<Stall>,
     /// The worst lateness of a time-out that was passed to the node, in microseconds.
     pub worst_late_us: u64,
@@ -42,16 +44,16 @@ pub struct DaemonSummary {
     pub received: BTreeMap<String, u64>,
     /// Number of datagrams that were passed to the host's own stack.
     pub given_to_kernel: u64,
-    /// Interfaces that went down or were removed.
+    /// Names of the interfaces that went down, lost their carrier or were removed.
     pub lost_interfaces: Vec<String>,
     /// Queueing disciplines and filters on the host's interfaces, or between its kernel and its node: the name of the
-    /// interface, and the kind.
+    /// interface, and the kind. Empty outside a lab.
     pub queues: Vec<(String, String)>,
     /// Number of frames that the kernel dropped before the daemon read them.
     pub capture_drops: u64,
     /// Whether the wall clock was set by more than 1 ms during the run.
     pub wall_clock_stepped: bool,
-    /// Number of lines in the daemon's file of records; 0 without a file.
+    /// Number of records that the daemon made for its file; 0 without a file.
     pub records: u64,
 }
 
@@ -60,14 +62,15 @@ pub struct DaemonSummary {
 pub(crate) struct Measurements {
     pub(crate) read: Waits,
     pub(crate) handled: Waits,
-    /// `None` outside a lab: without a known end of the run, a wake-up every 5 ms would have no use.
+    /// `None` before the begin and outside a lab: without a known end of the run, a wake-up every 5 ms would have no
+    /// use.
     pub(crate) heartbeat: Option<Heartbeat>,
     pub(crate) received: Vec<u64>,
     pub(crate) given_to_kernel: u64,
     pub(crate) lost_interfaces: Vec<String>,
     /// The end of the run; [`Instant::NEVER`] if it is not known.
     pub(crate) end: Instant,
-    /// When the daemon received the command to begin.
+    /// The instant of the run at which the daemon was to begin: later than zero after a crash.
     pub(crate) since: Instant,
 }
 
@@ -91,8 +94,7 @@ impl Measurements {
         self.heartbeat = (self.end != Instant::NEVER).then(|| Heartbeat::since(self.since, self.end));
     }
 
-    /// Records that a frame was read, and how long it had waited. The wait of a frame from before the begin is not
-    /// counted.
+    /// Counts a frame that was read. Records how long it had waited, if it arrived during the run.
     pub(crate) fn took(&mut self, clock: Clock, interface: usize, stamp: Instant) {
         if let Some(count) = self.received.get_mut(interface) {
             *count += 1;
@@ -102,7 +104,8 @@ impl Measurements {
         }
     }
 
-    /// Records that a frame was handled, and the time since it arrived.
+    /// Records the time from a frame's arrival until it was handled, if it arrived during the run and no long stall
+    /// explains the time. Also records that the daemon runs.
     pub(crate) fn finished(&mut self, clock: Clock, stamp: Instant) {
         self.beat(clock.now());
         let is_explained = self.heartbeat.as_ref().is_some_and(|heartbeat| heartbeat.explains(stamp));

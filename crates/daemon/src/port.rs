@@ -17,9 +17,9 @@ pub(super) struct LinkState {
     pub(super) mtu: u32,
     /// Whether the device carries frames.
     pub(super) carries: bool,
-    /// The cell that the radio is tuned to.
+    /// The cell that the radio is tuned to; `None` without a radio or a cell.
     pub(super) cell: Option<Cell>,
-    /// Whether the radio was tuned to a cell and has not confirmed it yet.
+    /// Whether the radio was requested to tune to a cell, and the link emulator has not answered yet.
     pub(super) tuning: bool,
     /// Whether an event of the scenario has cut the wire.
     pub(super) is_cut: bool,
@@ -42,7 +42,7 @@ impl Port {
     }
 }
 
-/// Switches a device's offloads off, sets it up, and opens a packet socket on it.
+/// Switches a device's offloads, IPv6 and reverse path filter off, sets the device up, and opens a packet socket on it.
 pub(super) fn open_port(device: &str) -> Result<PacketSocket> {
     ethtool::offloads_off(device)?;
     host_link::disable_autoconf(device);

@@ -19,8 +19,8 @@ const NO_SOCKET: Reason = Reason("no_socket");
 const NO_FRAME: Reason = Reason("frame_too_short");
 
 impl Daemon {
-    /// Receives frames on an interface: at most [`BATCH`] packets, and no more after a timeout of the node is due. So
-    /// a burst of frames that each need a disk sync delays only itself. Returns whether there may be more frames.
+    /// Receives frames on an interface until no frame is left, [`BATCH`] packets have been handled, or a time-out of
+    /// the node is due. Returns whether there may be more frames.
     pub(super) fn receive(&mut self, iface: Iface) -> Result<bool> {
         let mut frame = std::mem::take(&mut self.frame);
         let received = self.receive_into(iface, &mut frame);
@@ -29,7 +29,7 @@ impl Daemon {
     }
 
     fn receive_into(&mut self, iface: Iface, frame: &mut [u8]) -> Result<bool> {
-        // A frame that is split into segments counts as that number of packets.
+        // A frame that is split into segments counts as one packet, and each segment as another.
         let mut packets = 0;
         while packets < BATCH {
             let socket = match self.port(iface) {
@@ -71,8 +71,9 @@ impl Daemon {
         Ok(true)
     }
 
-    /// Handles an error of a packet socket. There are three causes: the device went down, which the link watch reports
-    /// in detail; the kernel had no memory; or (`EINVAL`) the kernel cannot describe an unfinished frame.
+    /// Handles an error of a packet socket. Three causes are expected: the device went down, which the link watch
+    /// reports in detail; the kernel had no memory; or (`EINVAL`) the kernel cannot describe an unfinished frame. Any
+    /// other error is returned.
     fn receive_failed(&mut self, error: os::Error) -> Result<()> {
         match error.errno() {
             Some(libc::ENETDOWN | libc::ENODEV | libc::ENXIO) => self.handle_link_changes(),
@@ -144,8 +145,8 @@ impl Daemon {
         self.take_requests(requests);
     }
 
-    /// Returns whether a packet of this host belongs to a connection that a role carries for a program. If so, it has
-    /// been handled.
+    /// Handles a packet of this host's own stack if it belongs to a connection that a role carries for a program.
+    /// Returns whether it does.
     pub(super) fn is_of_client(&mut self, packet: &Packet) -> bool {
         let mut requests = ClientRequests::default();
         let is_taken = self.clients.takes(&packet.bytes, &mut requests);

@@ -1,5 +1,5 @@
-//! The file of a daemon's records. It contains packets, so only its owner may read it, and only one daemon at a time
-//! writes it. A wrong path destroys no file: only a file of records is replaced.
+//! The file of a daemon's records. It contains packets, so it gets the mode 0600. A lock excludes a second daemon. A
+//! wrong path destroys no file: a file is replaced only if it is empty or its first line is a record.
 
 use os::{Attempt, Result};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
@@ -10,10 +10,11 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use trace::{HostId, Record};
 
-/// Bytes of the longest line: a record of the largest datagram, in hexadecimal digits.
+/// Largest number of bytes that are read of the first line. A record of the largest datagram, in hexadecimal digits, is
+/// shorter.
 const LONGEST: u64 = 1 << 18;
 
-/// Checks whether records may be written to this path. It changes nothing.
+/// Checks whether records may be written to this path. Changes nothing. A file that does not exist is no error.
 pub(super) fn check(path: &Path) -> Result<()> {
     match claim(path, OFlags::empty()) {
         Err(none) if none.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -21,13 +22,13 @@ pub(super) fn check(path: &Path) -> Result<()> {
     }
 }
 
-/// Opens the file and empties it. It is locked while it is open.
+/// Opens the file, creates it if necessary, and empties it. A regular file is locked while it is open.
 pub(super) fn open(path: &Path) -> Result<File> {
     let open = || {
         let file = claim(path, OFlags::CREATE)?;
         if file.metadata()?.is_file() {
             file.set_len(0)?;
-            // A file that another version has written may be readable by others.
+            // The file may have been created with another mode.
             let _ = file.set_permissions(PermissionsExt::from_mode(0o600));
         }
         Ok::<_, io::Error>(file)
@@ -36,7 +37,7 @@ pub(super) fn open(path: &Path) -> Result<File> {
 }
 
 fn claim(path: &Path, flags: OFlags) -> io::Result<File> {
-    // Non-blocking: a pipe without a reader is an error, not a reason to wait.
+    // Opening some devices would block otherwise.
     let flags = flags | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let mut file = File::from(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?);
     let kind = file.metadata()?.file_type();
@@ -44,17 +45,19 @@ fn claim(path: &Path, flags: OFlags) -> io::Result<File> {
         return Ok(file); // such as `/dev/null`
     }
     if !kind.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
+        return Err(io::Error::other("it must be a regular file or a character device"));
     }
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Err(Errno::WOULDBLOCK) => return Err(io::Error::other("another daemon writes its records there")),
+        Err(Errno::WOULDBLOCK) => {
+            return Err(io::Error::other("another daemon writes its records there; choose another path"));
+        }
         other => other?,
     }
     let mut line = Vec::new();
     BufReader::new(&file).take(LONGEST).read_until(b'\n', &mut line)?;
     let is_record = std::str::from_utf8(&line).is_ok_and(|line| Record::from_line(HostId(0), line).is_ok());
     if !line.is_empty() && !is_record {
-        let why = "the first line of the file is not a record of a daemon, so the file is not replaced; choose another path, or remove it";
+        let why = "the first line of the file is not a record of a daemon, so the file is not replaced; choose another path, or remove that file";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
     }
     file.rewind()?;

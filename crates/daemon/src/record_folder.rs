@@ -8,8 +8,9 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Returns the folder, and creates it if necessary. It is in `/run`, in memory like the namespaces, if this user may
-/// create it there, as root may. Otherwise it is a folder of the user. A user counts by the uid in the parent user
-/// namespace, because `unshare -r` maps every user to root.
+/// create it there, as root may. Otherwise it is in this user's folder of `/run/user`, or in the directory for
+/// temporary files. Users are distinguished by their uids in the parent user namespace, because `unshare -r` maps every
+/// user to root.
 pub(super) fn folder() -> Result<PathBuf> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for path in places() {
@@ -61,7 +62,7 @@ pub(super) fn ours() -> Vec<PathBuf> {
     places().into_iter().filter(|path| is_private_folder(path).unwrap_or(false)).collect()
 }
 
-/// Returns the folders of other users, with the uid of each.
+/// Returns the existing folders of other users, with the uid of each.
 pub(super) fn of_others() -> Vec<(PathBuf, u32)> {
     let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
     let temporary = std::env::temp_dir();

@@ -1,8 +1,8 @@
 //! The records of a daemon, and when they are written.
 //!
 //! For a host that will be killed, records are written while it runs. Each is in the file before its frame leaves, so
-//! every sent frame has a record. That takes time between two frames. So other hosts keep their records in memory
-//! until they end, up to a limit. Beyond it, a thread of the lowest priority writes the oldest records.
+//! every sent frame has a record. That takes time between two frames. So other hosts keep their records in memory until
+//! they end, up to a limit. When the limit is reached, a thread of the lowest priority writes the kept records.
 
 use super::record_file;
 use os::{Attempt, Result, set_ordinary};
@@ -14,11 +14,11 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use trace::{Record, What};
 
-/// Bytes that are kept before they are written, for a host that will be killed.
+/// Bytes of lines that are collected before they are written to the file.
 const ROOM: usize = 64 << 10;
-/// Bytes of records that are kept before the thread must write them. Runs of a few seconds, in which every
-/// millisecond counts, stay below this. At most three times this size is in memory: the kept records, the records that
-/// wait for the thread, and the records that the thread writes.
+/// Bytes of records that are kept before the thread must write them. Runs of a few seconds, in which every millisecond
+/// counts, stay below this. About three times this size is in memory at most: the kept records, the records that wait
+/// for the thread, and the records that the thread writes.
 const CHUNK: usize = 32 << 20;
 /// The lowest priority (`setpriority(2)`).
 const LAST: i32 = 19;
@@ -122,7 +122,7 @@ impl Kept {
             Writer::None(lines) => lines,
             Writer::Thread(to, thread) => {
                 drop(to);
-                thread.join().map_err(|_| io::Error::other("the thread that writes records has failed"))?
+                thread.join().map_err(|_| io::Error::other("the thread that writes records panicked"))?
             }
             Writer::Lost(why) => return Err(why),
         };
@@ -146,7 +146,8 @@ fn write_all(mut lines: RecordLines, chunks: &Receiver<Vec<Record>>) -> RecordLi
     lines
 }
 
-/// Returns the bytes of a record outside the struct, as far as they grow with packets.
+/// Returns the size of a record's packet in memory, in bytes; 0 if the record has no packet. The packet is not part of
+/// the struct.
 fn payload(what: &What) -> usize {
     match what {
         What::Received(_, packet) | What::Sent(_, packet) => packet.bytes.capacity(),

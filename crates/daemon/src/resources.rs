@@ -1,5 +1,5 @@
-//! What a daemon must own before it changes anything: its sockets, its store, and the file of its records. If another
-//! process has one of them, or a path is another kind of file, this is an error, and nothing has been changed.
+//! What a daemon must have before it changes its namespace: its sockets, its store, and a file for its records. If
+//! another process has one of them, or a path leads to another kind of file, the daemon fails before the first change.
 
 use super::Spec;
 use super::clients::ClientListener;

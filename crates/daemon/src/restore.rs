@@ -1,11 +1,12 @@
-//! The former state of what a daemon changes in its network namespace, apart from its own veth pair. It is restored
-//! when the daemon ends, cleanly or not. If the daemon could not do that, the next daemon of this namespace does, or
-//! `wayfare doctor --clean`. Both use a record that was written before the first change. A lab's daemon needs none of
-//! this, because its namespace ends with it.
+//! The former state of what a daemon changes in its network namespace, apart from its own veth pair. The daemon
+//! restores it when it ends, also after an error. If the daemon could not do that, the next daemon of this namespace
+//! does, or `wayfare doctor --clean`. Both use a record that was written before the first change. A lab's daemon needs
+//! none of this, because its namespace ends with the lab.
 //!
-//! A step that fails does not prevent the others. What could not be restored stays in the record, without the rest,
-//! and is reported. `doctor --clean` tries it again; removing the record gives it up. The next daemon tries it too.
-//! If only routes, addresses or neighbors remain, it starts all the same, and keeps them in its own record.
+//! A step that fails does not prevent the others. What could not be restored stays in the record, without the rest, and
+//! is reported. The next daemon and `doctor --clean` try it again; to give it up, remove the record. If only routes,
+//! addresses or neighbors remain, the next daemon starts all the same, and keeps them in its own record. Otherwise it
+//! does not start.
 
 use super::claim::Claim;
 use super::host_link::{self, KERNEL_SIDE};
@@ -43,13 +44,14 @@ pub(super) struct Before {
     /// The namespace's cookie, which no other namespace gets in this boot.
     pub(super) namespace: u64,
     loopback_was_up: bool,
-    /// Whether the loopback had no address: the kernel adds one when the loopback is first set up, and does not remove
-    /// it.
+    /// Whether the loopback did not have 127.0.0.1: the kernel adds this address when the loopback is first set up, and
+    /// does not remove it.
     #[serde(default)]
     loopback_was_bare: bool,
     sysctls: Vec<(String, String)>,
     devices: Vec<Device>,
-    /// The default routes that the daemon's route replaces, and what the interfaces lose with IPv6.
+    /// The default routes that the daemon's route replaces, and what the interfaces lose with IPv6. Also what earlier
+    /// daemons could not restore of these.
     lost: Vec<Saved>,
 }
 
@@ -70,7 +72,8 @@ pub(super) struct Restore {
 
 impl Restore {
     /// Records all that a daemon with this configuration will change. If a daemon of this namespace died without
-    /// restoring the former state, that is done first. A missing interface is an error, before anything is changed.
+    /// restoring the former state, that is done first. Fails if an interface is missing, before this daemon changes
+    /// anything.
     pub(super) fn note(_claim: &Claim, spec: &Spec) -> Result<Self> {
         let folder = folder()?;
         let namespace = namespace::cookie()?;
@@ -83,7 +86,10 @@ impl Restore {
                     rest.keep(&path)?;
                 }
                 if let Some(why) = rest.why() {
-                    let _ = writeln!(io::stderr(), "a change of an earlier daemon is not undone yet: {why}");
+                    let _ = writeln!(
+                        io::stderr(),
+                        "changes of an earlier daemon are not undone yet, and are tried again when this daemon ends: {why}"
+                    );
                 }
                 lost = rest.before.lost;
             }
@@ -117,8 +123,8 @@ impl Drop for Restore {
 /// The state that could not be restored, and the errors.
 pub(super) struct Rest {
     before: Before,
-    /// Whether only routes, addresses and neighbors are missing, so that nothing of the old daemon obstructs another
-    /// one.
+    /// Whether all but routes, addresses and neighbors was restored, so that nothing of the old daemon obstructs
+    /// another one.
     is_clean: bool,
     errors: Vec<Error>,
 }
@@ -136,14 +142,18 @@ impl Rest {
         (!why.is_empty()).then(|| why.join("; "))
     }
 
-    /// Writes the record of what is left, or removes the record if nothing is.
+    /// Removes the record if everything was restored. Otherwise writes what is left to the record, and returns an error
+    /// with all reasons.
     pub(super) fn keep(&self, path: &Path) -> Result<()> {
         let Some(why) = self.why() else {
             return fs::remove_file(path).attempt("remove", path.display());
         };
         let kept = match self.before.write(path) {
             Ok(()) => {
-                format!("`wayfare doctor --clean` tries it again; to stop that, remove {}", path.display())
+                format!(
+                    "the next daemon of this namespace and `wayfare doctor --clean` try it again; to give up, remove {}",
+                    path.display()
+                )
             }
             Err(error) => error.to_string(), // the whole record is still there
         };
@@ -198,7 +208,7 @@ impl Before {
         for done in [nft::remove_ingress_drop(), host_link::refuse_foreign_addresses(), pair] {
             rest.note(done);
         }
-        // An interface that is gone has nothing to restore.
+        // The settings of an interface that is gone do not exist, and are not restored.
         let is_there = |(path, _): &&(String, String)| namespace::sysctl_value(path).is_some();
         for setting in self.sysctls.iter().filter(is_there) {
             if !rest.note(sysctl(&setting.0, &setting.1)) {
@@ -236,8 +246,8 @@ impl Before {
         net.set_up("lo", false)
     }
 
-    /// Writes the whole record or nothing. The caller holds the lock of this namespace, so no other process writes it
-    /// meanwhile.
+    /// Writes the whole record, or leaves the old one. The caller holds the claim of this namespace, so no other
+    /// process writes the record meanwhile.
     fn write(&self, path: &Path) -> Result<()> {
         let text = serde_json::to_vec_pretty(self).attempt("write", path.display())?;
         let half = path.with_extension(UNFINISHED);
@@ -256,7 +266,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Before>> {
         Err(none) if none.kind() == io::ErrorKind::NotFound => Ok(None),
         read => {
             let text = read.attempt("read", path.display())?;
-            serde_json::from_slice(&text).attempt("understand", path.display()).map(Some)
+            serde_json::from_slice(&text).attempt("parse", path.display()).map(Some)
         }
     }
 }

@@ -32,17 +32,16 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
-/// Removes a socket file that a killed daemon left: one at which `connect` is refused. `connect` must not block. It is
-/// an error if the file is no socket, if a process listens on it, or if another user owns and protects it. Then the
-/// file is not touched.
+/// Removes a socket file that a killed daemon left: one at which `connect` is refused. `connect` must not block. Does
+/// nothing if there is no file. Fails if the file is no socket, if a process listens on it, or if `connect` fails in
+/// another way. Then the file is not touched.
 pub(super) fn clear(path: &Path, connect: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     let file = match fs::symlink_metadata(path) {
         Err(none) if none.kind() == io::ErrorKind::NotFound => return Ok(()),
         other => other?,
     };
     if !file.file_type().is_socket() {
-        let why =
-            "there is a file that is not a socket, and is not replaced; choose another path, or remove it";
+        let why = "there is a file that is not a socket, and is not replaced; choose another path, or remove that file";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
     }
     let Err(refused) = connect() else { return Err(in_use()) };
@@ -53,7 +52,7 @@ pub(super) fn clear(path: &Path, connect: impl FnOnce() -> io::Result<()>) -> io
         _ => {
             let why = format!(
                 "there is a socket of user {}, and it is not known whether a process listens on it ({refused}); choose \
-                 another path, or remove it",
+                 another path, or remove that socket",
                 file.uid()
             );
             Err(io::Error::new(refused.kind(), why))
@@ -62,11 +61,12 @@ pub(super) fn clear(path: &Path, connect: impl FnOnce() -> io::Result<()>) -> io
 }
 
 fn in_use() -> io::Error {
-    let why = "another process listens there; end that first, or choose another path";
+    let why = "another process listens there; end that process first, or choose another path";
     io::Error::new(io::ErrorKind::AddrInUse, why)
 }
 
-/// Connects to the UNIX socket of this kind without blocking. Succeeds if a process listens on it.
+/// Connects to the UNIX socket of this kind without blocking. Succeeds if a process listens on it and its queue has
+/// room.
 pub(super) fn knock(path: &Path, kind: SocketType) -> io::Result<()> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let probe = socket_with(AddressFamily::UNIX, kind, flags, None)?;

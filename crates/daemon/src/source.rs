@@ -7,8 +7,8 @@ use os::epoll::{Events, Ready as ReadyToken};
 use std::collections::BTreeSet;
 use wire::{Iface, Ipv4Addr};
 
-/// A source of events. A token names a source, and not a descriptor. So a descriptor number that the kernel uses again
-/// is no problem, and a token of a source that was closed meanwhile is ignored.
+/// A source of events. A token identifies a source, and not a descriptor. So it does no harm if the kernel gives a
+/// descriptor number to another source, and a token of a source that was closed meanwhile is ignored.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Source {
     Timer,
@@ -25,7 +25,7 @@ pub(crate) enum Source {
     /// A listener or a connection.
     Tcp(StreamId),
     ClientListener,
-    /// A program that has connected and not sent its request yet.
+    /// A program that has connected to the daemon, and has not sent its request yet.
     Asking(u64),
     /// A socket that listens on the address of a destination.
     StandIn(Addr),
@@ -82,7 +82,7 @@ impl Source {
     }
 }
 
-/// The sources that have an event, in the order in which they are served.
+/// The sources that have an event.
 #[derive(Default)]
 #[expect(
     clippy::struct_excessive_bools,

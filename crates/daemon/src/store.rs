@@ -1,11 +1,11 @@
 //! Records that outlive a daemon, in an embedded database (redb).
 //!
-//! Once [`Store::commit`] has returned, its records are on the disk: neither `kill -9` nor a power cut loses them. A
-//! file is read and its checksums are verified before anything is written to it; an altered or damaged file is
-//! refused and left unchanged. The exception is the last commit: damage to it cannot be distinguished from an
-//! interrupted commit, unless the daemon ended cleanly. Opening a store allocates no disk space, so it works on a
-//! full disk.
-//! One daemon uses a store at a time: the file is locked (`flock`), and the kernel unlocks it when the daemon ends.
+//! Once [`Store::commit`] has succeeded, its records are on the disk: neither `kill -9` nor a power cut loses them
+//! (unless syncs are disabled). A file is read and its checksums are verified before anything is written to it; a
+//! damaged file is refused and left unchanged. The exception is the last commit: damage to it cannot be distinguished
+//! from an interrupted commit, unless the daemon ended cleanly. Opening an existing store allocates no disk space, so
+//! it works on a full disk. One daemon uses a store at a time: the file is locked (`flock`), and the kernel unlocks it
+//! when the daemon ends.
 
 use os::{Attempt, Result};
 use redb::backends::InMemoryBackend;
@@ -26,7 +26,7 @@ const DAEMON: TableDefinition<'_, &str, u64> = TableDefinition::new("daemon");
 /// The format version of this store.
 const FORM: &str = "form";
 const THIS_FORM: u64 = 3;
-/// Present if the daemon ended cleanly.
+/// Present in a new store, and after a clean end of the daemon.
 const ENDED: &str = "ended";
 /// Bytes of the file that are cached in memory: more than the store of a home agent with ten thousand bindings.
 const CACHE: usize = 16 << 20;
@@ -91,8 +91,9 @@ impl Store {
         })
     }
 
-    /// Disables syncs: written data survives any end of the daemon, but not a crash of the machine. It is for a
-    /// daemon in a lab, which must not wait for other writes to the machine's disk.
+    /// Disables syncs: written data survives any end of the daemon, but may be lost if the machine crashes. This is for
+    /// a daemon in a lab, which must not wait for other writes to the machine's disk. Fails if the store cannot be
+    /// opened again.
     pub fn without_syncs(mut self) -> Result<Self> {
         self.syncs = false;
         self.reopen().attempt("open the store", self.path.display())?;
@@ -122,8 +123,8 @@ impl Store {
         self.pending.push((key, value));
     }
 
-    /// Makes all appended changes durable, with one sync. If that fails, the records are unchanged: the part that
-    /// reached the disk is undone before the next commit.
+    /// Writes all appended changes in one transaction, durably unless syncs are disabled. If that fails, these changes
+    /// are dropped. What the disk has of them is undone together with the next commit.
     pub fn commit(&mut self) -> io::Result<()> {
         let pending = std::mem::take(&mut self.pending);
         self.look_for_file()?;
@@ -261,11 +262,11 @@ fn folder_of(path: &Path) -> &Path {
 fn lock_file(path: &Path) -> io::Result<File> {
     use rustix::fs::{FlockOperation, flock};
     if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is not a regular file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the store must be a regular file"));
     }
     let file = OpenOptions::new().read(true).write(true).open(path)?;
     let in_use = || {
-        let why = "another daemon uses this store; end that daemon, or give each a separate file";
+        let why = "another daemon uses this store; end that daemon, or choose another path for the store";
         io::Error::new(io::ErrorKind::ResourceBusy, why)
     };
     flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
@@ -286,9 +287,9 @@ fn verified(file: &File) -> io::Result<(Vec<StoredRecord>, bool)> {
     file.read_exact_at(&mut bytes, 0)?;
     if !bytes.starts_with(MAGIC) {
         return Err(damaged(if bytes.starts_with(OLDER) {
-            "this store was written by another version of Wayfare, and cannot be read; remove it to begin without records"
+            "this store was written by another version of Wayfare, and cannot be read; remove the store to begin without records"
         } else {
-            "this file is not a store of Wayfare"
+            "this file is not a store of Wayfare, and is not replaced; choose another path for the store"
         }));
     }
     let read = || -> StoreResult<_> {
@@ -309,11 +310,11 @@ fn verified(file: &File) -> io::Result<(Vec<StoredRecord>, bool)> {
     };
     match read() {
         Ok((Some(THIS_FORM), ended, records)) => Ok((records, ended)),
-        Ok((None, ..)) | Err(redb::Error::TableTypeMismatch { .. }) => {
-            Err(damaged("this database is not a store of Wayfare"))
-        }
+        Ok((None, ..)) | Err(redb::Error::TableTypeMismatch { .. }) => Err(damaged(
+            "this database is not a store of Wayfare, and is not replaced; choose another path for the store",
+        )),
         Ok((Some(form), ..)) => Err(damaged(&format!(
-            "this store has format {form}; this version of Wayfare reads format {THIS_FORM}; remove it to begin without records"
+            "this store has format {form}; this version of Wayfare reads format {THIS_FORM}; remove the store to begin without records"
         ))),
         Err(error) => Err(damaged(&format!(
             "the file is damaged ({error}); restore a copy, or remove the file to begin without records"
@@ -342,7 +343,7 @@ fn io_error(error: redb::Error) -> io::Error {
     }
 }
 
-/// The file of a store. redb's own backend always syncs.
+/// The file of a store. It is used instead of redb's own backend, which always syncs.
 #[derive(Debug)]
 struct Disk {
     file: File,

@@ -209,7 +209,7 @@ fn opening_a_store_takes_no_room() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
 }
 
-/// A disk that becomes full after `room` writes.
+/// A disk that becomes full after `room` writes, syncs and changes of the file's length.
 #[derive(Debug)]
 struct Filling {
     disk: Disk,

@@ -1,8 +1,8 @@
-//! The thread that writes to the disk, so that the daemon's thread never waits for it. Records that arrive during one
-//! sync are written with the next, so the rate of syncs does not limit the rate of registrations.
+//! The thread that writes the store, so that the daemon waits for the disk only at its end. Records that are requested
+//! during one commit are written with the next, so the rate of syncs does not limit the rate of registrations.
 //!
-//! Requests are completed in order. When a commit fails, all requests behind it fail with it, up to the moment at
-//! which the daemon notices the failure. The reason: a later request of a role may depend on an earlier one.
+//! Requests are completed in order. When a commit fails, its requests fail, and so do all later ones, up to the moment
+//! at which the daemon reads the failure. The reason: a later request of a role may depend on an earlier one.
 
 use super::{Ages, Stall, Stalls, Waits};
 use crate::Store;
@@ -18,7 +18,7 @@ use wire::Instant;
 pub(crate) trait Log: Send + 'static {
     /// Puts or removes a record at the next commit.
     fn append(&mut self, key: Vec<u8>, value: Option<Vec<u8>>);
-    /// Makes all appended changes durable. If that fails, the records are unchanged.
+    /// Writes all appended changes. If that fails, the records are unchanged.
     fn commit(&mut self) -> io::Result<()>;
 }
 
@@ -31,19 +31,19 @@ impl Log for Store {
     }
 }
 
-/// A log, and the thread that writes it. Its descriptor is readable when there is a result.
+/// A log, and the thread that writes it. Its descriptor becomes readable when a commit has ended.
 pub(crate) struct StoreThread<L> {
     shared: Arc<Shared>,
     thread: JoinHandle<L>,
-    /// Requests whose result has not been returned yet.
+    /// Number of requests whose result has not been returned yet.
     under_way: usize,
-    /// The requests in `under_way` whose record is durable.
+    /// Number of those requests in `under_way` whose record is known to be durable.
     durable: usize,
 }
 
 struct Shared {
     state: Mutex<State>,
-    /// There is work for the thread, or it must end.
+    /// Wakes the thread when there is work for it, or when it must end.
     work: Condvar,
     told: OwnedFd,
 }
@@ -57,10 +57,11 @@ struct State {
     asked: Vec<(Instant, Change)>,
     /// The daemon's clock, and the end of the run, as of the last request.
     watched: Option<(Clock, Instant)>,
-    /// Times from each request until its record was durable.
+    /// Times from each request until its commit ended, with or without success. Requests after the end of the run are
+    /// left out.
     waits: Waits,
     stalls: Stalls,
-    /// Records made durable since the daemon last looked.
+    /// Number of records made durable since the daemon last looked.
     durable: usize,
     /// Why the requests behind the durable ones failed; `None` without a failure. Until the daemon has read this,
     /// nothing more is written.
@@ -83,7 +84,7 @@ impl<L: Log> StoreThread<L> {
         Ok(Self { shared, thread, under_way: 0, durable: 0 })
     }
 
-    /// Requests that a record be put or removed. `clock` measures how long that takes, until the run's `end`.
+    /// Requests that a record be put or removed (`None`). `clock` measures how long that takes, until the run's `end`.
     pub(crate) fn ask(&mut self, (clock, end): (Clock, Instant), key: Vec<u8>, value: Option<Vec<u8>>) {
         self.under_way += 1;
         let mut state = self.shared.lock();
@@ -94,7 +95,8 @@ impl<L: Log> StoreThread<L> {
         }
     }
 
-    /// Returns how many more records are durable, at most `most`. If it returns `most`, there may be more.
+    /// Completes the requests whose records have become durable, at most `most` of them, and returns their number. If
+    /// it returns `most`, there may be more.
     pub(crate) fn durable(&mut self, most: usize) -> usize {
         self.durable += self.shared.hear();
         let taken = self.durable.min(most);
@@ -103,14 +105,14 @@ impl<L: Log> StoreThread<L> {
         taken
     }
 
-    /// Returns how long records took from their request until they were durable, and the longest of these times.
+    /// Returns a summary of the times from requests until their commits ended, and those times that are stalls.
     pub(crate) fn waits(&self) -> (Ages, Vec<Stall>) {
         let state = self.shared.lock();
         (state.waits.summary(), state.stalls.clone().into_vec())
     }
 
-    /// Returns why all pending requests could not be stored, if they could not. It returns `None` until
-    /// [`StoreThread::durable`] has reported all durable records.
+    /// Returns why the last commit failed, and drops all pending requests. Returns `None` without a failure, and until
+    /// [`StoreThread::durable`] has returned all durable records.
     pub(crate) fn failure(&mut self) -> Option<String> {
         if self.durable > 0 {
             return None;
@@ -125,7 +127,7 @@ impl<L: Log> StoreThread<L> {
         Some(why)
     }
 
-    /// Returns whether a result is available although the descriptor may not be readable.
+    /// Returns whether durable records can be returned although the descriptor may not be readable.
     pub(crate) const fn has_more(&self) -> bool {
         self.durable > 0
     }
@@ -135,7 +137,8 @@ impl<L: Log> StoreThread<L> {
         self.under_way > 0
     }
 
-    /// Ends the thread once all requests are completed. Returns the log, or `None` if the thread panicked.
+    /// Ends the thread, and waits for it. The thread first writes the pending requests, unless a failure has not been
+    /// read. Returns the log, or `None` if the thread panicked.
     pub(crate) fn end(self) -> Option<L> {
         self.shared.lock().ends = true;
         self.shared.work.notify_one();
@@ -167,7 +170,7 @@ impl Shared {
         log
     }
 
-    /// Waits for requests and takes all of them. Returns `None` at the end.
+    /// Waits for requests and takes all of them. Returns `None` when the thread must end.
     fn next(&self) -> Option<Vec<(Instant, Change)>> {
         let mut state = self.lock();
         loop {

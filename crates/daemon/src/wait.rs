@@ -12,7 +12,8 @@ use wire::{Iface, Instant};
 const REST: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
 impl Daemon {
-    /// Adds the sources that stay as long as the daemon. The others add and remove themselves.
+    /// Adds the sources that exist from the start. The sockets of control clients, programs and roles are added when
+    /// they are opened.
     pub(super) fn watch_sources(&self, signals: &Signals) -> Result<()> {
         let add = || {
             self.epoll.add(&self.timer, Source::Timer.token(), Events::IN)?;
@@ -71,8 +72,9 @@ impl Daemon {
         (0..).map(Iface).zip(std::iter::once(&self.host.socket).chain(ports))
     }
 
-    /// Waits until a source has something to read, and returns which. Other sources are not read, because each read
-    /// is a system call. The work does not depend on the number of sockets.
+    /// Waits until a source has an event, or until the pause after a failed `accept` is over. Returns the ready
+    /// sources. The others are not read, because each read is a system call. The work does not depend on the number of
+    /// sockets.
     pub(super) fn wait(&mut self) -> Result<Ready> {
         self.set_timer()?;
         self.update_interests().attempt("wait on", "the daemon's sockets")?;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use wire::Duration;
 
-/// A summary of waiting times.
+/// A summary of waiting times. All values are zero if there are none.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ages {
@@ -68,7 +68,7 @@ impl Waits {
     }
 }
 
-/// Returns the class of a value. Below 16 each value is a class; above, the four bits after the leading one select
+/// Returns the class of a value. Each value below 16 is a class. From 16 on, the four bits after the leading one select
 /// the class in its octave.
 fn class_of(nanos: u64) -> usize {
     if nanos < PER_OCTAVE {

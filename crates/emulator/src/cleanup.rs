@@ -41,7 +41,7 @@ impl Process {
         // The second field is the program's name in parentheses; the name may contain spaces and parentheses.
         let start = line.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(19)?.parse().ok());
         let start =
-            start.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData)).attempt("understand", path)?;
+            start.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData)).attempt("parse", path)?;
         Ok(Self { pid, start })
     }
 
@@ -90,7 +90,7 @@ impl LabDir {
         Self::create_in(&std::env::temp_dir())
     }
 
-    /// Creates the directory of a lab in `parent`.
+    /// Creates the directory of a lab in `parent`, like [`LabDir::create`].
     pub fn create_in(parent: &Path) -> Result<Self> {
         // Only this user may read the directory, because the daemons' configurations contain keys.
         let private = fs::Permissions::from_mode(0o700);
@@ -175,7 +175,8 @@ pub fn look_in(parent: &Path) -> Result<Vec<Leftover>> {
 }
 
 /// Cleans up after dead labs of this user, in the system's directory for temporary files: kills their processes and
-/// removes their directories. Returns a result for each directory of a lab.
+/// removes their directories. Returns a result for each directory of a lab. Fails if the directory for temporary files
+/// cannot be read.
 pub fn clean() -> Result<Vec<Leftover>> {
     clean_in(&std::env::temp_dir())
 }
@@ -190,8 +191,8 @@ pub fn clean_in(parent: &Path) -> Result<Vec<Leftover>> {
 /// included once it has its lock.
 fn directories(parent: &Path) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
-    for entry in fs::read_dir(parent).attempt("look into", parent.display())? {
-        let entry = entry.attempt("look into", parent.display())?;
+    for entry in fs::read_dir(parent).attempt("list", parent.display())? {
+        let entry = entry.attempt("list", parent.display())?;
         let (name, path) = (entry.file_name(), entry.path());
         let begins = |prefix: &str| name.as_encoded_bytes().starts_with(prefix.as_bytes());
         if begins(PREFIX) || (begins(NEW) && path.join(LOCK).exists()) {
@@ -202,7 +203,7 @@ fn directories(parent: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// The owner of a directory, and whether its lab lives.
+/// Whether a directory is a private directory of this user, and whether its lab lives.
 enum LabState {
     NotOurs,
     Alive,
@@ -246,7 +247,7 @@ fn kill_recorded(path: &Path) -> Result<Vec<Process>> {
         Err(none) if none.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         other => other.attempt("read", file.display())?,
     };
-    let record: LabRecord = serde_json::from_slice(&text).attempt("understand", file.display())?;
+    let record: LabRecord = serde_json::from_slice(&text).attempt("parse", file.display())?;
     let mut killed = Vec::new();
     if (record.boot, record.pid_namespace) == era()? {
         // The lab itself is dead, because it does not hold its lock.

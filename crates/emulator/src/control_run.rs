@@ -1,5 +1,6 @@
-//! The control run: frames cross the link emulator while no daemon runs, and a thread only sleeps. The lateness of both
-//! is this machine's own. If the lateness of a run is larger, the daemons are the cause.
+//! The control run: frames cross the link emulator while no daemon runs. The thread that sends them sleeps until each
+//! frame is due. The lateness of the frames and of this thread has no daemon as its cause. A larger lateness of a run
+//! may be caused by its daemons.
 
 use crate::link_emulator::{LinkEmulator, Port};
 use daemon::{Ages, Waits};
@@ -19,9 +20,10 @@ use wire::{Duration, EtherType, Frame, Iface, Instant, Mac, Rng, ethernet};
 #[serde(deny_unknown_fields)]
 pub struct Control {
     /// How late the link emulator sent frames: the kernel's receive stamp at the far end, less the planned time. No
-    /// daemon sends or receives these frames.
+    /// daemon sends or receives these frames. A frame that did not arrive counts as received at the end of the control
+    /// run.
     pub frames: Ages,
-    /// How late a thread woke that slept until the next frame was due.
+    /// How late the thread that sends the frames woke: it sleeps until each frame is due.
     pub sleeper: Ages,
     /// Whether the control run came right after the run of this report. If not, it came after an earlier run of the
     /// same process.
@@ -29,12 +31,13 @@ pub struct Control {
 }
 
 impl Control {
-    /// Returns the worst lateness of the frames and of the sleeping thread, in microseconds.
+    /// Returns the worst lateness of the frames and of the sending thread, in microseconds.
     pub const fn worst_us(&self) -> f64 {
         self.frames.worst_us.max(self.sleeper.worst_us)
     }
 
-    /// Returns the larger 99th percentile of the lateness of the frames and of the sleeps, in microseconds.
+    /// Returns the larger one of two 99th percentiles, in microseconds: of the lateness of the frames, and of that of
+    /// the sending thread.
     pub const fn p99_us(&self) -> f64 {
         self.frames.p99_us.max(self.sleeper.p99_us)
     }
@@ -136,8 +139,8 @@ fn send_all(from: &PacketSocket, clock: Clock) -> Result<(Vec<Instant>, Waits)> 
     Ok((sent, sleeper))
 }
 
-/// Returns how late each frame arrived, by the kernel's receive stamp. A frame that did not arrive counts as received
-/// at `end`.
+/// Returns a summary of how late the frames arrived, by the kernel's receive stamp. A frame that did not arrive counts
+/// as received at `end`.
 fn lateness(to: &PacketSocket, clock: Clock, offset: Offset, sent: &[Instant], end: Instant) -> Result<Ages> {
     let mut arrived: Vec<Option<Instant>> = vec![None; sent.len()];
     let mut frame = [0; 2048];

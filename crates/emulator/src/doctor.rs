@@ -1,5 +1,5 @@
-//! Tries the features of Linux that labs and experiments need. Each probe runs in a forked child process, if it needs
-//! that in separate namespaces.
+//! Tries the features of Linux that labs and experiments need. Each probe runs in a forked child process; a probe that
+//! needs separate namespaces makes them.
 
 use os::{
     Attempt, Clock, End, EndPlace, Error, Netlink, Offset, Options, PacketSocket, Result, Timer, check,
@@ -22,7 +22,7 @@ use wire::{Duration, EtherType, Frame, Mac, ethernet};
 pub struct Probe {
     /// The feature's name, for example `veth`.
     pub name: &'static str,
-    /// What does not work without it.
+    /// What does not work without the feature.
     pub needed_for: &'static str,
     /// Whether the feature works on this machine for this user.
     pub ok: bool,
@@ -34,7 +34,7 @@ pub struct Probe {
 const LAB: &str = "labs on Linux";
 /// Label of what labs need if the user is not root.
 const ROOTLESS: &str = "labs on Linux without root";
-/// A frame is sent until it arrives: again after at most `STEP`, and at most `TRIES` times.
+/// A frame is sent until one arrives: again after at most `STEP`, and at most `TRIES` times in all.
 const STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 const TRIES: usize = 50;
 /// A probe that takes longer has failed.
@@ -66,10 +66,11 @@ const TESTS: [(&str, &str, bool, Test); 16] = [
     ("TCP cubic", "experiments with TCP CUBIC", true, || tcp_support::congestion("cubic")),
     ("TCP bbr", "experiments with TCP BBR", true, || tcp_support::congestion("bbr")),
     ("eBPF", "the eBPF data path", false, ebpf),
-    ("TUN", "a host's own stack behind a TUN device", true, tun),
+    ("TUN", "nothing in this version", true, tun),
 ];
 
-/// Runs all probes. Call it while the program has a single thread: the probes run in forked children.
+/// Runs all probes, and returns their results in the order of the list. Call it while the program has a single thread:
+/// the probes run in forked children.
 pub fn probe() -> Vec<Probe> {
     let run = |(name, needed_for, apart, test): (_, _, bool, Test)| {
         let (ok, detail) =
@@ -104,8 +105,8 @@ pub fn files_for_lab() -> std::result::Result<(), (&'static str, Error)> {
     tests.into_iter().try_for_each(|(name, test)| test().map(drop).map_err(|error| (name, error)))
 }
 
-/// Returns the name, as in [`probe`], of the feature whose lack made the creation of a sandbox fail. Returns `None` if
-/// the error is not that of a step of [`Sandbox::spawn`].
+/// Returns the name, as in [`probe`], of the feature whose lack made the creation of a sandbox fail; two names if it
+/// may be one of two. Returns `None` if the error is not that of a step of [`Sandbox::spawn`].
 pub fn lacked_by_sandbox(error: &Error) -> Option<&'static str> {
     let step = WorldStep::of(error)?;
     Some(match step {

@@ -2,8 +2,8 @@
 //!
 //! Every interface of a daemon is one end of a veth pair; the other end is in the link emulator's namespace. A frame's
 //! arrival time is the kernel's receive stamp, not the time at which this process reads it. The timer is armed early,
-//! and the process spins until the exact time. The report of a run has the time by which frames were sent later than in
-//! the model.
+//! and the process spins until the exact time. The report of a run has the time by which frames were sent later than
+//! planned.
 
 use daemon::Refusal;
 use daemon::{Ages, BEAT, EmulatorEvent, EmulatorRequest, Heartbeat, Stall, Waits};
@@ -47,18 +47,18 @@ pub struct Report {
     pub records: Vec<Record>,
     /// Number of frames that were read from each interface of a host.
     pub taken: BTreeMap<(HostId, Iface), u64>,
-    /// How much too late each frame was sent, except for frames that were due during a stall that is reported
-    /// separately.
+    /// How much later than planned each frame was sent, except for the frames in `stalled`.
     pub lateness: Vec<Duration>,
-    /// How much too late each frame was sent that was due during a reported stall.
+    /// How much later than planned each frame was sent that was due before the end of a stall of more than 10 ms, and
+    /// was sent after it.
     pub stalled: Vec<Duration>,
     /// Number of frames that this process sent to each interface of a host, since the host's present daemon connected.
     pub delivered: BTreeMap<(HostId, Iface), u64>,
     /// Number of frames that an interface of a host refused, by the kernel's error.
     pub refused: BTreeMap<(HostId, Iface, Refusal), u64>,
-    /// Interfaces of hosts that were down or removed during the run.
+    /// Interfaces of hosts whose end at the link emulator went down or was removed during the run.
     pub lost_interfaces: BTreeSet<(HostId, Iface)>,
-    /// How long frames waited until this process read them.
+    /// How long frames of the run waited until this process read them.
     pub read: Ages,
     /// The longest stall of this process.
     pub stall: Stall,
@@ -66,7 +66,7 @@ pub struct Report {
     pub stalls: Vec<Stall>,
     /// Number of frames that the kernel dropped before this process read them.
     pub capture_drops: u64,
-    /// Whether the wall clock was set by more than 1 ms during the run. Then the receive stamps are wrong.
+    /// Whether the wall clock was set by more than 1 ms during the run. Then receive stamps may be wrong.
     pub wall_clock_stepped: bool,
 }
 
@@ -227,7 +227,7 @@ impl LinkEmulator {
         self.orders = orders;
     }
 
-    /// Sets the flags of hosts that are down. Frames to these hosts are lost.
+    /// Uses these flags of hosts that are down: frames to a host are lost while its flag is set.
     pub fn heed(&mut self, down: DownHosts) {
         self.down = down;
     }
@@ -467,7 +467,7 @@ impl LinkEmulator {
         }
     }
 
-    /// Processes the items that are due. Spins for the last microseconds before each item.
+    /// Processes the items that are due within [`SPIN`]. Spins until the exact time of each item.
     fn fire(&mut self, now: Instant) {
         while let Some(Reverse((at, number))) = self.due.peek().copied() {
             if at > now + SPIN {

@@ -1,4 +1,4 @@
-//! The facts of a run, from which the judges decide.
+//! The facts of a run. The judges use nothing else of the run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use wire::Instant;
@@ -20,12 +20,13 @@ pub struct End {
     /// The time at which this end closed, and the error, which is `None` for a clean close. `None` if this end has not
     /// closed.
     pub closed: Option<(Instant, Option<String>)>,
-    /// The time of the last read, end or close at this end; at first that of `begun`.
+    /// The time of the last event at this end: a read of data, the end of the peer's stream, or the close. At first the
+    /// value of `begun`.
     pub last: Instant,
-    /// The later one of `last` and, for a client, of its server's last read.
+    /// The value of `last`; for a client, the time of its server's last read if that is later.
     pub moved: Instant,
-    /// The longest time without a read, end or close at this end: from, and to. For a client, its server's reads end
-    /// such a time, too.
+    /// The longest time between two events of this end, from and to: reads of data, the end of the peer's stream, or
+    /// the close. For a client, reads of its server are events too.
     pub gap: (Instant, Instant),
 }
 
@@ -40,8 +41,8 @@ impl End {
         self.last = at;
     }
 
-    /// Notes a read, end or close at this end, or a read of a client's server. While the server still reads a request,
-    /// the client is not stalled.
+    /// Notes an event of this end, or a read of a client's server. While the server still reads a request, the client
+    /// is not stalled.
     pub(crate) fn moves(&mut self, at: Instant) {
         if at.since(self.moved) > self.gap.1.since(self.gap.0) {
             self.gap = (self.moved, at);
@@ -107,7 +108,7 @@ pub struct Facts {
     pub misled: Vec<String>,
     /// Packets that crossed one link in one direction more than 8 times, or whose TTL expired.
     pub loops: Vec<String>,
-    /// Connections that two routers served at the same time.
+    /// Connections that several routers served at the same time.
     pub owners: Vec<String>,
     /// Names of mobile hosts whose connections may fail: a router of Indirect TCP crashed that had such connections, or
     /// to which they had been sent.

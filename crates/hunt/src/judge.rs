@@ -9,23 +9,24 @@ use std::fmt;
 use std::str::FromStr;
 use wire::{Duration, Instant};
 
-/// A judge. Each checks one rule.
+/// A judge: a check of the facts of a run for violations of one rule. The description of each variant is its rule.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Judge {
-    /// A host's stack receives only packets for its own addresses.
+    /// A host's stack receives only packets for the host's own addresses, except at support routers of Indirect TCP.
     Misled,
-    /// A packet crosses a link in one direction at most eight times.
+    /// A packet crosses a link in one direction at most eight times, and the TTL of no packet expires.
     Loop,
     /// At most one router serves a connection at any instant.
     Owners,
-    /// All bytes of a stream arrive once and in order. No connection fails without a cause, and no end waits without an
-    /// event.
+    /// All bytes of a stream arrive once and in order. No connection fails without a cause. No open end is without an
+    /// event for more than 30 s beyond the time that the paths and the timers explain.
     Stream,
-    /// A receiver of datagrams never waits longer for a datagram than the paths and the timers explain.
+    /// A receiver of datagrams waits for the next one at most 10 s, or at most 3 s longer than the paths and the timers
+    /// explain, whichever is more.
     Served,
-    /// No application waits longer than its path and its protocol's timers explain.
+    /// The client of a connection waits for data at most 3 s longer than the paths and the timers explain.
     Stall,
-    /// Few packets are held at the end, or are under way at one time.
+    /// At most 300 packets are held at the end, and at most 5000 are under way at one time.
     Bounded,
     /// SCTP data is sent to confirmed addresses only.
     Unconfirmed,
@@ -75,7 +76,7 @@ impl FromStr for Judge {
     fn from_str(text: &str) -> Result<Self, String> {
         let known: Vec<&str> = Self::ALL.iter().map(|judge| judge.name()).collect();
         let named = Self::ALL.into_iter().find(|judge| judge.name() == text);
-        named.ok_or_else(|| format!("`{text}` is no judge; allowed: {}", known.join(", ")))
+        named.ok_or_else(|| format!("`{text}` must be the name of a judge; allowed: {}", known.join(", ")))
     }
 }
 
@@ -203,7 +204,7 @@ fn served(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
     if size + HEADERS > u32::from(draft.narrowest()) {
         return None;
     }
-    // There is no check if the probability that random loss takes all these datagrams is above 1 in a billion.
+    // There is no check if random loss takes all datagrams of 10 s with a probability above 1 in a billion.
     let sent = f64::from(rate) * FRESH as f64;
     if draft.worst_loss().powf(sent) > 1e-9 {
         return None;
@@ -266,9 +267,11 @@ const UNDER_WAY: usize = 5000;
 
 fn bounded(facts: &Facts) -> Option<String> {
     if facts.held > HELD {
-        return Some(format!("{} packets are held at the end", facts.held));
+        return Some(format!("{} packets are held at the end; at most {HELD} are allowed", facts.held));
     }
-    (facts.most_open > UNDER_WAY).then(|| format!("{} packets were under way at one time", facts.most_open))
+    (facts.most_open > UNDER_WAY).then(|| {
+        format!("{} packets were under way at one time; at most {UNDER_WAY} are allowed", facts.most_open)
+    })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The search on Linux: the duration of a run, its facts, and whether the machine was too busy.
+//! The search on Linux: the duration of a run, its facts, and whether host contention makes it inconclusive.
 //!
 //! The simulator runs the draft first. The run on Linux lasts [`MARGIN`] longer than the run in the simulator.
 
@@ -33,7 +33,7 @@ pub fn plan(draft: &Draft) -> Result<Plan, String> {
 pub enum Verdict {
     /// The violations that the judges found; empty if there are none.
     Judged(Vec<Violation>),
-    /// The reason why the run has no result: the host was too busy.
+    /// The reason why the run has no verdict: host contention, or the run ended early.
     Inconclusive(String),
 }
 
@@ -46,7 +46,7 @@ pub fn verdict(draft: &Draft, outcome: &Outcome) -> Verdict {
 }
 
 /// Evaluates a run that gave no result. A daemon that does not start, at first or after a crash, violates
-/// [`Judge::Laws`].
+/// [`Judge::Laws`]. Any other run without a result is inconclusive, for the first of the doubts.
 pub fn verdict_without_result(doubts: &[Doubt]) -> Verdict {
     match doubts.iter().find(|doubt| matches!(doubt, Doubt::NotReady { .. })) {
         Some(doubt) => Verdict::Judged(vec![Violation { judge: Judge::Laws, what: doubt.to_string() }]),
@@ -54,14 +54,14 @@ pub fn verdict_without_result(doubts: &[Doubt]) -> Verdict {
     }
 }
 
-/// A process that is stalled for longer than this, in milliseconds, disturbs a run. It is half of the shortest time-out
-/// of TCP and SCTP.
+/// A stall of a process that is longer than this, in milliseconds, makes a run inconclusive: it is host contention. The
+/// value is half of the shortest time-out of TCP and SCTP.
 const STALL_MS: f64 = 100.0;
-/// A process of which more than 1 % of frames are handled later than this, in microseconds, disturbs a run.
+/// If a process handles more than 1 % of its frames later than this, in microseconds, the run is inconclusive.
 const LATE_US: f64 = 20_000.0;
 
 /// Returns whether this doubt makes a run inconclusive. Smaller delays matter only to measurements of milliseconds. The
-/// judges measure seconds or no time at all, so smaller delays excuse no violation.
+/// judges' limits are seconds, or no times at all, so smaller delays excuse no violation.
 fn disturbs(doubt: &Doubt) -> bool {
     match doubt {
         Doubt::Stalled { stall_ms, .. } | Doubt::MachineStalled { stall_ms, .. } => *stall_ms > STALL_MS,
@@ -162,7 +162,7 @@ mod tests {
     fn what_a_host_did_not_record_is_missed() {
         let (draft, mut outcome) = run();
         outcome.records.clear();
-        let Verdict::Judged(found) = verdict(&draft, &outcome) else { panic!("nothing disturbed it") };
+        let Verdict::Judged(found) = verdict(&draft, &outcome) else { panic!("the run has a verdict") };
         assert!(!found.is_empty());
     }
 }

@@ -37,7 +37,7 @@ pub fn run(draft: &Draft, plant: Option<Plant>) -> Verdict {
 }
 
 /// Runs a draft in the simulator and returns the facts, changed by the planted mistake. Fails if the draft is not a
-/// valid scenario.
+/// valid scenario or cannot be simulated.
 pub fn facts(draft: &Draft, plant: Option<Plant>) -> Result<Facts, String> {
     let plan = plan(draft)?;
     let watch = watch(draft, &plan, plant);
@@ -55,11 +55,16 @@ pub fn facts(draft: &Draft, plant: Option<Plant>) -> Result<Facts, String> {
     }
     if draft.seed.is_multiple_of(EXPLAINED) && plant.is_none() {
         let outcome = recorder::run::simulate(plan.clone()).map_err(|error| error.to_string())?;
-        facts.doubts.extend(outcome.doubts.iter().map(|doubt| format!("with records: {doubt}")));
+        facts.doubts.extend(
+            outcome.doubts.iter().map(|doubt| format!("a second run, with records, has the doubt: {doubt}")),
+        );
     }
     if let Some(stopped) = run.stopped {
         let host = plan.host_name(stopped.host);
-        facts.doubts.push(format!("{} of {host} does not come to rest at {} s", stopped.role, stopped.at));
+        facts.doubts.push(format!(
+            "role `{}` of {host} did not come to rest at {} s: its effects exceeded the limit of one step",
+            stopped.role, stopped.at
+        ));
     }
     Ok(facts)
 }

@@ -21,8 +21,9 @@ pub struct Found {
     pub refused: Option<String>,
 }
 
-/// Runs `seeds` seeds from `base` on, on `jobs` threads. Calls `each` after each seed, in the order of the seeds.
-/// Setting `stop` ends the search. Returns the seeds with violations, or without a valid scenario.
+/// Runs `seeds` seeds from `base` on, on `jobs` threads. Calls `each` after each seed, in the order of the seeds, with
+/// the seed's distance from `base`. Setting `stop` ends the search. Returns the seeds with violations, or without a
+/// valid scenario.
 pub fn search(
     protocol: Protocol,
     base: u64,

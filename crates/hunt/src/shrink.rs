@@ -7,7 +7,8 @@ use crate::run::{Verdict, run};
 /// The limit of runs for one draft.
 const RUNS: usize = 400;
 
-/// Returns the smallest draft found in which this judge still finds a violation. Tries at most 400 candidates.
+/// Returns the simplest draft found in which this judge still finds a violation; `draft` itself if none is found. Tries
+/// at most 400 candidates.
 pub fn shrink(draft: &Draft, judge: Judge) -> Draft {
     let mut best = draft.clone();
     let mut runs = 0;
@@ -34,7 +35,7 @@ fn violates(draft: &Draft, judge: Judge) -> bool {
     matches!(run(draft, None), Verdict::Ran(found) if found.iter().any(|violation| violation.judge == judge))
 }
 
-/// Returns simpler drafts, those with the largest reductions first.
+/// Returns simpler drafts. Those with fewer hosts or faults come first.
 fn candidates(draft: &Draft) -> Vec<Draft> {
     let mut all = Vec::new();
     let mut with = |change: &dyn Fn(&mut Draft)| {
@@ -111,7 +112,8 @@ fn smaller(kind: &mut Kind) {
     }
 }
 
-/// Removes routers that no host visits, that no fault affects, and that have no node below them.
+/// Removes routers that no host visits, that no fault affects, and that have no node below them. The first router is
+/// kept, and so is the least number of routers that the protocol needs.
 fn unvisited(draft: &mut Draft) {
     let tree = draft.protocol == Protocol::CellularIp;
     let least = if tree { 2 } else { 1 };

@@ -120,7 +120,8 @@ pub fn round_trip_loss(draft: &Draft) -> f64 {
     1.0 - passes * passes
 }
 
-/// Returns the number of attempts that are lost in a row with probability [`LIKELY`].
+/// Returns the least number of attempts that are lost in a row with a probability of at most [`LIKELY`]; 0 without
+/// random loss.
 fn in_a_row(draft: &Draft) -> usize {
     let probability = round_trip_loss(draft);
     if probability > 0.0 { (LIKELY.ln() / probability.ln()).ceil() as usize } else { 0 }

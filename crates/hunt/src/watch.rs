@@ -11,17 +11,17 @@ use trace::{EventKind, HostId, What, Witness};
 use wire::ipv4::{Header, IPIP, TCP, UDP};
 use wire::{Iface, Instant, Ipv4Addr, Packet, PacketId};
 
-/// The number of times that a packet may cross one link in one direction. If a host returns to a cell, a packet may
-/// follow it over the same link, and a semisoft handoff makes copies. A correct protocol needs fewer than eight
-/// crossings.
+/// Largest number of times that a packet may cross one link in one direction. If a host returns to a cell, a packet may
+/// follow it over the same link, and a semisoft handoff makes copies. A correct protocol needs fewer crossings.
 pub const CROSSINGS: u8 = 8;
 /// Largest number of findings of one kind that are kept.
 const KEPT: usize = 8;
 
-/// A path of an association: the host, an address of its peer, and the ports of both.
+/// A path of an association: the host, an address of its peer, the host's port, and the peer's port.
 type Path = (HostId, Ipv4Addr, u16, u16);
 
-/// A witness that collects the ledger and the facts, and ends the run when all connections are over.
+/// A witness that collects the ledger and the facts. It ends a run in the simulator when all connections are over, but
+/// not before a given time.
 pub struct Watch {
     pub(crate) books: Running,
     pub(crate) facts: Facts,
@@ -40,7 +40,7 @@ pub struct Watch {
     had: BTreeSet<(HostId, Ipv4Addr)>,
     /// Routers, each with a mobile host that has greeted it since its start.
     greeted: BTreeSet<(HostId, Ipv4Addr)>,
-    /// Pairs that were in `greeted`. The router has crashed since, and this host has not greeted it again.
+    /// Pairs that were in `greeted`. The router has crashed since, and the mobile host has not greeted it again.
     forgotten: BTreeSet<(HostId, Ipv4Addr)>,
     /// The router to which the last call for a connection was sent.
     calls: BTreeMap<(String, String), HostId>,
@@ -107,7 +107,8 @@ impl Watch {
         self.names.get(host.index()).cloned().unwrap_or_default()
     }
 
-    /// Checks a packet that is delivered to a host's own stack.
+    /// Checks whether a packet that is delivered to a host's own stack is for this host, and notes the arrival of a
+    /// workload's datagram.
     fn handed(&mut self, at: Instant, host: HostId, packet: &Packet) {
         let Ok((header, payload)) = Header::parse(&packet.bytes) else { return };
         // The planted mistake: each host's stack receives the datagrams of the next host.
@@ -149,7 +150,8 @@ impl Watch {
         }
     }
 
-    /// Checks that SCTP data is sent to confirmed addresses only (RFC 9260, section 5.4).
+    /// Notes the addresses that a packet of SCTP confirms, and checks that data are sent to confirmed addresses only
+    /// (RFC 9260, section 5.4).
     fn association(&mut self, at: Instant, host: HostId, packet: &Packet, sends: bool) {
         let Ok((header, payload)) = Header::parse(&packet.bytes) else { return };
         if header.protocol != sctp::PROTOCOL {

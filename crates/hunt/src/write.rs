@@ -105,7 +105,8 @@ fn agents(draft: &Draft, out: &mut String) {
     correspondent(draft, out, "", "");
 }
 
-/// Writes a core router with a wire to each other router. All links are IP networks.
+/// Writes the correspondent's wire, a core router with a wire to each other router, and the cells. All links are IP
+/// networks.
 fn routed(draft: &Draft, out: &mut String) {
     wire(out, "internet", ["fixed", "core"], draft.core, Some("10.0.0.0/24".to_owned()));
     let _ = writeln!(out, "\n[host.core]");
@@ -284,7 +285,7 @@ pub(crate) fn visited(host: &Mobile) -> Vec<usize> {
     cells
 }
 
-/// Returns the signal of each cell over time, for a host with two radios.
+/// Returns the keys of a host with two radios: the number of radios, and the signal of each cell over time.
 fn courses(host: &Mobile) -> String {
     let mut points: BTreeMap<usize, Vec<(u64, i16)>> = BTreeMap::new();
     for cell in visited(host) {

@@ -30,7 +30,7 @@ impl Clock {
         self.at(boottime())
     }
 
-    /// Returns the host's wall-clock time (`CLOCK_REALTIME`).
+    /// Returns the machine's wall-clock time (`CLOCK_REALTIME`).
     pub fn wall() -> WallTime {
         WallTime(nanos(clock_gettime(ClockId::Realtime)))
     }
@@ -47,7 +47,7 @@ impl Clock {
         boottime() >= self.t0
     }
 
-    /// Returns the clock of a run that begins after the time `by`.
+    /// Returns the clock of a run that begins when the time `by` has passed from now.
     pub fn ahead(by: wire::Duration) -> Self {
         Self { t0: boottime().saturating_add(wire::nanos_of(by)) }
     }
@@ -69,7 +69,7 @@ impl Clock {
 
 /// How far `CLOCK_REALTIME` is ahead of `CLOCK_BOOTTIME`.
 ///
-/// Both run at the same rate, since NTP slews them alike. So the offset is constant until the time of day is set.
+/// Both run at the same rate, since NTP slews them alike. So the offset changes only when the time of day is set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Offset {
     /// `CLOCK_REALTIME - CLOCK_BOOTTIME`, in nanoseconds.
@@ -85,7 +85,7 @@ const SAMPLES: usize = 16;
 const STEP: u64 = 1_000_000;
 
 impl Offset {
-    /// Measures the offset now, in a few microseconds.
+    /// Measures the offset. The measurement takes a few microseconds.
     pub fn sample() -> Self {
         let mut best = Self::bracketed();
         for _ in 1..SAMPLES {

@@ -54,8 +54,8 @@ impl Reserve {
         had_some && count > 0
     }
 
-    /// Calls `accept` until it returns a connection or fails. If no descriptor is left, closes at most `count`
-    /// descriptors of the reserve and calls it again.
+    /// Calls `accept` until it returns a connection or fails. After an error for lack of a descriptor, closes at most
+    /// `count` descriptors of the reserve and calls it again.
     pub fn accept<T>(&mut self, count: usize, mut accept: impl FnMut() -> Result<T, Errno>) -> Accepted<T> {
         loop {
             match accept() {
@@ -84,7 +84,8 @@ pub enum Accepted<T> {
     One(T),
     /// No connection is waiting.
     Nothing,
-    /// The kernel returned another error, or the reserve is empty. The caller should try again after a short pause.
+    /// The kernel returned an error other than `EAGAIN`, and no descriptor of the reserve could help. The caller should
+    /// try again after a short pause.
     Refused,
 }
 

@@ -21,7 +21,7 @@ pub enum LinkChange {
     Removed(u32),
 }
 
-/// Receives every change of a link in one network namespace: that of the thread that opened it.
+/// Receives changes of the links in one network namespace: that of the thread that opened it.
 #[derive(Debug)]
 pub struct LinkWatch {
     socket: Socket,
@@ -40,8 +40,9 @@ impl LinkWatch {
         open().attempt("watch", "the links")
     }
 
-    /// Returns all changes since the last call, or since the watch was opened, in order. If the kernel lost
-    /// notifications (`ENOBUFS`), the current state of all links is appended.
+    /// Returns the changes since the last call, or since the watch was opened, in order. If the kernel lost
+    /// notifications (`ENOBUFS`), the current state of each existing link is appended. A removal whose notification was
+    /// lost is not reported.
     pub fn changes(&self) -> Result<Vec<LinkChange>> {
         let mut changes = Vec::new();
         loop {

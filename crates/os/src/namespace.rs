@@ -74,7 +74,7 @@ impl AsFd for NetNs {
 }
 
 /// Starts `command` in a new network namespace. When this function has returned, [`NetNs::of`] with the child's pid
-/// returns this namespace.
+/// returns the new namespace.
 ///
 /// The child is killed when the calling *thread* ends, so the thread must outlive the child. A program that changes its
 /// own user id loses this protection. Inside a [`crate::Sandbox`], such a program is still killed with pid 1.
@@ -144,7 +144,7 @@ const SO_NETNS_COOKIE: libc::c_int = 71;
 /// name in the file system, and those that a process holds open by a descriptor.
 pub fn all() -> Result<Vec<NetNs>> {
     let mut paths = vec![PathBuf::from("/proc/thread-self/ns/net")];
-    let processes = std::fs::read_dir("/proc").attempt("look into", "/proc")?.flatten();
+    let processes = std::fs::read_dir("/proc").attempt("list", "/proc")?.flatten();
     for process in
         processes.filter(|entry| entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit))
     {

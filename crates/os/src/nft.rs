@@ -120,10 +120,11 @@ impl Watch {
             socket.set_non_blocking(true)?;
             Ok::<_, io::Error>(Self { socket })
         };
-        open().attempt("watch", "the nftables")
+        open().attempt("watch", "the tables of nftables")
     }
 
-    /// Returns whether nftables changed since the last call, or since the watch was opened.
+    /// Returns whether an object of nftables changed since the last call, or since the watch was opened. Returns true
+    /// also if the kernel could not report all changes.
     pub fn has_changed(&self) -> bool {
         let mut has_changed = false;
         loop {

@@ -20,8 +20,8 @@ const PACKET_VNET_HDR: libc::c_int = 15;
 pub struct Options {
     /// The requested size of the receive buffer, in bytes; [`Buffer::granted`] has the granted size.
     pub receive_buffer: usize,
-    /// Whether to bypass the device's queueing discipline. The lab's link emulator has its own queues; a frame must not
-    /// wait in a second one.
+    /// Whether frames bypass the device's queueing discipline when they are sent. The lab's link emulator has its own
+    /// queues; a frame must not wait in a second one.
     pub bypass_qdisc: bool,
     /// Whether the kernel reports, in [`Received::unfinished`], what the sender of a frame has left to hardware.
     pub unfinished: bool,
@@ -54,7 +54,7 @@ pub enum Kind {
     Broadcast,
     /// The frame is for a multicast group.
     Multicast,
-    /// The frame is for another station, but the link delivers it to this interface.
+    /// The frame is for another station, or of a kind that the kernel does not name here.
     Other,
 }
 

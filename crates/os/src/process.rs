@@ -180,7 +180,7 @@ pub fn lock_memory() {
 /// and processes that a real-time thread starts have ordinary priority; a nice value is inherited.
 ///
 /// All real-time threads of labs have the same priority, so they preempt each other only at the end of a time slice
-/// (`SCHED_RR`). So a thread has this priority only while it carries packets, and not while it sets up or writes
+/// (`SCHED_RR`). So a thread has this priority only while packets wait for it, and not while it sets up or writes
 /// records.
 pub fn set_realtime() {
     if !set_scheduler(libc::SCHED_RR, 1) {
@@ -205,7 +205,7 @@ pub fn entropy() -> u64 {
     // SAFETY: the buffer outlives the call, and its length is given.
     let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
     // A request for at most 256 bytes is never answered in part (getrandom(2)).
-    assert!(got == bytes.len().cast_signed(), "the kernel gives no random bytes");
+    assert!(got == bytes.len().cast_signed(), "getrandom(2) returned {got} instead of 8 random bytes");
     u64::from_ne_bytes(bytes)
 }
 

@@ -19,7 +19,7 @@ const DUMP: u16 = 0x301;
 /// The headers of a message: `struct nlmsghdr` and `struct tcmsg`.
 const HEADERS: usize = 16 + 20;
 const TCA_KIND: u16 = 1;
-/// Reported for every watched interface, because the lost changes may belong to any of them.
+/// Reported for each interface, because the lost changes may belong to any of them.
 const LOST: &str = "changes that the kernel had no room to report";
 
 /// Detects every queueing discipline, class and filter that is set or removed on some interfaces of one network
@@ -51,9 +51,9 @@ impl QueueWatch {
         open().attempt("watch", "the queueing disciplines")
     }
 
-    /// Returns the interface and the kind of each discipline, class and filter that exists, or existed since
-    /// [`QueueWatch::open`]. An example is `("wf-host", "netem")`. If the kernel could not report all changes, each
-    /// interface has an entry that says so.
+    /// Returns the interface and the kind of each discipline, class and filter that was set or removed since
+    /// [`QueueWatch::open`], and of each discipline that existed then. An example is `("wf-host", "netem")`. If the
+    /// kernel could not report all changes, each interface has an entry that says so.
     pub fn found(&mut self) -> Vec<(String, String)> {
         loop {
             match self.socket.recv_from_full() {

@@ -1,8 +1,9 @@
-//! Separate namespaces for a lab. When the lab ends for any reason, nothing of it is left.
+//! Separate namespaces for a lab. When the lab ends for any reason, the kernel removes its processes, namespaces and
+//! mounts.
 //!
-//! The program that runs in a sandbox is pid 1 of a new PID namespace. When it dies, the kernel kills every process
-//! below it. The network namespaces disappear with their last process and descriptor. Mounts stay inside. A user who
-//! is not root becomes root of a new user namespace, with rights over this sandbox only.
+//! The program that runs in a sandbox is pid 1 of a new PID namespace. When it dies, the kernel kills every process in
+//! that namespace. The network namespaces disappear with their last process and descriptor. Mounts stay inside. A user
+//! who is not root becomes root of a new user namespace, with rights over this sandbox only.
 
 use crate::error::{Attempt, Error, Result, check};
 use crate::namespace::{die_with_parent, unshare};
@@ -20,8 +21,8 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 use wire::Duration;
 
-/// When a sandbox ends, its processes are killed. If they still exist after this time, something holds them, for
-/// example a frozen control group.
+/// Time for the processes of a sandbox to end after they were killed. A process that exists longer is kept by something
+/// else, for example a frozen control group.
 const LAST: Duration = Duration::from_secs(5);
 
 /// A running sandbox. Dropping this value ends the sandbox.
@@ -61,7 +62,7 @@ impl Sandbox {
         drop(command);
 
         let mut said = Vec::new();
-        File::from(report).read_to_end(&mut said).attempt("hear from", &program)?;
+        File::from(report).read_to_end(&mut said).attempt("read the start-up report of", &program)?;
         let mut keeper = spawned.map_err(|cause| failure(&said, &program, cause))?;
         let init = reported(&said, Reported::Pid).unwrap_or(0);
         match open_pidfd(keeper.id()) {
@@ -69,7 +70,7 @@ impl Sandbox {
             Err(refused) => {
                 drop(lifeline);
                 let _ = keeper.wait();
-                Err(refused).attempt("watch over", program)
+                Err(refused).attempt("open a pidfd (pidfd_open) for the sandbox of", program)
             }
         }
     }
@@ -85,8 +86,8 @@ impl Sandbox {
         &mut self.keeper
     }
 
-    /// Waits until the sandbox has ended, at most for `limit`. Returns `None` if it has not ended in this time. The
-    /// exit code is that of pid 1, or 128 plus the number of the signal that killed pid 1.
+    /// Waits until the sandbox has ended, at most for `limit`; `None` is no limit. Returns `None` if it has not ended
+    /// in this time. The exit code is that of pid 1, or 128 plus the number of the signal that killed pid 1.
     pub fn wait(&mut self, limit: Option<Duration>) -> Result<Option<ExitStatus>> {
         let limit = limit.map(|limit| Timespec {
             tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
@@ -118,7 +119,7 @@ impl Sandbox {
 
 impl Drop for Sandbox {
     fn drop(&mut self) {
-        // One attempt is enough: a process that did not end then is held by something else.
+        // If `end` was called before, it is not repeated: a process that did not end then is kept by something else.
         if self.lifeline.is_some() {
             let _ = self.end();
         }
@@ -212,7 +213,8 @@ pub enum Step {
 }
 
 impl Step {
-    /// All steps, in the order of execution. Either the first or the second is executed, not both.
+    /// All steps, in the order of execution. Root executes the first and not the four after it; other users execute
+    /// those four and not the first.
     pub const ALL: [Self; 9] = [
         Self::Unshare,
         Self::UnshareUser,
@@ -341,8 +343,8 @@ fn watch(keeper: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Runs the keeper until the sandbox has ended. It blocks all signals, so that Ctrl-C reaches pid 1, which ends the
-/// sandbox cleanly.
+/// Runs the keeper until the sandbox has ended. It blocks all signals, so that Ctrl-C does not end the keeper before
+/// pid 1 has ended cleanly.
 fn keep(init: i32, lifeline: RawFd, alive: RawFd) -> ! {
     // SAFETY: system calls on this process's own descriptors and its own child; the structures are valid when all zero,
     // and outlive the calls.

@@ -17,11 +17,11 @@ pub fn tcp_repair() -> Result<()> {
     set_option(&socket, libc::IPPROTO_TCP, libc::TCP_REPAIR, 1).attempt("set TCP_REPAIR on", "a socket")
 }
 
-/// Selects the congestion control `name` for a socket, and closes the socket. Returns a text with the default
-/// congestion control. Fails if the kernel does not have `name`, or does not permit it to this user.
+/// Selects the congestion control `name` for a socket, and closes the socket. Returns a text that names the kernel's
+/// default congestion control. Fails if the kernel does not have `name`, or does not permit it to this user.
 pub fn congestion(name: &str) -> Result<String> {
     let socket = tcp_socket()?;
     rustix::net::sockopt::set_tcp_congestion(&socket, name).attempt("select the congestion control", name)?;
     let default = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default();
-    Ok(format!("per socket; the default is {}", default.trim()))
+    Ok(format!("can be selected; the kernel's default is {}", default.trim()))
 }

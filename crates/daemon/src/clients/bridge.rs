@@ -1,4 +1,5 @@
-//! One connection of a program: our end of it in this host's own TCP, and the stream of the role that carries it.
+//! One connection of a program: the daemon's end of it in this host's own TCP, and the stream of the role that carries
+//! it.
 
 use node::{StreamId, StreamOp};
 use os::epoll::{Events, Watched};
@@ -12,7 +13,8 @@ use wire::Duration;
 /// asked again only when no byte waits here for the program.
 const CHUNK: usize = 64 * 1024;
 
-/// Moves bytes between a program and a role. Each side is asked for no more than the other accepts.
+/// Moves bytes between a program and a role. The program is read as far as the role accepts bytes. The role is read
+/// only when no byte waits for the program.
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate fact")]
 pub(super) struct Bridge {
     program: Watched<OwnedFd>,
@@ -71,7 +73,7 @@ impl Bridge {
     }
 
     /// Moves as much as possible without blocking. Returns whether the connection has ended. An error means that the
-    /// program is gone.
+    /// program's connection has failed, for example by a reset.
     pub(super) fn pump(
         &mut self,
         id: StreamId,

@@ -47,7 +47,7 @@ pub(crate) struct ClientListener {
     /// The programs that have sent no request yet, by number, in the order in which they connected. Each with its
     /// connection and the time at which it connected.
     asking: BTreeMap<u64, (Watched<OwnedFd>, Instant)>,
-    /// Largest number of these programs.
+    /// Largest number of programs in `asking`.
     most: usize,
     /// The number of the next program that connects.
     next: u64,
@@ -133,8 +133,8 @@ impl ClientListener {
         self.rests
     }
 
-    /// Returns the valid requests of the programs in `ready` and of programs that have just connected. Invalid requests
-    /// are answered by this function.
+    /// Accepts programs, and returns the valid requests of these and of the programs in `ready`. Invalid requests, and
+    /// programs that were silent for too long, are answered by this function.
     pub(super) fn hear(&mut self, now: Instant, ready: &ReadyClients) -> Vec<ProgramRequest> {
         let new = self.next;
         if ready.listener || self.rests {
@@ -142,7 +142,7 @@ impl ClientListener {
         }
         let asked = ready.asking.iter().copied().chain(new..self.next);
         let mut wanted: Vec<_> = asked.filter_map(|number| self.take_request(number)).collect();
-        // The request of a program whose time is over may have arrived at the last moment.
+        // The request of a program that is about to be refused may have arrived at the last moment.
         while let Some((number, (_, since))) = self.asking.first_key_value()
             && (*since + IDLE <= now || self.asking.len() > self.most)
         {
@@ -156,8 +156,8 @@ impl ClientListener {
         wanted
     }
 
-    /// Accepts the programs that have connected. The rest is accepted in the next turn, so that requests do not delay
-    /// packets.
+    /// Accepts programs that have connected, at most `most` of them. The others are accepted in the next turn, so that
+    /// requests do not delay packets.
     fn accept_all(&mut self, now: Instant) {
         self.rests = false;
         for _ in 0..self.most {
@@ -184,7 +184,7 @@ impl ClientListener {
             return None;
         }
         let (mut requester, _) = self.asking.remove(&number)?;
-        // Until the program is answered, nothing that it does matters. So it must not wake the daemon.
+        // Until the program is answered, its connection must not wake the daemon.
         let _ = requester.want(Events::empty());
         match taken {
             Err(error) => {
@@ -212,8 +212,8 @@ impl ClientListener {
     }
 }
 
-/// Checks whether a daemon accepts programs at this path. Waits at most [`PATIENCE`] seconds for room in its queue.
-/// The error says whether the socket is missing, is of another kind, has no listener, or has a full queue.
+/// Checks whether a daemon accepts programs at this path. Waits at most 5 s for room in its queue. The error says
+/// whether the socket is missing, is of another kind, has no listener, or has a full queue.
 pub fn is_open_to_programs(path: &Path) -> Result<()> {
     let knock = || {
         let probe = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
@@ -225,7 +225,8 @@ pub fn is_open_to_programs(path: &Path) -> Result<()> {
                 Err(io::Error::new(io::ErrorKind::TimedOut, why))
             }
             Err(Errno::CONNREFUSED) => {
-                let why = "no daemon listens there: it was killed, and its socket file is left";
+                let why =
+                    "no daemon listens there: it was killed, and its socket file is left; start it again";
                 Err(io::Error::new(io::ErrorKind::ConnectionRefused, why))
             }
             Err(Errno::PROTOTYPE) => {
@@ -243,15 +244,16 @@ pub fn is_open_to_programs(path: &Path) -> Result<()> {
     knock().attempt("reach a daemon at", path.display())
 }
 
-/// Receives the request of a program. Fails with `AGAIN` if it has not arrived, `NOBUFS` if no descriptor is left for
-/// the program's socket, and `INVAL` if the request is malformed.
+/// Receives the request of a program, with the socket that it passes. Fails with `AGAIN` if the request has not
+/// arrived, with `NOBUFS` if no descriptor is left for the socket, and with `INVAL` if the request is malformed or the
+/// socket cannot be connected.
 pub(super) fn take(requester: &OwnedFd) -> std::result::Result<(Request, OwnedFd), Errno> {
     let mut bytes = [0; Request::LEN + 1];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut parts = [IoSliceMut::new(&mut bytes)];
     let got = recvmsg(requester, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT)?;
-    // The kernel leaves a socket out if no descriptor is left for it, or if there is no room for more than two.
+    // The kernel leaves out an attached socket if no descriptor is left for it, or if more than two are attached.
     let is_cut = got.flags.contains(ReturnFlags::CTRUNC);
     let mut attached = ancillary.drain().flat_map(|message| match message {
         RecvAncillaryMessage::ScmRights(fds) => fds.collect(),
@@ -266,7 +268,7 @@ pub(super) fn take(requester: &OwnedFd) -> std::result::Result<(Request, OwnedFd
     if is_connectable(&program, requester)? { Ok((request, program)) } else { Err(Errno::INVAL) }
 }
 
-/// Returns whether this is an unconnected TCP socket in the namespace of the program that sent it.
+/// Returns whether `program` is an unconnected TCP socket in the network namespace of the program that sent it.
 fn is_connectable(program: &OwnedFd, requester: &OwnedFd) -> std::result::Result<bool, Errno> {
     let is_tcp = sockopt::socket_domain(program)? == AddressFamily::INET
         && sockopt::socket_protocol(program)? == Some(ipproto::TCP);
@@ -276,7 +278,7 @@ fn is_connectable(program: &OwnedFd, requester: &OwnedFd) -> std::result::Result
 }
 
 /// Binds a program's socket, if it is not bound, and returns its address. The role may connect from the same port to
-/// another peer. Both sockets must allow that, before either of them is bound or after (`socket(7)`, `SO_REUSEADDR`).
+/// another peer. Both sockets must allow that by `SO_REUSEADDR` (`socket(7)`).
 pub(super) fn bound(program: &OwnedFd, own: Ipv4Addr) -> std::result::Result<SocketAddrV4, Errno> {
     let name = || SocketAddrV4::try_from(getsockname(program)?).map_err(|_| Errno::AFNOSUPPORT);
     sockopt::set_socket_reuseaddr(program, true)?;

@@ -1,11 +1,11 @@
 //! Programs of this host that request connections through its roles; the crate `client` is their side.
 //!
-//! After its request, the program connects to the true destination. Its SYN takes the host's only route, and so
-//! arrives here. It is held until the role has an answer. If the role is connected, the SYN is passed back to the
-//! kernel, where a socket now listens on the destination's address (`IP_TRANSPARENT`). If not, it is answered by a
-//! reset or an ICMP error, so that the program's own TCP reports the error that the role got. Later segments of this
-//! connection are turned around here. The node, the ledger and the links never see them, like packets over the
-//! loopback.
+//! After its request, the program connects to the true destination. The program's SYN takes the host's only route, and
+//! so arrives here. The SYN is held until the role has an answer. If the role is connected, the SYN is passed back to
+//! the kernel, where a socket now listens on the destination's address (`IP_TRANSPARENT`). If not, a reset or an ICMP
+//! error answers the SYN, so that the program's own TCP reports the error that the role got; after a time-out, nothing
+//! answers it. Later segments of this connection are turned around here. The node, the ledger and the links never see
+//! them, like packets over the loopback.
 
 mod bridge;
 mod listener;
@@ -41,7 +41,8 @@ const MOST: usize = 1024;
 const BACKLOG: i32 = 64;
 /// Time within which a program must connect after its request.
 const SOON: Duration = Duration::from_secs(10);
-/// How long segments of an ended connection may still arrive: twice the kernel's TIME-WAIT.
+/// How long the daemon remembers an ended connection, because segments of it may still arrive: twice the kernel's
+/// TIME-WAIT.
 const LATE: Duration = Duration::from_mins(2);
 
 pub(crate) struct Clients {
@@ -52,15 +53,16 @@ pub(crate) struct Clients {
     by_ends: BTreeMap<Ends, StreamId>,
     /// Sockets that listen on the addresses of the destinations to which programs are being connected.
     listeners: BTreeMap<Addr, Watched<OwnedFd>>,
-    /// The destinations at whose listeners a program could not be accepted, because no descriptor was left.
+    /// The destinations at whose listeners `accept` failed, for example because no descriptor was left. They are tried
+    /// again.
     resting: BTreeSet<Addr>,
-    /// Some of these listeners may not be needed any more.
+    /// Whether some of the listeners in `listeners` may not be needed any more.
     check_listeners: bool,
     /// Connections that may wait for other events than before.
     touched: BTreeSet<StreamId>,
     expiry: Expiry<StreamId>,
     next: u32,
-    /// The connections that were visited.
+    /// The connections that were visited, for tests.
     #[cfg(test)]
     visits: Vec<StreamId>,
 }
@@ -80,7 +82,8 @@ struct Connection {
 }
 
 enum State {
-    /// The daemon has asked the role to connect. The fields hold what the program has sent so far.
+    /// The role was requested to connect. `requester` waits for the daemon's answer, and `syn` is the SYN that the
+    /// program has sent since.
     Asked {
         requester: Option<Requester>,
         program: OwnedFd,
@@ -89,7 +92,7 @@ enum State {
     /// The role is connected, and the program is about to connect.
     Opened,
     Bridge(Bridge),
-    /// The role could not connect.
+    /// The role could not connect, or its connection ended before the program was connected.
     Refused(Errno),
     Over,
 }
@@ -249,7 +252,7 @@ impl Clients {
         None
     }
 
-    /// Answers a program that it may connect, unless the role has refused at once.
+    /// Answers a program that it may connect. Does nothing if the program was answered before.
     pub(crate) fn asked(&mut self, id: StreamId) {
         if let Some(Connection { state: State::Asked { requester, .. }, .. }) = self.connections.get_mut(&id)
             && let Some(requester) = requester.take()
@@ -258,8 +261,9 @@ impl Clients {
         }
     }
 
-    /// Handles a datagram from the host's own stack, if it belongs to a program's connection. Returns whether it
-    /// does.
+    /// Handles a segment from the host's own stack that belongs to a program's connection: keeps the SYN until the role
+    /// has an answer, answers a segment of a refused connection, and passes any other segment back to the host's own
+    /// stack. Returns false for a datagram that belongs to no such connection.
     pub(crate) fn takes(&mut self, bytes: &[u8], requests: &mut ClientRequests) -> bool {
         if self.by_ends.is_empty() {
             return false;
@@ -278,7 +282,7 @@ impl Clients {
         true
     }
 
-    /// Handles an event of a role's stream.
+    /// Handles an event of a role's stream that carries a program's connection.
     pub(crate) fn told(&mut self, now: Instant, told: OwnedStreamEvent, requests: &mut ClientRequests) {
         let (id, _) = told.event();
         let Some(connection) = self.connections.get_mut(&id) else { return };
@@ -307,8 +311,8 @@ impl Clients {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let State::Asked { syn, .. } = &mut connection.state else { return };
         let (syn, peer) = (syn.take(), connection.ends.peer);
-        // This closes our copy of the program's socket. From now on the program can close its socket, and we notice
-        // it.
+        // This closes the daemon's copy of the program's socket. So from now on the program's own close ends the
+        // socket.
         connection.state = State::Opened;
         if let Err(error) = self.stand_in(peer) {
             requests.ops.push((id, StreamOp::Abort));
@@ -352,7 +356,7 @@ impl Clients {
             };
             let from = getpeername(&socket).ok().flatten().and_then(|from| SocketAddrV4::try_from(from).ok());
             let id = from.and_then(|from| self.by_ends.get(&Ends { port: from.port(), peer }));
-            // An unexpected connection is not carried: dropping its socket resets it.
+            // An unexpected connection is not carried: dropping its socket closes it.
             let Some(id) = id else { continue };
             if let Some(connection) = self.connections.get_mut(id)
                 && matches!(connection.state, State::Opened)
@@ -442,7 +446,8 @@ impl Clients {
         }
     }
 
-    /// Handles an expired time limit: of a program that did not connect after its request, or of an ended connection.
+    /// Handles the expired time limit of a connection, and forgets the connection. If its program did not connect after
+    /// its request, the role's stream is aborted.
     fn expire(&mut self, id: StreamId, requests: &mut ClientRequests) {
         let is_open =
             |connection: &Connection| matches!(connection.state, State::Asked { .. } | State::Opened);
@@ -463,7 +468,7 @@ impl Clients {
     }
 }
 
-/// Returns the ends of a segment from this host.
+/// Returns the ends of a TCP segment from this host; `None` for any other datagram.
 fn ends_of(bytes: &[u8]) -> Option<Ends> {
     let (header, payload) = Header::parse(bytes).ok()?;
     let [a, b, c, d] = *payload.first_chunk().filter(|_| header.protocol == ::tcp::PROTOCOL)?;
@@ -471,7 +476,7 @@ fn ends_of(bytes: &[u8]) -> Option<Ends> {
     Some(Ends { port: u16::from_be_bytes([a, b]), peer })
 }
 
-/// Returns the error of a program's `connect`, for each word of [`refusal`].
+/// Returns the error of a program's `connect` for a reason of [`refusal`]; `EHOSTUNREACH` for any other reason.
 fn error_of(why: Option<&str>) -> Errno {
     match why {
         Some(refusal::REFUSED) => Errno::CONNREFUSED,
@@ -486,7 +491,8 @@ fn error_of(why: Option<&str>) -> Errno {
     }
 }
 
-/// Returns the datagram that makes a kernel report this error for one of its segments; `None` for a silent peer.
+/// Returns the datagram that makes a kernel report this error for one of its segments, or the nearest error that a
+/// datagram can report. Returns `None` for a time-out, which no datagram reports.
 fn answer(error: Errno, segment: &[u8]) -> Option<Vec<u8>> {
     let (header, payload) = Header::parse(segment).ok()?;
     match error {

@@ -122,8 +122,8 @@ fn programs_that_say_nothing_make_room_for_one_that_asks() {
         let clock = os::Clock::start();
         assert_eq!(ask(&mut clients, &path, b"none", program, peer).0, libc::EPROTONOSUPPORT);
         assert!(clock.now() < Instant::from_millis(2000), "{:?}", clock.now());
-        // The program above sent its request at once. If a program sends none, the program that was silent for the
-        // longest time is answered with `ETIMEDOUT`. The others follow when their time is over.
+        // A program that sends no request exceeds the limit of 64. So the program that connected first is answered with
+        // `ETIMEDOUT`; the other 63 are answered when they were silent for `IDLE`.
         let _late = silent(&mut clients);
         let heard = |idle: &OwnedFd| {
             let mut answer = [0; client::Answer::LEN];
@@ -198,7 +198,7 @@ fn each_word_of_a_refusal_has_its_error() {
     }
 }
 
-/// Adds a program's connection, with a pair of UNIX sockets instead of TCP. Returns the program's end.
+/// Adds a program's connection over a pair of UNIX sockets instead of TCP. Returns the program's end.
 fn bridged(clients: &mut Clients, id: StreamId) -> std::os::unix::net::UnixStream {
     let (ours, program) = std::os::unix::net::UnixStream::pair().unwrap();
     let ours = Watched::new(&clients.epoll, ours.into(), Source::Bridge(id).token(), Events::empty());
@@ -259,7 +259,7 @@ fn a_program_that_waits_for_its_answer_does_not_wake_the_daemon() {
     });
 }
 
-/// Returns our end of a program's TCP connection in the sandbox, and the program's end.
+/// Adds a program's TCP connection over the loopback, with this credit of the role. Returns the program's end.
 fn bridged_by_tcp(clients: &mut Clients, id: StreamId, credit: usize) -> std::net::TcpStream {
     let listener = std::net::TcpListener::bind((OWN, 0)).unwrap();
     let program = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -304,7 +304,8 @@ fn a_reset_is_found_after_the_program_has_closed_its_half_and_while_the_role_acc
     });
 }
 
-/// Lowers the limit of descriptors so that `left` more can be opened. Returns the descriptors that fill the gaps below.
+/// Sets the limit of descriptors to 100, and opens descriptors until `left` more can be opened. Returns the opened
+/// ones.
 fn leave_descriptors(left: u64) -> Vec<OwnedFd> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);

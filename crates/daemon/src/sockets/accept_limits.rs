@@ -1,5 +1,5 @@
 //! Limits for connections that peers open. These connections have a share of this process's descriptors. Each peer
-//! address may have at most a quarter of this share.
+//! address may have at most a quarter of this share, and at least one connection.
 
 use node::{Expiry, StreamId};
 use rustix::io::Errno;

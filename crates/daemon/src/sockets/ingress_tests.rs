@@ -30,8 +30,8 @@ impl IngressFilter {
     }
 
     /// Passes segments that have arrived to the sockets' checks, which a daemon does before the kernel gets them. While
-    /// a socket is replaced, a segment would find no socket. So the filter blocks segments in that moment; a blocked
-    /// segment is lost and sent again after 1 s.
+    /// a socket is replaced, a segment would find no socket. So the filter blocks segments in that moment; the sender
+    /// of a blocked segment sends it again.
     pub(super) fn listen(&self, tcp: &mut Tcp) {
         let mut frame = [0; 2048];
         while let Some(received) = self.tap.receive(&mut frame).unwrap() {

@@ -1,6 +1,6 @@
 //! Decides which TCP sockets the daemon visits, and what each of them waits for. No frame makes the daemon visit all
-//! sockets, so the cost of a frame does not depend on their number. All listeners are visited only when the limit of
-//! sockets is reached or left.
+//! sockets, so the cost of a frame does not depend on their number. All listeners are updated only when the limit of
+//! sockets is reached, or is no longer reached.
 
 use super::tcp::Tcp;
 use node::{StreamId, Tuple};

@@ -85,7 +85,8 @@ impl Tcp {
         Ok(all)
     }
 
-    /// Moves what a relay can move, and ends the relay when its connections have ended.
+    /// Moves what a relay can move. Ends the relay when both directions have ended, or when one of its connections has
+    /// failed.
     pub(super) fn pump(&mut self, relay: StreamId, told: &mut Vec<OwnedStreamEvent>) {
         let Some(moving) = self.relays.get_mut(&relay) else { return };
         let ends = moving.ends;
@@ -112,9 +113,9 @@ impl Tcp {
         }
     }
 
-    /// Handles the loss of one end of a relay. The other end is reset, so that its peer does not take what it has for
-    /// the whole stream. There is one exception: if nothing was under way, and this end closed silently, the other is
-    /// an ordinary connection again.
+    /// Handles the loss of the end `id` of a relay. The other end is reset, so that its peer does not take what it has
+    /// for the whole stream. There is one exception: if the relay held no bytes, and the end `id` closed silently, the
+    /// other end is an ordinary connection again.
     pub(super) fn break_off(&mut self, id: StreamId, told: &mut Vec<OwnedStreamEvent>) {
         let is_silent = self.sockets.get(&id).is_some_and(|socket| socket.repaired);
         let Some(relay) = self.unjoin(id) else { return };

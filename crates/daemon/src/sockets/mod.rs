@@ -45,8 +45,8 @@ use wire::{Instant, Ipv4Addr, PacketId, Reason, SocketAddrV4};
 pub(crate) struct Sockets {
     udp: Udp,
     tcp: Tcp,
-    /// Guards of tuples that are being moved. All packets reach the kernel through the daemon, so the kernel never
-    /// sees what a guard keeps.
+    /// Guards of tuples that are being moved. All packets of peers reach the kernel through the daemon, so the kernel
+    /// never sees what a guard keeps.
     guards: Guards,
     /// Number of streams that were accepted so far.
     accepted: u32,
@@ -70,8 +70,8 @@ pub(crate) struct Done {
     pub(crate) sent: Option<Sent>,
     /// Datagrams that a guard held, and that must now be passed to the kernel.
     pub(crate) released: Vec<guard::Held>,
-    /// Datagrams that are dropped instead: their connection is frozen, the next guard keeps nothing, or their socket
-    /// is closed. Each has its answer, if any.
+    /// Datagrams that are dropped instead: their connection is frozen, the next guard does not hold them, or their
+    /// stream has ended. Each has its answer, if any.
     pub(crate) ended: Vec<(PacketId, Reason, Option<Vec<u8>>)>,
 }
 
@@ -88,7 +88,8 @@ impl Sockets {
         self
     }
 
-    /// Limits the number of sockets to a share of `descriptors`, the number of descriptors that this process may have.
+    /// Limits the number of TCP sockets to a share of `descriptors`, the number of descriptors that this process may
+    /// have.
     pub(crate) fn sharing(mut self, descriptors: usize) -> Self {
         self.tcp.share(descriptors);
         self
@@ -177,8 +178,8 @@ impl Sockets {
         done
     }
 
-    /// Returns the events of the data that has arrived at these sockets, as far as roles have asked for it. Datagrams
-    /// that could not be kept are returned with the reason.
+    /// Returns the events of data that have arrived at these sockets, as far as roles have asked for them. Each call
+    /// reads a limited amount of each socket. Datagrams that could not be kept are returned with the reason.
     pub(crate) fn receive(
         &mut self,
         ready: &ReadySockets,
@@ -252,7 +253,7 @@ impl Sockets {
         self.watch.look(now, &self.tcp.sockets)
     }
 
-    /// Returns the kernel's values for each TCP socket.
+    /// Returns the kernel's values for each open TCP socket, and the last values of the last 1024 closed ones.
     pub(crate) fn accounts(&self) -> Value {
         Value::List(self.tcp.accounts())
     }
@@ -264,7 +265,8 @@ fn ends(header: &Header, payload: &[u8]) -> Option<(SocketAddrV4, SocketAddrV4)>
     Some((SocketAddrV4::new(header.src, port(a, b)), SocketAddrV4::new(header.dst, port(c, d))))
 }
 
-/// Returns the reset that answers a segment (RFC 9293, section 3.10.7.1).
+/// Returns the reset that answers a segment (RFC 9293, section 3.10.7.1); `None` if the segment is malformed or is a
+/// reset.
 pub(super) fn reset(header: &Header, payload: &[u8]) -> Option<Vec<u8>> {
     let segment = ::tcp::Segment::parse(payload, header.src, header.dst).ok()?;
     let bytes = segment.refusal()?.emit(header.dst, header.src);

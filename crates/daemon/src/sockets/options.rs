@@ -63,7 +63,8 @@ pub(crate) struct TcpInfo {
     probes: u8,
     backoff: u8,
     pub(crate) options: u8,
-    /// The window scale of the peer in the lower four bits, and of this host in the upper four.
+    /// The window scale of the peer and of this host, in four bits each. On a little-endian machine, the peer's is in
+    /// the lower bits.
     scales: u8,
     flags: u8,
     pub(crate) rto: u32,
@@ -83,8 +84,8 @@ pub(crate) struct TcpInfo {
     rcv_rtt: u32,
     rcv_space: u32,
     pub(crate) total_retrans: u32,
-    /// Since Linux 4.1 and 4.2; zero before. Eight-byte values, as pairs of words: an older kernel's struct ends
-    /// before them.
+    /// This field and the next ones are zero if the kernel is too old for them: `bytes_acked` exists since Linux 4.1,
+    /// `segs_in` since 4.2. Eight-byte values are pairs of words.
     pacing: [u32; 4],
     bytes_acked: [u32; 2],
     bytes_received: [u32; 2],

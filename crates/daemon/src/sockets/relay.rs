@@ -1,8 +1,8 @@
-//! Two joined connections: what one receives, the other sends, by `splice(2)` through one pipe per direction. So the
-//! bytes never leave the kernel.
+//! Two joined connections: what one receives, the other sends, by `splice(2)` through one pipe per direction. So these
+//! bytes do not leave the kernel.
 //!
-//! `sockmap` is not used: it has no back-pressure, and its bytes cannot be read back. Here nothing is read from a
-//! socket for which the pipe has no room. When the relay ends, the bytes in the pipe are read out.
+//! `sockmap` is not used: it has no back-pressure, and its bytes cannot be read back. A relay reads nothing from a
+//! socket while the pipe has no room. When the relay ends, the bytes in its pipes are read out.
 
 use super::options::{self, SIOCINQ};
 use super::socket::Socket;
@@ -14,11 +14,11 @@ use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
 
-/// Bytes that one direction keeps between its sockets. More would only have to be moved at a handoff.
+/// Largest number of bytes that the pipe of one direction holds. More would only have to be moved at a handoff.
 const CAP: usize = 64 * 1024;
-/// Bytes that one direction keeps if the user limits the send buffer: one page.
+/// Largest number of bytes in the pipe of one direction if the user limits the send buffer: one page.
 const LITTLE: usize = 4096;
-/// Rounds of a relay in one turn, so that other sources are served too.
+/// Largest number of rounds of a relay in one turn of the daemon, which then serves its other sources.
 const ROUNDS: usize = 8;
 
 /// A relay between two sockets.
@@ -39,7 +39,7 @@ pub(super) enum Pumped {
 }
 
 struct Direction {
-    /// Bytes that the user had already read. They are sent first.
+    /// Bytes that are sent before those in the pipe: the user had read them before the relay began.
     staged: VecDeque<u8>,
     out: OwnedFd,
     into: OwnedFd,
@@ -56,7 +56,8 @@ struct Direction {
 }
 
 impl Relay {
-    /// Creates a relay that begins with these bytes: those for the second end, and those for the first.
+    /// Creates a relay between the sockets `ends`. `staged` has bytes that the relay sends first: to the second end,
+    /// and to the first end.
     pub(super) fn new(ends: [StreamId; 2], staged: [Vec<u8>; 2]) -> Result<Self, Errno> {
         let [there, back] = staged;
         Ok(Self { ends, directions: [Direction::new(there)?, Direction::new(back)?] })
@@ -75,7 +76,7 @@ impl Relay {
         if id == first { second } else { first }
     }
 
-    /// Moves what can be moved without blocking.
+    /// Moves bytes in both directions without blocking, in at most [`ROUNDS`] rounds.
     pub(super) fn pump(&mut self, sockets: &mut BTreeMap<StreamId, Socket>) -> Pumped {
         let [first, second] = self.ends;
         for id in self.ends {
@@ -115,12 +116,12 @@ impl Relay {
         flags
     }
 
-    /// Returns whether no bytes are under way.
+    /// Returns whether the relay holds no bytes.
     pub(super) fn is_empty(&self) -> bool {
         self.directions.iter().all(|direction| direction.piped == 0 && direction.staged.is_empty())
     }
 
-    /// Ends the relay. Returns the bytes under way from this end, and to it.
+    /// Ends the relay. Returns the bytes that it holds: those from this end, and those to this end.
     pub(super) fn part(self, id: StreamId) -> Result<[Vec<u8>; 2], Errno> {
         let is_first = self.ends.first() == Some(&id);
         let [there, back] = self.directions;
@@ -132,8 +133,8 @@ impl Relay {
 impl Direction {
     fn new(staged: Vec<u8>) -> Result<Self, Errno> {
         let (out, into) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        // If the user has many pipes, the kernel makes a new one smaller. Then less is kept, and nothing else
-        // changes.
+        // If the user has many pipes, the kernel may make a new one smaller. Then the relay holds fewer bytes, and
+        // nothing else changes.
         let _ = fcntl_setpipe_size(&into, CAP);
         let staged = staged.into();
         Ok(Self { staged, out, into, piped: 0, most: CAP, full: false, ended: false, told: false })
@@ -143,8 +144,8 @@ impl Direction {
         self.piped < self.most && !self.full && !self.ended
     }
 
-    /// Moves bytes from a socket into the pipe. Returns their number; the end of the stream counts as one, because it
-    /// is progress.
+    /// Moves bytes from a socket into the pipe. Returns their number. The end of the stream counts as one, because it
+    /// is progress, and so does an interrupted call.
     fn fill(&mut self, from: Option<&mut Socket>) -> Result<usize, Errno> {
         let Some(from) = from.filter(|from| !from.rests()) else { return Ok(0) };
         if !self.has_room() {
@@ -168,9 +169,9 @@ impl Direction {
         }
     }
 
-    /// Moves bytes to a socket, in this order: its pending bytes, the staged bytes, the pipe's, the end of the
-    /// stream. With `more`, the kernel waits for a full segment, because the pipe may hold less than a segment, or no
-    /// multiple of it.
+    /// Moves bytes to a socket: its pending bytes, the staged bytes, the pipe's, and then the end of the stream. With
+    /// `more`, the kernel waits for a full segment, because the pipe may hold less than a segment, or no multiple of
+    /// it.
     fn drain(&mut self, to: Option<&mut Socket>, more: bool) -> Result<usize, Errno> {
         let Some(to) = to.filter(|to| !to.rests()) else { return Ok(0) };
         to.flush()?;

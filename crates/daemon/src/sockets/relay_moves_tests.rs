@@ -214,7 +214,7 @@ impl Stage {
     }
 }
 
-/// Two talkers connected by a relay, to the first and to the second of its ends.
+/// Two talkers: one is connected to the first end of a relay, the other to the second end.
 struct Talk {
     stage: Stage,
     talkers: [Talker; 2],

@@ -313,7 +313,7 @@ fn ends_and_moves_alone(len: usize, room: bool) {
     assert_eq!(rig.closed(), [(new, None)]);
 }
 
-/// The user's buffer sizes limit what a relay keeps. The kernel's default is a hundred times as much.
+/// The user's buffer sizes limit what a relay keeps; here, the relay and each kernel buffer keep a few kilobytes.
 #[test]
 fn buffers_of_its_own_bound_what_a_relay_keeps() {
     in_sandbox(|| {

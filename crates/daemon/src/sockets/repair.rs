@@ -142,7 +142,7 @@ fn queue(fd: &impl AsFd, which: i32, len: usize) -> io::Result<(Vec<u8>, Seq)> {
     let still: u32 = get(fd, TCP, TCP_QUEUE_SEQ)?;
     let whole = got == len || (which == SEND_QUEUE && got > len && got < bytes.len());
     if !whole || still != end {
-        return Err(io::Error::other("the queues changed while they were read"));
+        return Err(io::Error::other("the socket's queues changed while they were read"));
     }
     bytes.truncate(got);
     Ok((bytes.split_off(got - len), Seq(end)))

@@ -10,9 +10,9 @@ const RELAYED: usize = 64 * 1024;
 /// The options that a user has set on its socket; the others keep the kernel's defaults.
 #[derive(Clone, Copy, Default)]
 pub(super) struct RequestedOptions {
-    /// Bytes that may wait to be sent.
+    /// Largest number of bytes that may wait to be sent.
     pub(super) send_buffer: Option<u32>,
-    /// Bytes that may wait to be read.
+    /// Largest number of bytes that may wait to be read.
     receive_buffer: Option<u32>,
     nagle: Option<bool>,
 }

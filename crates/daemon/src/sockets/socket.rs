@@ -17,9 +17,10 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use wire::{Duration, PacketId};
 
-/// Bytes of one socket that may wait in the daemon for room in the kernel: the credit of the socket's user.
+/// Largest number of bytes of one socket that may wait in the daemon for room in the kernel. It limits the credit of
+/// the socket's user.
 const CREDIT: usize = 256 * 1024;
-/// Bytes that are read at once.
+/// Largest number of bytes that are read at once.
 const CHUNK: usize = 64 * 1024;
 
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate fact")]
@@ -54,7 +55,7 @@ pub(super) struct Socket {
     /// acknowledged.
     pub(super) lingers: bool,
     pub(super) knobs: RequestedOptions,
-    /// The data that another host had sent on this connection, until they are acknowledged.
+    /// The data that another host had sent on this connection; `None` once they are acknowledged.
     pub(super) unacked: Option<Unacked>,
     /// Why the socket failed; `None` if it has not failed.
     pub(super) lost: Option<Errno>,
@@ -154,8 +155,8 @@ impl Socket {
         self.serve(id, told)
     }
 
-    /// Closes cleanly after both sides have finished: the kernel delivers what is still under way. Any other end
-    /// resets the connection, except in repair mode, where the socket closes silently.
+    /// Makes the kernel deliver what is still under way when the socket is closed, because both sides have finished.
+    /// Without this, closing the socket resets the connection, except in repair mode, where the socket closes silently.
     pub(super) fn end_in_order(&self) {
         let _ = sockopt::set_socket_linger(&self.fd, None);
     }
@@ -187,8 +188,9 @@ impl Socket {
         }
     }
 
-    /// Leaves repair mode once the socket is neither frozen nor guarded. Earlier, the guard would drop the kernel's
-    /// window probe, which announces this host's position to the peer. Both sides would then wait for a time-out.
+    /// Leaves repair mode and serves the socket, once it is neither frozen nor guarded. Earlier, the guard would drop
+    /// the kernel's window probe, which announces this host's position to the peer. Both sides would then wait for a
+    /// time-out.
     pub(super) fn go_on(&mut self, id: StreamId, told: &mut Vec<OwnedStreamEvent>) -> Ended {
         if self.rests() {
             return None;
@@ -202,7 +204,8 @@ impl Socket {
         self.serve(id, told)
     }
 
-    /// Does everything that is possible without blocking.
+    /// Writes, reads and grants credit as far as that is possible without blocking. Does nothing while the socket rests
+    /// or is an end of a relay.
     pub(super) fn serve(&mut self, id: StreamId, told: &mut Vec<OwnedStreamEvent>) -> Ended {
         if self.rests() || self.joined.is_some() {
             return None;
@@ -224,8 +227,8 @@ impl Socket {
         (self.shut && self.knows_end && !(self.lingers && self.is_under_way())).then_some(None)
     }
 
-    /// Returns whether the kernel still waits for an acknowledgment. A socket that came from another host stays in
-    /// FIN-WAIT-2, because the peer's FIN arrived at that host.
+    /// Returns whether bytes or a FIN of this host are not acknowledged yet. A socket that came from another host stays
+    /// in FIN-WAIT-2 afterwards, because the peer's FIN arrived at that host.
     fn is_under_way(&self) -> bool {
         let through = [TcpInfo::FIN_WAIT2, TcpInfo::CLOSE];
         !self.pending.is_empty() || self.state().is_ok_and(|state| !through.contains(&state))
@@ -311,7 +314,7 @@ impl Socket {
         if self.wanted == 0 {
             return Ok(());
         }
-        let mut bytes = Vec::with_capacity(self.wanted.min(CHUNK)); // filling it would take longer than a packet takes
+        let mut bytes = Vec::with_capacity(self.wanted.min(CHUNK)); // zeros would take longer than a packet
         match recv(&self.fd, spare_capacity(&mut bytes), RecvFlags::DONTWAIT) {
             Err(Errno::AGAIN | Errno::INTR) if !self.is_at_end() => return Ok(()),
             Ok((0, _)) | Err(Errno::AGAIN | Errno::INTR) => {

@@ -23,14 +23,15 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use wire::{Ipv4Addr, SocketAddrV4, TcpState};
 
-/// Largest number of sockets of one host. More are refused, or wait in the kernel's queue.
+/// Largest number of TCP sockets of one daemon. A role's request for another one is refused; connections of peers wait
+/// in the kernel's queue.
 const MOST: usize = 4096;
 /// Returns how many of this number of sockets may be connections that peers open. The others are for roles.
 const fn callers_of(sockets: usize) -> usize {
     if sockets < 2 { 1 } else { sockets * 4 / 5 }
 }
 
-/// Connections that may wait to be accepted.
+/// Largest number of connections of one listener that may wait in the kernel to be accepted.
 const BACKLOG: i32 = 128;
 /// Largest number of closed sockets whose last values are kept.
 const ACCOUNTS: usize = 1024;
@@ -60,7 +61,7 @@ pub(super) struct Tcp {
     pub(super) relays: BTreeMap<StreamId, Relay>,
     pub(super) wakes: Wakes,
     accounts: VecDeque<Value>,
-    /// Largest number of sockets of roles.
+    /// Largest number of TCP sockets of this daemon: [`MOST`], or fewer if the process may have few descriptors.
     most: usize,
     pub(super) callers: AcceptLimits,
     /// Whether the kernel accepts datagrams for foreign addresses.
@@ -89,7 +90,7 @@ impl Tcp {
     }
 
     /// Leaves room for other descriptors, if this process may have no more than `descriptors`. Half of them are for
-    /// connections that peers open, and an eighth more for those of roles.
+    /// connections that peers open, and an eighth more for other sockets of roles.
     pub(super) fn share(&mut self, descriptors: usize) {
         self.most = MOST.min(descriptors / 2 + descriptors / 8);
         self.callers = AcceptLimits::new(callers_of(self.most));
@@ -162,8 +163,8 @@ impl Tcp {
         }
     }
 
-    /// Reads what has arrived at the sockets in `ready`, and writes that for which they have room. The order of `ready`
-    /// does not matter.
+    /// Reads what has arrived at the sockets in `ready` and at those with news, and writes as far as they have room.
+    /// The order of `ready` does not matter.
     pub(super) fn receive(
         &mut self,
         ready: &[StreamId],
@@ -188,7 +189,7 @@ impl Tcp {
         }
     }
 
-    /// Notes that a tuple has got a guard or lost it. A connection that was thawed meanwhile resumes.
+    /// Notes that a tuple has got a guard or lost it. A thawed connection resumes when its tuple loses the guard.
     pub(super) fn guard(&mut self, tuple: &Tuple, guarded: bool, told: &mut Vec<OwnedStreamEvent>) {
         let Some(id) = self.by_tuple.get(tuple).copied() else { return };
         let Some(socket) = self.sockets.get_mut(&id) else { return };
@@ -206,7 +207,7 @@ impl Tcp {
         self.frozen.contains(tuple)
     }
 
-    /// Returns the kernel's values for each socket; for closed ones the last values.
+    /// Returns the kernel's values for each socket, and the last values of at most [`ACCOUNTS`] closed ones.
     pub(super) fn accounts(&self) -> Vec<Value> {
         let open = self.sockets.iter().map(|(id, socket)| socket.account(*id));
         self.accounts.iter().cloned().chain(open).collect()

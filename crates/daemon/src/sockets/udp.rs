@@ -22,11 +22,11 @@ pub(super) struct Udp {
     streams: BTreeMap<StreamId, Stream>,
     /// The streams that listeners accepted, by listener and peer.
     accepted: BTreeMap<(StreamId, Addr), StreamId>,
-    /// The same streams, by listener and last use.
+    /// The streams in `accepted`, by listener and number of the last use.
     by_use: BTreeSet<(StreamId, u64, StreamId)>,
     /// Counts the uses of listeners' streams, as a clock for `by_use`.
     uses: u64,
-    /// Number of datagrams that the kernel dropped because the buffer of a socket was full, of closed sockets.
+    /// Number of datagrams that the kernel dropped at sockets that are closed now, because a socket's buffer was full.
     overflowed: u64,
     /// Room for the largest datagram.
     buffer: Vec<u8>,
@@ -39,7 +39,7 @@ struct Bound {
     socket: Watched<UdpSocket>,
     local: Addr,
     listens: bool,
-    /// Number of streams, for a listener.
+    /// Number of streams that the socket has accepted and that are open, if it listens.
     peers: usize,
 }
 
@@ -52,8 +52,8 @@ struct Stream {
     used: u64,
 }
 
-/// The largest number of peers of one listener. A new peer replaces the peer without traffic for the longest time. The
-/// number is bounded because source addresses of datagrams can be forged.
+/// Largest number of peers of one listener. It is bounded because source addresses of datagrams can be forged. At this
+/// number, a new peer replaces the peer whose last datagram, in either direction, is the oldest.
 const PEERS: usize = 4096;
 const LARGEST: usize = 65_536;
 /// Largest number of datagrams that are read from a socket in one turn, so that a flood does not delay packets. The
@@ -65,7 +65,7 @@ const NO_SOCKET: Reason = Reason("no_socket");
 /// A datagram that was written, and the reason if the kernel refused it.
 pub(super) type Sent = (PacketId, Option<Refusal>);
 
-/// Returns the next datagram of a socket: its length and its peer.
+/// Reads the next datagram of a socket into `bytes`. Returns its length and its peer, or `None` if there is none.
 fn next(socket: &UdpSocket, bytes: &mut [u8]) -> Option<(usize, Addr)> {
     loop {
         match socket.recv_from(bytes) {
@@ -142,9 +142,9 @@ impl Udp {
         Done::default()
     }
 
-    /// Ends a stream, and returns the datagrams that are lost with it. Datagrams of a listener's peer that the role
-    /// has not read go to a new stream if the role has `served` the peer. They do not if the role aborts the stream,
-    /// because it would abort each new stream too.
+    /// Ends a stream, and returns the datagrams that are lost with it. If the role has `served` a listener's peer, the
+    /// datagrams that it has not read go to a new stream. They do not if the role aborts the stream, because it would
+    /// abort each new stream too.
     fn close(
         &mut self,
         id: StreamId,
@@ -191,8 +191,8 @@ impl Udp {
         Ok(())
     }
 
-    /// Returns the events of all datagrams that have arrived at these sockets, as far as roles have asked for them.
-    /// Datagrams that could not be kept are returned with the reason.
+    /// Returns the events of datagrams that have arrived at these sockets, as far as roles have asked for them: at most
+    /// [`TURN`] datagrams of each socket. Datagrams that could not be kept are returned with the reason.
     pub(super) fn receive(
         &mut self,
         ready: &[StreamId],

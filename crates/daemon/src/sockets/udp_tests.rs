@@ -1,4 +1,4 @@
-//! Datagrams that arrive while their stream ends, with kernel sockets.
+//! Tests with kernel sockets: datagrams that arrive while their stream ends, and floods of datagrams.
 
 #[path = "../../../../tests/support/datagrams.rs"]
 mod datagrams;

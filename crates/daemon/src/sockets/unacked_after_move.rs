@@ -1,9 +1,9 @@
 //! Data of a moved connection that the former host sent and the peer has not acknowledged. It may have been lost or
 //! received.
 //!
-//! The kernel gets all of it as not sent yet, so that it is sent at once. Data that the kernel gets as sent would
-//! wait for a time-out. That is 3 s for a connection without a round-trip time (RFC 6298, rule 5.7), or 1 s for
-//! the tail loss probe.
+//! The kernel gets these data as not sent yet, so that it sends them at once. Data that the kernel gets as sent would
+//! wait for a time-out: 3 s for a connection without a round-trip time (RFC 6298, rule 5.7), or 1 s for the tail loss
+//! probe.
 //!
 //! But a peer that has received more than was sent again acknowledges bytes that this kernel has not sent, and the
 //! kernel discards such acknowledgments. So the daemon watches for such an acknowledgment before it reaches the
@@ -15,14 +15,15 @@ use std::os::fd::AsFd;
 use tcp::{Flags, Segment};
 use wire::{Duration, Seq, TcpState};
 
-/// The largest distance of a peer's segment from the expected number: more than the buffer of any socket.
+/// The largest distance of a peer's sequence number from the expected one. It is more than the largest receive buffer
+/// that `host_link` sets.
 const NEAR: u32 = 1 << 24;
 /// The kernel processes segments at once, unless it is very busy. So the daemon looks at most this number of times,
 /// with this pause.
 const LOOKS: u32 = 10;
 const LOOK_AGAIN: Duration = Duration::from_micros(100);
-/// Number of acknowledgments of a peer that is ahead that are ignored while the kernel is busy. The peer repeats
-/// them.
+/// Number of acknowledgments of a peer that is ahead that are ignored while the kernel is busy. The peer repeats an
+/// acknowledgment when it gets the data again.
 const PASSED_OVER: u32 = 3;
 
 /// The former host's data, and how much of them this host's socket has sent again.
@@ -105,8 +106,8 @@ impl Unacked {
         self.given += 1;
     }
 
-    /// Returns whether the socket must not be replaced yet, because the kernel is busy with segments for it. The peer
-    /// repeats what it sent. After some such answers the socket is replaced all the same.
+    /// Returns whether the socket must not be replaced yet, because the kernel is busy with segments for it. After
+    /// [`PASSED_OVER`] such answers the socket is replaced all the same.
     pub(super) fn must_wait(&mut self, fd: &impl AsFd) -> io::Result<bool> {
         let must_wait = !self.is_settled(fd)? && self.passed_over < PASSED_OVER;
         self.passed_over += u32::from(must_wait);

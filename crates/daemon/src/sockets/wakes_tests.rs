@@ -1,4 +1,5 @@
-//! Tests which sockets are visited, and what wakes the daemon. Also has the turns of other tests, which have no daemon.
+//! Tests which sockets are visited, and what wakes the daemon. Other tests also use the functions here that do what a
+//! daemon does in one turn.
 
 use super::tcp::Tcp;
 use super::{Screened, Sockets};
@@ -46,7 +47,7 @@ impl Sockets {
         self.receive(&ready)
     }
 
-    /// Waits like a daemon, for at most some milliseconds. Returns the sockets that have woken it, if any have.
+    /// Waits like a daemon, for at most `millis` ms. Returns the sockets that have woken it, if any have.
     fn wait(&mut self, millis: i64) -> Option<ReadySockets> {
         self.update_interests().unwrap();
         let mut ready = Vec::new();
@@ -204,7 +205,7 @@ fn a_token_of_a_socket_that_was_closed_meanwhile_is_ignored() {
         UdpSocket::bind((HERE, 0)).unwrap().send_to(b"data", (HERE, 434)).unwrap();
         let ready = sockets.ready();
         assert_eq!((&ready.udp[..], &ready.tcp[..]), (&[StreamId(3)][..], &[StreamId(1), StreamId(2)][..]));
-        // A role that is given a frame of the same turn closes two of them.
+        // A role that gets a frame in the same turn closes two of the sockets.
         operate(&mut sockets, 1, StreamOp::Abort);
         operate(&mut sockets, 3, StreamOp::Abort);
         let (told, lost) = sockets.receive(&ready);

@@ -2,8 +2,8 @@
 //! them: packets that had come to the host before the crash and have no end.
 //!
 //! Each such packet is recorded as in the simulator: `host_crashed` at the host that held it, or `host_down` at the
-//! sender of a frame that the host had not read. This applies only to packets last seen shortly before the crash. All
-//! other packets stay unaccounted for.
+//! sender of a frame that the host had not read. This applies only to packets that were last seen less than 2 s (on a
+//! link) or 10 s (at the host) before the crash. All other packets stay unaccounted for.
 
 use super::HostReport;
 use recorder::ledger;
@@ -13,12 +13,12 @@ use std::collections::BTreeMap;
 use trace::{HostId, Record, What};
 use wire::{Duration, Iface, Instant};
 
-/// Longest time from the sending of a frame until a crash for which the crash counts as the cause of its loss. If a
+/// A crash counts as the cause of a frame's loss if less than this time passed from its sending until the crash. If a
 /// frame was sent earlier, the host had time to read it.
 const ON_ITS_WAY: Duration = Duration::from_secs(2);
-/// Longest time that a host holds a packet. A node waits 3 s for a neighbor, and less for a record or the end of a
-/// handoff; an application reads what has arrived. A packet that was last seen earlier was lost before the crash,
-/// without a record.
+/// More than the longest time that a host holds a packet. A node waits 3 s for a neighbor, and less for a record or the
+/// end of a handoff; an application reads what has arrived. A packet that was last seen this time before a crash, or
+/// earlier, was lost without a record.
 const HELD: Duration = Duration::from_secs(10);
 
 /// Returns records for the packets that ended with a crash.

@@ -28,8 +28,8 @@ pub(super) const READY: Duration = Duration::from_secs(10);
 /// If the lab's process itself did not run for longer than this within [`READY`], the machine may be the cause of a
 /// late daemon.
 const LONG_PAUSE: Duration = Duration::from_secs(1);
-/// Time for a daemon to write its records after the request to end: several hundred megabytes after a long run, on a
-/// machine that may be busy. The death of a daemon is detected at once.
+/// Time for all daemons to write their records after the request to end: several hundred megabytes after a long run, on
+/// a machine that may be busy. The death of a daemon is detected at once.
 const GOODBYE: Duration = Duration::from_mins(1);
 /// Time after which a daemon that is still stopped, although it was continued once, is killed: another process stops
 /// it.
@@ -42,7 +42,7 @@ pub(super) struct Greeting {
     has_asked: bool,
     /// When the daemon was last checked.
     looked: Clock,
-    /// The longest time between two checks, during which this process did not run either.
+    /// The longest time between two checks of the daemon. This process may not have run either in that time.
     pause: Duration,
 }
 
@@ -167,7 +167,7 @@ impl Daemon {
     }
 
     /// Waits until the daemon has ended. If it gave its summary, it has time until [`GOODBYE`] after `began`; then it
-    /// is killed. Otherwise it is killed at once.
+    /// is killed. Otherwise it is killed at once. Fails if it has not ended 2 s after it was killed.
     pub(super) fn ended(&mut self, began: Clock) -> std::io::Result<std::process::ExitStatus> {
         if self.report.summary.is_some()
             && let Some(status) = self.wait(|| elapsed(began) < GOODBYE)?
@@ -202,7 +202,7 @@ impl Daemon {
         let summary = match said {
             Some(Answer::Ok(summary)) => serde_json::from_value(summary).map_err(|error| error.to_string()),
             Some(Answer::Error(problem)) => Err(problem),
-            None => Err("no answer".to_owned()),
+            None => Err("no answer to the request to end".to_owned()),
         };
         match summary {
             Ok(summary) => self.report.summary = Some(summary),

@@ -32,7 +32,7 @@ const FILLER: &str = "filler";
 /// The words of [`os::state_change`] for the effects of SIGSTOP and SIGCONT.
 const STOPPED: &str = "was stopped";
 const CONTINUED: &str = "was continued";
-/// Time for which pid 1 waits for the effect of a signal.
+/// Longest time for which pid 1 waits for the effect of a signal.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// Mounts a tmpfs for the store of each host whose disk the scenario fills. The mount is visible in this mount
@@ -228,8 +228,8 @@ impl<'a> HostOrders<'a> {
         Ok(last)
     }
 
-    /// Requests a restarted daemon to begin once it has taken over its interfaces. Returns whether the request was
-    /// sent.
+    /// Requests a restarted daemon to begin if it has taken over its interfaces. Returns whether it has. Fails if the
+    /// daemon has ended, or is not ready in time.
     fn comes(&self, one: &mut Coming, daemon: &mut Daemon) -> Result<bool, LinuxError> {
         // A daemon that was stopped begins after it is continued, and its time limit starts then.
         if daemon.report.stops.last().is_some_and(|stop| stop.continued_us.is_none()) {
@@ -274,8 +274,8 @@ fn last_record(path: &Path) -> std::io::Result<Instant> {
 /// hexadecimal.
 const TAIL: u64 = 256 << 10;
 
-/// Waits until the kernel reports the effect of a signal of this process. Otherwise the watch of pid 1 would report it
-/// as that of another process.
+/// Waits until the kernel reports the effect of a signal of this process, for at most [`AT_ONCE`]. Otherwise the watch
+/// of pid 1 would report it as that of another process.
 fn await_change(daemon: &mut Daemon, what: &str) {
     let clock = Clock::start();
     while clock.now().since(Instant::ZERO) < AT_ONCE {

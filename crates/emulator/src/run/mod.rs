@@ -150,7 +150,8 @@ fn no_sandbox(error: Error) -> LinuxError {
     }
 }
 
-/// Time after a run's duration until it is ended by force. It is longer than pid 1 waits for the records of daemons.
+/// Time in addition to a run's duration after which the run is ended by force. It is longer than pid 1 waits for the
+/// records of daemons.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Time for pid 1 to end after it has written its report. It takes longer only if a process cannot be killed.
@@ -225,7 +226,8 @@ fn run_again(
 const ROOM: u64 = 1 << 20;
 
 /// Replaces an error by that of a full file system if little room is left. A full file system has many symptoms: a
-/// daemon that ends without a message, because it cannot write one, or a missing file.
+/// daemon that ends without a message, because it cannot write one, or a missing file. An interruption and an error of
+/// the kernel are not replaced.
 fn without_room(dir: &Path, error: LinuxError) -> LinuxError {
     let said = match &error {
         LinuxError::Interrupted | LinuxError::Machine(_) => return error,
@@ -269,7 +271,7 @@ fn run_in(
         return Err(if stop.load(Ordering::Relaxed) {
             LinuxError::Interrupted
         } else {
-            LinuxError::Lab("pid 1 of the lab did not end 90 s after the end of the run".to_owned())
+            LinuxError::Lab("pid 1 of the lab was killed, because it had not ended 90 s after the run's duration had passed".to_owned())
         });
     };
     if !status.success() {
@@ -287,8 +289,9 @@ fn last_words(sandbox: &mut Sandbox) -> Option<supervisor::Failed> {
     serde_json::from_slice(&said).ok()
 }
 
-/// Runs a plan, and repeats it at most `repeats` times if only the timing of this host was wrong. Returns the last run,
-/// with the reasons for the repetitions. Before each repetition, `told` is called with the first reason.
+/// Runs a plan, and repeats it at most `repeats` times if all doubts about the run are about timing
+/// ([`is_only_timing`]). Returns the last run, with the reasons for the repetitions. Before each repetition, `told` is
+/// called with the first reason.
 pub fn run_undisturbed(
     plan: &Plan,
     programs: &Programs,
@@ -308,8 +311,8 @@ pub fn run_undisturbed(
     }
 }
 
-/// Returns whether a busy host may be the cause of all doubts. A packet that is unaccounted for stays a doubt,
-/// whatever the load of the host.
+/// Returns whether there are doubts and a busy machine may be the cause of all of them. A packet that is unaccounted
+/// for stays a doubt, whatever the load of the machine.
 pub fn is_only_timing(doubts: &[Doubt]) -> bool {
     !doubts.is_empty() && doubts.iter().all(Doubt::is_timing)
 }
@@ -347,7 +350,7 @@ fn collect(plan: Plan, dir: &Path, before: &[Repeat]) -> Result<Outcome, LinuxEr
     report.repeats = before.to_vec();
     fill_control(&mut report);
     for program in &mut report.programs {
-        // A program that was never started has no output file.
+        // A program that was not started has no output file.
         program.output =
             std::fs::read(dir.join(file::program(&program.host, program.number))).unwrap_or_default();
     }

@@ -175,7 +175,7 @@ impl Program<'_> {
 
     fn end(mut self) -> ProgramReport {
         match self.state {
-            State::Waits => self.report.trouble = Some("was never started".to_owned()),
+            State::Waits => self.report.trouble = Some("was not started before the run ended".to_owned()),
             State::Runs(mut child) | State::Ends(mut child) => {
                 let is_stopped = os::is_stopped(child.id()) || os::is_frozen(child.id());
                 self.report.trouble = self.spec.trouble_at_end(is_stopped).map(str::to_owned);

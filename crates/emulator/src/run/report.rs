@@ -29,9 +29,9 @@ pub struct LinuxReport {
     /// The content of `/proc/self/uid_map`: `0 UID 1` without root.
     pub uid_map: String,
     /// How late the link emulator sent frames, in microseconds: median, 99th percentile, worst. Only the worst includes
-    /// frames that were due during a stall of the link emulator.
+    /// frames that were due before the end of a long stall of the link emulator.
     pub lateness_us: [f64; 3],
-    /// Number of frames that the link emulator sent.
+    /// Number of frames that reached the end of their link in the link emulator.
     pub frames: u64,
     /// How long frames waited before the link emulator read them.
     pub read: Ages,
@@ -39,7 +39,7 @@ pub struct LinuxReport {
     pub stall: Stall,
     /// The stalls of the link emulator of more than 5 ms, at most the 1000 longest.
     pub stalls: Vec<Stall>,
-    /// The lateness and the stalls of a thread that only slept beside the daemons.
+    /// The lateness and the stalls of a thread of the link emulator that only slept.
     pub idle: Idle,
     /// The wall-clock time at which the run began, in nanoseconds since 1970.
     pub began_ns: i64,
@@ -47,7 +47,7 @@ pub struct LinuxReport {
     pub stolen_ms: u64,
     /// Number of frames that the kernel dropped before the link emulator read them.
     pub capture_drops: u64,
-    /// Whether the wall clock was set during the run.
+    /// Whether the wall clock was set by more than 1 ms during the run.
     pub wall_clock_stepped: bool,
     /// The counters of the link emulator at each interface of a host.
     pub interfaces: Vec<InterfaceReport>,
@@ -86,7 +86,7 @@ pub struct InterfaceReport {
     pub delivered: u64,
     /// Number of frames to the interface that the kernel refused, by reason.
     pub refused: BTreeMap<String, u64>,
-    /// Whether the interface went down or was removed during the run.
+    /// Whether the link emulator's end of the interface went down or was removed during the run.
     pub is_lost: bool,
 }
 
@@ -96,7 +96,8 @@ pub struct InterfaceReport {
 pub struct CrashReport {
     /// Time of the crash, in microseconds of the run: of the kill, or of the daemon's last record if that is later.
     pub at_us: u64,
-    /// When the next daemon began, in microseconds of the run; `None` if none began before the run ended.
+    /// When the next daemon was requested to begin, in microseconds of the run; `None` if none was before the run
+    /// ended.
     pub restarted_us: Option<u64>,
 }
 
@@ -138,7 +139,8 @@ pub struct HostReport {
 }
 
 impl HostReport {
-    /// Returns whether all records of the daemon were read.
+    /// Returns whether all records of the daemon were read. Of a daemon that the scenario killed, the records until
+    /// then are enough.
     fn has_records(&self) -> bool {
         if self.is_down() && self.summary.is_none() {
             return true; // the file has the records until the daemon was killed
@@ -153,13 +155,15 @@ impl HostReport {
         self.crashes.last().is_some_and(|crash| crash.restarted_us.is_none())
     }
 
-    /// Returns when the host's last daemon began: at zero, or after its last restart.
+    /// Returns when the host's last daemon began: at its last restart, or at zero if the host did not crash. Returns
+    /// zero also for a host that is down.
     fn began(&self) -> Instant {
         let restarted = self.crashes.last().and_then(|crash| crash.restarted_us);
         Instant::ZERO + Duration::from_micros(restarted.unwrap_or_default())
     }
 
-    /// Returns whether the scenario had stopped the host during the whole of this stall.
+    /// Returns whether the scenario had stopped the host during the whole of this stall, within a tolerance of
+    /// [`SETTLES_US`].
     pub(super) fn was_to_stall(&self, stall: Stall) -> bool {
         let from = stall.until_us.saturating_sub(stall.us);
         self.stops.iter().any(|stop| {
@@ -174,7 +178,8 @@ impl HostReport {
 const SETTLES_US: u64 = 15_000;
 
 impl LinuxReport {
-    /// Returns the hosts without records, whose packets cannot be followed.
+    /// Returns the names of the hosts whose records are missing or incomplete, so that their packets cannot be
+    /// followed.
     pub fn hosts_without_records(&self) -> impl Iterator<Item = &str> {
         self.hosts.iter().filter(|host| !host.has_records()).map(|host| host.name.as_str())
     }
@@ -217,7 +222,8 @@ impl LinuxReport {
         }
     }
 
-    /// Compares the kernel's counters with the records of the host's applications and of its node.
+    /// Adds doubts about the kernel of a host: counters that differ from the records of the host or from the daemon's
+    /// counts of packets, missing counters, and packets that the kernel discarded.
     fn kernel_doubts(
         &self,
         outcome: &Outcome,
@@ -280,7 +286,8 @@ impl LinuxReport {
         }));
     }
 
-    /// Compares the frames that the link emulator read from each interface and sent to it with the counts of the node.
+    /// Adds doubts about interfaces: frames that an interface refused, interfaces that were down, and counts of the
+    /// link emulator that differ from those of the node.
     fn interface_doubts(&self, outcome: &Outcome, doubts: &mut Vec<Doubt>) {
         let sent = frames_sent(outcome);
         for interface in &self.interfaces {
@@ -362,8 +369,8 @@ fn host_doubts(host: &HostReport, doubts: &mut Vec<Doubt>) {
     }
 }
 
-/// Adds a doubt for packets that an interface or a socket refused. No scenario orders that, so this machine lost
-/// them.
+/// Adds a doubt for packets that an interface or a socket of a host refused. No event of a scenario causes that, so
+/// this machine lost them.
 fn refusals(outcome: &Outcome, index: usize, summary: &DaemonSummary, doubts: &mut Vec<Doubt>) {
     let mut refused: BTreeMap<(Iface, Refusal), u64> = BTreeMap::new();
     for record in outcome.records.iter().filter(|record| record.host.index() == index) {
@@ -491,9 +498,8 @@ fn from_itself(outcome: &Outcome, host: usize, began: Instant) -> u64 {
     here.filter(own).count() as u64
 }
 
-/// Counts datagrams that a host's kernel received and that no application received. There are three causes: no socket
-/// had the port; the socket was closed (the daemon reads the rest); or the daemon has read them, but no application has
-/// requested them yet.
+/// Counts datagrams that a host's kernel received and that no application received. For example, no socket had the
+/// port, the socket was closed (the daemon reads the rest), or the daemon has dropped or still holds what it has read.
 fn datagrams_ended(outcome: &Outcome, host: usize, began: Instant) -> u64 {
     let here = outcome.records.iter().filter(|record| record.host.index() == host && record.at >= began);
     let mut given: BTreeSet<PacketId> = BTreeSet::new();

@@ -4,8 +4,8 @@
 use daemon::Stall;
 use trace::doubt::STALL_BOUND;
 
-/// Largest part of a shared stall that only one process sees. Two processes look at the clock up to 5 ms apart, and
-/// one of them runs first afterwards. A stall that exceeds the shared part by more has another cause.
+/// Largest part of a shared stall, in microseconds, that only one process sees. Two processes look at the clock up to 5
+/// ms apart, and one of them runs first afterwards. A stall that exceeds the shared part by more has another cause.
 const EXCESS_US: u64 = STALL_BOUND.as_micros() as u64 + 5000;
 
 /// Returns the common time of two stalls, in microseconds.
@@ -21,7 +21,7 @@ pub(super) fn meanwhile(stall: Stall, other: &[Stall]) -> u64 {
     other.iter().map(|other| overlap(*other, stall)).sum()
 }
 
-/// Returns whether another process was stalled at the same time for nearly as long.
+/// Returns whether another process was also stalled: for at least half of `stall`, and for all but [`EXCESS_US`] of it.
 pub(super) fn is_shared(stall: Stall, other: &[Stall]) -> bool {
     let shared = meanwhile(stall, other);
     shared * 2 >= stall.us && stall.us - shared <= EXCESS_US

@@ -20,8 +20,8 @@ pub(super) struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// Starts the daemon of a host that has restarted `life` times, in its namespace. Its output is appended to that
-    /// of earlier lives.
+    /// Starts the daemon of a host that has crashed `life` times, in the host's namespace. The daemon's output is
+    /// appended to that of its predecessors.
     pub(super) fn spawn(&self, number: HostId, life: u32, namespace: &NetNs) -> Result<Child, LinuxError> {
         let Self { plan, order, dir } = *self;
         let none = || LinuxError::Lab(format!("there is no host {}", number.0));

@@ -25,7 +25,8 @@ use wire::{Duration, Iface, Mac};
 
 /// Time from the requests to begin until the zero of the run's clock.
 const LEAD: Duration = Duration::from_millis(50);
-/// Executes the order in `dir`. An error is written to standard output, for the parent process.
+/// Executes the order in `dir`, and writes the report there. An error is returned, and is also written to standard
+/// output for the parent process.
 pub fn carry_out(dir: &Path) -> Result<(), LinuxError> {
     os::hide_memory();
     work(dir).inspect_err(|error| {
@@ -217,7 +218,8 @@ fn wait_until_ready(daemons: &mut [Daemon]) -> Result<(), LinuxError> {
     Ok(())
 }
 
-/// Carries frames until the plan ends. A second thread watches the daemons and the programs, and a third one sleeps.
+/// Carries frames until the plan ends, or until the second thread ends the run early. That thread watches the daemons
+/// and the programs, and a third one sleeps.
 fn carry(
     plan: &Plan,
     clock: Clock,
@@ -242,8 +244,8 @@ fn carry(
     })
 }
 
-/// Executes the events of hosts and programs, and watches the daemons. The death of a daemon ends the run. A daemon
-/// that is stopped makes the run invalid, even if it is continued later.
+/// Executes the events of hosts and programs, and watches the daemons. The death of a daemon that the scenario did not
+/// order ends the run. A daemon that another process stops makes the run invalid, even if it is continued later.
 fn watch(
     clock: Clock,
     daemons: &mut [Daemon],

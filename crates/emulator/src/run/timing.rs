@@ -24,8 +24,8 @@ impl Part<'_> {
 }
 
 impl LinuxReport {
-    /// Returns doubts about processes that stalled too long or handled frames too late. All stalls caused by the
-    /// machine are one doubt.
+    /// Returns doubts about processes that were stalled too long or handled frames too late. All stalls that the
+    /// machine caused are one doubt.
     pub(super) fn timing_doubts(&self) -> Vec<Doubt> {
         let processes = self.processes();
         let stores = self.stores();
@@ -100,7 +100,7 @@ impl LinuxReport {
 }
 
 /// Returns doubts about processes that handled more than 1 % of their frames too late. If the control run after this
-/// run was late too, the only doubt is about the machine.
+/// run was late too, returns a single doubt, about the machine.
 fn late(processes: &[Part<'_>], control: Option<&Control>) -> Vec<Doubt> {
     let is_late = |p99_us: f64| p99_us > LATENESS_BOUND.as_micros() as f64;
     let known = processes.iter().filter_map(|one| Some((&one.name, one.p99_us?)));

@@ -279,7 +279,8 @@ fn the_answer_to_a_probe_confirms_the_address_that_was_probed() {
     assert_eq!(unconfirmed(Ipv4Addr::new(192, 0, 2, 20)), 1, "where the answer came from");
 }
 
-/// A COOKIE ECHO confirms the address to which the INIT ACK was sent. It may come from another address.
+/// A COOKIE ECHO confirms the address to which the INIT ACK was sent, even if the COOKIE ECHO comes from another
+/// address.
 #[test]
 fn a_cookie_confirms_the_address_to_which_it_was_sent() {
     let unconfirmed = |to: Ipv4Addr| {

@@ -127,7 +127,7 @@ impl Netlink {
             }
         };
         let what = saved.name();
-        let message = message.attempt("understand", &what)?;
+        let message = message.attempt("parse", &what)?;
         match self.act(message, NLM_F_CREATE | flags) {
             Err(done) if matches!(done.raw_os_error(), Some(libc::EEXIST | libc::ENODEV)) => Ok(()),
             other => other.attempt("add again", what),
