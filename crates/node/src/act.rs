@@ -20,9 +20,10 @@ pub enum Effect {
     Stream(StreamId, StreamOp),
     /// Passes this act to the driver.
     Do(Act),
-    /// Declines this packet. The next role that listens for it receives it. If there is none, the node handles the
-    /// packet as if no role listened. Some packets go to the host's own stack only, and are dropped if they are not
-    /// addressed to this host: those from this host, those out of a tunnel, and those by a route or an ingress policy.
+    /// Declines this packet. The next role that listens for the packet receives it. If no other role listens, the node
+    /// handles the packet as if no role had listened. Exceptions are packets from this host, packets out of a tunnel,
+    /// and packets that a route or an ingress policy passed to the role. They go to the host's own stack, or are
+    /// dropped if they are not addressed to this host.
     Pass(Rx, Packet),
     /// An event of a stream that this role provides, for the stream's user. It is ignored if the stream does not exist
     /// or is closed, or if another role provides it.
@@ -72,8 +73,9 @@ pub enum Act {
     /// ([`crate::Input::Serve`]). The driver numbers such a stream, from [`StreamId::OUTSIDE`] on. The node numbers an
     /// accepted stream.
     Served(OwnedStreamEvent),
-    /// An event of a stream that a role provides, or a request for such a stream, for the records. No role is notified
-    /// of this act. A driver records the events of the streams that the driver provides.
+    /// An act for the records: an event of a stream that a role provides, or a request to open such a stream or to
+    /// listen. No role is notified of this act. A driver itself records the events of the streams that the driver
+    /// provides.
     Delivered(AppEvent),
 }
 

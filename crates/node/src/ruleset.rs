@@ -18,17 +18,17 @@ pub struct Ruleset {
     /// The shapes in use, most specific first, and the number of keys of each.
     shapes: Vec<(Shape, u32)>,
     pub(crate) policies: Vec<PolicyEntry>,
-    /// When entries may expire. An entry that was used in the meantime is queued again. Only the item at the instant
-    /// `Entry::queued` is valid for an entry.
+    /// The instants at which lifetimes may end. An entry that was used in the meantime is queued again. Of the items of
+    /// one entry, only the item at the instant `Entry::queued` is valid.
     pub(crate) due: BinaryHeap<Reverse<(Instant, RouteKey)>>,
     /// The changes for a data path with its own copy, if there is one.
     pub(crate) mirror: Option<Box<Mirror>>,
 }
 
-/// The places of entries in a large table.
+/// The index of a table with more than [`FEW`] entries.
 #[derive(Debug, Default)]
 struct Index {
-    /// The entries by their keys. The map is never iterated.
+    /// The number of each entry, by the key of the entry. The map is never iterated.
     ids: HashMap<PackedKey, EntryId, BuildHasherDefault<PackedKeyHasher>>,
     /// The numbers of removed entries, which are used again.
     free: Vec<EntryId>,
@@ -186,8 +186,8 @@ impl Ruleset {
 
     fn insert(&mut self, key: RouteKey) -> EntryId {
         let id = self.free_place().unwrap_or_else(|| {
-            // The vector grows by a quarter. By default it would start with four entries and then double. That is too
-            // much for a million idle hosts with one route each, and for routers with a million routes.
+            // The vector grows by a quarter. By default it would start with four entries and then double. That would
+            // waste memory on a million idle hosts with one route each, and on routers with a million routes.
             if self.entries.len() == self.entries.capacity() {
                 self.entries.reserve_exact(1 + self.entries.len() / 4);
             }
@@ -219,8 +219,7 @@ impl Ruleset {
         }
     }
 
-    /// Returns the index. It is created when it is first needed, from the entries that exist then. At that time no
-    /// place is free.
+    /// Returns the index. The first call creates the index from the entries, at a time when no number is free.
     fn index(&mut self) -> &mut Index {
         let known = self.entries.iter().zip(0..);
         let known = known.filter_map(|(entry, id)| Some((PackedKey::of(entry.as_ref()?.key), EntryId(id))));
@@ -308,7 +307,7 @@ const fn shape(key: RouteKey) -> Shape {
     (key.src.len(), key.dst.len(), key.class.is_some())
 }
 
-/// A key as three words: source, destination, and the class with both prefix lengths.
+/// A key as three numbers of 32 bits: the source, the destination, and the class with both prefix lengths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct PackedKey([u32; 3]);
 
@@ -328,8 +327,8 @@ impl Hash for PackedKey {
     }
 }
 
-/// A multiplicative hash over the words of a key. Authenticated control packets set the keys, not data, so the hash
-/// need not resist flooding. The map is never iterated, so the order does not matter.
+/// A multiplicative hash of a key. Data packets never add a key, so the hash need not resist flooding. The map is never
+/// iterated, so its order does not matter.
 #[derive(Default)]
 struct PackedKeyHasher(u64);
 

@@ -36,10 +36,10 @@ impl StreamId {
 /// The transport of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Transport {
-    /// Datagrams: each write is one datagram, each read returns one. The driver provides it.
+    /// Datagrams: each write is one datagram, each read returns one. The driver provides the transport.
     Udp,
-    /// A byte stream in both directions (RFC 9293). The driver provides it: the simulator's stack, or the kernel's
-    /// sockets.
+    /// A byte stream in both directions (RFC 9293). The driver provides the transport: the simulator's stack, or the
+    /// kernel's sockets.
     Tcp,
     /// A transport that a role of the same node provides under this name ([`crate::Role::serves`]).
     Role(&'static str),
@@ -95,8 +95,8 @@ pub enum SocketOption {
     /// kernel counts its own overhead, so the size may differ by one or two segments.
     SendBuffer(u32),
     /// The size in bytes of the buffer for unread data: the largest window that is announced from now on. A window
-    /// announced before is not withdrawn, but a kernel may drop data beyond the new size. So set it before the
-    /// connection opens.
+    /// announced before is not withdrawn, but a kernel may drop data beyond the new size. So the size should be set
+    /// before the connection opens.
     ReceiveBuffer(u32),
     /// Whether small segments wait while data is unacknowledged (RFC 9293, section 3.7.4).
     Nagle(bool),
@@ -165,12 +165,12 @@ impl StreamOp {
 /// Until `Forget`, the old host can continue the connection with `Thaw`. Until `Thaw`, the new host sends nothing.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum MigrateOp {
-    /// Stops the connection: no segment is sent, and received ones are dropped unless a `Guard` holds them.
+    /// Stops the connection: no segment is sent, and received segments are dropped unless a `Guard` holds them.
     Freeze,
     /// Returns the state of a frozen connection; `Exported` or `Refused` answers. The connection remains frozen.
     Export,
-    /// Takes over a connection, which stays frozen until `Thaw`; `Imported` or `Closed` answers. Its local address may
-    /// be foreign. If both ends have finished and everything was read, `Closed` follows when everything is
+    /// Takes over a connection, which stays frozen until `Thaw`; `Imported` or `Closed` answers. The local address may
+    /// belong to another host. If both ends have finished and everything was read, `Closed` follows when everything is
     /// acknowledged. Until then the connection can move again.
     Import(Box<TcpState>),
     /// Continues a frozen connection.
@@ -261,7 +261,7 @@ pub mod refusal {
     pub const IN_USE: &str = "address in use";
     /// The host has no address, or (simulator) no free local port for this peer.
     pub const NO_ADDRESS: &str = "this host has no address";
-    /// The host has the largest number of sockets or of guards.
+    /// The host already has the largest number of sockets, or of guards, that it may have.
     pub const FULL: &str = "too many sockets";
     /// The user wrote more bytes than it had credit for, or wrote after it had finished.
     pub const BEYOND_CREDIT: &str = "wrote beyond its credit";
@@ -357,7 +357,7 @@ impl OwnedStreamEvent {
     }
 }
 
-/// Received datagrams of a stream: they wait for a `Read`, or a `Read` waits for them.
+/// The received datagrams of a stream that were not read yet, or a read that waits for a datagram.
 #[derive(Clone, Debug, Default)]
 pub struct Inbox {
     wanted: u32,
@@ -372,7 +372,8 @@ impl Inbox {
     /// The largest number of datagrams that wait for a read. Further ones are dropped, as in a kernel.
     pub const CAPACITY: usize = 256;
 
-    /// Takes the next datagram. If there is none, the read stays open, and `None` is returned.
+    /// Takes the next datagram, and returns the event that answers the read. If no datagram waits, the read stays open,
+    /// and the result is `None`.
     pub fn read(&mut self, stream: StreamId) -> Option<OwnedStreamEvent> {
         let Some((packet, bytes)) = self.queue.as_mut().and_then(|queue| queue.pop_front()) else {
             self.wanted = self.wanted.saturating_add(1);
@@ -406,7 +407,7 @@ impl Inbox {
         self.queue.map(|queue| *queue).unwrap_or_default().into_iter()
     }
 
-    /// Reports the packets that wait for a read.
+    /// Calls `each` with the identity of each datagram that waits for a read.
     pub fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         self.queue.iter().flat_map(|queue| queue.iter()).for_each(|(id, _)| each(*id));
     }

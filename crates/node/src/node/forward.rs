@@ -10,10 +10,10 @@ use table::{PuntReason, Rules, Verdict, decide, decide_opened};
 use wire::ipv4::{self, Header};
 use wire::{EtherType, IcmpError, Iface, Instant, Ipv4Addr, Mac, Packet, ipip};
 
-/// The largest number of ICMP errors that one node sends per second, without "fragmentation needed". RFC 1812, section
-/// 4.3.2.8, recommends a limit, and does not give a number.
+/// The largest number of ICMP errors that one node sends per second. "Fragmentation needed" does not count. RFC 1812,
+/// section 4.3.2.8, recommends a limit, and does not give a number.
 const ERRORS_PER_SECOND: u16 = 10;
-/// How often one packet may enter or leave a tunnel at one node.
+/// The number of times that one packet may enter or leave a tunnel at one node, in total.
 const DEPTH: u8 = 2;
 
 /// The state of a packet on its path through the node.

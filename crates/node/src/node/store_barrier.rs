@@ -2,8 +2,8 @@
 //!
 //! A record goes to the driver at once, so that records which collect while the disk is busy become durable with one
 //! sync. What the role requests later in the same step is held here, unresolved. Otherwise a packet that waits for ARP
-//! would be sent even if the record failed. The role continues to receive inputs. The effects of these later steps wait
-//! behind the effects that are held, so that the order is kept. Other roles, the table and ARP do not wait.
+//! would be sent even if the record failed. The role continues to receive inputs. The effects of later inputs wait
+//! behind the held effects of the same role, so that their order is kept. Other roles, the table and ARP do not wait.
 
 use crate::reason;
 use crate::{Act, Effect, FailedAct, Fault, Input, Node, Outbox, RoleId};

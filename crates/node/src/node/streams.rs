@@ -32,7 +32,7 @@ struct Ends {
 }
 
 impl Streams {
-    /// Returns the global number of a stream that its user numbered.
+    /// Returns the global number of a stream that its user numbered. The global number is the number outside of roles.
     const fn of_user(user: RoleId, id: StreamId) -> StreamId {
         if id.0 >= StreamId::SERVED {
             return id;

@@ -32,7 +32,7 @@ pub(crate) struct Moment {
     pub(crate) node: fn() -> Node,
 }
 
-/// Returns the link address of the party with this index in the list.
+/// Returns the link address of the host with this index in the list of names.
 pub(crate) const fn mac(number: u8) -> Mac {
     Mac([2, 0, 0, 0, 0, number])
 }
@@ -195,7 +195,7 @@ impl Teller {
         }
     }
 
-    // --- words -----------------------------------------------------------------------------------------------------
+    // --- output ----------------------------------------------------------------------------------------------------
 
     fn act(&self, act: &Act) -> String {
         match act {
