@@ -157,8 +157,8 @@ impl Arp {
         waited
     }
 
-    /// Looks up the link address of a neighbor for a packet. If the neighbor is not known, the packet
-    /// waits, unless no request may be sent or there is no room. `may_ask`: this node has an address from which it may send a request.
+    /// Looks up the link address of a neighbor for a packet. If the neighbor is not known, the packet waits, unless no
+    /// request may be sent or there is no room. `may_ask`: this node has an address from which it may send a request.
     pub(crate) fn find(
         &mut self,
         now: Instant,
