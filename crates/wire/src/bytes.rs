@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-/// The reason why bytes were refused, for example `ip_checksum`. It is the drop reason ([`crate::Reason`]) of a
-/// malformed packet.
+/// The reason why bytes were refused, for example `ip_checksum`. The reason is also the drop reason ([`crate::Reason`])
+/// of a malformed packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Malformed(pub &'static str);
 

@@ -120,8 +120,8 @@ impl Header {
         self.begin_in(Vec::new(), payload)
     }
 
-    /// Returns the header of a datagram like [`Header::begin`], in the buffer `out`, which is cleared first. So the
-    /// memory of a used buffer is used again.
+    /// Returns the header of a datagram, without options, in the buffer `out`. Clears `out` first; the memory of the
+    /// buffer is used again. The caller must append `payload` bytes.
     pub fn begin_in(&self, mut out: Vec<u8>, payload: usize) -> Vec<u8> {
         let total = (HEADER + payload) as u16;
         let flags = u16::from(self.dont_fragment) << 14 | u16::from(self.more_fragments) << 13 | self.offset;
