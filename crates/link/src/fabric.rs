@@ -42,7 +42,7 @@ pub enum Offer {
 pub enum Arrived {
     /// The radio is in the new cell.
     Here,
-    /// The tuning is obsolete: the radio was tuned elsewhere in the meantime.
+    /// The tuning is obsolete: the radio was tuned again, or lost its cell, after this tuning began.
     Elsewhere,
     /// The radio is in no cell: it does not hear the new cell.
     OutOfRange,
@@ -174,8 +174,8 @@ impl Fabric {
         Sample { heard, is_lost }
     }
 
-    /// Offers a datagram of `bytes` bytes to the link at `port`. The error is the reason why the link loses the
-    /// datagram at once.
+    /// Offers a datagram of `bytes` bytes, without the Ethernet header, to the link at `port`. The error is the reason
+    /// why the link loses the datagram at once.
     pub fn offer(&mut self, now: Instant, port: PortId, bytes: usize) -> Result<Offer, Reason> {
         let wire = self.wires.get_mut(port.0 as usize).and_then(Option::as_mut);
         let Some(WireEnd { to, medium, queue }) = wire else { return self.offer_to_air(now, port, bytes) };
@@ -218,9 +218,9 @@ impl Fabric {
         self.want(now, Sender { port, visits: false }, cell, bytes, ready)
     }
 
-    /// Sends one datagram in another cell. If the radio must change its channel, it makes an excursion: it is away
-    /// until the frame is sent, and at least for the time of the excursion. The frame can be sent after half of the
-    /// time of the excursion. The error is the reason why the frame is lost at once.
+    /// Sends one datagram of `bytes` bytes in another cell. If the radio must change its channel, it makes an
+    /// excursion: it is away until the frame is sent, and at least for the time of the excursion. The frame can be sent
+    /// after half of the time of the excursion. The error is the reason why the frame is lost at once.
     pub fn visit(&mut self, now: Instant, port: PortId, cell: Cell, bytes: usize) -> Result<Offer, Reason> {
         let radio = self.radios.get(port).ok_or(reason::NO_CARRIER)?;
         if !self.cells.contains_key(&cell) {
@@ -353,7 +353,8 @@ impl Fabric {
         self.radios.leave(ready, port, cell)
     }
 
-    /// Completes a tuning when it is ready. Returns whether the radio is in the new cell.
+    /// Completes a tuning. The caller calls the function at [`Tuning::ready`]. Returns whether the radio is now in the
+    /// new cell; if it is not, the result shows why.
     pub fn arrive(&mut self, tuning: &Tuning) -> Arrived {
         let course = self.courses.get(&tuning.port);
         let in_range = course.is_none_or(|course| course.strength(tuning.cell, tuning.ready).is_some());

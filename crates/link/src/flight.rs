@@ -29,7 +29,7 @@ pub(crate) enum FlightPath {
 
 impl Flight {
     /// Returns three numbers that identify the path of the flight: the kind of the path, the number of the port or
-    /// cell, and how often the wire was cut before. They serve only to compare runs.
+    /// cell, and the number of cuts of the wire before the flight. The numbers serve only to compare runs.
     pub const fn way(&self) -> (u8, u32, u32) {
         match self.way {
             FlightPath::Wire(to) => (0, to.0, 0),

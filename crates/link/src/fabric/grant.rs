@@ -31,9 +31,9 @@ impl Fabric {
         told.into_iter().chain(granted).chain(self.next_to_leave()).min()
     }
 
-    /// Grants every channel that is free by `now` and has waiting frames, in the order of time. Then lets the radios
-    /// leave that have drained ([`Fabric::left`]). Returns the decisions on frames, also on those that a radio has
-    /// dropped.
+    /// Grants every channel that is free by `now` and has waiting frames, in the order of time. Then the radios that
+    /// have drained leave their cells ([`Fabric::left`]). Returns the decisions on frames. Frames that were dropped
+    /// because their radio left a cell are included.
     ///
     /// # Panics
     ///
@@ -98,11 +98,11 @@ impl Fabric {
         }
     }
 
-    /// Returns the queues whose first frame can be sent at `at`, with their ranks. Also returns when the first frame of
-    /// another queue can be sent.
+    /// Returns the queues whose first frame can be sent at `at`, with their ranks. Also returns the instant from which
+    /// the first frame of another queue can be sent.
     ///
-    /// A frame that is offered at the instant of a grant takes part in the next grant, if other frames have waited. In
-    /// the simulator, a host answers a frame at the instant at which it lands, when the channel is granted again. On
+    /// If other frames wait, a frame that is offered at the instant of a grant takes part only in the grant after it.
+    /// In the simulator, a frame lands, its host answers, and the channel is granted again, all at one instant. On
     /// Linux, the answer would come about 100 us later. With this rule, the answer waits equally long in both backends.
     /// An 802.11 radio could not send at that instant either, because it senses the channel first.
     fn heads(&self, at: Instant, place: usize) -> (Vec<(u64, Sender)>, Option<Instant>) {
@@ -214,7 +214,7 @@ impl Fabric {
         }));
     }
 
-    /// Returns the index of a cell's channel. A missing channel is added.
+    /// Returns the index of a cell's channel, and adds the cell to the channel. Adds the channel if it does not exist.
     pub(crate) fn channel_of(&mut self, spec: &CellSpec, rng: &Rng) -> usize {
         let number = spec.air.channel;
         let same = |cell: &&crate::cell::Airspace| number.is_some() && cell.air.channel == number;
