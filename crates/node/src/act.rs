@@ -10,9 +10,9 @@ use wire::{Cell, Iface, InterfaceAddress, Ipv4Addr, Mac, Packet, Reason};
 /// A request of a role to its node. The node resolves each request; an [`Effect::Do`] also goes to the driver.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Effect {
-    /// Sends this packet. With an interface, the packet leaves by it, to the link address in the packet's header. If an
-    /// IPv4 packet has [`Mac::ZERO`] there and the interface has an address, ARP finds the neighbor for the
-    /// destination. With `None`, the table decides as for a packet of this host.
+    /// Sends this packet. With an interface, the packet leaves by this interface, to the link address in its frame
+    /// header. If the link address of an IPv4 packet is [`Mac::ZERO`] and the interface has an address, ARP finds the
+    /// neighbor for the destination. With `None`, the table decides as for a packet of this host.
     Send(Option<Iface>, Packet),
     /// Drops this packet, which arrived on this interface, for this reason.
     Discard(Iface, Packet, Reason),
@@ -64,8 +64,8 @@ pub enum Act {
     /// Adds an address to an interface (`true`) or removes it. The node already has the change; the host's own stack
     /// must follow.
     Address(Iface, InterfaceAddress, bool),
-    /// Stores a record under this key, or removes it (`None`). Later requests of the same role in this step wait until
-    /// the driver reports that the record is durable ([`crate::Node::resume`]), or that it could not be stored
+    /// Stores a record under this key, or removes it (`None`). Later requests of the same role for the same input wait
+    /// until the driver reports that the record is durable ([`crate::Node::resume`]), or that it could not be stored
     /// ([`crate::Node::withdraw`]). Several records may be pending. The driver must report on each of them, in the
     /// order of these acts. The node has put the role's name before the key, so that keys of different roles differ.
     Store(Vec<u8>, Option<Vec<u8>>),

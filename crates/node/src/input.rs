@@ -118,8 +118,8 @@ pub struct Fault {
 /// An act that failed.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum FailedAct {
-    /// The record of this key could not be stored, and is unchanged. What the role requested after the record in the
-    /// same step was withdrawn: no packet was sent, no route was set, and a command was answered with the error. All
+    /// The record of this key could not be stored, and is unchanged. What the role requested after the record, for the
+    /// same input, was withdrawn: no packet was sent, no route was set, and a command was answered with the error. All
     /// other records that were pending, of all roles, have failed at the same time.
     Store(Vec<u8>),
     /// The host's own stack could not add (`true`) or remove this address of the interface. An address that could not

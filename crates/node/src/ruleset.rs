@@ -7,8 +7,8 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 use table::{Class, EntryId, Found, IngressPolicy, Port, RoleId, Route, RouteKey, Rules};
 use wire::{Instant, Ipv4Addr, Prefix};
 
-/// The routes and ingress policies of a node. A look-up needs at most one probe for each *shape* of key in use, however
-/// many routes there are. A shape is the length of the source prefix, the length of the destination prefix, and whether
+/// The routes and ingress policies of a node. Whatever the number of routes, a look-up needs at most one probe for each
+/// *shape* of key in use. A shape is the length of the source prefix, the length of the destination prefix, and whether
 /// a class is given.
 #[derive(Debug, Default)]
 pub struct Ruleset {

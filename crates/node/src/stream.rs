@@ -142,8 +142,8 @@ pub enum StreamOp {
     Abort,
     /// Moves a TCP connection to another host, or relays between two TCP connections.
     Migrate(MigrateOp),
-    /// Sets an option of a TCP connection. The option does not move with the connection. If it is set before `Open` or
-    /// `Import`, it applies from the first segment on. If it is set before `Listen`, it applies to accepted
+    /// Sets an option of a TCP connection. The option does not move with the connection. An option that is set before
+    /// `Open` or `Import` applies from the first segment on. An option that is set before `Listen` applies to accepted
     /// connections. Other transports have no options.
     Set(SocketOption),
 }

@@ -1,4 +1,5 @@
-//! Timers with names: [`Timers`] for the few timers of a role, [`Expiry`] for one per binding, visitor or cache entry.
+//! Timers with names: [`Timers`] for the few timers of a role, [`Expiry`] for one timer per binding, visitor or cache
+//! entry.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;

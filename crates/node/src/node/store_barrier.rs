@@ -1,9 +1,10 @@
 //! The barrier behind [`Act::Store`]: effects wait until records are durable.
 //!
 //! A record goes to the driver at once, so that records which collect while the disk is busy become durable with one
-//! sync. What the role requests later in the same step is held here, unresolved. Otherwise a packet that waits for ARP
-//! would be sent even if the record failed. The role continues to receive inputs. The effects of later inputs wait
-//! behind the held effects of the same role, so that their order is kept. Other roles, the table and ARP do not wait.
+//! sync. What the role requests later in the same step (for the same input) is held here, unresolved. Otherwise a
+//! packet that waits for ARP would be sent even if the record failed. The role continues to receive inputs. The effects
+//! of later inputs wait behind the held effects of the same role, so that their order is kept. Other roles, the table
+//! and ARP do not wait.
 
 use crate::reason;
 use crate::{Act, Effect, FailedAct, Fault, Input, Node, Outbox, RoleId};
@@ -88,8 +89,8 @@ impl Node {
         }
     }
 
-    /// Reports that no pending record could be stored, and why. What a role requested after such a record in the same
-    /// step is withdrawn: packets are dropped, commands are answered with the error, and other requests are ignored.
+    /// Reports that no pending record could be stored, and why. What a role requested after such a record, for the same
+    /// input, is withdrawn: packets are dropped, commands are answered with the error, and other requests are ignored.
     /// But a packet that the role discarded or declined still ends as requested. Then the roles receive
     /// [`Input::Failed`], in the order requested.
     ///
