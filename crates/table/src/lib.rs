@@ -86,15 +86,15 @@ pub struct IngressPolicy {
     pub ttl: bool,
     /// Whether ICMP errors may be sent to the sender of a dropped packet.
     pub icmp: bool,
-    /// The largest number of packets per second that fail the check and go to the owner of the policy. Further ones are
-    /// dropped.
+    /// The largest number of packets per second that fail the check and go to the owner of the policy. Further packets
+    /// are dropped.
     pub punts: u16,
 }
 
 impl IngressPolicy {
-    /// Returns the policy of a port for which no policy is set. It has no check, allows ICMP errors, and passes no
-    /// packet to a role. Packets of this host have [`Class::HOST`]; their time to live is not decremented. Packets from
-    /// other hosts have [`Class::WIRE`]; their time to live is decremented.
+    /// Returns the policy of a port for which no policy is set. The policy has no check, and allows ICMP errors.
+    /// Packets of this host have [`Class::HOST`]; their time to live is not decremented. Packets from other hosts have
+    /// [`Class::WIRE`]; their time to live is decremented.
     pub const fn default_of(port: Port) -> Self {
         let host = port.iface.0 == Iface::HOST.0;
         let class = if host { Class::HOST } else { Class::WIRE };
