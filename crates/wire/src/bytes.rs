@@ -21,7 +21,8 @@ impl fmt::Debug for Malformed {
 
 impl core::error::Error for Malformed {}
 
-/// A cursor over received bytes. Every read past the end returns the [`Malformed`] that [`Reader::new`] was given.
+/// A cursor over received bytes. Every read past the end fails with the [`Malformed`] that was passed to
+/// [`Reader::new`].
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
