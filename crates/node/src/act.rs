@@ -25,8 +25,8 @@ pub enum Effect {
     /// and packets that a route or an ingress policy passed to the role. They go to the host's own stack, or are
     /// dropped if they are not addressed to this host.
     Pass(Rx, Packet),
-    /// An event of a stream that this role provides, for the stream's user. It is ignored if the stream does not exist
-    /// or is closed, or if another role provides it.
+    /// An event of a stream that this role provides, for the stream's user. The event is ignored if the stream does not
+    /// exist or is closed, or if another role provides it.
     Served(OwnedStreamEvent),
     /// Notifies the other roles of this node ([`crate::Input::Notification`]).
     Notify(Notification),

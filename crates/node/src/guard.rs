@@ -1,5 +1,5 @@
-//! Guards: what a host does with received segments of connections that are being moved from it or to it. In both
-//! backends, a segment passes the guards before it reaches TCP.
+//! Guards: what a host does with received segments of connections that are being moved to or from this host. In both
+//! backends, a segment passes the guards before TCP receives it.
 
 use crate::{Guard, Tuple};
 use std::collections::BTreeMap;

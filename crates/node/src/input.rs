@@ -39,8 +39,8 @@ pub enum Input<'a> {
     Notification(&'a Notification),
 }
 
-/// What one protocol may learn from another on the same host. Each variant must be a term that several protocols share,
-/// so that the protocols do not depend on each other.
+/// What one protocol may learn from another protocol on the same host. Each variant must be a term that several
+/// protocols share, so that the protocols do not depend on each other.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Notification {
     /// The router by which this host's packets leave from now on: the agent to which the host attached.

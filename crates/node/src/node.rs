@@ -193,9 +193,9 @@ impl Node {
         }
     }
 
-    /// Handles a packet from a link for which no role listens. Packets to a group, and broadcasts of the link, are not
-    /// forwarded. There is no multicast routing, and each station of the link would forward a copy (RFC 1812, section
-    /// 5.3.4).
+    /// Handles a packet from a link for which no role listens. A packet to a group, or a broadcast of the link, is
+    /// dropped, unless its destination is an address of this host. There is no multicast routing, and each station of
+    /// the link would forward a copy of a broadcast (RFC 1812, section 5.3.4).
     fn unheard(&mut self, now: Instant, iface: Iface, header: &Header, packet: Packet, out: &mut Outbox) {
         let is_own = self.addresses.contains(&header.dst);
         if !is_own && (packet.link.dst.is_group() || self.is_for_many(iface, header.dst)) {

@@ -164,8 +164,9 @@ impl Outbox {
         self.asks.clear();
     }
 
-    /// Begins a call of a node. It panics if an effect of an earlier call is left, which would be resolved as an effect
-    /// of this node's roles. In debug builds, it panics if time runs backwards, because timers would be wrong.
+    /// Begins a call of a node. Panics if an effect of an earlier call is left, because the effect would be resolved as
+    /// an effect of this node's roles. In debug builds, also panics if time runs backwards, because timers would be
+    /// wrong.
     pub(crate) fn begin(&mut self, now: Instant) {
         assert!(
             self.asks.is_empty(),

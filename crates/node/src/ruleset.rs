@@ -21,7 +21,7 @@ pub struct Ruleset {
     /// The instants at which lifetimes may end. An entry that was used in the meantime is queued again. Of the items of
     /// one entry, only the item at the instant `Entry::queued` is valid.
     pub(crate) due: BinaryHeap<Reverse<(Instant, RouteKey)>>,
-    /// The changes for a data path with its own copy, if there is one.
+    /// The changes for a data path with its own copy of the rules, or `None` without such a data path.
     pub(crate) mirror: Option<Box<Mirror>>,
 }
 
@@ -48,12 +48,13 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Returns when the lifetime of the entry ends if the entry is not used again, or `None` if it does not end.
+    /// Returns when the lifetime of the entry ends if the entry is not used again, or `None` if the lifetime does not
+    /// end.
     fn end(&self) -> Option<Instant> {
         self.route.lifetime.end(self.used)
     }
 
-    /// Returns whether the entry has expired and its owner was notified. Such an entry is not found by look-ups. It
+    /// Returns whether the entry has expired and its owner was notified. Look-ups do not find such an entry. The entry
     /// remains until it is set again or removed.
     pub(crate) const fn is_gone(&self) -> bool {
         self.reported && self.route.lifetime.expires()
@@ -132,7 +133,7 @@ impl Ruleset {
     }
 
     /// Returns when the lifetime of a route may end next, or `None` if no lifetime can end. The instant may be too
-    /// early, because a use in the meantime postpones the end. The wake-up then has no effect.
+    /// early, because a use in the meantime postpones the end. A time-out at this instant then has no effect.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.due.peek().map(|Reverse((at, _))| *at)
     }

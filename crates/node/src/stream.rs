@@ -56,7 +56,7 @@ pub struct Tuple {
 
 impl Tuple {
     /// Returns a number with the same order as the fields. Look-ups with the number are faster, and a stack makes
-    /// several for each segment.
+    /// several look-ups for each segment.
     fn number(&self) -> u128 {
         let end = |addr: Addr| u64::from(addr.ip().to_bits()) << 16 | u64::from(addr.port());
         u128::from(end(self.local)) << 64 | u128::from(end(self.remote))
@@ -81,8 +81,8 @@ impl PartialOrd for Tuple {
 pub enum Guard {
     /// The segments are dropped; the peer retransmits them.
     Drop,
-    /// At most this number of packets, and at most 1024, is held until the guard is removed. The host then receives
-    /// them. Further packets are dropped.
+    /// At most this number of packets, and at most 1024, is held until the guard is removed. The host then receives the
+    /// held packets. Further packets are dropped.
     Hold(usize),
     /// Each segment is dropped, and answered by a reset unless it is itself a reset (RFC 9293, section 3.10.7.1).
     Reset,
@@ -113,8 +113,8 @@ pub enum StreamOp {
         local: Option<Addr>,
         /// The peer's address.
         peer: Addr,
-        /// Whether `local` may be the address of another host. Packets to it reach the stream only if the node sends
-        /// them to [`wire::Iface::HOST`].
+        /// Whether `local` may be the address of another host. Packets to this address reach the stream only if the
+        /// node sends them to [`wire::Iface::HOST`].
         foreign: bool,
     },
     /// Waits for peers; `Opened` or `Closed` answers, then `Accepted` for each peer. With UDP, the first datagram of a
@@ -180,19 +180,20 @@ pub enum MigrateOp {
     /// Sets or removes (`None`) the guard of a tuple, whether the tuple has a socket or not. The guard belongs to the
     /// host, not to the stream.
     Guard(Tuple, Option<Guard>),
-    /// Relays between this stream and the given one. Both must be open TCP connections of the driver, and neither in a
-    /// relay; otherwise `Refused` answers. Each connection sends what the other one receives, FIN and reset included.
-    /// The staged bytes are sent first: the first item by the given stream, the second by this one.
+    /// Relays between this stream and the given stream. Both streams must be open TCP connections of the driver, and
+    /// neither may be in a relay; otherwise `Refused` answers. Each connection sends what the other connection
+    /// receives, including FIN and reset. The given bytes are sent first: the first item on the given stream, the
+    /// second item on this stream.
     ///
-    /// The user neither reads nor writes meanwhile, and earlier credit is void. The buffers of both connections bound
-    /// the data that are relayed and not sent yet. When both connections have finished, the relay ends. Each of them is
-    /// `Closed` when all its data are acknowledged, and can move until then. `Freeze`, `Export` and `Forget` apply only
-    /// to the stream that they name. A frozen stream neither takes nor gives data.
+    /// During the relay, the user neither reads nor writes, and earlier credit is void. The buffers of both connections
+    /// bound the data that are relayed and not sent yet. When both connections have finished, the relay ends. Each
+    /// connection is `Closed` when all its data are acknowledged, and can move until then. `Freeze`, `Export` and
+    /// `Forget` apply only to the stream that they name. A frozen stream neither takes nor gives data.
     Join(StreamId, [Vec<u8>; 2]),
-    /// Ends the relay of which this stream is one side; `Parted` or `Refused` answers. The returned bytes include
-    /// those that a side has received and that cannot move with it, because it has finished. Both streams are then as
-    /// before the `Join`, except that a finished direction stays finished. They get new credit when they are neither
-    /// frozen nor guarded.
+    /// Ends the relay of which this stream is one side; `Parted` or `Refused` answers. If a side has finished, the
+    /// bytes that it received cannot move with it, so these bytes are returned too. After the answer, both streams are
+    /// as before the `Join`, except that a finished direction stays finished. A stream gets new credit when it is
+    /// neither frozen nor guarded.
     Part,
 }
 
@@ -369,7 +370,7 @@ pub struct Inbox {
 type Waiting = VecDeque<(PacketId, Vec<u8>)>;
 
 impl Inbox {
-    /// The largest number of datagrams that wait for a read. Further ones are dropped, as in a kernel.
+    /// The largest number of datagrams that wait for a read. Further datagrams are dropped, as in a kernel.
     pub const CAPACITY: usize = 256;
 
     /// Takes the next datagram, and returns the event that answers the read. If no datagram waits, the read stays open,

@@ -88,7 +88,7 @@ impl Waiting {
         );
     }
 
-    /// Takes the packets of one neighbor: those of the highest origin first, and of one origin in the order of arrival.
+    /// Takes the packets of one neighbor, the highest origin first. Packets of one origin are in the order of arrival.
     pub(crate) fn take(&mut self, key: NeighborKey) -> VecDeque<Packet> {
         let Some(mut queue) = self.queues.remove(&key) else { return VecDeque::new() };
         self.bytes -= queue.bytes;

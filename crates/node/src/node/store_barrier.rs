@@ -26,11 +26,11 @@ pub(crate) struct StoreBarrier {
 #[derive(Debug)]
 struct Waiting {
     effect: Effect,
-    /// The number of the record that must be durable, or have failed, before the effect is resolved. It never decreases
-    /// along a queue.
+    /// The number of the record that must be durable, or have failed, before the effect is resolved. The numbers never
+    /// decrease from the front of a queue to its back.
     until: u64,
-    /// Whether the effect was requested after that record in the same step, and is withdrawn with it. Otherwise the
-    /// effect waits only to keep the order.
+    /// Whether the effect was requested after this record in the same step. Such an effect is withdrawn with the
+    /// record. Any other effect waits only to keep the order.
     is_bound: bool,
 }
 
@@ -62,7 +62,7 @@ impl StoreBarrier {
         Some(first)
     }
 
-    /// Takes the next effect of this role, or returns `None` if it must still wait or there is none.
+    /// Takes the next effect of this role. Returns `None` if no effect waits, or if the next effect must still wait.
     fn release(&mut self, role: RoleId) -> Option<Effect> {
         let queue = self.waiting.get_mut(&role)?;
         let decided = self.decided;

@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 use table::RoleId;
 use wire::Instant;
 
-/// The user and the provider of each stream whose number does not determine them. A stream that a role opens at the
-/// driver needs no entry, because its number contains the user.
+/// The user and the provider of each stream whose number does not show its user and provider. A stream that a role
+/// opens at the driver needs no entry, because its number contains the user.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     by_id: BTreeMap<StreamId, Ends>,

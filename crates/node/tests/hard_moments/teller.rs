@@ -58,7 +58,7 @@ pub(crate) fn ends(packet: &Packet) -> (Ipv4Addr, Ipv4Addr) {
     ipv4::addresses(&packet.bytes).unwrap()
 }
 
-/// Returns the script with the node's acts. They replace the acts that the script already contains.
+/// Returns the script with the node's acts. These acts replace the acts that the script already contains.
 pub(crate) fn tell(script: &str, moment: &Moment) -> String {
     Teller {
         text: String::new(),

@@ -5,7 +5,7 @@
 //! mirror's acts and the uses of routes. After each step, both nodes and the twin must decide alike on many packets.
 //! The roles of both nodes must have been notified of the same ends of lifetimes.
 //!
-//! Each [`Defect`] is a mistake of a driver or a data path. The comparison must find it.
+//! Each [`Defect`] is a mistake of a driver or a data path. The comparison must find each of these mistakes.
 
 #![cfg(test)]
 

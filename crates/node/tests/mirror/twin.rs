@@ -1,5 +1,5 @@
-//! A data path beside the node, as a kernel would have it. It has only the bytes of its maps, which change by the acts
-//! of the mirror and by the uses of routes.
+//! A data path beside the node, as a kernel would have it. The data path has only the bytes of its maps, which change
+//! by the acts of the mirror and by the uses of routes.
 
 use node::MirrorAct;
 use std::collections::{BTreeMap, BTreeSet};
