@@ -7,7 +7,7 @@
 //!
 //! The crate does not allocate memory and does not read a clock, so that a data path in a kernel can do the same.
 //! [`map`] has the form of the entries in kernel maps. A packet without a route gets [`Disposition::Host`], and the
-//! node decides about it.
+//! node decides about the packet.
 
 #![no_std]
 
@@ -42,7 +42,8 @@ impl RoleId {
     pub const NODE: Self = Self(u8::MAX);
 }
 
-/// The class of a packet. It depends on where the packet arrived, and selects the routes that apply to the packet.
+/// The class of a packet. The class depends on where the packet arrived, and selects the routes that apply to the
+/// packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(transparent)]
 pub struct Class(pub u8);
@@ -263,7 +264,7 @@ pub struct Found {
     pub route: Route,
 }
 
-/// The look-ups in the rules that [`decide`] needs. They never return an expired route.
+/// The look-ups in the rules that [`decide`] needs. These look-ups never return an expired route.
 pub trait Rules {
     /// Returns the ingress policy of a port, and the role that set it.
     fn ingress_policy(&self, port: Port) -> (RoleId, IngressPolicy);
@@ -424,8 +425,8 @@ fn refusal(packet: &Datagram, costs_hop: bool, mtu: u16) -> Option<(Reason, Opti
     if packet.len <= usize::from(mtu) {
         return None;
     }
-    // A router of RFC 1812, section 4.2.2.7, fragments such a packet if DF is clear. A node does not: the sender gets
-    // the same error as with DF, so that it sends smaller datagrams.
+    // A router of RFC 1812, section 4.2.2.7, fragments such a packet if DF is clear. A node does not fragment: the
+    // sender gets the same error as with DF, so that it sends smaller datagrams.
     let reason = if packet.dont_fragment { reason::TOO_BIG } else { reason::NO_FRAGMENTATION };
     Some((reason, Some(IcmpError::FragmentationNeeded { mtu })))
 }
