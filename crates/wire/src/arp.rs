@@ -49,8 +49,8 @@ impl Message {
         }
     }
 
-    /// Returns a gratuitous request. It announces that `address` now has the link address `mac` (RFC 5944, section
-    /// 4.6).
+    /// Returns a gratuitous request. The request announces that `address` now has the link address `mac` (RFC 5944,
+    /// section 4.6).
     pub const fn gratuitous(mac: Mac, address: Ipv4Addr) -> Self {
         Self::request(mac, address, address)
     }

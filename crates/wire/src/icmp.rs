@@ -114,7 +114,7 @@ impl IcmpError {
     }
 }
 
-/// Returns whether ICMP messages of this type are errors. No error may be sent about them.
+/// Returns whether ICMP messages of this type are errors. No error may be sent about such a message.
 pub const fn is_error(kind: u8) -> bool {
     matches!(kind, UNREACHABLE | 4 | 5 | EXCEEDED | 12)
 }

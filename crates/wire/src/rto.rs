@@ -16,11 +16,11 @@ pub struct RtoBounds {
     /// The largest time-out, backed off or not (RFC 6298, rule 2.5; RFC 9260, rule C7). A value below `min` counts as
     /// `min`.
     pub max: Duration,
-    /// The factor K of `RTTVAR` in the time-out. It is 4 in RFC 6298, rule 2.2.
+    /// The factor K of `RTTVAR` in the time-out. The factor is 4 in RFC 6298, rule 2.2.
     pub variances: u32,
     /// The clock granularity G: the smallest value of K times `RTTVAR` in the time-out (RFC 6298, rule 2.3).
     pub granularity: Duration,
-    /// The smallest value of `RTTVAR` (RFC 9260, section 6.3.1, rule G1). It is zero for RFC 6298.
+    /// The smallest value of `RTTVAR` (RFC 9260, section 6.3.1, rule G1). The value is zero for RFC 6298.
     pub least_variance: Duration,
 }
 
@@ -104,8 +104,8 @@ impl Rto {
         self.shift = self.shift.max(doublings.min(MAX_SHIFT));
     }
 
-    /// Raises the time-out without doublings to at least `base`, and ends the back-off. TCP needs it after the time-out
-    /// of a SYN, because the handshake then gives no sample (RFC 6298, rule 5.7).
+    /// Raises the time-out without doublings to at least `base`, and ends the back-off. TCP needs this function after
+    /// the time-out of a SYN, because the handshake then gives no sample (RFC 6298, rule 5.7).
     pub fn at_least(&mut self, base: Duration) {
         self.base = self.base.max(base).min(self.bounds.max);
         self.shift = 0;

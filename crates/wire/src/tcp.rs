@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 use core::net::SocketAddrV4;
 use core::time::Duration;
 
-/// A sequence number (RFC 9293, section 3.4). It is not `Ord`, because the numbers wrap around. Comparisons are correct
-/// for numbers less than 2^31 apart; a TCP window is never larger.
+/// A sequence number (RFC 9293, section 3.4). The type is not `Ord`, because the numbers wrap around. Comparisons are
+/// correct for numbers less than 2^31 apart; a TCP window is never larger.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Seq(pub u32);
 
