@@ -71,7 +71,7 @@ pub struct Fabric {
     /// Decisions that [`Fabric::decide`] has not returned yet.
     pub(crate) decided: Vec<Decision>,
     pub(crate) last_ticket: u64,
-    /// The number of grants so far. It orders the radios by their last grant.
+    /// The number of grants so far. The number orders the radios by their last grant.
     pub(crate) grants: u64,
     pub(crate) radios: Radios,
     courses: BTreeMap<PortId, SignalCourse>,
@@ -95,7 +95,7 @@ struct WireEnd {
 const KINDS: usize = 64;
 
 impl Fabric {
-    /// Adds a wire between two ports. `rng` is the root of its random numbers.
+    /// Adds a wire between two ports. `rng` is the root of the wire's random numbers.
     pub fn add_wire(&mut self, ends: [PortId; 2], spec: &WireSpec, rng: &Rng) {
         let [a, b] = ends;
         let [there, back] = self.characters(spec);
@@ -128,7 +128,7 @@ impl Fabric {
         self.radios.shrink_to_fit();
     }
 
-    /// Adds a cell. `rng` is the root of its random numbers. A cell with the same number is replaced.
+    /// Adds a cell. `rng` is the root of the cell's random numbers. A cell with the same number is replaced.
     pub fn add_cell(&mut self, spec: &CellSpec, rng: &Rng) {
         let rng = rng.fork(&format!("cell {}", spec.cell.0));
         let channel = self.channel_of(spec, &rng);
@@ -238,7 +238,7 @@ impl Fabric {
             now + excursion.saturating_sub(excursion / 2),
         );
         if let Some(radio) = self.radios.get_mut(port).filter(|_| !excursion.is_zero()) {
-            // It is not known yet how long the frame waits for the channel.
+            // The time for which the frame waits for the channel is not known yet.
             let back = if offer.is_ok() { Instant::NEVER } else { now + excursion };
             radio.be_away(now, back);
         }

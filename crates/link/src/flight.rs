@@ -39,8 +39,8 @@ impl Flight {
         }
     }
 
-    /// Returns the port at the far end of a flight through a wire. The flight arrives there unless the wire is cut in
-    /// the meantime ([`crate::Fabric::is_whole`]). Returns `None` for a flight through the air.
+    /// Returns the port at the far end of a flight through a wire. The flight arrives at this port unless the wire is
+    /// cut in the meantime ([`crate::Fabric::is_whole`]). Returns `None` for a flight through the air.
     pub const fn far_end(&self) -> Option<PortId> {
         match self.way {
             FlightPath::Wire(to) | FlightPath::Rejoined(to, _) => Some(to),

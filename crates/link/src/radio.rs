@@ -30,7 +30,7 @@ pub struct RadioSpec {
 pub struct Listening {
     /// The time to associate after the radio hears the cell.
     pub association: Duration,
-    /// The excursions on which the radio hears other cells. `None`: the radio always hears them.
+    /// The excursions on which the radio hears other cells. `None`: the radio always hears other cells.
     pub scan: Option<Scan>,
     /// The longest time for which the radio stays in its cell to send waiting frames before it leaves.
     pub drain: Duration,
@@ -52,8 +52,8 @@ pub struct Tuning {
     pub port: PortId,
     /// The new cell.
     pub cell: Cell,
-    /// The instant from which the radio is in the new cell: by then it has received a beacon, if there are any, and has
-    /// associated.
+    /// The instant from which the radio is in the new cell. Before this instant, the radio has received a beacon (if
+    /// the cell has beacons), and has associated.
     pub ready: Instant,
     pub(crate) turn: u32,
 }
@@ -116,7 +116,7 @@ struct Elsewhere {
 /// All radios, indexed by port, by link address, and by cell.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Radios {
-    /// The radios in one vector, sorted by port. There may be a million.
+    /// The radios in one vector, sorted by port. There may be a million radios.
     by_port: Vec<(PortId, Radio)>,
     by_mac: BTreeSet<(Mac, PortId)>,
     /// The radios in each cell. A radio that changes cells is in none.

@@ -12,7 +12,7 @@ use wire::{Cell, Instant};
 /// The link that a change applies to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ChangedLink {
-    /// The wire between two ports, both directions.
+    /// The wire between two ports, in both directions.
     Wire([PortId; 2]),
     /// A cell, for every radio in it: its base station is switched off or on.
     Cell(Cell),
@@ -49,7 +49,7 @@ pub enum Consequence {
 pub enum InterfaceState {
     /// The interface carries no packets.
     Down,
-    /// The interface carries packets again. It is an end of a wire, or the radio of a base station.
+    /// The interface carries packets again. The interface is an end of a wire, or the radio of a base station.
     Up,
     /// The radio no longer hears its cell.
     OutOfRange,

@@ -86,7 +86,8 @@ impl Fabric {
         channel.has_waiting().then_some(channel.busy_until)
     }
 
-    /// Gives up the first frame of a queue, which has collided too often. `out` is the end of the frame's last attempt.
+    /// Gives up the first frame of a queue, because the frame has collided too often. `out` is the end of the frame's
+    /// last attempt.
     fn give_up(&mut self, at: Instant, place: usize, sender: Sender, out: Instant) {
         let Some(frame) = self.channels.get_mut(place).and_then(|channel| channel.pop(sender)) else {
             return;
@@ -148,8 +149,8 @@ impl Fabric {
     /// excursion takes longer.
     fn come_back(&mut self, sender: Sender, frame: &Waiting, out: Instant) {
         let Some(radio) = self.radios.get(sender.port) else { return };
-        // The time from the offer until the radio can send is half of the excursion. It is zero if the radio was not
-        // retuned.
+        // The time from the offer until the radio can send is half of the excursion. This time is zero if the radio was
+        // not retuned.
         let way = frame.ready.since(frame.since);
         if way.is_zero() {
             return;
