@@ -27,8 +27,8 @@ pub enum NodeError {
     Role {
         /// The kind of the role, for example `mobile-ip/home-agent`.
         kind: &'static str,
-        /// The index of the role among the roles of its host, from 0. It is 0 if the role was built without a host
-        /// ([`crate::RoleConfig::build`]).
+        /// The index of the role among the roles of its host, from 0. The index is 0 if the role was built without a
+        /// host ([`crate::RoleConfig::build`]).
         index: usize,
         /// The key of the role's configuration whose value is wrong, and what is wrong.
         error: ConfigError,

@@ -16,7 +16,7 @@ pub struct HostConfig {
     /// The name of the host.
     pub name: String,
     /// The addresses of the host itself, without an interface. The host's sockets use the first of these addresses. If
-    /// there is none, the sockets use the first address of an interface.
+    /// the list is empty, the sockets use the first address of an interface.
     #[serde(default)]
     pub addresses: Vec<Ipv4Addr>,
     /// The interfaces. They are numbered in this order, from 1.
@@ -78,7 +78,7 @@ pub struct DaemonConfig {
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct InterfaceConfig {
-    /// The name of the interface; on Linux, that of the device.
+    /// The name of the interface; on Linux, the name of the device.
     pub name: String,
     /// The link address, for example `02:00:00:00:00:01`.
     pub mac: String,

@@ -21,9 +21,9 @@ pub struct TcpConfig {
     /// takes precedence.
     pub newreno: Option<bool>,
     /// The loss recovery. Simulator: `tahoe`, `reno`, `newreno`, or `sack`, which also offers selective
-    /// acknowledgments. Simulator and Linux: a list of the kernel's mechanisms to use. They are `rack` and `tlp` (RFC
-    /// 8985), `prr` (RFC 6937) and `frto` (RFC 5682). The profile `linux` uses all of them. The kernel always uses
-    /// `prr`, and Linux 6.18 always uses `rack`.
+    /// acknowledgments. Simulator and Linux: a list of the kernel's mechanisms to use. The mechanisms are `rack` and
+    /// `tlp` (RFC 8985), `prr` (RFC 6937) and `frto` (RFC 5682). The profile `linux` uses all of them. The kernel
+    /// always uses `prr`, and Linux 6.18 always uses `rack`.
     pub recovery: Option<RecoveryGiven>,
     /// Simulator: whether each of the first two duplicate acknowledgments allows a new segment (RFC 3042).
     pub limited_transmit: Option<bool>,
