@@ -65,9 +65,10 @@ pub enum Act {
     /// must follow.
     Address(Iface, InterfaceAddress, bool),
     /// Stores a record under this key, or removes it (`None`). Later requests of the same role for the same input wait
-    /// until the driver reports that the record is durable ([`crate::Node::resume`]), or that it could not be stored
-    /// ([`crate::Node::withdraw`]). Several records may be pending. The driver must report on each of them, in the
-    /// order of these acts. The node has put the role's name before the key, so that keys of different roles differ.
+    /// for the driver's report. The driver reports that the record is durable ([`crate::Node::resume`]), or could not
+    /// be stored ([`crate::Node::withdraw`]). Several records may be pending. The driver must report on each of them,
+    /// in the order of these acts. The node has put the role's name before the key, so that keys of different roles
+    /// differ.
     Store(Vec<u8>, Option<Vec<u8>>),
     /// An event of a stream that the driver requested from a role, on behalf of a program outside
     /// ([`crate::Input::Serve`]). The driver numbers such a stream, from [`StreamId::OUTSIDE`] on. The node numbers an

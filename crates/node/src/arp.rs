@@ -1,9 +1,9 @@
 //! The Address Resolution Protocol (RFC 826) of hosts and routers (RFC 1122, section 2.3.2; RFC 1812, section 3.3.2):
 //! the cache of link addresses, and the packets that wait for a link address.
 //!
-//! A neighbor in use is probed by unicast before its entry expires (RFC 1122, section 2.3.2.1, method 2), because a
-//! host may leave the link without notice. When a link changes, all entries that were learnt on it are removed: the new
-//! link has other hosts.
+//! A host may leave the link without notice. So a neighbor in use is probed by unicast before its entry expires (RFC
+//! 1122, section 2.3.2.1, method 2). When a link changes, all entries that were learnt on it are removed: the new link
+//! has other hosts.
 //!
 //! Only interfaces that have an address use ARP. To announce an address, a role sends the message itself.
 
@@ -269,9 +269,9 @@ impl Arp {
         self.waiting.take(key)
     }
 
-    /// Removes one entry if the cache is full. An expired entry is removed before a valid one, then an unused entry
-    /// before a used one, then an entry with an older last message before one with a newer message. So a host that
-    /// claims many addresses displaces no neighbor in use, while unused or expired entries remain.
+    /// Removes one entry if the cache is full. Expired entries are removed before valid entries. Among these, unused
+    /// entries are removed before used entries. Among the rest, the entry with the oldest last message is removed. So a
+    /// host that claims many addresses displaces no neighbor in use, while unused or expired entries remain.
     fn make_room(&mut self, now: Instant) {
         if self.known.len() < CAPACITY {
             return;

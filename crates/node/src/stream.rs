@@ -238,7 +238,8 @@ pub enum MigrateEvent<'a> {
     Exported(&'a TcpState),
     /// An `Import` is complete. The connection waits for `Thaw`. Credit is granted only after the `Thaw`.
     Imported,
-    /// An `Export`, `Join`, `Part` or `Guard` was refused, and why. The stream is unchanged.
+    /// An `Export`, `Join`, `Part` or `Guard` was refused, for this reason. The stream is unchanged. Exception: if the
+    /// kernel fails during a `Part`, both connections are reset, because bytes are lost.
     Refused(&'a str),
     /// The bytes that a `Part` returns. Index 0: the bytes that were received on this stream and not yet sent on the
     /// other stream of the relay. Index 1: the bytes of the opposite direction. If these bytes are given to the next
@@ -262,7 +263,8 @@ pub mod refusal {
     pub const IN_USE: &str = "address in use";
     /// The host has no address, or (simulator) no free local port for this peer.
     pub const NO_ADDRESS: &str = "this host has no address";
-    /// The host already has the largest number of sockets, or of guards, that it may have.
+    /// The host already has the largest number of sockets, or of guards, that it may have. On Linux, the limit of open
+    /// files can be the reason too.
     pub const FULL: &str = "too many sockets";
     /// The user wrote more bytes than it had credit for, or wrote after it had finished.
     pub const BEYOND_CREDIT: &str = "wrote beyond its credit";
