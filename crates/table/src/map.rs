@@ -50,9 +50,8 @@ pub mod tag {
     pub const UNTIL: u8 = 4;
 }
 
-/// The error of bytes that are not those of an entry. The bytes have an unknown tag or reason, a flag that is neither 0
-/// nor 1, a prefix longer than 32 bits, or a nonzero bit that must be zero. The field of this struct is the kind of the
-/// entry, for example `route`.
+/// The error of bytes that are not those of an entry. The bytes have an unknown tag or reason, a prefix longer than 32
+/// bits, or a nonzero bit that must be zero. The field of this struct is the kind of the entry, for example `route`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NotAnEntry(pub &'static str);
 
