@@ -78,9 +78,10 @@ impl IcmpError {
         self.about_quoted(original, reporter)
     }
 
-    /// Returns the error datagram from `reporter` to the sender of `original`, where `original` contains only the first
-    /// bytes of a datagram, as an ICMP error quotes them. Returns `None` if the quotation is malformed, or if no error
-    /// may be sent ([`Self::about`]). Also returns `None` if the quotation of an ICMP message ends before its type.
+    /// Returns the error datagram from `reporter` to the sender of `original`. Here `original` contains only the first
+    /// bytes of a datagram, as in the quotation of an ICMP error. Returns `None` if the quotation is malformed, or if
+    /// no error may be sent ([`Self::about`]). Also returns `None` if the quotation of an ICMP message ends before its
+    /// type.
     pub fn about_quoted(self, original: &[u8], reporter: Ipv4Addr) -> Option<Vec<u8>> {
         let Quoted { protocol, src, dst, offset, payload, .. } = Quoted::parse(original).ok()?;
         let error_itself = protocol == ipv4::ICMP && payload.first().is_none_or(|kind| is_error(*kind));

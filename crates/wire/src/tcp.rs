@@ -54,8 +54,8 @@ pub struct TcpState {
     pub local: SocketAddrV4,
     /// The peer's address and port.
     pub remote: SocketAddrV4,
-    /// The oldest unacknowledged sequence number (`snd_una`), at which `unacknowledged` begins. The value is the
-    /// sequence number of the FIN if everything else was acknowledged.
+    /// The oldest unacknowledged sequence number (`snd_una`), at which `unacknowledged` begins. If only the FIN of this
+    /// end is unacknowledged, the value is the sequence number of this FIN.
     pub send_una: Seq,
     /// The sequence number after the last one that was sent, a FIN included (`snd_nxt`).
     pub send_next: Seq,
@@ -77,9 +77,10 @@ pub struct TcpState {
     pub receive_window: u32,
     /// The window scale of this end (0 to 14). Both scales are zero if scaling was not negotiated.
     pub receive_scale: u8,
-    /// The largest payload of a segment to the peer, in bytes.
+    /// The agreed maximum segment size (MSS) for segments to the peer, in bytes. TCP options reduce the largest payload
+    /// below this size.
     pub mss: u32,
-    /// The bytes from `send_una` on that the application wrote: first those that were sent, then those that were not.
+    /// The bytes from `send_una` on that the application wrote: first the bytes that were sent, then the unsent bytes.
     pub unacknowledged: Vec<u8>,
     /// The bytes that were received in order, but not read by the application.
     pub unread: Vec<u8>,

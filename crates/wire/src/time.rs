@@ -12,7 +12,7 @@ pub struct Instant(pub u64);
 impl Instant {
     /// The begin of the run.
     pub const ZERO: Self = Self(0);
-    /// An instant later than any event. It means that a timer is not set.
+    /// An instant later than any event. This value means that a timer is not set.
     pub const NEVER: Self = Self(u64::MAX);
 
     /// Returns the instant `ms` milliseconds after the begin of the run.
