@@ -31,7 +31,7 @@ pub enum Access {
     Fifo,
 }
 
-/// The beacons of a base station. They take air time from all radios, and a radio that tunes to the cell waits for a
+/// The beacons of a base station. Beacons take air time from all radios, and a radio that tunes to the cell waits for a
 /// beacon.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Beacon {
