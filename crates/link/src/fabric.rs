@@ -141,7 +141,7 @@ impl Fabric {
         self.radios.add(port, spec);
     }
 
-    /// Adds the signal course of a radio. A radio without a course can tune to every cell.
+    /// Adds the signal course of a radio. A radio without a course is in reach of every cell.
     pub fn add_course(&mut self, port: PortId, course: SignalCourse) {
         self.courses.insert(port, course);
     }
