@@ -7,7 +7,7 @@ use wire::{Duration, Rng};
 /// How a cell uses its frequency. By default, the cell has its own channel, no beacons and no contention.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Air {
-    /// The number of the cell's channel. Cells with equal numbers share the air. `None`: no other cell uses the
+    /// The number of the cell's channel. Cells with equal numbers share one channel. `None`: no other cell uses the
     /// channel.
     pub channel: Option<u16>,
     /// The beacons of the base station. `None`: the base station sends no beacons.
@@ -18,8 +18,8 @@ pub struct Air {
     pub access: Access,
 }
 
-/// The rule by which a channel is granted to a waiting frame. Cells with one channel use the rule of the first cell
-/// that was added.
+/// The rule by which a channel is granted to a waiting frame. Cells that share a channel use the rule of the cell that
+/// was added first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Access {
     /// Each radio has a separate queue, and a grant is for one frame. With contention, the counters of [`Contention`]
@@ -31,7 +31,7 @@ pub enum Access {
     Fifo,
 }
 
-/// The beacons of a base station. They take air time from all radios, and a radio that tunes to the cell waits for a
+/// The beacons of a base station. Beacons take air time from all radios, and a radio that tunes to the cell waits for a
 /// beacon.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Beacon {
@@ -41,45 +41,45 @@ pub struct Beacon {
     pub bytes: usize,
 }
 
-/// Contention as in the distributed coordination function of IEEE 802.11. A radio that finds the air busy, or has just
-/// sent, waits for a random number of slots. Radios whose waits end in the same slot collide. They draw from twice as
-/// many slots next, at most [`Contention::most`].
+/// Contention as in the distributed coordination function of IEEE 802.11. A radio that finds the channel busy, or has
+/// just sent, waits for a random number of slots. Radios whose waits end in the same slot collide. After a collision,
+/// these radios draw from twice as many slots, at most [`Contention::most`].
 ///
-/// If another radio sends first, a radio continues its countdown later, and the frame of the other radio counts as one
-/// slot. The model is that of Bianchi, "Performance analysis of the IEEE 802.11 distributed coordination function",
-/// 2000; `air_tests.rs` compares with it. A radio whose first frame is offered during a countdown waits for the next
-/// countdown.
+/// If another radio sends first, a waiting radio continues its countdown later, and the frame of the other radio counts
+/// as one slot. A radio whose first frame is offered during a countdown waits for the next countdown. The model is that
+/// of Bianchi, "Performance analysis of the IEEE 802.11 distributed coordination function", 2000; `air_tests.rs`
+/// compares with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Contention {
     /// The length of a slot, for example 20 us for 802.11b.
     pub slot: Duration,
-    /// The number of slots of the first draw, for example 32.
+    /// The number of values of the first draw, for example 32: the radio then waits for 0 to 31 slots.
     pub window: u32,
-    /// The largest number of slots of a draw, for example 1024.
+    /// The largest number of values of a draw, for example 1024.
     pub most: u32,
 }
 
 /// A frame is lost after this number of collisions (802.11's short retry limit).
 const ATTEMPTS: u8 = 7;
 
-/// One countdown, and the radios that sent at its end.
+/// One countdown of the waiting radios, and the radios that sent at the end of the countdown.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Round {
     /// The number of slots in which no radio sent.
     pub(crate) idle: u32,
-    /// The radios that sent: one, or those that collided.
+    /// The radios that sent: one radio, or several radios that collided.
     pub(crate) first: Vec<Sender>,
-    /// The radios whose frame has collided too often and is lost.
+    /// The radios whose frame has collided too often. These frames are lost.
     pub(crate) lost: Vec<Sender>,
 }
 
-/// The countdown of each contending radio, and the number of its collisions in a row.
+/// The counter of each contending radio: its countdown, and the number of its collisions in a row.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counters(BTreeMap<Sender, Counter>);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Counter {
-    /// The number of slots to wait; `None` before it is drawn.
+    /// The number of slots for which the radio still waits; `None` before the number is drawn.
     slots: Option<u32>,
     collided: u8,
 }

@@ -76,7 +76,7 @@ fn sent_by(fabric: Fabric, ports: &[u32]) -> Vec<u32> {
 fn sent_within(mut fabric: Fabric, ports: &[u32], end: Instant) -> Vec<u32> {
     let mut arrived = vec![0; ports.len()];
     for port in ports.iter().chain(ports) {
-        // Each port offers two frames, so that one waits when the other has been sent.
+        // Each port offers two frames, so that one frame waits while the other is on the air.
         fabric.offer(Instant::ZERO, PortId(*port), BYTES).unwrap();
     }
     while let Some(now) = fabric.next_decision().filter(|now| *now < end) {

@@ -31,7 +31,8 @@ impl Airspace {
     pub(crate) fn send_beacons(&mut self, now: Instant, mut busy: Instant) -> Instant {
         let Some(beacon) = self.air.beacon.filter(|beacon| !beacon.every.is_zero()) else { return busy };
         let (every, airtime) = (nanos_of(beacon.every), self.medium.airtime(beacon.bytes));
-        // Of the beacons that were due while no frame was sent, all but the last two are skipped: they have no effect.
+        // A beacon that was due long ago ended while no frame was sent, so it has no effect. All missed beacons but the
+        // last two are skipped.
         let missed = now.0.saturating_sub(self.next_beacon.0) / every;
         self.next_beacon.0 += missed.saturating_sub(1) * every;
         while self.next_beacon <= now.max(busy) {

@@ -42,8 +42,8 @@ pub(crate) struct Channel {
 pub(crate) enum Grant {
     /// The first frame of this queue is sent after this number of idle slots.
     To(Sender, u32),
-    /// The first frames of these queues collide after this number of idle slots. The last list has the queues whose
-    /// frame is given up.
+    /// The first frames of these queues collide after this number of idle slots. The second list has the queues whose
+    /// first frame is given up.
     Collision(Vec<Sender>, u32, Vec<Sender>),
 }
 
@@ -69,11 +69,12 @@ impl Channel {
         !self.queues.is_empty()
     }
 
-    /// Appends a frame to the queue of `sender`. The frame is refused if `most` frames already wait in this queue.
+    /// Appends a frame to the queue of `sender`. The error is the drop reason if `most` frames already wait in this
+    /// queue.
     ///
     /// # Panics
     ///
-    /// Panics if the ticket of the frame is not later than the last one in the queue.
+    /// Panics if the ticket of the frame is not later than the last ticket in the queue.
     pub(crate) fn push(&mut self, sender: Sender, frame: Waiting, most: usize) -> Result<(), Reason> {
         if self.queues.get(&sender).map_or(0, VecDeque::len) >= most {
             return Err(reason::QUEUE_FULL);
@@ -114,9 +115,10 @@ impl Channel {
         self.queues.get(&sender)?.front()
     }
 
-    /// Chooses which queue has the channel next. `heads` are the queues whose first frame can be sent now, each with
-    /// its rank. The lowest rank wins, unless contention and [`Access::Fair`] apply. Returns `None` if `heads` is
-    /// empty.
+    /// Chooses the queue that sends next. `heads` has the queues whose first frame can be sent now, each with its rank.
+    /// Without contention, the queue with the lowest rank sends. With contention, senders can collide. If none collide,
+    /// the first sender of the countdown sends ([`Access::Fair`]), or the queue with the lowest rank
+    /// ([`Access::Fifo`]). Returns `None` if `heads` is empty.
     pub(crate) fn grant(&mut self, at: Instant, heads: &[(u64, Sender)]) -> Option<Grant> {
         let (_, first) = *heads.iter().min()?;
         // A radio that finds the channel idle sends at once.

@@ -42,7 +42,7 @@ pub enum Offer {
 pub enum Arrived {
     /// The radio is in the new cell.
     Here,
-    /// The tuning is obsolete: the radio was tuned elsewhere in the meantime.
+    /// The tuning is obsolete: the radio was tuned again, or lost its cell, after this tuning began.
     Elsewhere,
     /// The radio is in no cell: it does not hear the new cell.
     OutOfRange,
@@ -71,7 +71,7 @@ pub struct Fabric {
     /// Decisions that [`Fabric::decide`] has not returned yet.
     pub(crate) decided: Vec<Decision>,
     pub(crate) last_ticket: u64,
-    /// The number of grants so far. It orders the radios by their last grant.
+    /// The number of grants so far. The number orders the radios by their last grant.
     pub(crate) grants: u64,
     pub(crate) radios: Radios,
     courses: BTreeMap<PortId, SignalCourse>,
@@ -95,7 +95,7 @@ struct WireEnd {
 const KINDS: usize = 64;
 
 impl Fabric {
-    /// Adds a wire between two ports. `rng` is the root of its random numbers.
+    /// Adds a wire between two ports. `rng` is the root of the wire's random numbers.
     pub fn add_wire(&mut self, ends: [PortId; 2], spec: &WireSpec, rng: &Rng) {
         let [a, b] = ends;
         let [there, back] = self.characters(spec);
@@ -128,7 +128,7 @@ impl Fabric {
         self.radios.shrink_to_fit();
     }
 
-    /// Adds a cell. `rng` is the root of its random numbers. A cell with the same number is replaced.
+    /// Adds a cell. `rng` is the root of the cell's random numbers. A cell with the same number is replaced.
     pub fn add_cell(&mut self, spec: &CellSpec, rng: &Rng) {
         let rng = rng.fork(&format!("cell {}", spec.cell.0));
         let channel = self.channel_of(spec, &rng);
@@ -141,7 +141,7 @@ impl Fabric {
         self.radios.add(port, spec);
     }
 
-    /// Adds the signal course of a radio. A radio without a course can tune to every cell.
+    /// Adds the signal course of a radio. A radio without a course is in reach of every cell.
     pub fn add_course(&mut self, port: PortId, course: SignalCourse) {
         self.courses.insert(port, course);
     }
@@ -174,8 +174,8 @@ impl Fabric {
         Sample { heard, is_lost }
     }
 
-    /// Offers a datagram of `bytes` bytes to the link at `port`. The error is the reason why the link loses the
-    /// datagram at once.
+    /// Offers a datagram of `bytes` bytes, without the Ethernet header, to the link at `port`. The error is the reason
+    /// why the link loses the datagram at once.
     pub fn offer(&mut self, now: Instant, port: PortId, bytes: usize) -> Result<Offer, Reason> {
         let wire = self.wires.get_mut(port.0 as usize).and_then(Option::as_mut);
         let Some(WireEnd { to, medium, queue }) = wire else { return self.offer_to_air(now, port, bytes) };
@@ -218,9 +218,9 @@ impl Fabric {
         self.want(now, Sender { port, visits: false }, cell, bytes, ready)
     }
 
-    /// Sends one datagram in another cell. If the radio must change its channel, it makes an excursion: it is away
-    /// until the frame is sent, and at least for the time of the excursion. The frame can be sent after half of the
-    /// time of the excursion. The error is the reason why the frame is lost at once.
+    /// Sends one datagram of `bytes` bytes in another cell. If the radio must change its channel, it makes an
+    /// excursion: it is away until the frame is sent, and at least for the time of the excursion. The frame can be sent
+    /// after half of the time of the excursion. The error is the reason why the frame is lost at once.
     pub fn visit(&mut self, now: Instant, port: PortId, cell: Cell, bytes: usize) -> Result<Offer, Reason> {
         let radio = self.radios.get(port).ok_or(reason::NO_CARRIER)?;
         if !self.cells.contains_key(&cell) {
@@ -238,7 +238,7 @@ impl Fabric {
             now + excursion.saturating_sub(excursion / 2),
         );
         if let Some(radio) = self.radios.get_mut(port).filter(|_| !excursion.is_zero()) {
-            // It is not known yet how long the frame waits for the channel.
+            // The time for which the frame waits for the channel is not known yet.
             let back = if offer.is_ok() { Instant::NEVER } else { now + excursion };
             radio.be_away(now, back);
         }
@@ -353,7 +353,8 @@ impl Fabric {
         self.radios.leave(ready, port, cell)
     }
 
-    /// Completes a tuning when it is ready. Returns whether the radio is in the new cell.
+    /// Completes a tuning. The caller calls the function at [`Tuning::ready`]. Returns whether the radio is now in the
+    /// new cell; if it is not, the result shows why.
     pub fn arrive(&mut self, tuning: &Tuning) -> Arrived {
         let course = self.courses.get(&tuning.port);
         let in_range = course.is_none_or(|course| course.strength(tuning.cell, tuning.ready).is_some());

@@ -29,7 +29,7 @@ pub(crate) enum FlightPath {
 
 impl Flight {
     /// Returns three numbers that identify the path of the flight: the kind of the path, the number of the port or
-    /// cell, and how often the wire was cut before. They serve only to compare runs.
+    /// cell, and the number of cuts of the wire before the flight. The numbers serve only to compare runs.
     pub const fn way(&self) -> (u8, u32, u32) {
         match self.way {
             FlightPath::Wire(to) => (0, to.0, 0),
@@ -39,8 +39,8 @@ impl Flight {
         }
     }
 
-    /// Returns the port at the far end of a flight through a wire. The flight arrives there unless the wire is cut in
-    /// the meantime ([`crate::Fabric::is_whole`]). Returns `None` for a flight through the air.
+    /// Returns the port at the far end of a flight through a wire. The flight arrives at this port unless the wire is
+    /// cut in the meantime ([`crate::Fabric::is_whole`]). Returns `None` for a flight through the air.
     pub const fn far_end(&self) -> Option<PortId> {
         match self.way {
             FlightPath::Wire(to) | FlightPath::Rejoined(to, _) => Some(to),

@@ -36,7 +36,8 @@ pub use medium::{Burst, CellSpec, Faults, WireSpec};
 pub use radio::{Listening, RadioSpec, Scan, Tuning};
 pub use signal_course::{SAMPLING, SignalCourse};
 
-/// The number of a port: one end of a wire, or a radio. It is an interface of a host. The caller chooses the numbers.
+/// The number of a port: one end of a wire, or a radio. A port is an interface of a host. The caller chooses the
+/// numbers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PortId(pub u32);
 

@@ -44,7 +44,7 @@ pub struct CellSpec {
     pub air: Air,
 }
 
-/// The random errors of a medium, drawn for each frame.
+/// The random errors of a medium. The medium draws them for each frame.
 #[derive(Clone, Copy, Default, Debug, PartialEq)]
 pub struct Faults {
     /// The probability (0 to 1) that a frame is lost. With bursts, it is the probability in the good state.
@@ -117,7 +117,7 @@ pub(crate) struct Medium {
     pub(crate) character: Arc<Character>,
     /// When the last bit of the last frame is sent.
     pub(crate) busy_until: Instant,
-    /// Whether the channel of [`Burst`] is in the bad state.
+    /// Whether the channel is in the bad state of [`Burst`].
     is_bad: bool,
     pub(crate) rng: Rng,
 }
@@ -134,7 +134,7 @@ impl Medium {
         (start, self.busy_until)
     }
 
-    /// Sets the probability of a loss. If other media share the character, it is copied first.
+    /// Sets the probability of a loss. A [`Character`] that other media share is copied first.
     pub(crate) fn set_loss(&mut self, loss: f64) {
         Arc::make_mut(&mut self.character).faults.loss = loss;
     }
@@ -179,8 +179,8 @@ impl Medium {
     }
 }
 
-/// The times at which the waiting frames of a port will have been sent. One time is stored inline, so that a host that
-/// rarely sends needs no allocation.
+/// The times at which the waiting frames of a port will have been sent. One of these times is stored inline, so a host
+/// that rarely sends needs no allocation.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Queue {
     /// When the first frame will have been sent. This time is not later than now if the queue is empty.
@@ -203,11 +203,11 @@ impl Queue {
         1 + rest.len()
     }
 
-    /// Appends a frame that is sent by `out`. The caller must have called [`Queue::waiting`] at `now`.
+    /// Appends a frame that will have been sent at `out`. The caller must have called [`Queue::waiting`] at `now`.
     ///
     /// # Panics
     ///
-    /// Panics if the frame is sent before the one in front of it.
+    /// Panics if `out` is before `now`, or before the time of the frame in front.
     pub(crate) fn push(&mut self, now: Instant, out: Instant) {
         let last = self.rest.as_ref().and_then(|rest| rest.back()).map_or(self.first, |last| *last);
         assert!(

@@ -30,7 +30,7 @@ pub struct RadioSpec {
 pub struct Listening {
     /// The time to associate after the radio hears the cell.
     pub association: Duration,
-    /// The excursions on which the radio hears other cells. `None`: the radio always hears them.
+    /// The excursions on which the radio hears other cells. `None`: the radio always hears other cells.
     pub scan: Option<Scan>,
     /// The longest time for which the radio stays in its cell to send waiting frames before it leaves.
     pub drain: Duration,
@@ -52,14 +52,15 @@ pub struct Tuning {
     pub port: PortId,
     /// The new cell.
     pub cell: Cell,
-    /// The instant from which the radio is in the new cell: by then it has received a beacon, if there are any, and has
-    /// associated.
+    /// The instant from which the radio is in the new cell. Before this instant, the radio has received a beacon (if
+    /// the cell has beacons), and has associated.
     pub ready: Instant,
     pub(crate) turn: u32,
 }
 
 impl Tuning {
-    /// Returns how often the radio was tuned, or lost its cell, so far. The number serves only to compare runs.
+    /// Returns the number of times that the radio was tuned or lost its cell, up to and including this tuning. The
+    /// number serves only to compare runs.
     pub const fn turn(&self) -> u32 {
         self.turn
     }
@@ -115,7 +116,7 @@ struct Elsewhere {
 /// All radios, indexed by port, by link address, and by cell.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Radios {
-    /// The radios in one vector, sorted by port. There may be a million.
+    /// The radios in one vector, sorted by port. There may be a million radios.
     by_port: Vec<(PortId, Radio)>,
     by_mac: BTreeSet<(Mac, PortId)>,
     /// The radios in each cell. A radio that changes cells is in none.
@@ -172,12 +173,13 @@ impl Radios {
         self.present.range((cell, PortId(0))..=(cell, PortId(u32::MAX))).map(|(_, port)| *port)
     }
 
-    /// Lets a radio leave for a cell, in which it is from `ready` on. Returns `None` if the port has no radio.
+    /// Lets a radio leave its cell. From `ready` on, the radio is in the cell `cell`. Returns `None` if the port has no
+    /// radio.
     pub(crate) fn leave(&mut self, ready: Instant, port: PortId, cell: Cell) -> Option<Tuning> {
         self.change(port, |radio| radio.leave(ready, port, cell))
     }
 
-    /// Notes that a radio does not hear its cell. The radio carries no packets until it is in a cell again.
+    /// Notes that a radio does not hear its cell. The radio is in no cell from now on.
     pub(crate) fn lose(&mut self, port: PortId) {
         self.change(port, Radio::lose);
     }
@@ -192,7 +194,7 @@ impl Radios {
         self.by_port.iter().map(|(port, _)| *port)
     }
 
-    /// Completes a tuning. Returns false if the radio was tuned elsewhere or lost its cell in the meantime.
+    /// Completes a tuning. Returns false if the radio was tuned again or lost its cell in the meantime.
     pub(crate) fn arrive(&mut self, tuning: &Tuning) -> bool {
         self.change(tuning.port, |radio| radio.arrive(tuning)).unwrap_or(false)
     }
@@ -230,8 +232,8 @@ impl Radio {
         self.at.map(|(cell, _)| cell)
     }
 
-    /// Returns the time in which the radio receives nothing when it changes cells. It is zero if the radio is in a cell
-    /// with the same channel.
+    /// Returns the time in which the radio receives nothing when it changes cells. The time is zero if the old and the
+    /// new cell have the same channel.
     pub(crate) fn retuning(&self, same_channel: bool) -> Duration {
         match self.at {
             None if self.turn == 0 => self.attach.into(),
@@ -262,8 +264,8 @@ impl Radio {
         }
     }
 
-    /// Returns when the radio's last frame lands. It is known only of a radio with [`Elsewhere`], as each radio that
-    /// drains has.
+    /// Returns when the radio's last frame lands, or [`Instant::ZERO`] for a radio without [`Elsewhere`]. Each radio
+    /// that drains has [`Elsewhere`].
     pub(crate) fn landed(&self) -> Instant {
         self.elsewhere.as_ref().map_or(Instant::ZERO, |elsewhere| elsewhere.landed)
     }
@@ -296,7 +298,7 @@ impl Radio {
     }
 
     /// Starts an excursion to listen, if one is due. Returns whether the radio hears other cells now. A radio in no
-    /// cell, or without [`Scan`], always hears them.
+    /// cell, or without [`Scan`], always hears other cells.
     pub(crate) fn scans(&mut self, now: Instant) -> bool {
         let Some(elsewhere) = self.elsewhere.as_mut().filter(|_| self.at.is_some()) else { return true };
         let Some(Scan { every, away }) = elsewhere.listening.scan else { return true };
@@ -318,7 +320,7 @@ impl Radio {
         self.elsewhere.get_or_insert_default().away = Some((from, to));
     }
 
-    /// Returns whether the radio was in `cell` from `start` to `end`, and not away on an excursion.
+    /// Returns whether the radio was in `cell` from `start` to `end`, and was not away on an excursion.
     pub(crate) fn heard(&self, cell: Cell, start: Instant, end: Instant) -> Heard {
         match self.at {
             Some((here, since)) if here == cell && since <= start => {

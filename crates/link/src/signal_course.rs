@@ -6,8 +6,8 @@ use wire::{Cell, Duration, Instant, nanos_of};
 /// The time between two samples of a radio.
 pub const SAMPLING: Duration = Duration::from_millis(100);
 
-/// The strength of each cell over time at the place of a radio. The strength changes linearly between two points, and
-/// is constant before the first and after the last. A cell that is not listed is not heard.
+/// The strength with which a radio hears each cell over time. The strength changes linearly between two points, and is
+/// constant before the first point and after the last. A radio does not hear a cell that is not listed.
 ///
 /// Decibels are integers, so that a run does not depend on a machine's floating-point rounding.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -26,8 +26,8 @@ impl SignalCourse {
         self
     }
 
-    /// Returns when the first sample is due. One sample is at the first point of the course. So a course that begins
-    /// later is sampled at the same places of its path.
+    /// Returns when the first sample is due. The samples include the instant of the first point of the course. So a
+    /// course that is shifted in time is sampled at the same points.
     pub(crate) fn first_sample(&self) -> Instant {
         let first = self.cells.values().filter_map(|points| points.first()).map(|(at, _)| at.0).min();
         Instant(first.unwrap_or_default() % nanos_of(SAMPLING))

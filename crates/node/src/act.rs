@@ -10,9 +10,9 @@ use wire::{Cell, Iface, InterfaceAddress, Ipv4Addr, Mac, Packet, Reason};
 /// A request of a role to its node. The node resolves each request; an [`Effect::Do`] also goes to the driver.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Effect {
-    /// Sends this packet. With an interface, the packet leaves by it, to the link address in the packet's header. If an
-    /// IPv4 packet has [`Mac::ZERO`] there and the interface has an address, ARP finds the neighbor for the
-    /// destination. With `None`, the table decides as for a packet of this host.
+    /// Sends this packet. With an interface, the packet leaves by this interface, to the link address in its frame
+    /// header. If the link address of an IPv4 packet is [`Mac::ZERO`] and the interface has an address, ARP finds the
+    /// neighbor for the destination. With `None`, the table decides as for a packet of this host.
     Send(Option<Iface>, Packet),
     /// Drops this packet, which arrived on this interface, for this reason.
     Discard(Iface, Packet, Reason),
@@ -20,12 +20,13 @@ pub enum Effect {
     Stream(StreamId, StreamOp),
     /// Passes this act to the driver.
     Do(Act),
-    /// Declines this packet. The next role that listens for it receives it. If there is none, the node handles the
-    /// packet as if no role listened. Some packets go to the host's own stack only, and are dropped if they are not
-    /// addressed to this host: those from this host, those out of a tunnel, and those by a route or an ingress policy.
+    /// Declines this packet. The next role that listens for the packet receives it. If no other role listens, the node
+    /// handles the packet as if no role had listened. Exceptions are packets from this host, packets out of a tunnel,
+    /// and packets that a route or an ingress policy passed to the role. They go to the host's own stack, or are
+    /// dropped if they are not addressed to this host.
     Pass(Rx, Packet),
-    /// An event of a stream that this role provides, for the stream's user. It is ignored if the stream does not exist
-    /// or is closed, or if another role provides it.
+    /// An event of a stream that this role provides, for the stream's user. The event is ignored if the stream does not
+    /// exist or is closed, or if another role provides it.
     Served(OwnedStreamEvent),
     /// Notifies the other roles of this node ([`crate::Input::Notification`]).
     Notify(Notification),
@@ -63,17 +64,19 @@ pub enum Act {
     /// Adds an address to an interface (`true`) or removes it. The node already has the change; the host's own stack
     /// must follow.
     Address(Iface, InterfaceAddress, bool),
-    /// Stores a record under this key, or removes it (`None`). Later requests of the same role in this step wait until
-    /// the driver reports that the record is durable ([`crate::Node::resume`]), or that it could not be stored
-    /// ([`crate::Node::withdraw`]). Several records may be pending. The driver must report on each of them, in the
-    /// order of these acts. The node has put the role's name before the key, so that keys of different roles differ.
+    /// Stores a record under this key, or removes it (`None`). Later requests of the same role for the same input wait
+    /// for the driver's report. The driver reports that the record is durable ([`crate::Node::resume`]), or could not
+    /// be stored ([`crate::Node::withdraw`]). Several records may be pending. The driver must report on each of them,
+    /// in the order of these acts. The node has put the role's name before the key, so that keys of different roles
+    /// differ.
     Store(Vec<u8>, Option<Vec<u8>>),
     /// An event of a stream that the driver requested from a role, on behalf of a program outside
     /// ([`crate::Input::Serve`]). The driver numbers such a stream, from [`StreamId::OUTSIDE`] on. The node numbers an
     /// accepted stream.
     Served(OwnedStreamEvent),
-    /// An event of a stream that a role provides, or a request for such a stream, for the records. No role is notified
-    /// of this act. A driver records the events of the streams that the driver provides.
+    /// An act for the records: an event of a stream that a role provides, or a request to open such a stream or to
+    /// listen. No role is notified of this act. A driver itself records the events of the streams that the driver
+    /// provides.
     Delivered(AppEvent),
 }
 

@@ -3,7 +3,7 @@
 use crate::stream::{Addr, OwnedStreamEvent, StreamId, StreamOp, Transport};
 use wire::PacketId;
 
-/// One event of one stream, as its user sees it. No role is notified of it.
+/// One event of one stream, as the user of the stream sees it. No role is notified of this event.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct AppEvent {
     /// The number of the stream in its node. The role that uses the stream may have another number for it. A number may
@@ -47,7 +47,7 @@ pub enum AppChange {
 }
 
 impl AppEvent {
-    /// Returns the event for a request of the role `role`, or `None` if the records do not keep it.
+    /// Returns the event for a request of the role `role`, or `None` if the request is neither `Open` nor `Listen`.
     pub const fn of_op(role: &'static str, stream: StreamId, op: &StreamOp) -> Option<Self> {
         let change = match op {
             StreamOp::Open { by, local, peer, .. } => {
@@ -66,8 +66,8 @@ impl AppEvent {
         Some(Self { stream, change })
     }
 
-    /// Returns the event for a notification of an application, or `None` if the records do not keep it. They keep a
-    /// datagram as a packet instead.
+    /// Returns the event for a notification of an application, or `None` if the records do not keep it. The records
+    /// contain a datagram as a packet, not as an event.
     pub fn of_event(event: &OwnedStreamEvent) -> Option<Self> {
         let (stream, change) = match event {
             OwnedStreamEvent::Opened(id, local) => (*id, AppChange::Opened(*local)),

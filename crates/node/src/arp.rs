@@ -1,9 +1,9 @@
 //! The Address Resolution Protocol (RFC 826) of hosts and routers (RFC 1122, section 2.3.2; RFC 1812, section 3.3.2):
 //! the cache of link addresses, and the packets that wait for a link address.
 //!
-//! A neighbor in use is probed by unicast before its entry expires (RFC 1122, section 2.3.2.1, method 2), because a
-//! host may leave the link without notice. When a link changes, all entries that were learnt on it are removed: the new
-//! link has other hosts.
+//! A host may leave the link without notice. So a neighbor in use is probed by unicast before its entry expires (RFC
+//! 1122, section 2.3.2.1, method 2). When a link changes, all entries that were learnt on it are removed: the new link
+//! has other hosts.
 //!
 //! Only interfaces that have an address use ARP. To announce an address, a role sends the message itself.
 
@@ -22,8 +22,8 @@ const RETRY: Duration = Duration::from_secs(1);
 /// For this time after a neighbor's last message, its entry is used without a probe, like `base_reachable_time` of
 /// Linux.
 const FRESH: Duration = Duration::from_secs(30);
-/// After this time without a message of the neighbor, its entry expires. It is used for longer only while the neighbor
-/// is probed.
+/// After this time without a message of the neighbor, its entry expires. The entry is used for longer only while the
+/// neighbor is probed.
 const BELIEVED: Duration = Duration::from_mins(1);
 /// The largest number of neighbors that are known at a time.
 const CAPACITY: usize = 512;
@@ -94,7 +94,7 @@ pub(crate) enum Due {
     Failed(Iface, VecDeque<Packet>),
 }
 
-/// The interface on which a message arrived, as the receiver of the message.
+/// The receiver of a message: the interface on which the message arrived.
 pub(crate) struct Ear<'a> {
     pub(crate) iface: Iface,
     pub(crate) mac: Mac,
@@ -157,8 +157,8 @@ impl Arp {
         waited
     }
 
-    /// Looks up the link address of a neighbor for a packet. The packet waits if the neighbor is being resolved.
-    /// `may_ask`: this node has an address from which it may send a request.
+    /// Looks up the link address of a neighbor for a packet. If the neighbor is not known, the packet waits, unless no
+    /// request may be sent or there is no room. `may_ask`: this node has an address from which it may send a request.
     pub(crate) fn find(
         &mut self,
         now: Instant,
@@ -269,9 +269,9 @@ impl Arp {
         self.waiting.take(key)
     }
 
-    /// Removes an entry if the cache is full. An expired entry is removed before a valid one; of these, an entry to
-    /// which no packet was sent before a used one; and of these, the one with the oldest last message. So a host that
-    /// claims many addresses displaces no neighbor in use, while unused or expired entries remain.
+    /// Removes one entry if the cache is full. Expired entries are removed before valid entries. Among these, unused
+    /// entries are removed before used entries. Among the rest, the entry with the oldest last message is removed. So a
+    /// host that claims many addresses displaces no neighbor in use, while unused or expired entries remain.
     fn make_room(&mut self, now: Instant) {
         if self.known.len() < CAPACITY {
             return;
@@ -289,10 +289,10 @@ impl Arp {
         self.sought.iter().filter(|(key, _)| !self.known.contains_key(key))
     }
 
-    /// Gives up one neighbor that is being resolved, and returns the packets that waited for it. The neighbor is the
-    /// one whose most important waiting packet is least important; of several, one with the most requests. Returns
-    /// `None` if this packet is more important than a packet of `origin`. So a forwarded scan does not displace more
-    /// important packets.
+    /// Gives up the resolution of one neighbor, and returns the packets that waited for this neighbor. Each unknown
+    /// neighbor has the rank of its most important waiting packet. The neighbor with the lowest rank is given up; of
+    /// several, one with the most requests. Returns `None` if the lowest rank is above `origin`. So a forwarded scan
+    /// does not displace more important packets.
     fn give_up_for(&mut self, origin: Origin) -> Option<(Iface, VecDeque<Packet>)> {
         let rank = |(key, sought): (&NeighborKey, &Sought)| {
             (self.waiting.highest(*key), Reverse(sought.tries), sought.next, *key)

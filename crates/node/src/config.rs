@@ -78,7 +78,7 @@ fn bad_span(text: &str) -> String {
     let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(unit_at);
     let is_unit = |unit: &str| parse_span(&format!("1{unit}")).is_some();
-    // Digits, and at most one point between or behind them.
+    // A number has digits and at most one point.
     let has_form = |number: &str| number.matches('.').count() < 2 && is_number(number);
     match unit {
         "" if parse_span(&format!("{number}ms")).is_some() => {
@@ -95,7 +95,7 @@ fn bad_span(text: &str) -> String {
         _ if is_unit(unit) && number.split_once('.').is_some_and(|(_, fraction)| fraction.len() > 9) => {
             format!("`{text}` has too many decimals; allowed: at most 9")
         }
-        // Of a valid form, as the fraction alone is a time.
+        // The form is valid, so the number is too large.
         _ if is_unit(unit)
             && number.bytes().next().is_some_and(|c| c.is_ascii_digit())
             && has_form(number) =>
@@ -131,7 +131,7 @@ pub fn parse_span(text: &str) -> Option<Duration> {
     // Decimal arithmetic: 0.1s is exactly 100,000,000 ns.
     let whole = whole.parse::<u64>().ok()?.checked_mul(nanos)?;
     let scale = 10u64.pow(fraction.len() as u32);
-    // Less than 10^9 times 60 * 10^9: it does not fit into 64 bits.
+    // The product can be nearly 6 * 10^19, more than 64 bits can hold.
     let fraction: u64 = if fraction.is_empty() { 0 } else { fraction.parse().ok()? };
     let part = u128::from(fraction) * u128::from(nanos) / u128::from(scale);
     whole.checked_add(u64::try_from(part).ok()?).map(Duration::from_nanos)
@@ -147,7 +147,7 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    /// Returns the error `problem` of `key`.
+    /// Returns an error about the key `key`, with the text `problem`.
     pub fn new(key: &'static str, problem: impl Into<String>) -> Self {
         Self { key, problem: problem.into() }
     }

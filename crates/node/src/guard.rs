@@ -1,11 +1,11 @@
-//! Guards: what a host does with received segments of connections that are being moved from it or to it. In both
-//! backends, a segment passes the guards before it reaches TCP.
+//! Guards: what a host does with received segments of connections that are being moved to or from this host. In both
+//! backends, a segment passes the guards before TCP receives it.
 
 use crate::{Guard, Tuple};
 use std::collections::BTreeMap;
 use wire::{PacketId, Reason};
 
-/// The connection is frozen or guarded: it is being moved to another host, or from one.
+/// The connection is frozen or guarded, because it is being moved from this host or to this host.
 pub const FROZEN: Reason = Reason("frozen");
 /// The guard already holds the largest number of packets.
 pub const GUARD_FULL: Reason = Reason("guard_full");
@@ -23,7 +23,7 @@ pub type Held = (PacketId, Vec<u8>);
 /// What a guard does with a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Check {
-    /// The packet passes: its tuple is not guarded.
+    /// The packet passes, because its tuple is not guarded.
     Pass,
     /// The guard keeps a copy of the packet.
     Held,
@@ -48,7 +48,7 @@ impl Guards {
     }
 
     /// Sets or removes (`None`) the guard of a tuple. Returns the packets that are no longer held, in the order of
-    /// arrival. Returns `None`, and sets nothing, if the tuple has no guard and the host already has 4096 guards.
+    /// arrival. Returns `None`, and sets nothing, if a new guard would be the 4097th of the host.
     pub fn set(&mut self, tuple: Tuple, guard: Option<Guard>) -> Option<Vec<Held>> {
         let Some(guard) = guard else {
             return Some(self.0.remove(&tuple).map_or(Vec::new(), |(_, held)| held));
@@ -64,7 +64,9 @@ impl Guards {
         Some(Vec::new())
     }
 
-    /// Returns what the guard of this tuple does with a packet, and keeps a copy if the guard holds packets.
+    /// Returns what happens to a packet of this tuple. Without a guard, the packet passes. A [`Guard::Hold`] keeps a
+    /// copy of the packet, or drops the packet if it already holds its largest number of packets. The other guards drop
+    /// the packet.
     pub fn check(&mut self, tuple: &Tuple, id: PacketId, bytes: &[u8]) -> Check {
         match self.0.get_mut(tuple) {
             None => Check::Pass,
@@ -78,7 +80,7 @@ impl Guards {
         }
     }
 
-    /// Reports the packets that the guards hold.
+    /// Calls `each` with the identity of each packet that the guards hold.
     pub fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         self.0.values().flat_map(|(_, held)| held).for_each(|(id, _)| each(*id));
     }
@@ -102,7 +104,8 @@ mod tests {
         assert_eq!(guards.check(&tuple(1), PacketId(2), b"b"), Check::Held);
         assert_eq!(guards.check(&tuple(1), PacketId(3), b"c"), Check::Ends(GUARD_FULL));
         assert_eq!(guards.check(&tuple(2), PacketId(3), b"c"), Check::Pass);
-        // A guard with another limit keeps the held packets; another kind of guard returns them.
+        // If the limit of a guard changes, the guard keeps the held packets. If the kind of the guard changes, the held
+        // packets are returned.
         assert_eq!(guards.set(tuple(1), Some(Guard::Hold(3))), Some(Vec::new()));
         let held = vec![(PacketId(1), b"a".to_vec()), (PacketId(2), b"b".to_vec())];
         assert_eq!(guards.set(tuple(1), Some(Guard::Drop)), Some(held));

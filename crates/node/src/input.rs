@@ -39,22 +39,24 @@ pub enum Input<'a> {
     Notification(&'a Notification),
 }
 
-/// What one protocol may learn from another on the same host. Each variant must be a term that several protocols share,
-/// so that the protocols do not depend on each other.
+/// What one protocol may learn from another protocol on the same host. Each variant must be a term that several
+/// protocols share, so that the protocols do not depend on each other.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Notification {
     /// The router by which this host's packets leave from now on: the agent to which the host attached.
     Gateway(Ipv4Addr),
 }
 
-/// How a packet reached a role, and its header, which the node has checked, so that a role need not parse it again.
+/// How a packet reached a role, and the header of the packet. The node has checked the header, so a role need not parse
+/// the packet again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Rx {
     /// The interface on which the packet arrived.
     pub iface: Iface,
     /// The reason why this role receives the packet.
     pub why: PuntReason,
-    /// The outer source and destination of the tunnel, if this node took the packet out of one.
+    /// The outer source and destination of the tunnel out of which this node took the packet, or `None` if it was in no
+    /// tunnel.
     pub tunnel: Option<(Ipv4Addr, Ipv4Addr)>,
     /// The header of the packet.
     pub header: Header,
@@ -116,9 +118,9 @@ pub struct Fault {
 /// An act that failed.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum FailedAct {
-    /// The record of this key could not be stored, and is unchanged. What the role requested after it in the same step
-    /// was withdrawn: no packet was sent, no route was set, and a command was answered with the error. All records that
-    /// were pending then have failed too.
+    /// The record of this key could not be stored, and is unchanged. What the role requested after the record, for the
+    /// same input, was withdrawn: no packet was sent, no route was set, and a command was answered with the error. All
+    /// other records that were pending, of all roles, have failed at the same time.
     Store(Vec<u8>),
     /// The host's own stack could not add (`true`) or remove this address of the interface. An address that could not
     /// be added is removed from the node too.
@@ -139,8 +141,8 @@ pub enum Link<'a> {
         /// The name of the interface in the configuration.
         name: &'a str,
     },
-    /// The interface carries no packets, for this reason. Exception: with [`Link::UNSUPPORTED`], the interface carries
-    /// packets or not, as before.
+    /// The interface carries no packets, for this reason. Exception: with [`Link::UNSUPPORTED`], the state of the
+    /// interface has not changed.
     Down(&'a str),
     /// A sample of signal strength: a cell, and its level in dBm. The radio need not be tuned to this cell.
     Heard(Cell, i16),

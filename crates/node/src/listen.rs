@@ -57,8 +57,8 @@ impl Traffic {
         self.proto == Some(proto) || proto == Proto::Ip(self.protocol)
     }
 
-    /// Returns whether a role that listens in this way receives the packet. `local`: the destination is an address of
-    /// this host.
+    /// Returns whether `listen` includes this packet, which arrived on `iface`. `local`: the destination is an address
+    /// of this host.
     pub(crate) fn is_wanted(self, listen: &Listen, iface: Iface, header: &Header, local: bool) -> bool {
         let dst = header.dst;
         match listen {
@@ -94,8 +94,8 @@ fn ends(protocol: u8, [src, dst]: [Ipv4Addr; 2], payload: &[u8], failed: bool) -
     }
 }
 
-/// Returns the kind of a packet by its ICMP type, UDP destination port or protocol, and for UDP also the kind by the
-/// source port.
+/// Returns the kinds of a packet. Index 0 is the kind by ICMP type or UDP destination port, or IP in IP. Index 1 is the
+/// kind by UDP source port. `None`: the packet has no such kind, is truncated, or is not the first fragment.
 fn kinds(protocol: u8, offset: u16, payload: &[u8]) -> [Option<Proto>; 2] {
     match (protocol, offset, payload) {
         (ipv4::ICMP, 0, [kind, _, _, _, ..]) => [Some(Proto::Icmp(*kind)), None],

@@ -1,17 +1,18 @@
-//! Marks: events that roles record for measurements. No role is notified of them.
+//! Marks: events that are recorded for measurements. Roles record marks. The simulator's stack and the daemon record
+//! marks about TCP connections. No role is notified of a mark.
 
 use crate::Value;
 use std::fmt;
 use wire::PacketId;
 
-/// A recorded event. Its name is a constant of the protocol that records it.
+/// An event that is recorded for measurements.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Mark {
-    /// The name of the role that recorded the event.
+    /// The name of the role that recorded the event; [`TCP`] in marks about the state of a TCP connection.
     pub role: &'static str,
     /// The name of the event, for example `handoff`.
     pub name: &'static str,
-    /// The stage of a handoff that begins or ends here, if any.
+    /// The begin or end of a stage of a handoff, if the event is one.
     pub span: Option<Span>,
     /// The packet that the event is about, if any.
     pub packet: Option<PacketId>,

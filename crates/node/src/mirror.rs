@@ -18,7 +18,8 @@ pub enum MirrorAct {
     Mtu(Iface, u16),
 }
 
-/// The changes that the driver has not taken yet, and the numbers of entries in the copy after all changes.
+/// The changes that the driver has not taken yet, and the numbers of routes and policies in the copy after these
+/// changes.
 #[derive(Debug, Default)]
 pub(crate) struct Mirror {
     pub(crate) acts: VecDeque<MirrorAct>,

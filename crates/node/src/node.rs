@@ -32,8 +32,8 @@ pub trait Role: Debug + Send {
 
     /// Returns the TCP connections that the role intercepts. The role receives segments to the `local` end, and ICMP
     /// errors about segments from the `local` end. `local` may be the address of any host: the packets are taken in
-    /// transit, or when they come out of a tunnel. A segment out of a tunnel that the role passes on goes to the host's
-    /// own stack only.
+    /// transit, or when they come out of a tunnel. If the role declines a segment out of a tunnel, the segment goes to
+    /// the host's own stack only.
     fn intercepts(&self) -> &BTreeSet<Tuple> {
         static NONE: BTreeSet<Tuple> = BTreeSet::new();
         &NONE
@@ -45,7 +45,7 @@ pub trait Role: Debug + Send {
     }
 
     /// Returns the transports that the role provides to the roles of its node, and to programs by the driver. Each is a
-    /// [`crate::Transport::Role`]. If several roles provide the same one, the first role is used.
+    /// [`crate::Transport::Role`]. If several roles provide the same transport, the first of these roles is used.
     fn serves(&self) -> &[Transport] {
         &[]
     }
@@ -65,7 +65,8 @@ pub trait Role: Debug + Send {
     /// Returns the state of the role for an operator. The call changes nothing.
     fn status(&self) -> Value;
 
-    /// Reports the packets that the role holds, for the ledger and for law 6.
+    /// Calls `each` with the identity of each packet that the role holds, for the ledger and for law 6. By default, a
+    /// role holds no packet.
     fn holds(&self, _each: &mut dyn FnMut(PacketId)) {}
 }
 
@@ -118,7 +119,7 @@ impl Node {
         Some(RoleId(index as u8))
     }
 
-    /// Reports the packets that roles hold, and those that wait for a neighbor or for a record.
+    /// Calls `each` with the identity of each packet that a role holds, or that waits for a neighbor or for a record.
     pub fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         if let Some(net) = &self.net {
             net.arp.holds(each);
@@ -146,7 +147,8 @@ impl Node {
         self.settle(now, out);
     }
 
-    /// Processes one input.
+    /// Processes one input. Ignores [`Input::Stored`] and [`Input::Notification`], which come only from the node
+    /// itself.
     pub fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
         out.begin(now);
         match input {
@@ -158,8 +160,8 @@ impl Node {
             Input::Start(boot) => self.start(now, boot, out),
             Input::Failed(fault) => self.failed(now, fault, out),
             Input::Idle(..) | Input::Wall(_) => self.notify_all(now, &input, out),
-            // A driver can request streams of roles. It reports durable records by `resume`, and only roles send
-            // notifications.
+            // A driver can request streams of roles. A driver reports durable records by `resume`, not by an input.
+            // Only roles send notifications.
             Input::Serve(id, op) => self.operate(now, RoleId::NODE, id, op, out),
             Input::Stored(_) | Input::Notification(_) => {}
         }
@@ -191,9 +193,9 @@ impl Node {
         }
     }
 
-    /// Handles a packet from a link for which no role listens. Packets to a group, and broadcasts of the link, are not
-    /// forwarded. There is no multicast routing, and each station of the link would forward a copy (RFC 1812, section
-    /// 5.3.4).
+    /// Handles a packet from a link for which no role listens. A packet to a group, or a broadcast of the link, is
+    /// dropped, unless its destination is an address of this host. There is no multicast routing, and each station of
+    /// the link would forward a copy of a broadcast (RFC 1812, section 5.3.4).
     fn unheard(&mut self, now: Instant, iface: Iface, header: &Header, packet: Packet, out: &mut Outbox) {
         let is_own = self.addresses.contains(&header.dst);
         if !is_own && (packet.link.dst.is_group() || self.is_for_many(iface, header.dst)) {
@@ -335,7 +337,7 @@ impl Node {
         }
     }
 
-    /// Resolves the effects of roles until only those are left that wait for a record.
+    /// Resolves the effects of roles, except the effects that wait for a record.
     pub(crate) fn settle(&mut self, now: Instant, out: &mut Outbox) {
         if out.has_effects() {
             self.resolve_all(now, out);

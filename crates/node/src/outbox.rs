@@ -43,12 +43,13 @@ impl Default for Outbox {
 }
 
 impl Outbox {
-    /// Returns the next act and the role that requested it, without taking it.
+    /// Returns the next act and the role that requested the act, or `None` if there is no act. The act stays in the
+    /// queue.
     pub fn first_act(&self) -> Option<(RoleId, &Act)> {
         self.acts.front().map(|(role, act)| (*role, act))
     }
 
-    /// Takes the next act and the role that requested it.
+    /// Takes the next act, and returns it with the role that requested it. Returns `None` if there is no act.
     pub fn next_act(&mut self) -> Option<(RoleId, Act)> {
         self.acts.pop_front()
     }
@@ -123,8 +124,8 @@ impl Outbox {
         self.ask(Effect::Do(Act::Address(iface, address, false)));
     }
 
-    /// Stores a record, or removes it (`None`). What the role requests later in the same step waits until the record is
-    /// durable. Then the role receives [`crate::Input::Stored`], or [`crate::Input::Failed`] if the record cannot be
+    /// Stores a record, or removes it (`None`). What the role requests later for the same input waits until the record
+    /// is durable. Then the role receives [`crate::Input::Stored`], or [`crate::Input::Failed`] if the record cannot be
     /// stored.
     pub fn store(&mut self, key: Vec<u8>, value: impl Into<Option<Vec<u8>>>) {
         self.ask(Effect::Do(Act::Store(key, value.into())));
@@ -163,8 +164,9 @@ impl Outbox {
         self.asks.clear();
     }
 
-    /// Begins a call of a node. It panics if an effect of an earlier call is left, which would be resolved as an effect
-    /// of this node's roles. In debug builds, it panics if time runs backwards, because timers would be wrong.
+    /// Begins a call of a node. Panics if an effect of an earlier call is left, because the effect would be resolved as
+    /// an effect of this node's roles. In debug builds, also panics if time runs backwards, because timers would be
+    /// wrong.
     pub(crate) fn begin(&mut self, now: Instant) {
         assert!(
             self.asks.is_empty(),

@@ -3,7 +3,7 @@
 pub use table::reason::{NO_FRAGMENTATION, TOO_BIG, TTL_EXPIRED, TUNNEL_LOOP};
 use wire::Reason;
 
-/// There is no route for the packet, and it is not addressed to this host.
+/// No route applies to the packet, and the packet is not addressed to this host.
 pub const NO_ROUTE: Reason = Reason("no_route");
 /// The frame is addressed to another station of the link.
 pub const OTHER_STATION: Reason = Reason("other_station");
@@ -26,5 +26,5 @@ pub const ARP_CONFLICT: Reason = Reason("arp_conflict");
 pub const TUNNEL_DEPTH: Reason = Reason("tunnel_depth");
 /// A record that had to be durable before the packet was sent could not be stored.
 pub const NOT_STORED: Reason = Reason("not_stored");
-/// The packet was delivered to the role, or to the ARP of the node, for which it was meant. It is not a loss.
+/// The packet was delivered to the role, or to the ARP of the node, for which it was meant. Such a drop is not a loss.
 pub const CONSUMED: Reason = Reason("consumed");

@@ -14,8 +14,8 @@ impl Refusals {
         *self.0.entry(reason).or_default() += 1;
     }
 
-    /// Discards a packet that arrived on `iface` and that the role has handled. A refusal is counted, and is the drop
-    /// reason. Otherwise the drop reason is [`reason::CONSUMED`].
+    /// Discards a packet that arrived on `iface` and that the role has handled. If `verdict` is an error, its reason is
+    /// counted, and is the drop reason. Otherwise the drop reason is [`reason::CONSUMED`].
     pub fn end(&mut self, iface: Iface, packet: Packet, verdict: Result<(), Reason>, out: &mut Outbox) {
         if let Err(reason) = verdict {
             self.count(reason);

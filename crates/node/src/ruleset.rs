@@ -7,8 +7,8 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 use table::{Class, EntryId, Found, IngressPolicy, Port, RoleId, Route, RouteKey, Rules};
 use wire::{Instant, Ipv4Addr, Prefix};
 
-/// The routes and ingress policies of a node. A look-up needs at most one probe for each *shape* of key in use, however
-/// many routes there are. A shape is the length of the source prefix, the length of the destination prefix, and whether
+/// The routes and ingress policies of a node. Whatever the number of routes, a look-up needs at most one probe for each
+/// *shape* of key in use. A shape is the length of the source prefix, the length of the destination prefix, and whether
 /// a class is given.
 #[derive(Debug, Default)]
 pub struct Ruleset {
@@ -18,17 +18,17 @@ pub struct Ruleset {
     /// The shapes in use, most specific first, and the number of keys of each.
     shapes: Vec<(Shape, u32)>,
     pub(crate) policies: Vec<PolicyEntry>,
-    /// When entries may expire. An entry that was used in the meantime is queued again. Only the item at the instant
-    /// `Entry::queued` is valid for an entry.
+    /// The instants at which lifetimes may end. An entry that was used in the meantime is queued again. Of the items of
+    /// one entry, only the item at the instant `Entry::queued` is valid.
     pub(crate) due: BinaryHeap<Reverse<(Instant, RouteKey)>>,
-    /// The changes for a data path with its own copy, if there is one.
+    /// The changes for a data path with its own copy of the rules, or `None` without such a data path.
     pub(crate) mirror: Option<Box<Mirror>>,
 }
 
-/// The places of entries in a large table.
+/// The index of a table with more than [`FEW`] entries.
 #[derive(Debug, Default)]
 struct Index {
-    /// The entries by their keys. The map is never iterated.
+    /// The number of each entry, by the key of the entry. The map is never iterated.
     ids: HashMap<PackedKey, EntryId, BuildHasherDefault<PackedKeyHasher>>,
     /// The numbers of removed entries, which are used again.
     free: Vec<EntryId>,
@@ -48,12 +48,13 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Returns when the lifetime of the entry ends if the entry is not used again, or `None` if it does not end.
+    /// Returns when the lifetime of the entry ends if the entry is not used again, or `None` if the lifetime does not
+    /// end.
     fn end(&self) -> Option<Instant> {
         self.route.lifetime.end(self.used)
     }
 
-    /// Returns whether the entry has expired and its owner was notified. Such an entry is not found by look-ups. It
+    /// Returns whether the entry has expired and its owner was notified. Look-ups do not find such an entry. The entry
     /// remains until it is set again or removed.
     pub(crate) const fn is_gone(&self) -> bool {
         self.reported && self.route.lifetime.expires()
@@ -132,7 +133,7 @@ impl Ruleset {
     }
 
     /// Returns when the lifetime of a route may end next, or `None` if no lifetime can end. The instant may be too
-    /// early, because a use in the meantime postpones the end. The wake-up then has no effect.
+    /// early, because a use in the meantime postpones the end. A time-out at this instant then has no effect.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.due.peek().map(|Reverse((at, _))| *at)
     }
@@ -186,8 +187,8 @@ impl Ruleset {
 
     fn insert(&mut self, key: RouteKey) -> EntryId {
         let id = self.free_place().unwrap_or_else(|| {
-            // The vector grows by a quarter. By default it would start with four entries and then double. That is too
-            // much for a million idle hosts with one route each, and for routers with a million routes.
+            // The vector grows by a quarter. By default it would start with four entries and then double. That would
+            // waste memory on a million idle hosts with one route each, and on routers with a million routes.
             if self.entries.len() == self.entries.capacity() {
                 self.entries.reserve_exact(1 + self.entries.len() / 4);
             }
@@ -219,8 +220,7 @@ impl Ruleset {
         }
     }
 
-    /// Returns the index. It is created when it is first needed, from the entries that exist then. At that time no
-    /// place is free.
+    /// Returns the index. The first call creates the index from the entries, at a time when no number is free.
     fn index(&mut self) -> &mut Index {
         let known = self.entries.iter().zip(0..);
         let known = known.filter_map(|(entry, id)| Some((PackedKey::of(entry.as_ref()?.key), EntryId(id))));
@@ -308,7 +308,7 @@ const fn shape(key: RouteKey) -> Shape {
     (key.src.len(), key.dst.len(), key.class.is_some())
 }
 
-/// A key as three words: source, destination, and the class with both prefix lengths.
+/// A key as three numbers of 32 bits: the source, the destination, and the class with both prefix lengths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct PackedKey([u32; 3]);
 
@@ -328,8 +328,8 @@ impl Hash for PackedKey {
     }
 }
 
-/// A multiplicative hash over the words of a key. Authenticated control packets set the keys, not data, so the hash
-/// need not resist flooding. The map is never iterated, so the order does not matter.
+/// A multiplicative hash of a key. Data packets never add a key, so the hash need not resist flooding. The map is never
+/// iterated, so its order does not matter.
 #[derive(Default)]
 struct PackedKeyHasher(u64);
 

@@ -36,10 +36,10 @@ impl StreamId {
 /// The transport of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Transport {
-    /// Datagrams: each write is one datagram, each read returns one. The driver provides it.
+    /// Datagrams: each write is one datagram, each read returns one. The driver provides the transport.
     Udp,
-    /// A byte stream in both directions (RFC 9293). The driver provides it: the simulator's stack, or the kernel's
-    /// sockets.
+    /// A byte stream in both directions (RFC 9293). The driver provides the transport: the simulator's stack, or the
+    /// kernel's sockets.
     Tcp,
     /// A transport that a role of the same node provides under this name ([`crate::Role::serves`]).
     Role(&'static str),
@@ -56,7 +56,7 @@ pub struct Tuple {
 
 impl Tuple {
     /// Returns a number with the same order as the fields. Look-ups with the number are faster, and a stack makes
-    /// several for each segment.
+    /// several look-ups for each segment.
     fn number(&self) -> u128 {
         let end = |addr: Addr| u64::from(addr.ip().to_bits()) << 16 | u64::from(addr.port());
         u128::from(end(self.local)) << 64 | u128::from(end(self.remote))
@@ -81,8 +81,8 @@ impl PartialOrd for Tuple {
 pub enum Guard {
     /// The segments are dropped; the peer retransmits them.
     Drop,
-    /// At most this number of packets, and at most 1024, is held until the guard is removed. The host then receives
-    /// them. Further packets are dropped.
+    /// At most this number of packets, and at most 1024, is held until the guard is removed. The host then receives the
+    /// held packets. Further packets are dropped.
     Hold(usize),
     /// Each segment is dropped, and answered by a reset unless it is itself a reset (RFC 9293, section 3.10.7.1).
     Reset,
@@ -95,8 +95,8 @@ pub enum SocketOption {
     /// kernel counts its own overhead, so the size may differ by one or two segments.
     SendBuffer(u32),
     /// The size in bytes of the buffer for unread data: the largest window that is announced from now on. A window
-    /// announced before is not withdrawn, but a kernel may drop data beyond the new size. So set it before the
-    /// connection opens.
+    /// announced before is not withdrawn, but a kernel may drop data beyond the new size. So the size should be set
+    /// before the connection opens.
     ReceiveBuffer(u32),
     /// Whether small segments wait while data is unacknowledged (RFC 9293, section 3.7.4).
     Nagle(bool),
@@ -113,8 +113,8 @@ pub enum StreamOp {
         local: Option<Addr>,
         /// The peer's address.
         peer: Addr,
-        /// Whether `local` may be the address of another host. Packets to it reach the stream only if the node sends
-        /// them to [`wire::Iface::HOST`].
+        /// Whether `local` may be the address of another host. Packets to this address reach the stream only if the
+        /// node sends them to [`wire::Iface::HOST`].
         foreign: bool,
     },
     /// Waits for peers; `Opened` or `Closed` answers, then `Accepted` for each peer. With UDP, the first datagram of a
@@ -142,8 +142,8 @@ pub enum StreamOp {
     Abort,
     /// Moves a TCP connection to another host, or relays between two TCP connections.
     Migrate(MigrateOp),
-    /// Sets an option of a TCP connection. The option does not move with the connection. If it is set before `Open` or
-    /// `Import`, it applies from the first segment on. If it is set before `Listen`, it applies to accepted
+    /// Sets an option of a TCP connection. The option does not move with the connection. An option that is set before
+    /// `Open` or `Import` applies from the first segment on. An option that is set before `Listen` applies to accepted
     /// connections. Other transports have no options.
     Set(SocketOption),
 }
@@ -165,12 +165,12 @@ impl StreamOp {
 /// Until `Forget`, the old host can continue the connection with `Thaw`. Until `Thaw`, the new host sends nothing.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum MigrateOp {
-    /// Stops the connection: no segment is sent, and received ones are dropped unless a `Guard` holds them.
+    /// Stops the connection: no segment is sent, and received segments are dropped unless a `Guard` holds them.
     Freeze,
     /// Returns the state of a frozen connection; `Exported` or `Refused` answers. The connection remains frozen.
     Export,
-    /// Takes over a connection, which stays frozen until `Thaw`; `Imported` or `Closed` answers. Its local address may
-    /// be foreign. If both ends have finished and everything was read, `Closed` follows when everything is
+    /// Takes over a connection, which stays frozen until `Thaw`; `Imported` or `Closed` answers. The local address may
+    /// belong to another host. If both ends have finished and everything was read, `Closed` follows when everything is
     /// acknowledged. Until then the connection can move again.
     Import(Box<TcpState>),
     /// Continues a frozen connection.
@@ -180,19 +180,20 @@ pub enum MigrateOp {
     /// Sets or removes (`None`) the guard of a tuple, whether the tuple has a socket or not. The guard belongs to the
     /// host, not to the stream.
     Guard(Tuple, Option<Guard>),
-    /// Relays between this stream and the given one. Both must be open TCP connections of the driver, and neither in a
-    /// relay; otherwise `Refused` answers. Each connection sends what the other one receives, FIN and reset included.
-    /// The staged bytes are sent first: the first item by the given stream, the second by this one.
+    /// Relays between this stream and the given stream. Both streams must be open TCP connections of the driver, and
+    /// neither may be in a relay; otherwise `Refused` answers. Each connection sends what the other connection
+    /// receives, including FIN and reset. The given bytes are sent first: the first item on the given stream, the
+    /// second item on this stream.
     ///
-    /// The user neither reads nor writes meanwhile, and earlier credit is void. The buffers of both connections bound
-    /// the data that are relayed and not sent yet. When both connections have finished, the relay ends. Each of them is
-    /// `Closed` when all its data are acknowledged, and can move until then. `Freeze`, `Export` and `Forget` apply only
-    /// to the stream that they name. A frozen stream neither takes nor gives data.
+    /// During the relay, the user neither reads nor writes, and earlier credit is void. The buffers of both connections
+    /// bound the data that are relayed and not sent yet. When both connections have finished, the relay ends. Each
+    /// connection is `Closed` when all its data are acknowledged, and can move until then. `Freeze`, `Export` and
+    /// `Forget` apply only to the stream that they name. A frozen stream neither takes nor gives data.
     Join(StreamId, [Vec<u8>; 2]),
-    /// Ends the relay of which this stream is one side; `Parted` or `Refused` answers. The returned bytes include
-    /// those that a side has received and that cannot move with it, because it has finished. Both streams are then as
-    /// before the `Join`, except that a finished direction stays finished. They get new credit when they are neither
-    /// frozen nor guarded.
+    /// Ends the relay of which this stream is one side; `Parted` or `Refused` answers. If a side has finished, the
+    /// bytes that it received cannot move with it, so these bytes are returned too. After the answer, both streams are
+    /// as before the `Join`, except that a finished direction stays finished. A stream gets new credit when it is
+    /// neither frozen nor guarded.
     Part,
 }
 
@@ -237,7 +238,8 @@ pub enum MigrateEvent<'a> {
     Exported(&'a TcpState),
     /// An `Import` is complete. The connection waits for `Thaw`. Credit is granted only after the `Thaw`.
     Imported,
-    /// An `Export`, `Join`, `Part` or `Guard` was refused, and why. The stream is unchanged.
+    /// An `Export`, `Join`, `Part` or `Guard` was refused, for this reason. The stream is unchanged. Exception: if the
+    /// kernel fails during a `Part`, both connections are reset, because bytes are lost.
     Refused(&'a str),
     /// The bytes that a `Part` returns. Index 0: the bytes that were received on this stream and not yet sent on the
     /// other stream of the relay. Index 1: the bytes of the opposite direction. If these bytes are given to the next
@@ -261,7 +263,8 @@ pub mod refusal {
     pub const IN_USE: &str = "address in use";
     /// The host has no address, or (simulator) no free local port for this peer.
     pub const NO_ADDRESS: &str = "this host has no address";
-    /// The host has the largest number of sockets or of guards.
+    /// The host already has the largest number of sockets, or of guards, that it may have. On Linux, the limit of open
+    /// files can be the reason too.
     pub const FULL: &str = "too many sockets";
     /// The user wrote more bytes than it had credit for, or wrote after it had finished.
     pub const BEYOND_CREDIT: &str = "wrote beyond its credit";
@@ -357,7 +360,7 @@ impl OwnedStreamEvent {
     }
 }
 
-/// Received datagrams of a stream: they wait for a `Read`, or a `Read` waits for them.
+/// The received datagrams of a stream that were not read yet, or a read that waits for a datagram.
 #[derive(Clone, Debug, Default)]
 pub struct Inbox {
     wanted: u32,
@@ -369,10 +372,11 @@ pub struct Inbox {
 type Waiting = VecDeque<(PacketId, Vec<u8>)>;
 
 impl Inbox {
-    /// The largest number of datagrams that wait for a read. Further ones are dropped, as in a kernel.
+    /// The largest number of datagrams that wait for a read. Further datagrams are dropped, as in a kernel.
     pub const CAPACITY: usize = 256;
 
-    /// Takes the next datagram. If there is none, the read stays open, and `None` is returned.
+    /// Takes the next datagram, and returns the event that answers the read. If no datagram waits, the read stays open,
+    /// and the result is `None`.
     pub fn read(&mut self, stream: StreamId) -> Option<OwnedStreamEvent> {
         let Some((packet, bytes)) = self.queue.as_mut().and_then(|queue| queue.pop_front()) else {
             self.wanted = self.wanted.saturating_add(1);
@@ -406,7 +410,7 @@ impl Inbox {
         self.queue.map(|queue| *queue).unwrap_or_default().into_iter()
     }
 
-    /// Reports the packets that wait for a read.
+    /// Calls `each` with the identity of each datagram that waits for a read.
     pub fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         self.queue.iter().flat_map(|queue| queue.iter()).for_each(|(id, _)| each(*id));
     }

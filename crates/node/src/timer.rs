@@ -1,4 +1,5 @@
-//! Timers with names: [`Timers`] for the few timers of a role, [`Expiry`] for one per binding, visitor or cache entry.
+//! Timers with names: [`Timers`] for the few timers of a role, [`Expiry`] for one timer per binding, visitor or cache
+//! entry.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
@@ -27,14 +28,14 @@ impl<K: TimerName, const N: usize> Default for Timers<K, N> {
 }
 
 impl<K: TimerName, const N: usize> Timers<K, N> {
-    /// Sets a timer to the instant `at`, or moves it there.
+    /// Sets a timer to the instant `at`. A timer that is already set is moved to `at`.
     pub fn set(&mut self, name: K, at: Instant) {
         if let Some(slot) = self.at.get_mut(name.index()) {
             *slot = at;
         }
     }
 
-    /// Stops a timer. It has no effect if the timer is not set.
+    /// Stops a timer. The call has no effect if the timer is not set.
     pub fn stop(&mut self, name: K) {
         self.set(name, Instant::NEVER);
     }
@@ -73,7 +74,7 @@ impl<K> Default for Expiry<K> {
 }
 
 impl<K: Ord + Copy> Expiry<K> {
-    /// Sets the deadline of a key to the instant `at`, or moves it there.
+    /// Sets the deadline of a key to the instant `at`. A deadline that is already set is moved to `at`.
     pub fn set(&mut self, key: K, at: Instant) {
         match self.at.insert(key, at) {
             Some(before) if before == at => return,
@@ -91,7 +92,7 @@ impl<K: Ord + Copy> Expiry<K> {
         }
     }
 
-    /// Removes the deadline of a key. It has no effect if the key has none.
+    /// Removes the deadline of a key. The call has no effect if the key has no deadline.
     pub fn stop(&mut self, key: K) {
         if let Some(at) = self.at.remove(&key) {
             self.due.remove(&(at, key));

@@ -1,4 +1,4 @@
-//! Packets that wait until ARP has resolved their next hop. The bytes are limited for each neighbor and in all. At a
+//! Packets that wait until ARP has resolved their next hop. The bytes are limited for each neighbor and in total. At a
 //! limit, the oldest packet of the lowest [`Origin`] is dropped.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -25,8 +25,8 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// Returns the origin of a packet that a role sends. A packet that the role received before already has an
-    /// identity.
+    /// Returns the origin of a packet that a role sends. A packet with an identity was received by the role before, so
+    /// the role only forwards it.
     pub(crate) fn of_role(packet: &Packet) -> Self {
         if packet.id == PacketId::NEW { Self::Role } else { Self::Forwarded }
     }
@@ -88,7 +88,7 @@ impl Waiting {
         );
     }
 
-    /// Takes the packets of one neighbor: those of the highest origin first, and of one origin in the order of arrival.
+    /// Takes the packets of one neighbor, the highest origin first. Packets of one origin are in the order of arrival.
     pub(crate) fn take(&mut self, key: NeighborKey) -> VecDeque<Packet> {
         let Some(mut queue) = self.queues.remove(&key) else { return VecDeque::new() };
         self.bytes -= queue.bytes;

@@ -6,14 +6,14 @@ use node::config::ConfigError;
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{path}`: {problem}")]
 pub struct KeyError {
-    /// The path of the key within the host or the role.
+    /// The path of the key within the host or the role, for example `route[0].via`.
     pub path: String,
     /// What is wrong with the key, and what is allowed.
     pub problem: String,
 }
 
 impl KeyError {
-    /// Returns the error `problem` of the key `path`.
+    /// Returns an error about the key `path`, with the text `problem`.
     pub fn new(path: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { path: path.into(), problem: problem.into() }
     }
@@ -27,8 +27,8 @@ pub enum NodeError {
     Role {
         /// The kind of the role, for example `mobile-ip/home-agent`.
         kind: &'static str,
-        /// The index of the role among the roles of its host, from 0. It is 0 if the role was built without a host
-        /// ([`crate::RoleConfig::build`]).
+        /// The index of the role among the roles of its host, from 0. The index is 0 if the role was built without a
+        /// host ([`crate::RoleConfig::build`]).
         index: usize,
         /// The key of the role's configuration whose value is wrong, and what is wrong.
         error: ConfigError,

@@ -15,8 +15,8 @@ use wire::{Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Prefix};
 pub struct HostConfig {
     /// The name of the host.
     pub name: String,
-    /// The addresses of the host itself, without an interface. The host's sockets use the first of them or, without
-    /// any, the first address of an interface.
+    /// The addresses of the host itself, without an interface. The host's sockets use the first of these addresses. If
+    /// the list is empty, the sockets use the first address of an interface.
     #[serde(default)]
     pub addresses: Vec<Ipv4Addr>,
     /// The interfaces. They are numbered in this order, from 1.
@@ -78,7 +78,7 @@ pub struct DaemonConfig {
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct InterfaceConfig {
-    /// The name of the interface; on Linux, that of the device.
+    /// The name of the interface; on Linux, the name of the device.
     pub name: String,
     /// The link address, for example `02:00:00:00:00:01`.
     pub mac: String,
@@ -153,8 +153,8 @@ impl HostConfig {
         self.node_of(self.roles.iter().enumerate().map(build).collect::<Result<Vec<_>, _>>()?)
     }
 
-    /// Returns the node of this host with `roles` instead of the configured ones. Fails if an address, a link address
-    /// or a route of the host is invalid.
+    /// Returns the node of this host with `roles` instead of the roles of the configuration. Fails if an address, a
+    /// link address or a route of the host is invalid.
     pub fn node_of(&self, roles: Vec<Box<dyn Role>>) -> Result<Node, NodeError> {
         let names = self.interface_names();
         let interfaces = Interfaces(&names);
@@ -276,7 +276,7 @@ impl HostConfig {
             return Ok(Hop { iface, to });
         }
         let problem = format!(
-            "`{}` has no address, so it cannot use ARP; set the interface's `address`, or give the link address of the next hop",
+            "the interface `{}` has no address, so it cannot use ARP; set the interface's `address`, or give the link address of the next hop",
             route.interface
         );
         Err(ConfigError::new("via", problem))

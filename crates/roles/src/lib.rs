@@ -1,7 +1,7 @@
 //! Makes the node of a host from the host's configuration. No other crate needs to know the protocols to build a node.
 //!
-//! `wayfare node` reads a [`HostConfig`] from a file, and the lab makes one from a scenario. So both backends build the
-//! same node from the same configuration.
+//! `wayfare node` reads a [`HostConfig`] from a file, and the lab makes a [`HostConfig`] from a scenario. So both
+//! backends build the same node from the same configuration.
 
 mod error;
 mod host;

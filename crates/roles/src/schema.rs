@@ -1,4 +1,5 @@
-//! The JSON Schemas of the roles' configurations, for editors. They are generated from the types that are deserialized.
+//! The JSON Schemas of the roles' configurations, for editors. The schemas are generated from the types that are
+//! deserialized.
 
 use crate::RoleConfig;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};

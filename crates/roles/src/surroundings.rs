@@ -5,7 +5,8 @@ use wire::{InterfaceAddress, Ipv4Addr};
 /// The facts about a host that its roles need.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
-    /// All addresses of the host, with their links.
+    /// All addresses of the host, each with the prefix of its link; the prefix has 32 bits for an address without an
+    /// interface.
     pub own: Vec<InterfaceAddress>,
     /// The names of the host's interfaces on which it is a foreign agent of Mobile IP.
     pub visited: Vec<String>,

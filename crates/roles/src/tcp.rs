@@ -21,9 +21,9 @@ pub struct TcpConfig {
     /// takes precedence.
     pub newreno: Option<bool>,
     /// The loss recovery. Simulator: `tahoe`, `reno`, `newreno`, or `sack`, which also offers selective
-    /// acknowledgments. Simulator and Linux: a list of the kernel's mechanisms to use. They are `rack` and `tlp` (RFC
-    /// 8985), `prr` (RFC 6937) and `frto` (RFC 5682). The profile `linux` uses all of them. The kernel always uses
-    /// `prr`, and Linux 6.18 always uses `rack`.
+    /// acknowledgments. Simulator and Linux: a list of the kernel's mechanisms to use. The mechanisms are `rack` and
+    /// `tlp` (RFC 8985), `prr` (RFC 6937) and `frto` (RFC 5682). The profile `linux` uses all of them. The kernel
+    /// always uses `prr`, and Linux 6.18 always uses `rack`.
     pub recovery: Option<RecoveryGiven>,
     /// Simulator: whether each of the first two duplicate acknowledgments allows a new segment (RFC 3042).
     pub limited_transmit: Option<bool>,
@@ -144,9 +144,9 @@ pub enum ProfileName {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RecoveryName {
-    /// Fast retransmit and slow start.
+    /// The sender uses fast retransmit and slow start.
     Tahoe,
-    /// Fast retransmit and fast recovery (RFC 5681).
+    /// The sender uses fast retransmit and fast recovery (RFC 5681).
     Reno,
     /// Partial acknowledgments continue fast recovery (RFC 6582).
     NewReno,
@@ -185,11 +185,11 @@ pub enum MechanismName {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EstimatorName {
-    /// As in RFC 6298, section 2.
+    /// The time-out is computed as in RFC 6298, section 2.
     Rfc6298,
-    /// As in 4.4BSD, in whole ticks of its slow clock.
+    /// The time-out is computed as in 4.4BSD, in whole ticks of the slow clock of 4.4BSD (500 ms).
     Bsd,
-    /// As in Linux: the time-out is at least the smoothed round-trip time plus `rto_min`.
+    /// The time-out is computed as in Linux: it is at least the smoothed round-trip time plus `rto_min`.
     Linux,
 }
 
@@ -199,7 +199,7 @@ pub enum EstimatorName {
 pub enum TooBigName {
     /// All unacknowledged data are sent again at once, in segments that fit.
     ResendAtOnce,
-    /// The retransmission timer handles it, as before path MTU discovery.
+    /// The data are sent again only when the retransmission timer expires, as before path MTU discovery.
     AwaitTimeout,
 }
 
@@ -220,7 +220,9 @@ impl TcpConfig {
             Some("reno") => Avoidance::Reno,
             Some("cubic") => Avoidance::Cubic,
             Some(other) => {
-                let problem = format!("the simulator's TCP has no `{other}`; allowed: `reno` and `cubic`");
+                let problem = format!(
+                    "the simulator's TCP has no congestion control `{other}`; allowed: `reno` and `cubic`"
+                );
                 return Err(ConfigError::new("tcp.congestion", problem));
             }
         };

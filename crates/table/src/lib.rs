@@ -7,7 +7,7 @@
 //!
 //! The crate does not allocate memory and does not read a clock, so that a data path in a kernel can do the same.
 //! [`map`] has the form of the entries in kernel maps. A packet without a route gets [`Disposition::Host`], and the
-//! node decides about it.
+//! node decides about the packet.
 
 #![no_std]
 
@@ -28,8 +28,8 @@ pub mod reason {
     /// The packet is larger than the MTU of the next link or tunnel, and DF is clear. No node fragments packets in
     /// transit.
     pub const NO_FRAGMENTATION: Reason = Reason("no_fragmentation");
-    /// The packet would enter a tunnel, but its source is the exit of this tunnel. Or it came from another host with an
-    /// address of this host as its source (RFC 2003, section 3.2).
+    /// The packet would enter a tunnel, but its source is the exit of this tunnel. Or the packet came from another
+    /// host, and its source is an address of this host (RFC 2003, section 3.2).
     pub const TUNNEL_LOOP: Reason = Reason("tunnel_loop");
 }
 
@@ -42,7 +42,8 @@ impl RoleId {
     pub const NODE: Self = Self(u8::MAX);
 }
 
-/// The class of a packet. It depends on where the packet arrived, and selects the routes that apply to the packet.
+/// The class of a packet. The class depends on where the packet arrived, and selects the routes that apply to the
+/// packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(transparent)]
 pub struct Class(pub u8);
@@ -52,8 +53,9 @@ impl Class {
     pub const HOST: Self = Self(0);
     /// The class of packets from other hosts, at a port without an ingress policy.
     pub const WIRE: Self = Self(1);
-    /// The first closed class; all higher ones are closed too. Only routes of the same class apply to a packet of a
-    /// closed class. So a packet out of a tunnel to an unknown host does not leave by a route for other packets.
+    /// The first closed class; all classes with a higher number are closed too. Only routes of the same class apply to
+    /// a packet of a closed class. So a packet out of a tunnel to an unknown host does not leave by a route for other
+    /// packets.
     pub const CLOSED: Self = Self(128);
 
     /// Returns whether only routes of this class apply to packets of this class.
@@ -62,7 +64,7 @@ impl Class {
     }
 }
 
-/// Where a packet arrived: an interface, or one neighbor on it.
+/// Where a packet arrived: an interface, or one neighbor on an interface.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Port {
     /// The interface on which packets arrive.
@@ -85,13 +87,15 @@ pub struct IngressPolicy {
     pub ttl: bool,
     /// Whether ICMP errors may be sent to the sender of a dropped packet.
     pub icmp: bool,
-    /// The largest number of packets per second that fail the check and go to the owner of the policy. Further ones are
-    /// dropped.
+    /// The largest number of packets per second that fail the check and go to the owner of the policy. Further packets
+    /// are dropped.
     pub punts: u16,
 }
 
 impl IngressPolicy {
-    /// Returns the policy of a port for which no policy is set.
+    /// Returns the policy of a port for which no policy is set. The policy has no check, and allows ICMP errors.
+    /// Packets of this host have [`Class::HOST`]; their time to live is not decremented. Packets from other hosts have
+    /// [`Class::WIRE`]; their time to live is decremented.
     pub const fn default_of(port: Port) -> Self {
         let host = port.iface.0 == Iface::HOST.0;
         let class = if host { Class::HOST } else { Class::WIRE };
@@ -99,8 +103,8 @@ impl IngressPolicy {
     }
 }
 
-/// The packets to which a route applies. Of several routes, that with the longest source prefix is used; then that with
-/// the longest destination prefix; then one with a class.
+/// The packets to which a route applies. Of several routes, the route with the longest source prefix is used. Of
+/// several such routes, the one with the longest destination prefix is used; of these, one with a class.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RouteKey {
     /// The class of the packets. `None` means all classes that are not closed.
@@ -137,13 +141,13 @@ pub struct Route {
 pub enum Lifetime {
     /// The route is valid until it is removed.
     Permanent,
-    /// The route expires when this time has passed since the route was set, and since the last packet *from* its
-    /// destination that passed a check. The owner of the route is then notified.
+    /// The route expires if it was neither set nor refreshed for this time. A packet *from* the destination of the
+    /// route refreshes the route if the packet passes the check of an ingress policy. When the route expires, its owner
+    /// is notified.
     SoftState(Duration),
-    /// The route does not expire. Its owner is notified when this time has passed since the route was set, and since a
-    /// packet last used it.
+    /// The route does not expire. Its owner is notified if the route was neither set, used nor refreshed for this time.
     ReportIdle(Duration),
-    /// The route expires at this instant, even if it is used. Its owner is then notified.
+    /// The route expires at this instant, even if it is used. When the route expires, its owner is notified.
     Until(Instant),
 }
 
@@ -182,8 +186,8 @@ pub enum Action {
     Host,
     /// The packet is forwarded inside another datagram (RFC 2003).
     Tunnel(Encap),
-    /// The packet is decapsulated if it is IP in IP and addressed to this host. The inner datagram is then decided in
-    /// this class. All other packets go to the host.
+    /// The packet is decapsulated if it is IP in IP and addressed to this host. [`decide_opened`] then decides about
+    /// the inner datagram in this class. All other packets go to the host.
     Open(Class),
 }
 
@@ -219,13 +223,13 @@ pub enum NextHop {
 }
 
 impl Hop {
-    /// Returns the hop to the neighbor with this link address.
+    /// Returns the hop by the interface `iface` to the neighbor with the link address `mac`.
     pub const fn mac(iface: Iface, mac: Mac) -> Self {
         Self { iface, to: NextHop::Mac(mac) }
     }
 
-    /// Returns whether this hop leads to the neighbor of `port`. It is false for a hop by IP address, because the table
-    /// does not know the link address.
+    /// Returns whether this hop leads to the neighbor of `port`. The result is false for a hop by IP address, because
+    /// the table does not know the link address of the neighbor.
     pub fn leads_to(&self, port: Port) -> bool {
         matches!(self.to, NextHop::Mac(mac) if port.from == Some(mac)) && self.iface == port.iface
     }
@@ -260,14 +264,14 @@ pub struct Found {
     pub route: Route,
 }
 
-/// The look-ups in the rules that [`decide`] needs. They never return an expired route.
+/// The look-ups in the rules that [`decide`] needs. These look-ups never return an expired route.
 pub trait Rules {
     /// Returns the ingress policy of a port, and the role that set it.
     fn ingress_policy(&self, port: Port) -> (RoleId, IngressPolicy);
     /// Returns the most specific valid route for a packet of `class` from `src` to `dst` ([`RouteKey`]), or `None`.
     fn route(&self, now: Instant, class: Class, src: Ipv4Addr, dst: Ipv4Addr) -> Option<Found>;
-    /// Returns the valid route of `class` from any source to exactly `host` ([`RouteKey::to`]), or `None`. It is the
-    /// reverse path for packets from `host`.
+    /// Returns the valid route of `class` from any source to exactly `host` ([`RouteKey::to`]), or `None`. This route
+    /// is the reverse path for packets from `host`.
     fn reverse_path(&self, now: Instant, class: Class, host: Ipv4Addr) -> Option<Found>;
     /// Returns whether the address belongs to this host. By default, no address does.
     fn is_own(&self, _address: Ipv4Addr) -> bool {
@@ -309,9 +313,10 @@ impl Datagram {
 pub struct Verdict {
     /// Where the packet goes, or why it is dropped.
     pub disposition: Disposition,
-    /// Whether forwarding decrements the time to live. If so, the time to live of a forwarded packet is at least 2.
+    /// Whether forwarding decrements the time to live. If true, the packet is forwarded only if its time to live is at
+    /// least 2.
     pub ttl: bool,
-    /// The ICMP error for the sender of the packet, or `None`. The caller sends the error for every disposition.
+    /// The ICMP error for the sender of the packet, or `None`. The caller sends the error, whatever the disposition is.
     pub icmp: Option<IcmpError>,
     /// The routes that this packet used. Index 0: the reverse path that passed the check. Index 1: the route of the
     /// packet, if its lifetime is [`Lifetime::ReportIdle`].
@@ -359,9 +364,9 @@ pub fn decide(rules: &impl Rules, now: Instant, port: Port, packet: &Datagram) -
     verdict
 }
 
-/// Decides about a packet that was decapsulated. It has no port and therefore no ingress policy: forwarding decrements
-/// its time to live, and its sender may get ICMP errors. No error is sent if a closed class has no route for the packet
-/// (RFC 5944, section 4.2.2).
+/// Decides about a packet that was decapsulated. Such a packet has no port, so it has no ingress policy: forwarding
+/// decrements its time to live, and its sender may get ICMP errors. No error is sent if a closed class has no route for
+/// the packet (RFC 5944, section 4.2.2).
 pub fn decide_opened(rules: &impl Rules, now: Instant, class: Class, packet: &Datagram) -> Verdict {
     let mut verdict = Verdict { disposition: Disposition::Host, ttl: true, icmp: None, used: [None; 2] };
     follow(rules, now, class, true, packet, &mut verdict);
@@ -395,7 +400,7 @@ fn follow(
         verdict.disposition = Disposition::Drop(reason);
         return;
     }
-    // A packet that was refused above does not count as a use, because it does not leave by the route.
+    // A packet that cannot be forwarded does not count as a use of its route.
     if matches!(route.lifetime, Lifetime::ReportIdle(_)) {
         verdict.used[1] = Some(entry);
     }
@@ -420,8 +425,8 @@ fn refusal(packet: &Datagram, costs_hop: bool, mtu: u16) -> Option<(Reason, Opti
     if packet.len <= usize::from(mtu) {
         return None;
     }
-    // A router of RFC 1812, section 4.2.2.7, fragments such a packet if DF is clear. A node does not: the sender gets
-    // the same error as with DF, so that it sends smaller datagrams.
+    // A router of RFC 1812, section 4.2.2.7, fragments such a packet if DF is clear. A node does not fragment: the
+    // sender gets the same error as with DF, so that it sends smaller datagrams.
     let reason = if packet.dont_fragment { reason::TOO_BIG } else { reason::NO_FRAGMENTATION };
     Some((reason, Some(IcmpError::FragmentationNeeded { mtu })))
 }

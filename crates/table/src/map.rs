@@ -6,7 +6,7 @@
 //! in an array map is no entry.
 //!
 //! `new` converts an entry, and `read` is its inverse. `read` refuses bytes that no entry has ([`NotAnEntry`]). A
-//! lifetime of more than 584 years becomes 584 years. In both forms, such a route does not end before
+//! lifetime of more than 584 years becomes 584 years. In both forms, a route with such a lifetime ends at
 //! [`Instant::NEVER`].
 
 use crate::{
@@ -50,9 +50,8 @@ pub mod tag {
     pub const UNTIL: u8 = 4;
 }
 
-/// The error of bytes that are not those of an entry. They have an unknown tag or reason, a flag that is neither 0 nor
-/// 1, a prefix longer than 32 bits, or a nonzero bit that must be zero. The field is the kind of the entry, for example
-/// `route`.
+/// The error of bytes that are not those of an entry. The bytes have an unknown tag or reason, a prefix longer than 32
+/// bits, or a nonzero bit that must be zero. The field of this struct is the kind of the entry, for example `route`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NotAnEntry(pub &'static str);
 
@@ -179,7 +178,7 @@ macro_rules! bytes_of {
                 zerocopy::transmute!(self)
             }
 
-            /// Returns the struct with these bytes. They need not be an entry: `read` checks that.
+            /// Returns the struct with these bytes. The bytes are not checked here, but by `read`.
             pub const fn from_bytes(bytes: [u8; $size]) -> Self {
                 zerocopy::transmute!(bytes)
             }

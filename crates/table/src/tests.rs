@@ -143,7 +143,7 @@ const VISITORS: Class = Class(200);
 const ENCAP: Encap = Encap { src: OWN, dst: CARE_OF, mtu: 1480 };
 
 /// The rules of an agent: it tunnels packets to `MOBILE` and decapsulates packets to itself. It passes packets to `FAR`
-/// to its own stack, and sends all others over a link with a small MTU.
+/// to its own stack, and sends all other packets over a link with a small MTU.
 struct Agent {
     icmp: bool,
 }

@@ -25,7 +25,7 @@ pub struct Message {
     pub sender_mac: Mac,
     /// The IP address of the sender; unspecified in a probe (RFC 5227).
     pub sender: Ipv4Addr,
-    /// The link address of the target. It has no meaning in a request.
+    /// The link address of the target. The field has no meaning in a request.
     pub target_mac: Mac,
     /// The IP address of the target: in a request the address to resolve, in a reply the address of the requester.
     pub target: Ipv4Addr,
@@ -49,8 +49,8 @@ impl Message {
         }
     }
 
-    /// Returns a gratuitous request. It announces that `address` now has the link address `mac` (RFC 5944, section
-    /// 4.6).
+    /// Returns a gratuitous request. The request announces that `address` now has the link address `mac` (RFC 5944,
+    /// section 4.6).
     pub const fn gratuitous(mac: Mac, address: Ipv4Addr) -> Self {
         Self::request(mac, address, address)
     }

@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-/// The reason why bytes were refused, for example `ip_checksum`. It is the drop reason ([`crate::Reason`]) of a
-/// malformed packet.
+/// The reason why bytes were refused, for example `ip_checksum`. The reason is also the drop reason ([`crate::Reason`])
+/// of a malformed packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Malformed(pub &'static str);
 
@@ -21,7 +21,8 @@ impl fmt::Debug for Malformed {
 
 impl core::error::Error for Malformed {}
 
-/// A cursor over received bytes. Every read past the end returns the [`Malformed`] that [`Reader::new`] was given.
+/// A cursor over received bytes. Every read past the end fails with the [`Malformed`] that was passed to
+/// [`Reader::new`].
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],

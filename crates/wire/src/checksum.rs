@@ -2,8 +2,8 @@
 
 use core::net::Ipv4Addr;
 
-/// Returns the Internet checksum of `bytes`: the one's complement of the one's complement sum of their 16-bit words. It
-/// is zero if the bytes contain their own correct checksum.
+/// Returns the Internet checksum of `bytes`: the one's complement of the one's complement sum of their 16-bit words.
+/// The result is zero if the bytes contain their own correct checksum.
 pub fn checksum(bytes: &[u8]) -> u16 {
     Checksum::default().add(bytes).finish()
 }

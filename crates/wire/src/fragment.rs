@@ -9,11 +9,11 @@ use core::time::Duration;
 /// The reassembly time-out: between the 15 s of RFC 791, section 3.2, and the 60 s to 120 s of RFC 1122, section
 /// 3.3.2.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The largest number of incomplete datagrams. Beyond it, the datagram that got no fragment for the longest time is
-/// discarded.
+/// The largest number of incomplete datagrams. If there are more, the datagram that got no fragment for the longest
+/// time is discarded.
 const DATAGRAMS: usize = 64;
-/// The largest number of payload bytes in all incomplete datagrams. Beyond it, the datagram that got no fragment for
-/// the longest time is discarded.
+/// The largest number of payload bytes in all incomplete datagrams. If there are more, the datagram that got no
+/// fragment for the longest time is discarded.
 const BYTES: usize = 256 * 1024;
 /// The longest payload of a datagram with a header of 20 bytes, in bytes.
 const LONGEST: usize = 65_535 - ipv4::HEADER;

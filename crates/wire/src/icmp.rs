@@ -78,9 +78,10 @@ impl IcmpError {
         self.about_quoted(original, reporter)
     }
 
-    /// Returns the error datagram from `reporter` to the sender of `original`, of which only the first bytes are known:
-    /// they are a quotation in another error. Returns `None` if the quotation is malformed, or if no error may be sent
-    /// ([`Self::about`]). Also returns `None` if the quotation of an ICMP message ends before its type.
+    /// Returns the error datagram from `reporter` to the sender of `original`. Here `original` contains only the first
+    /// bytes of a datagram, as in the quotation of an ICMP error. Returns `None` if the quotation is malformed, or if
+    /// no error may be sent ([`Self::about`]). Also returns `None` if the quotation of an ICMP message ends before its
+    /// type.
     pub fn about_quoted(self, original: &[u8], reporter: Ipv4Addr) -> Option<Vec<u8>> {
         let Quoted { protocol, src, dst, offset, payload, .. } = Quoted::parse(original).ok()?;
         let error_itself = protocol == ipv4::ICMP && payload.first().is_none_or(|kind| is_error(*kind));
@@ -101,7 +102,8 @@ impl IcmpError {
     }
 
     /// Returns the error for the sender of a packet that was inside a tunnel when this error occurred (RFC 2003,
-    /// section 4). The MTU becomes smaller by the outer header. The other errors become [`Self::HostUnreachable`].
+    /// section 4). In "fragmentation needed", the MTU becomes smaller by the 20 bytes of the outer header. All other
+    /// errors become [`Self::HostUnreachable`].
     #[must_use]
     pub const fn through_tunnel(self) -> Self {
         match self {
@@ -113,7 +115,7 @@ impl IcmpError {
     }
 }
 
-/// Returns whether ICMP messages of this type are errors. No error may be sent about them.
+/// Returns whether ICMP messages of this type are errors. No error may be sent about such a message.
 pub const fn is_error(kind: u8) -> bool {
     matches!(kind, UNREACHABLE | 4 | 5 | EXCEEDED | 12)
 }
@@ -122,8 +124,8 @@ fn is_many(address: Ipv4Addr) -> bool {
     address.is_multicast() || address.is_broadcast()
 }
 
-/// Returns the largest MTU below `len` in the table of common MTUs (RFC 1191, section 7), in bytes. It is an estimate
-/// for a router that does not report its MTU. Returns `None` if `len` is at most 1006.
+/// Returns the largest MTU in bytes below `len` in the table of common MTUs (RFC 1191, section 7). The result is an
+/// estimate for a router that does not report its MTU. Returns `None` if `len` is at most 1006.
 pub fn plateau(len: u16) -> Option<u16> {
     const PLATEAUS: [u16; 7] = [32_000, 17_914, 8166, 4352, 2002, 1492, 1006];
     PLATEAUS.into_iter().find(|plateau| *plateau < len)
@@ -142,8 +144,8 @@ pub struct Quote<'a> {
     pub kind: u8,
     /// The code of the error.
     pub code: u8,
-    /// The MTU of the next hop in bytes, in an error of type 3 and code 4. It is zero if the router is older than RFC
-    /// 1191.
+    /// The MTU of the next hop in bytes, in an error of type 3 and code 4. The value is zero if the router is older
+    /// than RFC 1191.
     pub mtu: u16,
     /// The total length of the datagram in bytes, header included.
     pub len: u16,

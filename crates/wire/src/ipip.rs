@@ -26,7 +26,8 @@ pub fn encapsulate(inner: &[u8], src: Ipv4Addr, dst: Ipv4Addr) -> Result<Vec<u8>
     let outer = Header {
         tos: header.tos,
         dont_fragment: header.dont_fragment,
-        // A datagram that may be fragmented needs an identification: the outer header has that of the inner header.
+        // A datagram that may be fragmented needs an identification. The outer header has the identification of the
+        // inner header.
         id: header.id,
         ..Header::new(ipv4::IPIP, src, dst)
     };

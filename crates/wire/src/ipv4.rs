@@ -27,7 +27,7 @@ pub const DEFAULT_TTL: u8 = 64;
 pub struct Header {
     /// The type of service: DSCP and ECN as one byte.
     pub tos: u8,
-    /// The identification. It has no meaning in an atomic datagram (RFC 6864).
+    /// The identification. The field has no meaning in an atomic datagram (RFC 6864).
     pub id: u16,
     /// DF: do not fragment.
     pub dont_fragment: bool,
@@ -120,8 +120,8 @@ impl Header {
         self.begin_in(Vec::new(), payload)
     }
 
-    /// Returns the header of a datagram like [`Header::begin`], in the buffer `out`, which is cleared first. So the
-    /// memory of a used buffer is used again.
+    /// Returns the header of a datagram, without options, in the buffer `out`. Clears `out` first; the memory of the
+    /// buffer is used again. The caller must append `payload` bytes.
     pub fn begin_in(&self, mut out: Vec<u8>, payload: usize) -> Vec<u8> {
         let total = (HEADER + payload) as u16;
         let flags = u16::from(self.dont_fragment) << 14 | u16::from(self.more_fragments) << 13 | self.offset;
@@ -153,7 +153,7 @@ pub fn payload(bytes: &[u8]) -> &[u8] {
     bytes.get(header_len..total_len(bytes)).unwrap_or_default()
 }
 
-/// Returns the protocol number of a datagram whose header was checked before. `None` if the bytes are too short.
+/// Returns the protocol number of a datagram whose header was checked before, or `None` if the bytes are too short.
 pub fn protocol(bytes: &[u8]) -> Option<u8> {
     bytes.get(9).copied()
 }

@@ -1,7 +1,7 @@
 //! The base crate of the workspace: time, addresses, packets and the headers of the Internet protocols.
 //!
-//! The crate has no dependencies and no cryptography. It allocates memory only for the bytes of packets and for the
-//! reassembly of fragments. A parsed header is well-formed: the `parse` functions refuse all others with a
+//! The crate has no dependencies and no cryptography. The crate allocates memory only for the bytes of packets and for
+//! the reassembly of fragments. A parsed header is well-formed: the `parse` functions refuse all others with a
 //! [`Malformed`], which names the reason.
 
 #![no_std]

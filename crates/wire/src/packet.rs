@@ -99,9 +99,9 @@ impl fmt::Debug for Packet {
 pub struct Reason(pub &'static str);
 
 impl Reason {
-    /// Returns a number for this reason, for places without room for its name, such as a kernel map. The number is the
-    /// 32-bit FNV-1a hash of the name, so it is the same in every build. A test ensures that all reasons have different
-    /// numbers.
+    /// Returns a number for this reason, for data that cannot contain the name, for example in a kernel map. The number
+    /// is the 32-bit FNV-1a hash of the name, so it is the same in every build. A test ensures that all reasons have
+    /// different numbers.
     pub const fn code(self) -> u32 {
         let (bytes, mut hash, mut at) = (self.0.as_bytes(), 0x811c_9dc5_u32, 0);
         while at < bytes.len() {

@@ -13,7 +13,7 @@ impl Rng {
         Self(seed)
     }
 
-    /// Returns a generator for `name`. Equal generators return equal generators for the same name.
+    /// Returns a generator for `name`. Two equal generators return equal results for the same name.
     #[must_use]
     pub fn fork(&self, name: &str) -> Self {
         let mut child = Self(self.0 ^ 0x5bd1_e995_7b93_1c4d);

@@ -3,7 +3,7 @@
 
 use core::time::Duration;
 
-/// The largest number of doublings: a factor of 65,536.
+/// The largest number of doublings. 16 doublings are a factor of 65,536.
 const MAX_SHIFT: u32 = 16;
 
 /// The parameters of an [`Rto`], in which TCP and SCTP differ.
@@ -16,16 +16,16 @@ pub struct RtoBounds {
     /// The largest time-out, backed off or not (RFC 6298, rule 2.5; RFC 9260, rule C7). A value below `min` counts as
     /// `min`.
     pub max: Duration,
-    /// The factor K of `RTTVAR` in the time-out. It is 4 in RFC 6298, rule 2.2.
+    /// The factor K of `RTTVAR` in the time-out. The factor is 4 in RFC 6298, rule 2.2.
     pub variances: u32,
     /// The clock granularity G: the smallest value of K times `RTTVAR` in the time-out (RFC 6298, rule 2.3).
     pub granularity: Duration,
-    /// The smallest value of `RTTVAR` (RFC 9260, section 6.3.1, rule G1). It is zero for RFC 6298.
+    /// The smallest value of `RTTVAR` (RFC 9260, section 6.3.1, rule G1). The value is zero for RFC 6298.
     pub least_variance: Duration,
 }
 
-/// The retransmission time-out of one path, estimated from round-trip times. The caller must not give it the round trip
-/// of retransmitted data, unless timestamps show which transmission was acknowledged (Karn's algorithm: RFC 6298,
+/// The retransmission time-out of one path, estimated from round-trip times. The caller must not pass the round-trip
+/// time of retransmitted data, unless timestamps show which transmission was acknowledged (Karn's algorithm: RFC 6298,
 /// section 3; RFC 9260, rule C5).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rto {
@@ -42,15 +42,15 @@ impl Rto {
         Self { smoothed: None, base: bounds.initial.min(bounds.max), shift: 0, bounds }
     }
 
-    /// Returns an estimator that begins with the `SRTT` and `RTTVAR` that another host measured. The time-out follows
-    /// from them (RFC 6298, rule 2.3).
+    /// Returns an estimator that begins with the `SRTT` and `RTTVAR` that another host measured. The time-out is
+    /// computed from these two values (RFC 6298, rule 2.3).
     pub fn measured(bounds: RtoBounds, srtt: Duration, rttvar: Duration) -> Self {
         let mut rto = Self::new(bounds);
         rto.keep(srtt, rttvar);
         rto
     }
 
-    /// Undoes the last doubling of the time-out (RFC 6069, section 4). Returns false if there is none to undo.
+    /// Undoes the last doubling of the time-out (RFC 6069, section 4). Returns whether there was a doubling to undo.
     pub const fn take_back(&mut self) -> bool {
         let any = self.shift > 0;
         self.shift = self.shift.saturating_sub(1);
@@ -84,9 +84,9 @@ impl Rto {
         self.base = (srtt + granularity.max(rttvar.saturating_mul(variances))).clamp(min, max);
     }
 
-    /// Continues from the state of another estimator. `smoothed` is its `SRTT` and `RTTVAR`, or `None` before the first
-    /// sample. `base` is its time-out without doublings, here limited to the maximum. The number of doublings is
-    /// limited to 16.
+    /// Continues from the state of another estimator. `smoothed` is the `SRTT` and `RTTVAR` of the other estimator, or
+    /// `None` before its first sample. `base` is its time-out without doublings; the function limits `base` to the
+    /// maximum, and `doublings` to 16.
     pub fn restore(&mut self, smoothed: Option<(Duration, Duration)>, base: Duration, doublings: u32) {
         self.smoothed = smoothed;
         self.base = base.min(self.bounds.max);
@@ -104,8 +104,8 @@ impl Rto {
         self.shift = self.shift.max(doublings.min(MAX_SHIFT));
     }
 
-    /// Raises the time-out without doublings to at least `base`, and ends the back-off. TCP needs it after the time-out
-    /// of a SYN, because the handshake then gives no sample (RFC 6298, rule 5.7).
+    /// Raises the time-out without doublings to at least `base`, and ends the back-off. TCP needs this function after
+    /// the time-out of a SYN, because the handshake then gives no sample (RFC 6298, rule 5.7).
     pub fn at_least(&mut self, base: Duration) {
         self.base = self.base.max(base).min(self.bounds.max);
         self.shift = 0;

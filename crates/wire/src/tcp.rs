@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 use core::net::SocketAddrV4;
 use core::time::Duration;
 
-/// A sequence number (RFC 9293, section 3.4). It is not `Ord`, because the numbers wrap around. Comparisons are correct
-/// for numbers less than 2^31 apart; a TCP window is never larger.
+/// A sequence number (RFC 9293, section 3.4). The type is not `Ord`, because the numbers wrap around. Comparisons are
+/// correct for numbers less than 2^31 apart; a TCP window is never larger.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Seq(pub u32);
 
@@ -44,17 +44,18 @@ impl Seq {
     }
 }
 
-/// The state of a TCP connection as plain data. If both ends have sent a FIN, something that this end sent is still
-/// unacknowledged. The state does not contain the congestion window, which starts again at the other host. It does not
-/// contain data received after a gap either, because the peer sends these data again.
+/// The state of a TCP connection as plain data. A state in which both ends have sent a FIN has at least one
+/// unacknowledged byte or FIN of this end. The state does not contain the congestion window, because the window starts
+/// again at the other host. The state does not contain data received after a gap either, because the peer sends these
+/// data again.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TcpState {
     /// The local address and port.
     pub local: SocketAddrV4,
     /// The peer's address and port.
     pub remote: SocketAddrV4,
-    /// The oldest unacknowledged sequence number (`snd_una`), at which `unacknowledged` begins. It is the number of the
-    /// FIN if everything else was acknowledged.
+    /// The oldest unacknowledged sequence number (`snd_una`), at which `unacknowledged` begins. If only the FIN of this
+    /// end is unacknowledged, the value is the sequence number of this FIN.
     pub send_una: Seq,
     /// The sequence number after the last one that was sent, a FIN included (`snd_nxt`).
     pub send_next: Seq,
@@ -64,21 +65,22 @@ pub struct TcpState {
     pub largest_window: u32,
     /// The sequence number of the segment that announced the window (`snd_wl1`).
     pub window_seq: Seq,
-    /// The acknowledgment number of the segment that announced the window (`snd_wl2`). Linux does not keep it; then it
-    /// is `send_una`.
+    /// The acknowledgment number of the segment that announced the window (`snd_wl2`). Linux does not keep this number;
+    /// then the value is `send_una`.
     pub window_ack: Seq,
-    /// The window scale of the peer: the number of bits by which its windows are shifted.
+    /// The window scale of the peer (0 to 14): the number of bits by which the windows of the peer are shifted.
     pub send_scale: u8,
-    /// The next sequence number expected from the peer (`rcv_nxt`). If the FIN of the peer has arrived, it is the
-    /// number after the FIN.
+    /// The next sequence number expected from the peer (`rcv_nxt`). If the FIN of the peer has arrived, the value is
+    /// the number after the FIN.
     pub receive_next: Seq,
-    /// The window that was announced to the peer and is not used yet, in bytes.
+    /// The number of bytes that the peer may still send in the window that was announced to it.
     pub receive_window: u32,
-    /// The window scale of this end. Both scales are zero if scaling was not negotiated.
+    /// The window scale of this end (0 to 14). Both scales are zero if scaling was not negotiated.
     pub receive_scale: u8,
-    /// The largest payload of a segment to the peer, in bytes.
+    /// The agreed maximum segment size (MSS) for segments to the peer, in bytes. TCP options reduce the largest payload
+    /// below this size.
     pub mss: u32,
-    /// The bytes from `send_una` on that the application wrote: first those that were sent, then those that were not.
+    /// The bytes from `send_una` on that the application wrote: first the bytes that were sent, then the unsent bytes.
     pub unacknowledged: Vec<u8>,
     /// The bytes that were received in order, but not read by the application.
     pub unread: Vec<u8>,
@@ -88,21 +90,21 @@ pub struct TcpState {
     /// Whether the peer closed its direction: no data follow `unread`.
     pub finished: bool,
     /// The current value of the local timestamp clock (RFC 7323), or `None` if timestamps were not negotiated. The peer
-    /// drops segments with an older value than it has seen.
+    /// drops segments whose timestamp is older than the newest one that the peer has received.
     pub timestamp: Option<u32>,
     /// Whether selective acknowledgments were negotiated (RFC 2018).
     pub sack_permitted: bool,
-    /// The round trip to the peer, or `None` if it was not measured. It is only a hint, because the path from another
-    /// host can differ (RFC 9040, section 8.1).
+    /// The round trip to the peer, or `None` if it was not measured. This round trip is only an estimate, because the
+    /// path from another host can differ (RFC 9040, section 8.1).
     pub round_trip: Option<RoundTripTime>,
 }
 
 /// The measured round trip of a path (RFC 6298, section 2), in whole microseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RoundTripTime {
-    /// The smoothed round-trip time (`SRTT`), at least one microsecond.
+    /// The smoothed round-trip time (`SRTT`), from one microsecond to 71 minutes.
     pub smoothed: Duration,
-    /// The mean deviation of the round-trip time (`RTTVAR`).
+    /// The mean deviation of the round-trip time (`RTTVAR`), at most 71 minutes.
     pub variation: Duration,
 }
 

@@ -5,14 +5,14 @@ use core::fmt;
 use core::ops::{Add, AddAssign, Sub};
 use core::time::Duration;
 
-/// Nanoseconds since the begin of the run. On Linux, they are counted by `CLOCK_BOOTTIME`.
+/// The nanoseconds since the begin of the run. On Linux, `CLOCK_BOOTTIME` counts them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(pub u64);
 
 impl Instant {
     /// The begin of the run.
     pub const ZERO: Self = Self(0);
-    /// Later than any event, for a timer that is not set.
+    /// An instant later than any event. This value means that a timer is not set.
     pub const NEVER: Self = Self(u64::MAX);
 
     /// Returns the instant `ms` milliseconds after the begin of the run.
@@ -25,7 +25,8 @@ impl Instant {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// Returns the earlier of two instants. `None` means never.
+    /// Returns the earlier of two instants. An argument of `None` means never. The result is `None` if both arguments
+    /// are `None`.
     pub const fn sooner(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         match (one, other) {
             (Some(a), Some(b)) => Some(if a.0 <= b.0 { a } else { b }),
@@ -107,8 +108,8 @@ impl WallTime {
     }
 }
 
-/// Returns the signed distance `a - b` of two NTP timestamps, in units of 2^-32 s. It is correct across the end of an
-/// era (2036).
+/// Returns the signed distance `a - b` of two NTP timestamps, in units of 2^-32 s. The result is also correct if an era
+/// ends between the two timestamps, as in 2036.
 pub const fn ntp_distance(a: u64, b: u64) -> i64 {
     a.wrapping_sub(b).cast_signed()
 }

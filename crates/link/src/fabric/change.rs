@@ -12,7 +12,7 @@ use wire::{Cell, Instant};
 /// The link that a change applies to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ChangedLink {
-    /// The wire between two ports, both directions.
+    /// The wire between two ports, in both directions.
     Wire([PortId; 2]),
     /// A cell, for every radio in it: its base station is switched off or on.
     Cell(Cell),
@@ -37,7 +37,7 @@ pub enum Change {
 /// A consequence of a change for an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Consequence {
-    /// The host of this port must be notified now that the interface has this state.
+    /// The host of this port must be notified that the interface has this state from now on.
     At(PortId, InterfaceState),
     /// The radio returns to the cell that it lost. The caller passes the tuning to [`Fabric::arrive`] when the tuning
     /// is ready.
@@ -49,7 +49,7 @@ pub enum Consequence {
 pub enum InterfaceState {
     /// The interface carries no packets.
     Down,
-    /// The interface carries packets again. It is an end of a wire, or the radio of a base station.
+    /// The interface carries packets again. The interface is an end of a wire, or the radio of a base station.
     Up,
     /// The radio no longer hears its cell.
     OutOfRange,
@@ -100,7 +100,7 @@ impl Cuts {
         self.lost.contains_key(&port)
     }
 
-    /// Removes the note about the cell that a radio lost, because the radio is tuned again.
+    /// Removes the lost cell of a radio. The caller is about to tune the radio.
     pub(crate) fn forget(&mut self, port: PortId) {
         self.lost.remove(&port);
     }
@@ -198,9 +198,9 @@ impl Fabric {
         }
     }
 
-    /// Ends a cut of a cell. The base station and the radios that lost the cell return to it, if no other cut hides the
-    /// cell from them. A radio with a course does not return: it hears the cell in its next sample, and its host
-    /// decides.
+    /// Lets the base station and the radios return to a cell that they lost, after a cut has ended. A radio stays
+    /// outside if another cut hides the cell from it. A radio with a course does not return: it hears the cell in its
+    /// next sample, and its host decides.
     fn return_to(&mut self, now: Instant, cell: Cell) -> Vec<Consequence> {
         let lost = self.cuts.lost.iter().filter(|(_, of)| **of == cell).map(|(port, _)| *port);
         let lost: Vec<PortId> = lost.filter(|port| !self.cuts.hides(cell, *port)).collect();
@@ -230,8 +230,8 @@ impl Fabric {
         }
     }
 
-    /// Returns the consequences of a new MTU. The radio of a base station has the MTU of its cell, a mobile radio the
-    /// smallest MTU of all cells.
+    /// Returns the consequences of a new MTU. The radio of a base station has the MTU of its cell. A mobile radio has
+    /// the smallest MTU of all cells.
     fn narrowed(&self, place: ChangedLink, mtu: u16) -> Vec<Consequence> {
         match place {
             ChangedLink::Wire(ends) => {

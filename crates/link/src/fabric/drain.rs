@@ -27,7 +27,7 @@ pub(crate) struct Drains {
 #[derive(Clone, Copy, Debug)]
 struct Leaving {
     to: Cell,
-    /// The time at which the radio leaves in any case.
+    /// The time at which the radio leaves even if frames still wait.
     latest: Instant,
 }
 
@@ -62,7 +62,7 @@ impl Fabric {
         self.drains.leaving.iter().map(|(port, leaving)| self.leaves_at(*port, leaving)).min()
     }
 
-    /// Lets the radios leave that have no more frames to send, or no more time.
+    /// Lets the draining radios leave that have no frame to send, or no time left.
     pub(crate) fn leave(&mut self, now: Instant) {
         while let Some((port, Leaving { to, .. })) = self.first_to_leave(now) {
             self.drains.leaving.remove(&port);

@@ -37,7 +37,7 @@ fn until_rest(fabric: &mut Fabric, offers: &[Offer]) -> (Vec<Result<Flight, Reas
 fn what_waits_is_sent_and_then_the_radio_leaves() {
     let (mut fabric, offers) = three(MS * 50);
     assert_eq!(fabric.tune(START, M, Cell(2)), Some(Tune::Drains));
-    // While it drains, the radio still accepts frames.
+    // A draining radio still accepts frames.
     let offers: Vec<_> = offers.into_iter().chain([fabric.offer(START, M, BYTES).unwrap()]).collect();
     let mut landed = Vec::new();
     let (fates, left) = until_rest(&mut fabric, &offers);

@@ -31,9 +31,9 @@ impl Fabric {
         told.into_iter().chain(granted).chain(self.next_to_leave()).min()
     }
 
-    /// Grants every channel that is free by `now` and has waiting frames, in the order of time. Then lets the radios
-    /// leave that have drained ([`Fabric::left`]). Returns the decisions on frames, also on those that a radio has
-    /// dropped.
+    /// Grants every channel that is free by `now` and has waiting frames, in the order of time. Then the radios that
+    /// have drained leave their cells ([`Fabric::left`]). Returns the decisions on frames. Frames that were dropped
+    /// because their radio left a cell are included.
     ///
     /// # Panics
     ///
@@ -86,7 +86,8 @@ impl Fabric {
         channel.has_waiting().then_some(channel.busy_until)
     }
 
-    /// Gives up the first frame of a queue, which has collided too often. `out` is the end of the frame's last attempt.
+    /// Gives up the first frame of a queue, because the frame has collided too often. `out` is the end of the frame's
+    /// last attempt.
     fn give_up(&mut self, at: Instant, place: usize, sender: Sender, out: Instant) {
         let Some(frame) = self.channels.get_mut(place).and_then(|channel| channel.pop(sender)) else {
             return;
@@ -98,11 +99,11 @@ impl Fabric {
         }
     }
 
-    /// Returns the queues whose first frame can be sent at `at`, with their ranks. Also returns when the first frame of
-    /// another queue can be sent.
+    /// Returns the queues whose first frame can be sent at `at`, with their ranks. Also returns the instant from which
+    /// the first frame of another queue can be sent.
     ///
-    /// A frame that is offered at the instant of a grant takes part in the next grant, if other frames have waited. In
-    /// the simulator, a host answers a frame at the instant at which it lands, when the channel is granted again. On
+    /// If other frames wait, a frame that is offered at the instant of a grant takes part only in the grant after it.
+    /// In the simulator, a frame lands, its host answers, and the channel is granted again, all at one instant. On
     /// Linux, the answer would come about 100 us later. With this rule, the answer waits equally long in both backends.
     /// An 802.11 radio could not send at that instant either, because it senses the channel first.
     fn heads(&self, at: Instant, place: usize) -> (Vec<(u64, Sender)>, Option<Instant>) {
@@ -148,8 +149,8 @@ impl Fabric {
     /// excursion takes longer.
     fn come_back(&mut self, sender: Sender, frame: &Waiting, out: Instant) {
         let Some(radio) = self.radios.get(sender.port) else { return };
-        // The time from the offer until the radio can send is half of the excursion. It is zero if the radio was not
-        // retuned.
+        // The time from the offer until the radio can send is half of the excursion. This time is zero if the radio was
+        // not retuned.
         let way = frame.ready.since(frame.since);
         if way.is_zero() {
             return;
@@ -214,7 +215,7 @@ impl Fabric {
         }));
     }
 
-    /// Returns the index of a cell's channel. A missing channel is added.
+    /// Returns the index of a cell's channel, and adds the cell to the channel. Adds the channel if it does not exist.
     pub(crate) fn channel_of(&mut self, spec: &CellSpec, rng: &Rng) -> usize {
         let number = spec.air.channel;
         let same = |cell: &&crate::cell::Airspace| number.is_some() && cell.air.channel == number;

@@ -160,8 +160,8 @@ fn the_channel_does_not_rest_while_a_frame_waits() {
     }
 }
 
-/// Returns Jain's index of the numbers of frames that eight radios send. One radio has a queue of 64 frames, the others
-/// a queue of one.
+/// Returns Jain's index of the numbers of frames that eight radios send. One radio has a queue of 64 frames; each other
+/// radio has a queue of one frame.
 fn shares(access: Access, contention: Option<Contention>) -> f64 {
     let mut fabric = Fabric::default();
     fabric.add_cell(&cell(1, air(access, contention)), &Rng::new(1));

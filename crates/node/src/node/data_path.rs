@@ -37,22 +37,23 @@ impl Ruleset {
         self.mirror = Some(mirror);
     }
 
-    /// Returns whether the mirror has reported as many entries as there are. The function counts all entries, so it is
-    /// for debug builds.
+    /// Returns whether the mirror has reported as many routes and policies as the rules contain, or there is no mirror.
+    /// The function counts all entries, so it is for debug builds.
     pub(crate) fn is_mirrored(&self) -> bool {
         let routes = || self.entries.iter().flatten().filter(|entry| !entry.is_gone()).count();
         self.mirror.as_ref().is_none_or(|mirror| mirror.len() == (routes(), self.policies.len()))
     }
 
-    /// Records that the data path used a route at `at`. It has no effect if the route was removed, or was reported as
-    /// expired.
+    /// Records that the data path used a route at `at`. The call has no effect if the route was removed, or was
+    /// reported as expired.
     pub(crate) fn used_outside(&mut self, key: RouteKey, at: Instant) {
         if let Some(id) = self.id_of(key).filter(|id| self.entry(*id).is_some_and(|entry| !entry.is_gone())) {
             self.used(id, at);
         }
     }
 
-    /// Takes the last use by the data path from `last_use`, for each route whose queued deadline is at `by` or before.
+    /// Asks `last_use` for the last use by the data path, for each route whose queued deadline is at `by` or before.
+    /// Records these uses.
     pub(crate) fn ask_uses(&mut self, by: Instant, last_use: &mut dyn FnMut(&RouteKey) -> Option<Instant>) {
         let mut asked = Vec::new();
         while let Some(Reverse((at, key))) = self.due.peek().copied().filter(|Reverse((at, _))| *at <= by) {
@@ -75,9 +76,9 @@ impl Ruleset {
 
 /// The functions for drivers with a data path that has its own copy of the rules.
 impl Node {
-    /// Begins the mirror, or begins it again for an empty copy. Its first acts are all rules, addresses and MTUs of
-    /// this node, so a driver may call it at any time. The driver takes the acts after each call of the node; until
-    /// then they are kept.
+    /// Begins a mirror for a copy of the rules that is empty. The first acts of the mirror are all rules, addresses and
+    /// MTUs of this node, so a driver may begin a new mirror at any time. The driver takes the acts after each call of
+    /// the node. Until then the mirror keeps the acts.
     pub fn begin_mirror(&mut self) {
         self.rules.begin_mirror();
         for address in &self.addresses {
@@ -93,18 +94,20 @@ impl Node {
         self.rules.mirror.as_mut()?.acts.pop_front()
     }
 
-    /// Takes the last use by the data path from `last_use`, for each route whose lifetime would end at `by` or before
-    /// (and perhaps for other routes). A driver calls the function with the current time before
-    /// [`crate::Input::Timeout`]. Then the time-out ends only routes that the data path did not use either. Before a
-    /// data path is loaded again, a call with [`Instant::NEVER`] takes the uses of all routes whose lifetime can still
-    /// end. `last_use` returns `None` for a route that the data path does not have.
+    /// Asks `last_use` for the last use by the data path, for each route whose lifetime would end at `by` or before
+    /// (and perhaps for other routes). Records these uses. `last_use` returns `None` for a route that the data path
+    /// does not have.
+    ///
+    /// A driver calls the function with the current time before [`crate::Input::Timeout`]. So the time-out ends only
+    /// routes that neither the node nor the data path used. A driver that loads a data path again first calls the
+    /// function with [`Instant::NEVER`]. This call takes the uses of all routes whose lifetime can still end.
     pub fn ask_uses(&mut self, by: Instant, last_use: &mut dyn FnMut(&RouteKey) -> Option<Instant>) {
         self.rules.ask_uses(by, last_use);
     }
 
-    /// Records that the data path used a route at `at`. A driver calls it at once for the first use after the end of a
-    /// [`table::Lifetime::ReportIdle`]. So the owner of the route is notified when the lifetime ends again. The call
-    /// has no effect on a route that was removed, or was reported as expired.
+    /// Records that the data path used a route at `at`. A driver calls the function at once for the first use after the
+    /// end of a [`table::Lifetime::ReportIdle`]. So the owner of the route is notified when the lifetime ends again.
+    /// The call has no effect on a route that was removed, or was reported as expired.
     pub fn used(&mut self, key: RouteKey, at: Instant) {
         self.rules.used_outside(key, at);
     }

@@ -10,10 +10,10 @@ use table::{PuntReason, Rules, Verdict, decide, decide_opened};
 use wire::ipv4::{self, Header};
 use wire::{EtherType, IcmpError, Iface, Instant, Ipv4Addr, Mac, Packet, ipip};
 
-/// The largest number of ICMP errors that one node sends per second, without "fragmentation needed". RFC 1812, section
-/// 4.3.2.8, recommends a limit, and does not give a number.
+/// The largest number of ICMP errors that one node sends per second. "Fragmentation needed" does not count. RFC 1812,
+/// section 4.3.2.8, recommends a limit, and does not give a number.
 const ERRORS_PER_SECOND: u16 = 10;
-/// How often one packet may enter or leave a tunnel at one node.
+/// The number of times that one packet may enter or leave a tunnel at one node, in total.
 const DEPTH: u8 = 2;
 
 /// The state of a packet on its path through the node.
@@ -187,9 +187,9 @@ impl Node {
 
     // --- errors ----------------------------------------------------------------------------------------------------
 
-    /// Sends an ICMP error to a packet's sender, unless the limit of this second is reached, no error may be sent about
-    /// the packet, or this node has no source address for it. "Fragmentation needed" is exempt from the limit: packets
-    /// of this size are dropped here until the sender knows the MTU.
+    /// Sends an ICMP error to a packet's sender. Sends nothing if no error may be sent about the packet, if this node
+    /// has no source address for the error, or if the limit of this second is reached. "Fragmentation needed" is exempt
+    /// from the limit: packets of this size are dropped here until the sender knows the MTU.
     pub(crate) fn tell_sender(
         &mut self,
         now: Instant,

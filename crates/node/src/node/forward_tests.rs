@@ -16,7 +16,7 @@ const FAR: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
 const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
 const VISITORS: Class = Class(200);
 
-/// A role that sets its routes at the start, and marks each packet that it receives. It keeps no packet.
+/// A role that sets its routes at the start, and marks each packet that it receives. The role keeps no packet.
 #[derive(Debug)]
 struct Agent {
     name: &'static str,

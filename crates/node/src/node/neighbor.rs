@@ -20,8 +20,8 @@ pub(crate) struct Interface {
 }
 
 impl Interface {
-    /// Finds an interface in a list sorted by number. A router may have thousands of interfaces, so the function first
-    /// tries index N - 1 for number N, which is nearly always right.
+    /// Finds an interface in a list sorted by number. Interface number N is nearly always at index N - 1, so the
+    /// function tries this index before it searches. A router may have thousands of interfaces.
     pub(crate) fn find(all: &[Self], iface: Iface) -> Option<&Self> {
         let expected = all.get(usize::from(iface.0).wrapping_sub(1)).filter(|own| own.iface == iface);
         expected.or_else(|| all.get(all.binary_search_by_key(&iface, |own| own.iface).ok()?))
@@ -46,7 +46,7 @@ pub(crate) struct Net {
     pub(crate) addresses: Vec<(Iface, InterfaceAddress)>,
     pub(crate) arp: Arp,
     pub(crate) records: StoreBarrier,
-    /// The second of the run in which `errors` were sent.
+    /// The second of the run to which the count `errors` belongs.
     pub(crate) second: u64,
     pub(crate) errors: u16,
 }

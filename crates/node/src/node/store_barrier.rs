@@ -1,9 +1,10 @@
 //! The barrier behind [`Act::Store`]: effects wait until records are durable.
 //!
 //! A record goes to the driver at once, so that records which collect while the disk is busy become durable with one
-//! sync. What the role requests later in the same step is held here, unresolved. Otherwise a packet that waits for ARP
-//! would be sent even if the record failed. The role continues to receive inputs. The effects of these later steps wait
-//! behind the effects that are held, so that the order is kept. Other roles, the table and ARP do not wait.
+//! sync. What the role requests later in the same step (for the same input) is held here, unresolved. Otherwise a
+//! packet that waits for ARP would be sent even if the record failed. The role continues to receive inputs. The effects
+//! of later inputs wait behind the held effects of the same role, so that their order is kept. Other roles, the table
+//! and ARP do not wait.
 
 use crate::reason;
 use crate::{Act, Effect, FailedAct, Fault, Input, Node, Outbox, RoleId};
@@ -25,11 +26,11 @@ pub(crate) struct StoreBarrier {
 #[derive(Debug)]
 struct Waiting {
     effect: Effect,
-    /// The number of the record that must be durable, or have failed, before the effect is resolved. It never decreases
-    /// along a queue.
+    /// The number of the record that must be durable, or have failed, before the effect is resolved. The numbers never
+    /// decrease from the front of a queue to its back.
     until: u64,
-    /// Whether the effect was requested after that record in the same step, and is withdrawn with it. Otherwise the
-    /// effect waits only to keep the order.
+    /// Whether the effect was requested after this record in the same step. Such an effect is withdrawn with the
+    /// record. Any other effect waits only to keep the order.
     is_bound: bool,
 }
 
@@ -61,7 +62,7 @@ impl StoreBarrier {
         Some(first)
     }
 
-    /// Takes the next effect of this role, or returns `None` if it must still wait or there is none.
+    /// Takes the next effect of this role. Returns `None` if no effect waits, or if the next effect must still wait.
     fn release(&mut self, role: RoleId) -> Option<Effect> {
         let queue = self.waiting.get_mut(&role)?;
         let decided = self.decided;
@@ -88,8 +89,8 @@ impl Node {
         }
     }
 
-    /// Reports that no pending record could be stored, and why. What a role requested after such a record in the same
-    /// step is withdrawn: packets are dropped, commands are answered with the error, and other requests are ignored.
+    /// Reports that no pending record could be stored, and why. What a role requested after such a record, for the same
+    /// input, is withdrawn: packets are dropped, commands are answered with the error, and other requests are ignored.
     /// But a packet that the role discarded or declined still ends as requested. Then the roles receive
     /// [`Input::Failed`], in the order requested.
     ///

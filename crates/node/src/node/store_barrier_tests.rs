@@ -44,8 +44,8 @@ impl Stage {
         Self { node: Node::new(roles, Vec::new()), out: Outbox::default() }
     }
 
-    /// Runs one step of a role with these requests: a digit is a record, a letter a packet of that name. Returns the
-    /// acts as [`Self::shown`] does.
+    /// Runs one step of a role with these requests: a digit is a record, and a letter is a packet with this name.
+    /// Returns the acts as [`Self::shown`] does.
     fn step(&mut self, role: RoleId, asks: &str) -> String {
         self.out.set_current_role(role);
         for ask in asks.bytes() {

@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 use table::RoleId;
 use wire::Instant;
 
-/// The user and the provider of each stream whose number does not determine them. A stream that a role opens at the
-/// driver needs no entry, because its number contains the user.
+/// The user and the provider of each stream whose number does not show its user and provider. A stream that a role
+/// opens at the driver needs no entry, because its number contains the user.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     by_id: BTreeMap<StreamId, Ends>,
@@ -32,7 +32,7 @@ struct Ends {
 }
 
 impl Streams {
-    /// Returns the global number of a stream that its user numbered.
+    /// Returns the global number of a stream that its user numbered. The global number is the number outside of roles.
     const fn of_user(user: RoleId, id: StreamId) -> StreamId {
         if id.0 >= StreamId::SERVED {
             return id;

@@ -3,8 +3,8 @@
 //! Each file here has a small role that implements only what its situation needs. Each file in `transcripts/` is a
 //! script with the output of a real node. `docs/hard-moments.md` has the results.
 //!
-//! With `WAYFARE_BLESS=1` in the environment the output is recorded again. Commit it only if you can explain every
-//! line that changed.
+//! With `WAYFARE_BLESS=1` in the environment the output is recorded again. Commit the output only if you can explain
+//! every line that changed.
 
 #![cfg(test)]
 

@@ -50,8 +50,8 @@ impl Station {
         out.route(RouteKey::all(DOWNWARD), route(Action::Punt, Lifetime::Permanent));
     }
 
-    /// Handles an update: `route` sets both mappings, `paging` only that of the paging cache. The update is forwarded
-    /// to the gateway.
+    /// Handles an update: `route` sets both mappings, `paging` sets only the mapping of the paging cache. The update is
+    /// forwarded to the gateway.
     fn update(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let (host, came) = (ends(&packet).0, Hop::mac(rx.iface, packet.link.src));
         if said(&packet) == "route" {
@@ -132,13 +132,13 @@ pub(crate) const fn station(has_cache: bool) -> Moment {
 
 const ACTIVE: Duration = Duration::from_millis(100);
 
-/// The mobile host. While it is idle, the role receives all packets from and to the host. While it is active, the table
-/// forwards them, and the node reports when a route is unused.
+/// The mobile host. While the host is idle, the role receives all packets from and to the host. While the host is
+/// active, the table forwards these packets, and the node reports when a route is unused.
 #[derive(Debug, Default)]
 struct Mobile {
     /// The keys of the routes that were reported as unused, with their last use.
     resting: BTreeMap<RouteKey, Instant>,
-    /// When both routes were set.
+    /// The instant at which both routes were set.
     armed: Instant,
 }
 

@@ -25,8 +25,8 @@ const PARTIES: &[(&str, [u8; 4])] = &[
 ];
 const UP: Iface = Iface(1);
 const AIR: Iface = Iface(2);
-/// The largest number of packets that a visitor receives before it is registered. It is small, so that the script
-/// reaches the limit.
+/// The largest number of packets that a visitor receives before it is registered. The limit is small, so that the
+/// script reaches the limit.
 const MOST: u32 = 2;
 const PENDING: Duration = Duration::from_secs(7);
 
@@ -132,7 +132,8 @@ pub(crate) const fn new_agent() -> Moment {
 
 // --- the last agent --------------------------------------------------------------------------------------------------
 
-/// An agent with one visitor from the start. It receives each packet for the visitor, and keeps a copy of the last one.
+/// An agent with one visitor from the start. The agent receives each packet for the visitor, and keeps a copy of the
+/// last packet.
 #[derive(Debug, Default)]
 struct LastAgent {
     kept: Option<Packet>,

@@ -103,7 +103,7 @@ impl Sctp {
                 self.due = self.due.filter(|_| !self.outstanding.is_empty() || self.asks);
             }
             Some(("heartbeat", nonce)) => {
-                // The answer is sent from the address that was probed, even if another one is in use.
+                // The answer is sent from the address that was probed, even if another address is in use.
                 out.send_routed(datagram(&format!("heard-{nonce}"), ends(&packet).1, ends(&packet).0, PORT));
             }
             Some(("asconf", "ack")) if self.asks => {

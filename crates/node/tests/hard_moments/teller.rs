@@ -32,7 +32,7 @@ pub(crate) struct Moment {
     pub(crate) node: fn() -> Node,
 }
 
-/// Returns the link address of the party with this index in the list.
+/// Returns the link address of the host with this index in the list of names.
 pub(crate) const fn mac(number: u8) -> Mac {
     Mac([2, 0, 0, 0, 0, number])
 }
@@ -58,7 +58,7 @@ pub(crate) fn ends(packet: &Packet) -> (Ipv4Addr, Ipv4Addr) {
     ipv4::addresses(&packet.bytes).unwrap()
 }
 
-/// Returns the script with the node's acts. They replace the acts that the script already contains.
+/// Returns the script with the node's acts. These acts replace the acts that the script already contains.
 pub(crate) fn tell(script: &str, moment: &Moment) -> String {
     Teller {
         text: String::new(),
@@ -195,7 +195,7 @@ impl Teller {
         }
     }
 
-    // --- words -----------------------------------------------------------------------------------------------------
+    // --- output ----------------------------------------------------------------------------------------------------
 
     fn act(&self, act: &Act) -> String {
         match act {

@@ -5,7 +5,7 @@
 //! mirror's acts and the uses of routes. After each step, both nodes and the twin must decide alike on many packets.
 //! The roles of both nodes must have been notified of the same ends of lifetimes.
 //!
-//! Each [`Defect`] is a mistake of a driver or a data path. The comparison must find it.
+//! Each [`Defect`] is a mistake of a driver or a data path. The comparison must find each of these mistakes.
 
 #![cfg(test)]
 
@@ -277,8 +277,8 @@ impl Pair {
         self.compare()
     }
 
-    /// Gives both nodes the time-outs that are due. A twin that reads the clock can end routes itself, so for it a
-    /// time-out is sometimes late.
+    /// Gives both nodes the time-outs that are due. A twin that reads the clock ends routes itself. So the function
+    /// sometimes does nothing for such a twin, as if the driver were late.
     fn time_out(&mut self) -> Result<(), String> {
         if self.reads_clock && self.choices.below(3) == 0 {
             return Ok(());
@@ -368,7 +368,8 @@ impl Pair {
     }
 
     /// Gives a packet to the first node, and to the twin. The twin forwards packets to link addresses, and drops
-    /// packets. It gives all others to its node, which has the neighbor cache, the tunnels and the roles.
+    /// packets. The second node receives all other packets, because it has the neighbor cache, the tunnels and the
+    /// roles.
     fn arrive(&mut self, arrival: Arrival, verdict: &Verdict) {
         self.counts.refreshed += usize::from(verdict.used[0].is_some());
         self.counts.watched += usize::from(verdict.used[1].is_some());
@@ -396,7 +397,8 @@ impl Pair {
 }
 
 /// Compares the verdict of the twin with those of both nodes. The twin has the numbers of entries of the second node.
-/// Those of the first node may differ, because lifetimes that end together may end in another order.
+/// The numbers of entries of the first node may differ, because lifetimes that end at one instant may end in another
+/// order.
 fn agree(twin: &Verdict, alone: &Verdict, beside: &Verdict) -> Result<(), String> {
     let mut expected = *alone;
     for (own, other) in expected.used.iter_mut().zip(twin.used) {

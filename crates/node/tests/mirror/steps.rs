@@ -8,7 +8,7 @@ use table::Datagram;
 use wire::ipv4;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Prefix, Reason, Rng};
 
-/// The number of interfaces, besides that of the host.
+/// The number of interfaces, without the interface to the host's own stack.
 pub(crate) const IFACES: u16 = 3;
 /// The number of roles.
 pub(crate) const ROLES: u64 = 2;

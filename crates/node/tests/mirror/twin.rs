@@ -1,5 +1,5 @@
-//! A data path beside the node, as a kernel would have it. It has only the bytes of its maps, which change by the acts
-//! of the mirror and by the uses of routes.
+//! A data path beside the node, as a kernel would have it. The data path has only the bytes of its maps, which change
+//! by the acts of the mirror and by the uses of routes.
 
 use node::MirrorAct;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ pub(crate) struct Twin {
     policies: BTreeMap<[u8; MapPort::SIZE], [u8; MapPolicy::SIZE]>,
     addresses: BTreeSet<[u8; 4]>,
     mtus: BTreeMap<[u8; 2], [u8; 2]>,
-    /// The drop reasons by their number. The driver has them too, to count the drops of the data path.
+    /// The drop reasons by their number. The driver has the same map, to count the drops of the data path.
     reasons: BTreeMap<u32, Reason>,
     /// Whether the twin compares lifetimes with the clock. If not, only acts of the mirror end a route.
     reads_clock: bool,
