@@ -16,8 +16,8 @@ pub struct Cubic {
     pub most: u32,
     /// `cwnd_prior`: the load before the last reduction, in bytes, without fast convergence.
     pub prior: u32,
-    /// When this stage of congestion avoidance began, and the window then, in bytes; `None` before it began. An idle
-    /// time moves the instant.
+    /// When the present epoch of congestion avoidance began, and the window at that time, in bytes. `None` if no epoch
+    /// has begun since the last reduction or time-out. An idle time moves the instant to a later one.
     pub epoch: Option<(Instant, u32)>,
     /// `W_est`: the window that Reno would have, in bytes (RFC 9438, section 4.3).
     pub estimate: u32,
@@ -105,7 +105,7 @@ const fn micros(span: Duration) -> i128 {
     span.as_micros().cast_signed()
 }
 
-/// Returns the cube root, rounded down.
+/// Returns the cube root of `of`, rounded down.
 fn cube_root(of: i128) -> i128 {
     let (mut low, mut high) = (0i128, 1i128 << 42);
     while low < high {

@@ -141,8 +141,8 @@ impl Receiver {
         }
     }
 
-    /// Notes a segment that is not acceptable. If it begins below the next expected number, quick acknowledgments start
-    /// again, and its part below that number arrived twice.
+    /// Notes a segment that is not acceptable. If the segment begins below the next expected number, quick
+    /// acknowledgments start again, and the part below that number is noted as a duplicate.
     pub(crate) fn is_old(&mut self, seq: Seq, len: u32) {
         if seq.before(self.next) {
             self.be_quick();
@@ -241,8 +241,9 @@ impl Receiver {
         reached
     }
 
-    /// Notes the duplicate parts of a segment that begins at `seq`, for the next segment to the peer. The new part is
-    /// `fresh` bytes from `from` on. If there are two duplicate parts, the part below `from` is noted.
+    /// Notes a duplicate part of a segment that begins at `seq`, for the next segment to the peer. Its bytes below
+    /// `from` have arrived before. Some of the `fresh` bytes from `from` on may be stored already. If there are
+    /// duplicates in both parts, only the part below `from` is noted.
     fn report(&mut self, seq: Seq, from: Seq, fresh: usize) {
         if !self.reports {
             return;

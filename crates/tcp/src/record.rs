@@ -124,8 +124,8 @@ pub struct Sending {
     pub errand: Errand,
     /// The number of probes of a closed window in a row.
     pub probes: u32,
-    /// The number of time-outs and probes in a row without an answer. Those that an ICMP report undid do not count, but
-    /// the number stays at least 1.
+    /// The number of time-outs and probes in a row without an answer. Time-outs that an ICMP report undid do not count,
+    /// but then the number stays at least 1.
     pub unanswered: u32,
     /// When an ICMP report first undid a doubling of the time-out since the peer's last answer (RFC 6069). `None` if no
     /// report did.

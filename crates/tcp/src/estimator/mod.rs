@@ -101,7 +101,7 @@ impl Clockwork {
         }
     }
 
-    /// Returns the time-out with `doublings` doublings, at most its maximum.
+    /// Returns the time-out with `doublings` doublings, at most the maximum time-out.
     pub(crate) fn after(&self, doublings: u32) -> Duration {
         match self {
             Self::Rfc6298(rto) => rto.after(doublings),

@@ -21,7 +21,7 @@ pub(super) struct Seen {
     pub(super) sacked: bool,
     /// Whether data arrived that was sent only once, and before the recovery began.
     pub(super) original: bool,
-    /// Whether the acknowledgment repeats the one before it.
+    /// Whether the segment is a duplicate acknowledgment, without a report of duplicate data.
     pub(super) duplicate: bool,
     /// Whether the acknowledgment echoes a timestamp from before the first retransmission of the reduction that can be
     /// undone.

@@ -4,7 +4,7 @@
 use crate::Seq;
 use wire::Duration;
 
-/// The kernel's minimum for a timer (`TCP_TIMEOUT_MIN_US`).
+/// The kernel adds this to the time before a probe if several segments are in flight (`TCP_TIMEOUT_MIN_US`).
 const LEAST: Duration = Duration::from_millis(2);
 
 /// The state of the tail loss probe of a connection. At most one probe is in flight.
