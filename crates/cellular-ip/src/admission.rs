@@ -36,7 +36,7 @@ impl Admission {
         self.began = self.ntp(now);
     }
 
-    /// Sets the clock. `began` changes by the same difference, so that it remains the time of the start.
+    /// Sets the clock. `began` changes by the difference of the two clocks, so that it remains the time of the start.
     pub(crate) fn set_clock(&mut self, now: Instant, wall: WallTime) {
         let before = self.ntp(now);
         self.wall = wall;

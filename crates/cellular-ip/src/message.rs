@@ -2,7 +2,7 @@
 //!
 //! Of the draft's messages, only the route-update (draft-ietf-mobileip-cellularip-00, section 3.3.2) is implemented,
 //! with HMAC-SHA-256. The draft does not define the ICMP type, the codes and the numbers of the control information.
-//! Those below are Wayfare's.
+//! The values below are Wayfare's.
 //!
 //! ```text
 //!  0                   1                   2                   3

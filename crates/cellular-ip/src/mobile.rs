@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!              hard                                          semisoft
-//!   Attached ───────> Tuning ── link up: ───> Attached        Attached ── visit new station with S=1 ──> Semisoft
+//!   Attached ───────> Tuning ── link up: ───> Attached        Attached ── route-update S=1, new path ──> Semisoft
 //!                       │      route-update S=0, then            Semisoft ── semisoft-delay ──> Tuning
 //!                       │      queued packets
 //!                       └─ out of range ─> Lost ── strongest station heard ──> Tuning

@@ -64,14 +64,14 @@ struct Clock {
 
 impl Clock {
     /// Makes the next timestamp, which is later than the last. If the clock has passed the last timestamp, the two
-    /// lowest bits are random (draft, section 3.3.2): nanoseconds leave them unused.
+    /// lowest bits are random (draft, section 3.3.2): a clock in nanoseconds leaves these bits unused.
     fn stamp(&mut self, now: Instant, rng: &mut Rng) {
         let fresh = self.wall.plus(now.since(Instant::ZERO)).to_ntp() & !3 | rng.draw() & 3;
         let next = self.last.wrapping_add(1);
         self.last = if ntp_distance(fresh, next) >= 0 || self.last == 0 { fresh } else { next };
     }
 
-    /// Returns the last timestamp, and the first one of the present attachment.
+    /// Returns the last timestamp, and the timestamp with which the host attached; `None` if this clock made none then.
     fn last_and_first(&self) -> (u64, Option<u64>) {
         (self.last, self.since.map(NonZeroU64::get))
     }
@@ -189,7 +189,7 @@ impl Clocks {
         stamps
     }
 
-    /// Notes that the last timestamps were those with which the host attached.
+    /// Stores the last timestamp of each clock as the one with which the host attached.
     pub(crate) fn attached(&mut self) {
         self.clock.attached();
         let Some(before) = &mut self.before else { return };

@@ -101,7 +101,8 @@ impl Connection {
         if self.send.fin == Fin::No {
             self.send.fin = Fin::Queued;
         }
-        // RFC 9293, section 3.10.4: a connection in SYN-SENT is deleted. Here it is kept if there is data to send.
+        // RFC 9293, section 3.10.4, deletes a connection in SYN-SENT. Here, the connection is kept if there is data to
+        // send.
         if self.state == State::SynSent && self.send.buffer.is_empty() {
             self.end(Ended::Finished);
         }

@@ -10,9 +10,9 @@ const SECOND: i128 = 1_000_000;
 /// The state of CUBIC in congestion avoidance (RFC 9438, section 4.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Cubic {
-    /// `W_max`: the load before the last reduction, in bytes: the window, or the data in flight if that was less. Fast
-    /// convergence lowers it (RFC 9438, section 4.7). It is zero from a time-out until an epoch begins or the
-    /// window is reduced again. During an epoch, it is at least the window at which the epoch began.
+    /// `W_max`, in bytes: the load before the last reduction. The load is the window, or the data in flight if that was
+    /// less. Fast convergence lowers `W_max` (RFC 9438, section 4.7). A time-out sets it to zero. An epoch that begins
+    /// raises it to at least the window at that time.
     pub most: u32,
     /// `cwnd_prior`: the load before the last reduction, in bytes, without fast convergence.
     pub prior: u32,
@@ -149,8 +149,8 @@ mod tests {
         assert_eq!(cubic.reduce(MSS, MSS), 2 * MSS, "no less than two segments");
     }
 
-    /// After a time-out, the window grows from where congestion avoidance begins, whatever `W_max` was before (RFC
-    /// 9438, section 4.8).
+    /// After a time-out, `W_max` is the window at which congestion avoidance begins, whatever it was before (RFC 9438,
+    /// section 4.8).
     #[test]
     fn a_time_out_forgets_what_was() {
         let mut cubic = Cubic::default();

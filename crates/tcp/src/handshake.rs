@@ -25,7 +25,7 @@ impl Connection {
     }
 
     /// Opens a connection passively, for a SYN that arrived at a listener at `now`. Returns `None` if `syn` is no SYN,
-    /// or has ACK or RST. The caller then answers with [`Segment::refusal`].
+    /// or has ACK or RST. In this case, the caller answers with [`Segment::refusal`].
     pub fn accept(
         now: Instant,
         local: SocketAddrV4,

@@ -95,8 +95,8 @@ impl Receiver {
     }
 
     /// Makes the next data segments be acknowledged at once, if `quick_again` is set. Their number is half of the
-    /// segments that fit in the window, in the largest size that has arrived. If that is zero, it is 2 (Linux:
-    /// `tcp_incr_quickack`).
+    /// segments that fit in the window, or 2 if that is zero, but at most the profile's `quick_acks` (Linux:
+    /// `tcp_incr_quickack`). The segments count in the largest size that has arrived.
     fn be_quick(&mut self) {
         let Some(most) = self.quick_again else { return };
         let largest = self.growth.as_ref().map_or(self.mss, |growth| growth.largest as u32);
@@ -327,8 +327,8 @@ impl Receiver {
         if let Some(growth) = &self.growth {
             return growth.is_worth_telling(self.window(), wanted.since(self.next));
         }
-        // Two segments of new room justify an update. One is enough if the announced window has no room for a whole
-        // segment, and half of the buffer is always enough.
+        // Two segments of new room justify an update. One segment is enough if the announced window has no room for a
+        // whole segment. Half of the buffer is always enough.
         let more = wanted.since(self.edge);
         let step = if self.window() < self.mss { self.mss } else { 2 * self.mss };
         more > 0 && more >= step.min(self.capacity / 2)
@@ -424,8 +424,8 @@ mod tests {
         assert_eq!((r.next, r.window()), (Seq(101), 0));
     }
 
-    /// The number of segments that are acknowledged at once is half of a window (Linux: `tcp_incr_quickack`). It counts
-    /// in the size of the largest segment that arrived, at least 536 bytes.
+    /// The number of segments that are acknowledged at once is half of a window (Linux: `tcp_incr_quickack`). The
+    /// window is counted in segments of the largest size that arrived, at least 536 bytes.
     #[test]
     fn as_many_are_acknowledged_at_once_as_half_a_window_holds() {
         let quick = |buffer, bytes| {

@@ -248,8 +248,8 @@ fn a_path_that_stays_unreachable_is_given_up_by_time() {
     assert!(now > Instant::ZERO + Duration::from_mins(15), "{now}");
 }
 
-/// At every step of a transfer, a recorded and resumed connection is identical. The steps include the handshake and
-/// half-closed ends. A transfer with records at every step sends the same segments as one without.
+/// At every step of a transfer, a recorded and resumed connection is identical to the original. The steps include the
+/// handshake and half-closed ends. A transfer with records at every step sends the same segments as one without.
 #[test]
 fn what_is_recorded_is_all_there_is() {
     for (name, profile) in profiles() {

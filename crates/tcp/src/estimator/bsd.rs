@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(seen, [6, 24, 48, 64]);
     }
 
-    /// Round trips of two ticks, then one of six, give the values that Jacobson's computation gives by hand.
+    /// Round trips of two ticks, and then a round trip of six ticks, give the values of Jacobson's computation by hand.
     #[test]
     fn ticks_and_integers() {
         let mut bsd = bsd();

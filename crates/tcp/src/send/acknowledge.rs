@@ -70,7 +70,8 @@ impl Sender {
         self.measure(now, echoed);
         let srtt = self.rto.smoothed().map_or(Duration::ZERO, |(srtt, _)| srtt);
         let advice = self.congestion.new_ack(ack, acked, self.flight(), (now, srtt));
-        // RFC 6298, 5.2 and 5.3: the timer stops if everything is acknowledged, and otherwise restarts.
+        // RFC 6298, 5.2 and 5.3: the timer stops if everything is acknowledged, and otherwise restarts. Partial
+        // acknowledgments after the first do not restart it (RFC 6582, section 3.2, step 3).
         if self.flight() == 0 {
             self.timer = Timer::Off;
         } else if advice != Advice::ResendOnly {

@@ -13,7 +13,7 @@ use wire::Instant;
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate condition")]
 pub(super) struct Seen {
     pub(super) now: Instant,
-    /// The cumulative acknowledgment before this one.
+    /// The oldest unacknowledged number before this acknowledgment.
     pub(super) before: Seq,
     /// Whether the cumulative acknowledgment advanced.
     pub(super) advanced: bool,

@@ -1,5 +1,5 @@
 //! Tail loss probes (RFC 8985, section 7: TLP). If no acknowledgment comes for about two round trips, a new segment is
-//! sent, or the last one again. The acknowledgment of this probe shows what is missing.
+//! sent, or the last segment is sent again. The acknowledgment of this probe shows what is missing.
 
 use crate::Seq;
 use wire::Duration;

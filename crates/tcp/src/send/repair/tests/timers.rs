@@ -4,7 +4,7 @@ use super::*;
 use crate::Fin;
 
 /// `RACK.min_RTT` is the minimum of all round trips, including the handshake (RFC 8985, section 6.2, step 1). Otherwise
-/// an acknowledgment 55 ms after the probe would count as one of the original.
+/// an acknowledgment 55 ms after the probe would count as an acknowledgment of the original segment.
 #[test]
 fn the_round_trip_of_the_handshake_counts() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
