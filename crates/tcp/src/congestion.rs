@@ -40,9 +40,9 @@ pub(crate) struct Congestion {
     pub(crate) ssthresh: u32,
     pub(crate) duplicates: u32,
     pub(crate) phase: Phase,
-    /// The end of the data sent when the last recovery or time-out began, or when data was sent again for a smaller
-    /// path MTU (RFC 6582, section 3.2; `RecoveryPoint` of RFC 6675). At first it is the sequence number of this end's
-    /// SYN. Recovery per segment does not change it.
+    /// The end of the data sent when the last recovery or time-out began, or with [`Recovery::Sack`] when data was sent
+    /// again for a smaller path MTU (RFC 6582, section 3.2; `RecoveryPoint` of RFC 6675). At first it is the sequence
+    /// number of this end's SYN. Recovery per segment does not change it.
     pub(crate) recover: Seq,
     method: Recovery,
     mss: u32,
@@ -225,8 +225,8 @@ impl Congestion {
         }
     }
 
-    /// Ends a recovery, because all data up to `max` is sent again for another reason than a loss. Except with Reno,
-    /// duplicates that these retransmissions cause do not begin a recovery.
+    /// Ends a recovery with [`Recovery::Sack`], because all data up to `max` is sent again for another reason than a
+    /// loss. Duplicates that these retransmissions cause do not begin a recovery.
     pub(crate) const fn sent_again(&mut self, max: Seq) {
         self.phase = Phase::No;
         self.recover = max;

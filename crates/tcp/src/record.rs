@@ -103,9 +103,9 @@ pub struct Sending {
     pub duplicates: u32,
     /// The phase of fast recovery.
     pub phase: Phase,
-    /// The end of the data sent when the last recovery or time-out began (`RecoveryPoint` of RFC 6675), or when data
-    /// was sent again for a smaller path MTU. At first it is the number of the SYN; recovery per segment does not
-    /// change it.
+    /// The end of the data sent when the last recovery or time-out began (`RecoveryPoint` of RFC 6675). With
+    /// [`Recovery::Sack`](crate::Recovery::Sack), also when data was sent again for a smaller path MTU. At first it is
+    /// the sequence number of this end's SYN. Recovery per segment does not change it.
     pub recover: Seq,
     /// The scoreboard: the ranges that the peer received beyond gaps, half-open and ascending.
     pub received: Vec<(Seq, Seq)>,

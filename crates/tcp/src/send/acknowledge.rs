@@ -30,8 +30,8 @@ impl Sender {
             (self.unanswered, self.spared) = (0, None);
         }
         let same_window = ack.window == self.window;
-        // RFC 9293, section 3.10.7.4: the window is not taken from a segment that is older than the one that announced
-        // the present window.
+        // RFC 9293, section 3.10.7.4: the window is not taken from a segment that is older than the segment of the
+        // present window.
         if self.wl1.before(ack.seq) || (self.wl1 == ack.seq && !ack.below.before(self.wl2)) {
             (self.window, self.wl1, self.wl2) = (ack.window, ack.seq, ack.below);
             self.largest_window = self.largest_window.max(ack.window);

@@ -1,5 +1,5 @@
-//! Losses by time (RFC 8985, sections 5 and 6: RACK): a segment is lost when one that was sent later has arrived, and a
-//! reordering window has passed.
+//! Losses by time (RFC 8985, sections 5 and 6: RACK): a segment is lost when a segment that was sent later has arrived,
+//! and a reordering window has passed.
 
 use super::segments::{Segments, Sent};
 use crate::Seq;
