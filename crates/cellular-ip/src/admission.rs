@@ -9,17 +9,18 @@ use auth::ReplayWindow;
 use node::Rx;
 use wire::{Instant, Ipv4Addr, Mac, Packet, Reason, WallTime};
 
-/// The number of wrong digests from one neighbor in a second after which its messages are refused without a check of
-/// the digest. To check this many takes less than 1 % of a processor. A radio carries fewer correct route-updates in a
-/// second.
+/// The maximum number of wrong digests from one neighbor in a second. After that, the node refuses the neighbor's
+/// further route-updates of this second, and does not check their digests. To check 1000 digests takes less than 1 % of
+/// a processor's time.
 const WRONG_DIGESTS: u16 = 1000;
 
-/// The state with which route-updates are compared.
+/// What a node needs to check route-updates: its clock, the replay window, and the counts of wrong digests.
 #[derive(Debug)]
 pub(crate) struct Admission {
     window: ReplayWindow,
     wall: WallTime,
-    /// The NTP time at which this node started. Earlier messages may have been accepted before the start.
+    /// The time at which this node started, as an NTP timestamp of the present clock. Older messages are refused: the
+    /// node may have accepted them before it started.
     began: u64,
     wrong: PerSecond<(u16, Mac)>,
 }
@@ -35,7 +36,7 @@ impl Admission {
         self.began = self.ntp(now);
     }
 
-    /// Sets the clock. `began` is shifted by the same time, because it is the time of the start by the present clock.
+    /// Sets the clock. `began` changes by the difference of the two clocks, so that it remains the time of the start.
     pub(crate) fn set_clock(&mut self, now: Instant, wall: WallTime) {
         let before = self.ntp(now);
         self.wall = wall;
@@ -46,9 +47,9 @@ impl Admission {
         self.wall.plus(now.since(Instant::ZERO)).to_ntp()
     }
 
-    /// Checks a route-update from a downlink neighbor. `air`: it arrived by the radio. The cheap checks are first, so
-    /// that the two HMACs are computed only for a message that passes all other checks. The error is the reason to drop
-    /// the message.
+    /// Checks a route-update from a downlink neighbor, and counts a wrong digest. `air`: whether the route-update
+    /// arrived by radio. The two HMACs are expensive, so they are computed last. The error is the reason to drop the
+    /// message.
     pub(crate) fn admit(
         &mut self,
         now: Instant,

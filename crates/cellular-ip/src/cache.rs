@@ -45,8 +45,8 @@ pub(crate) struct Semisoft {
     pub(crate) secondary: Leg,
     /// When the new path ends, unless it is refreshed.
     pub(crate) secondary_ends: Instant,
-    /// Whether copies for the new path go through the delay device. They do until data of the host arrive by the new
-    /// path. Packets with a codepoint of `delay_exempt` are not delayed.
+    /// Whether packets to the new path are delayed by the delay device: true until data from the host arrive by the new
+    /// path. Packets with a codepoint of `delay_exempt` are never delayed.
     pub(crate) delayed: bool,
     pub(crate) device: DelayDevice,
 }

@@ -18,8 +18,8 @@ pub struct StationConfig {
     pub gateway: Ipv4Addr,
     /// The next node towards the gateway. For the gateway itself, it is the router that leads to the Internet.
     pub uplink: Neighbor,
-    /// The names of the wired interfaces to nodes further from the gateway, without that of `uplink`. A node has at
-    /// least one of these or a `radio`.
+    /// The names of the wired interfaces that lead to nodes further from the gateway. The interface of `uplink` must
+    /// not be in the list. The list may be empty only if the node has a `radio`.
     #[serde(default)]
     pub downlinks: Vec<String>,
     /// The name of the air interface, if the node has one.
@@ -73,8 +73,9 @@ pub struct StationConfig {
     /// full, new hosts are refused, and no host is removed.
     #[serde(default = "cache_capacity")]
     pub cache_capacity: usize,
-    /// The number of data packets per second and downlink interface that this node examines although their host is not
-    /// mapped to their neighbor; default 100 (Wayfare's). Further ones are dropped.
+    /// The maximum number of packets per second and downlink interface that this node examines itself, although their
+    /// source is not mapped to the neighbor that sent them; default 100 (Wayfare's). Further packets of this kind are
+    /// dropped.
     #[serde(default = "strays")]
     pub strays: u16,
 }
@@ -101,8 +102,9 @@ pub struct MobileConfig {
     pub gateway: Ipv4Addr,
     /// The name of the radio's interface.
     pub interface: String,
-    /// The base stations that the host may use, at least one. The host begins at the first, unless it starts after a
-    /// move of `moves`. Hosts with the same stations share one list.
+    /// The base stations that the host may use, at least one. The host begins at the first station. If it starts after
+    /// the time of a move in `moves`, it begins at the station of the last such move. In memory, hosts with the same
+    /// stations share one list.
     #[serde(deserialize_with = "shared")]
     #[schemars(with = "Vec<Station>")]
     pub stations: Arc<[Station]>,
@@ -127,14 +129,15 @@ pub struct MobileConfig {
     #[serde(default = "semisoft_delay", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub semisoft_delay: Duration,
-    /// When a route-update is repeated, counted from the first; default `30ms` and `90ms` (Wayfare's). Route-updates of
-    /// a handoff are repeated, and those that answer an update-request. Without repetitions, one lost route-update can
-    /// leave the host unreachable while its own data keep the route-update timer from expiring.
+    /// The times after a route-update at which it is repeated; default `30ms` and `90ms` (Wayfare's). The host repeats
+    /// the route-update that it sends when it attaches to a station, and the answer to an update-request. Without
+    /// repetitions, one lost route-update could make the host unreachable: while the host sends data, it sends no
+    /// route-update by `route_update_time`.
     #[serde(default = "update_repeats", deserialize_with = "shared_spans")]
     #[schemars(schema_with = "node::config::schema::spans")]
     pub update_repeats: Arc<[Duration]>,
-    /// The longest time between two route-updates of an attached host, whatever the number of data packets; default
-    /// `20s` (Wayfare's). So a node that lost its mapping gets a new one. `0s` means no limit, as in the paper.
+    /// The longest time between two route-updates of an attached host, even if the host sends data; default `20s`
+    /// (Wayfare's). So a node that lost its mapping gets a new one. `0s` means no limit, as in the paper.
     #[serde(default = "route_reauth_time", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub route_reauth_time: Duration,
@@ -221,7 +224,7 @@ impl StationConfig {
 /// Returns an error if a network key has fewer than 16 bytes.
 pub fn check_network_key(key: &Key) -> Result<(), ConfigError> {
     if key.as_bytes().len() < 16 {
-        // A mobile host that knows its session key could otherwise search for the network key.
+        // A mobile host knows its session key, so it could find a shorter network key by trials.
         return Err(ConfigError::new("network_key", "must have at least 16 bytes, 32 hexadecimal digits"));
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! The delay device (Campbell et al., "semisoft handoff"): a FIFO in front of the new path at the crossover node.
 //!
-//! The new path must not be ahead of the old path. Otherwise the packets are lost that are still on the old path when
-//! the host leaves it. A queue of `depth` packets delays the new path by `depth` times the interval of the packets.
+//! The new path must not be ahead of the old path. Otherwise, packets that are still on the old path when the host
+//! leaves it are lost. A queue of `depth` packets delays the new path by `depth` times the interval of the packets.
 
 use std::collections::VecDeque;
 use wire::{Instant, Packet, PacketId};

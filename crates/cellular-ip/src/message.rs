@@ -2,7 +2,7 @@
 //!
 //! Of the draft's messages, only the route-update (draft-ietf-mobileip-cellularip-00, section 3.3.2) is implemented,
 //! with HMAC-SHA-256. The draft does not define the ICMP type, the codes and the numbers of the control information.
-//! Those below are Wayfare's.
+//! The values below are Wayfare's.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -38,7 +38,7 @@ use wire::{Ipv4Addr, Malformed, Reader};
 pub const ICMP_TYPE: u8 = 253;
 /// The ICMP code of a route-update. The draft gives no number.
 pub const ROUTE_UPDATE: u8 = 0;
-/// The last ICMP code in use: 6 is the update-request. Codes 1 to 5 are for messages that are not implemented.
+/// The highest ICMP code in use, that of the update-request. Codes 1 to 5 are for messages that are not implemented.
 const LAST_CODE: u8 = 6;
 
 /// Bit 4 of the flags: S, a semisoft route-update.
@@ -62,8 +62,8 @@ const SERVING_BS: u8 = 3;
 /// draft does not define it. The type is even: a node that does not know it ignores the information.
 const ATTACHED_SINCE: u8 = 6;
 
-/// Returns the ICMP code of a control message, known or not; `None` for other packets. It is a cheap check before
-/// [`RouteUpdate::parse`].
+/// Returns the ICMP code of a control message, even if the code is not in use; `None` for other packets. It is a cheap
+/// check before [`RouteUpdate::parse`].
 ///
 /// Only the first fragment of a datagram contains the ICMP type. Such a fragment counts as a control message, and is
 /// then refused. Without the first fragment, the datagram cannot be reassembled.
@@ -77,8 +77,9 @@ pub fn control_code(ip: &Header, payload: &[u8]) -> Option<u8> {
 /// Returns the session key of a mobile host. Every node of the network can compute it from the packet and the network
 /// key.
 ///
-/// Campbell et al. hash (IP address, `R_MH`, network key) with MD5. Wayfare uses HMAC-SHA-256. It also covers the
-/// generation of the network key, so that no two generations share a session key.
+/// Campbell et al. compute an MD5 hash of IP address, `R_MH` and network key. Wayfare computes an HMAC-SHA-256 with the
+/// network key, over the generation of the network key, IP address and `R_MH`. Because of the generation, no two
+/// generations share a session key.
 pub fn session_key(network_key: &Key, key_gen: u8, mobile: Ipv4Addr, r_mh: [u8; 8]) -> Key {
     Key::new(hmac_sha256(network_key, &[b"CIPv1 session", &[key_gen], &mobile.octets(), &r_mh]))
 }
@@ -101,8 +102,8 @@ impl Authentication {
     }
 }
 
-/// The control information of even type, as bytes. All of it is kept in its place before or after the serving base
-/// station, because the digest covers it. Only [`Self::attached_since`] is interpreted.
+/// The control information of even type, as bytes. The digest covers its order. So the bytes before the information
+/// that names the base station are kept apart from the bytes after it. Only [`Self::attached_since`] is interpreted.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Skipped {
     /// The bytes before the serving base station, or all bytes if the message names no base station.
@@ -127,7 +128,8 @@ pub struct RouteUpdate {
     /// The generation of the network key, `R_MH`, and the digest of the message.
     pub auth: Authentication,
     /// The id of the base station to which the host sent the message; `None` if the message names none. Because of the
-    /// id, the message cannot be relayed through another base station. The role decides whether `None` is accepted.
+    /// id, the message cannot be relayed through another base station. A base station refuses a message by radio if
+    /// this is `None` or another id.
     pub serving_bs: Option<u32>,
     /// The control information of even type. A mobile host sends at most [`Skipped::attached_since`].
     pub skipped: Skipped,
@@ -142,7 +144,7 @@ impl Skipped {
         Self { before: Vec::new(), behind }
     }
 
-    /// Returns all information except [`Self::attached_since`].
+    /// Returns a copy without the information of [`Self::attached_since`].
     #[must_use]
     pub fn others(&self) -> Self {
         let of = |side: &[u8]| {
@@ -160,7 +162,7 @@ impl Skipped {
         Self { before: of(&self.before), behind: of(&self.behind) }
     }
 
-    /// Returns the data of the control information of type `wanted`; `None` if there is none with this length.
+    /// Returns the data of the control information of type `wanted`, `N` bytes; `None` if there is none of this length.
     fn find<const N: usize>(&self, wanted: u8) -> Option<[u8; N]> {
         [&self.before, &self.behind].into_iter().find_map(|side| {
             let mut r = Reader::new(side, Malformed("cip_tlv_truncated"));
@@ -176,9 +178,9 @@ impl Skipped {
 }
 
 impl RouteUpdate {
-    /// Returns the timestamp of the route-update with which the host attached to the base station where it still
-    /// listens. Returns `None` if the message does not have it, as in a hard handoff. A node whose newest timestamp of
-    /// this host is older does not become the crossover, because it is not on the host's present path.
+    /// Returns the timestamp of the route-update with which the host attached to its old base station. Returns `None`
+    /// if the message does not contain it, as in a hard handoff. A node with only older timestamps of this host is not
+    /// on the host's present path, and does not become the crossover.
     pub fn attached_since(&self) -> Option<u64> {
         self.skipped.find(ATTACHED_SINCE).map(u64::from_be_bytes)
     }
@@ -228,8 +230,8 @@ impl RouteUpdate {
 
     /// Computes the digest.
     ///
-    /// The digest covers source, destination and the whole ICMP message, with zero for checksum and digest. It does not
-    /// cover the fields of the IP header that nodes may change: DSCP and ECN, identification, DF, time to live.
+    /// The digest covers the source and destination addresses and the whole ICMP message, with zeros for checksum and
+    /// digest. It covers no other field of the IP header: nodes may change some of them.
     fn digest(&self, session_key: &Key) -> [u8; 16] {
         let (src, dst) = (self.mobile.octets(), self.gateway.octets());
         let head = [ICMP_TYPE, ROUTE_UPDATE, 0, 0];
@@ -238,7 +240,7 @@ impl RouteUpdate {
         halves.first().copied().unwrap_or_default()
     }
 
-    /// Returns the bytes after the ICMP checksum, with this digest.
+    /// Returns the bytes after the ICMP checksum, with `digest` as their digest.
     fn body(&self, digest: [u8; 16]) -> Vec<u8> {
         let flags = HMAC_SHA_256 | if self.semisoft { SEMISOFT } else { 0 };
         let mut out = Vec::with_capacity(46 + self.skipped.before.len() + self.skipped.behind.len());
@@ -358,7 +360,7 @@ mod tests {
         Header::new(ipv4::ICMP, MOBILE, GATEWAY)
     }
 
-    /// Recomputes the checksum, as a forger would.
+    /// Sets the checksum of `bytes` at the index `at`.
     fn set_checksum(bytes: &mut [u8], at: usize) {
         bytes[at..at + 2].fill(0);
         let sum = checksum(bytes);
@@ -653,8 +655,8 @@ mod tests {
             .is_ok_and(|update| update.verify(key))
     }
 
-    /// Returns whether the digest does not cover a bit. Such bits are in DSCP and ECN, identification, DF, time to
-    /// live, and the two checksums, which the test recomputes. The IP header has 20 bytes.
+    /// Returns whether a bit of the datagram may change without a wrong digest. Such bits are in DSCP and ECN,
+    /// identification, DF, time to live, and the two checksums, which the test recomputes. The IP header has 20 bytes.
     fn is_free(bit: usize) -> bool {
         matches!(bit / 8, 1 | 4 | 5 | 8 | 10 | 11 | 22 | 23) || bit == 6 * 8 + 6
     }

@@ -2,14 +2,15 @@
 //!
 //! ```text
 //!              hard                                          semisoft
-//!   Attached ───────> Tuning ── link up: ───> Attached        Attached ── visit new station with S=1 ──> Semisoft
+//!   Attached ───────> Tuning ── link up: ───> Attached        Attached ── route-update S=1, new path ──> Semisoft
 //!                       │      route-update S=0, then            Semisoft ── semisoft-delay ──> Tuning
 //!                       │      queued packets
 //!                       └─ out of range ─> Lost ── strongest station heard ──> Tuning
 //! ```
 //!
-//! A handoff order replaces a handoff that is under way. A radio that lost its cell, or could not join the cell that it
-//! was tuned to, receives and sends nothing. The host then tunes to the strongest station that it hears.
+//! A handoff order replaces a handoff that is under way. A radio that lost its cell, or failed to join a cell, receives
+//! and sends nothing. Then the host tunes to the strongest station that the radio hears. If the radio reports no
+//! signals, the host tries the stations in turn.
 
 use crate::config::{Kind, MobileConfig, Move, Station};
 use crate::message::ICMP_TYPE;
@@ -31,9 +32,9 @@ pub mod mark {
     /// The radio lost its cell. Fields: `at`: the name of the station; `why`: the reason.
     pub const LINK_LOST: &str = "link_lost";
     /// A route-update with S=0 was sent; each copy has a separate mark. Fields: `to`: the name of the station; `why`:
-    /// `handoff`, `repeat`, `timer`, `reauth`, `abort`, `clock`, `request` or `too_big`. When runs are compared, a
-    /// route-update by `timer` close to a handoff is optional: whether the timer expires just before the handoff may
-    /// depend on microseconds.
+    /// `handoff`, `repeat`, `timer`, `reauth`, `abort`, `clock`, `request` or `too_big`. When runs are compared, a mark
+    /// with `timer` close to a handoff may be missing in one of them: a difference of microseconds can decide whether
+    /// the timer expires before the handoff.
     pub const ROUTE_UPDATE_SENT: &str = "route_update_sent";
     /// A route-update with S=1 was sent to the new base station; one mark for all copies. Field `to`: the name of the
     /// station.
@@ -83,13 +84,13 @@ enum State {
         at: StationIndex,
         to: StationIndex,
     },
-    /// The radio is being tuned to `to`. If it does not support that cell, it stays in the cell of `from`. `from` is
-    /// `None` if the radio had no cell.
+    /// The radio is being tuned to the cell of `to`. If the radio does not support this cell, it stays in the cell of
+    /// `from`. `from` is `None` if the radio had no cell.
     Tuning {
         from: Option<StationIndex>,
         to: StationIndex,
     },
-    /// The radio has no cell. `tried` is the station that it lost or could not join.
+    /// The radio has no cell. `tried` is the station whose cell the radio lost or could not join.
     Lost {
         tried: StationIndex,
     },
@@ -114,11 +115,12 @@ pub struct Mobile {
     clocks: Clocks,
     repeats: Repeats,
     signals: Signals,
-    /// The station where the host was attached last.
+    /// The station where the host is attached, or was attached last.
     home: StationIndex,
-    /// The last station that was tried in turn, while the radio reports no signals.
+    /// While the radio reports no signals: the last station that the host tried in turn.
     sought: StationIndex,
-    /// Whether the last handoff, or the one under way, was ordered. An ordered handoff is marked when it is ordered.
+    /// Whether the last handoff, or the handoff under way, was ordered by a command or by the timetable. If so, the
+    /// order recorded the mark of the handoff.
     ordered: bool,
     /// This host's own packets that wait for the radio, the oldest first.
     waiting: Vec<Packet>,
@@ -130,7 +132,7 @@ const HOST_ROUTE: RouteKey = RouteKey::all(Class::HOST);
 
 impl Mobile {
     /// Creates the role of a mobile host, on a host with these interfaces. It is an error if the configuration is
-    /// invalid, or names an interface that the host does not have. `rng` makes two bits of each timestamp.
+    /// invalid, or names an interface that the host does not have. `rng` draws the two lowest bits of timestamps.
     pub fn new(mut config: MobileConfig, interfaces: Interfaces<'_>, rng: Rng) -> Result<Self, ConfigError> {
         config.check()?;
         let radio = interfaces.number("interface", &config.interface)?;
@@ -152,8 +154,8 @@ impl Mobile {
         })
     }
 
-    /// Tunes to the station of the last configured handoff whose time is over, or to the first station. So a host that
-    /// restarts follows its timetable.
+    /// Starts the clock and the timetable, and tunes to a station. After a restart, it is the station of the last move
+    /// whose time has passed; without such a move, it is the first station of the configuration.
     fn start(&mut self, now: Instant, wall: WallTime, out: &mut Outbox) {
         self.clocks.start(wall);
         let past = self.config.moves.iter().take_while(|step| Instant::ZERO + step.at < now).count();
@@ -167,10 +169,10 @@ impl Mobile {
 
     // --- handoff ---------------------------------------------------------------------------------------------------
 
-    /// Begins a handoff, in place of one that is under way. Returns the kind of the handoff: without a station, only a
-    /// hard handoff is possible. A hard order to the goal of a semisoft handoff ends the semisoft-delay at once. An
-    /// order to the old station aborts a semisoft handoff. It is an error if `to` is unknown, or if the host is already
-    /// there or on the way there.
+    /// Begins a handoff to the station `to`, and aborts a handoff that is under way. Returns the kind of handoff that
+    /// is used: hard if the host has no station or the radio is being tuned. During a semisoft handoff, a hard order to
+    /// the new station tunes the radio at once, and an order to the old station only aborts the handoff. It is an error
+    /// if `to` is unknown, if the host is attached there, or if the order changes nothing about the handoff under way.
     fn hand_off(&mut self, now: Instant, to: &str, kind: Kind, out: &mut Outbox) -> Result<Kind, String> {
         let named = self.config.stations.iter().position(|station| station.name == to);
         let Some(index) = named.map(|index| index as StationIndex) else {
@@ -201,7 +203,8 @@ impl Mobile {
             State::Attached { at } | State::Semisoft { at, .. } => (Some(at), kind),
             State::Tuning { .. } | State::Lost { .. } => (None, Kind::Hard),
         };
-        // A route-update on the old path ends the aborted semisoft handoff, unless the radio leaves the old path at
+        // The nodes still have the new path of the aborted handoff. A route-update through the old station removes the
+        // new path at the crossover. It is not sent before a hard handoff, because the radio leaves the old station at
         // once.
         if let (State::Semisoft { at, .. }, Kind::Semisoft) = (self.state, kind) {
             self.announce(now, at, "abort", out);
@@ -240,8 +243,8 @@ impl Mobile {
         self.state = State::Semisoft { at, to };
         self.stop_updates();
         self.timers.set(Timer::Retune, now + self.config.semisoft_delay);
-        // A route-update with S=0 through the old station would cancel the semisoft handoff. So no timer sends one
-        // until the handoff is done.
+        // A route-update with S=0 through the old station would cancel the semisoft handoff. So the timers send no
+        // route-update until the handoff is done.
         self.route_by(at, Lifetime::Permanent, out);
     }
 
@@ -252,7 +255,8 @@ impl Mobile {
         }
     }
 
-    /// Enters a state without a station. The host's own packets are queued from then on.
+    /// Enters a state in which the host is attached to no station, and stops the timers of the old state. From then on,
+    /// the host's own packets are queued.
     fn leave(&mut self, state: State, out: &mut Outbox) {
         if matches!(self.state, State::Attached { .. } | State::Semisoft { .. }) {
             Self::hold_packets(out);
@@ -325,9 +329,9 @@ impl Mobile {
         self.seek(now, out);
     }
 
-    /// Tunes to the strongest station that is heard. If no station is heard, the host waits until one is. A radio that
-    /// reports no signals is tuned to the station where the host was attached last. If that station was tried last, the
-    /// next station in turn is tried after 1 s.
+    /// Tunes to the station with the strongest recent signal. If all signals are out of date, the host waits for a new
+    /// one. A radio that has never reported a signal is tuned to the station where the host was attached last. If the
+    /// radio has just lost this station or could not join it, the host tries the next station in turn after 1 s.
     fn seek(&mut self, now: Instant, out: &mut Outbox) {
         let State::Lost { tried } = self.state else { return };
         match self.signals.strongest(now) {
@@ -338,8 +342,8 @@ impl Mobile {
         }
     }
 
-    /// Returns the next station to try in turn. The station where the host was attached last is left out, because it is
-    /// tried after each of the others.
+    /// Returns the next station to try in turn. The station where the host was attached last is skipped if there are
+    /// others, because it is tried after each of them.
     fn next_sought(&self) -> StationIndex {
         let stations = self.config.stations.len().max(1);
         let after = |place: StationIndex| ((usize::from(place) + 1) % stations) as StationIndex;
@@ -386,10 +390,10 @@ impl Mobile {
         }
     }
 
-    /// Handles an ICMP error. If a packet of this host is too big for the access network, such data do not reach the
-    /// gateway, so they do not refresh the mappings there. Then route-updates are sent as often as without data. Forged
-    /// errors cause at most one route-update per `route_update_time`. Other errors, and errors about another host's
-    /// packet, are ignored.
+    /// Handles an ICMP error. Data that are too big for the access network do not reach the gateway, and refresh no
+    /// mapping on the rest of the path. So if the error reports such a packet of this host, the host sends a
+    /// route-update. It sends at most one per `route_update_time` for this reason, because errors can be forged. Other
+    /// errors, and errors about another host's packet, are ignored.
     fn not_carried(&mut self, now: Instant, icmp: &[u8], out: &mut Outbox) {
         let too_big = || -> Result<bool, Malformed> {
             let quote = Quote::of(&icmp::Message::parse(icmp)?)?;
@@ -414,7 +418,7 @@ impl Mobile {
         self.set_next_repeat(next);
     }
 
-    /// Sends a route-update, and restarts the timers after which the next one is sent.
+    /// Sends a route-update through the station `at`, and restarts the timers for the next route-update.
     fn announce(&mut self, now: Instant, at: StationIndex, why: &'static str, out: &mut Outbox) {
         for packet in self.route_updates(now, at, false) {
             self.updates += 1;
@@ -428,7 +432,7 @@ impl Mobile {
         self.route_by(at, Lifetime::ReportIdle(self.config.route_update_time), out);
     }
 
-    /// Returns the route-update once for each timestamp that nodes may accept.
+    /// Returns the copies of a route-update, one for each timestamp that nodes may accept.
     fn route_updates(&mut self, now: Instant, to: StationIndex, semisoft: bool) -> Vec<Packet> {
         let stamps = self.clocks.stamps(now);
         let Some(station) = self.config.stations.get(usize::from(to)) else { return Vec::new() };
@@ -497,10 +501,10 @@ impl Mobile {
 
     // --- commands --------------------------------------------------------------------------------------------------
 
-    /// Executes `handoff {to, kind}`; `kind` is `hard` by default. The answer contains the kind that is used.
+    /// Executes `handoff {to, kind}`; `kind` is `hard` by default. The answer contains `to` and the kind that is used.
     fn command(&mut self, now: Instant, command: &Command, out: &mut Outbox) -> Result<Value, String> {
         let to = command.args.get("to").and_then(Value::as_text);
-        let to = to.ok_or_else(|| format!("`to` is missing; allowed: {}", self.station_names()))?;
+        let to = to.ok_or_else(|| format!("`to` must be the name of a station: {}", self.station_names()))?;
         let kind = match command.args.get("kind").map(Value::as_text) {
             None | Some(Some("hard")) => Kind::Hard,
             Some(Some("semisoft")) => Kind::Semisoft,

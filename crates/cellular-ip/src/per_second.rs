@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use wire::Instant;
 
-/// The maximum number of keys in one second. A new key replaces the oldest, whose count starts again at 0. So during a
-/// flood of more keys, no count is reliable. In return, a flood of other keys does not limit a new key.
+/// The maximum number of keys in one second. If there are more, a new key replaces the oldest. A replaced key starts at
+/// 0 when it occurs again, so its count is too low. But each new key is counted.
 const KEYS: usize = 1024;
 
 /// The number of occurrences of each key in this second.

@@ -11,8 +11,9 @@ use wire::{Duration, Instant, Packet, WallTime, ntp_distance};
 const SAME_CLOCK: i64 = 1_000_000_000;
 /// The maximum number of former clocks that are remembered. When there are more, the oldest is forgotten.
 const FORMER_CLOCKS: usize = 8;
-/// How long a former clock is remembered. A node accepts no timestamp that is further ahead than its `replay_window` (5
-/// s by default). If a `replay_window` is longer than this lifetime, a host can still be locked out.
+/// How long a former clock is remembered. A timestamp that a node accepts is at most a `replay_window` (5 s by default)
+/// ahead of the node's time, so the right time passes it within that window. If a `replay_window` is longer than this
+/// lifetime, a host can still be locked out.
 const FORMER_CLOCK_LIFETIME: Duration = Duration::from_mins(1);
 
 /// The configured repetitions of one route-update.
@@ -62,15 +63,15 @@ struct Clock {
 }
 
 impl Clock {
-    /// Makes the next timestamp. Timestamps increase strictly. The two lowest bits, which nanoseconds leave unused, are
-    /// random (draft, section 3.3.2).
+    /// Makes the next timestamp, which is later than the last. If the clock has passed the last timestamp, the two
+    /// lowest bits are random (draft, section 3.3.2): a clock in nanoseconds leaves these bits unused.
     fn stamp(&mut self, now: Instant, rng: &mut Rng) {
         let fresh = self.wall.plus(now.since(Instant::ZERO)).to_ntp() & !3 | rng.draw() & 3;
         let next = self.last.wrapping_add(1);
         self.last = if ntp_distance(fresh, next) >= 0 || self.last == 0 { fresh } else { next };
     }
 
-    /// Returns the last timestamp, and the first one of the present attachment.
+    /// Returns the last timestamp, and the timestamp with which the host attached; `None` if this clock made none then.
     fn last_and_first(&self) -> (u64, Option<u64>) {
         (self.last, self.since.map(NonZeroU64::get))
     }
@@ -86,13 +87,13 @@ impl Clock {
 
 /// The host's clock, and the clocks that it had before the clock was set.
 ///
-/// Nodes refuse a timestamp that is too far from their own time. A clock that is set may have become right or wrong,
-/// and the host cannot know which. So it sends a copy of each route-update for the former clock and for the present
-/// one. Nodes accept the copy of the clock that is right.
+/// Nodes refuse a timestamp that is too far from their own time. When a host's clock is set, the host cannot know which
+/// is right, the former clock or the present one. So it sends a copy of each route-update with the timestamp of each of
+/// the two. Nodes accept the copy of the clock that is right.
 ///
-/// Nodes also refuse a timestamp below the last accepted one. If a clock is set forward and back, its time is below the
-/// timestamps that were signed meanwhile, which nodes may have accepted. So the host also continues from those
-/// timestamps, until its clock has passed them.
+/// Nodes also refuse a timestamp below the last accepted one. A clock may be set forward, and later back. In between,
+/// nodes may have accepted timestamps that are now in the future. So the host also continues from those timestamps,
+/// until its clock has passed them.
 #[derive(Debug)]
 pub(crate) struct Clocks {
     clock: Clock,
@@ -104,9 +105,11 @@ pub(crate) struct Clocks {
 /// The clocks that a host had before its present clock.
 #[derive(Debug, Default)]
 struct Before {
-    /// The first former clock, until the host returns to it; otherwise `None`.
+    /// The clock before the first change. It becomes `None` when the clock is set back to it; the next change makes a
+    /// new one.
     former: Option<Clock>,
-    /// Later former clocks that have signed, the oldest first. With each is the time when it is forgotten.
+    /// The former clocks after `former` that made a timestamp, the oldest first. Each has the time when it is
+    /// forgotten.
     left: Vec<(Clock, Instant)>,
 }
 
@@ -121,8 +124,8 @@ impl Before {
         self.left.push((clock, now + FORMER_CLOCK_LIFETIME));
     }
 
-    /// Returns the latest former clock that shows this time. The clock stays in the list, because nodes may have
-    /// accepted what it signed, and because it may soon be too far ahead again.
+    /// Returns the latest clock of `left` that agrees with `wall`; `None` if there is none. The clock also stays in the
+    /// list: nodes may have accepted its timestamps, and may soon find the clock too far ahead again.
     fn returned(&self, wall: WallTime) -> Option<Clock> {
         let same = |(clock, _): &&(Clock, Instant)| clock.is_as(wall);
         self.left.iter().rfind(same).map(|(clock, _)| *clock)
@@ -139,8 +142,7 @@ impl Clocks {
         self.clock.wall = wall;
     }
 
-    /// Sets the clock. Returns whether it changed by more than `SAME_CLOCK`. The first former clock is kept until the
-    /// host returns to it.
+    /// Sets the clock. Returns whether it changed by more than `SAME_CLOCK`.
     pub(crate) fn set(&mut self, now: Instant, wall: WallTime) -> bool {
         if self.clock.is_as(wall) {
             self.clock.wall = wall;
@@ -162,8 +164,8 @@ impl Clocks {
         true
     }
 
-    /// Returns the timestamps of one route-update, each for a separate copy. With each is the timestamp at which the
-    /// host attached, by the same clock, if there is one.
+    /// Returns the timestamps of one route-update, each for a separate copy. Each comes with the timestamp of the same
+    /// clock at which the host attached; `None` if that clock made none.
     pub(crate) fn stamps(&mut self, now: Instant) -> Vec<(u64, Option<u64>)> {
         let mut stamps = Vec::with_capacity(1);
         let former = self.before.as_mut().and_then(|before| before.former.as_mut());
@@ -187,7 +189,7 @@ impl Clocks {
         stamps
     }
 
-    /// Notes that the last timestamps were those with which the host attached.
+    /// Stores the last timestamp of each clock as the one with which the host attached.
     pub(crate) fn attached(&mut self) {
         self.clock.attached();
         let Some(before) = &mut self.before else { return };

@@ -7,7 +7,7 @@ use wire::{Duration, Instant};
 const FORGETS: Duration = Duration::from_millis(250);
 
 /// The newest sample of each base station: the strength in dBm and the time. The key is the station's index in the
-/// configuration. `None`: the radio has reported no sample, as most radios of a large simulation.
+/// configuration. `None` until the radio reports its first sample.
 #[expect(clippy::box_collection, reason = "a map has three words, and each of a million hosts has one")]
 #[derive(Debug, Default)]
 pub(crate) struct Signals(Option<Box<BTreeMap<u16, (i16, Instant)>>>);
@@ -24,8 +24,8 @@ impl Signals {
         }
     }
 
-    /// Returns the station with the strongest recent sample; of equal ones, the first in the configuration. Returns
-    /// `None` if there is no recent sample.
+    /// Returns the index of the station with the strongest recent sample; of equal ones, the first in the
+    /// configuration. Returns `None` if there is no recent sample.
     pub(crate) fn strongest(&self, now: Instant) -> Option<u16> {
         let in_reach = self.0.as_ref()?.iter().rev().filter(|(_, (_, at))| now.since(*at) <= FORGETS);
         in_reach.max_by_key(|(_, (strength, _))| *strength).map(|(station, _)| *station)

@@ -64,7 +64,7 @@ enum Due {
     Secondary,
     /// A packet must leave the delay device.
     Hold,
-    /// The host's last timestamp is removed, because earlier messages are now outside the replay window.
+    /// The host's last timestamp is removed, because all messages up to it are now outside the replay window.
     Forget,
 }
 
@@ -328,7 +328,8 @@ impl Station {
         self.keep(host, two);
     }
 
-    /// Ends a semisoft handoff: a route-update that is not semisoft came while the host had two mappings. One remains.
+    /// Ends a semisoft handoff: a route-update that is not semisoft came while the host had two mappings. One mapping
+    /// remains.
     fn end_semisoft(&mut self, host: Ipv4Addr, mut two: Semisoft, from: Leg, out: &mut Outbox) {
         if from == two.secondary {
             self.map(host, from, true, out);
@@ -423,8 +424,8 @@ impl Station {
         }
     }
 
-    /// Returns whether this is an ICMP error that a node below has sent from the gateway's address. Such an error
-    /// arrives by wire. A wired downlink leads to nodes, and not to mobile hosts.
+    /// Returns whether the packet is an ICMP error that another node has sent from the gateway's address. Such an error
+    /// arrives by wire: a wired downlink leads to nodes, and not to mobile hosts.
     fn is_error_of_a_node(&self, iface: Iface, header: &Header, payload: &[u8]) -> bool {
         let wired = self.radio != Some(iface);
         let error =
@@ -474,7 +475,9 @@ impl Station {
         }
     }
 
-    /// Lets mappings end that only data have refreshed for too long, because another host may have sent the data.
+    /// Gives an end to each mapping that no route-update has confirmed for three times the route-reauth-time: another
+    /// host may have sent the data that refreshed the mapping. If a semisoft handoff is under way, its new path ends at
+    /// once.
     fn sweep_mappings(&mut self, now: Instant, out: &mut Outbox) {
         let (time, limit) = (self.admission.ntp(now), self.config.route_reauth_time * 3);
         let overdue = |last: u64| ntp_distance(time, last).saturating_sub(ntp_span(limit));
@@ -537,7 +540,7 @@ impl Station {
         for due in [Due::Primary, Due::Secondary, Due::Hold] {
             self.expiry.stop((host, due));
         }
-        // The replay window extends as far ahead of our clock as behind it.
+        // The replay window extends as far ahead of the node's clock as behind it.
         self.expiry.set((host, Due::Forget), now + self.config.replay_window * 2);
     }
 
@@ -614,7 +617,7 @@ fn source(packet: &Packet) -> String {
     ipv4::addresses(&packet.bytes).map_or_else(|| "?".to_owned(), |(source, _)| source.to_string())
 }
 
-/// Control packets pass through the role, whatever gateway they are addressed to.
+/// Control packets pass through the role, even if they are sent to another gateway.
 pub(crate) const LISTENS: [Listen; 1] = [Listen::Transit(Proto::Icmp(ICMP_TYPE), Prefix::ANY)];
 
 impl Role for Station {

@@ -1,9 +1,9 @@
 //! The update-request: a node that drops a host's data asks the host for a route-update.
 //!
 //! While a host sends data, it sends a route-update only every `route_reauth_time` (20 s by default). If a route-update
-//! was lost, or a node restarted, the host's data would be dropped until then. The update-request shortens this time.
-//! The message is not authenticated, because it is only a hint. However many arrive, a host answers with a route-update
-//! and its repetitions (`update_repeats`) at most every 200 ms.
+//! was lost, or a node restarted, nodes would drop the host's data until the next route-update. The update-request
+//! shortens this time. The message is not authenticated, because it is only a hint. Whatever the number of requests, a
+//! host answers with a route-update and its repetitions (`update_repeats`) at most every 200 ms.
 //!
 //! ```text
 //!  0                   1                   2                   3

@@ -301,8 +301,8 @@ fn wrong_digests_are_limited_for_each_neighbor_and_tampering_is_marked_once_a_se
     accepted(&bench.control(RIGHT, changed(|update| update.timestamp += 1)));
 }
 
-/// A node that was restarted refuses a message from before its start. The node remembers no timestamps, so the message
-/// may be a replay.
+/// A node that was restarted refuses a message with a timestamp from before the restart. The node does not remember
+/// earlier timestamps, so the message may be a replay.
 #[test]
 fn what_was_sent_before_a_node_began_is_refused_for_as_long_as_the_window_reaches() {
     let mut bench = new_station("");
@@ -390,7 +390,7 @@ fn a_flood_of_sources_keeps_no_host_from_being_asked() {
     assert_eq!(asked(HOST), 0, "once a second");
 }
 
-/// An update-request takes the path of data to its host. A request from a downlink is dropped.
+/// An update-request takes the path of data to its host. An update-request from a downlink is dropped.
 #[test]
 fn update_requests_go_down_only() {
     let request = |mobile| UpdateRequest {
@@ -411,8 +411,9 @@ fn update_requests_go_down_only() {
     bench.refuses_control("cip_unused_field", UP, header.emit(&long));
 }
 
-/// A node below reports to a sender beyond the gateway that a packet was too big, from the gateway's address. Such a
-/// report from the radio is refused, as any host could send it.
+/// When a packet to a sender beyond the gateway is too big, a node reports it by an ICMP error from the gateway's
+/// address. A station sends such an error from a wired downlink up. It refuses one from the radio, because any host
+/// could have sent it.
 #[test]
 fn errors_of_nodes_go_up_by_wire_only() {
     let mut bench = mapped("");

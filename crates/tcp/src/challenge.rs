@@ -10,14 +10,14 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// and acknowledgments that do not fit the state of the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Challenge {
-    /// When the current second of the limit began; zero before the first challenge acknowledgment.
+    /// When the current second of the limit began; zero at first.
     pub since: Instant,
     /// The number of challenge acknowledgments due since `since`. Those above 100 are counted, but not sent.
     pub sent: u32,
 }
 
 impl Challenge {
-    /// Counts an answer, and returns whether it may be sent.
+    /// Counts a challenge acknowledgment. Returns whether it may be sent.
     pub(crate) fn allow(&mut self, now: Instant) -> bool {
         if now.since(self.since) >= PERIOD {
             *self = Self { since: now, sent: 0 };

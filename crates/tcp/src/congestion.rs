@@ -40,9 +40,9 @@ pub(crate) struct Congestion {
     pub(crate) ssthresh: u32,
     pub(crate) duplicates: u32,
     pub(crate) phase: Phase,
-    /// The end of the data sent when the last recovery or time-out began, or when data was sent again for a smaller
-    /// path MTU (RFC 6582, section 3.2; `RecoveryPoint` of RFC 6675). At first it is the number of the SYN; recovery
-    /// per segment does not change it.
+    /// The end of the data sent when the last recovery or time-out began, or with [`Recovery::Sack`] when data was sent
+    /// again for a smaller path MTU (RFC 6582, section 3.2; `RecoveryPoint` of RFC 6675). At first it is the sequence
+    /// number of this end's SYN. Recovery per segment does not change it.
     pub(crate) recover: Seq,
     method: Recovery,
     mss: u32,
@@ -122,8 +122,8 @@ impl Congestion {
         self.cubic.idle(now, idle);
     }
 
-    /// Returns the bytes that may be sent beyond the window while duplicates below the threshold are counted (RFC 3042,
-    /// section 2); zero without limited transmit.
+    /// Returns how many bytes limited transmit permits beyond the window: one segment for each duplicate acknowledgment
+    /// below the threshold (RFC 3042, section 2). Returns zero in a recovery, and without limited transmit.
     pub(crate) const fn allowance(&self) -> u32 {
         let counts = self.limits && !self.recovering() && self.duplicates < self.threshold;
         if counts { self.duplicates.saturating_mul(self.mss) } else { 0 }
@@ -178,10 +178,10 @@ impl Congestion {
         self.cwnd = self.cwnd.saturating_add(more).min(MOST);
     }
 
-    /// Counts a duplicate acknowledgment of `una`. The duplicate that shows a loss begins a recovery; in a recovery,
-    /// duplicates inflate the window, except with [`Recovery::Sack`]. `max` is the end of the data sent, `window` the
-    /// peer's window. `lost`: selective acknowledgments already show that the first segment is lost (RFC 6675, section
-    /// 5, step 2).
+    /// Counts a duplicate acknowledgment of `una`. The duplicate that indicates a loss begins a recovery, or with
+    /// [`Recovery::Tahoe`] a slow start. In a recovery, duplicates inflate the window, except with [`Recovery::Sack`].
+    /// `max`: the end of the data sent. `window`: the peer's window, in bytes. `lost`: whether selective
+    /// acknowledgments already show that the first segment is lost (RFC 6675, section 5, step 2).
     pub(crate) fn duplicate(&mut self, una: Seq, max: Seq, window: u32, lost: bool) -> Advice {
         if self.recovering() {
             if !self.by_sack() {
@@ -214,8 +214,9 @@ impl Congestion {
         Advice::Resend
     }
 
-    /// Returns whether duplicates of `una` may begin a recovery. Duplicates of data that was sent twice do not indicate
-    /// a new loss (RFC 6582, section 3.2, step 2; RFC 6675, section 5.1). Reno does not check that.
+    /// Returns whether duplicate acknowledgments of `una` may begin a recovery. Except with Reno, they may not if `una`
+    /// is data from before the last recovery or time-out: retransmissions of such data can cause duplicates (RFC 6582,
+    /// section 3.2, step 2; RFC 6675, section 5.1).
     const fn may_begin(&self, una: Seq) -> bool {
         match self.method {
             Recovery::Reno => true,
@@ -224,8 +225,8 @@ impl Congestion {
         }
     }
 
-    /// Ends a recovery, and notes that everything up to `max` is sent again for another reason than a loss. Duplicates
-    /// that the retransmissions cause do not begin a recovery.
+    /// Ends a recovery with [`Recovery::Sack`], because all data up to `max` is sent again for another reason than a
+    /// loss. Duplicates that these retransmissions cause do not begin a recovery.
     pub(crate) const fn sent_again(&mut self, max: Seq) {
         self.phase = Phase::No;
         self.recover = max;
@@ -246,10 +247,10 @@ impl Congestion {
 
     fn halve(&mut self, flight: u32, window: u32) {
         // 4.4BSD halves the smaller of the congestion window and the peer's window. RFC 5681, equation 4, halves the
-        // unacknowledged data. Without selective acknowledgments, the unacknowledged data includes what the peer stores
-        // beyond a gap. In a long recovery it can be several windows, so a time-out would raise the threshold.
-        // Therefore `flight` is limited to the window, or in a recovery to twice the threshold, which bounds the data
-        // in the network. Segments of limited transmit do not count (RFC 3042, section 2).
+        // unacknowledged data. Without selective acknowledgments, the unacknowledged data includes data that the peer
+        // stores beyond a gap. After a long recovery, the unacknowledged data can be several windows, and a time-out
+        // would raise the threshold. Therefore `flight` is limited to what the network can hold: the window, or in a
+        // recovery twice the threshold. Segments of limited transmit do not count (RFC 3042, section 2).
         let network = if self.recovering() { self.ssthresh.saturating_mul(2) } else { self.cwnd };
         let load = if self.each_rto { self.cwnd.min(window) } else { flight.min(network) };
         self.ssthresh = match self.avoidance {
@@ -425,8 +426,8 @@ mod tests {
     }
 
     /// With selective acknowledgments, a reported loss begins a recovery, and the window is not inflated (RFC 6675,
-    /// section 5). After a time-out, no recovery begins until everything sent before it is acknowledged (RFC 6675,
-    /// section 5.1).
+    /// section 5). After a time-out, no recovery begins until all data from before the time-out is acknowledged (RFC
+    /// 6675, section 5.1).
     #[test]
     fn by_selective_acknowledgments() {
         let mut c = with(Recovery::Sack);

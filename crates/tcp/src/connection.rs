@@ -79,8 +79,8 @@ impl Connection {
         self.read_for(most, Vec::new())
     }
 
-    /// Removes and returns the next bytes of the peer's stream, at most `most`. If it returns all bytes, `buffer`
-    /// becomes the storage for later bytes; `buffer` must be empty.
+    /// Removes and returns the next bytes of the peer's stream, at most `most`. `buffer` must be empty. If all unread
+    /// bytes are returned, `buffer` becomes the storage for later bytes.
     pub fn read_for(&mut self, most: usize, buffer: Vec<u8>) -> Vec<u8> {
         self.receive.read(most, buffer)
     }
@@ -101,7 +101,8 @@ impl Connection {
         if self.send.fin == Fin::No {
             self.send.fin = Fin::Queued;
         }
-        // RFC 9293, section 3.10.4: a connection in SYN-SENT is deleted. Here it is kept if there is data to send.
+        // RFC 9293, section 3.10.4, deletes a connection in SYN-SENT. Here, the connection is kept if there is data to
+        // send.
         if self.state == State::SynSent && self.send.buffer.is_empty() {
             self.end(Ended::Finished);
         }
@@ -368,9 +369,8 @@ impl Connection {
         self.data(now, segment, closed);
     }
 
-    /// Returns whether a segment may be processed, as far as its timestamp shows (RFC 7323). A segment without a
-    /// timestamp is dropped (section 3.2). An old segment is only acknowledged (section 5.3, R1). Resets are exempt
-    /// (section 5.2).
+    /// Returns whether the timestamp of a segment permits its processing (RFC 7323). A segment without a timestamp is
+    /// dropped (section 3.2). An old segment is only acknowledged (section 5.3, R1). Resets are exempt (section 5.2).
     fn is_fresh(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
         if segment.has(Flags::RST) {
             return true;

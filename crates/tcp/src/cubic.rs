@@ -10,14 +10,14 @@ const SECOND: i128 = 1_000_000;
 /// The state of CUBIC in congestion avoidance (RFC 9438, section 4.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Cubic {
-    /// `W_max`: the load before the last reduction, in bytes: the window, or the data in flight if that was less. Fast
-    /// convergence lowers it (RFC 9438, section 4.7). It is zero from a time-out until an epoch begins or the
-    /// window is reduced again. During an epoch, it is at least the window at which the epoch began.
+    /// `W_max`, in bytes: the load before the last reduction. The load is the window, or the data in flight if that was
+    /// less. Fast convergence lowers `W_max` (RFC 9438, section 4.7). A time-out sets it to zero. An epoch that begins
+    /// raises it to at least the window at that time.
     pub most: u32,
     /// `cwnd_prior`: the load before the last reduction, in bytes, without fast convergence.
     pub prior: u32,
-    /// When this stage of congestion avoidance began, and the window then, in bytes; `None` before it began. An idle
-    /// time moves the instant.
+    /// When the present epoch of congestion avoidance began, and the window at that time, in bytes. `None` if no epoch
+    /// has begun since the last reduction or time-out. An idle time moves the instant to a later one.
     pub epoch: Option<(Instant, u32)>,
     /// `W_est`: the window that Reno would have, in bytes (RFC 9438, section 4.3).
     pub estimate: u32,
@@ -105,7 +105,7 @@ const fn micros(span: Duration) -> i128 {
     span.as_micros().cast_signed()
 }
 
-/// Returns the cube root, rounded down.
+/// Returns the cube root of `of`, rounded down.
 fn cube_root(of: i128) -> i128 {
     let (mut low, mut high) = (0i128, 1i128 << 42);
     while low < high {
@@ -149,8 +149,8 @@ mod tests {
         assert_eq!(cubic.reduce(MSS, MSS), 2 * MSS, "no less than two segments");
     }
 
-    /// After a time-out, the window grows from where congestion avoidance begins, whatever `W_max` was before (RFC
-    /// 9438, section 4.8).
+    /// After a time-out, `W_max` is the window at which congestion avoidance begins, whatever it was before (RFC 9438,
+    /// section 4.8).
     #[test]
     fn a_time_out_forgets_what_was() {
         let mut cubic = Cubic::default();

@@ -37,8 +37,8 @@ impl Change {
     }
 }
 
-/// The last snapshot of a connection, to find what has changed. A caller that calls [`Watch::changes`] after each event
-/// misses only values that the connection had within an event.
+/// The last snapshot of a connection, to find what has changed. If a caller calls [`Watch::changes`] after each event,
+/// it misses only values that the connection had during an event.
 #[derive(Clone, Debug, Default)]
 pub struct Watch(Option<Info>);
 

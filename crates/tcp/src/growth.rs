@@ -30,7 +30,8 @@ pub struct Growth {
     pub largest: usize,
     /// The smoothed round-trip time that the receiver measures with echoed timestamps; `None` before the first echo.
     pub round_trip: Option<Duration>,
-    /// The timestamp of this end that a large segment of the peer echoed last; zero at first.
+    /// The timestamp of this end that was echoed in the last round-trip sample; zero at first. Only segments that are
+    /// at least as large as all before them give samples.
     pub echo: u32,
     /// When the last data arrived. `was_read` uses it as the current time, because reading has no clock.
     pub now: Instant,
@@ -44,8 +45,8 @@ pub struct Growth {
 
 impl Growth {
     /// Returns the state at the start of a connection, or when a connection continues at another host. The buffer has
-    /// `buffer` bytes; the window field can announce `capacity` of them. `next` is the sequence number of the first
-    /// byte to be read.
+    /// `buffer` bytes; the window field can announce `capacity` of them. `mss` is the largest payload of a segment, in
+    /// bytes. `next` is the next sequence number expected.
     pub(crate) const fn new(buffer: u32, capacity: u32, mss: u32, next: Seq) -> Self {
         let (data, of) = FIRST_SHARE;
         let half = buffer / of * data;
@@ -104,8 +105,9 @@ impl Growth {
         true
     }
 
-    /// Notes that a segment of `bytes` bytes echoed our timestamp `echo`, of a segment that was sent at `left`.
-    /// Segments smaller than the largest are ignored, because the peer's application may have written them late.
+    /// Takes a round-trip sample from a segment with `bytes` bytes of data that echoes our timestamp `echo`. `left`:
+    /// when this end sent that timestamp. A segment smaller than the largest gives no sample, because the peer's
+    /// application may have written its data late. A repeated echo gives none either.
     pub(crate) fn echoed(&mut self, now: Instant, bytes: usize, echo: u32, left: Instant) {
         if bytes < self.largest || std::mem::replace(&mut self.echo, echo) == echo {
             return;
@@ -114,14 +116,16 @@ impl Growth {
         self.round_trip = Some(self.round_trip.map_or(sample, |smoothed| (smoothed * 7 + sample) / 8));
     }
 
-    /// Notes that the application has read up to `read`. `beyond` is the distance from the next expected number to the
-    /// end of the data beyond gaps. `most` is the maximum of the room.
+    /// Raises the room if the application has read more in a round trip than before. `read` is the sequence number up
+    /// to which it has read. `beyond` is the distance from the next expected number to the end of the data beyond gaps,
+    /// in bytes. `most` is the maximum of the room.
     pub(crate) fn was_read(&mut self, read: Seq, beyond: u32, most: u32) {
         let Some(round_trip) = self.round_trip else { return };
         if self.now.since(self.since) < round_trip {
             return;
         }
-        // Data that another host received may be read after this host began to count.
+        // After a move to this host, `self.read` begins at the next expected number. The application may still read
+        // data that the former host received. Then `read` is before `self.read`, and no bytes are counted.
         let bytes = if read.after(self.read) { read.since(self.read) } else { 0 };
         (self.since, self.read) = (self.now, read);
         if bytes <= self.in_round_trip {
@@ -198,8 +202,8 @@ mod tests {
         assert_eq!(growth.round_trip, Some(Duration::from_millis(100)));
         growth.now = Instant::from_millis(600);
         growth.was_read(Seq(29_200), 5000, MOST);
-        // The room is twice the 29200 bytes that were read, plus twice this product, plus the data beyond a gap. The
-        // second part is there because the bytes per round trip doubled from 14600.
+        // 29200 bytes were read, twice as many as in the round trip before. So the room is twice these bytes (58400),
+        // plus twice 58400 for the growth, plus the 5000 bytes beyond a gap.
         assert_eq!(growth.room(), 58_400 + 2 * 58_400 + 5000);
         growth.now = Instant::from_millis(650);
         growth.was_read(Seq(200_000), 0, MOST);

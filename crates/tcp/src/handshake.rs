@@ -8,8 +8,8 @@ use wire::{Instant, SocketAddrV4};
 
 /// The MSS of a peer that sends no MSS option (RFC 9293, section 3.7.1).
 const DEFAULT_MSS: u16 = 536;
-/// A smaller MSS of a peer is raised to this. Otherwise a segment would be almost only header (Linux:
-/// `tcp_min_snd_mss`).
+/// The smallest MSS of a peer, in bytes: a smaller one is raised to this value. Otherwise a segment would be almost
+/// only header (Linux: `tcp_min_snd_mss`).
 const LEAST_MSS: u16 = 48;
 /// The largest window shift (RFC 7323, section 2.3).
 const MOST_SCALE: u8 = 14;
@@ -25,7 +25,7 @@ impl Connection {
     }
 
     /// Opens a connection passively, for a SYN that arrived at a listener at `now`. Returns `None` if `syn` is no SYN,
-    /// or has ACK or RST. The caller then answers with [`Segment::refusal`].
+    /// or has ACK or RST. In this case, the caller answers with [`Segment::refusal`].
     pub fn accept(
         now: Instant,
         local: SocketAddrV4,
@@ -90,7 +90,7 @@ impl Connection {
     }
 
     /// Returns the timestamps option of our SYN (RFC 7323, section 3.2). A SYN-ACK has the option only if the peer's
-    /// SYN had it, and echoes. A first SYN has nothing to echo.
+    /// SYN had it, and echoes the peer's timestamp. In the SYN of an active open, the echo is zero.
     fn syn_stamps(&mut self, now: Instant, answer: bool) -> Option<Timestamps> {
         if answer {
             let next = self.receive.next;

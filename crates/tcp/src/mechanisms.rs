@@ -11,10 +11,11 @@ pub enum Recovery {
     Reno,
     /// Fast recovery that partial acknowledgments do not end. It repairs one loss per round trip (RFC 6582).
     NewReno,
-    /// Recovery by selective acknowledgments (RFC 6675). If the ends did not agree on them, [`Self::NewReno`].
+    /// Recovery by selective acknowledgments (RFC 6675). If the ends did not agree on selective acknowledgments, the
+    /// sender uses [`Self::NewReno`].
     Sack,
-    /// Recovery per segment, as in Linux, with these mechanisms. If the ends did not agree on selective
-    /// acknowledgments, [`Self::NewReno`].
+    /// Recovery per segment, as in Linux, with the given mechanisms. If the ends did not agree on selective
+    /// acknowledgments, the sender uses [`Self::NewReno`].
     Segments(Mechanisms),
 }
 

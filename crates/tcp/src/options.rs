@@ -21,7 +21,7 @@ pub struct Options {
     pub window_scale: Option<u8>,
     /// Whether the sender supports selective acknowledgments (RFC 2018, section 2).
     pub sack_permitted: bool,
-    /// The sender's timestamp, and the echo of the receiver's (RFC 7323, section 3).
+    /// The timestamp of the sender, and the timestamp of the receiver that the sender echoes (RFC 7323, section 3).
     pub timestamps: Option<Timestamps>,
     /// The ranges that the sender received beyond gaps or twice, half-open (RFC 2018, section 3; RFC 2883); empty
     /// without the option.
@@ -47,7 +47,7 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Appends a block. Returns whether there was room.
+    /// Appends a block. Returns false, and appends nothing, if there are already four blocks.
     pub fn push(&mut self, from: Seq, end: Seq) -> bool {
         let free = self.blocks.get_mut(usize::from(self.len));
         let Some(slot) = free else { return false };

@@ -13,8 +13,8 @@ pub struct Profile {
     pub mss: u16,
     /// Initial congestion window, in segments (RFC 5681, section 3.1; RFC 6928). Zero counts as 1.
     pub initial_window: u32,
-    /// The number of SYN time-outs from which on the initial window is one segment (RFC 5681, section 3.1: 1; Linux,
-    /// `tcp_init_transfer`: 2).
+    /// If at least this number of time-outs of the SYN occurred, the initial window is one segment (RFC 5681, section
+    /// 3.1: 1; Linux, `tcp_init_transfer`: 2).
     pub lost_syns: u32,
     /// How the sender repairs losses that it detects before the retransmission timer expires.
     pub recovery: Recovery,
@@ -52,8 +52,8 @@ pub struct Profile {
     /// if that is zero.
     pub quick_acks: u32,
     /// Whether quick acknowledgments start again after a segment that had arrived before, and after a pause between
-    /// arrivals that is longer than the time-out. Then the peer may be in slow start (Linux: `tcp_enter_quickack_mode`,
-    /// `tcp_event_data_recv`).
+    /// arrivals that is longer than the time-out. In both cases, the peer may be in slow start (Linux:
+    /// `tcp_enter_quickack_mode`, `tcp_event_data_recv`).
     pub quick_again: bool,
     /// The size of the send buffer, in bytes. It holds written data until the peer acknowledges it.
     pub send_buffer: u32,
@@ -70,8 +70,8 @@ pub struct Profile {
     pub timestamps: bool,
     /// The tick of the timestamp clock (RFC 7323, section 5.4: from 1 ms to 1 s).
     pub timestamp_tick: Duration,
-    /// Whether selective acknowledgments are offered, and sent if the peer offers them (RFC 2018). As a sender, only
-    /// [`Recovery::Sack`] and [`Recovery::Segments`] use those of the peer.
+    /// Whether selective acknowledgments are offered, and sent if the peer offers them (RFC 2018). The sender uses
+    /// those of the peer only with [`Recovery::Sack`] and [`Recovery::Segments`].
     pub sack: bool,
     /// Whether the first SACK block reports data that arrived twice (RFC 2883).
     pub dsack: bool,

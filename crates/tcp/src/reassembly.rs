@@ -4,8 +4,8 @@ use crate::{Blocks, Seq};
 
 /// The largest number of pieces. It bounds the memory that a peer can use by sending single bytes.
 pub(crate) const PIECES: usize = 1024;
-/// The largest number of places in `recent`. It is larger than the number of blocks in an option, because several
-/// places can be in the same run of data.
+/// The largest number of sequence numbers in `recent`. It is larger than the number of blocks in an option, because
+/// several of the numbers can be in the same run of data.
 const RECENT: usize = 8;
 
 /// A piece of data beyond a gap.
@@ -120,7 +120,8 @@ impl Reassembly {
         blocks
     }
 
-    /// Returns the run of adjacent pieces that contains `place`; `None` if no piece contains it.
+    /// Returns the run of adjacent pieces that contains the sequence number `place`, half-open; `None` if no piece
+    /// contains it.
     fn run(&self, place: Seq) -> Option<(Seq, Seq)> {
         let behind = self.pieces.partition_point(|piece| !piece.from.after(place));
         let mut first = behind.checked_sub(1)?;

@@ -95,8 +95,8 @@ impl Receiver {
     }
 
     /// Makes the next data segments be acknowledged at once, if `quick_again` is set. Their number is half of the
-    /// segments that fit in the window, in the largest size that has arrived. If that is zero, it is 2 (Linux:
-    /// `tcp_incr_quickack`).
+    /// segments that fit in the window, or 2 if that is zero, but at most the profile's `quick_acks` (Linux:
+    /// `tcp_incr_quickack`). The segments count in the largest size that has arrived.
     fn be_quick(&mut self) {
         let Some(most) = self.quick_again else { return };
         let largest = self.growth.as_ref().map_or(self.mss, |growth| growth.largest as u32);
@@ -141,8 +141,8 @@ impl Receiver {
         }
     }
 
-    /// Notes a segment that is not acceptable. If it begins below the next expected number, quick acknowledgments start
-    /// again, and its part below that number arrived twice.
+    /// Notes a segment that is not acceptable. If the segment begins below the next expected number, quick
+    /// acknowledgments start again, and the part below that number is noted as a duplicate.
     pub(crate) fn is_old(&mut self, seq: Seq, len: u32) {
         if seq.before(self.next) {
             self.be_quick();
@@ -241,8 +241,9 @@ impl Receiver {
         reached
     }
 
-    /// Notes the duplicate parts of a segment that begins at `seq`, for the next segment to the peer. The new part is
-    /// `fresh` bytes from `from` on. If there are two duplicate parts, the part below `from` is noted.
+    /// Notes a duplicate part of a segment that begins at `seq`, for the next segment to the peer. Its bytes below
+    /// `from` have arrived before. Some of the `fresh` bytes from `from` on may be stored already. If there are
+    /// duplicates in both parts, only the part below `from` is noted.
     fn report(&mut self, seq: Seq, from: Seq, fresh: usize) {
         if !self.reports {
             return;
@@ -326,8 +327,8 @@ impl Receiver {
         if let Some(growth) = &self.growth {
             return growth.is_worth_telling(self.window(), wanted.since(self.next));
         }
-        // Two segments of new room justify an update. One is enough if the announced window has no room for a whole
-        // segment, and half of the buffer is always enough.
+        // Two segments of new room justify an update. One segment is enough if the announced window has no room for a
+        // whole segment. Half of the buffer is always enough.
         let more = wanted.since(self.edge);
         let step = if self.window() < self.mss { self.mss } else { 2 * self.mss };
         more > 0 && more >= step.min(self.capacity / 2)
@@ -423,8 +424,8 @@ mod tests {
         assert_eq!((r.next, r.window()), (Seq(101), 0));
     }
 
-    /// The number of segments that are acknowledged at once is half of a window (Linux: `tcp_incr_quickack`). It counts
-    /// in the size of the largest segment that arrived, at least 536 bytes.
+    /// The number of segments that are acknowledged at once is half of a window (Linux: `tcp_incr_quickack`). The
+    /// window is counted in segments of the largest size that arrived, at least 536 bytes.
     #[test]
     fn as_many_are_acknowledged_at_once_as_half_a_window_holds() {
         let quick = |buffer, bytes| {

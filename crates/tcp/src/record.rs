@@ -103,9 +103,9 @@ pub struct Sending {
     pub duplicates: u32,
     /// The phase of fast recovery.
     pub phase: Phase,
-    /// The end of the data sent when the last recovery or time-out began (`RecoveryPoint` of RFC 6675), or when data
-    /// was sent again for a smaller path MTU. At first it is the number of the SYN; recovery per segment does not
-    /// change it.
+    /// The end of the data sent when the last recovery or time-out began (`RecoveryPoint` of RFC 6675). With
+    /// [`Recovery::Sack`](crate::Recovery::Sack), also when data was sent again for a smaller path MTU. At first it is
+    /// the sequence number of this end's SYN. Recovery per segment does not change it.
     pub recover: Seq,
     /// The scoreboard: the ranges that the peer received beyond gaps, half-open and ascending.
     pub received: Vec<(Seq, Seq)>,
@@ -124,8 +124,8 @@ pub struct Sending {
     pub errand: Errand,
     /// The number of probes of a closed window in a row.
     pub probes: u32,
-    /// The number of time-outs and probes in a row without an answer. Those that an ICMP report undid do not count, but
-    /// the number stays at least 1.
+    /// The number of time-outs and probes in a row without an answer. Time-outs that an ICMP report undid do not count,
+    /// but then the number stays at least 1.
     pub unanswered: u32,
     /// When an ICMP report first undid a doubling of the time-out since the peer's last answer (RFC 6069). `None` if no
     /// report did.

@@ -96,8 +96,8 @@ pub(crate) struct Sender {
     pub(crate) errand: Errand,
     /// The number of probes of a closed window in a row.
     pub(crate) probes: u32,
-    /// The number of time-outs and probes in a row without an answer. Those that an ICMP report undid do not count, but
-    /// the number stays at least 1.
+    /// The number of time-outs and probes in a row without an answer. Time-outs that an ICMP report undid do not count,
+    /// but then the number stays at least 1.
     pub(crate) unanswered: u32,
     /// When an ICMP report first undid a doubling of the time-out since the peer's last answer (RFC 6069).
     pub(crate) spared: Option<Instant>,
@@ -297,9 +297,9 @@ impl Sender {
         self.buffer.len() + usize::from(self.fin == Fin::Queued)
     }
 
-    /// Returns the content of the next segment, which counts as sent then. Returns `None` if there is nothing to send,
-    /// or if it may not be sent now. `options` is the length of those options, in bytes, that not every segment
-    /// carries.
+    /// Returns the content of the next segment, which counts as sent from then on. Returns `None` if there is nothing
+    /// to send, or if it may not be sent now. `options` is the length, in bytes, of the options that only some segments
+    /// carry.
     pub(crate) fn next(&mut self, now: Instant, options: u32) -> Option<Chunk> {
         if !self.open || self.total() == 0 {
             return None;
@@ -337,8 +337,8 @@ impl Sender {
     fn allowed(&self) -> u32 {
         let again = self.next.before(self.max);
         let extra = if again || self.congestion.by_sack() { 0 } else { self.congestion.allowance() };
-        // In a retransmission, data that the peer has beyond a gap is not in flight (RFC 6675, section 5.1). Before a
-        // loss is certain, such data counts as in flight, unless limited transmit lets new segments be sent.
+        // The peer may hold data beyond a gap. In a retransmission, such data is not in flight (RFC 6675, section 5.1).
+        // Before a retransmission, it counts as in flight, unless limited transmit lets new segments be sent.
         let there =
             if again || self.congestion.allowance() > 0 { self.scoreboard.below(self.next) } else { 0 };
         let out = self.next.since(self.una) - there;

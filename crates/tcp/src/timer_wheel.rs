@@ -8,8 +8,8 @@ const LEVEL_SHIFT: u32 = 3;
 /// `LVL_START(1)`: timers that are due in 63 ticks or later go to the second level. Timers that are due in 504 ticks or
 /// later go to the third.
 const FIRST_LEVEL: u64 = 63;
-/// The highest level in use. With a tick of 4 ms, its slots last 131 s, and it has the timers that are due in 1032 s or
-/// later.
+/// The highest level in use, for timers that are due in 1032 s or later. A slot of this level lasts 131 s. Both times
+/// are for a tick of 4 ms.
 const LAST_LEVEL: u32 = 5;
 /// The period of the wheel in ticks. After this period, the slots of all levels begin together again.
 const TURN: u64 = 1 << (LAST_LEVEL * LEVEL_SHIFT);

@@ -58,7 +58,8 @@ impl Clocks {
         nanos_of(self.tick).max(1)
     }
 
-    /// Returns the timestamps option of a segment that acknowledges `ack` and is sent at `now`.
+    /// Returns the timestamps option of a segment that acknowledges `ack` and is sent at `now`. Stores `ack` in
+    /// `last_ack`.
     pub(crate) fn stamp(&mut self, now: Instant, ack: Seq) -> Timestamps {
         self.last_ack = ack;
         Timestamps { value: self.value(now), echo: self.recent }

@@ -15,7 +15,8 @@ pub enum Timing {
 }
 
 impl Timing {
-    /// Returns the same timing with a phase. If it has no phase yet, `drawn` returns one. [`Self::Exact`] has no phase.
+    /// Returns the same timing with a phase. If the timing has no phase yet, `drawn` draws one. [`Self::Exact`] has no
+    /// phase.
     #[must_use]
     pub fn with_phase(self, drawn: impl FnOnce() -> Duration) -> Self {
         match self {

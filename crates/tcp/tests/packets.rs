@@ -3,7 +3,7 @@
 //! and one of
 //!
 //! ```text
-//! connect | listen | write N | read N | finish | abort | path N     a call of the user, or a new path MSS of N bytes
+//! connect | listen | write N | read N | finish | abort | path N     a call of the application, or a new path MSS
 //! < FLAGS FROM:END ack N win N ...                                   a segment of the peer
 //! > FLAGS FROM:END ack N win N ...                                   a segment of ours, at exactly this time
 //! = cwnd N ...                                                       internal values at this time
@@ -24,8 +24,7 @@ use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
 
 const US: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 2, 0, 1), 4000);
 const PEER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 1, 0, 7), 80);
-/// The initial sequence number of this end. Both this one and `IRS`, the peer's, are chosen so that the sequence space
-/// wraps soon.
+/// The initial sequence number of this end. It is chosen so that the sequence numbers of this end wrap soon.
 const ISS: Seq = Seq(u32::MAX - 1500);
 const IRS: Seq = Seq(u32::MAX - 3);
 

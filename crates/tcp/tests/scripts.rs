@@ -5,8 +5,7 @@ use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
 
 const US: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 2, 0, 1), 4000);
 const PEER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 1, 0, 7), 80);
-/// The initial sequence number of this end. Both this one and `IRS`, the peer's, are chosen so that the sequence space
-/// wraps soon.
+/// The initial sequence number of this end. It is chosen so that the sequence numbers of this end wrap soon.
 const ISS: Seq = Seq(u32::MAX - 1500);
 const IRS: Seq = Seq(u32::MAX - 3);
 
@@ -121,7 +120,7 @@ fn the_last_segment_written_goes_whole_into_a_send_buffer_of_linux() {
         let profile =
             Profile { send_buffer: 32_768, mss: 1448, timestamps: false, whole_writes, ..Profile::linux() };
         let mut tcp = Connection::connect(US, PEER, ISS, &profile);
-        // The reported room is accepted until it is used up, even if it is written in pieces.
+        // The application can write the reported number of bytes, even in pieces.
         let half = vec![7; 32_768];
         let taken = tcp.write(&half) + tcp.write(&half);
         (taken, tcp.room())

@@ -1,7 +1,8 @@
 //! The speed of two ends without a network: the bytes that one end sends are passed to the other end, and parsed there.
 //!
-//! `cargo test --release -p tcp --test connection -- --nocapture throughput::` prints a line of JSON. The figure in it
-//! depends on the machine, and the test does not check it. The test checks that every byte arrives as it was written.
+//! `cargo test --release -p tcp --test connection -- --nocapture throughput::` prints a line of JSON with the speed.
+//! The speed depends on the machine, and the test does not check it. The test checks that every byte arrives as it was
+//! written.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use tcp::{Connection, Profile, Segment, Seq};

@@ -139,8 +139,8 @@ impl Cast for CellularIp {
         }
     }
 
-    /// Asserts that a mobile host's timestamps increase, or after its clock was set that they differ. Nodes would
-    /// refuse its route-updates otherwise.
+    /// Asserts that a mobile host's timestamps increase. After the clock was set, it only asserts that they differ.
+    /// Otherwise, nodes would refuse route-updates of the host.
     fn heed(&mut self, packet: &Packet) {
         if let (["air"], Some(update)) = (self.interfaces, route_update(packet)) {
             assert!(self.stamps.insert(update.timestamp), "{packet:?}");

@@ -11,7 +11,7 @@ const RTT_SHIFT: u32 = 3;
 /// `TCP_RTTVAR_SHIFT`: the variance is kept in quarters of a tick. So the stored number is four times the variance in
 /// ticks, and the time-out adds this number.
 const RTTVAR_SHIFT: u32 = 2;
-/// The largest factor in `tcp_backoff` is 64.
+/// The maximum number of doublings: the largest factor in `tcp_backoff` is 64.
 const MAX_SHIFT: u32 = 6;
 /// After more time-outs in a row than this, the path has probably changed, and the round trip is measured again
 /// (`TCP_MAXRXTSHIFT / 4`).
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(seen, [6, 24, 48, 64]);
     }
 
-    /// Round trips of two ticks, then one of six, give the values that Jacobson's computation gives by hand.
+    /// Round trips of two ticks, and then a round trip of six ticks, give the values of Jacobson's computation by hand.
     #[test]
     fn ticks_and_integers() {
         let mut bsd = bsd();

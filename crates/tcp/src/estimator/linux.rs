@@ -105,8 +105,8 @@ impl Linux {
         self.doublings = 0;
     }
 
-    /// Returns the time-out with `doublings` doublings, at most `max`. With a timer wheel, it is rounded up to whole
-    /// ticks before it is doubled (Linux: `__tcp_set_rto`).
+    /// Returns the time-out with `doublings` doublings, at most `max`. With a timer wheel, the time-out is first
+    /// rounded up to whole ticks, and then doubled (Linux: `__tcp_set_rto`).
     pub(super) fn after(&self, doublings: u32) -> Duration {
         let base = self.smoothed.map_or(self.base, |(srtt, variance)| srtt.saturating_add(variance));
         self.timing.counted(base).saturating_mul(1 << doublings.min(MAX_SHIFT)).min(self.max)

@@ -82,8 +82,8 @@ impl Clockwork {
         }
     }
 
-    /// Raises the time-out to at least 3 s, within its maximum, and ends the back-off, after a handshake in which a SYN
-    /// was lost (RFC 6298, 5.7). [`Estimator::Bsd`] keeps its time-out and its back-off.
+    /// Raises the time-out to at least 3 s, but not above the maximum, and ends the back-off, after a handshake in
+    /// which a SYN was lost (RFC 6298, 5.7). [`Estimator::Bsd`] keeps its time-out and its back-off.
     pub(crate) fn lost_syn(&mut self) {
         match self {
             Self::Rfc6298(rto) => rto.at_least(AFTER_LOST_SYN),
@@ -101,7 +101,7 @@ impl Clockwork {
         }
     }
 
-    /// Returns the time-out with `doublings` doublings, at most its maximum.
+    /// Returns the time-out with `doublings` doublings, at most the maximum time-out.
     pub(crate) fn after(&self, doublings: u32) -> Duration {
         match self {
             Self::Rfc6298(rto) => rto.after(doublings),

@@ -30,8 +30,8 @@ impl Sender {
             (self.unanswered, self.spared) = (0, None);
         }
         let same_window = ack.window == self.window;
-        // RFC 9293, section 3.10.7.4: the window is not taken from a segment that is older than the one that announced
-        // the present window.
+        // RFC 9293, section 3.10.7.4: the window is not taken from a segment that is older than the segment of the
+        // present window.
         if self.wl1.before(ack.seq) || (self.wl1 == ack.seq && !ack.below.before(self.wl2)) {
             (self.window, self.wl1, self.wl2) = (ack.window, ack.seq, ack.below);
             self.largest_window = self.largest_window.max(ack.window);
@@ -70,7 +70,8 @@ impl Sender {
         self.measure(now, echoed);
         let srtt = self.rto.smoothed().map_or(Duration::ZERO, |(srtt, _)| srtt);
         let advice = self.congestion.new_ack(ack, acked, self.flight(), (now, srtt));
-        // RFC 6298, 5.2 and 5.3: the timer stops if everything is acknowledged, and otherwise restarts.
+        // RFC 6298, 5.2 and 5.3: the timer stops if everything is acknowledged, and otherwise restarts. Partial
+        // acknowledgments after the first do not restart it (RFC 6582, section 3.2, step 3).
         if self.flight() == 0 {
             self.timer = Timer::Off;
         } else if advice != Advice::ResendOnly {

@@ -105,8 +105,8 @@ impl Sender {
         Timer::Retransmit(self.after(now, self.rto.current()))
     }
 
-    /// Returns the persist timer, started at `now`. Each probe waits twice as long as the one before, within the limits
-    /// of the profile (RFC 9293, section 3.8.6.1).
+    /// Returns the persist timer, started at `now`. Each probe waits twice as long as the probe before, within the
+    /// limits of the profile (RFC 9293, section 3.8.6.1).
     pub(crate) fn persist_after(&self, now: Instant) -> Timer {
         let (least, most) = self.persist;
         Timer::Persist(self.after(now, self.rto.after(self.probes).clamp(least, most)))

@@ -41,8 +41,8 @@ pub(crate) trait End {
     fn deadline(&mut self, now: Instant) -> Option<Instant>;
     /// Returns the bytes that the application has read.
     fn got(&self) -> &[u8];
-    /// Returns whether the threshold was ever computed from the window, because the window was smaller than the
-    /// outstanding data. RFC 5681 halves the outstanding data (section 3.1, equation 4: "no more than").
+    /// Returns whether a loss ever halved less than the outstanding data: the window, or in a recovery twice the
+    /// threshold. RFC 5681 halves the outstanding data (section 3.1, equation 4: "no more than").
     fn has_halved_window(&self) -> bool {
         false
     }

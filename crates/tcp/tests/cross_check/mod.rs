@@ -1,22 +1,28 @@
-//! Compares our TCP with smoltcp 0.14.0 in virtual time. Where the rules are the same, the conversations must be equal,
-//! segment by segment and to the microsecond.
+//! Compares our TCP with smoltcp 0.14.0 in virtual time. Where both follow the same rules, their conversations must be
+//! equal, segment by segment and to the microsecond.
 //!
-//! **Made equal**: segments of 1024 bytes, so that smoltcp's initial window of 2048 bytes is two of them. Reno (RFC
-//! 5681, section 3.2) without RFC 6582, as in smoltcp. Time-outs from 1 s to 60 s, which are smoltcp's constants; they
-//! also hide that its estimator counts milliseconds. Every second segment is acknowledged at once, others after 200 ms.
-//! Nagle is on. Window scaling, timestamps and the use of selective acknowledgments are off (smoltcp's sender reads
-//! none). Buffers of 44 segments leave no remainder in smoltcp's ring, and are below the 64 KiB at which it caps its
-//! window. The receiver stores 32 gaps. On the wire options take no time, and no SYN is lost. Connections are not
-//! closed: after a close smoltcp sends a final short segment.
+//! **Made equal**:
 //!
-//! **Known differences**, measured here and found in its source:
+//! - Segments have 1024 bytes, so smoltcp's initial window of 2048 bytes is two segments.
+//! - Both stacks use Reno (RFC 5681, section 3.2) without RFC 6582.
+//! - Time-outs are from 1 s to 60 s, the constants of smoltcp. The minimum hides that smoltcp's estimator counts
+//!   milliseconds.
+//! - Every second segment is acknowledged at once, and other segments after 200 ms. Nagle is on.
+//! - Window scaling and timestamps are off. Neither sender uses selective acknowledgments.
+//! - Buffers have 44 segments. So no segment is cut at the end of smoltcp's ring buffer, and the buffers are smaller than
+//!   smoltcp's largest congestion window of 64 KiB.
+//! - smoltcp's receiver stores 32 gaps.
+//! - On the wire, TCP options take no time, and no SYN is lost.
+//! - Connections are not closed: after a close, smoltcp sends a final short segment.
 //!
-//! | smoltcp 0.14.0 | what follows |
+//! **Known differences**, measured here and found in the source of smoltcp:
+//!
+//! | smoltcp 0.14.0 | what follows for the comparison |
 //! |---|---|
-//! | halves all outstanding data (`tcp/congestion/reno.rs`, `on_loss`, `on_rto`) | ours halves the smaller of that and the window: the stacks differ from the first loss at which more than the window is outstanding |
-//! | an acknowledgment that fills a gap announces the window before the application has read (`tcp.rs`, `process`) | a smaller window for an instant; receivers are compared only where no gap is filled |
-//! | after such a window of zero it probes at once | its sender is compared with our receiver only |
-//! | a lost SYN lowers the threshold; duplicates are counted across a time-out; no restart after idling; no limit of retransmissions; a first time-out of 3 s after a lost SYN is not kept (RFC 6298, 5.7) | these cases do not occur |
+//! | A loss halves all outstanding data (`tcp/congestion/reno.rs`, `on_loss`, `on_rto`). Our TCP halves the outstanding data or the window, whichever is smaller. | From the first loss at which more than the window is outstanding, the stacks may differ. |
+//! | An acknowledgment that fills a gap announces the window before the application has read the data (`tcp.rs`, `process`). | The announced window is too small for an instant. Receivers are compared only if no gap is filled. |
+//! | If the announced window is zero, smoltcp's sender probes it at once. | If a gap is filled, smoltcp's sender is compared only with our receiver, which does not announce this window. |
+//! | A lost SYN lowers the threshold. Duplicates are counted across a time-out. An idle time does not reduce the window. The number of retransmissions has no limit. The time-out of 3 s after a lost SYN is not kept (RFC 6298, 5.7). | These cases do not occur. |
 
 mod ends;
 mod road;
@@ -111,7 +117,7 @@ fn receivers_say_the_same() {
 }
 
 /// With random losses from 0.5 % to 5 %, with and without a queue that overflows, two conversations are equal to the
-/// end. Exception: they may differ after ours halved the window and smoltcp all outstanding data.
+/// end. Exception: after our TCP halved the window, and smoltcp all outstanding data, they may differ.
 #[test]
 fn by_chance_they_differ_for_one_reason_only() {
     let (mut equal, mut halved) = (0, 0);

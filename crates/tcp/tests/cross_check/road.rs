@@ -66,7 +66,7 @@ pub(crate) struct Talk {
     pub(crate) lines: Vec<String>,
     /// The number of data segments of the first end that were sent again.
     pub(crate) again: usize,
-    /// The number of lines in the log when the threshold was first computed from the window; see
+    /// The number of lines in the log when a loss first halved less than the outstanding data; see
     /// [`End::has_halved_window`].
     pub(crate) halved_window: Option<usize>,
 }

@@ -1,5 +1,6 @@
-//! Detection of spurious time-outs (RFC 5682, section 3.1: F-RTO with selective acknowledgments). New data is sent
-//! instead of what seems lost. The next acknowledgment shows whether the original segments arrived.
+//! Detection of spurious time-outs (RFC 5682, section 3.1: F-RTO with selective acknowledgments). After a time-out, new
+//! data is sent instead of segments that seem lost. The next acknowledgment shows whether the original segments
+//! arrived.
 
 /// The step of F-RTO (RFC 5682, section 3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -90,7 +91,9 @@ mod tests {
         assert_eq!((forward.judge(late), forward), (Step::Spurious, FRto::Off));
     }
 
-    /// After a real loss, lost segments are sent again (RFC 5682, section 3.1, steps 2a and 3a).
+    /// Lost segments are sent again in three cases (RFC 5682, section 3.1). An acknowledgment covers everything sent
+    /// before the time-out (step 2a), a duplicate arrives after new data was sent (step 3a), or no new data can be sent
+    /// (step 2b).
     #[test]
     fn what_was_lost_is_lost() {
         let mut forward = FRto::Asked;

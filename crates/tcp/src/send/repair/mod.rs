@@ -79,8 +79,8 @@ pub struct Repair {
     /// acknowledged, or when the window limits the sender. If `limited` is false, a new period also begins when more
     /// segments than `most_out` are in flight (Linux: `cwnd_usage_seq`).
     pub usage: Seq,
-    /// When the window last limited the sender, its use was last checked, or the sender restarted after an idle time
-    /// (RFC 2861).
+    /// The latest time at which the window limited the sender, the use of the window was checked, or the sender
+    /// restarted after an idle time (RFC 2861).
     pub used_up: Instant,
     /// The largest number of segments in flight since `used_up`.
     pub used: u32,
@@ -89,7 +89,7 @@ pub struct Repair {
     /// The time by which the acknowledgment of a single segment may be delayed: the profile's `rto_min`. It is added to
     /// the time before a probe if one segment is in flight.
     delay: Duration,
-    /// The time before a probe without a round-trip sample.
+    /// The time before a tail loss probe, as long as there is no round-trip sample.
     initial: Duration,
     /// The tick of the timestamp clock.
     tick: Duration,
@@ -124,7 +124,7 @@ impl Repair {
         }))
     }
 
-    /// Notes a round-trip time. A time of zero counts as one tick of the timestamp clock.
+    /// Notes a round-trip time for the minimum of RACK. A time of zero counts as one tick of the timestamp clock.
     pub(crate) fn measured(&mut self, rtt: Duration) {
         self.rack.measured(if rtt.is_zero() { self.tick } else { rtt });
     }

@@ -136,8 +136,8 @@ impl Sender {
     }
 
     /// Takes a round-trip sample from data that was sent once, or else from the timestamps (RFC 7323, section 4).
-    /// Returns whether the time-out is to be restarted: the acknowledgment reports data in its blocks alone, and that
-    /// data was sent before the last transmission of the first segment.
+    /// Returns whether only SACK blocks acknowledged data, and some of this data was sent before the first segment was
+    /// last sent. In this case, the time-out is to be restarted.
     fn measured(
         &mut self,
         now: Instant,

@@ -18,9 +18,10 @@ impl Prr {
         Self { delivered: 0, out: 0, before }
     }
 
-    /// Returns the number of segments that may be sent after `delivered` segments arrived, with `pipe` in flight
-    /// (`sndcnt`). All numbers are in segments. The first segment of a recovery may always be sent. `safe`: the
-    /// acknowledgment advanced, and showed no further loss. Only then does slow start add a segment, as in the kernel.
+    /// Returns the number of segments that may be sent after `delivered` segments arrived, with `pipe` segments in
+    /// flight (`sndcnt`). `ssthresh` is the threshold, in segments. The first segment of a recovery may always be sent.
+    /// `safe`: the acknowledgment advanced, and showed no further loss. Only if `safe`, slow start adds a segment, as
+    /// in the kernel.
     pub(crate) fn count(&mut self, ssthresh: u32, pipe: u32, delivered: u32, safe: bool) -> u32 {
         self.delivered += delivered;
         let count = if pipe > ssthresh {

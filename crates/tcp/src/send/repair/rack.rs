@@ -1,5 +1,5 @@
-//! Losses by time (RFC 8985, sections 5 and 6: RACK): a segment is lost when one that was sent later has arrived, and a
-//! reordering window has passed.
+//! Losses by time (RFC 8985, sections 5 and 6: RACK): a segment is lost when a segment that was sent later has arrived,
+//! and a reordering window has passed.
 
 use super::segments::{Segments, Sent};
 use crate::Seq;
@@ -53,8 +53,9 @@ impl Default for Rack {
     }
 }
 
-/// Returns whether a segment was sent after another. Each is given by its transmission time and its end. Of two that
-/// were sent at the same time, the later is the one with the higher numbers (RFC 8985, section 6.2, step 2).
+/// Returns whether the segment `one` was sent after the segment `other`. Each is given by its transmission time and its
+/// end. If the times are equal, the segment with the higher numbers counts as sent later (RFC 8985, section 6.2, step
+/// 2).
 fn sent_after(one: (Instant, Seq), other: (Instant, Seq)) -> bool {
     one.0 > other.0 || (one.0 == other.0 && one.1.after(other.1))
 }
@@ -166,8 +167,8 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// Returns segments of 1000 bytes that were sent at these milliseconds, and a state of RACK with a minimum round
-    /// trip of 40 ms.
+    /// Returns segments of 1000 bytes that were sent at the times `at`, in milliseconds, and a state of RACK with a
+    /// minimum round trip of 40 ms.
     fn flight(at: &[u64]) -> (Rack, Segments) {
         let (mut rack, mut segments) = (Rack::default(), Segments::default());
         for (i, at) in (0..).zip(at) {
@@ -259,8 +260,8 @@ mod tests {
         );
     }
 
-    /// An acknowledgment that arrives sooner after the retransmission than the minimum round trip is one of the
-    /// original (RFC 8985, section 6.2, step 2).
+    /// If an acknowledgment arrives sooner after a retransmission than the minimum round trip, it is an acknowledgment
+    /// of the original (RFC 8985, section 6.2, step 2).
     #[test]
     fn an_answer_to_the_first_copy_is_not_one_to_the_second() {
         let (mut rack, mut segments) = flight(&[0, 1]);

@@ -16,7 +16,7 @@ pub struct Sent {
     pub at: Instant,
     /// Whether the peer reported the segment as received (RFC 2018).
     pub sacked: bool,
-    /// Whether the segment is considered lost. It stays so while a copy is in flight.
+    /// Whether the segment is considered lost. A segment stays lost while a retransmission of it is in flight.
     pub lost: bool,
     /// Whether a retransmission of the segment is considered in flight. A tail loss probe does not count.
     pub resent: bool,
@@ -134,7 +134,8 @@ impl Segments {
         self.list.get(at)
     }
 
-    /// Returns the end of the highest segment that the peer reported as received.
+    /// Returns the end of the highest segment that the peer reported as received; `None` if there is none above the
+    /// cumulative acknowledgment.
     pub(crate) const fn fack(&self) -> Option<Seq> {
         self.fack
     }

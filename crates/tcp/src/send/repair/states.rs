@@ -13,7 +13,7 @@ use wire::Instant;
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate condition")]
 pub(super) struct Seen {
     pub(super) now: Instant,
-    /// The cumulative acknowledgment before this one.
+    /// The oldest unacknowledged number before this acknowledgment.
     pub(super) before: Seq,
     /// Whether the cumulative acknowledgment advanced.
     pub(super) advanced: bool,
@@ -21,7 +21,7 @@ pub(super) struct Seen {
     pub(super) sacked: bool,
     /// Whether data arrived that was sent only once, and before the recovery began.
     pub(super) original: bool,
-    /// Whether the acknowledgment repeats the one before it.
+    /// Whether the segment is a duplicate acknowledgment, without a report of duplicate data.
     pub(super) duplicate: bool,
     /// Whether the acknowledgment echoes a timestamp from before the first retransmission of the reduction that can be
     /// undone.

@@ -1,10 +1,10 @@
 //! Tail loss probes (RFC 8985, section 7: TLP). If no acknowledgment comes for about two round trips, a new segment is
-//! sent, or the last one again. The acknowledgment of this probe shows what is missing.
+//! sent, or the last segment is sent again. The acknowledgment of this probe shows what is missing.
 
 use crate::Seq;
 use wire::Duration;
 
-/// The kernel's minimum for a timer (`TCP_TIMEOUT_MIN_US`).
+/// The kernel adds this to the time before a probe if several segments are in flight (`TCP_TIMEOUT_MIN_US`).
 const LEAST: Duration = Duration::from_millis(2);
 
 /// The state of the tail loss probe of a connection. At most one probe is in flight.

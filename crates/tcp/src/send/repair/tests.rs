@@ -44,8 +44,8 @@ impl Talk {
         std::iter::from_fn(|| self.0.next(at(now), 0)).map(|chunk| chunk.seq.0 / 1000).collect()
     }
 
-    /// Handles an acknowledgment up to `below` with SACK `blocks`, in thousands of bytes. Returns the segments sent
-    /// then.
+    /// Handles an acknowledgment up to `below` with SACK `blocks`, in thousands of bytes. Returns the segments that are
+    /// sent in response.
     fn hears(&mut self, now: u64, below: u32, blocks: &[(u32, u32)]) -> Vec<u32> {
         let blocks: Vec<_> = blocks.iter().map(|(from, end)| (Seq(1000 * from), Seq(1000 * end))).collect();
         let (seq, below, window) = (Seq(1), Seq(1000 * below), self.0.window);
@@ -55,7 +55,7 @@ impl Talk {
     }
 
     /// Handles an acknowledgment up to `below`, in thousands of bytes, that echoes the timestamp of `echoed`. Returns
-    /// the segments sent then.
+    /// the segments that are sent in response.
     fn hears_echo(&mut self, now: u64, below: u32, echoed: u64) -> Vec<u32> {
         let (seq, below, window) = (Seq(1), Seq(1000 * below), self.0.window);
         let ack = Ack { seq, below, window, pure: true, blocks: &[], echoed: Some(at(echoed)) };
@@ -63,7 +63,7 @@ impl Talk {
         self.sends(now)
     }
 
-    /// Lets the timer expire, which must be equal to `timer`. Returns the segments sent then.
+    /// Lets the timer expire, which must be equal to `timer`. Returns the segments that are sent in response.
     fn waits(&mut self, timer: Timer) -> Vec<u32> {
         assert_eq!(self.0.timer, timer);
         let when = timer.at().unwrap();
@@ -119,8 +119,8 @@ fn a_loss_that_the_probe_repaired_reduces_the_window() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
     talk.hears(150, 9, &[]);
     let window = talk.cwnd();
-    // One segment is in flight, and its acknowledgment may be delayed by 200 ms. So the time-out would come before the
-    // probe, and bounds the wait.
+    // One segment is in flight, and its acknowledgment may be delayed by 200 ms. So the time before a probe would be
+    // longer than the time-out, and is limited to the time-out.
     assert_eq!(talk.waits(Timer::Tail(at(400))), [9]);
     talk.0.write(&[7; 2000]);
     assert_eq!(talk.sends(401), [10, 11]);

@@ -63,9 +63,9 @@ impl Sender {
         self.timer = repair.segments.first().map_or(Timer::Off, |head| after(head.at));
     }
 
-    /// Starts the timer of a tail loss probe, if one may be sent (Linux: `tcp_schedule_loss_probe`). Otherwise it
-    /// restarts the retransmission timer if `afresh`. `afresh`: the time-out, which limits the time before a probe,
-    /// counts from `now`. Otherwise it counts from when the first segment was last sent.
+    /// Starts the timer of a tail loss probe, if a probe may be sent (Linux: `tcp_schedule_loss_probe`). If not, it
+    /// restarts the retransmission timer if `afresh`. The time before a probe is at most the time-out. If `afresh`,
+    /// this time-out counts from `now`, and otherwise from when the first segment was last sent.
     pub(super) fn watch_tail(&mut self, now: Instant, repair: &Repair, afresh: bool) {
         let Some(head) =
             repair.segments.first().filter(|_| repair.does.tlp && repair.standing == Standing::Open)

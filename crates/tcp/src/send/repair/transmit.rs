@@ -137,8 +137,8 @@ impl Sender {
         if end.after(written) { written } else { end }
     }
 
-    /// Notes how much of the window is used, when nothing more may be sent. A window that was not used for a time-out
-    /// shrinks. `full`: the window has no room for more (Linux: `tcp_cwnd_validate`).
+    /// Notes how much of the window is used, when nothing more may be sent. If the window did not limit the sender for
+    /// the length of a time-out, it may shrink. `full`: the window has no room for more (Linux: `tcp_cwnd_validate`).
     fn use_of_window(&mut self, now: Instant, repair: &mut Repair, full: bool) {
         let out = repair.segments.len();
         if !self.una.before(repair.usage) || full || (!repair.limited && out > repair.most_out) {

@@ -15,7 +15,7 @@ pub struct Undo {
     pub resent: u32,
     /// Whether any segment was sent again for this reduction, or a retransmission was in flight when it began.
     pub any: bool,
-    /// When the first segment was sent again since the state was last Open; `None` if none was.
+    /// The time of the first retransmission since the recovery state was last Open; `None` if there was none.
     pub first: Option<Instant>,
     /// The congestion window before the reduction, in bytes.
     pub cwnd: u32,

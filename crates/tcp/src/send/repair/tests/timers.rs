@@ -4,7 +4,7 @@ use super::*;
 use crate::Fin;
 
 /// `RACK.min_RTT` is the minimum of all round trips, including the handshake (RFC 8985, section 6.2, step 1). Otherwise
-/// an acknowledgment 55 ms after the probe would count as one of the original.
+/// an acknowledgment 55 ms after the probe would count as an acknowledgment of the original segment.
 #[test]
 fn the_round_trip_of_the_handshake_counts() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
@@ -132,8 +132,8 @@ fn after_reneging_all_is_lost() {
     assert_eq!((segments.sacked(), segments.lost(), segments.len()), (0, 10, 10));
 }
 
-/// At most one probe is in flight (RFC 8985, section 7.3). If the timer of a probe expires then, the retransmission
-/// timer starts, counted from when the first segment was sent (Linux: `tcp_rearm_rto`).
+/// At most one probe is in flight (RFC 8985, section 7.3). If the timer of a probe expires while a probe is in flight,
+/// the retransmission timer starts, counted from when the first segment was sent (Linux: `tcp_rearm_rto`).
 #[test]
 fn a_second_probe_waits_for_the_answer_to_the_first() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
