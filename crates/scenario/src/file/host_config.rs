@@ -45,7 +45,8 @@ fn check(config: &HostConfig) -> Result<(), KeyError> {
     files(config)
 }
 
-/// Returns the index of the first repeated element, and the index of its first occurrence.
+/// Returns the index of the first repeated element, and the index of its first occurrence. `None` if no element is
+/// repeated.
 fn repeated<T: PartialEq>(all: &[T]) -> Option<(usize, usize)> {
     all.iter().enumerate().find_map(|(second, one)| {
         let first = all.iter().take(second).position(|other| other == one)?;
@@ -97,7 +98,8 @@ fn interfaces(config: &HostConfig) -> Result<(), KeyError> {
         return Err(KeyError::new(at(second, "mac"), problem));
     }
     if let Some(index) = config.interfaces.iter().position(|interface| interface.mtu < LEAST_MTU) {
-        let problem = format!("{} is too small; allowed: {LEAST_MTU} to 65535", config.interfaces[index].mtu);
+        let problem =
+            format!("{} is too small; allowed: {LEAST_MTU} to 65535 bytes", config.interfaces[index].mtu);
         return Err(KeyError::new(at(index, "mtu"), problem));
     }
     Ok(())
@@ -143,7 +145,7 @@ fn routes(config: &HostConfig) -> Result<(), KeyError> {
     let to_itself = |via: Option<Via>| matches!(via, Some(Via::Ip(router)) if own.contains(&router));
     match config.routes.iter().position(|route| to_itself(route.via)) {
         Some(index) => {
-            let problem = "that is an address of this host; allowed: the address of a router";
+            let problem = "must be the address of a router, and not an address of this host";
             Err(KeyError::new(format!("route[{index}].via"), problem))
         }
         None => Ok(()),
