@@ -9,9 +9,9 @@ use crate::message::Packet;
 use wire::{Instant, Ipv4Addr, Reason};
 
 impl Association {
-    /// Returns whether INIT is to be sent in addition to COOKIE ECHO: after more than half of Max.Init.Retransmits.
-    /// There is one exception: only the peer can answer COOKIE ECHO, and the cookie came from an address that the
-    /// user gave. Then COOKIE ECHO itself goes to the address of a directory.
+    /// Returns whether INIT is to be sent in addition to COOKIE ECHO: after more than half of Max.Init.Retransmits
+    /// time-outs. INIT is not sent if only the peer can answer COOKIE ECHO, and the cookie came from an address that
+    /// the user gave. In this case COOKIE ECHO itself goes to the address of a directory.
     fn looks_elsewhere(&self) -> bool {
         let half = self.opening.tries > self.config.max_init_retransmits / 2;
         half && self.state == State::CookieEchoed && (self.opening.doubtful || !self.proves_itself())

@@ -390,7 +390,7 @@ mod tests {
         (sender, paths)
     }
 
-    /// Otherwise no packet would have room for a chunk and its AUTH chunk, and the message would wait for ever.
+    /// A chunk of a long message and the AUTH chunk before it fit one packet. Otherwise the message would never leave.
     #[test]
     fn a_long_message_leaves_room_for_the_authentication_that_the_peer_requires() {
         let (mut sender, mut paths) = sender();
