@@ -377,8 +377,8 @@ impl Association {
     /// each path. A HEARTBEAT shows the peer that this host can be reached.
     pub fn link_returned(&mut self, now: Instant) {
         // Time-outs without a link do not show that the peer failed. But each return of the link counts as at most one
-        // failure, if the peer did not answer after the return before. Otherwise an association with a dead peer would
-        // never end if the link comes and goes (RFC 9260, section 8.1).
+        // failure, if the peer did not answer after the previous return. Otherwise an association with a dead peer
+        // would never end if the link comes and goes (RFC 9260, section 8.1).
         self.errors = self.errors.min(self.returns);
         self.returns = self.returns.saturating_add(1);
         self.asconf_out.hasten(now);

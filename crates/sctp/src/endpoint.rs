@@ -303,7 +303,7 @@ impl Endpoint {
 
     /// Handles an ICMP error about a packet that this host sent to `dst`. `quoted`: the begin of that packet behind its
     /// IP header: at least 8 bytes, or 20 bytes of a packet with INIT. Returns an error, and ignores the ICMP error, if
-    /// `quoted` matches no association or has not the right tag (RFC 9260, section 10).
+    /// `quoted` is too short, matches no association, or has a wrong tag (RFC 9260, section 10).
     pub fn icmp_error(
         &mut self,
         now: Instant,

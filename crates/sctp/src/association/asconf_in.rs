@@ -58,9 +58,8 @@ impl AsconfIn {
 }
 
 impl Association {
-    /// Handles an authenticated ASCONF (RFC 5061, section 5.2, E1 to E5). An ASCONF with
-    /// the next serial number is applied. An earlier ASCONF is answered again if its answer is kept. A later ASCONF is
-    /// ignored.
+    /// Handles an authenticated ASCONF (RFC 5061, section 5.2, E1 to E5). An ASCONF with the next serial number is
+    /// applied. An earlier ASCONF is answered again if its answer is kept. A later ASCONF is ignored.
     pub(crate) fn asconf_came(&mut self, context: &mut PacketContext<'_>, asconf: &Asconf) {
         if !self.is_open() {
             return;

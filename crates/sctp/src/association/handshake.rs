@@ -24,7 +24,7 @@ pub(crate) struct Opening {
     /// The peer's addresses that INIT may go to.
     pub(crate) peers: Vec<Ipv4Addr>,
     /// The address that a directory gave during the opening, and `tries` at that time. The next packet goes to this
-    /// address. Later ones alternate between this address and the other addresses, as the directory's answer is not
+    /// address. Later packets alternate between this address and the other addresses, as the directory's answer is not
     /// signed.
     pub(crate) at: Option<(Ipv4Addr, u32)>,
     /// INIT ACK came from an address that only a directory named.
@@ -309,8 +309,9 @@ impl Association {
         }
     }
 
-    /// Removes addresses where the peer is not. `here`: the address where the peer answered. If it is the address
-    /// that a directory gave, the addresses of INIT ACK are removed; otherwise the directory's address is removed.
+    /// Removes addresses where the peer is not, if a directory gave an address. `here`: the address where the peer
+    /// answered. If `here` is the address of the directory, the addresses of INIT ACK are removed. Otherwise the
+    /// address of the directory is removed.
     fn opened_at(&mut self, here: Ipv4Addr) {
         let opening = std::mem::take(&mut self.opening);
         let Some((at, _)) = opening.at else { return };

@@ -403,7 +403,8 @@ impl Association {
         }
         let news = self.outbound.acknowledge(context.now, &mut self.paths, cumulative, None);
         self.acknowledged(news);
-        // SHUTDOWN ACK leaves from the destination of this packet, and goes to the source of this packet.
+        // SHUTDOWN ACK goes to the source of this packet. Without a detour and a preferred source, SHUTDOWN ACK leaves
+        // from the destination of this packet.
         (self.shutdown_to, self.shutdown_by) = (Some(context.src), Some(context.dst));
         match self.state {
             State::Established | State::ShutdownPending => {

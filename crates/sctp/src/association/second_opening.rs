@@ -11,7 +11,7 @@ use wire::{Instant, Ipv4Addr, Reason};
 impl Association {
     /// Returns whether INIT is to be sent in addition to COOKIE ECHO: after more than half of Max.Init.Retransmits
     /// time-outs. INIT is not sent if only the peer can answer COOKIE ECHO, and the cookie came from an address that
-    /// the user gave. In this case COOKIE ECHO itself goes to the address of a directory.
+    /// the user gave. In this case COOKIE ECHO itself may go to an address of a directory.
     fn looks_elsewhere(&self) -> bool {
         let half = self.opening.tries > self.config.max_init_retransmits / 2;
         half && self.state == State::CookieEchoed && (self.opening.doubtful || !self.proves_itself())

@@ -238,7 +238,8 @@ impl Outbound {
         (open && self.next_fits(self.largest(paths))).then_some(to)
     }
 
-    /// Returns the length of the largest new DATA chunk, with its header, in bytes: all paths carry it.
+    /// Returns the length of the largest new DATA chunk, with its header, in bytes. A packet with this chunk and the
+    /// required AUTH chunk fits all paths.
     fn largest(&self, paths: &Paths) -> u32 {
         paths.largest_chunk().saturating_sub(self.reserved)
     }
