@@ -30,7 +30,7 @@ pub(crate) fn check(source: &Source<'_>, scenario: &Scenario) -> Result<(), Scen
         .map_err(|(path, problem)| source.at_path(&path, &problem))
 }
 
-/// Checks hosts, their roles and their addresses, which needs the layout.
+/// Checks the keys that need the layout of hosts: roles, radios, addresses, peers, uplinks, moves and ports.
 pub(crate) fn check_hosts(
     source: &Source<'_>,
     scenario: &Scenario,

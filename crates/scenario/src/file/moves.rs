@@ -137,7 +137,7 @@ fn of_spans(scenario: &Scenario, name: &str, host: &Host) -> Vec<Wrong> {
     found
 }
 
-/// Refuses cycles of uplinks, which no packet would leave.
+/// Refuses uplinks that form a cycle, because no packet in the cycle would reach a gateway.
 pub(super) fn uplinks(layout: &Layout) -> Result<(), Wrong> {
     uplinks_in_a_cycle(layout).map_or(Ok(()), Err)
 }

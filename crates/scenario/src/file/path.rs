@@ -272,7 +272,7 @@ fn ns2(text: &str, node: u32) -> Result<Vec<Stop>, String> {
             }
             _ => {
                 return Err(format!(
-                    "line {number}: neither `set` of X_, Y_ or Z_ nor `setdest`: `{}`",
+                    "line {number}: allowed: `set` of X_, Y_ or Z_, and `setdest` with x, y and speed; not `{}`",
                     line.trim()
                 ));
             }
