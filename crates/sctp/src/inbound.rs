@@ -84,7 +84,7 @@ pub(crate) struct Inbound {
     above: BTreeMap<Tsn, Tsn>,
     /// Parts of incomplete messages, by the first TSN of each part.
     runs: BTreeMap<Tsn, Run>,
-    /// Complete messages that wait for an earlier one of their stream, by stream and SSN.
+    /// Complete messages that wait for an earlier message of their stream, by stream and SSN.
     waiting: BTreeMap<(u16, u16), Piece>,
     /// The SSN that each stream expects next.
     next: BTreeMap<u16, u16>,

@@ -449,8 +449,8 @@ impl Paths {
     }
 
     /// Lets paths send a burst, because a message was written. A path gets a burst at most once in [`WRITES`], so
-    /// writes in a row share one. A path without data in flight gets a burst at once, as no acknowledgment would allow
-    /// the burst.
+    /// writes in a row share one burst. A path without data in flight gets a burst at once, as no acknowledgment would
+    /// allow the burst.
     pub(crate) fn allow_bursts_again(&mut self, now: Instant, most: u32) {
         for path in &mut self.list {
             if path.flight == 0 || now >= path.burst_by_write + WRITES {

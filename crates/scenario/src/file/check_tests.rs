@@ -50,7 +50,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "[\"server\", \"router\"]",
         "[\"server\"]",
-        "line 4, column 8: `wire.in.ends`: a list of 2 is needed; this one has 1",
+        "line 4, column 8: `wire.in.ends`: must be a list of 2 values; it has 1",
     ),
     (
         "[\"server\", \"router\"]",

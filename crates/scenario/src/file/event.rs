@@ -265,7 +265,7 @@ fn check(scenario: &Scenario, layout: &Layout, event: &EventTable) -> Result<(),
     }
     let needs = |key: &str, what: &str| wrong(key, format!("is missing: `{}` {what}", kind.name()));
     let name = kind.name();
-    let has_not = |key: &str| wrong(key, format!("`{name}` does not have this key"));
+    let has_not = |key: &str| wrong(key, format!("kind `{name}` does not have this key"));
     if kind.is_of_link() {
         match (&event.wire, event.cell, &event.host) {
             (None, None, _) => return needs("wire", "needs a `wire` or a `cell`"),
@@ -320,7 +320,7 @@ fn numbers(kind: EventKind, loss: Option<f64>, mtu: Option<u16>, step: Option<St
     ];
     for (key, is_given, is_needed, what) in given {
         match (is_given, is_needed) {
-            (true, false) => return wrong(key, format!("`{name}` does not have this key")),
+            (true, false) => return wrong(key, format!("kind `{name}` does not have this key")),
             (false, true) => return wrong(key, format!("is missing: `{name}` needs {what}")),
             _ => {}
         }
@@ -510,7 +510,7 @@ fn targets(
     for (index, kind) in random.kinds.iter().copied().enumerate() {
         if matches!(kind, EventKind::Restart | EventKind::Continue | EventKind::Restore | EventKind::DiskFree)
         {
-            let problem = format!("`{}` follows automatically, after `lasts`", kind.name());
+            let problem = format!("`{}` follows automatically, after `lasts`; remove this kind", kind.name());
             return wrong(&format!("kinds[{index}]"), problem);
         }
         let fresh = EventTable {

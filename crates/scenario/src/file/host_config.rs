@@ -92,7 +92,7 @@ fn interfaces(config: &HostConfig) -> Result<(), KeyError> {
     }
     if let Some((second, first)) = repeated(&macs) {
         let problem = format!(
-            "`{}` is the link address of interface[{first}] already; allowed: each one once",
+            "`{}` is the link address of interface[{first}] already; allowed: each link address once",
             macs[second]
         );
         return Err(KeyError::new(at(second, "mac"), problem));
@@ -118,7 +118,7 @@ fn addresses(config: &HostConfig) -> Result<(), KeyError> {
     }
     if let Some((second, first)) = repeated(&config.addresses) {
         let problem =
-            format!("{} is addresses[{first}] already; allowed: each one once", config.addresses[second]);
+            format!("{} is addresses[{first}] already; allowed: each address once", config.addresses[second]);
         return Err(KeyError::new(format!("addresses[{second}]"), problem));
     }
     let of_interfaces = config.interface_addresses()?;
@@ -179,7 +179,8 @@ fn files(config: &HostConfig) -> Result<(), KeyError> {
     let paths: Vec<PathBuf> = given.iter().map(|(_, path, _)| path.components().collect()).collect();
     match repeated(&paths) {
         Some((second, first)) => {
-            let problem = format!("`{}` has this path too; allowed: a separate file", given[first].0);
+            let problem =
+                format!("`{}` has this path too; allowed: a separate file for each key", given[first].0);
             Err(KeyError::new(given[second].0, problem))
         }
         None => Ok(()),

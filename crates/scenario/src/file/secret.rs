@@ -1,6 +1,6 @@
-//! Secret keys are not copied into run directories, which other users may read. Each key is replaced by hexadecimal
-//! digits of the same number, which depend on the key's digest. So the text can still be read as a scenario, and
-//! equal keys have equal replacements.
+//! Secret keys are not copied into run directories, which other users may read. Each key is replaced by the same number
+//! of hexadecimal digits, which depend on the key's digest. So the text can still be read as a scenario, and equal keys
+//! have equal replacements.
 
 use sha2::{Digest, Sha256};
 use std::ops::Range;

@@ -5,7 +5,8 @@
 //!   acknowledgments are lost (RFC 9260, section 6.4).
 //! - Two time-outs in a row occur. Then a HEARTBEAT leaves from each other address of ours, and one goes to each other
 //!   active address of the peer. If an answer comes, the route of that HEARTBEAT works in both directions.
-//! - The peer is silent at one address, and is heard from another one: the peer can be reached at the other one.
+//! - The peer is silent at one address, and is heard from another address: the peer can be reached at this other
+//!   address.
 
 use crate::association::Association;
 use crate::local_addresses::AddressUse;

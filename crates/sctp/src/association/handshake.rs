@@ -73,7 +73,8 @@ impl Association {
     ///
     /// If COOKIE ECHO was sent, and the peer supports address changes, COOKIE ECHO is sent again from `local`. The
     /// caller requests the change of addresses when the association is open. A new opening would conflict with the
-    /// association that the peer may have already. In all other cases of an opening, it begins again from `local`.
+    /// association that the peer may have already. In all other cases of an opening, the opening begins again from
+    /// `local`.
     pub fn open_from(&mut self, now: Instant, local: Ipv4Addr) -> bool {
         match self.state {
             State::CookieEchoed if self.asconf_out.supported => {
@@ -144,8 +145,8 @@ impl Association {
         self.moved = true;
     }
 
-    /// Establishes the association, and confirms `src`: there the peer got INIT ACK, or answered COOKIE ECHO (RFC
-    /// 9260, section 5.4).
+    /// Establishes the association, and confirms `src`: at this address the peer got INIT ACK or answered COOKIE ECHO
+    /// (RFC 9260, section 5.4).
     pub(crate) fn established(&mut self, now: Instant, src: Ipv4Addr) {
         self.open_again(now, src, false);
     }

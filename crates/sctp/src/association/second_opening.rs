@@ -1,7 +1,7 @@
-//! A second opening, in parallel with a COOKIE ECHO that is not answered. The peer may have moved, so that only an
-//! INIT finds it, or a false host may have made the cookie. But the peer may have the association already, and only
-//! its answers are lost. So COOKIE ECHO is still sent, and the first answer to INIT or COOKIE ECHO decides. If it is
-//! INIT ACK, the second opening replaces the first: two COOKIE ECHOs could make two associations.
+//! A second opening, in parallel with a COOKIE ECHO that is not answered. The peer may have moved, so that only an INIT
+//! finds the peer, or a false host may have made the cookie. But the peer may have the association already, and only
+//! the peer's answers are lost. So COOKIE ECHO is still sent, and the first answer to INIT or COOKIE ECHO decides. If
+//! this answer is INIT ACK, the second opening replaces the first: two COOKIE ECHOs could make two associations.
 
 use crate::association::Association;
 use crate::event::{Ended, State};

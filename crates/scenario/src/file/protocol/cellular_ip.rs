@@ -133,7 +133,9 @@ fn gateway_of(layout: &Layout, node: &str) -> Result<Ipv4Addr, String> {
             .ok_or_else(|| format!("`{here}` has no `uplink`; name the next node towards the gateway"))?
             .clone_into(&mut here);
     }
-    Err(format!("the uplinks of `{node}` lead to no gateway"))
+    Err(format!(
+        "the uplinks of `{node}` lead to no gateway; name the next node towards the gateway in each `uplink`"
+    ))
 }
 
 fn node_role<'a>(layout: &'a Layout, name: &str) -> Option<&'a Table> {
