@@ -10,7 +10,7 @@ use wire::Instant;
 pub struct PlannedEvent {
     /// When the event happens, from the begin of the run.
     pub at: Instant,
-    /// The order that the simulator executes.
+    /// The command ([`Order`]) that the simulator executes at the instant `at`.
     pub order: Order,
     /// The event as a record of the run has it.
     pub recorded: trace::Event,

@@ -24,8 +24,8 @@ pub struct Plan {
     pub name: String,
     /// The scenario's description, one line.
     pub about: String,
-    /// The scenario file as it was read. If it names other files, the scenario with their contents and with settings
-    /// applied.
+    /// The text of the scenario file. If the file names other files, the text has their contents in place of the names,
+    /// and settings are applied.
     pub text: String,
     /// The number of this run, and the number of all runs that are shifted against each other.
     pub repetition: Repetition,
@@ -124,7 +124,7 @@ impl Plan {
     pub fn watched<W: Witness>(&self, witness: W) -> Result<World<W>, roles::NodeError> {
         if let Some(host) = self.hosts.iter().find(|host| !host.programs.is_empty()) {
             let name = &host.config.name;
-            let problem = format!("`{name}` runs programs, and those need a kernel: use --on linux");
+            let problem = format!("`{name}` runs programs, which need a kernel; use --on linux");
             return Err(ConfigError::new("program", problem).into());
         }
         let rng = self.rng();
@@ -156,7 +156,7 @@ impl Plan {
     }
 
     /// Builds the simulator with the given nodes, one for each host in order, for roles that a scenario cannot name.
-    /// The events and the tree's hosts are left out.
+    /// The events and the tree's hosts are left out. Fails if an address or the TCP parameters of a host are invalid.
     pub fn world_of(&self, nodes: Vec<Node>) -> Result<World, roles::NodeError> {
         let hosts = self.hosts.iter().zip(nodes).map(|(host, node)| {
             let rng = self.rng().fork(&host.config.name);
@@ -244,7 +244,7 @@ impl Plan {
         }
     }
 
-    /// Returns the names of the interfaces of a host of the plan, ordered by number from 1.
+    /// Returns the names of a host's interfaces, ordered by number from 1. Empty if the host is not in the plan.
     pub fn interface_names(&self, host: HostId) -> Vec<String> {
         match &self.tree {
             Some(_) if !self.has_host(host) => Vec::new(),

@@ -264,8 +264,9 @@ impl Association {
         self.inbound.held()
     }
 
-    /// Shuts the association down. Written data are still delivered; then the association ends in both directions. An
-    /// association that is opening ends at once, without a packet. In all other states the call has no effect.
+    /// Shuts down an established association: written data are still delivered, and then the association ends in both
+    /// directions. An association that is opening ends at once, without a packet. In all other states the call has no
+    /// effect.
     pub fn finish(&mut self, now: Instant) {
         match self.state {
             State::Established => {
@@ -328,11 +329,12 @@ impl Association {
         Ok(())
     }
 
-    /// Prefers `local` as the source of packets to all addresses of the peer. In contrast to [`Self::prefer`], the
-    /// peer need not have been asked to add `local` yet. Until then, only a change that is not answered, COOKIE ECHO,
-    /// and answers to packets that came to `local` leave from it. `here`: all addresses that this host has now. No
-    /// packet leaves from any other address, as no answer would come back. Fails with [`RequestError::Address`] if
-    /// `local` is not unicast, and with [`RequestError::Unsupported`] if the peer does not support address changes.
+    /// Prefers `local` as the source of packets to all addresses of the peer. In contrast to [`Self::prefer`], the peer
+    /// need not have been asked to add `local` yet. Until the peer has confirmed `local`, only a change that is not
+    /// answered, COOKIE ECHO, and answers to packets that came to `local` leave from `local`. `here`: all addresses
+    /// that this host has now. No packet leaves from any other address, as no answer would come back. Fails with
+    /// [`RequestError::Address`] if `local` is not unicast, and with [`RequestError::Unsupported`] if the peer does not
+    /// support address changes.
     pub fn move_to(&mut self, now: Instant, local: Ipv4Addr, here: &[Ipv4Addr]) -> Result<(), RequestError> {
         if !unicast(local) {
             return Err(RequestError::Address);
@@ -375,8 +377,8 @@ impl Association {
     /// each path. A HEARTBEAT shows the peer that this host can be reached.
     pub fn link_returned(&mut self, now: Instant) {
         // Time-outs without a link do not show that the peer failed. But each return of the link counts as at most one
-        // failure, if the peer did not answer after the return before. Otherwise an association with a dead peer would
-        // never end if the link comes and goes (RFC 9260, section 8.1).
+        // failure, if the peer did not answer after the previous return. Otherwise an association with a dead peer
+        // would never end if the link comes and goes (RFC 9260, section 8.1).
         self.errors = self.errors.min(self.returns);
         self.returns = self.returns.saturating_add(1);
         self.asconf_out.hasten(now);

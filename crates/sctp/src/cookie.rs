@@ -1,5 +1,5 @@
-//! The state cookie: the state that an INIT would create, which the peer keeps instead of the listening endpoint (RFC
-//! 9260, section 5.1.3).
+//! The state cookie contains the state that an INIT would create. The peer keeps the cookie, so the listening endpoint
+//! keeps no state (RFC 9260, section 5.1.3).
 
 use crate::message::{Init, RANDOM};
 use crate::secret_rng::SecretRng;

@@ -60,8 +60,8 @@ impl Association {
         self.keys.as_ref().is_some_and(|keys| keys.we_want(kind::COOKIE_ACK))
     }
 
-    /// Checks whether a chunk from `src` has an effect; if not, returns the reason. It has one unless only a directory
-    /// has named `src` and no authenticated packet came from `src`. In that case:
+    /// Checks whether a chunk from `src` has an effect, and returns the reason if it has none. Each chunk has an
+    /// effect, unless only a directory has named `src` and no authenticated packet came from `src`. In this case:
     /// - HEARTBEAT, HEARTBEAT ACK, ASCONF, ASCONF-ACK and COOKIE ECHO have an effect.
     /// - Before the association is open, all other chunks except ABORT have an effect.
     /// - In SHUTDOWN-ACK-SENT, ABORT and SHUTDOWN COMPLETE also have an effect: all data have arrived, and a peer that

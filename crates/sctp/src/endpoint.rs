@@ -55,8 +55,8 @@ pub struct Endpoint {
     /// the same address, one after the other.
     former: BTreeSet<((u16, Ipv4Addr, u16), AssociationId)>,
     next: u32,
-    /// The last used cookies: the end of the cookie's life, our tag and the peer's tag. A COOKIE ECHO with one of them
-    /// makes no second association, even after the first has ended.
+    /// The cookies that were used last: for each the end of its life, our tag and the peer's tag. COOKIE ECHO with a
+    /// used cookie makes no second association, even after the first association has ended.
     spent: VecDeque<(Instant, u32, u32)>,
     /// Associations that may have packets to send (`ready`) or events (`told`).
     ready: BTreeSet<AssociationId>,
@@ -303,7 +303,7 @@ impl Endpoint {
 
     /// Handles an ICMP error about a packet that this host sent to `dst`. `quoted`: the begin of that packet behind its
     /// IP header: at least 8 bytes, or 20 bytes of a packet with INIT. Returns an error, and ignores the ICMP error, if
-    /// `quoted` matches no association or has not the right tag (RFC 9260, section 10).
+    /// `quoted` is too short, matches no association, or has a wrong tag (RFC 9260, section 10).
     pub fn icmp_error(
         &mut self,
         now: Instant,
@@ -347,11 +347,12 @@ impl Endpoint {
 
     // --- which association -----------------------------------------------------------------------------------------
 
-    /// Finds the association of a packet. The tag must be that of the association, as several associations may have
-    /// had the same address. The search goes by the source, then by an address that INIT ACK lists or ASCONF names
-    /// (RFC 5061, section 5.2), then by both among the former addresses of peers. Former addresses are for late
-    /// packets, and for an ASCONF that is repeated because its answer was lost: such packets are not out of the blue
-    /// (RFC 9260, section 8.4). A packet with no known tag belongs to the association that has its source now.
+    /// Finds the association of a packet with this tag, as several associations may have had the same address. The
+    /// association must have the source of the packet, or an address that INIT ACK lists or ASCONF names (RFC 5061,
+    /// section 5.2). Present addresses of peers are searched first, and then former addresses. Former addresses are for
+    /// late packets, and for an ASCONF that is repeated because its answer was lost: such packets are not out of the
+    /// blue (RFC 9260, section 8.4). If no association has the tag, returns the association whose peer now has the
+    /// source address.
     fn find(&self, src: Ipv4Addr, packet: &Packet) -> Option<AssociationId> {
         let key = |address| (packet.dst_port, address, packet.src_port);
         let is_its = |id: &AssociationId| {
@@ -437,7 +438,7 @@ impl Endpoint {
             endpoint.outbox.push_back(Transmit::new(dst, src, bytes));
         };
         if init.tag == 0 {
-            // RFC 9260, section 3.3.2: there is no answer, as it would have no tag.
+            // RFC 9260, section 3.3.2: INIT with the initiate tag 0 is dropped without an answer.
             return Err(Reason("sctp_init_refused"));
         }
         if let Err(cause) = acceptable(init) {
@@ -456,7 +457,7 @@ impl Endpoint {
         let listener = self.listeners.get(&packet.dst_port);
         let is_named = listener.is_some_and(|listener| listener.addresses.contains(&dst));
         let Some(listener) = listener.filter(|_| is_named || self.here.contains(&dst)) else {
-            // RFC 9260, section 8.4, 3.
+            // RFC 9260, section 8.4, 3: ABORT has the initiate tag of the INIT, and not the T bit.
             answer(self, Chunk::Abort { reflected: false, causes: Vec::new() });
             return Err(Reason("sctp_no_listener"));
         };
@@ -550,7 +551,7 @@ impl Endpoint {
         }
         if self.is_spent(now, cookie) {
             // The association of the cookie has ended here. If the peer still waits for COOKIE ACK, the ABORT ends
-            // its opening. Otherwise the ABORT has no effect there.
+            // its opening. Otherwise the ABORT has no effect at the peer.
             let chunks = vec![Chunk::Abort { reflected: false, causes: Vec::new() }];
             self.answer(src, dst, packet, cookie.init.tag, chunks);
             return Err(Reason("sctp_cookie_spent"));
@@ -575,8 +576,8 @@ impl Endpoint {
 
     /// Returns whether `cookie` has created an association already, and marks it as used.
     fn is_spent(&mut self, now: Instant, cookie: &Cookie) -> bool {
-        // A cookie is stale when its age is more than its life (RFC 9260, section 5.1.5, 3). At exactly its life it
-        // is still valid.
+        // A cookie is stale when its age is more than its life (RFC 9260, section 5.1.5, 4). If the age is exactly
+        // its life, the cookie is still valid.
         self.spent.retain(|(until, ..)| *until >= now);
         if self.spent.iter().any(|(_, ours, theirs)| (*ours, *theirs) == (cookie.tag, cookie.init.tag)) {
             return true;

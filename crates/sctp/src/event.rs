@@ -55,7 +55,7 @@ pub enum RequestError {
     /// The address to add is one of ours already, or its deletion is not answered yet.
     Known,
     /// The address is not one of ours. For a request about an address of the peer: the peer does not have the
-    /// address, or it is not confirmed as a primary address must be.
+    /// address, or the address is not confirmed and so cannot be primary.
     Unknown,
     /// The address to delete is our last one, which must remain.
     Last,
@@ -132,7 +132,7 @@ pub enum AssociationEvent {
         /// The destination of new data from now on.
         to: Ipv4Addr,
     },
-    /// A DATA chunk came to this address of ours, and the one before it came to another address of ours.
+    /// A DATA chunk came to this address of ours, and the previous DATA chunk came to another address of ours.
     Arriving(Ipv4Addr),
     /// A change of our own addresses was answered, or will not be answered: see [`ChangeOutcome`].
     Changed(Change, ChangeOutcome),

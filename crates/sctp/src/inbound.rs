@@ -9,8 +9,8 @@ use wire::{Duration, Instant};
 const REACH: Tsn = 65_535;
 /// The largest number of duplicates that one SACK reports.
 const DUPLICATES: usize = 20;
-/// The smallest number of bytes that a chunk counts in the buffer. Otherwise chunks of single bytes could use much
-/// more memory than the window allows.
+/// The number of bytes that a smaller chunk counts in the buffer. Otherwise chunks of single bytes could use much more
+/// memory than the window allows.
 const LEAST: usize = 16;
 
 /// A message that a user reads, or a part of a message. A message is split if the receive buffer is full before the
@@ -84,7 +84,7 @@ pub(crate) struct Inbound {
     above: BTreeMap<Tsn, Tsn>,
     /// Parts of incomplete messages, by the first TSN of each part.
     runs: BTreeMap<Tsn, Run>,
-    /// Complete messages that wait for an earlier one of their stream, by stream and SSN.
+    /// Complete messages that wait for an earlier message of their stream, by stream and SSN.
     waiting: BTreeMap<(u16, u16), Piece>,
     /// The SSN that each stream expects next.
     next: BTreeMap<u16, u16>,
@@ -154,7 +154,8 @@ impl Inbound {
 
     // --- chunks that come ------------------------------------------------------------------------------------------
 
-    /// Takes a chunk. A SACK is due, and the chunk is dropped, if it is a duplicate, too far ahead, or finds no room.
+    /// Takes a chunk. A duplicate, a chunk with a too high TSN, and a chunk for which there is no room are dropped, and
+    /// a SACK is due at once.
     pub(crate) fn take(&mut self, data: &Data) -> Result<Taken, Violation> {
         let tsn = extend(self.cumulative, data.tsn);
         if tsn <= self.cumulative || self.has(tsn) {
@@ -166,8 +167,8 @@ impl Inbound {
         }
         let cost = data.data.len().max(LEAST);
         let fills = self.above.last_key_value().is_some_and(|(_, last)| tsn < *last);
-        // Room for a chunk in a gap was announced before, so it may use twice the limit: peers may count the window
-        // differently.
+        // The window had room for a chunk in a gap when the peer sent a later chunk. So a chunk in a gap may use twice
+        // the limit, as the peer may count the window differently.
         let room = if fills { self.limit * 2 } else { self.limit };
         if tsn > self.cumulative + REACH || self.held + cost > room {
             self.due = true;
@@ -317,8 +318,8 @@ impl Inbound {
         Ok(())
     }
 
-    /// Delivers the available part of the oldest message that may be read now, unless a complete message can be read
-    /// (RFC 9260, section 6.9). Called when the buffer is full or a chunk is dropped.
+    /// Delivers the available part of the oldest message that may be read now (RFC 9260, section 6.9). Has no effect if
+    /// a piece of a message is ready to be read. Called when the buffer is full or a chunk is dropped.
     fn deliver_partly(&mut self) {
         if !self.ready.is_empty() {
             return;

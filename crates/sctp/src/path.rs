@@ -162,7 +162,7 @@ impl Path {
     }
 
     /// Handles a router's report that the path carries IP packets of at most `mtu` bytes. Returns whether the MTU
-    /// becomes lower. A report never raises the MTU (RFC 1191, section 3), so a late or forged report cannot.
+    /// becomes lower. A report never raises the MTU (RFC 1191, section 3), so a late or forged report cannot raise it.
     pub(crate) fn lower_mtu(&mut self, mtu: u16) -> bool {
         let lower = mtu.max(LEAST_MTU) < self.mtu;
         if lower {
@@ -385,8 +385,8 @@ impl Paths {
     }
 
     /// Returns the destination of new data: the primary address if its path is active, else another active one (RFC
-    /// 9260, section 6.4). While the primary path is silent, data go where the peer was heard later. RFC 7829,
-    /// section 3.2, has a similar rule for a path that may have failed.
+    /// 9260, section 6.4). While the primary path is silent, data go to an active address where the peer was heard
+    /// more recently. RFC 7829, section 3.2, has a similar rule for a path that may have failed.
     pub(crate) fn for_data(&self) -> Ipv4Addr {
         if self.get(self.primary).is_some_and(Path::usable) {
             return self.heard_instead(self.primary).unwrap_or(self.primary);
@@ -413,10 +413,10 @@ impl Paths {
     }
 
     /// Returns the destination for a retransmission of a chunk that was lost on `original` (RFC 9260, sections 6.4.1
-    /// and 7.2.4). After a gap report it is the same path, unless that path is inactive or superseded. After a
-    /// time-out it is another path if possible. A superseded path is used only if the peer is heard there while the
-    /// other path is silent. A silent path is not used if the peer is heard on `original`: then the acknowledgment
-    /// was lost, and the repeated data show the loss to the peer.
+    /// and 7.2.4). After a gap report it is `original`, if its path is active and not superseded. After a time-out it
+    /// is another path if possible. If new data go to `original`, the other path must not be superseded. It must not be
+    /// silent while the peer is heard on `original`: then only the acknowledgment was lost, and the repeated data show
+    /// this to the peer. In all other cases the destination is that of new data.
     pub(crate) fn for_retransmission(&self, original: Ipv4Addr, timed_out: bool) -> Ipv4Addr {
         let wanted =
             |address: Ipv4Addr| self.get(address).is_some_and(|path| path.usable() && !path.superseded);
@@ -431,8 +431,8 @@ impl Paths {
         self.best_besides(original).filter(may).unwrap_or(data)
     }
 
-    /// Returns the best active path on which the peer was heard later than on `silent`. `None` unless `silent` has at
-    /// least [`SILENT`] failures in a row.
+    /// Returns the best active path on which the peer was heard more recently than on `silent`. `None` unless `silent`
+    /// has at least [`SILENT`] failures in a row.
     fn heard_instead(&self, silent: Ipv4Addr) -> Option<Ipv4Addr> {
         let silent = self.get(silent).filter(|silent| silent.errors >= SILENT)?;
         self.best(|other| other.address != silent.address && other.heard > silent.heard)
@@ -449,8 +449,8 @@ impl Paths {
     }
 
     /// Lets paths send a burst, because a message was written. A path gets a burst at most once in [`WRITES`], so
-    /// writes in a row share one. A path without data in flight gets one at once, as no acknowledgment would allow
-    /// it.
+    /// writes in a row share one burst. A path without data in flight gets a burst at once, as no acknowledgment would
+    /// allow the burst.
     pub(crate) fn allow_bursts_again(&mut self, now: Instant, most: u32) {
         for path in &mut self.list {
             if path.flight == 0 || now >= path.burst_by_write + WRITES {

@@ -134,7 +134,7 @@ fn a_program_that_fails_fails_the_run_and_is_named_with_its_last_words() {
     assert_exit(&output, 1, "mobile: program 1 (`echo no server; exit 7`) ended by itself");
     assert_exit(&output, 1, "exit status: 7; its last output: no server");
     let in_the_simulator = run(&["run", "programs.toml"], out.path());
-    assert_exit(&in_the_simulator, 2, "runs programs, and those need a kernel: use --on linux");
+    assert_exit(&in_the_simulator, 2, "runs programs, which need a kernel; use --on linux");
 }
 
 /// Runs `server.py` and `client.py` over Mobile IP. Returns what the run printed, and its summary.

@@ -30,7 +30,7 @@ pub(crate) fn check(source: &Source<'_>, scenario: &Scenario) -> Result<(), Scen
         .map_err(|(path, problem)| source.at_path(&path, &problem))
 }
 
-/// Checks hosts, their roles and their addresses, which needs the layout.
+/// Checks the keys that need the layout of hosts: roles, radios, addresses, peers, uplinks, moves and ports.
 pub(crate) fn check_hosts(
     source: &Source<'_>,
     scenario: &Scenario,
@@ -297,7 +297,9 @@ fn peers(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
             let wrong = |problem: String| Err((path.clone(), problem));
             let (peer, port) = text.rsplit_once(':').unwrap_or((text, ""));
             if !port.parse::<u16>().is_ok_and(|port| port > 0) {
-                return wrong(format!("write a host and a port from 1 to 65535, for example {peer}:9000"));
+                let is_host = peer.parse::<Ipv4Addr>().is_ok() || layout.known(peer).is_ok();
+                let example = if is_host { peer } else { "server" };
+                return wrong(format!("write a host and a port from 1 to 65535, for example {example}:9000"));
             }
             if peer.parse::<Ipv4Addr>().is_ok() {
                 continue;

@@ -46,11 +46,11 @@ fn the_scenario_that_is_spoiled_below_is_whole() {
 
 /// Wrong scenarios: the text of `WHOLE` to replace, its replacement, and the begin of the error message.
 const CASES: &[(&str, &str, &str)] = &[
-    // Wrong wires.
+    // The next scenarios have an error in a wire.
     (
         "[\"server\", \"router\"]",
         "[\"server\"]",
-        "line 4, column 8: `wire.in.ends`: a list of 2 is needed; this one has 1",
+        "line 4, column 8: `wire.in.ends`: must be a list of 2 values; it has 1",
     ),
     (
         "[\"server\", \"router\"]",
@@ -84,7 +84,7 @@ const CASES: &[(&str, &str, &str)] = &[
     ("\"1ms\"", "\"1ms\"\nloss = nan", "line 7, column 8: `wire.in.loss`: must be a probability from 0 to 1"),
     ("\"1ms\"", "\"1ms\"\nduplicate = 2", "line 7, column 13: `wire.in.duplicate`: "),
     ("[wire.out]", "[wire.in]", "line 8, column 7: duplicate key `in`; the first is in line 3"),
-    // Wrong cells.
+    // The next scenarios have an error in a cell.
     ("station = \"west\"\n", "", "line 13, column 7: `cell.1.station`: is missing"),
     (
         "station = \"west\"",
@@ -142,7 +142,7 @@ const CASES: &[(&str, &str, &str)] = &[
         "[radio]\nscan = { every = \"1s\", away = \"1s\" }\n[cell.1]",
         "line 14, column 31: `radio.scan.away`: must be shorter than `every`, because the radio returns",
     ),
-    // Wrong networks and addresses.
+    // The next scenarios have an error in a network or an address.
     (
         "10.0.1.0/24",
         "10.0.0.0/24",
@@ -190,7 +190,7 @@ const CASES: &[(&str, &str, &str)] = &[
         "10.1.0.300",
         "line 22, column 11: `host.mobile.address`: not an IPv4 address; write four numbers from 0 to 255",
     ),
-    // Wrong hosts.
+    // The next scenarios have an error in a host.
     ("[host.router]", "[host.server]", "line 19, column 7: duplicate key `server`; the first is in line 17"),
     (
         "[host.router]",
@@ -228,7 +228,7 @@ const CASES: &[(&str, &str, &str)] = &[
         "[host.router]\ntcp = { rto_mim = \"1s\" }",
         "line 20, column 19: `host.router.tcp.rto_mim`: unknown field `rto_mim`",
     ),
-    // Wrong roles.
+    // The next scenarios have an error in a role.
     ("bytes = 1000", "bytes = 0", "line 18, column 66: `host.server.role[0].bytes`: must be at least 1"),
     (
         "kind = \"apps/roam\"",

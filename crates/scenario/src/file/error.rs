@@ -246,7 +246,7 @@ fn plain(problem: &str) -> String {
     if let Some(length) = text.strip_prefix("invalid length ")
         && let Some((length, wanted)) = length.split_once(", expected an array of length ")
     {
-        text = format!("a list of {wanted} is needed; this one has {length}");
+        text = format!("must be a list of {wanted} values; it has {length}");
     }
     text = text.replace(
         "invalid IPv4 address syntax",

@@ -250,7 +250,7 @@ fn check(scenario: &Scenario, layout: &Layout, event: &EventTable) -> Result<(),
     if event.at >= end {
         return wrong(
             "at",
-            format!("the run has ended then; allowed: 0s to below {}", units::span_text(end)),
+            format!("must be before the end of the run; allowed: 0s to below {}", units::span_text(end)),
         );
     }
     let kind = event.kind;
@@ -265,7 +265,7 @@ fn check(scenario: &Scenario, layout: &Layout, event: &EventTable) -> Result<(),
     }
     let needs = |key: &str, what: &str| wrong(key, format!("is missing: `{}` {what}", kind.name()));
     let name = kind.name();
-    let has_not = |key: &str| wrong(key, format!("`{name}` does not have this key"));
+    let has_not = |key: &str| wrong(key, format!("kind `{name}` does not have this key"));
     if kind.is_of_link() {
         match (&event.wire, event.cell, &event.host) {
             (None, None, _) => return needs("wire", "needs a `wire` or a `cell`"),
@@ -320,7 +320,7 @@ fn numbers(kind: EventKind, loss: Option<f64>, mtu: Option<u16>, step: Option<St
     ];
     for (key, is_given, is_needed, what) in given {
         match (is_given, is_needed) {
-            (true, false) => return wrong(key, format!("`{name}` does not have this key")),
+            (true, false) => return wrong(key, format!("kind `{name}` does not have this key")),
             (false, true) => return wrong(key, format!("is missing: `{name}` needs {what}")),
             _ => {}
         }
@@ -421,7 +421,9 @@ fn check_random(scenario: &Scenario, random: &RandomTable) -> Result<(), Wrong> 
     }
     let to = random.to.unwrap_or(end);
     if to > end {
-        return wrong("to", format!("the run has ended then; allowed: at most {}", units::span_text(end)));
+        let problem =
+            format!("must be within the run; allowed: above `from`, at most {}", units::span_text(end));
+        return wrong("to", problem);
     }
     if random.from >= to {
         return wrong(
@@ -457,7 +459,7 @@ fn check_random(scenario: &Scenario, random: &RandomTable) -> Result<(), Wrong> 
             return wrong(
                 key,
                 format!(
-                    "does not apply: all `kinds` are of {happen}; allowed with it: {}",
+                    "not allowed, because all `kinds` apply to {happen}; kinds allowed with this key: {}",
                     kinds_of(of_link)
                 ),
             );
@@ -481,7 +483,8 @@ fn once<'a>(key: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Wrong
     Ok(())
 }
 
-/// Returns a list of the kinds of random events for a message: those of links, or else those of hosts.
+/// Returns the names of kinds of random events, for a message: kinds that apply to links if `links`, else kinds that
+/// apply to hosts.
 fn kinds_of(links: bool) -> String {
     let all = [
         EventKind::Crash,
@@ -507,7 +510,7 @@ fn targets(
     for (index, kind) in random.kinds.iter().copied().enumerate() {
         if matches!(kind, EventKind::Restart | EventKind::Continue | EventKind::Restore | EventKind::DiskFree)
         {
-            let problem = format!("`{}` follows automatically, after `lasts`", kind.name());
+            let problem = format!("`{}` follows automatically, after `lasts`; remove this kind", kind.name());
             return wrong(&format!("kinds[{index}]"), problem);
         }
         let fresh = EventTable {
@@ -601,7 +604,7 @@ fn draw(
     }
 }
 
-/// Returns `event` with the loss or MTU that the scenario gives the link, for the event that ends a fault.
+/// Returns the event that ends a loss or MTU fault: `event` with the value that the scenario gives the link.
 fn lifted(scenario: &Scenario, event: &EventTable) -> EventTable {
     let wire = event.wire.as_ref().and_then(|wire| scenario.wire.get(wire));
     let cell = event.cell.and_then(|cell| scenario.cell.get(&cell.to_string()));

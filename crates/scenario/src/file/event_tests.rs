@@ -135,9 +135,14 @@ fn a_random_event_has_no_key_that_does_not_fit() {
         format!("[[random_event]]\nkinds = [{kinds}]\nrate = 2\nlasts = \"200ms\"\n{rest}\n")
     };
     for (kinds, rest, key, problem) in [
-        ("\"cut\"", "hosts = [\"b2\"]", "hosts", "allowed with it: `crash`, `stop`, `clock`, `disk-full`"),
-        ("\"crash\"", "wires = [\"left\"]", "wires", "allowed with it: `cut`, `loss`, `mtu`"),
-        ("\"crash\"", "cells = [2]", "cells", "allowed with it: `cut`, `loss`, `mtu`"),
+        (
+            "\"cut\"",
+            "hosts = [\"b2\"]",
+            "hosts",
+            "kinds allowed with this key: `crash`, `stop`, `clock`, `disk-full`",
+        ),
+        ("\"crash\"", "wires = [\"left\"]", "wires", "kinds allowed with this key: `cut`, `loss`, `mtu`"),
+        ("\"crash\"", "cells = [2]", "cells", "kinds allowed with this key: `cut`, `loss`, `mtu`"),
         ("\"crash\"", "hosts = []", "hosts", "is empty"),
         ("\"cut\", \"cut\"", "", "kinds[1]", "twice"),
         ("\"cut\"", "wires = [\"left\", \"left\"]", "wires[1]", "twice"),

@@ -145,7 +145,7 @@ fn tree(source: &Source<'_>, scenario: &Scenario) -> Result<Option<Arc<Tree>>, S
         [("event", !scenario.event.is_empty()), ("random_event", !scenario.random_event.is_empty())]
     {
         if is_given {
-            return Err(source.at_path(key, "a [tree] has no events; give hosts and wires by name"));
+            return Err(source.at_path(key, "not allowed with a [tree]; remove the events or the [tree]"));
         }
     }
     let tree = table

@@ -45,7 +45,8 @@ fn check(config: &HostConfig) -> Result<(), KeyError> {
     files(config)
 }
 
-/// Returns the index of the first repeated element, and the index of its first occurrence.
+/// Returns the index of the first repeated element, and the index of its first occurrence. `None` if no element is
+/// repeated.
 fn repeated<T: PartialEq>(all: &[T]) -> Option<(usize, usize)> {
     all.iter().enumerate().find_map(|(second, one)| {
         let first = all.iter().take(second).position(|other| other == one)?;
@@ -91,13 +92,14 @@ fn interfaces(config: &HostConfig) -> Result<(), KeyError> {
     }
     if let Some((second, first)) = repeated(&macs) {
         let problem = format!(
-            "`{}` is the link address of interface[{first}] already; allowed: each one once",
+            "`{}` is the link address of interface[{first}] already; allowed: each link address once",
             macs[second]
         );
         return Err(KeyError::new(at(second, "mac"), problem));
     }
     if let Some(index) = config.interfaces.iter().position(|interface| interface.mtu < LEAST_MTU) {
-        let problem = format!("{} is too small; allowed: {LEAST_MTU} to 65535", config.interfaces[index].mtu);
+        let problem =
+            format!("{} is too small; allowed: {LEAST_MTU} to 65535 bytes", config.interfaces[index].mtu);
         return Err(KeyError::new(at(index, "mtu"), problem));
     }
     Ok(())
@@ -116,7 +118,7 @@ fn addresses(config: &HostConfig) -> Result<(), KeyError> {
     }
     if let Some((second, first)) = repeated(&config.addresses) {
         let problem =
-            format!("{} is addresses[{first}] already; allowed: each one once", config.addresses[second]);
+            format!("{} is addresses[{first}] already; allowed: each address once", config.addresses[second]);
         return Err(KeyError::new(format!("addresses[{second}]"), problem));
     }
     let of_interfaces = config.interface_addresses()?;
@@ -143,7 +145,7 @@ fn routes(config: &HostConfig) -> Result<(), KeyError> {
     let to_itself = |via: Option<Via>| matches!(via, Some(Via::Ip(router)) if own.contains(&router));
     match config.routes.iter().position(|route| to_itself(route.via)) {
         Some(index) => {
-            let problem = "that is an address of this host; allowed: the address of a router";
+            let problem = "must be the address of a router, and not an address of this host";
             Err(KeyError::new(format!("route[{index}].via"), problem))
         }
         None => Ok(()),
@@ -177,7 +179,8 @@ fn files(config: &HostConfig) -> Result<(), KeyError> {
     let paths: Vec<PathBuf> = given.iter().map(|(_, path, _)| path.components().collect()).collect();
     match repeated(&paths) {
         Some((second, first)) => {
-            let problem = format!("`{}` has this path too; allowed: a separate file", given[first].0);
+            let problem =
+                format!("`{}` has this path too; allowed: a separate file for each key", given[first].0);
             Err(KeyError::new(given[second].0, problem))
         }
         None => Ok(()),

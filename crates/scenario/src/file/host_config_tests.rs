@@ -146,7 +146,7 @@ const WRONG: [(&str, &str, usize, &str); 24] = [
         "10.0.0.3",
         "10.0.0.2",
         18,
-        "`route[1].via`: that is an address of this host; allowed: the address of a router",
+        "`route[1].via`: must be the address of a router, and not an address of this host",
     ),
     (
         "\"eth0\"\naddress = \"10.0.0.2/24\"\n[d",

@@ -116,7 +116,7 @@ impl Layout {
         Err(format!("no host `{host}`{meant}; there are: {}", names.join(", ")))
     }
 
-    /// Returns the number of a host: its place in the file, from 1. Zero for an unknown host.
+    /// Returns the number of a host: its position in the file, from 1. Zero for an unknown host.
     pub(crate) fn number(&self, host: &str) -> u32 {
         self.hosts.iter().position(|(name, _)| name == host).map_or(0, |at| at as u32 + 1)
     }

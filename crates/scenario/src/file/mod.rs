@@ -60,9 +60,9 @@ pub struct Scenario {
     #[serde(deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) duration: Duration,
-    /// With several runs: the largest shift of an instant [default: 1 s]. Each move, each start of a flow or program,
-    /// and each course is shifted by a separate time, the same on both backends, and less than half the time to the
-    /// next instant on which it depends.
+    /// With several runs: the largest shift of an instant [default: 1 s]. Each move, start of a flow, start of a
+    /// program and course is shifted by a separate time, the same on both backends. The shift is less than half of the
+    /// time to the next instant on which the shifted instant depends, or to the end of the run.
     #[serde(default, rename = "phase", deserialize_with = "node::config::some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     _phase: Option<Duration>,

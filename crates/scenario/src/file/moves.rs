@@ -56,13 +56,13 @@ pub(super) fn check(layout: &Layout, name: &str, host: &Host) -> Result<(), Wron
                 Some(before) if at == before => {
                     return wrong(
                         "at",
-                        "two moves at one instant; each move must be later than the one before".to_owned(),
+                        "two moves at one instant; each move must be later than the previous move".to_owned(),
                     );
                 }
                 Some(before) if at < before => {
                     return wrong(
                         "at",
-                        "moves must be in the order of time; this one is earlier than the one before"
+                        "moves must be in the order of time; this move is earlier than the previous move"
                             .to_owned(),
                     );
                 }
@@ -137,7 +137,7 @@ fn of_spans(scenario: &Scenario, name: &str, host: &Host) -> Vec<Wrong> {
     found
 }
 
-/// Refuses cycles of uplinks, which no packet would leave.
+/// Refuses uplinks that form a cycle, because no packet in the cycle would reach a gateway.
 pub(super) fn uplinks(layout: &Layout) -> Result<(), Wrong> {
     uplinks_in_a_cycle(layout).map_or(Ok(()), Err)
 }

@@ -1,6 +1,6 @@
 //! The IP networks of a scenario. A `net` of a wire or cell gives addresses to the interfaces at this link. Each host
-//! gets routes to all networks, each over the fewest networks, as after a routing protocol has converged. A host whose
-//! role finds its routers itself gets none.
+//! gets routes to all networks, each over the fewest networks, as after a routing protocol has converged. A host gets
+//! no routes if one of its roles finds the routers itself.
 //!
 //! On a wire, the first end has host number 1 in the network, and the second end has number 2. In a cell, the base
 //! station has number 1. A mobile host has the address in its table, if the network of a cell contains it. The
@@ -93,7 +93,7 @@ impl Networks {
     }
 
     /// Returns the routes of a host: one to each network that the host is not in, through the neighbor on the
-    /// shortest path. There is none to a network that cannot be reached.
+    /// shortest path. A network that cannot be reached has no route.
     pub(crate) fn routes(&self, host: &str) -> Vec<Table> {
         let mut seen: Vec<Prefix> = self.of(host).iter().map(|attached| attached.net).collect();
         let mut routes = Vec::new();

@@ -1,8 +1,8 @@
 //! The path of a mobile host in metres, and the signal strength of each cell along it.
 //!
-//! A path is a list of places and times, with constant speed between them. It is given in the scenario, drawn at
-//! random (random waypoints), or read from a file: a movement trace of ns-2 (`setdest`), or a CSV with the columns
-//! time, x, y in seconds and metres.
+//! A path is a list of positions, each with a time. Between two positions, the host moves at constant speed. The path
+//! is given in the scenario, drawn at random (random waypoints), or read from a file: a movement trace of ns-2
+//! (`setdest`), or a CSV with the columns time, x, y in seconds and metres.
 //!
 //! The signal strength of a base station at distance `d` is `at_1m - 10 * exponent * log10(d / 1 m)`: the log-distance
 //! model (Rappaport, Wireless Communications, 4.9.1) without shadowing. A distance below 1 m counts as 1 m. The result
@@ -206,7 +206,7 @@ pub(crate) fn inline(document: &mut Table, folder: &File) -> Result<bool, (Strin
                 Some(None) => {
                     return Err((
                         format!("host.{name}.path.node"),
-                        "must be the number of a node, 0 or greater".to_owned(),
+                        "must be the number of a node in the trace, from 0 to 4294967295".to_owned(),
                     ));
                 }
             };
@@ -272,7 +272,7 @@ fn ns2(text: &str, node: u32) -> Result<Vec<Stop>, String> {
             }
             _ => {
                 return Err(format!(
-                    "line {number}: neither `set` of X_, Y_ or Z_ nor `setdest`: `{}`",
+                    "line {number}: allowed: `set` of X_, Y_ or Z_, and `setdest` with x, y and speed; not `{}`",
                     line.trim()
                 ));
             }
@@ -307,7 +307,7 @@ fn in_order(stops: Vec<Stop>) -> Result<Vec<Stop>, String> {
     if stops.is_sorted_by_key(|stop| stop.0) && !stops.is_empty() {
         Ok(stops)
     } else {
-        Err("must have at least one place, and all places in the order of time".to_owned())
+        Err("must have at least one position, and all positions in the order of time".to_owned())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Phases: the differences between repetitions of a scenario.
 //!
 //! A scenario has fixed instants, for example a move at 4.3 s and the start of a download at 0.5 s. In a repetition
-//! on another day, packets, beacons, advertisements and time-outs would be at other places of their periods. So each
+//! on another day, packets, beacons, advertisements and time-outs would be at other points of their periods. So each
 //! of several runs shifts each instant by a separate time, below the scenario's `phase`. The default of `phase` is 1
 //! s: the period of agents' advertisements. `phase = "0s"` disables the shift. A phase longer than the run is
 //! refused.
@@ -89,8 +89,8 @@ fn shift_by(document: &mut Table, repetition: Repetition, duration: Duration, mo
     }
 }
 
-/// Returns the largest common shift of the instants `own`: half of the shortest time from one of them to the next
-/// later one of `others`. Zero if one of them has no later one.
+/// Returns the largest common shift of the instants `own`: half of the shortest time from an instant of `own` to the
+/// next later instant of `others`. Zero if an instant of `own` has no later instant in `others`.
 fn room(own: &[Duration], others: &(impl Iterator<Item = Duration> + Clone)) -> Duration {
     // The points of a course at 0 s are its initial state, and no events.
     let events = own.iter().filter(|at| own.len() == 1 || !at.is_zero());

@@ -19,7 +19,7 @@ impl Repetition {
         Self { number: 0, of: 1, seed }
     }
 
-    /// Returns the part of its range, from 0 to below 1, by which the instant with this name is shifted.
+    /// Returns the shift of the instant `name`, as a fraction of the instant's range: from 0 to below 1.
     pub(super) fn fraction(self, name: &str) -> f64 {
         let mut rng = Rng::new(self.seed).fork("phase").fork(name);
         let u = (rng.draw() >> 11) as f64 / (1u64 << 53) as f64;
@@ -27,8 +27,8 @@ impl Repetition {
     }
 }
 
-/// Returns the place of `number` in a random permutation of `0..of`. It is a Feistel network of four rounds with
-/// cycle walking (Black and Rogaway 2002), so no list of the permutation is needed.
+/// Returns the image of `number` under a random permutation of `0..of`. The permutation is a Feistel network of four
+/// rounds with cycle walking (Black and Rogaway 2002), so it is not stored as a list.
 fn permuted(number: u64, of: u64, rng: &Rng) -> u64 {
     let half = (64 - of.saturating_sub(1).leading_zeros()).div_ceil(2).max(1);
     let mask = (1u64 << half) - 1;

@@ -1,6 +1,6 @@
-//! Secret keys are not copied into run directories, which other users may read. Each key is replaced by hexadecimal
-//! digits of the same number, which depend on the key's digest. So the text can still be read as a scenario, and
-//! equal keys have equal replacements.
+//! Secret keys are not copied into run directories, which other users may read. Each key is replaced by the same number
+//! of hexadecimal digits, which depend on the key's digest. So the text can still be read as a scenario, and equal keys
+//! have equal replacements.
 
 use sha2::{Digest, Sha256};
 use std::ops::Range;
@@ -42,8 +42,8 @@ pub(super) fn keys_of(text: &str, more: impl IntoIterator<Item = String>) -> Vec
     keys
 }
 
-/// Returns a text in which these keys are replaced, in upper or lower case, and each quoted key that is assigned to a
-/// name ending with `key`, for example in a comment.
+/// Returns a text in which `keys` are replaced, in upper or lower case. A quoted key that is assigned to a name ending
+/// with `key` is also replaced, for example in a comment.
 pub(super) fn hidden(text: &str, keys: &[String]) -> String {
     let mut out = text.to_owned();
     for key in keys {

@@ -120,7 +120,7 @@ impl Setting {
     /// Applies the setting to a scenario's document. Returns the paths of the changed values. Fails if the setting
     /// applies to no role, and its path leads to no table.
     pub(crate) fn apply(&self, document: &mut Table) -> Result<Vec<String>, String> {
-        let (first, rest) = self.path.split_first().ok_or("an empty setting")?;
+        let (first, rest) = self.path.split_first().ok_or("a setting has no path; write KEY=VALUE")?;
         let mut changed = Vec::new();
         for (path, role) in roles_at(document) {
             if role.get("kind").and_then(Value::as_str).is_some_and(|kind| answers_to(kind, first)) {
@@ -159,7 +159,7 @@ impl Setting {
 
     fn apply_to_path(&self, document: &mut Table) -> Result<(), String> {
         let name = self.path.join(".");
-        let (last, parents) = self.path.split_last().ok_or("an empty setting")?;
+        let (last, parents) = self.path.split_last().ok_or("a setting has no path; write KEY=VALUE")?;
         let mut known = names_of(document);
         let mut table = document;
         for (depth, step) in parents.iter().enumerate() {

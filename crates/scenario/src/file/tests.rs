@@ -234,7 +234,7 @@ fn a_timetable_may_be_given_by_its_rule() {
     }
     assert!(!text.contains("7000000000ns") && !text.contains("between"));
     for (rule, expected) in [
-        ("{ every = \"2s\" }", "`moves.between`: name the places"),
+        ("{ every = \"2s\" }", "`moves.between`: name the base stations"),
         ("{ between = [\"foreign\"] }", "`moves.every`: give the time between two moves"),
         ("{ between = [\"foreign\"], every = \"0s\" }", "`moves.every`"),
         ("{ between = [\"foreign\"], every = 2 }", "`moves.every`: write a time"),
@@ -270,7 +270,7 @@ fn a_mistake_about_a_program_is_named_and_one_that_is_right_is_planned() {
     let mobile = planned.hosts.last().unwrap();
     assert_eq!(mobile.programs[0].command, "iperf3 -c 10.0.0.1");
     let refused = planned.world().unwrap_err().to_string();
-    assert!(refused.contains("`mobile` runs programs, and those need a kernel"), "{refused}");
+    assert!(refused.contains("`mobile` runs programs, which need a kernel"), "{refused}");
     let cases = [
         ("command = \"\"", "`host.mobile.program[0].command`: the command is missing"),
         (

@@ -50,7 +50,7 @@ pub(crate) struct CellularIp {
     station: StationConfig,
     mobile: MobileConfig,
     /// For each cell, the list of base stations in the configuration of its mobile hosts: only the base station of
-    /// the cell. Indexed by the place of the base station.
+    /// the cell. The index is the base station's place in its level ([`Shape::place`]).
     stations: OnceLock<Vec<Arc<[Station]>>>,
 }
 

@@ -9,8 +9,8 @@ use crate::unicast::unicast;
 use std::collections::VecDeque;
 use wire::{Duration, Instant, Ipv4Addr};
 
-/// The largest number of answers that are kept, to be sent again if their ASCONF is repeated. They answer the ASCONFs
-/// of one packet.
+/// The largest number of answers that are kept, to be sent again if their ASCONF is repeated. The kept answers are
+/// those to the ASCONFs of one packet.
 const ANSWERS: usize = 16;
 /// The largest number of former addresses that are kept for late packets.
 const FORMER: usize = 16;
@@ -58,8 +58,8 @@ impl AsconfIn {
 }
 
 impl Association {
-    /// Handles an authenticated ASCONF (RFC 5061, section 5.2, E1 to E5). The next serial number is applied, an
-    /// earlier one is answered again if its answer is kept, and a later one is ignored.
+    /// Handles an authenticated ASCONF (RFC 5061, section 5.2, E1 to E5). An ASCONF with the next serial number is
+    /// applied. An earlier ASCONF is answered again if its answer is kept. A later ASCONF is ignored.
     pub(crate) fn asconf_came(&mut self, context: &mut PacketContext<'_>, asconf: &Asconf) {
         if !self.is_open() {
             return;
@@ -81,15 +81,15 @@ impl Association {
             return;
         }
         if !std::mem::replace(&mut context.asconf, true) {
-            // RFC 5061, section 5.2, E1: the peer has received the answers before.
+            // RFC 5061, section 5.2, E1: a new ASCONF shows that the peer has received the kept answers.
             self.asconf_in.answers.clear();
         }
         (self.asconf_in.serial, self.asconf_in.repeated) = (asconf.serial, 0);
         // A new ASCONF shows that the peer is alive: packets that were not answered may have gone to its old address.
         // RFC 9260, section 8.1, names only SACK and HEARTBEAT ACK, but does not consider peers that move.
         self.heard();
-        // Requests whose response may not fit the answer are refused for lack of resources (RFC 5061, section 4.3.2),
-        // as the peer would take them as refused.
+        // A request whose response may not fit the answer is refused for lack of resources (RFC 5061, section 4.3.2).
+        // Otherwise the peer could take an applied request as refused (RFC 5061, section 5.1, A7).
         let told = AsconfAck::tells_of(self.answer_room(context.src));
         let mut short = false;
         let mut respond = |(at, request): (usize, &Request)| {
@@ -114,8 +114,8 @@ impl Association {
         }
     }
 
-    /// Applies one request. `short` records that an address found no room. Then no later request of the chunk to add
-    /// or delete an address is applied (RFC 5061, section 5.3, F11).
+    /// Applies one request. `short`: an earlier request of the chunk to add an address was refused for lack of
+    /// resources. Then no request to add or delete an address is applied (RFC 5061, section 5.3, F11).
     fn carry_out(
         &mut self,
         context: &PacketContext<'_>,

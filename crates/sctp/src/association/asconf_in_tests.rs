@@ -115,8 +115,8 @@ fn numbers_are_carried_out_once_and_in_order() {
     assert_eq!(it.paths.len(), 1);
 }
 
-/// RFC 5061, section 5.3, F11: after an address found no room, no later address of the chunk is added or deleted. At
-/// most `added_per_minute` unconfirmed addresses are added in a minute.
+/// RFC 5061, section 5.3, F11: after an address was refused for lack of resources, no later address of the chunk is
+/// added or deleted. At most `added_per_minute` unconfirmed addresses are added in a minute.
 #[test]
 fn addresses_have_a_bound_and_a_rate() {
     let mut it = association(Config { max_addresses: 3, ..Config::default() });
@@ -247,7 +247,7 @@ fn an_address_that_was_deleted_is_not_to_be_primary_when_it_comes_back() {
 }
 
 /// SET PRIMARY shows that the peer is about to leave the former address, so lost data are not sent there again. Data
-/// to the new address begin with the initial window, whatever window an earlier use has left (RFC 9260, section
+/// to the new address begin with the initial window, even if an earlier use has left another window (RFC 9260, section
 /// 7.2.1).
 #[test]
 fn data_begin_anew_at_a_new_primary_address_and_do_not_go_back() {

@@ -171,7 +171,8 @@ impl Association {
         self.next_change();
         let out = self.asconf_out.out.as_mut().filter(|out| out.due)?;
         out.due = false;
-        // The peer's address may have been removed since. RFC 5061, section 5.1, B4, allows another destination.
+        // The destination may have been removed after the chunk was built. RFC 5061, section 5.1, B4, allows another
+        // destination.
         if self.paths.get(out.to).is_none() {
             out.to = self.paths.for_data();
         }

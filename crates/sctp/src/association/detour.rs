@@ -5,7 +5,8 @@
 //!   acknowledgments are lost (RFC 9260, section 6.4).
 //! - Two time-outs in a row occur. Then a HEARTBEAT leaves from each other address of ours, and one goes to each other
 //!   active address of the peer. If an answer comes, the route of that HEARTBEAT works in both directions.
-//! - The peer is silent at one address, and is heard from another one: the peer can be reached at the other one.
+//! - The peer is silent at one address, and is heard from another address: the peer can be reached at this other
+//!   address.
 
 use crate::association::Association;
 use crate::local_addresses::AddressUse;
@@ -66,8 +67,8 @@ impl Association {
     }
 
     /// Records a packet with DATA that came to `local`. `repeated`: the lowest TSN of its duplicates, if no chunk is
-    /// new. Duplicates within half of RTO.Min after the latest new data are ignored: a peer repeats data that no SACK
-    /// reports missing only after RTO.Min, so these are copies that the network made.
+    /// new. Duplicates within half of RTO.Min after the latest new data are ignored, as the network made these copies.
+    /// The peer itself would repeat such data only after RTO.Min, because no SACK reports the data missing.
     pub(crate) fn data_came(&mut self, now: Instant, local: Ipv4Addr, repeated: Option<Tsn>) {
         match repeated {
             None => (self.detour.news, self.detour.elsewhere) = (now, false),
@@ -109,8 +110,9 @@ impl Association {
         self.detour.elsewhere.then(|| self.paths.best_besides(peer)).flatten().unwrap_or(peer)
     }
 
-    /// Sends from `local` from now on, if packets may leave from it. Data in flight that left from the sources before
-    /// are sent again.
+    /// Makes packets to all addresses of the peer leave from `local`. Has no effect if packets may not leave from
+    /// `local`, or if none leaves from another address now. Data in flight that left from another address are sent
+    /// again.
     fn send_from(&mut self, now: Instant, local: Ipv4Addr) {
         let before = self.sources();
         let left: Vec<Ipv4Addr> =

@@ -24,7 +24,7 @@ pub(crate) struct Opening {
     /// The peer's addresses that INIT may go to.
     pub(crate) peers: Vec<Ipv4Addr>,
     /// The address that a directory gave during the opening, and `tries` at that time. The next packet goes to this
-    /// address. Later ones alternate between this address and the other addresses, as the directory's answer is not
+    /// address. Later packets alternate between this address and the other addresses, as the directory's answer is not
     /// signed.
     pub(crate) at: Option<(Ipv4Addr, u32)>,
     /// INIT ACK came from an address that only a directory named.
@@ -73,7 +73,8 @@ impl Association {
     ///
     /// If COOKIE ECHO was sent, and the peer supports address changes, COOKIE ECHO is sent again from `local`. The
     /// caller requests the change of addresses when the association is open. A new opening would conflict with the
-    /// association that the peer may have already. In all other cases of an opening, it begins again from `local`.
+    /// association that the peer may have already. In all other cases of an opening, the opening begins again from
+    /// `local`.
     pub fn open_from(&mut self, now: Instant, local: Ipv4Addr) -> bool {
         match self.state {
             State::CookieEchoed if self.asconf_out.supported => {
@@ -144,8 +145,8 @@ impl Association {
         self.moved = true;
     }
 
-    /// Establishes the association, and confirms `src`: there the peer got INIT ACK, or answered COOKIE ECHO (RFC
-    /// 9260, section 5.4).
+    /// Establishes the association, and confirms `src`: at this address the peer got INIT ACK or answered COOKIE ECHO
+    /// (RFC 9260, section 5.4).
     pub(crate) fn established(&mut self, now: Instant, src: Ipv4Addr) {
         self.open_again(now, src, false);
     }
@@ -309,8 +310,9 @@ impl Association {
         }
     }
 
-    /// Removes addresses where the peer is not. `here`: the address where the peer answered. If it is the address
-    /// that a directory gave, the addresses of INIT ACK are removed; otherwise the directory's address is removed.
+    /// Removes addresses where the peer is not, if a directory gave an address. `here`: the address where the peer
+    /// answered. If `here` is the address of the directory, the addresses of INIT ACK are removed. Otherwise the
+    /// address of the directory is removed.
     fn opened_at(&mut self, here: Ipv4Addr) {
         let opening = std::mem::take(&mut self.opening);
         let Some((at, _)) = opening.at else { return };

@@ -290,7 +290,7 @@ impl Association {
         }
         if !self.inbound.knows(data.stream) {
             let [high, low] = data.stream.to_be_bytes();
-            // RFC 9260, section 6.5: a report to the peer.
+            // RFC 9260, section 6.5, requires an error report to the peer.
             context.causes.push(Cause::new(Code::INVALID_STREAM, [high, low, 0, 0]));
         }
         let readable = self.inbound.readable();
@@ -403,7 +403,8 @@ impl Association {
         }
         let news = self.outbound.acknowledge(context.now, &mut self.paths, cumulative, None);
         self.acknowledged(news);
-        // The answer leaves between the two addresses of this packet.
+        // SHUTDOWN ACK goes to the source of this packet. Without a detour and a preferred source, SHUTDOWN ACK leaves
+        // from the destination of this packet.
         (self.shutdown_to, self.shutdown_by) = (Some(context.src), Some(context.dst));
         match self.state {
             State::Established | State::ShutdownPending => {
@@ -426,8 +427,8 @@ impl Association {
                 context.replies.push(Chunk::ShutdownComplete { reflected: false });
                 self.end(Ended::Finished);
             }
-            // RFC 9260, section 8.5.1, E: here the packet is out of the blue, but the answer ends the association for
-            // the peer.
+            // RFC 9260, section 8.5.1, E: in COOKIE-WAIT and COOKIE-ECHOED, SHUTDOWN ACK is out of the blue. The answer
+            // ends the association at the peer.
             State::CookieWait | State::CookieEchoed => {
                 let (src_port, dst_port) = (self.local_port, self.peer_port);
                 let chunks = vec![Chunk::ShutdownComplete { reflected: true }];

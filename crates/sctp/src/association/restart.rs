@@ -61,7 +61,7 @@ impl Association {
     }
 
     /// Removes the addresses that the peer no longer lists, and the measurements of all routes. Resets the congestion
-    /// state, the RTO, the data in flight and T3 of the other paths.
+    /// state, the RTO, the data in flight and T3 of the remaining paths.
     fn forget_paths(&mut self, cookie: &Cookie) {
         let listed: Vec<Ipv4Addr> = cookie.init.addresses().chain([cookie.remote]).collect();
         let known: Vec<Ipv4Addr> = self.paths.iter().map(|path| path.address).collect();

@@ -1,4 +1,4 @@
-//! Routes: pairs of a local address and an address of the peer. A path has one route at a time, and gets another one
+//! Routes: pairs of a local address and an address of the peer. A path has one route at a time, and gets another route
 //! when the source of its packets changes.
 
 use crate::Config;

@@ -1,7 +1,7 @@
-//! A second opening, in parallel with a COOKIE ECHO that is not answered. The peer may have moved, so that only an
-//! INIT finds it, or a false host may have made the cookie. But the peer may have the association already, and only
-//! its answers are lost. So COOKIE ECHO is still sent, and the first answer to INIT or COOKIE ECHO decides. If it is
-//! INIT ACK, the second opening replaces the first: two COOKIE ECHOs could make two associations.
+//! A second opening, in parallel with a COOKIE ECHO that is not answered. The peer may have moved, so that only an INIT
+//! finds the peer, or a false host may have made the cookie. But the peer may have the association already, and only
+//! the peer's answers are lost. So COOKIE ECHO is still sent, and the first answer to INIT or COOKIE ECHO decides. If
+//! this answer is INIT ACK, the second opening replaces the first: two COOKIE ECHOs could make two associations.
 
 use crate::association::Association;
 use crate::event::{Ended, State};
@@ -9,9 +9,9 @@ use crate::message::Packet;
 use wire::{Instant, Ipv4Addr, Reason};
 
 impl Association {
-    /// Returns whether INIT is to be sent in addition to COOKIE ECHO: after more than half of Max.Init.Retransmits.
-    /// There is one exception: only the peer can answer COOKIE ECHO, and the cookie came from an address that the
-    /// user gave. Then COOKIE ECHO itself goes to the address of a directory.
+    /// Returns whether INIT is to be sent in addition to COOKIE ECHO: after more than half of Max.Init.Retransmits
+    /// time-outs. INIT is not sent if only the peer can answer COOKIE ECHO, and the cookie came from an address that
+    /// the user gave. In this case COOKIE ECHO itself may go to an address of a directory.
     fn looks_elsewhere(&self) -> bool {
         let half = self.opening.tries > self.config.max_init_retransmits / 2;
         half && self.state == State::CookieEchoed && (self.opening.doubtful || !self.proves_itself())

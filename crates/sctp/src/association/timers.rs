@@ -164,7 +164,7 @@ impl Association {
     }
 
     /// Repeats data to `address` that wait for a backed-off time-out, because the peer was heard there or our link
-    /// has returned. One packet leaves, at most once in a time-out without back-off, whatever a host replays. T3 does
+    /// has returned. At most one packet leaves in a time-out without back-off, even if a host replays packets. T3 does
     /// not change until data are acknowledged (RFC 9260, section 6.3.2): a packet from the peer does not show that
     /// our packets arrive.
     pub(crate) fn wake(&mut self, now: Instant, address: Ipv4Addr) {

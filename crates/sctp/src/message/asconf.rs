@@ -198,8 +198,8 @@ impl AsconfAck {
     /// Removes responses so that the chunk fits `most` bytes (RFC 5061, section 5.1.1, C5), without a change of
     /// meaning. A request without a response was applied if it precedes the first refusal, and refused if it follows
     /// the first refusal (RFC 5061, section 5.1, A7). So the first refusal and all successes behind it are kept.
-    /// Other responses are kept if there is room. If even the kept ones do not fit, the first refusal loses the copy
-    /// of its request, and all causes but the first.
+    /// Other responses are kept if there is room. If even the first refusal and these successes do not fit, the refusal
+    /// loses the copy of its request, and all causes but the first.
     pub(crate) fn cut(&mut self, most: usize) {
         let is_refusal = |response: &Response| matches!(response, Response::Refused(..));
         let first = self.responses.iter().position(is_refusal).unwrap_or(self.responses.len());

@@ -258,8 +258,8 @@ fn what_stands_before_a_malformed_chunk_is_read() {
     assert!(Packet::parse_up_to_flaw(&bytes).is_err(), "INIT is alone");
 }
 
-/// The two upper bits of an unknown type say whether parsing continues behind it, and whether it is reported (RFC
-/// 9260, sections 3.2 and 3.2.1).
+/// The two upper bits of an unknown type say whether parsing continues behind the chunk or parameter, and whether the
+/// receiver reports it (RFC 9260, sections 3.2 and 3.2.1).
 #[test]
 fn unknown_types_say_what_to_do_with_them() {
     let unknown = |kind: u8| Chunk::Unknown { kind, flags: 0, value: vec![1, 2] };
@@ -299,7 +299,8 @@ proptest! {
         }
     }
 
-    /// A valid packet with one changed byte causes no panic. It reaches checks that random bytes seldom reach.
+    /// A valid packet with one changed byte causes no panic. Such a packet reaches checks that random bytes seldom
+    /// reach.
     #[test]
     fn no_change_of_a_good_packet_panics(
         which in 0_usize..17, at in any::<prop::sample::Index>(), byte in any::<u8>(),

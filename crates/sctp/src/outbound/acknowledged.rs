@@ -23,8 +23,8 @@ struct Share {
     tsn: Tsn,
     /// The chunk with the lowest TSN of those in flight on the path was acknowledged.
     oldest: bool,
-    /// When the latest acknowledged chunk left, of those that were sent only once and not marked as lost. The time of
-    /// a lost chunk would include a time-out.
+    /// Of the acknowledged chunks that were sent only once and were not marked as lost: when the latest one left. The
+    /// round trip of a lost chunk would include a time-out.
     left: Option<Instant>,
 }
 

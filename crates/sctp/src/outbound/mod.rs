@@ -238,7 +238,8 @@ impl Outbound {
         (open && self.next_fits(self.largest(paths))).then_some(to)
     }
 
-    /// Returns the length of the largest new DATA chunk, with its header, in bytes: all paths carry it.
+    /// Returns the length of the largest new DATA chunk, with its header, in bytes. A packet with this chunk and the
+    /// required AUTH chunk fits all paths.
     fn largest(&self, paths: &Paths) -> u32 {
         paths.largest_chunk().saturating_sub(self.reserved)
     }
@@ -390,7 +391,7 @@ mod tests {
         (sender, paths)
     }
 
-    /// Otherwise no packet would have room for a chunk and its AUTH chunk, and the message would wait for ever.
+    /// A chunk of a long message and the AUTH chunk before it fit one packet. Otherwise the message would never leave.
     #[test]
     fn a_long_message_leaves_room_for_the_authentication_that_the_peer_requires() {
         let (mut sender, mut paths) = sender();

@@ -1,5 +1,5 @@
-//! Attacks by hosts without the key, and by peers (RFC 5062). They change no association of others, and send little
-//! to other hosts.
+//! Attacks by hosts without the key, and by peers (RFC 5062). The attacks change no association of other hosts,
+//! and cause few packets to other hosts.
 
 use crate::harness::{CN, Network, PORT, Weather, endpoint, mn, noise};
 use crate::script::{PEER_TSN, Script};
@@ -36,7 +36,8 @@ fn next_serial(net: &Network) -> u32 {
 }
 
 /// An ASCONF is dropped without AUTH, with a wrong HMAC, with an algorithm that was not offered, and with another key
-/// identifier. Its source does not matter. The attacker knows the tag and the serial number, but not the key.
+/// identifier. The source of the ASCONF does not matter. The attacker knows the tag and the serial number, but not the
+/// key.
 #[test]
 fn a_forged_change_changes_nothing() {
     let mut net = Network::opened(&patient());
@@ -170,8 +171,8 @@ fn many_victims_share_one_probe_a_round_trip() {
     assert_eq!(net.association(1).paths().count(), 15);
 }
 
-/// An ABORT to an address that is being deleted, or was deleted, has no effect: another host may have caused it (RFC
-/// 5061, section 5.3, F4).
+/// An ABORT to an address that is being deleted, or was deleted, has no effect: another host may have caused the ABORT
+/// (RFC 5061, section 5.3, F4).
 #[test]
 fn an_abort_to_an_address_that_leaves_is_ignored() {
     let mut net = Network::opened(&patient());

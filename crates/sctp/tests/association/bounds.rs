@@ -13,8 +13,8 @@ fn init() -> Vec<u8> {
     Packet { src_port: 4000, dst_port: PORT, tag: 0, chunks: vec![Chunk::Init(peer_init(&[]))] }.emit()
 }
 
-/// RFC 9260, section 5.1.5, 3: a cookie is stale when its age is more than its life. A used cookie is remembered
-/// until then, so it makes no second association.
+/// RFC 9260, section 5.1.5, 4: a cookie is stale when its age is more than its life. A used cookie is remembered until
+/// it is stale, so it makes no second association.
 #[test]
 fn a_spent_cookie_is_remembered_to_the_last_instant_of_its_life() {
     let config = Config::default();
@@ -32,8 +32,8 @@ fn a_spent_cookie_is_remembered_to_the_last_instant_of_its_life() {
     assert_eq!(late, Err(Reason("sctp_cookie_stale")));
 }
 
-/// Two associations between the same ports had the same address, one after the other, and both have left it. A late
-/// packet of the first association is not out of the blue.
+/// Two associations between the same ports had the same address, one after the other, and no longer have this address.
+/// A late packet of the first association is not out of the blue.
 #[test]
 fn a_former_address_of_two_associations_is_remembered_for_both() {
     let (mut net, late) = left_with_a_late_packet();
@@ -178,7 +178,7 @@ fn a_change_that_comes_again_is_news_of_the_peer_for_a_bounded_time() {
     assert_eq!(net.states()[1], State::Closed);
 }
 
-/// Returns a network with one host in `state`, and the index of this host. It is the correspondent for
+/// Returns a network with one host in `state`, and the index of this host. The host is the correspondent for
 /// SHUTDOWN-RECEIVED and SHUTDOWN-ACK-SENT, and else the mobile host. `closed_window`: the peer reads nothing.
 fn in_state(state: State, closed_window: bool) -> (Network, usize) {
     let opens = matches!(state, State::CookieWait | State::CookieEchoed);

@@ -52,8 +52,8 @@ impl Server {
         (refused, ack.tag)
     }
 
-    /// Runs until `until`. All packets of the server are lost. With `tags`, the server's tag by the port of the peer,
-    /// its probes are answered.
+    /// Runs until `until`. All packets of the server are lost. If `tags` is given, the server's probes are answered.
+    /// `tags` has the server's tag for each port of a peer.
     fn runs(&mut self, until: Instant, tags: Option<&BTreeMap<u16, u32>>) {
         loop {
             while let Some(sent) = self.polls() {
@@ -122,7 +122,7 @@ fn associations_of_many_addresses_end_when_their_peer_is_gone() {
 }
 
 /// A port has at most 256 associations with an address that got INIT ACK, whatever the source of COOKIE ECHO. So a
-/// second address, real or forged, does not give a host more.
+/// second address, real or forged, does not give a host more associations.
 #[test]
 fn a_cookie_from_another_address_counts_for_the_one_that_made_it() {
     let mut server = Server::new(&Config::default());

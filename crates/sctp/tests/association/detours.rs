@@ -7,7 +7,8 @@ use sctp::message::{Chunk, Data, Packet};
 use sctp::{AssociationEvent, Change, Config, Ended, State, Transmit};
 use wire::{Duration, Ipv4Addr};
 
-/// Returns a network where the mobile host has two addresses. Data come to the second address, and leave from it.
+/// Returns a network where the mobile host has two addresses. Data to the mobile host go to `mn(2)`, and packets of the
+/// mobile host leave from `mn(2)`.
 fn moved(config: &Config) -> Network {
     let mut net = Network::with(config, config, &[mn(1), mn(2)], &[CN]);
     net.byte = 1000;
@@ -24,7 +25,7 @@ fn quick() -> Config {
     Config { rto_min: Duration::from_millis(200), ..Config::default() }
 }
 
-/// Returns the source of the mobile host's last packet with such a chunk.
+/// Returns the source of the mobile host's last packet with a chunk for which `kind` is true.
 fn source(net: &Network, kind: fn(&Chunk) -> bool) -> Ipv4Addr {
     let of_kind = |(_, who, transmit): &&(wire::Instant, usize, Transmit)| *who == 0 && has(transmit, kind);
     net.sent.iter().rfind(of_kind).unwrap().2.src
@@ -193,7 +194,7 @@ fn repetitions_at_alternating_addresses_change_the_way_once_in_a_time_out() {
     assert!(pauses.min() >= Some(200), "{changes:?}");
 }
 
-/// Data that find no room do not count as new. So repetitions after them still count.
+/// Data for which the receive buffer has no room do not count as new. So repetitions after such data still count.
 #[test]
 fn what_finds_no_room_is_no_news() {
     let config = Config { receive_buffer: 4000, ..quick() };
@@ -342,9 +343,9 @@ fn a_way_that_is_given_up_is_not_used() {
 }
 
 /// RFC 9260, section 6.4.1: when the primary address is silent, another address of the peer is tried, even a
-/// superseded one. Data take the other route after two time-outs, of which the second is twice as long.
-/// Acknowledgments take it when the first data on it are repeated, after RTO.Initial, as no round trip was measured
-/// there. The primary address carries data again when its link has returned.
+/// superseded one. Data take the other route after two time-outs; the second time-out is twice as long as the first.
+/// Acknowledgments take the other route when the first data on this route are repeated. This is after RTO.Initial, as
+/// no round trip was measured on this route. Data go to the primary address again when its link has returned.
 #[test]
 fn a_silent_primary_address_is_left_for_one_that_was_superseded() {
     for (config, worst) in [(quick(), 1100), (Config::default(), 3200)] {
@@ -372,8 +373,8 @@ fn a_silent_primary_address_is_left_for_one_that_was_superseded() {
     }
 }
 
-/// RFC 9260, section 6.3.3, E2: each time-out is twice as long as the one before, even if HEARTBEATs are answered
-/// meanwhile. So an association outlives 30 s in which only short packets arrive.
+/// RFC 9260, section 6.3.3, E2: each time-out is twice as long as the previous time-out, even if HEARTBEATs are
+/// answered meanwhile. So an association outlives 30 s in which only short packets arrive.
 #[test]
 fn a_hole_for_full_packets_is_outlived() {
     for ms in [200, 1000] {

@@ -104,8 +104,8 @@ fn an_address_that_was_deleted_is_used_for_changes_if_we_are_there() {
     assert_eq!(net.association(0).local_addresses().collect::<Vec<_>>(), [mn(3)]);
 }
 
-/// The peer finds the association of an ASCONF by an address that the peer knows at that time. The address is not one
-/// that only a later change adds, or that a later change deletes.
+/// The peer finds the association of an ASCONF by an address that the peer has when the ASCONF arrives. The ASCONF
+/// names no address that only a later change adds.
 #[test]
 fn a_change_is_found_by_what_the_peer_knows() {
     // The host returns to the address that the first change adds and the second change deletes. The first change is

@@ -187,9 +187,9 @@ fn the_end_of_an_association_moves_too() {
     }
 }
 
-/// A host returns to its old address before the answer to its change came, which would go to the new address. The
-/// host repeats the change. The peer finds the association, whether it has applied the change or not, and its answer
-/// reaches the host.
+/// A host returns to its old address before the answer to its change came. The answer would go to the new address, so
+/// the host repeats the change. The peer finds the association, whether it has applied the change or not, and its
+/// answer reaches the host.
 #[test]
 fn who_comes_back_before_the_answer_gets_it_there() {
     for carried_out in [false, true] {
@@ -218,8 +218,8 @@ fn who_comes_back_before_the_answer_gets_it_there() {
         net.association(0).change(now, &changes[usize::from(!carried_out)..]).unwrap();
         net.association(0).prefer(now, None, mn(1)).unwrap();
         let had = net.hosts[0].got.len();
-        // If the address was deleted, data to it leave again at once. Otherwise they were lost on the link that has
-        // returned, and wait for T3.
+        // If the address was deleted, data to this address are sent again at once. Otherwise the data were lost on the
+        // link that has returned, and wait for T3.
         net.run_for(if carried_out { 150 } else { 1150 });
         assert!(net.hosts[0].got.len() > had, "{carried_out}");
         net.run_for(5000);
@@ -245,8 +245,8 @@ fn an_abort_after_a_lost_shutdown_complete_is_the_end() {
     assert_eq!(net.events(0).last(), Some(&AssociationEvent::Closed(Ended::Finished)));
 }
 
-/// An ABORT counts that comes to an address whose deletion the host requested, if the host has returned to this
-/// address. In SHUTDOWN-ACK-SENT it ends the association cleanly.
+/// A host has returned to an address whose deletion it requested. An ABORT to this address has an effect: in
+/// SHUTDOWN-ACK-SENT the ABORT ends the association cleanly.
 #[test]
 fn an_abort_to_an_address_that_we_came_back_to_counts() {
     let mut net = Network::opened(&patient());

@@ -1,4 +1,4 @@
-//! The measurements of a route are kept when it is left, for its next use.
+//! The measurements of a route are kept when no path uses the route any more, and apply when a path uses it again.
 
 use crate::harness::{CN, Network, mn, noise};
 use crate::roaming::{answers, break_to};

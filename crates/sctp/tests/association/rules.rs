@@ -291,7 +291,7 @@ fn strangers_are_answered_as_the_rfc_says() {
 
 // --- how associations begin (RFC 9260, sections 5.1 and 5.2) ---------------------------------------------------------
 
-/// RFC 9260, section 5.1.5, 2: a cookie is valid only for the ports of its INIT.
+/// RFC 9260, section 5.1.5, 3: a cookie is valid only for the ports of its INIT.
 #[test]
 fn a_cookie_of_other_ports_makes_nothing() {
     let mut script = script();
@@ -356,8 +356,8 @@ fn a_cookie_is_good_once_in_time_and_unchanged() {
     assert_eq!(script.endpoint.associations().count(), 1);
 }
 
-/// A COOKIE ECHO that arrives after the end of its association makes no other association, as no peer would answer
-/// there.
+/// A COOKIE ECHO that arrives after the end of its association makes no second association, as no peer would answer in
+/// the second association.
 #[test]
 fn a_cookie_that_comes_after_its_association_makes_no_other() {
     let mut script = script();
@@ -426,7 +426,7 @@ fn a_restart_with_new_addresses_is_refused() {
     init.tag = 0x8888;
     script.hears_tagged(0, mn(1), vec![Chunk::Init(init.clone())]).unwrap();
     assert_eq!(script.says(), told(mn(1), &["ABORT [11]"]));
-    // The INIT comes from the new address. The association is found by the peer's address in the list.
+    // The INIT comes from the new address. The association is found by the peer's address in the list of the INIT.
     script.hears_tagged(0, mn(9), vec![Chunk::Init(init)]).unwrap();
     assert_eq!(script.says(), told(mn(9), &["ABORT [11]"]));
     assert_eq!(script.endpoint.association(script.id.unwrap()).unwrap().state(), State::Established);

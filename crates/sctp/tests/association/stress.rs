@@ -1,5 +1,5 @@
-//! Handoffs while packets are lost, paths have a small MTU, links return and peers vanish. Also rules of RFC 9260 for
-//! bursts, shutdown, collisions and malformed packets.
+//! Handoffs while packets are lost, paths have a small MTU, links return and peers vanish. Further tests check rules of
+//! RFC 9260 for bursts, shutdown, collisions and malformed packets.
 
 use crate::harness::{CN, CN2, Network, PORT, mn, noise};
 use crate::script::{PEER_TAG, Script, data, peer_init};
@@ -40,7 +40,7 @@ fn no_data_go_to_an_address_that_nobody_proved() {
             net.association(0).change(now, changes).unwrap();
             net.association(0).prefer(now, None, VICTIM).unwrap();
             net.flush(0);
-            // The attacker sends from the victim's address. Of the packets to this address, it receives only
+            // The attacker sends from the victim's address. Of the packets to this address, the attacker receives only
             // ASCONF-ACK.
             let until = net.now + Duration::from_secs(2);
             while net.now < until && net.step(until) {
@@ -286,7 +286,8 @@ fn a_shutdown_tries_another_path() {
 fn a_second_tag_of_the_peer_is_taken_over() {
     let mut script = Script::accepted(&Config::default(), &[mn(1)]);
     let id = script.id.unwrap();
-    // A collision leaves a cookie with this association's own tag and another tag of the peer.
+    // Both ends send INIT (a collision). The peer sends two INITs with different tags, so there are two cookies: both
+    // have our tag, and each has another tag of the peer.
     let mut other = crate::harness::endpoint(&Config::default(), 3);
     let open = Open { local: vec![CN], local_port: PORT, peer: vec![mn(1)], peer_port: 4000 };
     let mine = other.open(script.at(), &open).unwrap();
@@ -392,8 +393,8 @@ fn meet_again(both: bool) {
     assert_eq!((paths(&mut net, 0), paths(&mut net, 1)), (vec![CN2], vec![mn(2)]));
 }
 
-/// A directory gives a wrong address. The host there gets at most twelve small packets and no data, and time-outs end
-/// the association.
+/// A directory gives a wrong address. The host at this address gets at most twelve small packets and no data, and
+/// time-outs end the association.
 #[test]
 fn a_wrong_directory_costs_a_stranger_little() {
     let mut net = Network::opened(&Config::default());

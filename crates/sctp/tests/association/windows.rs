@@ -6,7 +6,7 @@ use sctp::Config;
 use sctp::message::{Chunk, Sack};
 
 /// Returns the number of acknowledged chunks until the window grows in congestion avoidance. `duplicates`: SACKs
-/// report a chunk as a duplicate. `alone`: only one separate SACK, before the others, reports it.
+/// report a chunk as a duplicate. `alone`: only one separate SACK, before the others, reports the duplicate.
 fn chunks_until_growth(duplicates: bool, alone: bool) -> u32 {
     let mut script = Script::accepted(&Config::default(), &[mn(1)]);
     script.write(80);
@@ -41,7 +41,7 @@ fn chunks_until_growth(duplicates: bool, alone: bool) -> u32 {
 }
 
 /// RFC 9260, section 7.2.2: `partial_bytes_acked` includes the bytes of a chunk that is reported as a duplicate. The
-/// chunk counts once, in whatever SACK.
+/// chunk counts once, even if several SACKs report it.
 #[test]
 fn what_arrived_twice_counts_towards_the_window() {
     for alone in [false, true] {

@@ -5,13 +5,13 @@ use crate::file::layout::Layout;
 use crate::file::networks::AIR;
 use toml::{Table, Value};
 
-/// The key `moves`: the times and places of moves.
+/// The key `moves`: the times of moves, and the base stations to which the host moves.
 pub(super) const MOVES: Written =
     ("moves", TIMETABLE, |generator, list| super::timetable_schema(generator, list, &[]));
 
 /// The description of the key `moves` in the schema.
-pub(super) const TIMETABLE: &str = "The moves: a list, or a rule. The rule: the host moves `between` places in turn, at the \
-                                    interval `every`, from `start` [default: the value of every] to `stop` [default: the end of the run].";
+pub(super) const TIMETABLE: &str = "The moves: a list, or a rule. The rule: the host moves to the base stations in `between` \
+                                    in turn, at the interval `every`, from `start` [default: the value of every] to `stop` [default: the end of the run].";
 
 /// Fills in a role with a peer in the key `to`: replaces the name of the peer by its address.
 #[expect(clippy::unnecessary_wraps, reason = "a row of the table of kinds")]
@@ -27,7 +27,7 @@ pub(super) fn at(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     Ok(())
 }
 
-/// Fills in a role that moves a host. Its places are all cells, by the names of their base stations.
+/// Fills in a role that moves a host. The key `places` gets all cells, each with the name of its base station.
 pub(super) fn roam(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     timetable(around, role)?;
     let start = role.remove("start").and_then(|value| value.as_str().map(str::to_owned));

@@ -96,8 +96,8 @@ pub(super) fn mobile(around: &Around<'_>, role: &mut Table) -> Result<(), String
     let start = role.remove("start").and_then(|value| value.as_str().map(str::to_owned));
     let mut stations: Vec<Value> = layout.stations().map(Value::Table).collect();
     begin_with(&mut stations, start.as_deref())?;
-    // A host stays in the access network in which it begins, because its session key and its gateway are valid only
-    // there.
+    // A host stays in the access network in which it begins, because only this network has the host's gateway and
+    // accepts the host's session key.
     let name = |station: &Value| station.get("name").and_then(Value::as_str).map(str::to_owned);
     let first = stations
         .first()
@@ -133,7 +133,9 @@ fn gateway_of(layout: &Layout, node: &str) -> Result<Ipv4Addr, String> {
             .ok_or_else(|| format!("`{here}` has no `uplink`; name the next node towards the gateway"))?
             .clone_into(&mut here);
     }
-    Err(format!("the uplinks of `{node}` lead to no gateway"))
+    Err(format!(
+        "the uplinks of `{node}` lead to no gateway; name the next node towards the gateway in each `uplink`"
+    ))
 }
 
 fn node_role<'a>(layout: &'a Layout, name: &str) -> Option<&'a Table> {
