@@ -130,7 +130,8 @@ struct Daemon {
     unstorable: usize,
     /// Why nothing can be stored, as last reported to the operator.
     reported_store_failure: Option<String>,
-    /// The offset of the wall clock when it was last set, or at the begin; and when it was last checked.
+    /// The offset of the wall clock from `CLOCK_BOOTTIME`, sampled at the begin and whenever the wall clock was set.
+    /// Also the instant of the last check.
     wall: (Offset, Instant),
     /// Nanoseconds by which this host's wall clock is ahead of the machine's, because of events of the scenario.
     wall_shift: i64,

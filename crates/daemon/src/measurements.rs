@@ -14,10 +14,13 @@ use wire::{Duration, Instant};
 pub struct DaemonSummary {
     /// The host's name.
     pub name: String,
-    /// The status of the node's roles at the end.
+    /// The status of the node's roles at the end: a JSON object with one entry for each role, by the role's name. The
+    /// protocol of a role defines the content of its entry.
     pub status: serde_json::Value,
-    /// The kernel's values for each TCP socket of the daemon, as a list of maps: congestion control, retransmissions,
-    /// times, sizes. It includes the last 1024 closed sockets.
+    /// The kernel's values for the last 1024 closed TCP sockets of the daemon, and then for each open one: a JSON list
+    /// of objects. Each object has the fields `stream`, `local`, `remote` and `congestion` (the congestion control). If
+    /// the kernel reports them, it also has `retransmits`, `rto_us`, `rtt_us`, `cwnd` and `ssthresh` (in segments), and
+    /// `mss` and `pmtu` (in bytes).
     pub tcp: serde_json::Value,
     /// The increase of the kernel's counters in the host's namespace since the daemon took over the interfaces; empty
     /// if they could not be read.

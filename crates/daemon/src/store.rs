@@ -60,7 +60,7 @@ pub struct Store {
 
 impl Store {
     /// Opens the store at this path, or creates one. Fails if the file is not a store, is damaged or is in use, or if
-    /// the path cannot be written. So such a failure does not come only at the first record.
+    /// the path cannot be written. So these errors are found before the first record is stored.
     pub fn open(path: &Path) -> Result<Self> {
         match std::fs::metadata(path) {
             Ok(_) => {}

@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use wire::Duration;
 
-/// Largest number of bytes of one read or write, and the number that one read requests from the role. The role is
-/// asked again only when no byte waits here for the program.
+/// Largest number of bytes of one read or write at the program's socket. It is also the number of bytes that one read
+/// requests from the role.
 const CHUNK: usize = 64 * 1024;
 
 /// Moves bytes between a program and a role. The program is read as far as the role accepts bytes. The role is read
