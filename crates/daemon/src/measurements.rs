@@ -27,16 +27,17 @@ pub struct DaemonSummary {
     pub counters: Counters,
     /// How long frames of the run waited until the daemon read them, from the kernel's receive stamp.
     pub read: Ages,
-    /// How long frames of the run waited until the daemon had handled them, from the kernel's receive stamp. If a frame
-    /// arrived before the end of a stall of more than [`trace::doubt::STALL_BOUND`] and was handled after it, it is not
-    /// counted, because the stall is reported as a doubt.
+    /// How long frames of the run waited until the daemon had handled them, from the kernel's receive stamp. A frame is
+    /// not counted if it arrived before the end of a stall of more than [`trace::doubt::STALL_BOUND`] and was handled
+    /// after the stall: the stall is reported as a doubt.
     pub handled: Ages,
     /// The daemon's longest stall; zero if it had none, or if the end of the run was not known, as outside a lab.
     pub stall: Stall,
     /// The daemon's stalls of more than 5 ms, at most the 1000 longest. The lab compares them with the stalls of other
     /// processes, to find those that the machine caused.
     pub stalls: Vec<Stall>,
-    /// Times from each request to store a record until its commit ended.
+    /// Times from each request to store a record until its commit ended. Requests after the end of the run are left
+    /// out.
     pub stored: Ages,
     /// Those times in `stored` that are more than 5 ms, at most the 1000 longest.
     pub store_stalls: Vec<Stall>,
@@ -47,10 +48,11 @@ pub struct DaemonSummary {
     pub received: BTreeMap<String, u64>,
     /// Number of datagrams that were passed to the host's own stack.
     pub given_to_kernel: u64,
-    /// Names of the interfaces that went down, lost their carrier or were removed.
+    /// Names of the interfaces that went down, lost their carrier or were removed, including those between the host's
+    /// kernel and its node.
     pub lost_interfaces: Vec<String>,
-    /// Queueing disciplines and filters on the host's interfaces, or between its kernel and its node: the name of the
-    /// interface, and the kind. Empty outside a lab.
+    /// Queueing disciplines, classes and filters that existed, were set or were removed on the host's interfaces or
+    /// between its kernel and its node. Each entry has the interface's name and the kind. Empty outside a lab.
     pub queues: Vec<(String, String)>,
     /// Number of frames that the kernel dropped before the daemon read them.
     pub capture_drops: u64,

@@ -97,10 +97,10 @@ fn missing(probes: &[Probe], root: bool) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// Checks what a lab needs from the file system, and a plain chroot may lack. It needs no child process.
+/// Checks the features of the file system that a lab needs: `/proc`, `/dev/null` and a directory for temporary files. A
+/// plain chroot may lack them. The check needs no child process.
 ///
-/// # Errors
-/// The name of the first missing feature, as in [`probe`], and the kernel's error.
+/// # Errors The name of the first missing feature, as in [`probe`], and the kernel's error.
 pub fn files_for_lab() -> std::result::Result<(), (&'static str, Error)> {
     let tests: [(&str, Test); 3] = [(PROC, proc), (NULL, null), (TEMPORARY, temporary)];
     tests.into_iter().try_for_each(|(name, test)| test().map(drop).map_err(|error| (name, error)))

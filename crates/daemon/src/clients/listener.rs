@@ -213,8 +213,8 @@ impl ClientListener {
     }
 }
 
-/// Checks whether a daemon accepts programs at this path. Waits at most 5 s for room in its queue. The error says
-/// whether the socket is missing, is of another kind, has no listener, or has a full queue.
+/// Checks whether a daemon accepts programs at this path. Waits at most 5 s for room in the queue of the daemon's
+/// socket. The error says whether the socket is missing, is of another kind, has no listener, or has a full queue.
 pub fn is_open_to_programs(path: &Path) -> Result<()> {
     let knock = || {
         let probe = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;

@@ -223,7 +223,7 @@ impl Clients {
         };
         let Some(id) = self.number() else { return requester.answer(Errno::NOBUFS) };
         let ends = Ends { port: local.port(), peer };
-        // The port of an older connection now belongs to a new one.
+        // A connection with the same ends is older: its program's port now belongs to the new connection.
         if let Some(old) = self.by_ends.insert(ends, id) {
             self.forget(old);
             self.by_ends.insert(ends, id);
