@@ -195,7 +195,8 @@ impl Batch {
         self.sequence += 1;
     }
 
-    /// Sends the batch and waits until each message between its begin and end markers is acknowledged or refused.
+    /// Sends the batch, and waits until each message between its begin and end markers is acknowledged. Fails with the
+    /// kernel's error if a message or the whole batch is refused.
     fn commit(mut self) -> io::Result<()> {
         let messages = 1..self.sequence;
         self.push(NFNL_MSG_BATCH_END, 0, 0, NFNL_SUBSYS_NFTABLES, &[]);

@@ -57,7 +57,8 @@ pub fn stop(child: u32) {
     }
 }
 
-/// Stops (`is_stopped`) or continues the process group of `leader`.
+/// Stops (SIGSTOP) all processes in the process group of `leader` if `is_stopped`; otherwise continues them (SIGCONT).
+/// Does nothing if there is no such group.
 pub fn halt_group(leader: u32, is_stopped: bool) {
     let signal = if is_stopped { Signal::STOP } else { Signal::CONT };
     if let Some(group) = Pid::from_raw(leader.cast_signed()) {
