@@ -4,7 +4,7 @@
 //! its first change. A lab's daemon needs no record, because its namespace ends with the lab.
 //!
 //! A step that fails does not prevent the other steps. The record then keeps only what could not be restored, and the
-//! error reports it. The next daemon and `doctor --clean` try again, unless the user removes the record. If only
+//! error lists the reasons. The next daemon and `doctor --clean` try again, unless the user removes the record. If only
 //! routes, addresses or neighbors are left, the next daemon starts all the same, and keeps them in its own record. If
 //! any other setting is left, the next daemon does not start.
 

@@ -34,8 +34,8 @@ pub struct Probe {
 const LAB: &str = "labs on Linux";
 /// Label of what labs need if the user is not root.
 const ROOTLESS: &str = "labs on Linux without root";
-/// The longest time to wait for a frame, and the largest number of times that the frame is sent. It is sent until it
-/// arrives.
+/// The longest time to wait for a frame before the frame is sent again, and the largest number of times that it is
+/// sent.
 const STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 const TRIES: usize = 50;
 /// A probe that takes longer than this time has failed.
@@ -100,7 +100,9 @@ fn missing(probes: &[Probe], root: bool) -> Option<String> {
 /// Checks the features of the file system that a lab needs: `/proc`, `/dev/null` and a directory for temporary files. A
 /// plain chroot may lack them. The check needs no child process.
 ///
-/// # Errors The name of the first missing feature, as in [`probe`], and the kernel's error.
+/// # Errors
+///
+/// The name of the first missing feature, as in [`probe`], and the kernel's error.
 pub fn files_for_lab() -> std::result::Result<(), (&'static str, Error)> {
     let tests: [(&str, Test); 3] = [(PROC, proc), (NULL, null), (TEMPORARY, temporary)];
     tests.into_iter().try_for_each(|(name, test)| test().map(drop).map_err(|error| (name, error)))

@@ -9,7 +9,7 @@ pub type Counters = BTreeMap<String, u64>;
 
 /// The groups of `/proc/net/snmp` that are kept.
 const GROUPS: [&str; 4] = ["Ip", "Icmp", "Tcp", "Udp"];
-/// The columns of `/proc/net/dev` that are kept: index, from 0 behind the colon, and name.
+/// The columns of `/proc/net/dev` that are kept: index and name. The first column after the colon has index 0.
 const COLUMNS: [(usize, &str); 8] = [
     (0, "rx_bytes"),
     (1, "rx_packets"),

@@ -164,7 +164,8 @@ fn last_control() -> Option<Control> {
     *LAST_CONTROL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Stores the control run of this report for later reports. If the report has none, sets the last one in the report.
+/// Stores the control run of this report for later reports. If the report has no control run, sets the last one of this
+/// process in the report.
 fn fill_control(report: &mut LinuxReport) {
     let mut last = LAST_CONTROL.lock().unwrap_or_else(PoisonError::into_inner);
     match report.control {

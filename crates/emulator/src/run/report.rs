@@ -26,7 +26,7 @@ pub struct LinuxReport {
     pub kernel: String,
     /// The id of the user who started the run, outside the user namespace.
     pub uid: u32,
-    /// The content of `/proc/self/uid_map`: `0 UID 1` without root.
+    /// The content of `/proc/self/uid_map`. Without root, it is `0 UID 1`.
     pub uid_map: String,
     /// How late the link emulator sent frames, in microseconds: median, 99th percentile, worst. Only the worst includes
     /// frames that were due before the end of a long stall of the link emulator.
@@ -461,7 +461,7 @@ const DISCARDS: [&str; 8] = [
     "Udp.InErrors",
 ];
 
-/// Returns the non-zero counters of packets that a host's kernel discarded. The last one is computed: packets in
+/// Returns the non-zero counters of packets that a host's kernel discarded. The last counter is computed: packets in
 /// `Ip.InReceives` that were not delivered, forwarded or reassembled, and that no other counter explains. Loopback
 /// packets are in `Ip.InReceives` and in `Ip.InDelivers`, so they do not change the difference.
 fn discarded(
