@@ -104,7 +104,8 @@ impl Daemon {
                     None => self.unstorable += 1,
                 },
                 Act::Delivered(event) => self.record(now, What::App(event)),
-                // The only data path so far is the node's own table, and the node answers ARP itself.
+                // The daemon forwards by the node's own table, and the node answers ARP itself. So these acts need
+                // nothing here.
                 Act::Route(..) | Act::IngressPolicy(..) | Act::Neighbor(..) => {}
             }
         }
@@ -234,7 +235,8 @@ impl Daemon {
     }
 }
 
-/// Returns a packet's identity. A packet that a role created has none before, and gets that of its bytes.
+/// Returns a packet's identity. A packet that a role has just created has no identity yet; this function then computes
+/// one from the packet's bytes.
 fn named(packet: &Packet) -> PacketId {
     if packet.id == PacketId::NEW { identity(&packet.bytes) } else { packet.id }
 }

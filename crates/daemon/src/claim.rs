@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use wire::Duration;
 
 /// The right to be the daemon of a network namespace. It has two parts: a bound abstract UNIX address, and a locked
-/// file. An abstract address belongs to a network namespace, and the kernel frees it when the process that bound it
-/// ends. Every user may bind it, so it counts only if that process may be a daemon. The locked file in a user's folder
-/// excludes other daemons of the same user.
+/// file. The abstract address belongs to the network namespace, and the kernel frees it when the process that bound it
+/// ends. Every user may bind the address. So a process that has bound it counts as the daemon only if its user may run
+/// the daemon of this namespace. The locked file in a user's folder excludes other daemons of the same user.
 #[derive(Debug)]
 pub(super) struct Claim {
     /// `None` if a process that cannot be the daemon has bound the address.
@@ -131,8 +131,8 @@ impl Lock {
                 Err(Errno::WOULDBLOCK) => return Ok(Locked::ByAnother),
                 other => other.attempt("lock", path.display())?,
             }
-            // The former holder of the lock may have removed the file between the two calls. Then the lock excludes no
-            // other process, and is taken again.
+            // Between `open` and `flock`, the former holder of the lock may have removed the file. The lock on a
+            // removed file excludes no other process. So the lock is then taken again, on a new file.
             if is_file_at(&file, &path)? {
                 return Ok(Locked::Free(Some(Self { path, _file: file })));
             }

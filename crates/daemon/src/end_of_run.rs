@@ -63,15 +63,15 @@ impl Daemon {
         Ok(())
     }
 
-    /// Returns the increase of the kernel's counters since `before`, once the node has received all that the kernel
-    /// sent: the last packets may still be on their path. Returns it in any case after [`SETTLING`] attempts, or after
-    /// [`DRAINING`].
+    /// Returns the increase of the kernel's counters since `before`. First reads the frames of the host's own stack
+    /// until the node has received all packets that the kernel sent, because the last ones may still be on their path.
+    /// Stops reading after [`SETTLING`] attempts or after [`DRAINING`].
     pub(super) fn settled_counters(&mut self, before: &counters::Counters) -> counters::Counters {
         let until = self.clock.now() + DRAINING;
         for _ in 0..SETTLING {
             let counted = counted_since(before);
             let taken = self.measurements.received.first().copied().unwrap_or_default();
-            // Waiting does not change a missing counter; the lab reports it.
+            // A counter that is missing now stays missing, so waiting does not help. The lab reports a missing counter.
             if counters::sent_to_node(&counted).map_or(true, |sent| sent <= taken) {
                 return counted;
             }

@@ -88,8 +88,8 @@ impl Heartbeat {
         self.next
     }
 
-    /// Records that the process runs at `now`. If a beat was due before, its lateness is the length of a stall; the
-    /// next beat is due 5 ms after `now`.
+    /// Records that the process runs at `now`. If the next beat was due earlier, the time since then is the length of a
+    /// stall, and the next beat is due 5 ms after `now`. Otherwise nothing changes.
     pub fn beat(&mut self, now: Instant) {
         if now < self.next {
             return;

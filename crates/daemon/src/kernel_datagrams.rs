@@ -11,11 +11,11 @@ const KEPT: usize = 1024;
 /// Type and code of "port unreachable" (RFC 792).
 const PORT_UNREACHABLE: (u8, u8) = (3, 3);
 
-/// The source address, the destination address and the UDP header of a datagram. Each ICMP error quotes at least these
-/// of the datagram that it is about (RFC 792).
+/// The source address, the destination address and the UDP header of a datagram. An ICMP error quotes at least these
+/// parts of the datagram that caused it (RFC 792).
 type Key = (Ipv4Addr, Ipv4Addr, [u8; 8]);
 
-/// The last UDP datagrams that were passed to the kernel, without those that were reported.
+/// The last UDP datagrams that were passed to the kernel. A datagram is removed when it is reported.
 #[derive(Debug, Default)]
 pub(super) struct KernelDatagrams(VecDeque<(Key, PacketId)>);
 

@@ -32,8 +32,9 @@ pub enum LeftByDaemon {
     Failed(Error),
 }
 
-/// Undoes the changes of dead daemons of this user, and removes their locks. Returns what was found: an entry for each
-/// record, for each removed lock, and for each folder of another user, with its path.
+/// Undoes the changes of dead daemons of this user, and removes their locks. Returns what was found, with its path: an
+/// entry for each record, for each lock that was removed or could not be removed, and for each folder of another user
+/// that may have records or locks.
 ///
 /// # Errors
 ///
@@ -47,8 +48,8 @@ pub fn clean() -> Result<Vec<(PathBuf, LeftByDaemon)>> {
     Ok(found)
 }
 
-/// Lists the records of daemons of this user, the locks of dead ones, and the folders of other users, with their paths.
-/// Changes nothing.
+/// Lists the records of daemons of this user, the locks of dead daemons that left no record, and the folders of other
+/// users that may have records or locks. Each entry has its path. Changes nothing.
 ///
 /// # Errors
 ///

@@ -130,7 +130,8 @@ struct Daemon {
     unstorable: usize,
     /// Why nothing can be stored, as last reported to the operator.
     reported_store_failure: Option<String>,
-    /// The offset of the wall clock when it was last set, or at the begin; and when it was last checked.
+    /// The offset of the wall clock from `CLOCK_BOOTTIME`, sampled at the begin and whenever the wall clock was set.
+    /// Also the instant of the last check.
     wall: (Offset, Instant),
     /// Nanoseconds by which this host's wall clock is ahead of the machine's, because of events of the scenario.
     wall_shift: i64,
@@ -326,8 +327,8 @@ impl Daemon {
         Ok(())
     }
 
-    /// Serves each ready source once, and passes a due time-out to the node. Before the run begins, only the control
-    /// socket and changes of links and hooks are served.
+    /// Serves each ready source once, and passes a due time-out to the node. Before the run begins, serves only the
+    /// control socket, changes of links and hooks, and the end of the link emulator.
     fn serve(&mut self, ready: Ready) -> Result<()> {
         if ready.radio_ends {
             self.end_with_lab();
@@ -376,8 +377,8 @@ impl Daemon {
         Ok(())
     }
 
-    /// Notifies the node if the wall clock was set by more than 1 ms since the last check. Checks at most once per
-    /// [`WALL_WATCH`]; a daemon that sleeps checks when it next wakes.
+    /// Notifies the node if the wall clock was set by more than 1 ms. Checks at most once per [`WALL_WATCH`]; a daemon
+    /// that sleeps checks when it next wakes.
     fn check_wall_clock(&mut self, now: Instant) {
         let (last, at) = self.wall;
         if now < at + WALL_WATCH {

@@ -14,26 +14,30 @@ use wire::{Duration, Instant};
 pub struct DaemonSummary {
     /// The host's name.
     pub name: String,
-    /// The status of the node's roles at the end.
+    /// The status of the node's roles at the end: a JSON object with one entry for each role, by the role's name. The
+    /// protocol of a role defines the content of its entry.
     pub status: serde_json::Value,
-    /// The kernel's values for each TCP socket of the daemon, as a list of maps: congestion control, retransmissions,
-    /// times, sizes. It includes the last 1024 closed sockets.
+    /// The kernel's values for the last 1024 closed TCP sockets of the daemon, and then for each open one: a JSON list
+    /// of objects. Each object has the fields `stream`, `local`, `remote` and `congestion` (the congestion control). If
+    /// the kernel reports them, it also has `retransmits`, `rto_us`, `rtt_us`, `cwnd` and `ssthresh` (in segments), and
+    /// `mss` and `pmtu` (in bytes).
     pub tcp: serde_json::Value,
     /// The increase of the kernel's counters in the host's namespace since the daemon took over the interfaces; empty
     /// if they could not be read.
     pub counters: Counters,
     /// How long frames of the run waited until the daemon read them, from the kernel's receive stamp.
     pub read: Ages,
-    /// How long frames of the run waited until the daemon had handled them, from the kernel's receive stamp. If a frame
-    /// arrived before the end of a stall of more than [`trace::doubt::STALL_BOUND`] and was handled after it, it is not
-    /// counted, because the stall is reported as a doubt.
+    /// How long frames of the run waited until the daemon had handled them, from the kernel's receive stamp. A frame is
+    /// not counted if it arrived before the end of a stall of more than [`trace::doubt::STALL_BOUND`] and was handled
+    /// after the stall: the stall is reported as a doubt.
     pub handled: Ages,
     /// The daemon's longest stall; zero if it had none, or if the end of the run was not known, as outside a lab.
     pub stall: Stall,
     /// The daemon's stalls of more than 5 ms, at most the 1000 longest. The lab compares them with the stalls of other
     /// processes, to find those that the machine caused.
     pub stalls: Vec<Stall>,
-    /// Times from each request to store a record until its commit ended.
+    /// Times from each request to store a record until its commit ended. Requests after the end of the run are left
+    /// out.
     pub stored: Ages,
     /// Those times in `stored` that are more than 5 ms, at most the 1000 longest.
     pub store_stalls: Vec<Stall>,
@@ -44,10 +48,11 @@ pub struct DaemonSummary {
     pub received: BTreeMap<String, u64>,
     /// Number of datagrams that were passed to the host's own stack.
     pub given_to_kernel: u64,
-    /// Names of the interfaces that went down, lost their carrier or were removed.
+    /// Names of the interfaces that went down, lost their carrier or were removed, including those between the host's
+    /// kernel and its node.
     pub lost_interfaces: Vec<String>,
-    /// Queueing disciplines and filters on the host's interfaces, or between its kernel and its node: the name of the
-    /// interface, and the kind. Empty outside a lab.
+    /// Queueing disciplines, classes and filters that existed, were set or were removed on the host's interfaces or
+    /// between its kernel and its node. Each entry has the interface's name and the kind. Empty outside a lab.
     pub queues: Vec<(String, String)>,
     /// Number of frames that the kernel dropped before the daemon read them.
     pub capture_drops: u64,

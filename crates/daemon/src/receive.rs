@@ -71,9 +71,9 @@ impl Daemon {
         Ok(true)
     }
 
-    /// Handles an error of a packet socket. Three causes are expected: the device went down, which the link watch
-    /// reports in detail; the kernel had no memory; or (`EINVAL`) the kernel cannot describe an unfinished frame. Any
-    /// other error is returned.
+    /// Handles an error of a packet socket. Three causes are expected. The device went down or was removed, which the
+    /// link watch reports in detail; the kernel had no memory; or the kernel cannot describe an unfinished frame
+    /// (`EINVAL`). Any other error is returned.
     fn receive_failed(&mut self, error: os::Error) -> Result<()> {
         match error.errno() {
             Some(libc::ENETDOWN | libc::ENODEV | libc::ENXIO) => self.handle_link_changes(),

@@ -28,7 +28,7 @@ pub(super) fn open(path: &Path) -> Result<File> {
         let file = claim(path, OFlags::CREATE)?;
         if file.metadata()?.is_file() {
             file.set_len(0)?;
-            // The file may have been created with another mode.
+            // The file may have existed with another mode.
             let _ = file.set_permissions(PermissionsExt::from_mode(0o600));
         }
         Ok::<_, io::Error>(file)

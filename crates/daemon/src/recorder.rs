@@ -1,8 +1,9 @@
 //! The records of a daemon, and when they are written.
 //!
-//! For a host that will be killed, records are written while it runs. Each is in the file before its frame leaves, so
-//! every sent frame has a record. That takes time between two frames. So other hosts keep their records in memory until
-//! they end, up to a limit. When the limit is reached, a thread of the lowest priority writes the kept records.
+//! For a host that will be killed, records are written while the daemon runs. Each record is in the file before its
+//! frame leaves, so every sent frame has a record. These writes take time between two frames. So daemons of other hosts
+//! keep their records in memory until they end, up to a limit. When the limit is reached, a thread of the lowest
+//! priority writes the kept records.
 
 use super::record_file;
 use os::{Attempt, Result, set_ordinary};

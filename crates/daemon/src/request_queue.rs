@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// A queue of requests. Handling a request may add requests, for example to write more on the stream of the next
-/// request. Added requests wait behind the others: while a request is being handled, no other is taken.
+/// A queue of requests. Handling a request may add further requests, which are put at the end of the queue. While a
+/// request is being handled, no other request is taken. So the queue keeps the order in which requests were added.
 #[derive(Debug)]
 pub(super) struct RequestQueue<T> {
     queue: VecDeque<T>,
@@ -20,8 +20,8 @@ impl<T> RequestQueue<T> {
         self.queue.extend(requests);
     }
 
-    /// Takes the next request, or `None` while another is being handled. The caller calls [`Self::done`] when it has
-    /// handled the request, and then asks again.
+    /// Takes the next request. Returns `None` if the queue is empty, or while another request is being handled. When
+    /// the caller has handled the request, it calls [`Self::done`] and then this function again.
     pub(super) fn next(&mut self) -> Option<T> {
         let next = if self.is_busy { None } else { self.queue.pop_front() };
         self.is_busy |= next.is_some();
@@ -37,7 +37,7 @@ impl<T> RequestQueue<T> {
 mod tests {
     use super::*;
 
-    /// Like the daemon, tries to handle at once what a request raises, before that request itself is handled.
+    /// Adds requests while it handles a request, and tries to handle the added ones at once, as the daemon does.
     struct Handler {
         requests: RequestQueue<u32>,
         handled: Vec<u32>,
@@ -56,8 +56,8 @@ mod tests {
         }
     }
 
-    /// Requests that the handling of a request adds come behind the waiting ones. Otherwise a program's bytes would be
-    /// reordered.
+    /// A request that is added while another one is being handled is put behind all requests that already wait.
+    /// Otherwise the bytes that a program writes could be reordered.
     #[test]
     fn what_follows_from_a_request_comes_behind_all_that_were_there() {
         let mut handler = Handler { requests: RequestQueue::new(), handled: Vec::new() };

@@ -1,12 +1,12 @@
-//! The former state of what a daemon changes in its network namespace, apart from its own veth pair. The daemon
-//! restores it when it ends, also after an error. If the daemon could not do that, the next daemon of this namespace
-//! does, or `wayfare doctor --clean`. Both use a record that was written before the first change. A lab's daemon needs
-//! none of this, because its namespace ends with the lab.
+//! Saves and restores the settings that a daemon changes in its network namespace, apart from its own veth pair. The
+//! daemon restores the settings when it ends, also after an error. If it did not restore them, the next daemon of this
+//! namespace does so, or `wayfare doctor --clean`. For this purpose, the daemon writes a record of the settings before
+//! its first change. A lab's daemon needs no record, because its namespace ends with the lab.
 //!
-//! A step that fails does not prevent the others. What could not be restored stays in the record, without the rest, and
-//! is reported. The next daemon and `doctor --clean` try it again; to give it up, remove the record. If only routes,
-//! addresses or neighbors remain, the next daemon starts all the same, and keeps them in its own record. Otherwise it
-//! does not start.
+//! A step that fails does not prevent the other steps. The record then keeps only what could not be restored, and the
+//! error lists the reasons. The next daemon and `doctor --clean` try again, unless the user removes the record. If only
+//! routes, addresses or neighbors are left, the next daemon starts all the same, and keeps them in its own record. If
+//! any other setting is left, the next daemon does not start.
 
 use super::claim::Claim;
 use super::host_link::{self, KERNEL_SIDE};
@@ -50,8 +50,8 @@ pub(super) struct Before {
     loopback_was_bare: bool,
     sysctls: Vec<(String, String)>,
     devices: Vec<Device>,
-    /// The default routes that the daemon's route replaces, and what the interfaces lose with IPv6. Also what earlier
-    /// daemons could not restore of these.
+    /// The default routes that the daemon's route replaces, and the routes, addresses and neighbors that the interfaces
+    /// lose when IPv6 is switched off. Also entries of these kinds that earlier daemons could not restore.
     lost: Vec<Saved>,
 }
 
@@ -71,9 +71,9 @@ pub(super) struct Restore {
 }
 
 impl Restore {
-    /// Records all that a daemon with this configuration will change. If a daemon of this namespace died without
-    /// restoring the former state, that is done first. Fails if an interface is missing, before this daemon changes
-    /// anything.
+    /// Records all settings that a daemon with this configuration will change. If an earlier daemon of this namespace
+    /// left its changes, undoes them first. Fails before this daemon changes anything, for example if an interface is
+    /// missing.
     pub(super) fn note(_claim: &Claim, spec: &Spec) -> Result<Self> {
         let folder = folder()?;
         let namespace = namespace::cookie()?;
@@ -102,7 +102,8 @@ impl Restore {
         Ok(Self { before, path, is_put_back: false })
     }
 
-    /// Restores the former state. The error lists all that could not be restored; it stays in the record.
+    /// Restores the former state. If steps fail, the record keeps what could not be restored, and the error lists the
+    /// reasons.
     pub(super) fn put_back(mut self) -> Result<()> {
         self.is_put_back = true;
         self.before.put_back().keep(&self.path)

@@ -19,7 +19,7 @@ pub(crate) enum Source {
     /// The listener of the control socket, and its connections.
     Control,
     Store,
-    /// A packet socket; number 0 is that of the host.
+    /// A packet socket: number 0 is the socket of the host's own stack, and other numbers are those of the interfaces.
     Interface(Iface),
     Udp(StreamId),
     /// A listener or a connection.

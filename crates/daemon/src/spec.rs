@@ -21,14 +21,14 @@ pub struct Spec {
     pub interfaces: Vec<Interface>,
     /// Settings of the host's TCP connections.
     pub tcp: TcpMetrics,
-    /// Path of the control socket; `None` is no control socket.
+    /// Path of the control socket; `None` if the daemon has none.
     pub control: Option<PathBuf>,
-    /// Path of the socket at which programs of this host request connections through its roles; `None` is no such
-    /// socket.
+    /// Path of the socket at which programs of this host request connections through its roles; `None` if the daemon
+    /// has no such socket.
     pub clients: Option<PathBuf>,
     /// Path of the socket of the lab's link emulator, and this host's id there; `None` outside a lab.
     pub radio: Option<(PathBuf, HostId)>,
-    /// Path of the file for the daemon's records; `None` is no records.
+    /// Path of the file for the daemon's records; `None` if the daemon writes no records.
     pub records: Option<PathBuf>,
     /// Whether records are written while the daemon runs, because it will be killed. Otherwise they are kept in memory,
     /// up to a limit, until the daemon ends.

@@ -43,7 +43,7 @@ pub struct Store {
     path: PathBuf,
     /// The device number and the inode number of the store's file.
     file: (u64, u64),
-    /// `None` after a failed commit, when it is unknown how much of it is on the disk.
+    /// `None` after a failed commit: it is unknown how much of the commit is on the disk.
     database: Option<Database>,
     /// The records at the time when the store was opened.
     records: Vec<StoredRecord>,
@@ -60,7 +60,7 @@ pub struct Store {
 
 impl Store {
     /// Opens the store at this path, or creates one. Fails if the file is not a store, is damaged or is in use, or if
-    /// the path cannot be written. So such a failure does not come only at the first record.
+    /// the path cannot be written. So these errors are found before the first record is stored.
     pub fn open(path: &Path) -> Result<Self> {
         match std::fs::metadata(path) {
             Ok(_) => {}
@@ -124,7 +124,7 @@ impl Store {
     }
 
     /// Writes all appended changes in one transaction, durably unless syncs are disabled. If that fails, these changes
-    /// are dropped. What the disk has of them is undone together with the next commit.
+    /// are dropped. Those that reached the disk nevertheless are undone in the next commit.
     pub fn commit(&mut self) -> io::Result<()> {
         let pending = std::mem::take(&mut self.pending);
         self.look_for_file()?;

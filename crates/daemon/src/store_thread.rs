@@ -31,7 +31,7 @@ impl Log for Store {
     }
 }
 
-/// A log, and the thread that writes it. Its descriptor becomes readable when a commit has ended.
+/// A log, and the thread that writes it. The descriptor of this value becomes readable when a commit has ended.
 pub(crate) struct StoreThread<L> {
     shared: Arc<Shared>,
     thread: JoinHandle<L>,
@@ -53,7 +53,7 @@ type Change = (Vec<u8>, Option<Vec<u8>>);
 
 #[derive(Default)]
 struct State {
-    /// Requests that the thread has not taken yet, each with its time.
+    /// Requests that the thread has not taken yet, each with the time of the request.
     asked: Vec<(Instant, Change)>,
     /// The daemon's clock, and the end of the run, as of the last request.
     watched: Option<(Clock, Instant)>,

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 type Verdict = io::Result<()>;
 
-/// Reports what each commit would make durable, and waits for its result.
+/// Reports which records each commit would make durable, and waits until the test sets the result of the commit.
 struct Disk {
     pending: Vec<u8>,
     begun: Sender<Vec<u8>>,

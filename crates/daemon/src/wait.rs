@@ -72,9 +72,9 @@ impl Daemon {
         (0..).map(Iface).zip(std::iter::once(&self.host.socket).chain(ports))
     }
 
-    /// Waits until a source has an event, or until the pause after a failed `accept` is over. Returns the ready
-    /// sources. The others are not read, because each read is a system call. The work does not depend on the number of
-    /// sockets.
+    /// Waits until a source has an event, or until the pause after a failed `accept` is over. Does not wait if more can
+    /// be read from clients or from the store. Returns the ready sources; no other source is read, because each read is
+    /// a system call. The work does not depend on the number of sockets.
     pub(super) fn wait(&mut self) -> Result<Ready> {
         self.set_timer()?;
         self.update_interests().attempt("wait on", "the daemon's sockets")?;

@@ -24,7 +24,7 @@ const NEW: &str = "wayfare-new-";
 const LOCK: &str = "lock";
 const RECORD: &str = "lab.json";
 
-/// A process, identified by pid and start time, so that a later process with the same pid is not taken for it.
+/// A process, identified by its pid and its start time. So a later process with the same pid is not mistaken for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Process {
     /// The process's pid, in the PID namespace of the process that started the lab.
@@ -117,8 +117,7 @@ impl LabDir {
 
     /// Records a child of the lab, by its pid in this process's PID namespace. Of a [`os::Sandbox`], only its keeper
     /// and its pid 1 need to be recorded: the other processes die with them. A child that has already ended is ignored,
-    /// as it leaves nothing to clean up. An error of this function would hide the reason that a sandbox reports when it
-    /// fails at once.
+    /// because it leaves nothing to clean up. An error would hide the reason why its sandbox failed.
     pub fn note_child(&mut self, pid: u32) -> Result<()> {
         match Process::of(pid) {
             Err(gone) if matches!(gone.errno(), Some(libc::ENOENT | libc::ESRCH)) => Ok(()),
@@ -207,8 +206,8 @@ fn directories(parent: &Path) -> Result<Vec<PathBuf>> {
 enum LabState {
     NotOurs,
     Alive,
-    /// The lab is dead. The value is the lock, which keeps other cleaners out. It is `None` if there is no lock file,
-    /// because the removal of the directory had begun.
+    /// The lab is dead. The value is the locked lock file: while it is held, no other process cleans up the directory.
+    /// It is `None` if there is no lock file, because the removal of the directory had begun.
     Dead(Option<OwnedFd>),
 }
 
@@ -347,7 +346,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let (mut recorded, mut reused, mut stranger) = (Sleeper::start(), Sleeper::start(), Sleeper::start());
         let path = dead_lab(parent.path(), &[recorded.0.id(), reused.0.id()]);
-        // With another start time, the record is that of an earlier process with the pid of the second one.
+        // The record of the second process gets another start time. So it names an earlier process with the same pid.
         let mut record: LabRecord = serde_json::from_slice(&fs::read(path.join(RECORD)).unwrap()).unwrap();
         record.children[1].start -= 1;
         write(&path, &record).unwrap();

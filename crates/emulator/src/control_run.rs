@@ -1,6 +1,6 @@
 //! The control run: frames cross the link emulator while no daemon runs. The thread that sends them sleeps until each
-//! frame is due. The lateness of the frames and of this thread has no daemon as its cause. A larger lateness of a run
-//! may be caused by its daemons.
+//! frame is due. So no daemon causes the lateness of these frames and of this thread. If a run has a larger lateness,
+//! its daemons may be the cause.
 
 use crate::link_emulator::{LinkEmulator, Port};
 use daemon::{Ages, Waits};
@@ -107,7 +107,7 @@ fn here(socket: &Path) -> Result<Control> {
         set_realtime();
         let ran = radio.run(clock, end, &stop);
         set_ordinary();
-        let ended = |_| std::io::Error::other("the thread that sends them ended early");
+        let ended = |_| std::io::Error::other("the sending thread ended early");
         (ran, sender.join().map_err(ended).attempt("send the frames of", "the control run"))
     });
     ran?;

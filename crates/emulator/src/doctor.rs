@@ -34,10 +34,11 @@ pub struct Probe {
 const LAB: &str = "labs on Linux";
 /// Label of what labs need if the user is not root.
 const ROOTLESS: &str = "labs on Linux without root";
-/// A frame is sent until one arrives: again after at most `STEP`, and at most `TRIES` times in all.
+/// The longest time to wait for a frame before the frame is sent again, and the largest number of times that it is
+/// sent.
 const STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 const TRIES: usize = 50;
-/// A probe that takes longer has failed.
+/// A probe that takes longer than this time has failed.
 const LIMIT: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 type Test = fn() -> Result<String>;
@@ -83,8 +84,8 @@ pub fn probe() -> Vec<Probe> {
     TESTS.into_iter().map(run).collect()
 }
 
-/// Returns the names of the features that a lab needs and this machine lacks, or `None` if it lacks none. What only
-/// the eBPF data path or one protocol needs is not included.
+/// Returns the names of the features that a lab needs and this machine lacks, or `None` if it lacks none. Features that
+/// only the eBPF data path, one protocol or one experiment needs are not included.
 pub fn missing_for_lab(probes: &[Probe]) -> Option<String> {
     missing(probes, geteuid().is_root())
 }
@@ -96,17 +97,19 @@ fn missing(probes: &[Probe], root: bool) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// Checks what a lab needs from the file system, and a plain chroot may lack. It needs no child process.
+/// Checks the features of the file system that a lab needs: `/proc`, `/dev/null` and a directory for temporary files. A
+/// plain chroot may lack them. The check needs no child process.
 ///
 /// # Errors
+///
 /// The name of the first missing feature, as in [`probe`], and the kernel's error.
 pub fn files_for_lab() -> std::result::Result<(), (&'static str, Error)> {
     let tests: [(&str, Test); 3] = [(PROC, proc), (NULL, null), (TEMPORARY, temporary)];
     tests.into_iter().try_for_each(|(name, test)| test().map(drop).map_err(|error| (name, error)))
 }
 
-/// Returns the name, as in [`probe`], of the feature whose lack made the creation of a sandbox fail; two names if it
-/// may be one of two. Returns `None` if the error is not that of a step of [`Sandbox::spawn`].
+/// Returns the name of the feature whose lack made the creation of a sandbox fail, as in [`probe`]. Returns two names
+/// if either feature may be missing, and `None` if the error is not that of a step of [`Sandbox::spawn`].
 pub fn lacked_by_sandbox(error: &Error) -> Option<&'static str> {
     let step = WorldStep::of(error)?;
     Some(match step {
@@ -266,7 +269,7 @@ fn fork_and_ask(work: impl FnOnce() -> Result<String>) -> io::Result<Vec<u8>> {
         let told = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
             Ok(Ok(detail)) => format!("+{detail}"),
             Ok(Err(error)) => format!("-{error}"),
-            Err(_) => "-it panicked".to_owned(),
+            Err(_) => "-the probe panicked".to_owned(),
         };
         let _ = File::from(write).write_all(told.as_bytes());
         // SAFETY: ends the child at once, without the parent's exit handlers.
@@ -346,7 +349,7 @@ mod tests {
             assert_eq!(in_a_fork(|| Ok("fine".to_owned())), Ok("fine".to_owned()));
             let refused = in_a_fork(|| Err(io::Error::from_raw_os_error(libc::EPERM)).attempt("do", "it"));
             assert_eq!(refused, Err("cannot do it: Operation not permitted (os error 1)".to_owned()));
-            assert_eq!(in_a_fork(|| panic!("on purpose")), Err("it panicked".to_owned()));
+            assert_eq!(in_a_fork(|| panic!("on purpose")), Err("the probe panicked".to_owned()));
             // SAFETY: it only ends the forked child.
             let died = in_a_fork(|| unsafe { libc::_exit(1) });
             assert!(died.unwrap_err().contains("ended abnormally"));

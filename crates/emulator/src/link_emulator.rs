@@ -1,9 +1,9 @@
 //! The link emulator of a lab: it connects the daemons' interfaces by [`link::Fabric`], in real time.
 //!
 //! Every interface of a daemon is one end of a veth pair; the other end is in the link emulator's namespace. A frame's
-//! arrival time is the kernel's receive stamp, not the time at which this process reads it. The timer is armed early,
-//! and the process spins until the exact time. The report of a run has the time by which frames were sent later than
-//! planned.
+//! arrival time is the kernel's receive stamp, not the time at which this process reads it. The timer fires before a
+//! frame is due, and the process then spins until the frame's exact time. The report of a run shows how much later than
+//! planned frames were sent.
 
 use daemon::Refusal;
 use daemon::{Ages, BEAT, EmulatorEvent, EmulatorRequest, Heartbeat, Stall, Waits};
@@ -49,10 +49,10 @@ pub struct Report {
     pub taken: BTreeMap<(HostId, Iface), u64>,
     /// How much later than planned each frame was sent, except for the frames in `stalled`.
     pub lateness: Vec<Duration>,
-    /// How much later than planned each frame was sent that was due before the end of a stall of more than 10 ms, and
-    /// was sent after it.
+    /// The lateness of each frame that was due before the end of a stall of more than 10 ms, and was sent after the
+    /// stall.
     pub stalled: Vec<Duration>,
-    /// Number of frames that this process sent to each interface of a host, since the host's present daemon connected.
+    /// Number of frames that this process sent to each interface of a host, since the host's last daemon connected.
     pub delivered: BTreeMap<(HostId, Iface), u64>,
     /// Number of frames that an interface of a host refused, by the kernel's error.
     pub refused: BTreeMap<(HostId, Iface, Refusal), u64>,
@@ -325,7 +325,8 @@ impl LinkEmulator {
         }
         arrivals.sort_by_key(|(at, _)| *at);
         for (at, arrival) in arrivals {
-            // First decide access that became free before `at`, without the frames that arrive at `at`.
+            // First the channel access that was due until `at` is decided. A frame that arrives at `at` does not take
+            // part in it.
             self.grant(at);
             match arrival {
                 Arrival::Frame { index, frame } => self.offer(at, index, frame),
@@ -365,8 +366,9 @@ impl LinkEmulator {
         came
     }
 
-    /// Prepares for a daemon that has connected: its count of delivered frames starts at zero, and it is notified of
-    /// changed MTUs and cut links. An older connection of the same host is closed, because its daemon was killed.
+    /// Prepares for a daemon of `host` that has connected. The count of frames sent to this host is reset to zero, and
+    /// the daemon is notified of changed MTUs and cut links. An older connection of the same host is closed, because
+    /// its daemon was killed.
     fn daemon_connected(&mut self, host: HostId) {
         self.report.delivered.retain(|(to, _), _| *to != host);
         let last = self.daemons.iter().rposition(|(daemon, _)| *daemon == Some(host));

@@ -1,4 +1,5 @@
-//! Steal time: the hypervisor ran other guests on this machine's processors. It may be the cause of a lab's stall.
+//! Steal time: the time in which the hypervisor ran other guests on this machine's processors. It may be the cause of a
+//! lab's stall.
 
 use wire::Duration;
 

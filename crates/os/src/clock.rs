@@ -69,7 +69,8 @@ impl Clock {
 
 /// How far `CLOCK_REALTIME` is ahead of `CLOCK_BOOTTIME`.
 ///
-/// Both run at the same rate, since NTP slews them alike. So the offset changes only when the time of day is set.
+/// Both clocks run at the same rate, since NTP slews them alike. So the offset changes only when the time of day is
+/// set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Offset {
     /// `CLOCK_REALTIME - CLOCK_BOOTTIME`, in nanoseconds.
@@ -81,7 +82,8 @@ pub struct Offset {
 
 /// Number of samples that [`Offset::sample`] takes. It keeps the sample with the smallest `bracket`.
 const SAMPLES: usize = 16;
-/// In nanoseconds: if the offset changes by more, the wall clock was set. Errors of samples are smaller.
+/// If the offset changes by more than this number of nanoseconds, the wall clock was set. Errors of samples are
+/// smaller.
 const STEP: u64 = 1_000_000;
 
 impl Offset {

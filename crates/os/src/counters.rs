@@ -9,7 +9,7 @@ pub type Counters = BTreeMap<String, u64>;
 
 /// The groups of `/proc/net/snmp` that are kept.
 const GROUPS: [&str; 4] = ["Ip", "Icmp", "Tcp", "Udp"];
-/// The columns of `/proc/net/dev` that are kept: index, from 0 behind the colon, and name.
+/// The columns of `/proc/net/dev` that are kept: index and name. The first column after the colon has index 0.
 const COLUMNS: [(usize, &str); 8] = [
     (0, "rx_bytes"),
     (1, "rx_packets"),
@@ -45,11 +45,14 @@ pub fn value<'a>(counted: &Counters, name: &'a str) -> std::result::Result<u64, 
     counted.get(name).copied().ok_or(name)
 }
 
-/// Returns the number of packets that the kernel of a namespace has sent to the node there, computed from the kernel's
-/// counters. Each fragment is one packet. Packets over the loopback do not leave the kernel and are not counted.
-/// Packets that exceed the MTU of their route and must not be fragmented are not counted either. The kernel drops them
-/// and reports that to itself by ICMP (`ip_fragment` in `net/ipv4/ip_output.c`). It happens when one connection has
-/// learnt a smaller path MTU and another has a segment ready for the old one.
+/// Returns the number of packets that the kernel of a namespace has sent to the namespace's node, computed from the
+/// kernel's counters. Each fragment is one packet. Packets over the loopback do not leave the kernel and are not
+/// counted.
+///
+/// Packets that exceed the MTU of their route and must not be fragmented are not counted either. The kernel drops such
+/// a packet and reports the drop to itself by ICMP (`ip_fragment` in `net/ipv4/ip_output.c`). An example: one
+/// connection has learnt a smaller path MTU, and another connection has a segment ready that fits only the former path
+/// MTU.
 ///
 /// The error names a counter that is missing.
 pub fn sent_to_node(counted: &Counters) -> std::result::Result<u64, &'static str> {
@@ -59,8 +62,8 @@ pub fn sent_to_node(counted: &Counters) -> std::result::Result<u64, &'static str
     Ok((sent + forwarded + pieces).saturating_sub(cut + own + too_long))
 }
 
-/// Returns the number of packets that the kernel of a namespace has received from the node there: all packets that it
-/// received, except those over the loopback. The error names a counter that is missing.
+/// Returns the number of packets that the kernel of a namespace has received from the namespace's node: all packets
+/// that the kernel received, except those over the loopback. The error names a counter that is missing.
 pub fn taken_from_node(counted: &Counters) -> std::result::Result<u64, &'static str> {
     Ok(value(counted, "Ip.InReceives")?.saturating_sub(value(counted, "link.lo.rx_packets")?))
 }
@@ -142,8 +145,8 @@ mod tests {
         });
     }
 
-    /// If a segment is longer than the MTU of its route, the kernel drops it and reports that to itself. The segment
-    /// does not count as sent.
+    /// If a segment is longer than the MTU of its route, the kernel drops the segment and reports the drop to itself by
+    /// ICMP. The segment does not count as sent.
     #[test]
     fn a_segment_that_is_too_long_for_its_route_leaves_no_kernel() {
         in_sandbox(|| {

@@ -54,8 +54,8 @@ impl Reserve {
         had_some && count > 0
     }
 
-    /// Calls `accept` until it returns a connection or fails. After an error for lack of a descriptor, closes at most
-    /// `count` descriptors of the reserve and calls it again.
+    /// Calls `accept` until it returns a connection or fails. If it fails for lack of a descriptor, closes at most
+    /// `count` descriptors of the reserve and calls `accept` again.
     pub fn accept<T>(&mut self, count: usize, mut accept: impl FnMut() -> Result<T, Errno>) -> Accepted<T> {
         loop {
             match accept() {

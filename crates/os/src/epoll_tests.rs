@@ -52,7 +52,8 @@ fn a_peer_that_has_gone_is_reported_once_to_a_descriptor_that_waits_for_nothing(
     assert_eq!(text, "data");
 }
 
-/// The kernel keeps a registration while a copy of the descriptor is open. So [`Watched`] must remove it.
+/// The kernel keeps a registration while a copy of the descriptor is open. So a dropped [`Watched`] must remove its
+/// registration.
 #[test]
 fn a_closed_descriptor_is_not_reported_although_a_copy_is_open() {
     let (epoll, fd) = (Arc::new(Epoll::new().unwrap()), counter(1));
@@ -73,7 +74,7 @@ fn a_number_that_is_used_again_has_the_new_token() {
     drop(first);
     let copies: Vec<OwnedFd> = (0..64).map(|_| counter(0)).collect();
     let same = copies.into_iter().find(|fd| fd.as_raw_fd() == number);
-    // Other tests of this process may have taken the number.
+    // Other tests of this process may have taken the descriptor's number.
     if let Some(same) = same {
         let mut second = Watched::new(&epoll, same, 2, Events::IN).unwrap();
         assert!(tokens(&epoll).is_empty());

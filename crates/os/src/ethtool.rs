@@ -78,7 +78,8 @@ fn switch_off(socket: &OwnedFd, device: &str, get: u32, set: u32) -> io::Result<
     }
 }
 
-/// Executes an ethtool command with a `struct ethtool_value` that contains `data`. Returns the value in it afterwards.
+/// Executes an ethtool command with a `struct ethtool_value` that contains `data`. Returns the value that the struct
+/// contains after the call.
 fn value(socket: &OwnedFd, device: &str, command: u32, data: u32) -> io::Result<u32> {
     let mut exchange = [command, data];
     // SAFETY: all zero is a valid `ifreq`.

@@ -10,8 +10,8 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-/// One end of a connection for messages, each one line of JSON. If the peer sends too long a line, the connection
-/// counts as closed: the limit is 1 MiB for requests and 64 MiB for answers.
+/// One end of a connection for messages, each one line of JSON. The limit for a line is 1 MiB for requests and 64 MiB
+/// for answers. If the peer sends a longer line, the connection counts as closed.
 #[derive(Debug)]
 pub struct Lines {
     stream: UnixStream,
@@ -40,7 +40,7 @@ pub enum Heard<T> {
     Nonsense(String),
     /// No whole message has arrived yet.
     Nothing,
-    /// The peer has closed the connection or sent too long a line, or the socket failed.
+    /// The peer has closed the connection or sent a line beyond the limit, or the socket failed.
     Gone,
 }
 

@@ -37,7 +37,7 @@ impl LinkWatch {
             socket.set_non_blocking(true)?;
             Ok::<_, std::io::Error>(Self { socket })
         };
-        open().attempt("watch", "the links")
+        open().attempt("watch", "the links of this network namespace")
     }
 
     /// Returns the changes since the last call, or since the watch was opened, in order. If the kernel lost
@@ -53,7 +53,7 @@ impl LinkWatch {
                 Err(lost) if lost.raw_os_error() == Some(libc::ENOBUFS) => {
                     changes.extend(Netlink::open()?.links()?.into_iter().map(LinkChange::Is));
                 }
-                Err(error) => return Err(error).attempt("watch", "the links"),
+                Err(error) => return Err(error).attempt("watch", "the links of this network namespace"),
             }
         }
     }

@@ -104,8 +104,8 @@ pub fn outer_uid() -> u32 {
     outside + rustix::process::geteuid().as_raw().saturating_sub(inside)
 }
 
-/// Sets a sysctl by its path below `/proc/sys`, for example `net/ipv4/ip_forward`. Most of those below `net/` are
-/// separate for each network namespace; the calling thread's is used.
+/// Sets a sysctl by its path below `/proc/sys`, for example `net/ipv4/ip_forward`. Most sysctls below `net/` are
+/// separate for each network namespace. Of these, the one of the calling thread's network namespace is set.
 pub fn sysctl(path: &str, value: &str) -> Result<()> {
     std::fs::write(format!("/proc/sys/{path}"), value)
         .attempt("set the sysctl", format_args!("{path} = {value}"))
@@ -119,9 +119,10 @@ pub fn mount_tmpfs(at: &Path, options: &str) -> Result<()> {
         .attempt("mount a tmpfs at", at.display())
 }
 
-/// Returns a number that identifies the calling thread's network namespace, and no other until reboot: the kernel's
-/// cookie (`SO_NETNS_COOKIE`). The inode number ([`NetNs::number`]) can belong to a new namespace after the old one has
-/// ended. Kernels before 5.14 have no cookies; for them this function returns the inode number.
+/// Returns a number that identifies the calling thread's network namespace: the kernel's cookie (`SO_NETNS_COOKIE`). No
+/// other namespace gets the same cookie until the machine is booted again. An inode number ([`NetNs::number`]) can
+/// belong to a new namespace after the old namespace has ended. Kernels before 5.14 have no cookies; for them this
+/// function returns the inode number.
 pub fn cookie() -> Result<u64> {
     let what = "the cookie of the network namespace";
     let socket = UnixDatagram::unbound().attempt("read", what)?;
@@ -177,9 +178,9 @@ pub fn sysctl_value(path: &str) -> Option<String> {
 /// Returns whether the calling thread's network namespace is that of pid 1. This is the namespace of the machine, or of
 /// the container in which this process runs.
 ///
-/// If pid 1's namespace cannot be read, there are two rules. A namespace that this process's user namespace owns
-/// (`unshare -rn`) is not the machine's, unless this is the initial user namespace. Any other namespace is the
-/// machine's if no ancestor of this process is known to have a different one.
+/// If pid 1's namespace cannot be read, there are two rules. If this process's user namespace is not the initial one
+/// and owns the network namespace (`unshare -rn`), the result is false. Otherwise the result is true, unless an
+/// ancestor of this process is known to have a different network namespace.
 pub fn is_machines_own() -> Result<bool> {
     let own = NetNs::current()?;
     let number = own.number()?;
@@ -199,8 +200,8 @@ pub fn is_machines_own() -> Result<bool> {
     Ok(ancestors.filter_map(|pid| of(pid).ok()).all(|ancestors| ancestors == number))
 }
 
-/// Returns the owner of the calling thread's network namespace: the id of the user that created its user namespace.
-/// `None` if this process may not read it.
+/// Returns the owner of the calling thread's network namespace: the id of the user that created the user namespace to
+/// which the network namespace belongs. Returns `None` if this process may not read the id.
 pub fn owner() -> Option<u32> {
     let users = NetNs::current().ok()?.users().ok()?;
     let mut uid = u32::MAX;

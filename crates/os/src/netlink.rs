@@ -101,7 +101,7 @@ impl Netlink {
     /// Returns all links of the namespace.
     pub fn links(&mut self) -> Result<Vec<Link>> {
         let ask = RouteNetlinkMessage::GetLink(LinkMessage::default());
-        let answers = self.request(ask, NLM_F_DUMP).attempt("list", "the links")?;
+        let answers = self.request(ask, NLM_F_DUMP).attempt("list", "the links of this network namespace")?;
         Ok(answers.into_iter().filter_map(link_of).collect())
     }
 
@@ -165,14 +165,14 @@ impl Netlink {
     pub fn add_address(&mut self, name: &str, address: Ipv4Addr, len: u8) -> Result<()> {
         let message = self.address(name, address, len)?;
         let added = self.act(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL);
-        added.attempt("add an address", format_args!("{address}/{len} to {name}"))
+        added.attempt("add the address", format_args!("{address}/{len} to {name}"))
     }
 
     /// Deletes an address from a link.
     pub fn delete_address(&mut self, name: &str, address: Ipv4Addr, len: u8) -> Result<()> {
         let message = self.address(name, address, len)?;
         let deleted = self.act(RouteNetlinkMessage::DelAddress(message), 0);
-        deleted.attempt("delete an address", format_args!("{address}/{len} from {name}"))
+        deleted.attempt("delete the address", format_args!("{address}/{len} from {name}"))
     }
 
     /// Returns whether a link has an IPv4 address, in a prefix of any length.
@@ -182,7 +182,7 @@ impl Netlink {
         ask.header.family = AddressFamily::Inet;
         let answers = self
             .request(RouteNetlinkMessage::GetAddress(ask), NLM_F_DUMP)
-            .attempt("list", "the addresses")?;
+            .attempt("list", format_args!("the IPv4 addresses of {name}"))?;
         let local = AddressAttribute::Local(IpAddr::V4(address));
         Ok(answers.iter().any(|answer| {
             matches!(answer, RouteNetlinkMessage::NewAddress(found)

@@ -1,5 +1,5 @@
-//! A netfilter ingress hook that drops every frame on a device behind the packet sockets. So packet sockets receive the
-//! frame, and the kernel's IP stack does not.
+//! A netfilter ingress hook that drops every frame of a device. The hook comes after the packet sockets in the kernel's
+//! receive path. So packet sockets receive the frame, and the kernel's IP stack does not.
 //!
 //! This module builds the netlink messages itself, so neither the `nft` program nor its library is needed. Only ingress
 //! is blocked. What the kernel sends by itself on such a device (IPv6 neighbor discovery, IGMP) is prevented by giving
@@ -195,7 +195,8 @@ impl Batch {
         self.sequence += 1;
     }
 
-    /// Sends the batch and waits until each message between its begin and end markers is acknowledged or refused.
+    /// Sends the batch, and waits until each message between its begin and end markers is acknowledged. Fails with the
+    /// kernel's error if a message or the whole batch is refused.
     fn commit(mut self) -> io::Result<()> {
         let messages = 1..self.sequence;
         self.push(NFNL_MSG_BATCH_END, 0, 0, NFNL_SUBSYS_NFTABLES, &[]);
@@ -255,8 +256,8 @@ mod tests {
     use super::*;
     use crate::testing::{arp_request, datagram, hear, in_sandbox, in_sandbox_of_root_and_of_nobody, joined};
 
-    /// Sends an ARP request and a datagram to a closed port. Returns the number of the far kernel's answers, and of
-    /// frames that its tap saw.
+    /// Sends an ARP request, and a datagram to a closed port. Returns the number of answers of the far kernel, and the
+    /// number of frames that the packet socket in front of the far kernel received.
     fn answers(is_blocked: bool) -> (usize, usize) {
         let wire = joined();
         if is_blocked {

@@ -40,8 +40,8 @@ pub struct Unfinished {
     gso: u8,
     /// Bytes of payload in each segment.
     gso_size: usize,
-    /// `start` is the offset of the first byte that is summed, and `offset` that of the checksum field from there. The
-    /// checksum field contains the pseudo-header's sum.
+    /// `start` is the offset in bytes of the first byte that the checksum covers. `offset` is the offset of the
+    /// checksum field from `start`. The checksum field contains the sum of the pseudo-header.
     start: usize,
     offset: usize,
 }
@@ -168,7 +168,7 @@ fn pseudo(frame: &[u8], ip: usize, proto: u8, len: usize) -> Option<u16> {
     Some(!sum.finish())
 }
 
-/// Stores the checksum of the bytes from `start`. The checksum field holds the pseudo-header's sum until then.
+/// Stores the checksum of the bytes from `start`. Before the call, the checksum field contains the pseudo-header's sum.
 fn store_sum(frame: &mut [u8], start: usize, offset: usize) -> Option<()> {
     const UDP_OFFSET: usize = 6;
     let sum = checksum(frame.get(start..)?);

@@ -65,8 +65,8 @@ pub struct Received {
     pub len: usize,
     /// Length of the frame in bytes; more than `len` if the buffer was too small.
     pub wire_len: usize,
-    /// When the kernel received the frame. The kernel enables stamping shortly after the host's first stamping socket
-    /// is opened. Until then, a frame may have the time at which it was read instead.
+    /// When the kernel received the frame. The kernel begins to stamp frames shortly after the machine's first socket
+    /// with stamps was opened. Until then, `at` may be the time at which the frame was read.
     pub at: WallTime,
     /// The destination of the frame.
     pub kind: Kind,
@@ -200,7 +200,8 @@ impl AsRawFd for PacketSocket {
     }
 }
 
-/// Opens a packet socket with protocol 0. It receives nothing until it is bound, so no frame of another interface.
+/// Opens a packet socket with protocol 0. The socket receives nothing until it is bound, so it receives no frame of
+/// another interface.
 fn unbound() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: the call takes no pointers, and nothing else owns the descriptor.

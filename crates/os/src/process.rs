@@ -57,7 +57,8 @@ pub fn stop(child: u32) {
     }
 }
 
-/// Stops (`is_stopped`) or continues the process group of `leader`.
+/// Stops (SIGSTOP) all processes in the process group of `leader` if `is_stopped`; otherwise continues them (SIGCONT).
+/// Does nothing if there is no such group.
 pub fn halt_group(leader: u32, is_stopped: bool) {
     let signal = if is_stopped { Signal::STOP } else { Signal::CONT };
     if let Some(group) = Pid::from_raw(leader.cast_signed()) {
@@ -129,8 +130,8 @@ pub fn hide_memory() {
 }
 
 /// Makes a write beyond the file size limit (`RLIMIT_FSIZE`, `ulimit -f`) fail with `EFBIG`, so that it is reported
-/// like a full disk. Without this, SIGXFSZ ends the process at once. Programs that this process starts have the
-/// signal's default action: exec resets a handler, but would keep an ignored signal ignored.
+/// like a full disk. Without this, SIGXFSZ ends the process at once. The signal is handled and not ignored: exec resets
+/// a handler to the default action, but programs would inherit an ignored signal.
 pub fn bear_file_size_limit() {
     extern "C" fn nothing(_: libc::c_int) {}
     // SAFETY: all zeros are a valid action without flags and with an empty mask; the handler does nothing.

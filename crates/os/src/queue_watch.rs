@@ -19,7 +19,8 @@ const DUMP: u16 = 0x301;
 /// The headers of a message: `struct nlmsghdr` and `struct tcmsg`.
 const HEADERS: usize = 16 + 20;
 const TCA_KIND: u16 = 1;
-/// Reported for each interface, because the lost changes may belong to any of them.
+/// The kind in the entry of each interface if the kernel could not report all changes: the changes may belong to any
+/// interface.
 const LOST: &str = "changes that the kernel had no room to report";
 
 /// Detects every queueing discipline, class and filter that is set or removed on some interfaces of one network
@@ -48,7 +49,7 @@ impl QueueWatch {
             watch.dump()?;
             Ok::<_, io::Error>(watch)
         };
-        open().attempt("watch", "the queueing disciplines")
+        open().attempt("watch", format_args!("the queueing disciplines of {}", interfaces.join(", ")))
     }
 
     /// Returns the interface and the kind of each discipline, class and filter that was set or removed since
@@ -109,7 +110,7 @@ impl QueueWatch {
                 continue;
             }
             let what = body.get(HEADERS - 16..).and_then(kind_of);
-            let what = what.unwrap_or_else(|| format!("message {kind} of traffic control"));
+            let what = what.unwrap_or_else(|| format!("a traffic control message of type {kind}"));
             self.found.insert((name.clone(), what));
         }
     }

@@ -21,8 +21,8 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 use wire::Duration;
 
-/// Time for the processes of a sandbox to end after they were killed. A process that exists longer is kept by something
-/// else, for example a frozen control group.
+/// Time for the processes of a sandbox to end after they were killed. If a process exists longer, the kernel cannot end
+/// it, for example because its control group is frozen.
 const LAST: Duration = Duration::from_secs(5);
 
 /// A running sandbox. Dropping this value ends the sandbox.
@@ -119,7 +119,7 @@ impl Sandbox {
 
 impl Drop for Sandbox {
     fn drop(&mut self) {
-        // If `end` was called before, it is not repeated: a process that did not end then is kept by something else.
+        // If `end` was called before, it is not repeated: a process that did not end then cannot be ended now.
         if self.lifeline.is_some() {
             let _ = self.end();
         }
@@ -154,12 +154,12 @@ impl Maps {
 }
 
 /// Moves this process into new namespaces of the kinds `what`. If `maps` is given, the process also becomes root of a
-/// new user namespace. It must have a single thread. Fails with the step that failed.
+/// new user namespace. The process must have a single thread. The error has the step that failed.
 pub fn leave(maps: Option<&Maps>, what: UnshareFlags) -> std::result::Result<(), (Step, io::Error)> {
     let Some(maps) = maps else { return unshare(what).map_err(Step::Unshare.failed()) };
     unshare(what | UnshareFlags::NEWUSER).map_err(Step::UnshareUser.failed())?;
-    // The map files of a non-dumpable process belong to root. So the process is made dumpable, but only until the files
-    // are written: its memory may have keys.
+    // If a process is not dumpable, its map files belong to root, and it cannot write them. So the process is made
+    // dumpable while it writes the files. Afterwards it is made non-dumpable again, because its memory may have keys.
     let shown = show_memory();
     // Without root's rights in the parent namespace, the kernel accepts a group map only from a process that can no
     // longer set groups.
@@ -172,7 +172,7 @@ pub fn leave(maps: Option<&Maps>, what: UnshareFlags) -> std::result::Result<(),
     Ok(())
 }
 
-/// Makes the process dumpable. Returns whether this changed its state.
+/// Makes the process dumpable. Returns whether the process was not dumpable before.
 fn show_memory() -> bool {
     use rustix::process::{DumpableBehavior, dumpable_behavior, set_dumpable_behavior};
     dumpable_behavior().is_ok_and(|now| now == DumpableBehavior::NotDumpable)
@@ -213,8 +213,8 @@ pub enum Step {
 }
 
 impl Step {
-    /// All steps, in the order of execution. Root executes the first and not the four after it; other users execute
-    /// those four and not the first.
+    /// All steps, in the order of execution. Root executes the first step and not the next four steps. Other users
+    /// execute these four steps and not the first.
     pub const ALL: [Self; 9] = [
         Self::Unshare,
         Self::UnshareUser,
@@ -245,7 +245,7 @@ impl Step {
             Self::UidMap => "write /proc/self/uid_map for",
             Self::GidMap => "write /proc/self/gid_map for",
             Self::Fork => "create the process of pid 1 (fork) for",
-            Self::Watch => "set the parent-death signal of pid 1 in",
+            Self::Watch => "set the parent-death signal (prctl) of the process that is to run",
             Self::Private => "make the mounts private for",
             Self::Proc => "mount /proc for",
         }
@@ -308,8 +308,8 @@ impl Plan {
         })
     }
 
-    /// Runs the steps in the caller's child, which becomes the keeper. It returns only in the keeper's child, the
-    /// later pid 1.
+    /// Runs the steps in the caller's child, which becomes the keeper. After success it returns only in the keeper's
+    /// child, which becomes pid 1.
     fn steps(&self) -> std::result::Result<(), (Step, io::Error)> {
         leave(self.maps.as_ref(), UnshareFlags::NEWNET | UnshareFlags::NEWNS | UnshareFlags::NEWPID)?;
         let alive = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from).map_err(Step::Fork.failed())?;
@@ -332,8 +332,9 @@ impl Plan {
     }
 }
 
-/// Makes this process die with the keeper, also if the keeper has died already: then the other end of the pipe is
-/// closed. The parent's pid cannot be compared. It is zero, because the parent is outside the PID namespace.
+/// Makes this process die with the keeper. Fails if the keeper has died already: then the other end of the pipe
+/// `keeper` is closed. The parent's pid does not show that. It is always zero, because the parent is outside the PID
+/// namespace.
 fn watch(keeper: &OwnedFd) -> io::Result<()> {
     die_with_parent()?;
     let mut end = [PollFd::new(keeper, PollFlags::IN)];
@@ -371,8 +372,8 @@ fn keep(init: i32, lifeline: RawFd, alive: RawFd) -> ! {
     }
 }
 
-/// Closes all descriptors except `a` and `b`. The keeper must not keep the caller's pipes open, whose readers wait for
-/// end of file, nor its locks.
+/// Closes all descriptors except `a` and `b`. The caller's pipes must be closed, because their readers wait for the end
+/// of file. The keeper must not keep the caller's locks either.
 fn close_all_but(a: RawFd, b: RawFd) {
     let (low, high) = (a.min(b).cast_unsigned(), a.max(b).cast_unsigned());
     let close = |first: u32, last: u32| {

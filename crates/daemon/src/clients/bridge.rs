@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use wire::Duration;
 
-/// Largest number of bytes of one read or write, and the number that one read requests from the role. The role is
-/// asked again only when no byte waits here for the program.
+/// Largest number of bytes of one read or write at the program's socket. It is also the number of bytes that one read
+/// requests from the role.
 const CHUNK: usize = 64 * 1024;
 
 /// Moves bytes between a program and a role. The program is read as far as the role accepts bytes. The role is read
@@ -66,8 +66,8 @@ impl Bridge {
         self.closed = true;
     }
 
-    /// Ends the program's connection with a reset, so that the program does not take the bytes that it has received
-    /// for the whole stream.
+    /// Ends the program's connection with a reset. After a clean end, the program would regard the bytes that it has
+    /// received as the whole stream.
     pub(super) fn reset(self) {
         let _ = sockopt::set_socket_linger(&self.program, Some(Duration::ZERO));
     }
@@ -84,8 +84,9 @@ impl Bridge {
         if self.closed {
             return Ok(self.pending.is_empty());
         }
-        // A program that has closed its half, or whose bytes the role does not accept now, is not read. So its reset is
-        // found here. Bytes that it sent before the reset are lost with it (RFC 9293, section 3.10.7.4).
+        // A program is not read after it has closed its half, and while the role accepts no bytes. So a reset by the
+        // program is found here. Bytes that the program sent before the reset are lost with it (RFC 9293, section
+        // 3.10.7.4).
         if *credit == 0 || self.said_end {
             sockopt::socket_error(&self.program)??;
         }

@@ -25,8 +25,8 @@ use std::path::Path;
 use std::sync::Arc;
 use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
 
-/// Largest number of programs that have connected and not sent their request yet, if the process may have enough
-/// descriptors: they take at most one descriptor in [`SHARE`].
+/// Largest number of programs that have connected and not sent their request yet. If the process may have few
+/// descriptors, the limit is lower: the number of descriptors divided by [`SHARE`], but at least 1.
 const ASKING: usize = 64;
 const SHARE: usize = 8;
 /// A program that has sent no request for this time is answered with `ETIMEDOUT`.
@@ -44,8 +44,8 @@ pub(crate) struct ClientListener {
     epoll: Arc<Epoll>,
     listener: Watched<OwnedFd>,
     _file: SocketFile,
-    /// The programs that have sent no request yet, by number, in the order in which they connected. Each with its
-    /// connection and the time at which it connected.
+    /// The programs that have sent no request yet, by number, in the order in which they connected. Each entry has the
+    /// program's connection and the time at which the program connected.
     asking: BTreeMap<u64, (Watched<OwnedFd>, Instant)>,
     /// Largest number of programs in `asking`.
     most: usize,
@@ -86,7 +86,7 @@ impl ClientListener {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
             let listener = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
             socket_file::clear(path, || socket_file::knock(path, SocketType::SEQPACKET))?;
-            // The file has these permissions from the start (unix(7)), less the umask.
+            // The mode is set before `bind`, so the file has this mode, less the umask, from the start (unix(7)).
             fchmod(&listener, Mode::RUSR | Mode::WUSR)?;
             bind(&listener, &address)?;
             listen(&listener, BACKLOG)?;
@@ -133,8 +133,9 @@ impl ClientListener {
         self.rests
     }
 
-    /// Accepts programs, and returns the valid requests of these and of the programs in `ready`. Invalid requests, and
-    /// programs that were silent for too long, are answered by this function.
+    /// Accepts programs. Returns the valid requests of the accepted programs and of the programs in `ready`. Answers
+    /// the other programs itself: those with an invalid request, and those that were silent for too long or exceed the
+    /// limit.
     pub(super) fn hear(&mut self, now: Instant, ready: &ReadyClients) -> Vec<ProgramRequest> {
         let new = self.next;
         if ready.listener || self.rests {
@@ -212,8 +213,8 @@ impl ClientListener {
     }
 }
 
-/// Checks whether a daemon accepts programs at this path. Waits at most 5 s for room in its queue. The error says
-/// whether the socket is missing, is of another kind, has no listener, or has a full queue.
+/// Checks whether a daemon accepts programs at this path. Waits at most 5 s for room in the queue of the daemon's
+/// socket. The error says whether the socket is missing, is of another kind, has no listener, or has a full queue.
 pub fn is_open_to_programs(path: &Path) -> Result<()> {
     let knock = || {
         let probe = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
@@ -230,8 +231,7 @@ pub fn is_open_to_programs(path: &Path) -> Result<()> {
                 Err(io::Error::new(io::ErrorKind::ConnectionRefused, why))
             }
             Err(Errno::PROTOTYPE) => {
-                let why =
-                    "this is not the socket of a daemon for programs; the key `daemon.clients` has its path";
+                let why = "this is not the socket of a daemon for programs; use the path in the key `daemon.clients` of the daemon's configuration";
                 Err(io::Error::new(io::ErrorKind::InvalidInput, why))
             }
             Err(Errno::NOENT) => {

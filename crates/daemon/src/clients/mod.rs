@@ -1,11 +1,13 @@
-//! Programs of this host that request connections through its roles; the crate `client` is their side.
+//! Programs of this host that request connections through its roles. The crate `client` is the program's side.
 //!
-//! After its request, the program connects to the true destination. The program's SYN takes the host's only route, and
-//! so arrives here. The SYN is held until the role has an answer. If the role is connected, the SYN is passed back to
-//! the kernel, where a socket now listens on the destination's address (`IP_TRANSPARENT`). If not, a reset or an ICMP
-//! error answers the SYN, so that the program's own TCP reports the error that the role got; after a time-out, nothing
-//! answers it. Later segments of this connection are turned around here. The node, the ledger and the links never see
-//! them, like packets over the loopback.
+//! After its request, the program connects to the true destination. The host's only route leads to the daemon, so the
+//! daemon gets the program's SYN. The daemon holds the SYN until the role has an answer. If the role is connected, the
+//! daemon passes the SYN back to the kernel, where a socket now listens on the destination's address
+//! (`IP_TRANSPARENT`). The daemon also passes later segments of this connection back to the kernel.
+//!
+//! If the role could not connect, a reset or an ICMP error answers the SYN. So the program's own TCP reports the error
+//! that the role got. After a time-out, nothing answers the SYN. The node, the ledger and the links never see the
+//! segments of a program's connection, like packets over the loopback.
 
 mod bridge;
 mod listener;
@@ -221,7 +223,7 @@ impl Clients {
         };
         let Some(id) = self.number() else { return requester.answer(Errno::NOBUFS) };
         let ends = Ends { port: local.port(), peer };
-        // The port of an older connection now belongs to a new one.
+        // A connection with the same ends is older: its program's port now belongs to the new connection.
         if let Some(old) = self.by_ends.insert(ends, id) {
             self.forget(old);
             self.by_ends.insert(ends, id);
@@ -401,8 +403,8 @@ impl Clients {
             State::Asked { requester, program, syn } => {
                 let error = error_of(why);
                 if error == Errno::TIMEDOUT {
-                    // No datagram can report a timeout. With this limit, the kernel reports it itself when it would
-                    // repeat the SYN once more.
+                    // No datagram can report a time-out. With this limit, the program's own TCP reports the time-out
+                    // when it would repeat the SYN once more.
                     let _ = options::set(&program, libc::IPPROTO_TCP, libc::TCP_SYNCNT, 1);
                 }
                 if let Some(requester) = requester {

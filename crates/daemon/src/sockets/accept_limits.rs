@@ -24,7 +24,8 @@ pub(super) struct AcceptLimits {
     resting: BTreeSet<StreamId>,
     /// When each listener in `resting` is polled again.
     until: Expiry<StreamId>,
-    /// The listeners that rest, or whose rest is over, since the last call of [`AcceptLimits::take_changed`].
+    /// The listeners that were added to `resting`, or removed from it, since the last call of
+    /// [`AcceptLimits::take_changed`].
     changed: Vec<StreamId>,
     now: Instant,
 }
@@ -64,7 +65,7 @@ impl AcceptLimits {
         self.addresses.insert(id, peer);
     }
 
-    /// Removes an ended stream from the counts. It need not be one that a peer opened.
+    /// Removes an ended stream from the counts. Does nothing if no peer opened this stream.
     pub(super) fn ended(&mut self, id: StreamId) {
         let Some(peer) = self.addresses.remove(&id) else { return };
         if let Some(count) = self.counts.get_mut(&peer) {
@@ -75,7 +76,7 @@ impl AcceptLimits {
         }
     }
 
-    /// Handles a failed `accept`: the listener rests.
+    /// Handles a failed `accept`: counts the reason, and pauses the listener for [`REST`].
     pub(super) fn failed(&mut self, listener: StreamId, error: Errno) {
         self.refused.push(Reason(match error {
             Errno::MFILE | Errno::NFILE => "tcp_accept_no_descriptor",
@@ -92,7 +93,7 @@ impl AcceptLimits {
         self.has_room() && !self.resting.contains(&listener)
     }
 
-    /// Ends the rest of the listeners whose time is over.
+    /// Ends the pause of each listener for which [`REST`] has passed.
     pub(super) fn wake(&mut self, now: Instant) {
         self.now = now;
         while let Some(listener) = self.until.pop(now) {
@@ -106,7 +107,7 @@ impl AcceptLimits {
         self.until.next()
     }
 
-    /// Returns the listeners that began or ended to rest since the last call.
+    /// Returns the listeners whose pause began or ended since the last call.
     pub(super) fn take_changed(&mut self) -> Vec<StreamId> {
         std::mem::take(&mut self.changed)
     }

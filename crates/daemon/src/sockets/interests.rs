@@ -9,14 +9,16 @@ use rustix::io::Errno;
 use std::collections::BTreeSet;
 
 impl Tcp {
-    /// Notes that a segment passes to the socket with this tuple: its relay may have room.
+    /// Notes that a segment passes to the socket with this tuple. If the socket is an end of a relay that holds bytes,
+    /// the socket may have room for them now.
     pub(super) fn stir(&mut self, tuple: &Tuple) {
         let socket = self.by_tuple.get(tuple).and_then(|id| self.sockets.get(id));
         let relay = socket.and_then(|socket| socket.joined);
         self.wakes.stirred.extend(relay.filter(|relay| self.wakes.loaded.contains(relay)));
     }
 
-    /// Returns the sockets in `ready` and those with news, in the order of their streams.
+    /// Returns the sockets in `ready`, and those with an event that the kernel does not report, in the order of their
+    /// streams.
     pub(super) fn with_news(&self, ready: &[StreamId]) -> BTreeSet<StreamId> {
         let has_news =
             |id: &&StreamId| self.sockets.get(id).is_some_and(|socket| !socket.rests() && socket.has_news());
@@ -53,8 +55,8 @@ impl Tcp {
         let relay = socket.joined.and_then(|relay| self.relays.get(&relay));
         let mut events = socket.waits_for() | relay.map_or(Events::empty(), |relay| relay.waits_for(id));
         if events.is_empty() && socket.lingers {
-            // After this host's FIN, the socket always counts as writable. So only changes of its state are reported,
-            // as edges.
+            // After this host's FIN, the socket always counts as writable. So the kernel is requested to report only
+            // changes of the socket's state (edge-triggered).
             events = Events::OUT | Events::ET;
         }
         socket.fd.want(events)

@@ -1,4 +1,4 @@
-//! Joins connections by a relay, and parts them again.
+//! Joins two connections by a relay, and separates them again.
 
 use super::error_text::error_text;
 use super::relay::{Pumped, Relay};
@@ -9,8 +9,8 @@ use node::stream::{OwnedMigrateEvent, OwnedStreamEvent, refusal};
 use rustix::io::Errno;
 
 impl Tcp {
-    /// Relays between the connections `id` and `other`. `staged` has bytes that are sent first: to `other`, and to
-    /// `id`.
+    /// Joins the connections `id` and `other` by a relay. `staged` has the bytes that the relay sends first: those to
+    /// `other`, then those to `id`.
     pub(super) fn join(
         &mut self,
         id: StreamId,
@@ -46,7 +46,7 @@ impl Tcp {
         self.pump(id, told);
     }
 
-    /// Ends a relay, and returns the bytes that were under way in it.
+    /// Ends the relay of the connection `id`. The event `Parted` has the bytes that were under way in the relay.
     pub(super) fn part(&mut self, id: StreamId, told: &mut Vec<OwnedStreamEvent>) {
         let Some(relay) = self.unjoin(id) else {
             return told.push(OwnedStreamEvent::refused(id, refusal::NOT_JOINED));
@@ -55,8 +55,8 @@ impl Tcp {
         match relay.part(id).and_then(|bytes| self.with_left_behind(ends, bytes)) {
             Ok(bytes) => told.push(OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Parted(bytes))),
             Err(error) => {
-                // Bytes are lost, so both connections are reset: neither peer may take what it has for the whole
-                // stream.
+                // Bytes are lost, so both connections are reset. After a clean end, a peer would regard the bytes that
+                // it has received as the whole stream.
                 told.push(OwnedStreamEvent::Migrate(id, OwnedMigrateEvent::Refused(error_text(error))));
                 for end in ends {
                     if let Some(socket) = self.sockets.get_mut(&end) {
@@ -73,8 +73,9 @@ impl Tcp {
         }
     }
 
-    /// Adds to the bytes that were under way what the ended connections of the relay have received. Both arrays and the
-    /// result have the order of `ends`: bytes from the first end, and bytes from the second.
+    /// Appends the bytes that the ended connections of a relay have received to the `bytes` that were under way in the
+    /// relay. `bytes` and the result have two entries: the bytes from the first of `ends`, and the bytes from the
+    /// second.
     fn with_left_behind(&mut self, ends: [StreamId; 2], bytes: [Vec<u8>; 2]) -> Result<[Vec<u8>; 2], Errno> {
         let mut all = bytes;
         for (end, bytes) in ends.iter().zip(&mut all) {
@@ -85,8 +86,8 @@ impl Tcp {
         Ok(all)
     }
 
-    /// Moves what a relay can move. Ends the relay when both directions have ended, or when one of its connections has
-    /// failed.
+    /// Moves the bytes that a relay can move now. Ends the relay when both directions have ended, or when one of its
+    /// connections has failed.
     pub(super) fn pump(&mut self, relay: StreamId, told: &mut Vec<OwnedStreamEvent>) {
         let Some(moving) = self.relays.get_mut(&relay) else { return };
         let ends = moving.ends;
@@ -113,9 +114,9 @@ impl Tcp {
         }
     }
 
-    /// Handles the loss of the end `id` of a relay. The other end is reset, so that its peer does not take what it has
-    /// for the whole stream. There is one exception: if the relay held no bytes, and the end `id` closed silently, the
-    /// other end is an ordinary connection again.
+    /// Handles the loss of the connection `id`. If it is an end of a relay, the other end is reset, so that its peer
+    /// does not regard the received bytes as the whole stream. Exception: if the relay held no bytes and the connection
+    /// `id` was closed silently (in repair mode), the other end becomes an ordinary connection again.
     pub(super) fn break_off(&mut self, id: StreamId, told: &mut Vec<OwnedStreamEvent>) {
         let is_silent = self.sockets.get(&id).is_some_and(|socket| socket.repaired);
         let Some(relay) = self.unjoin(id) else { return };

@@ -46,7 +46,7 @@ pub(crate) struct Sockets {
     udp: Udp,
     tcp: Tcp,
     /// Guards of tuples that are being moved. All packets of peers reach the kernel through the daemon, so the kernel
-    /// never sees what a guard keeps.
+    /// does not get the packets that a guard holds or drops.
     guards: Guards,
     /// Number of streams that were accepted so far.
     accepted: u32,
@@ -95,12 +95,12 @@ impl Sockets {
         self
     }
 
-    /// Returns when a listener that could not accept is tried again.
+    /// Returns when the next listener may be polled again after a failed `accept`; `None` if no listener is paused.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.tcp.callers.deadline()
     }
 
-    /// Tries the listeners again whose rest is over.
+    /// Ends the pause of each listener that may be polled again after a failed `accept`.
     pub(crate) fn wake(&mut self, now: Instant) {
         self.tcp.callers.wake(now);
     }
@@ -214,8 +214,8 @@ impl Sockets {
         }
     }
 
-    /// Handles a segment that is about to reach a socket. For a socket that came from another host, it may show the
-    /// peer's position.
+    /// Handles a segment that is about to reach a socket. If the connection was moved from another host, the segment
+    /// may acknowledge data that only that host has sent.
     fn observe(&mut self, tuple: &Tuple, header: &Header, payload: &[u8]) {
         if self.tcp.has_unacked()
             && let Ok(segment) = ::tcp::Segment::parse(payload, header.src, header.dst)
@@ -224,8 +224,8 @@ impl Sockets {
         }
     }
 
-    /// Checks a datagram from the kernel. On a tuple that is being moved the kernel must send nothing: then the
-    /// reason for a drop is returned.
+    /// Checks a datagram from the kernel. Returns the reason to drop the datagram if its tuple is guarded or frozen:
+    /// the kernel must send nothing on a connection that is being moved.
     pub(crate) fn screen_out(&self, bytes: &[u8]) -> Option<Reason> {
         let (header, payload) = self.segment(bytes)?;
         let (src, dst) = ends(&header, payload)?;
@@ -233,8 +233,9 @@ impl Sockets {
         (self.guards.has(&tuple) || self.tcp.is_frozen(&tuple)).then_some(guard::FROZEN)
     }
 
-    /// Returns the header and the payload of a TCP segment; `None` also if no guard, frozen or moved connection and no
-    /// relay needs it.
+    /// Returns the header and the payload of a TCP segment; `None` for any other datagram. Also returns `None` if no
+    /// segment must be checked at present. Segments must be checked if a tuple is guarded or frozen, if a connection
+    /// has unacknowledged data of a former host, or if a relay holds bytes.
     fn segment<'a>(&self, bytes: &'a [u8]) -> Option<(Header, &'a [u8])> {
         let moves = !self.guards.is_empty() || self.tcp.has_frozen() || self.tcp.has_unacked();
         if !moves && !self.tcp.wakes.has_loaded() {

@@ -35,13 +35,13 @@ unsafe impl Plain for i32 {}
 unsafe impl Plain for u32 {}
 // SAFETY: an integer has no padding, and every bit pattern is valid.
 unsafe impl Plain for u64 {}
-// SAFETY: words in `repr(C)` have no padding, and every bit pattern is valid.
+// SAFETY: `u32` fields in `repr(C)` have no padding, and every bit pattern is valid.
 unsafe impl Plain for MemoryInfo {}
-// SAFETY: eight bytes and then words in `repr(C)` have no padding, and every bit pattern is valid.
+// SAFETY: eight `u8` fields and then `u32` fields in `repr(C)` have no padding, and every bit pattern is valid.
 unsafe impl Plain for TcpInfo {}
-// SAFETY: five words in `repr(C)` have no padding, and every bit pattern is valid.
+// SAFETY: five `u32` fields in `repr(C)` have no padding, and every bit pattern is valid.
 unsafe impl Plain for RepairWindow {}
-// SAFETY: two words each in `repr(C)` have no padding, and every bit pattern is valid.
+// SAFETY: each element has two `u32` fields in `repr(C)`, so there is no padding, and every bit pattern is valid.
 unsafe impl<const N: usize> Plain for [RepairOption; N] {}
 
 /// The value of `SO_MEMINFO`, since Linux 4.12 (`linux/sock_diag.h`).
@@ -84,8 +84,8 @@ pub(crate) struct TcpInfo {
     rcv_rtt: u32,
     rcv_space: u32,
     pub(crate) total_retrans: u32,
-    /// This field and the next ones are zero if the kernel is too old for them: `bytes_acked` exists since Linux 4.1,
-    /// `segs_in` since 4.2. Eight-byte values are pairs of words.
+    /// This field and the fields after it are zero if the kernel does not have them: `bytes_acked` exists since Linux
+    /// 4.1, `segs_in` since 4.2. A 64-bit value is kept as two `u32`, in the order of the machine's memory.
     pacing: [u32; 4],
     bytes_acked: [u32; 2],
     bytes_received: [u32; 2],
@@ -117,12 +117,12 @@ impl TcpInfo {
         (self.rtt > 0).then(|| RoundTripTime::new(smoothed, variation))
     }
 
-    /// Returns the low half of the number of bytes that the peer has acknowledged since this socket was set up.
+    /// Returns the lower 32 bits of the number of bytes that the peer has acknowledged since this socket was set up.
     pub(crate) const fn bytes_acked(&self) -> u32 {
         low(self.bytes_acked)
     }
 
-    /// Returns the low half of the number of bytes that were received in order since this socket was set up.
+    /// Returns the lower 32 bits of the number of bytes that were received in order since this socket was set up.
     pub(crate) const fn bytes_received(&self) -> u32 {
         low(self.bytes_received)
     }
@@ -142,7 +142,8 @@ impl TcpInfo {
     }
 }
 
-/// Returns the low half of an eight-byte value in two words.
+/// Returns the lower 32 bits of a 64-bit value. The argument is the value as two `u32`, in the order of the machine's
+/// memory.
 const fn low([first, second]: [u32; 2]) -> u32 {
     if cfg!(target_endian = "little") { first } else { second }
 }
@@ -172,7 +173,7 @@ pub(crate) fn get<T: Plain>(fd: &impl AsFd, level: i32, name: i32) -> io::Result
     let fd = fd.as_fd().as_raw_fd();
     // SAFETY: the kernel writes at most `len` bytes, the size of `value`, which outlives the call.
     check(unsafe { libc::getsockopt(fd, level, name, value.as_mut_ptr().cast(), &raw mut len) })?;
-    // SAFETY: all bytes are initialized, by us or the kernel, and any bit pattern is a value.
+    // SAFETY: each byte is zero or was written by the kernel, and every bit pattern is a valid value.
     Ok(unsafe { value.assume_init() })
 }
 

@@ -144,8 +144,8 @@ impl Direction {
         self.piped < self.most && !self.full && !self.ended
     }
 
-    /// Moves bytes from a socket into the pipe. Returns their number. The end of the stream counts as one, because it
-    /// is progress, and so does an interrupted call.
+    /// Moves bytes from a socket into the pipe, and returns their number. Returns 1 for the end of the stream and for
+    /// an interrupted call, because the relay must continue after both.
     fn fill(&mut self, from: Option<&mut Socket>) -> Result<usize, Errno> {
         let Some(from) = from.filter(|from| !from.rests()) else { return Ok(0) };
         if !self.has_room() {
@@ -169,9 +169,10 @@ impl Direction {
         }
     }
 
-    /// Moves bytes to a socket: its pending bytes, the staged bytes, the pipe's, and then the end of the stream. With
-    /// `more`, the kernel waits for a full segment, because the pipe may hold less than a segment, or no multiple of
-    /// it.
+    /// Moves bytes to a socket: first the socket's pending bytes, then the staged bytes, then the bytes in the pipe.
+    /// After the last byte, passes on the end of the stream. Returns the number of staged and piped bytes that were
+    /// moved, plus 1 for the end. With `more`, the kernel waits until it has a full segment, because the pipe may hold
+    /// less than a segment, or no multiple of one.
     fn drain(&mut self, to: Option<&mut Socket>, more: bool) -> Result<usize, Errno> {
         let Some(to) = to.filter(|to| !to.rests()) else { return Ok(0) };
         to.flush()?;

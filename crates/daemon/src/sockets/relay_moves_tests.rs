@@ -19,8 +19,8 @@ use wire::{Duration, Ipv4Addr, Mac, Prefix, Rng};
 
 /// The address of the fixed host and of the mobile host. Both are in this namespace.
 const PEER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
-/// The mobile host's address as the fixed host knows it, and the first router's as the mobile host knows it. Neither
-/// router has them.
+/// `MOBILE` is the mobile host's address as the fixed host knows it. `ANCHOR` is the first router's address as the
+/// mobile host knows it. Neither router has one of these addresses.
 const MOBILE: Ipv4Addr = Ipv4Addr::new(10, 7, 0, 7);
 const ANCHOR: Ipv4Addr = Ipv4Addr::new(10, 7, 0, 1);
 const WIRED: StreamId = StreamId(1);

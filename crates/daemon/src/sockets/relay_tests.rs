@@ -141,7 +141,7 @@ fn every_byte_and_the_end_pass_both_ways_the_staged_ones_first() {
             give(&mut rig.wired, &down, &mut at[0]);
             give(&mut rig.radio, &up, &mut at[1]);
             if at[0] == down.len() && !half {
-                // The reverse path stays open.
+                // The direction from the radio to the wire stays open.
                 rig.wired.shutdown(std::net::Shutdown::Write).unwrap();
                 half = true;
             }
@@ -215,8 +215,8 @@ fn a_slow_reader_stops_the_writer_and_parting_gives_back_what_waited() {
         let (up, waiting) = (up.clone(), waiting.clone());
         assert!(up.is_empty() && !waiting.is_empty() && waiting.len() <= 64 * 1024, "{}", waiting.len());
         rig.told.clear();
-        // After parting they are ordinary streams again, and get credit when they are thawed. Joined again, nothing
-        // is lost or duplicated.
+        // The two connections are ordinary streams again, and get credit when they are thawed. When they are joined a
+        // second time, no byte is lost or duplicated.
         for id in [WIRED, RADIO] {
             rig.op(id, StreamOp::Migrate(MigrateOp::Thaw));
         }
@@ -246,8 +246,9 @@ fn what_is_left_of_a_relay_moves_alone() {
     in_sandbox(|| ends_and_moves_alone(40_000, true));
 }
 
-/// The relay had no room for all bytes. The other peer's connection has ended, with bytes in it or under way. A move
-/// passes these bytes to the reader's connection.
+/// Both peers have finished, and the relay had no room for all bytes to the slow reader. The other peer's connection
+/// has ended, and some of its bytes are still in its socket or in the relay. A move passes these bytes to the reader's
+/// connection.
 #[test]
 fn what_an_ended_side_had_received_moves_with_the_other() {
     in_sandbox(|| ends_and_moves_alone(100_000, false));
@@ -400,7 +401,8 @@ fn who_dies_leaves_errors_and_not_an_end_in_good_order() {
             drop(tcp);
             for mut peer in [&wired, &radio] {
                 if moves {
-                    // There is no answer at first. A segment of an unknown connection is then answered by a reset.
+                    // A connection that is being moved is closed silently. So a peer gets a reset only after it has
+                    // sent a segment.
                     assert_eq!(peer.read(&mut [0; 9]).unwrap_err().kind(), ErrorKind::WouldBlock);
                     peer.write_all(b"still there?").unwrap();
                     os::pause(Duration::from_millis(10));

@@ -1,4 +1,5 @@
-//! Converts a kernel's connection to data and back: `TCP_REPAIR` (`tcp(7)`, used as CRIU does).
+//! Converts a kernel's connection to data and back, by `TCP_REPAIR` (`tcp(7)`). CRIU saves and restores connections in
+//! the same way.
 //!
 //! The kernel prescribes the order of the steps. Where a step looks odd, its comment says what happens without it.
 
@@ -55,8 +56,8 @@ pub(super) fn leave(fd: &impl AsFd) -> io::Result<()> {
     set(fd, TCP, TCP_REPAIR, 0)
 }
 
-/// Returns the state of a connection in repair mode; `None` if it has nothing left to receive and nothing to be
-/// acknowledged. Segments that arrive meanwhile must not reach the kernel, which would still acknowledge them.
+/// Returns the state of a connection in repair mode; `None` if the connection is not open or has ended. Segments that
+/// arrive meanwhile must not reach the kernel, which would still acknowledge them.
 pub(super) fn export(
     fd: &impl AsFd,
     local: SocketAddrV4,
@@ -127,9 +128,10 @@ impl Fins {
     }
 }
 
-/// Returns the content of a queue, and the number at its end. If the queue changes meanwhile, the dump is unusable,
-/// and this is an error. Only the send queue may hold more at its front: the kernel keeps a partly acknowledged
-/// segment as a whole. This happens after a move, which segments the data again.
+/// Returns the content of a queue, and the sequence number after its last byte. Fails if the queue changed during the
+/// read, because the content is then useless. The send queue may begin with acknowledged bytes, which are left out: the
+/// kernel keeps a partly acknowledged segment as a whole. Such segments exist after a move, because a move divides the
+/// data into other segments.
 fn queue(fd: &impl AsFd, which: i32, len: usize) -> io::Result<(Vec<u8>, Seq)> {
     set(fd, TCP, TCP_REPAIR_QUEUE, which)?;
     let end: u32 = get(fd, TCP, TCP_QUEUE_SEQ)?;
@@ -148,9 +150,9 @@ fn queue(fd: &impl AsFd, which: i32, len: usize) -> io::Result<(Vec<u8>, Seq)> {
     Ok((bytes.split_off(got - len), Seq(end)))
 }
 
-/// Creates a socket in repair mode with that state, except for the unacknowledged bytes. The caller writes those after
-/// [`leave`], and then this host's FIN. The kernel takes the socket for ESTABLISHED: the caller must remember that the
-/// peer has finished.
+/// Creates a socket in repair mode with the state of a connection, except for the unacknowledged bytes. After
+/// [`leave`], the caller writes the unacknowledged bytes, and then this host's FIN. For the kernel the connection is
+/// ESTABLISHED. So the caller must remember whether the peer has finished.
 pub(super) fn import(state: &TcpState) -> io::Result<OwnedFd> {
     let fd = prepare(state)?;
     fill_in(&fd, state)?;
@@ -174,7 +176,7 @@ pub(super) fn prepare(state: &TcpState) -> io::Result<OwnedFd> {
 
 /// Sets the socket's state and its addresses.
 pub(super) fn fill_in(fd: &OwnedFd, state: &TcpState) -> io::Result<()> {
-    // The numbers of both queues can be set only before the socket is connected.
+    // The sequence numbers of both queues can be set only before the socket is connected.
     set(fd, TCP, TCP_REPAIR_QUEUE, RECV_QUEUE)?;
     set(fd, TCP, TCP_QUEUE_SEQ, state.receive_next.minus(state.unread.len() as u32).0)?;
     set(fd, TCP, TCP_REPAIR_QUEUE, SEND_QUEUE)?;
@@ -197,9 +199,9 @@ pub(super) fn fill_in(fd: &OwnedFd, state: &TcpState) -> io::Result<()> {
     set(fd, TCP, TCP_REPAIR_QUEUE, NO_QUEUE)
 }
 
-/// Enlarges the receive buffer. The unread bytes are filled in at once, and a new socket's buffer may be smaller. The
-/// buffer must also have room for the window that was promised to the peer. Otherwise some of these bytes would be
-/// dropped on arrival. The kernel doubles the value, and announces half of the result as window.
+/// Enlarges the receive buffer of a new socket if it has too little room. It must have room for the unread bytes, which
+/// are filled in at once, and for the window that was promised to the peer. Otherwise the kernel would drop some of the
+/// bytes. The kernel doubles the value, and announces half of the result as window.
 fn make_room(fd: &OwnedFd, state: &TcpState) -> io::Result<()> {
     let promised = state.unread.len() + state.receive_window as usize;
     if 2 * promised > sockopt::socket_recv_buffer_size(fd)? {
@@ -208,15 +210,15 @@ fn make_room(fd: &OwnedFd, state: &TcpState) -> io::Result<()> {
     Ok(())
 }
 
-/// Lets the kernel size the buffers from the defaults of a new socket. If it started from the room that a full queue
-/// needed, buffers would grow at each move.
+/// Reduces the send buffer to [`ROOM`], and lets the kernel resize both buffers. Otherwise each move would begin with
+/// the buffer size that the full queues of the former host needed, and buffers would grow at each move.
 fn settle_room(fd: &OwnedFd) -> io::Result<()> {
     sockopt::set_socket_send_buffer_size(fd, ROOM)?;
     let _ = set(fd, libc::SOL_SOCKET, SO_BUF_LOCK, 0); // since Linux 5.15
     Ok(())
 }
 
-/// Sets what was agreed in a handshake that this kernel has not seen.
+/// Sets the TCP options that both sides agreed on in the handshake, which this kernel has not seen.
 fn set_options(fd: &OwnedFd, state: &TcpState) -> io::Result<()> {
     let option = |code, value| set(fd, TCP, TCP_REPAIR_OPTIONS, [RepairOption { code, value }]);
     option(OPTION_MSS, state.mss)?;
@@ -229,8 +231,8 @@ fn set_options(fd: &OwnedFd, state: &TcpState) -> io::Result<()> {
     }
     if let Some(timestamp) = state.timestamp {
         option(OPTION_TIMESTAMPS, 0)?;
-        // With its own clock, the new host's timestamps would be older than those that the peer remembers in half of
-        // all cases. The peer would then drop all segments (RFC 7323, section 5).
+        // The new host continues the former host's timestamps. The timestamps of its own clock could be older than the
+        // last one that the peer remembers. The peer would then drop all segments (RFC 7323, section 5).
         set(fd, TCP, TCP_TIMESTAMP, timestamp)?;
     }
     Ok(())

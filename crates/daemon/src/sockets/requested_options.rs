@@ -52,9 +52,9 @@ impl RequestedOptions {
     }
 }
 
-/// Returns the value to set so that a buffer holds this number of bytes, or offers such a window. The kernel doubles
-/// the value, and counts packet overhead too: of full segments about five eighths are payload. A buffer of a given
-/// size does not grow.
+/// Returns the value to set so that a buffer has room for `bytes` bytes of payload, or offers a window of `bytes`
+/// bytes. The kernel doubles the value, and also counts the overhead of packets. If all segments are full, about five
+/// eighths of the buffer are payload. The kernel does not enlarge a buffer whose size was set.
 pub(super) const fn for_bytes(bytes: u32) -> usize {
     bytes as usize / 5 * 4
 }

@@ -1,5 +1,5 @@
-//! Restarts the socket of a moved connection at its peer's position. This is needed if the peer has received more of
-//! the former host's data than was sent again ([`super::unacked_after_move`]).
+//! Restarts the socket of a moved connection at its peer's position. This is needed if the peer has received data of
+//! the former host that this host has not sent again ([`super::unacked_after_move`]).
 
 use super::options::{SO_BUF_LOCK, block_segments, get, set};
 use super::repair;

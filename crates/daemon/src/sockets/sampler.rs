@@ -23,7 +23,8 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Returns marks for the values that have changed since the last sample, if that was at least [`EVERY`] ago.
+    /// Returns marks for the values that have changed since the last sample. If the last sample is less than [`EVERY`]
+    /// ago, takes no sample and returns no marks.
     pub(super) fn look(&mut self, now: Instant, sockets: &BTreeMap<StreamId, Socket>) -> Vec<Mark> {
         if now < self.next || sockets.is_empty() {
             return Vec::new();
@@ -43,7 +44,7 @@ impl Watch {
             if before.map(|(cwnd, _)| cwnd) != Some(is_new.0) {
                 marks.push(ends("cwnd").with("bytes", is_new.0));
             }
-            // Zero: no segment has been acknowledged yet.
+            // The round-trip time is zero until the kernel has measured it.
             if is_new.1 > 0 && before.map(|(_, rtt)| rtt) != Some(is_new.1) {
                 marks.push(ends("srtt").with("ns", i64::from(is_new.1) * 1000));
             }

@@ -37,13 +37,13 @@ pub(super) struct Socket {
     pub(super) finishing: bool,
     /// The kernel has been notified that this host sends no more.
     pub(super) shut: bool,
-    /// The peer finished towards another host, or another socket: after the bytes to be read, this kernel receives
-    /// nothing more.
+    /// The peer has sent its FIN to another host, or to this connection's former socket. After the bytes that are still
+    /// to be read, this kernel receives nothing more.
     pub(super) peer_finished: bool,
     /// The user has been notified that the peer has finished.
     pub(super) knows_end: bool,
     pub(super) frozen: bool,
-    /// The socket's tuple is guarded: the socket rests, whether frozen or not.
+    /// The socket's tuple is guarded. While it is guarded, the socket is not served, whether frozen or not.
     pub(super) guarded: bool,
     /// The socket is in repair mode.
     pub(super) repaired: bool,
@@ -66,9 +66,9 @@ pub(super) struct Socket {
 pub(super) type Ended = Option<Option<String>>;
 
 impl Socket {
-    /// Creates a socket that the kernel resets if the daemon dies, so that its peer gets an error. Otherwise the
-    /// kernel would send what it has and then close cleanly, perhaps through the next daemon, as if that were the
-    /// whole stream.
+    /// Creates a socket with a linger time of zero: if the daemon dies, the kernel resets the connection, and the peer
+    /// gets an error. Otherwise the kernel would send the bytes that it has and close the connection cleanly. The peer
+    /// would then regard these bytes as the whole stream.
     pub(super) fn new(fd: Watched<OwnedFd>, tuple: Tuple, connecting: bool) -> Self {
         let _ = sockopt::set_socket_linger(&fd, Some(Duration::ZERO));
         Self {
@@ -238,8 +238,8 @@ impl Socket {
         Ok(get::<TcpInfo>(&self.fd, libc::IPPROTO_TCP, TCP_INFO)?.state)
     }
 
-    /// Returns the bytes that the socket has received, if it has ended cleanly and so cannot be moved; otherwise
-    /// returns no bytes. The relay of which the socket was an end returns these bytes.
+    /// Returns the unread bytes of a socket that has ended cleanly, because such a socket cannot be moved. Returns no
+    /// bytes for any other socket. The caller moves these bytes together with those of the socket's former relay.
     pub(super) fn leave_behind(&mut self) -> Result<Vec<u8>, Errno> {
         let mut all = Vec::new();
         if self.connecting || !self.state().is_ok_and(|state| state == TcpInfo::CLOSE) {
@@ -336,7 +336,8 @@ impl Socket {
         self.peer_finished && options::queued(&self.fd, SIOCINQ).is_ok_and(|unread| unread == 0)
     }
 
-    /// Grants credit for new room: not byte by byte, but always to a user that has none.
+    /// Grants the user credit for new room: if the room is at least a quarter of the largest credit, or if the user has
+    /// no credit left.
     pub(super) fn grant(&mut self, id: StreamId, told: &mut Vec<OwnedStreamEvent>) {
         let most = self.knobs.send_buffer.map_or(CREDIT, |bytes| CREDIT.min(bytes as usize));
         let more = most.saturating_sub(self.pending.len() + self.credit);
@@ -372,8 +373,8 @@ impl Socket {
 }
 
 /// Returns whether the kernel considers the socket writable, as for programs: a third of its send buffer is free.
-/// Without this check, a segment would be written for each acknowledged one, each with PSH, and Linux acknowledges
-/// such segments one by one.
+/// Without this check, the daemon would write one segment, with PSH, after each acknowledged segment. Linux
+/// acknowledges such segments one by one.
 fn is_writable(fd: &impl AsFd) -> Result<bool, Errno> {
     Ok(poll(&mut [PollFd::new(fd, PollFlags::OUT)], Some(&Timespec::default()))? > 0)
 }

@@ -89,8 +89,9 @@ impl Tcp {
         }
     }
 
-    /// Leaves room for other descriptors, if this process may have no more than `descriptors`. Half of them are for
-    /// connections that peers open, and an eighth more for other sockets of roles.
+    /// Limits the number of TCP sockets, so that descriptors are left for other purposes. The limit is five eighths of
+    /// `descriptors`, the number of descriptors that this process may have, and at most [`MOST`]. Four fifths of the
+    /// sockets are for connections that peers open.
     pub(super) fn share(&mut self, descriptors: usize) {
         self.most = MOST.min(descriptors / 2 + descriptors / 8);
         self.callers = AcceptLimits::new(callers_of(self.most));
@@ -163,8 +164,9 @@ impl Tcp {
         }
     }
 
-    /// Reads what has arrived at the sockets in `ready` and at those with news, and writes as far as they have room.
-    /// The order of `ready` does not matter.
+    /// Serves the sockets in `ready`, and those with an event that the kernel does not report: accepts connections,
+    /// reads, and writes as far as there is room. Then moves the bytes of their relays. The order of `ready` does not
+    /// matter.
     pub(super) fn receive(
         &mut self,
         ready: &[StreamId],
@@ -272,8 +274,8 @@ impl Tcp {
         knobs.apply(&fd);
         if foreign {
             self.accept_foreign_addresses()?;
-            // Needed not only to bind: packets that the socket sends or accepts are then routed like those of an own
-            // address.
+            // The option is needed not only for `bind`. It also makes the kernel route the socket's packets as if the
+            // foreign address were the host's own.
             options::set(&fd, libc::SOL_IP, libc::IP_TRANSPARENT, 1).map_err(|error| errno(&error))?;
         }
         Ok(fd)

@@ -273,8 +273,7 @@ fn a_live_connection_moves_to_another_kernel() {
     });
 }
 
-/// A thawed connection rests until its guard is lifted, and sends nothing before. Only then does the kernel get what
-/// the guard held, unless another guard or a freeze keeps it.
+/// A connection that is thawed while it is guarded sends nothing. It is served only when the guard is removed.
 #[test]
 fn a_guard_outlasts_a_thaw() {
     in_sandbox(|| {
@@ -311,8 +310,8 @@ fn a_guard_outlasts_a_thaw() {
     });
 }
 
-/// The peer has received more than the former host knew, and its acknowledgment was held by the guard. Nothing that
-/// the peer has is sent again, not even a first flight.
+/// The peer has received more than the former host knew, and the guard held the peer's acknowledgment. The new host
+/// sends no byte that the peer already has, not even in its first flight.
 #[test]
 fn a_held_acknowledgment_counts_before_anything_is_sent() {
     in_sandbox(|| {
@@ -337,7 +336,7 @@ fn a_held_acknowledgment_counts_before_anything_is_sent() {
         else {
             panic!("{:?}", user.told)
         };
-        // As if no acknowledgment had ever arrived.
+        // The state is set as if no acknowledgment had ever arrived.
         state.send_una = state.send_next.minus(400_000);
         state.unacknowledged = user.says;
         let tuple = Tuple { local: state.local, remote: state.remote };
@@ -371,8 +370,8 @@ fn a_held_acknowledgment_counts_before_anything_is_sent() {
     });
 }
 
-/// When a guard is replaced, the next guard checks again what the first one held. When a guard is removed, the kernel
-/// gets what it held.
+/// A new guard of the same tuple checks the segments that the old guard held. If a guard is removed, the kernel gets
+/// the segments that the guard held.
 #[test]
 fn what_a_guard_gives_back_is_looked_at_again() {
     let at = |last, port| SocketAddrV4::new(Ipv4Addr::new(10, 9, 0, last), port);
@@ -397,8 +396,8 @@ fn what_a_guard_gives_back_is_looked_at_again() {
     assert_eq!(guard(&mut sockets, None), (1, vec![]));
 }
 
-/// Each host writes ahead as far as its kernel allows. If each next host made room for all of that and as much again,
-/// the backlog would reach megabytes after a few moves.
+/// A user writes ahead as far as the kernel allows. A move must not add room to that: otherwise the backlog would reach
+/// megabytes after a few moves.
 #[test]
 fn what_is_written_ahead_does_not_grow_from_move_to_move() {
     in_sandbox(|| {
@@ -472,7 +471,7 @@ fn a_peer_that_has_more_than_was_sent_again_is_caught_up_with() {
         else {
             panic!("{:?}", user.told)
         };
-        // As if no acknowledgment had ever arrived.
+        // The state is set as if no acknowledgment had ever arrived.
         let mut state = state.clone();
         state.send_una = state.send_next.minus(40_000);
         state.unacknowledged = user.says.clone();

@@ -142,9 +142,9 @@ impl Udp {
         Done::default()
     }
 
-    /// Ends a stream, and returns the datagrams that are lost with it. If the role has `served` a listener's peer, the
-    /// datagrams that it has not read go to a new stream. They do not if the role aborts the stream, because it would
-    /// abort each new stream too.
+    /// Ends a stream, and returns the datagrams that are lost with it. If `served` is given and the stream belongs to a
+    /// listener's peer, the datagrams that the role has not read go to a new stream. When the role aborts a stream,
+    /// `served` is `None`, because the role would have to abort each new stream too.
     fn close(
         &mut self,
         id: StreamId,
@@ -272,7 +272,7 @@ impl Udp {
         Some((packet, sent.err().as_ref().map(Refusal::of_socket)))
     }
 
-    /// Returns the stream of a listener's peer. It accepts a new one if the peer has none.
+    /// Returns the stream of a listener's peer. If the peer has none, accepts a new stream.
     fn accept(
         &mut self,
         (listener, local): (StreamId, Addr),

@@ -126,7 +126,7 @@ fn a_flood_of_peers_keeps_nobody_out() {
         let (beside, _) = accepted(kernel.receive());
         let mut flood = Vec::new();
         for number in 0..4096_u16 {
-            // A different source for each: all of 127.0.0.0/8 is this host's.
+            // Each datagram has a different source: all addresses of 127.0.0.0/8 are this host's.
             let [high, low] = number.to_be_bytes();
             let source = UdpSocket::bind((Ipv4Addr::new(127, 9, high, low), 5000)).unwrap();
             source.send_to(b"12345678", (HOST, 5300)).unwrap();

@@ -1,13 +1,13 @@
-//! Data of a moved connection that the former host sent and the peer has not acknowledged. It may have been lost or
-//! received.
+//! Data of a moved connection that the former host sent and the peer has not acknowledged. The peer may or may not have
+//! received them.
 //!
 //! The kernel gets these data as not sent yet, so that it sends them at once. Data that the kernel gets as sent would
 //! wait for a time-out: 3 s for a connection without a round-trip time (RFC 6298, rule 5.7), or 1 s for the tail loss
 //! probe.
 //!
-//! But a peer that has received more than was sent again acknowledges bytes that this kernel has not sent, and the
-//! kernel discards such acknowledgments. So the daemon watches for such an acknowledgment before it reaches the
-//! kernel, and restarts the socket at the peer's position.
+//! The peer may have received data that this kernel has not sent again. If the peer acknowledges them, the kernel
+//! discards the acknowledgment, because it acknowledges bytes that this kernel has not sent. So the daemon detects such
+//! an acknowledgment before it reaches the kernel, and restarts the socket at the peer's position.
 
 use super::options::{SIOCOUTQ, SIOCOUTQNSD, TCP_INFO, TcpInfo, get, queued};
 use std::io;
@@ -18,34 +18,36 @@ use wire::{Duration, Seq, TcpState};
 /// The largest distance of a peer's sequence number from the expected one. It is more than the largest receive buffer
 /// that `host_link` sets.
 const NEAR: u32 = 1 << 24;
-/// The kernel processes segments at once, unless it is very busy. So the daemon looks at most this number of times,
-/// with this pause.
+/// The kernel processes segments at once, unless it is very busy. So the daemon checks at most [`LOOKS`] times whether
+/// all segments are processed, with a pause of [`LOOK_AGAIN`] after each check.
 const LOOKS: u32 = 10;
 const LOOK_AGAIN: Duration = Duration::from_micros(100);
-/// Number of acknowledgments of a peer that is ahead that are ignored while the kernel is busy. The peer repeats an
+/// Largest number of acknowledgments of unsent bytes that are ignored while the kernel is busy. The peer repeats an
 /// acknowledgment when it gets the data again.
 const PASSED_OVER: u32 = 3;
 
-/// The former host's data, and how much of them this host's socket has sent again.
+/// The former host's data that the peer had not acknowledged. Also counts the segments that were passed to this host's
+/// socket.
 pub(super) struct Unacked {
-    /// The first number that this kernel got to send.
+    /// The sequence number of the first byte that this kernel got to send.
     begin: Seq,
-    /// The end of what the former host had sent.
+    /// The sequence number after the last byte that the former host had sent.
     sent: Seq,
-    /// The first number that this kernel expected.
+    /// The sequence number that this kernel expected first from the peer.
     expected: Seq,
     /// Number of segments that were passed to this kernel's socket.
     given: u32,
-    /// Number of times that the peer was ahead while the kernel was busy.
+    /// Number of acknowledgments of unsent bytes that were ignored while the kernel was busy.
     passed_over: u32,
 }
 
-/// The positions of the kernel's socket.
+/// The present sequence numbers of the kernel's socket, in both directions.
 struct Positions {
-    /// The oldest number that is not acknowledged, and the next to send.
+    /// `una` is the oldest sequence number that is not acknowledged. `next` is the number after the last byte that was
+    /// sent.
     una: Seq,
     next: Seq,
-    /// The next number that is expected.
+    /// The next sequence number that is expected from the peer.
     expected: Seq,
 }
 
@@ -61,21 +63,21 @@ pub(super) enum Acknowledges {
 }
 
 impl Unacked {
-    /// Returns `None` if the former host had nothing under way.
+    /// Takes the data that the former host had under way from a connection's state; `None` if there were none.
     pub(super) fn of(state: &TcpState) -> Option<Self> {
         let (begin, sent) = (state.send_una, state.send_una.plus(state.under_way()));
         let expected = state.receive_next;
         (begin != sent).then_some(Self { begin, sent, expected, given: 0, passed_over: 0 })
     }
 
-    /// Returns the end of what either host has sent; `here` is the end of what this host has sent.
+    /// Returns the sequence number after the last byte that either host has sent. `here` is that number for this host.
     pub(super) fn sent(&self, here: Seq) -> Seq {
         self.sent.latest(here)
     }
 
     fn positions(&self, fd: &impl AsFd) -> io::Result<Positions> {
         let info: TcpInfo = get(fd, libc::IPPROTO_TCP, TCP_INFO)?;
-        // Both counters start when the socket is set up.
+        // The kernel's two counters of bytes are zero when the socket is set up.
         let una = self.begin.plus(info.bytes_acked() as u32);
         let out = queued(fd, SIOCOUTQ)?.saturating_sub(queued(fd, SIOCOUTQNSD)?);
         let expected = self.expected.plus(info.bytes_received() as u32);
@@ -89,7 +91,8 @@ impl Unacked {
             && !segment.has(Flags::RST)
             && segment.ack.after(positions.next)
             && !segment.ack.after(self.sent)
-            // A blind attacker must not make this host discard bytes: the segment's number shows that it is the peer's.
+            // A blind attacker must not make this host discard bytes. So the segment's number must be close to the
+            // expected one.
             && segment.seq.since(positions.expected.minus(NEAR)) < 2 * NEAR
     }
     /// Returns what a segment of the peer acknowledges; `fd` is the socket that sends the data again.
@@ -106,16 +109,16 @@ impl Unacked {
         self.given += 1;
     }
 
-    /// Returns whether the socket must not be replaced yet, because the kernel is busy with segments for it. After
-    /// [`PASSED_OVER`] such answers the socket is replaced all the same.
+    /// Returns whether the socket must not be replaced yet, because the kernel is busy with segments for it. After this
+    /// function has returned true [`PASSED_OVER`] times, it always returns false.
     pub(super) fn must_wait(&mut self, fd: &impl AsFd) -> io::Result<bool> {
         let must_wait = !self.is_settled(fd)? && self.passed_over < PASSED_OVER;
         self.passed_over += u32::from(must_wait);
         Ok(must_wait)
     }
 
-    /// Returns whether the kernel has processed all segments that it got. An unprocessed segment would find no socket,
-    /// or would change the queues while they are read.
+    /// Returns whether the kernel has processed all segments that were passed to the socket. If the socket were
+    /// replaced earlier, an unprocessed segment would find no socket, or would change the queues during the read.
     fn is_settled(&self, fd: &impl AsFd) -> io::Result<bool> {
         for _ in 0..LOOKS {
             let info: TcpInfo = get(fd, libc::IPPROTO_TCP, TCP_INFO)?;
@@ -127,7 +130,7 @@ impl Unacked {
         Ok(false)
     }
 
-    /// Starts again for a new socket, which sends from `begin` and expects `expected`.
+    /// Resets the counters for a new socket, which sends from the number `begin` and expects the number `expected`.
     pub(super) const fn restart(&mut self, begin: Seq, expected: Seq) {
         *self = Self { begin, expected, given: 0, passed_over: 0, sent: self.sent };
     }

@@ -1,5 +1,5 @@
-//! Tests which sockets are visited, and what wakes the daemon. Other tests also use the functions here that do what a
-//! daemon does in one turn.
+//! Tests which sockets are visited, and what wakes the daemon. Other tests use the functions of this module that do
+//! what a daemon does in one turn.
 
 use super::tcp::Tcp;
 use super::{Screened, Sockets};
@@ -21,8 +21,8 @@ impl Tcp {
         Self::new(&Arc::new(Epoll::new().unwrap()), address)
     }
 
-    /// Does what a daemon does in a turn. The segments of tests do not pass through a daemon, so each relay is taken
-    /// for one that may have room.
+    /// Does what a daemon does in a turn. The segments of tests do not pass through a daemon. So each relay that holds
+    /// bytes is visited, as if a segment had passed to one of its sockets.
     pub(super) fn turn(&mut self, accepted: &mut u32, told: &mut Vec<OwnedStreamEvent>) {
         self.update_interests().unwrap();
         let ready = Ready::now(&self.epoll).sockets;
@@ -266,8 +266,8 @@ fn a_listener_waits_while_no_socket_may_be_added() {
     });
 }
 
-/// A relay writes as soon as one byte fits, which the kernel does not report. So it is tried when a segment passes to
-/// one of its sockets; the others are not visited.
+/// A relay writes as soon as one byte fits, but the kernel does not report this. So a relay is visited when a segment
+/// passes to one of its sockets. No other relay is visited.
 #[test]
 fn a_segment_to_a_full_relay_moves_this_relay_only() {
     in_sandbox(|| {

@@ -88,7 +88,7 @@ mod tests {
     use recorder::run::simulate;
     use scenario::Scenario;
 
-    /// Returns whether a packet counts as ended by a crash of `b1`, if the crash is the time `after` later than the
+    /// Returns whether a packet counts as ended by a crash of `b1`. The crash is the time `after` later than the
     /// packet's last record.
     fn ends_with_it(after: Duration) -> bool {
         let (name, text) = Scenario::find("first").unwrap();

@@ -25,14 +25,14 @@ pub(super) struct Daemon {
 
 /// Time for a daemon to take over its interfaces.
 pub(super) const READY: Duration = Duration::from_secs(10);
-/// If the lab's process itself did not run for longer than this within [`READY`], the machine may be the cause of a
-/// late daemon.
+/// If the lab's process was stalled for longer than this time while it waited for a daemon ([`READY`]), the machine may
+/// be the cause of the daemon's lateness.
 const LONG_PAUSE: Duration = Duration::from_secs(1);
 /// Time for all daemons to write their records after the request to end: several hundred megabytes after a long run, on
 /// a machine that may be busy. The death of a daemon is detected at once.
 const GOODBYE: Duration = Duration::from_mins(1);
-/// Time after which a daemon that is still stopped, although it was continued once, is killed: another process stops
-/// it.
+/// Time within which a stopped daemon must run again after it was continued, and within which a killed daemon must end.
+/// A daemon that stays stopped is kept stopped by another process, so it is killed.
 const HELD: Duration = Duration::from_secs(2);
 
 /// A daemon that was started and has not reported yet that it has taken over its interfaces.
@@ -42,7 +42,7 @@ pub(super) struct Greeting {
     has_asked: bool,
     /// When the daemon was last checked.
     looked: Clock,
-    /// The longest time between two checks of the daemon. This process may not have run either in that time.
+    /// The longest time between two checks of the daemon. This process may have been stalled for this time.
     pause: Duration,
 }
 
@@ -113,8 +113,8 @@ impl Daemon {
         }
     }
 
-    /// Returns the error of a daemon that was not ready in time. If the lab's process itself did not run for `pause`
-    /// meanwhile, the machine may be the cause.
+    /// Returns the error of a daemon that was not ready in time. `pause` is the longest time for which the lab's
+    /// process itself may have been stalled. If it is long, the machine may be the cause.
     fn late(&self, pause: Duration) -> LinuxError {
         let what = if self.lines.is_some() {
             "the daemon is not ready"
@@ -125,7 +125,7 @@ impl Daemon {
         if pause > LONG_PAUSE {
             let pause = pause.as_millis();
             return LinuxError::Lab(format!(
-                "{host}: {what} after {seconds} s; for {pause} ms of them, the lab's own process did not run either"
+                "{host}: {what} after {seconds} s; for {pause} ms of this time, the lab's own process did not run either"
             ));
         }
         LinuxError::NotReady { host, why: format!("{what} within {seconds} s") }
@@ -137,8 +137,8 @@ impl Daemon {
         self.owes = u32::from(self.lines.as_mut().is_some_and(|lines| lines.send(begin).is_ok()));
     }
 
-    /// Waits for the answer to [`Ask::Stop`], until [`GOODBYE`] after `began`. Returns `None` if there is none. Fails
-    /// if the daemon is stopped or frozen and cannot be continued.
+    /// Waits for the answer to [`Ask::Stop`], until [`GOODBYE`] after `began`. Returns `None` if no valid answer
+    /// arrives. Fails if the daemon is stopped or frozen and cannot be continued.
     pub(super) fn hear_the_end(&mut self, began: Clock) -> Result<Option<Answer>, String> {
         let pid = self.child.id();
         let Some(lines) = self.lines.as_mut() else { return Ok(None) };
@@ -176,8 +176,12 @@ impl Daemon {
         }
         let _ = self.child.kill();
         let killed = Clock::start();
-        let still =
-            || std::io::Error::new(std::io::ErrorKind::TimedOut, "the daemon was killed and did not end");
+        let still = || {
+            std::io::Error::new(
+                std::io::ErrorKind::TimedOut,
+                "the daemon was killed, and had not ended after 2 s",
+            )
+        };
         self.wait(|| elapsed(killed) < HELD)?.ok_or_else(still)
     }
 
@@ -202,7 +206,7 @@ impl Daemon {
         let summary = match said {
             Some(Answer::Ok(summary)) => serde_json::from_value(summary).map_err(|error| error.to_string()),
             Some(Answer::Error(problem)) => Err(problem),
-            None => Err("no answer to the request to end".to_owned()),
+            None => Err("the daemon gave no valid answer to the request to end".to_owned()),
         };
         match summary {
             Ok(summary) => self.report.summary = Some(summary),

@@ -148,8 +148,8 @@ impl<'a> HostOrders<'a> {
         daemon: &mut Daemon,
         workloads: &mut Workloads<'_>,
     ) -> Result<(), LinuxError> {
-        // The time of a crash must be after the last act of the killed daemon. The time of a stop or a change of the
-        // clock must be before all later acts of the daemon.
+        // The recorded time of a crash must be after the last act of the killed daemon. The recorded time of a stop, or
+        // of a change of the clock, must be before all later acts of the daemon.
         let mut at = self.clock.now();
         match what {
             HostEvent::Crash => {
@@ -158,7 +158,8 @@ impl<'a> HostOrders<'a> {
                 daemon.kill();
                 workloads.crash(&daemon.name);
                 self.continued(daemon);
-                // The time after `kill` would be too late: the process does nothing while the kernel ends it.
+                // The time at which `kill` returns would be too late: the kernel needs time to end the process, which
+                // does nothing more in this time.
                 at = at.max(self.keep_records(daemon)?);
                 let at_us = at.since(Instant::ZERO).as_micros() as u64;
                 daemon.report.crashes.push(CrashReport { at_us, restarted_us: None });
@@ -274,8 +275,8 @@ fn last_record(path: &Path) -> std::io::Result<Instant> {
 /// hexadecimal.
 const TAIL: u64 = 256 << 10;
 
-/// Waits until the kernel reports the effect of a signal of this process, for at most [`AT_ONCE`]. Otherwise the watch
-/// of pid 1 would report it as that of another process.
+/// Waits until the kernel reports the effect of a signal that this process has sent, for at most [`AT_ONCE`]. Otherwise
+/// the watch of pid 1 would take the effect for that of another process's signal.
 fn await_change(daemon: &mut Daemon, what: &str) {
     let clock = Clock::start();
     while clock.now().since(Instant::ZERO) < AT_ONCE {

@@ -164,7 +164,8 @@ fn last_control() -> Option<Control> {
     *LAST_CONTROL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Stores the control run of this report for later reports. If the report has none, sets the last one in the report.
+/// Stores the control run of this report for later reports. If the report has no control run, sets the last one of this
+/// process in the report.
 fn fill_control(report: &mut LinuxReport) {
     let mut last = LAST_CONTROL.lock().unwrap_or_else(PoisonError::into_inner);
     match report.control {
@@ -236,7 +237,7 @@ fn without_room(dir: &Path, error: LinuxError) -> LinuxError {
     };
     match os::files::room(dir) {
         Some(room) if room < ROOM => LinuxError::Lacks(format!(
-            "{}: no space left for the files of a lab ({} KiB are free); the variable TMPDIR names another folder: {said}",
+            "{}: no space is left for the files of a lab ({} KiB are free, and at least 1024 KiB are needed); free some space, or set the variable TMPDIR to another folder: {said}",
             dir.display(),
             room >> 10
         )),
@@ -399,15 +400,16 @@ fn read_records(path: &Path, host: HostId, was_killed: bool) -> Result<Vec<Recor
 /// Reads the records of the link emulator. Each line begins with the number of the host.
 fn read_radio(path: &Path) -> Result<Vec<Record>, LinuxError> {
     let text = read(path)?;
-    let parse = |line: &str| {
+    let parse = |(number, line): (usize, &str)| {
+        let wrong = |problem: &str| broken(path, format!("line {number}: {problem}"));
         let (host, line) = line
             .split_once(' ')
-            .ok_or_else(|| broken(path, "a line does not begin with the number of a host".to_owned()))?;
+            .ok_or_else(|| wrong("the line must begin with the number of a host and a space"))?;
         let host =
-            host.parse().map_err(|_| broken(path, format!("`{host}` must be the number of a host")))?;
-        Record::from_line(HostId(host), line).map_err(|problem| broken(path, problem))
+            host.parse().map_err(|_| wrong(&format!("`{host}` must be the number of a host, from 0")))?;
+        Record::from_line(HostId(host), line).map_err(|problem| wrong(&problem))
     };
-    text.lines().map(parse).collect()
+    (1..).zip(text.lines()).map(parse).collect()
 }
 
 fn broken(path: &Path, problem: String) -> LinuxError {

@@ -31,12 +31,12 @@ impl LinuxReport {
     }
 }
 
-/// Returns the report of a run on Linux, or `None` if it is no run on Linux.
+/// Returns the Linux report of a run; `None` if the run was not on Linux.
 pub fn report_of(outcome: &Outcome) -> Option<LinuxReport> {
     serde_json::from_value(outcome.report.as_ref()?.details.clone()).ok()
 }
 
-/// Reads a run directory, and finds again the doubts of a run on Linux.
+/// Reads a run directory. The report of a run on Linux is evaluated again, so the outcome has all its doubts.
 ///
 /// # Errors
 ///

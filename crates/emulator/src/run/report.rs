@@ -26,7 +26,7 @@ pub struct LinuxReport {
     pub kernel: String,
     /// The id of the user who started the run, outside the user namespace.
     pub uid: u32,
-    /// The content of `/proc/self/uid_map`: `0 UID 1` without root.
+    /// The content of `/proc/self/uid_map`. Without root, it is `0 UID 1`.
     pub uid_map: String,
     /// How late the link emulator sent frames, in microseconds: median, 99th percentile, worst. Only the worst includes
     /// frames that were due before the end of a long stall of the link emulator.
@@ -116,7 +116,7 @@ pub struct StopReport {
 pub struct HostReport {
     /// The name of the daemon's host.
     pub name: String,
-    /// The daemon's pid inside the lab's PID namespace.
+    /// The pid of the host's last daemon, in the lab's PID namespace.
     pub pid: u32,
     /// How the daemon ended, in words.
     pub exit: String,
@@ -139,8 +139,8 @@ pub struct HostReport {
 }
 
 impl HostReport {
-    /// Returns whether all records of the daemon were read. Of a daemon that the scenario killed, the records until
-    /// then are enough.
+    /// Returns whether all records of the daemon were read. If the scenario killed the daemon and it was not restarted,
+    /// its file has all its records.
     fn has_records(&self) -> bool {
         if self.is_down() && self.summary.is_none() {
             return true; // the file has the records until the daemon was killed
@@ -173,8 +173,8 @@ impl HostReport {
     }
 }
 
-/// Tolerance in microseconds: a stall begins at the last look at the clock before the signal, and ends when the
-/// process runs again.
+/// Tolerance in microseconds. A stall begins when the process last looked at the clock, which is before the stop. It
+/// ends when the process runs again, which is after the daemon was continued.
 const SETTLES_US: u64 = 15_000;
 
 impl LinuxReport {
@@ -232,7 +232,7 @@ impl LinuxReport {
         doubts: &mut Vec<Doubt>,
     ) {
         let host = &summary.name;
-        // Each daemon counts from its begin. Packets from before the begin of the last daemon have ended.
+        // The counters in the summary start when the host's last daemon begins. So earlier records are not counted.
         let began = self.hosts.get(index).map_or(Instant::ZERO, HostReport::began);
         let count = |wanted: fn(&What) -> bool| {
             let here = |r: &&trace::Record| r.host.index() == index && r.at >= began && wanted(&r.what);
@@ -242,7 +242,7 @@ impl LinuxReport {
             ("Udp.OutDatagrams", "the application sent", count(|what| matches!(what, What::AppSent(_)))),
             ("Tcp.InSegs", "the node gave it", segments_given(outcome, index, began)),
         ];
-        // Only the kernel counts what a program does in this namespace.
+        // The kernel also counts the packets of programs in this namespace, which the records do not contain.
         let has_programs = self.programs.iter().any(|program| program.host == *host);
         for (counter, whose, other) in pairs {
             let Some(kernel) = counted(host, counters::value(&summary.counters, counter), doubts) else {
@@ -461,7 +461,7 @@ const DISCARDS: [&str; 8] = [
     "Udp.InErrors",
 ];
 
-/// Returns the non-zero counters of packets that a host's kernel discarded. The last one is computed: packets in
+/// Returns the non-zero counters of packets that a host's kernel discarded. The last counter is computed: packets in
 /// `Ip.InReceives` that were not delivered, forwarded or reassembled, and that no other counter explains. Loopback
 /// packets are in `Ip.InReceives` and in `Ip.InDelivers`, so they do not change the difference.
 fn discarded(
@@ -498,8 +498,9 @@ fn from_itself(outcome: &Outcome, host: usize, began: Instant) -> u64 {
     here.filter(own).count() as u64
 }
 
-/// Counts datagrams that a host's kernel received and that no application received. For example, no socket had the
-/// port, the socket was closed (the daemon reads the rest), or the daemon has dropped or still holds what it has read.
+/// Counts datagrams that a host's kernel received from the node and that no application received, because the records
+/// contain another end of the datagram. Examples: no socket had the port, or the socket was closed before the datagram
+/// was read.
 fn datagrams_ended(outcome: &Outcome, host: usize, began: Instant) -> u64 {
     let here = outcome.records.iter().filter(|record| record.host.index() == host && record.at >= began);
     let mut given: BTreeSet<PacketId> = BTreeSet::new();

@@ -126,7 +126,7 @@ fn a_stall_of_the_machine_is_one_doubt_and_no_process_is_accused() {
         report.hosts[0].summary.as_mut().unwrap().stalls.clear();
     };
     assert_eq!(doubts(but_east), [machine(2)]);
-    // A stall of the machine does not hide a longer one of a process.
+    // A stall of the machine does not hide a longer stall of a process.
     let frozen = |report: &mut LinuxReport| {
         all(report);
         report.hosts[0].summary.as_mut().unwrap().stalls = vec![stall(300_000)];
@@ -138,7 +138,8 @@ fn a_stall_of_the_machine_is_one_doubt_and_no_process_is_accused() {
 
 #[test]
 fn two_frozen_processes_are_named_and_not_the_machine() {
-    // The idle thread is a part of the link emulator, so both together are one witness.
+    // The idle thread is a part of the link emulator. So a stall of the idle thread and of the link emulator is one
+    // observation.
     let both = |report: &mut LinuxReport| {
         report.hosts.extend(["north", "south"].map(daemon));
         report.hosts[0].summary.as_mut().unwrap().stalls = vec![stall(200_000)];
@@ -197,7 +198,7 @@ fn what_a_kernel_discards_is_a_doubt() {
     let undelivered = discarded("Ip.InReceives without Ip.InDelivers");
     let lose = |daemon: &mut DaemonSummary| *daemon.counters.get_mut("Ip.InDelivers").unwrap() -= 1;
     assert_eq!(of_east(lose), std::slice::from_ref(&undelivered));
-    // Loopback packets are in both counters.
+    // Loopback packets are counted in `Ip.InReceives` and in `Ip.InDelivers`.
     let beside_a_loopback = |daemon: &mut DaemonSummary| {
         for counter in ["Ip.InReceives", "Ip.InDelivers", "link.lo.rx_packets"] {
             *daemon.counters.get_mut(counter).unwrap() += 50;
@@ -337,8 +338,8 @@ fn a_kernel_that_counts_another_number_than_the_applications_is_a_doubt() {
     }
 }
 
-/// The kernel counts a datagram for which there was no socket, and a datagram that was in a socket when it closed. Both
-/// are no doubt if there are records of their ends.
+/// The kernel counts a datagram for which there was no socket, and a datagram that was in a socket when the socket was
+/// closed. Neither causes a doubt if the records contain the datagram's end.
 #[test]
 fn datagrams_that_ended_in_the_kernel_or_with_their_socket_are_counted() {
     let count = |no_ports, read, ended: &[&'static str]| {

@@ -1,11 +1,12 @@
-//! Finds stalls that the machine caused: an idle thread or another process was stalled at the same time. All use the
-//! same clock.
+//! Finds stalls that the machine caused: an idle thread or another process was stalled at the same time. All processes
+//! of a lab use the same clock.
 
 use daemon::Stall;
 use trace::doubt::STALL_BOUND;
 
 /// Largest part of a shared stall, in microseconds, that only one process sees. Two processes look at the clock up to 5
-/// ms apart, and one of them runs first afterwards. A stall that exceeds the shared part by more has another cause.
+/// ms apart, and after the stall one of them runs first. If more than this part of a stall is not shared, the stall has
+/// another cause.
 const EXCESS_US: u64 = STALL_BOUND.as_micros() as u64 + 5000;
 
 /// Returns the common time of two stalls, in microseconds.

@@ -24,7 +24,7 @@ impl Start<'_> {
     /// appended to that of its predecessors.
     pub(super) fn spawn(&self, number: HostId, life: u32, namespace: &NetNs) -> Result<Child, LinuxError> {
         let Self { plan, order, dir } = *self;
-        let none = || LinuxError::Lab(format!("there is no host {}", number.0));
+        let none = || LinuxError::Lab(format!("the plan has no host with the number {}", number.0));
         let host = plan.hosts.get(number.index()).ok_or_else(none)?;
         let name = &host.config.name;
         let config = dir.join(file::config(name));

@@ -1,14 +1,14 @@
-//! Hosts that are stopped when the run ends. Afterwards their daemons are continued to write their records, and then
-//! they read what has waited for them. That is not part of the run: what an application would receive is recorded as
-//! held, as in the simulator.
+//! Hosts that are stopped when the run ends. After the end, their daemons are continued so that they write their
+//! records. The daemons then also read the packets that have waited for them, although the run is over. A packet that
+//! an application would receive in this time is recorded as held, as in the simulator.
 
 use super::HostReport;
 use scenario::Plan;
 use trace::{HostId, Record, What};
 use wire::Iface;
 
-/// Changes the records after the end of the run, of hosts that are stopped at the end: a packet that an application
-/// received becomes held. Other records of applications are removed.
+/// Changes the records of hosts that are stopped at the end of the run. In records after the end, a packet that an
+/// application received becomes held, and other events of applications are removed.
 pub(super) fn end_with_the_run(plan: &Plan, hosts: &[HostReport], records: &mut Vec<Record>) {
     let names = plan.host_names();
     let is_stopped = |host: HostId| {

@@ -137,7 +137,8 @@ fn link_orders(plan: &Plan) -> Vec<LinkOrder> {
 fn needs(plan: &Plan) -> Result<(), LinuxError> {
     if plan.tree.is_some() {
         return Err(LinuxError::Lab(
-            "a [tree] has more hosts than one kernel supports; it is for the simulator only".to_owned(),
+            "a scenario with a [tree] has more hosts than one kernel supports; run it in the simulator"
+                .to_owned(),
         ));
     }
     let lacks = |what: &str, why: &os::Error| LinuxError::Lacks(format!("{what}: {why}"));
@@ -218,8 +219,8 @@ fn wait_until_ready(daemons: &mut [Daemon]) -> Result<(), LinuxError> {
     Ok(())
 }
 
-/// Carries frames until the plan ends, or until the second thread ends the run early. That thread watches the daemons
-/// and the programs, and a third one sleeps.
+/// Carries frames until the plan ends, or until the watching thread ends the run early. The watching thread executes
+/// events and watches the daemons and programs. A third thread sleeps, to measure the machine's lateness.
 fn carry(
     plan: &Plan,
     clock: Clock,

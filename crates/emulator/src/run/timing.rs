@@ -63,8 +63,7 @@ impl LinuxReport {
     }
 
     /// Returns whether the machine caused a stall: the idle thread and at least half of the processes were stalled at
-    /// the same time. The idle thread is part of the link emulator. So these two alone are not sufficient, and two
-    /// frozen processes are reported by name.
+    /// the same time.
     fn is_of_machine(&self, processes: &[Part<'_>], stall: Stall) -> bool {
         let witnesses = processes.iter().filter(|one| stalls::is_shared(stall, one.stalls)).count();
         stalls::is_shared(stall, &self.idle.stalls) && witnesses * 2 >= processes.len()
@@ -84,7 +83,7 @@ impl LinuxReport {
         daemons.chain([radio]).collect()
     }
 
-    /// Returns the store of each daemon: a thread for which replies wait.
+    /// Returns the timing of the store of each daemon. A store is a thread; replies of the daemon's roles wait for it.
     fn stores(&self) -> Vec<Part<'_>> {
         let summaries = self.hosts.iter().filter_map(|host| Some((host, host.summary.as_ref()?)));
         let store = |name: &str| format!("the store of {name}");

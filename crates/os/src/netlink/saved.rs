@@ -58,7 +58,7 @@ impl Netlink {
         ask.header.family = AddressFamily::Inet6;
         let answers = self
             .request(RouteNetlinkMessage::GetAddress(ask), NLM_F_DUMP)
-            .attempt("list", "the addresses")?;
+            .attempt("list", format_args!("the IPv6 addresses of the link with index {index}"))?;
         let mut saved: Vec<Saved> = answers
             .into_iter()
             .filter_map(|answer| match answer {
@@ -83,7 +83,7 @@ impl Netlink {
         ask.header.family = AddressFamily::Inet6;
         let answers = self
             .request(RouteNetlinkMessage::GetNeighbour(ask), NLM_F_DUMP)
-            .attempt("list", "the neighbors")?;
+            .attempt("list", format_args!("the IPv6 neighbors of the link with index {index}"))?;
         let neighbors = answers.into_iter().filter_map(|answer| match answer {
             RouteNetlinkMessage::NewNeighbour(neighbor)
                 if neighbor.header.ifindex == index && neighbor.header.state == NeighbourState::Permanent =>
@@ -98,8 +98,9 @@ impl Netlink {
     fn routes(&mut self, family: AddressFamily) -> Result<Vec<RouteMessage>> {
         let mut ask = RouteMessage::default();
         ask.header.address_family = family;
-        let answers =
-            self.request(RouteNetlinkMessage::GetRoute(ask), NLM_F_DUMP).attempt("list", "the routes")?;
+        let answers = self
+            .request(RouteNetlinkMessage::GetRoute(ask), NLM_F_DUMP)
+            .attempt("list", "the routes of all tables")?;
         let routes = answers.into_iter().filter_map(|answer| match answer {
             RouteNetlinkMessage::NewRoute(route) => Some(route),
             _ => None,
@@ -248,8 +249,8 @@ fn is_hop(route: &RouteMessage) -> bool {
         && route.attributes.iter().any(|attribute| matches!(attribute, RouteAttribute::MultiPath(_)))
 }
 
-/// Returns whether an address must be saved: it is permanent, and belongs to the link with this index. The kernel
-/// creates its link-local and loopback addresses again by itself.
+/// Returns whether an address must be saved: it is permanent, and belongs to the link with this index. Link-local and
+/// loopback addresses that the kernel has created are not saved, because the kernel creates them again.
 fn is_kept(address: &AddressMessage, index: u32) -> bool {
     let has = |is: fn(&AddressAttribute) -> bool| address.attributes.iter().any(is);
     let is_permanent = has(

@@ -79,8 +79,8 @@ fn a_failed_step_says_which_it_was() {
     assert_eq!(failure(&[0, 1, 0, 0, 0], "x", cause()).attempt, "start");
 }
 
-/// Starts a sandbox whose pid 1 starts two daemons, each in a new network namespace, and prints that they run. Its
-/// standard output stays open until the last of them is dead.
+/// Starts a sandbox whose pid 1 starts two daemons, each in a new network namespace, and prints that they run. The
+/// standard output of the sandbox stays open until the last of its processes is dead.
 fn sandbox_with_daemons<F>() -> (Sandbox, BufReader<std::process::ChildStdout>) {
     let mut command = again::<F>("lab");
     command.stdout(Stdio::piped());
