@@ -221,12 +221,12 @@ fn an_order_is_printed_only_of_what_is_told_apart_and_the_pairs_are_named() {
         "{none}"
     );
     assert!(
-        none.contains("pairs not checked, told apart by neither backend, or near: Mobile IP and"),
+        none.contains("pairs not checked, no backend tells the two apart by 30 ms and 15 %: Mobile IP and"),
         "{none}"
     );
     let differ = said([(200.0, 100.0), (201.0, 150.0)]);
     assert!(
-        differ.contains("pairs not checked, the backends differ in one of them: Mobile IP and"),
+        differ.contains("pairs not checked, the backends do not agree about both outages: Mobile IP and"),
         "{differ}"
     );
 }
@@ -286,7 +286,8 @@ fn two_are_told_apart_by_runs_at_the_same_phase() {
         (told, text(&comparison).contains("in the simulator, not told apart: Mobile IP and Cellular IP hard"))
     };
     assert_eq!(by_phase(|phase| phase * 100.0 + 40.0, |phase| phase * 100.0), (8, false));
-    // If the outage of one protocol grows with the phase, and that of the other falls, the difference is not certain.
+    // The outage of one protocol grows with the phase, and the outage of the other protocol falls. So the difference is
+    // not certain.
     assert_eq!(by_phase(|phase| phase * 100.0 + 40.0, |phase| 700.0 - phase * 100.0), (0, true));
 }
 

@@ -10,7 +10,7 @@ use wire::Duration;
 
 /// The largest total load of parallel runs on Linux, in bit/s.
 const SIDE_BY_SIDE: u64 = 50_000_000;
-/// How often an invalid run on Linux is repeated, not in parallel with others.
+/// The largest number of repetitions of an invalid run on Linux. A repetition is not parallel with other runs.
 const REPEATS: usize = 2;
 
 /// The validity of a measurement.
@@ -181,7 +181,7 @@ pub fn reproduce(
     Ok(report)
 }
 
-/// One run of one point, by their indices.
+/// One run of one point: the index of the point, the index of the run in the point, and the duration of the run.
 #[derive(Clone, Copy)]
 struct Unit {
     point: usize,
@@ -255,7 +255,7 @@ pub(crate) fn measure_all(
     for (unit, reading) in done {
         let label = points.get(unit.point).map(|point| point.label.as_str()).unwrap_or_default();
         let reading = reading.map_err(|error| match error {
-            // If a run succeeded, the backend is available: an unavailable backend is then reported as a failure.
+            // If another run succeeded, the backend is available, so the run has failed for another reason.
             NotRun::Cannot(why) if is_there => NotRun::Broken(format!("{label}: {why}")),
             error => error,
         })?;
@@ -346,8 +346,7 @@ impl Reading {
         Self { samples, doubts, is_open: !outcome.ledger.balances() }
     }
 
-    /// Returns whether the run has another number of values of one of these metrics than its share of the point's
-    /// repetitions.
+    /// Returns whether the run does not have one value for each of its repetitions, for one of these metrics.
     fn is_short(&self, point: &Point, metrics: &BTreeSet<&'static str>) -> bool {
         let share = point.n / point.count();
         metrics.iter().any(|metric| self.samples.get(metric).map_or(0, Vec::len) != share)

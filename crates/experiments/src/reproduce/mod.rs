@@ -165,9 +165,10 @@ pub fn span(experiment: &Experiment, scale: Scale, backend: Backend, jobs: usize
     carry_out::span(&(experiment.points)(scale), backend, jobs)
 }
 
-/// Returns which of these experiments run on Linux if all of them together may take `budget` there, with `jobs`
-/// parallel runs. The first one is that with the index `turn`, modulo their number. The next ones follow in a circle,
-/// until one does not fit. The first one runs even if it does not fit. So successive turns run every experiment.
+/// Returns, for each of these experiments, whether it runs on Linux if the time there is limited to `budget`, with
+/// `jobs` parallel runs. The first experiment is the one with the index `turn` modulo the number of experiments. It
+/// runs even if it exceeds the budget. The next experiments follow in a circle, until the sum of the times exceeds the
+/// budget. So every experiment runs in one of successive turns.
 pub fn in_turn(
     experiments: &[&Experiment],
     scale: Scale,

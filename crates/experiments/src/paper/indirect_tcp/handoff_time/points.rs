@@ -183,17 +183,16 @@ fn published(case: Case) -> Vec<Published> {
         figure: "6",
         value: IDLE_MS,
         tolerance: 0.5,
-        tolerance_from: "half of the last digit that the paper prints",
+        tolerance_from: "half a unit of the last digit that the paper prints",
         why: "in the paper, 210 of 265 ms are the processing of machines of 1995 before the transfer; here each step takes one delay \
               of the link",
-        // The difference of the two published numbers depends on the paper's machines, so no property is required of
-        // it.
+        // The difference of the two published times depends on the paper's machines, so it is not checked.
         shape: &[],
     };
     let full = Published {
         value: FULL_MS,
         tolerance: 5.0,
-        tolerance_from: "the paper prints its terms (60 + 150 + 1230 ms) to 10 ms",
+        tolerance_from: "the paper prints the terms of the sum 60 + 150 + 1230 ms to 10 ms",
         why: "the paper's routers are machines of 1995, and open a connection for each handoff, in slow start; here the connections \
               are open already",
         ..time
@@ -203,7 +202,7 @@ fn published(case: Case) -> Vec<Published> {
         figure: "section 5",
         value: 500.0,
         tolerance: 50.0,
-        tolerance_from: "half of the last digit of \"about 500 bytes\"",
+        tolerance_from: "50 bytes, because the paper prints \"about 500 bytes\"",
         why: "five codes of 16 bytes, which the paper's protocol does not have; without them the value is 487",
         shape: &[],
     };

@@ -52,9 +52,9 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
          Each run has one move, and a separate phase within 1 s for the start of the download and for the move. SIGMA has two\n  \
          radios, and moves by signal strength (hold 250 ms, our choice). Mobile IP has one radio with a retune of 5 ms, and\n  \
          moves at the same time.",
-        "gap: to the first data packet by the new path after the move. It begins with the last data packet by the old path\n  \
-         before that (SIGMA), or with the last data packet before the move (Mobile IP). SIGMA knows the new address before the\n  \
-         move, so its gap is the time between two packets: 4.7 ms at the cells' rate, and less if both radios receive.",
+        "gap: until the first data packet by the new path after the move. It begins with the last data packet by the old path\n  \
+         before that packet (SIGMA), or with the last data packet before the move (Mobile IP). SIGMA knows the new address before\n  \
+         the move, so its gap is the time between two packets: 4.7 ms at the cells' rate, and less if both radios receive.",
         "add_round_trip: from ASCONF with ADD to its acknowledgment. proof: from the first HEARTBEAT that is sent to the new\n  \
          address until the first HEARTBEAT ACK from this address.",
         "primary_to_packet: from the decision to move (SET PRIMARY) to the first data packet by the new path. spurious_resent:\n  \
