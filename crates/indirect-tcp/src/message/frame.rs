@@ -428,7 +428,7 @@ impl Frames {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Removes and returns the next whole frame with its code, or returns `None` until all its bytes are here. Returns
+    /// Removes and returns the next whole frame with its code, or returns `None` until all its bytes have come. Returns
     /// an error as soon as the header of the frame is invalid, or announces a payload that is too long.
     pub fn next_frame(&mut self) -> Result<Option<Vec<u8>>, Malformed> {
         if self.bytes.len() < HEADER {

@@ -175,7 +175,7 @@ impl MobileHost {
                 connection.inner = None;
                 let open = if let State::Open(entry) = connection.state { Some(entry) } else { None };
                 match open {
-                    // The guard of the far half stays: its last segments may also reach this host.
+                    // The guard of the far half stays: the last segments of the far half may reach this host.
                     Some(entry) if why.is_none() => self.still_to_name(now, entry, out),
                     _ => connection.lift(inner, out),
                 }

@@ -44,7 +44,7 @@ impl Connection {
         self.called.is_some_and(|called| called > sequence)
     }
 
-    /// Returns the streams of the existing halves.
+    /// Returns the existing halves, each with its stream.
     pub(super) fn halves(&self) -> impl Iterator<Item = (Side, StreamId)> + use<> {
         let near = self.near.map(|id| (Side::Near, id));
         near.into_iter().chain(self.far.map(|id| (Side::Far, id)))
@@ -90,7 +90,7 @@ pub(super) enum Next {
     EndCall,
     /// Record that both halves have ended.
     End,
-    /// Export the next half, or ship the connection if there is none.
+    /// Export the next half, or ship the connection if no half is left.
     Export,
     /// Reset both ends: the connection cannot be moved.
     CannotLeave,
