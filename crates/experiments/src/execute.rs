@@ -11,7 +11,7 @@ use trace::Doubt;
 pub enum NotRun {
     /// The backend is not available on this machine; the text says what is missing.
     Cannot(String),
-    /// The scenario, the plan or the run failed.
+    /// The scenario, the plan or the run failed, or the run was interrupted.
     Broken(String),
 }
 

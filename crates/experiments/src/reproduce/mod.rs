@@ -76,12 +76,12 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// Creates a published metric whose repetitions are combined by their mean.
+    /// Creates a metric of the published experiment whose repetitions are combined by their mean.
     pub const fn mean(name: &'static str, digits: usize) -> Self {
         Self { name, digits, statistic: Statistic::Mean, official: true }
     }
 
-    /// Creates a published metric whose repetitions are combined by their median.
+    /// Creates a metric of the published experiment whose repetitions are combined by their median.
     pub const fn median(name: &'static str, digits: usize) -> Self {
         Self { statistic: Statistic::Median, ..Self::mean(name, digits) }
     }

@@ -17,14 +17,15 @@ pub(super) const LAYOUTS: [(&str, Duration); 3] = [
 /// The largest goodput of a download through a cell of 2 Mb/s, in bytes/s. It determines the size of downloads, so
 /// that none ends before the last move.
 const AIR: f64 = 236_000.0;
-/// The smallest goodput, moves included, in bytes/s: without and with lost frames. It determines the length of the
-/// run.
+/// The smallest goodput without lost frames, moves included, in bytes/s. It determines the length of the run.
 const LEAST: f64 = 190_000.0;
+/// The smallest goodput with lost frames, moves included, in bytes/s. It determines the length of the run.
 const LEAST_LOSSY: f64 = 15_000.0;
 /// The size of a request of an upload, in bytes.
 const QUESTION: f64 = 50_000.0;
-/// The instants at which the mobile host connects, and at which it first moves.
+/// The instant at which the mobile host connects.
 const START: Duration = Duration::from_millis(500);
+/// The earliest instant of the mobile host's first move. The phase is added to it.
 const FIRST: Duration = Duration::from_secs(2);
 /// The time between the starts of two connections.
 const APART: Duration = Duration::from_millis(20);
