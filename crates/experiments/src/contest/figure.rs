@@ -63,7 +63,7 @@ fn bar(comparison: &Comparison, row: &Row) -> Bar {
 }
 
 /// Returns the parts of the median outage: those of the run with the median outage, or the means of the two middle
-/// runs. The sum of these parts is the median outage; the sum of the medians of the parts would be another value.
+/// runs. The sum of these parts is the median outage; the medians of the parts have another sum in general.
 fn parts(comparison: &Comparison, row: &Row) -> Vec<(Owner, f64)> {
     let course = comparison.course;
     let leg = course.legs.iter().find(|leg| {

@@ -221,7 +221,7 @@ fn an_order_is_printed_only_of_what_is_told_apart_and_the_pairs_are_named() {
         "{none}"
     );
     assert!(
-        none.contains("pairs not checked, no backend tells the two apart by 30 ms and 15 %: Mobile IP and"),
+        none.contains("pairs not checked, told apart by 30 ms and 15 % on no backend: Mobile IP and"),
         "{none}"
     );
     let differ = said([(200.0, 100.0), (201.0, 150.0)]);

@@ -211,7 +211,7 @@ const CLAIMS: [(&str, Is); 4] = [
     ("checked, the same order on both", |claim| matches!(claim, Claim::Same(_))),
     ("checked, DIFFERENT ORDER", |claim| *claim == Claim::Other),
     ("not checked, the backends do not agree about both outages", |claim| *claim == Claim::NotClaimed),
-    ("not checked, no backend tells the two apart by 30 ms and 15 %", |claim| *claim == Claim::NotToldApart),
+    ("not checked, told apart by 30 ms and 15 % on no backend", |claim| *claim == Claim::NotToldApart),
 ];
 
 /// Returns the names in the order of their medians. A `<` is set between two names if all names before the `<` are less

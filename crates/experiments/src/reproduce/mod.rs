@@ -109,8 +109,9 @@ pub struct Experiment {
     pub paper: &'static str,
     /// The figures, tables or sections in which the published numbers are printed.
     pub source: &'static str,
-    /// Notes for the reader of the table: what the paper leaves open and how it was fixed, and what the columns mean.
-    /// Each note is a paragraph; after each line break its text is indented by two spaces.
+    /// Notes for the reader of the table: the parameters that the paper leaves open, our values of these parameters,
+    /// and the meaning of the columns. Each note is a paragraph; after each line break its text is indented by two
+    /// spaces.
     pub notes: &'static [&'static str],
     /// The backends on which the experiment can run.
     pub backends: &'static [Backend],
@@ -159,8 +160,8 @@ impl Check {
     }
 }
 
-/// Returns how long an experiment takes on a backend with `jobs` parallel runs, without repeated runs. In the simulator
-/// it is virtual time.
+/// Returns the time that an experiment takes on a backend with `jobs` parallel runs, without repeated runs. For the
+/// simulator, this time is virtual.
 pub fn span(experiment: &Experiment, scale: Scale, backend: Backend, jobs: usize) -> Duration {
     carry_out::span(&(experiment.points)(scale), backend, jobs)
 }

@@ -98,7 +98,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
 pub(super) fn middle(sorted: &[f64]) -> Option<f64> {
     let upper = *sorted.get(sorted.len() / 2)?;
     let lower = *sorted.get((sorted.len() - 1) / 2)?;
-    // Two equal values are their own middle, also if both are infinite.
+    // The middle of two equal values is this value, also if both are infinite.
     Some(if lower.total_cmp(&upper).is_eq() { lower } else { f64::midpoint(lower, upper) })
 }
 

@@ -158,8 +158,9 @@ impl Leaving {
             StreamEvent::Migrate(MigrateEvent::Parted(staged)) if moves_unread => {
                 self.staged = Some(staged.map(<[u8]>::to_vec));
             }
-            // If the halves were not joined, both have finished, and each has all bytes of the other. So the relay has
-            // ended, and no bytes are between them. Without `moves_unread`, the bytes that `Part` returns are lost.
+            // If the halves are no longer joined, both have finished, and all bytes of each half were written to the
+            // other half. So no bytes are between the halves. Without `moves_unread`, the bytes that `Part` returns are
+            // lost.
             StreamEvent::Migrate(MigrateEvent::Parted(_) | MigrateEvent::Refused(refused::NOT_JOINED)) => {
                 self.staged = Some(Default::default());
             }

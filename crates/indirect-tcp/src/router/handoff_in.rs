@@ -254,8 +254,8 @@ impl SupportRouter {
         }
     }
 
-    /// Handles a commit, which ends the state of a connection. Its answer is final: the attempt has succeeded, or never
-    /// will. If a half is still being imported, the answer follows later.
+    /// Handles a commit, which ends the state of a connection. The answer is final: the attempt has succeeded, or will
+    /// never succeed. If a half is still being imported, the answer follows later.
     fn commit(&mut self, now: Instant, received: Received, known: Verdict, out: &mut Outbox) {
         let Received { host, connection, attempt, halves, by, handoff } = received;
         let taken = self.hosts.get(&host).is_some_and(|host| host.has_taken(connection, attempt));

@@ -30,7 +30,7 @@ pub(super) struct Host {
     pub(super) departure: Option<Departure>,
     /// Connections that were taken from another router, each with its latest attempt, the last taken at the end. Used
     /// to answer a `Status`, as an answer may have been lost. Another router may ask about
-    /// an earlier attempt. It also succeeded: otherwise there would have been no later attempt.
+    /// an earlier attempt. The earlier attempt also succeeded: otherwise there would have been no later attempt.
     taken: VecDeque<(ConnectionId, u32)>,
     /// Connections that were reported to the host as lost, each with the number of further reports.
     lost: VecDeque<(ConnectionId, u32)>,
@@ -216,8 +216,8 @@ mod tests {
         assert!((0..1_000).all(|sequence| !host.may_call(id(1, sequence))));
     }
 
-    /// A call that was sent before the greeting, and that the greeting names, may come after it. Another call with the
-    /// same number may not.
+    /// A call that was sent before the greeting, and that the greeting names, may come after the greeting. Another
+    /// call with the same number may not.
     #[test]
     fn a_greeting_names_calls_by_number_and_sequence() {
         let mut host = Host::new(Key::new([1; 16]));

@@ -278,7 +278,8 @@ impl SupportRouter {
         out.route(near_way(message.host), None);
     }
 
-    /// Ends the connections that the greeting does not name, except those that the host called for after it.
+    /// Ends the connections that the greeting does not name, except connections that the host called for after the
+    /// greeting.
     fn end_unlisted(&mut self, greeting: &Signed<Greeting>, out: &mut Outbox) {
         let Greeting { host: address, ref entries, .. } = greeting.message;
         let Some(host) = self.hosts.get(&address) else { return };
@@ -347,7 +348,7 @@ impl SupportRouter {
     }
 
     /// Reports as lost the calls that a greeting names and that have not come. This router may have received them
-    /// before it restarted. The host's stack only waits and sends nothing, so no reset would notify it.
+    /// before it restarted. The host's stack only waits and sends nothing, so it would receive no reset.
     pub(super) fn not_called(&mut self, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get_mut(&address) else { return };
         let lost: Vec<ConnectionId> = std::mem::take(&mut host.awaited).into_iter().collect();
