@@ -84,8 +84,8 @@ fn all_contenders_leave_at_the_same_instants_and_are_watched_as_long() {
     }
 }
 
-/// A timetable and a signal course place the departure at the same instants, at every phase: the samples of the
-/// course are shifted with it.
+/// A timetable and a signal course have the departure at the same instants, at every phase: the points of the course
+/// are shifted with the departure.
 #[test]
 fn who_has_a_course_leaves_at_the_same_instants_as_who_has_a_timetable() {
     let course = course().unwrap();
