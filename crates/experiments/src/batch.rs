@@ -310,8 +310,8 @@ pub struct MetricSummary {
     pub kind: String,
     /// The number of runs in which the metric was measured. If it is above [`KEPT`], `n` of the summary is [`KEPT`].
     pub runs: u64,
-    /// The number of runs with such handoffs in which the metric was not measured, for example because no flow was
-    /// active.
+    /// The number of runs that had handoffs of this kind (of any kind if `kind` is empty), and in which the metric was
+    /// not measured, for example because no flow was active. 0 for a metric per run.
     pub not_measured: u64,
     /// The summary of the kept values; `None` if no run measured the metric.
     #[serde(flatten)]
