@@ -17,9 +17,10 @@ use std::sync::mpsc;
 use trace::{HostId, What};
 use wire::{Iface, Rng, ipv4, udp};
 
-/// Calls `work` for each number below `count` in `jobs` threads. Gives each result to `done`, in this thread and in the
-/// order of the numbers. If `done` breaks, further results are discarded, and each thread ends after at most one more
-/// number. Results that wait for an earlier one are kept in memory.
+/// Calls `work` for each number below `count` in `jobs` threads. Calls `done` with each result in the calling thread,
+/// in the order of the numbers. If `done` breaks, all other results are discarded, and each thread ends after the
+/// number that it is working on. A result is kept in memory until the results of all lower numbers were passed to
+/// `done`.
 pub fn each<T: Send>(
     count: u64,
     jobs: usize,
@@ -27,7 +28,7 @@ pub fn each<T: Send>(
     mut done: impl FnMut(u64, T) -> ControlFlow<()>,
 ) {
     let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
-    // The channel is bounded: a worker waits if its results are not taken.
+    // The channel is bounded: a thread waits while the channel is full.
     let (send, receive) = mpsc::sync_channel(jobs.max(1));
     let jobs = usize::try_from(count).map_or(jobs, |count| jobs.min(count)).max(1);
     std::thread::scope(|scope| {
@@ -87,8 +88,9 @@ pub(crate) fn metric(name: &str) -> &str {
     name.split('.').next().unwrap_or(name)
 }
 
-/// Values by metric: one for each handoff, or one for the run. The list is empty if the metric applies and was not
-/// measured. An outage that never ends is infinite.
+/// The values of a run, by metric: one for each handoff in which the metric was measured, or one for the whole run. The
+/// list of a metric per handoff is empty if no handoff has a value. There is no entry for a metric per run that was not
+/// measured, and none for a metric per handoff if there was no handoff. An outage that never ends is infinite.
 pub type Values = BTreeMap<String, Vec<f64>>;
 
 /// Returns the values of all metrics of a run.
@@ -112,11 +114,12 @@ pub fn measure(outcome: &Outcome) -> Values {
     values
 }
 
-/// The value of a run for each metric; `None` if the metric was not measured.
+/// The value of a run, by metric. `None`: the metric is per handoff, and no handoff of the run has a value. As in
+/// [`Values`], some metrics have no entry.
 pub type RunValues = BTreeMap<String, Option<f64>>;
 
-/// Returns the value of a run for each metric: the median of the metric's values in the run, or `None` if there is
-/// none.
+/// Returns the value of a run for each metric in `values`: the median of the metric's values, or `None` if the list is
+/// empty.
 pub fn of_run(values: &Values) -> RunValues {
     values.iter().map(|(name, values)| (name.clone(), stats::median(values))).collect()
 }
@@ -165,11 +168,11 @@ fn goodput(outcome: &Outcome) -> Option<f64> {
     (!moved.is_empty()).then(|| bytes as f64 * 8.0 / outcome.plan.end().as_secs_f64() / 1e3)
 }
 
-/// The largest number of values of a metric that are kept. Of more runs, a uniform sample of this size is kept
-/// (Vitter's algorithm R).
+/// The largest number of values of a metric that are kept. If there are more, a uniform random sample of this size is
+/// kept (Vitter's algorithm R).
 pub const KEPT: usize = 100_000;
 
-/// The values of many runs by metric, in bounded memory.
+/// The values of many runs, by metric: at most [`KEPT`] for each metric.
 #[derive(Clone, Debug, Default)]
 pub struct Collected {
     metrics: BTreeMap<String, Metric>,
@@ -302,19 +305,20 @@ pub(crate) fn axis(metric: &str) -> Axis {
 pub struct MetricSummary {
     /// The name of the metric in [`METRICS`].
     pub metric: String,
-    /// The kind of handoff, as the protocol names it. Empty if there is only one kind, or if the metric is per run.
+    /// The kind of handoff, as the protocol names it. Empty for a metric per run, and for runs in which all handoffs
+    /// are of one kind.
     pub kind: String,
     /// The number of runs in which the metric was measured. If it is above [`KEPT`], `n` of the summary is [`KEPT`].
     pub runs: u64,
-    /// The number of runs with handoffs of this kind in which the metric was not measured, for example because no flow
-    /// was active.
+    /// The number of runs that had handoffs of this kind (of any kind if `kind` is empty), and in which the metric was
+    /// not measured, for example because no flow was active. 0 for a metric per run.
     pub not_measured: u64,
     /// The summary of the kept values; `None` if no run measured the metric.
     #[serde(flatten)]
     pub summary: Option<Summary>,
 }
 
-/// Formats the summary as a table, followed by a line about each metric.
+/// Returns the summaries as a table, followed by a line about each metric.
 pub fn table(metrics: &[MetricSummary]) -> String {
     let mut table = Table::new(["metric", "kind", "n", "median", "95 % interval", "5 %", "95 %", "mean"]);
     for row in metrics {

@@ -3,7 +3,7 @@
 use crate::contest;
 use scenario::{Scenario, ScenarioError};
 
-/// Returns the name and text of a scenario: one of the benchmark (`compare/...`), a built-in one, or the file of this
+/// Returns the name and text of a scenario: one of the benchmark (`compare/...`), a built-in one, or the file at this
 /// path.
 ///
 /// # Errors

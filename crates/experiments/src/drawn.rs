@@ -18,7 +18,7 @@ pub(crate) const fn whisker(interval: Interval) -> Whisker {
 }
 
 /// Returns the whisker of a median: its interval, or the range if there are too few values for an interval. `None` for
-/// a single value or none.
+/// fewer than two values.
 pub(crate) fn enclosed(summary: &Summary, values: &[f64]) -> Option<Whisker> {
     let range = || {
         let by = |one: f64, other: &f64| if other.total_cmp(&one).is_lt() { *other } else { one };

@@ -11,7 +11,7 @@ use trace::Doubt;
 pub enum NotRun {
     /// The backend is not available on this machine; the text says what is missing.
     Cannot(String),
-    /// The scenario, the plan or the run failed.
+    /// The scenario, the plan or the run failed, or the run was interrupted.
     Broken(String),
 }
 
@@ -24,9 +24,9 @@ pub struct How<'a> {
     pub linux: Option<&'a Programs>,
     /// If set, Linux runs are ended, and no further run begins.
     pub stop: &'a AtomicBool,
-    /// Called with the label of a point after each of its runs, except for repeated runs.
+    /// Called with the label of a point after each of its runs, but not after a repetition of an invalid run.
     pub progress: &'a (dyn Fn(&str) + Sync),
-    /// Called with the label of a point when its runs are repeated, and the reasons.
+    /// Called before invalid runs of a point are repeated, with the label of the point and the reasons.
     pub repeated: &'a (dyn Fn(&str, &[Doubt]) + Sync),
 }
 

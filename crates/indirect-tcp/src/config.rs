@@ -25,9 +25,10 @@ pub struct SupportRouterConfig {
     /// this router.
     #[serde(default)]
     pub routers: Vec<Peer>,
-    /// How long the router waits for connections that a greeting names and that it does not have; default `10s`,
-    /// greater than zero. After each sign that an earlier router hands them over, it waits for three times as long.
-    /// Packets for them are buffered meanwhile. Connections that have not come by then are given up.
+    /// How long the router waits for expected connections: a greeting names them, and the router does not have them.
+    /// Default `10s`; must be greater than zero. After each sign that an earlier router hands over these connections,
+    /// the router waits for three times as long. Meanwhile it buffers packets for the connections. When the time is
+    /// over, the router gives up the connections that have not come.
     #[serde(default = "patience", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub patience: Duration,
@@ -35,19 +36,19 @@ pub struct SupportRouterConfig {
     /// buffered, even if the limit is higher.
     #[serde(default = "held")]
     pub held: usize,
-    /// How long the router answers nothing on a connection that it has handed over, or sends resets on one that is
-    /// lost; default `2min`, and at least `patience`.
+    /// The time in which the router drops the segments of a connection that it has handed over, and answers those of a
+    /// lost connection by resets. Default `2min`; must be at least `patience`.
     #[serde(default = "silence", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub silence: Duration,
-    /// The send buffer of each half of a connection in bytes, at least 2048. Its bytes move with the connection. If it
-    /// is absent, the default of the router's TCP applies.
+    /// The size of the send buffer of each half of a connection in bytes, at least 2048. The bytes in the buffer move
+    /// with the connection. If this key is absent, the default of the router's TCP applies.
     pub send_buffer: Option<u32>,
-    /// The receive buffer of each half in bytes, at least 2048: the largest window that either end is offered. If it is
-    /// absent, the default of the router's TCP applies.
+    /// The size of the receive buffer of each half of a connection in bytes, at least 2048. It limits the window that
+    /// the router offers to both ends. If this key is absent, the default of the router's TCP applies.
     pub receive_buffer: Option<u32>,
     /// Whether bytes that the router has received and not relayed yet move with a connection; default true. If false,
-    /// they are lost, and neither end notices. This is for experiments that show the effect.
+    /// these bytes are lost, and neither end is notified. `false` is for experiments that show the effect.
     #[serde(default = "moves_unread")]
     pub moves_unread: bool,
 }
@@ -64,7 +65,7 @@ pub struct MobileHostConfig {
     #[schemars(schema_with = "node::config::schema::key")]
     pub key: Key,
     /// Support routers that share a separate key with the host. If one of these routers is compromised, it cannot
-    /// take the host's connections from the others.
+    /// take the host's connections from other routers.
     #[serde(default)]
     pub routers: Vec<Peer>,
 }
@@ -73,7 +74,7 @@ pub struct MobileHostConfig {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Peer {
-    /// The address of the peer; of a mobile host, its home address.
+    /// The address of the peer. For a mobile host: its home address.
     pub address: Ipv4Addr,
     /// The shared key, at least 16 bytes in hexadecimal.
     #[serde(deserialize_with = "text")]
@@ -82,8 +83,8 @@ pub struct Peer {
 }
 
 impl SupportRouterConfig {
-    /// Returns an error if an address is not a host's or is given twice, a key has fewer than 16 bytes, a buffer has
-    /// fewer than 2048 bytes, `patience` is zero, or `silence` is less than `patience`.
+    /// Checks the configuration. Returns an error if an address is not a host's or is given twice, a key has fewer than
+    /// 16 bytes, a buffer has fewer than 2048 bytes, `patience` is zero, or `silence` is less than `patience`.
     pub fn check(&self) -> Result<(), ConfigError> {
         check_address("address", self.address)?;
         check_peers(self.address, &[("hosts", &self.hosts), ("routers", &self.routers)])?;
@@ -101,7 +102,8 @@ impl SupportRouterConfig {
 }
 
 impl MobileHostConfig {
-    /// Returns an error if an address is not a host's or is given twice, or if a key has fewer than 16 bytes.
+    /// Checks the configuration. Returns an error if an address is not a host's or is given twice, or if a key has
+    /// fewer than 16 bytes.
     pub fn check(&self) -> Result<(), ConfigError> {
         check_address("address", self.address)?;
         check_key("key", &self.key)?;

@@ -21,8 +21,8 @@
 //! - [`router`]: the support router. [`mobile`]: the mobile host's side, which serves `Transport::Role("indirect")`.
 //! - [`message`]: the messages between mobile hosts and support routers. [`mark`]: the marks for measurements.
 //!
-//! This protocol does not route packets to the host. Below it is Mobile IP, with agents at the routers. The Mobile IP
-//! role on the mobile host notifies this protocol of the agent that it attached to ([`node::Notification::Gateway`]).
+//! This protocol does not route packets to the host: Mobile IP does, with agents at the routers. The Mobile IP role on
+//! the mobile host reports the agent that the host attached to ([`node::Notification::Gateway`]).
 //!
 //! Keys. A host shares a key with each router, and two routers share a key. The host may have one key for all routers.
 //! Then a compromised router can forge greetings of such a host, and take its connections from the other routers. If
@@ -58,5 +58,6 @@ pub mod router;
 pub use mobile::MobileHost;
 pub use router::SupportRouter;
 
-/// The transport that the role [`MobileHost`] serves to the programs of its host: connections through a support router.
+/// The name of the transport that the role [`MobileHost`] provides to other roles and programs of the mobile host: byte
+/// streams to a peer, through a support router.
 pub const TRANSPORT: node::Transport = node::Transport::Role("indirect");

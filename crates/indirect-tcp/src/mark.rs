@@ -26,15 +26,15 @@ pub(crate) enum IndirectTcpEvent {
     Greeted { host: Ipv4Addr, connections: usize },
     /// The new router has sent a forward pointer to an earlier router.
     Pointed { host: Ipv4Addr, to: Ipv4Addr },
-    /// The earlier router has accepted the forward pointer, and has this number of connections.
+    /// The earlier router has accepted the forward pointer, and has this number of connections of the host.
     Forwarded { host: Ipv4Addr, to: Ipv4Addr, connections: usize },
-    /// The earlier router has offered the connections of a host. `bytes` is the length of the frame with its code,
-    /// `codes` that of the code.
+    /// The earlier router has offered the connections of a host. `bytes` is the length of the frame and its code in
+    /// bytes, `codes` the length of the code.
     Offered { host: Ipv4Addr, bytes: usize, codes: usize },
     /// The old router has frozen a connection: both halves, or the one that is left.
     Frozen { host: Ipv4Addr, connection: u32 },
-    /// The state of a connection was sent, with its commit. `bytes` is the length of all frames with their codes,
-    /// `codes` that of the codes.
+    /// The state of a connection was sent, with its commit. `bytes` is the length of all frames and their codes in
+    /// bytes, `codes` the length of the codes.
     Shipped { host: Ipv4Addr, connection: u32, to: Ipv4Addr, bytes: usize, codes: usize },
     /// The new router has set the connection up, and serves it. `buffered`: the data bytes that came with its state.
     /// `closing`: the host has closed it.

@@ -406,8 +406,8 @@ fn who_proves_nothing_is_ended_in_time_and_counted() {
         });
         aborted.collect::<Vec<_>>()
     };
-    // Of 64 callers, the oldest from the address with the most makes room. A caller that is the only one from its
-    // address stays while another address has more.
+    // If there are 64 callers, a new caller displaces the oldest caller of the address with the most callers. So the
+    // only caller from an address stays while another address has more callers.
     assert_eq!(one_more(&mut stage, 64, Addr::new(FIXED, 40_000)), [48]);
     assert_eq!(one_more(&mut stage, 65, Addr::new(HOST, 40_000)), [32]);
     assert_eq!(one_more(&mut stage, 66, source(0)), [0], "16 from one address");

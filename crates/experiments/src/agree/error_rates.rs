@@ -5,26 +5,27 @@ use super::{Agreement, COMPARED, Compared};
 use crate::reproduce::stratified;
 use wire::{Duration, Rng};
 
-/// The number of trials.
+/// The number of trials. Each trial compares two random samples.
 const TRIALS: usize = 1000;
 /// The period of the phases.
 const PERIOD: Duration = Duration::from_secs(1);
-/// The largest delay of a trial's second sample, in milliseconds: in a valid run on Linux, at least 99 % of the frames
-/// are at most 2 ms late.
+/// The largest random addition to the phases and to the outages of the second sample, in milliseconds. In a valid run
+/// on Linux, at least 99 % of the frames are at most 2 ms late.
 const LATE_MS: f64 = 2.0;
 
-/// An outage in milliseconds as a function of the phase, from 0 to below 1.
+/// Returns the outage in milliseconds at a phase from 0 to below 1.
 type Outage = fn(f64) -> f64;
 
 /// Two distributions whose samples are compared.
 pub(super) struct Pair {
-    /// Names the random numbers of this pair. A new description does not change them.
+    /// The seed of the pair's random numbers. It does not change if `text` changes.
     seed: &'static str,
-    /// The row of this pair in the table of docs/agreement.md.
+    /// The description of this pair in the table of docs/agreement.md.
     pub(super) text: &'static str,
     first: Outage,
     second: Outage,
-    /// Whether both samples have the phases of `agree`, or each sample has separate random phases.
+    /// Whether both samples have the same stratified phases, as in `wayfare agree`. If not, each sample has separate
+    /// random phases.
     is_at_same_phases: bool,
 }
 
@@ -100,7 +101,7 @@ fn longer(phase: f64) -> f64 {
     one_mode(phase) + 40.0
 }
 
-/// Outages like those of a download that meets its time-out at half of the phases.
+/// Outages with two modes. A download has such outages if it needs a retransmission time-out at half of the phases.
 fn two_modes(phase: f64) -> f64 {
     modes(phase, 0.5, 1.0)
 }
@@ -126,7 +127,7 @@ fn the_mean(phase: f64) -> f64 {
     40.0f64.mul_add(phase, 440.0)
 }
 
-/// Returns the percentage of trials in which two samples of `n` values each differ by the rule.
+/// Returns the percentage of trials in which the rule finds that two samples of `n` values each differ.
 pub(super) fn differs(pair: &Pair, n: usize) -> f64 {
     let mut rng = Rng::new(1).fork("chance").fork(pair.seed);
     let [outage, ..] = &COMPARED;

@@ -1,9 +1,10 @@
 //! Compares the results of both backends: the distributions of what applications experienced, not the messages.
 //!
 //! Many of these distributions have two modes, so medians are not enough: whole distributions and their means are
-//! compared. Two random samples of 40 and 12 values from one distribution have a Kolmogorov-Smirnov distance of more
-//! than 0.3 in two of five cases. So the simulator also runs at the phases of the valid Linux runs
-//! ([`scenario::Repetition`]), and these runs are evaluated. The remaining difference is that of the backends.
+//! compared. Two random samples of 40 and 12 values from one continuous distribution have a Kolmogorov-Smirnov distance
+//! of more than 0.3 in 28 % of all cases. So the simulator also runs at the phases of the Linux runs
+//! ([`scenario::Repetition`]), and these simulator runs are evaluated. The remaining difference is that of the
+//! backends.
 
 mod error_rates;
 mod page;
@@ -26,7 +27,7 @@ use scenario::ScenarioError;
 pub const DISTANCE: f64 = 0.3;
 /// The largest difference of two means that agree, as a share of the larger mean.
 pub const SHARE: f64 = 0.2;
-/// The smallest number of runs on each backend for a verdict.
+/// The number of valid runs that each backend needs for a verdict other than [`Agreement::Inconclusive`].
 pub const LEAST: usize = 6;
 
 /// A metric that is compared between the backends, and the limits of its agreement.
@@ -34,9 +35,9 @@ pub const LEAST: usize = 6;
 pub struct Compared {
     /// The name of the metric, as in [`crate::batch::METRICS`].
     pub metric: &'static str,
-    /// The resolution of the Linux backend. Values that differ by at most this are treated as equal.
+    /// The resolution of the Linux backend. Values that differ by at most the resolution are treated as equal.
     pub resolution: Resolution,
-    /// Means whose difference is at most this value agree. In the metric's unit.
+    /// The difference of two means, in the metric's unit, up to which they agree in any case.
     pub allowance: f64,
 }
 
@@ -45,7 +46,7 @@ pub struct Compared {
 pub enum Resolution {
     /// An absolute bound, in the metric's unit.
     Absolute(f64),
-    /// A bound as a share of the larger median of both samples, from 0 to 1.
+    /// A bound as a share of the larger one of both samples' medians, from 0 to 1.
     Relative(f64),
 }
 
@@ -58,11 +59,11 @@ pub const COMPARED: [Compared; 4] = [
     Compared { metric: "lost_packets", resolution: Resolution::Absolute(0.0), allowance: 1.0 },
 ];
 
-/// The scenarios that `wayfare agree` compares if none is named, before those of [`legs`].
+/// The scenarios that `wayfare agree` compares if the command names none. The scenarios of [`legs`] follow.
 pub const SCENARIOS: [&str; 5] =
     ["first", "mobile-ip/download", "cellular-ip/udp-loss", "sigma/handoff", "indirect-tcp/handoff-time"];
 
-/// Returns the names of all legs of `wayfare compare`.
+/// Returns the names of all legs of `wayfare compare`, or an error if the built-in benchmark is invalid.
 pub fn legs() -> Result<Vec<String>, ScenarioError> {
     Ok(course()?.legs.iter().map(|leg| leg.name.clone()).collect())
 }
@@ -72,9 +73,11 @@ pub fn legs() -> Result<Vec<String>, ScenarioError> {
 pub enum Agreement {
     /// The distance and the means are within the limits.
     Agrees,
-    /// Fewer than [`LEAST`] runs of a backend are valid, or have the metric without a large difference of the shares.
+    /// Fewer than [`LEAST`] runs of a backend are valid. Or fewer than [`LEAST`] of its valid runs have the metric, but
+    /// the shares of runs with the metric differ by at most [`DISTANCE`] between the backends.
     Inconclusive,
-    /// The distance or the means are outside the limits, or the shares of runs with the metric are too different.
+    /// The distance or the means are outside the limits, or the shares of runs with the metric differ by more than
+    /// [`DISTANCE`].
     Differs,
 }
 
@@ -89,7 +92,7 @@ impl Agreement {
     }
 }
 
-/// The comparison of one metric of one scenario. Pairs have the simulator first, then Linux.
+/// The comparison of one metric of one scenario. In each array, the first value is the simulator's, the second Linux's.
 #[derive(Clone, Debug)]
 pub struct Row {
     /// The name of the metric, as in [`crate::batch::METRICS`]. If the scenario has several kinds of handoffs, the kind
@@ -112,8 +115,8 @@ pub struct Row {
     pub judged_distance: Option<f64>,
     /// The verdict on this metric.
     pub agreement: Agreement,
-    /// With [`Agreement::Differs`], a note if the shares of runs with the metric, or the numbers of infinite outages,
-    /// are too different. Otherwise `None`.
+    /// With [`Agreement::Differs`], a note if the shares of runs with the metric differ by more than [`DISTANCE`], or
+    /// if the numbers of infinite outages differ. Otherwise `None`.
     pub note: Option<String>,
 }
 
@@ -141,7 +144,7 @@ pub fn report(measured: &Measured) -> Report {
     report_of(measured.scenario(), [&measured.sim, &measured.same, &measured.linux])
 }
 
-/// Evaluates runs that are not recorded: in the simulator, in the simulator at the phases of the Linux runs, and on
+/// Evaluates three samples of a scenario: of the simulator, of the simulator at the phases of the Linux runs, and of
 /// Linux.
 pub(crate) fn report_of(scenario: &str, [sim, same, linux]: [&Sample; 3]) -> Report {
     let samples = Samples { sim, linux, same: &same.at_the_runs_of(linux) };
@@ -194,8 +197,7 @@ pub(crate) fn about(name: &str, [sim, same, linux]: [&Sample; 3]) -> Agreement {
     compared.map_or(Agreement::Inconclusive, |compared| verdict(compared, name, &samples).0)
 }
 
-/// Returns the verdict on a metric. A note follows if the shares of runs with the metric, or the numbers of infinite
-/// outages, are different.
+/// Returns the verdict on a metric, and the note of [`Row::note`].
 fn verdict(compared: &Compared, name: &str, samples: &Samples<'_>) -> (Agreement, Option<String>) {
     let all = [samples.sim, samples.linux, samples.same];
     if all.iter().any(|sample| sample.counted() < LEAST) {
@@ -225,7 +227,7 @@ fn only_one_has(samples: &Samples<'_>, values: [&Vec<f64>; 2]) -> Option<String>
     }
 }
 
-/// Returns a note if the numbers of infinite outages differ.
+/// Returns a note if the numbers of infinite values differ.
 fn never(same: &[f64], linux: &[f64]) -> Option<String> {
     let without_end = |values: &[f64]| values.iter().filter(|value| value.is_infinite()).count();
     match (without_end(same), without_end(linux)) {
@@ -264,8 +266,8 @@ impl Compared {
     }
 }
 
-/// Returns whether two means agree. The mean of values with an infinite outage is infinite. Infinite means agree only
-/// if both are infinite.
+/// Returns whether two means agree. An infinite mean (of values with an infinite outage) agrees only with an infinite
+/// mean.
 fn are_near([a, b]: [f64; 2], allowance: f64) -> bool {
     if a.is_infinite() || b.is_infinite() {
         return a.is_infinite() && b.is_infinite();
@@ -277,9 +279,9 @@ fn are_near([a, b]: [f64; 2], allowance: f64) -> bool {
 /// Known causes of differences, by the start of the scenario's name.
 const CAUSES: [(&str, &str); 1] = [(
     "compare/indirect-tcp/gap/bulk",
-    "on Linux a segment of the relay has PSH if the relay has no more data at that time, and the mobile host's kernel \
-     acknowledges each such segment (tcp_measure_rcv_mss), which takes 2 % of the channel; in the simulator the mobile host \
-     acknowledges every second segment",
+    "on Linux a segment of the relay has PSH if the relay has no more data at that time; the mobile host's kernel \
+     acknowledges each segment with PSH (tcp_measure_rcv_mss), and these acknowledgments take 2 % of the channel; in the \
+     simulator the mobile host acknowledges every second segment",
 )];
 
 fn cause(scenario: &str) -> Option<&'static str> {

@@ -1,4 +1,4 @@
-//! Measurements in a file. A later call of `wayfare agree` continues from them, and can evaluate them without new runs.
+//! Measurements in a file. A later `wayfare agree` makes only the missing runs, or evaluates the file without new runs.
 
 use super::sample::{Key, Repeated, Sample};
 use super::{SCENARIOS, legs};
@@ -16,7 +16,7 @@ pub struct Recorded {
     scenarios: Vec<Measured>,
 }
 
-/// Returns the first line of the file, with the digest of the lines below.
+/// Returns the first line of the file, with the digest of all other lines.
 fn head(digest: &str) -> String {
     format!("{{\"sha256\": \"{digest}\", \"scenarios\": [\n")
 }
@@ -38,12 +38,13 @@ pub struct Measured {
     pub sim: Sample,
     /// The simulator's runs at the phases of the runs on Linux.
     pub same: Sample,
-    /// The runs on Linux, also the invalid ones.
+    /// The runs on Linux, valid and invalid ones.
     pub linux: Sample,
 }
 
 impl Measured {
-    /// Returns measurements of a scenario for these numbers of requested runs, without results.
+    /// Returns measurements without results, for these numbers of requested runs (simulator, Linux). `kernel`: the
+    /// output of `uname -r`.
     pub fn new(of: &Repeated, [sim, linux]: [u64; 2], kernel: &str) -> Self {
         Self {
             key: of.key(),
@@ -60,8 +61,9 @@ impl Measured {
         &self.key.scenario
     }
 
-    /// Keeps the runs of `old` if they are of the same scenario, settings and seed, and their number is the same. Linux
-    /// runs are kept if the kernel is the same. Simulator runs are kept if the first run's fingerprint is the same.
+    /// Sets the fingerprint of the simulator's first run, and takes over runs of `old`: if the scenario's text, the
+    /// settings, the seed and the number of requested runs are the same. For Linux runs, the kernel must also be the
+    /// same; for simulator runs, the fingerprint.
     #[must_use]
     pub fn with_runs_of(mut self, old: Option<&Self>, fingerprint: Fingerprint) -> Self {
         self.fingerprint = fingerprint.to_string();
@@ -106,8 +108,8 @@ impl Measured {
 }
 
 impl Recorded {
-    /// Reads the output of [`Recorded::json`]. The error names line and column, or reports that the file was changed
-    /// after it was written, so that its values are not measurements.
+    /// Reads the output of [`Recorded::json`]. Returns an error with line and column if the text is malformed, or an
+    /// error if it was changed after [`Recorded::json`] wrote it.
     pub fn read(text: &str) -> Result<Self, String> {
         let mut recorded: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let body = text.split_once('\n').map_or("", |(_, body)| body);
@@ -120,7 +122,8 @@ impl Recorded {
         Ok(recorded)
     }
 
-    /// Returns the text of the file: a line with its digest, and a line for each scenario.
+    /// Returns the text of the file. The first line has the digest of the other lines: one for each scenario, then
+    /// `]}`. Returns an error if a value cannot be encoded.
     pub fn json(&self) -> std::io::Result<String> {
         let lines: Result<Vec<String>, _> = self.scenarios.iter().map(serde_json::to_string).collect();
         let body = format!("{}\n]}}\n", lines?.join(",\n"));
@@ -147,7 +150,7 @@ impl Recorded {
         Ok(())
     }
 
-    /// Returns the measurements of all scenarios.
+    /// Returns the measurements of all scenarios, in the order of [`Self::keep`].
     pub fn all(&self) -> &[Measured] {
         &self.scenarios
     }

@@ -35,7 +35,7 @@ impl Repeated {
         Ok(all)
     }
 
-    /// Returns the plan of run `number` (from 0) of `of` runs.
+    /// Returns the plan of run `number` (from 0) of `of` runs, or an error if the scenario is invalid.
     pub fn plan(&self, number: u64, of: u64) -> Result<Plan, ScenarioError> {
         if let Some(leg) = self.leg {
             return contest::plan(leg, (number, of), self.seed, &self.set);
@@ -59,7 +59,7 @@ impl Repeated {
         Run { values, doubts }.rounded()
     }
 
-    /// Returns the key that recorded runs must have to be runs of this scenario.
+    /// Returns the identity of this scenario. Recorded runs with another identity are not runs of this scenario.
     pub(super) fn key(&self) -> Key {
         let set = self.set.iter().map(ToString::to_string).collect();
         let digest = digest_of(&mut self.text.as_bytes()).unwrap_or_default();
@@ -87,7 +87,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Returns only the compared metrics, rounded as in the file.
+    /// Returns the run with only the compared metrics, rounded as in the file.
     fn rounded(mut self) -> Self {
         self.values.retain(|name, _| COMPARED.iter().any(|compared| compared.metric == metric(name)));
         self.values.values_mut().for_each(|value| *value = batch::short(*value));
@@ -138,7 +138,7 @@ impl Sample {
         self.trusted().count()
     }
 
-    /// Returns the invalid runs.
+    /// Returns the invalid runs, ordered by number.
     pub fn untrusted(&self) -> Vec<NotCounted> {
         let doubtful = self.runs.iter().filter(|(_, run)| !run.doubts.is_empty());
         let not_counted =
@@ -151,7 +151,7 @@ impl Sample {
         self.trusted().filter_map(|(_, run)| run.values.get(name)).copied().collect()
     }
 
-    /// Returns the names of the measured metrics, in the order of the metrics and then of the kinds of handoffs.
+    /// Returns the names of the metrics of valid runs, ordered by metric as in [`METRICS`], then by kind of handoff.
     pub fn names(&self) -> Vec<&str> {
         let all: BTreeSet<&str> =
             self.trusted().flat_map(|(_, run)| run.values.keys().map(String::as_str)).collect();

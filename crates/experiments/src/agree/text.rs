@@ -8,7 +8,8 @@ use draw::{Csv, DistributionFigure, DistributionPanel, Style, Table};
 use serde_json::{Value, json as object};
 use std::fmt::Write;
 
-/// Returns one table for all scenarios, with the meaning of its columns.
+/// Returns one table for all scenarios, followed by the verdict on each scenario, the numbers of verdicts, and the
+/// meaning of the columns.
 pub fn text(reports: &[Report]) -> String {
     let mut table = Table::new([
         "scenario",

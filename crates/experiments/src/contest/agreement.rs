@@ -1,5 +1,5 @@
-//! Evaluates whether the two backends agree about a leg, as `wayfare agree` does, and which order of the protocols
-//! follows.
+//! Evaluates whether the two backends agree about a leg, as `wayfare agree` does, and whether they rank two protocols
+//! alike.
 
 use super::carry_out::Comparison;
 use super::course::Leg;
@@ -42,15 +42,15 @@ impl<'a> Both<'a> {
         [self.sim, self.same, self.linux].map(|results| sample(results, leg))
     }
 
-    /// Returns the claim about the order of two legs.
+    /// Compares the orders that the two backends find for two legs.
     pub(super) fn claim(&self, a: &Leg, b: &Leg) -> Claim {
         let orders = [self.sim, self.linux].map(|results| order_of(results, a, b));
         let Some(told) = orders.into_iter().flatten().next() else { return Claim::NotToldApart };
         if !(self.agrees(a) && self.agrees(b)) {
             return Claim::NotClaimed;
         }
-        // A backend that does not distinguish the legs with confidence still has an order of the legs. It must be the
-        // same.
+        // A backend that does not distinguish the legs with confidence still has an order of the legs. Both backends
+        // must have the same order.
         let all_same = [self.sim, self.linux].map(|results| paired(results, a, b) == Some(told));
         if all_same == [true, true] { Claim::Same(told) } else { Claim::Other }
     }
@@ -59,7 +59,7 @@ impl<'a> Both<'a> {
 /// The order of two legs by outage on both backends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Claim {
-    /// On no backend do the two legs have an order: they are not told apart, or their medians are near.
+    /// Neither backend has an order of the legs ([`order_of`]).
     NotToldApart,
     /// The legs have an order on at least one backend, but the backends do not agree about the outages of both legs.
     NotClaimed,
@@ -85,7 +85,7 @@ fn sample(results: &Results, leg: &Leg) -> Sample {
     sample
 }
 
-/// Returns the result of `agree` for every leg, or `None` if only one backend was measured.
+/// Returns the result of `agree` for every leg of the requested protocols, or `None` if only one backend was measured.
 pub(super) fn json(comparison: &Comparison) -> Option<Value> {
     let both = Both::of(comparison)?;
     let wanted = comparison.course.legs.iter().filter(|leg| comparison.wanted.contains(&leg.contender));

@@ -21,8 +21,8 @@ pub(super) const PERIOD: Duration = Duration::from_millis(950);
 const LOAD: u64 = 2_000_000;
 const BOTH: &[Backend] = &[Backend::Sim, Backend::Linux];
 
-/// The numbers of simulator runs of each leg. The next number is tried if an interval of the legs of a move and
-/// workload is not narrow. Each number has a separate set of phases.
+/// The numbers of simulator runs of each leg. For each move and workload, they are tried in this order until the
+/// interval of every leg is narrow. Each number of runs has a separate set of phases.
 const STEPS: [usize; 3] = [10, 20, 40];
 /// The width of a narrow interval is below this share of the median.
 pub(super) const NARROW: f64 = 0.15;
@@ -87,8 +87,8 @@ impl Comparison {
 /// A protocol under test, as an index into [`Course::contenders`].
 pub type Rival = usize;
 
-/// Returns the protocols under test that these words name; all if there are no words. A word is a name, or the first
-/// part of names before a `-`. Returns an error for an unknown word.
+/// Returns the protocols under test that these words name; all if there are no words. A word is a name, or the part of
+/// names before a `-`, which means all these names. Returns an error for an unknown word.
 pub fn select(course: &Course, words: &[String]) -> Result<Vec<Rival>, String> {
     let named = |name: &str, word: &String| name == word || name.starts_with(&format!("{word}-"));
     let names: Vec<&str> = course.contenders.iter().map(|contender| contender.name.as_str()).collect();
@@ -194,8 +194,8 @@ pub(crate) fn points(course: &'static Course, n: usize, wanted: impl Fn(&Leg) ->
 /// The default seed of the phases.
 const FIRST_SEED: u64 = 1;
 
-/// Returns the plan of one of several repetitions of a leg, with additional settings. Another seed gives other
-/// phases.
+/// Returns the plan of repetition `number` (from 0) of `of` repetitions of a leg, with additional settings. Another
+/// seed gives other phases. Returns an error if a setting is invalid.
 pub fn plan(
     leg: &'static Leg,
     (number, of): (u64, u64),

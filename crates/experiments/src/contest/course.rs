@@ -134,8 +134,8 @@ pub enum Mover {
 }
 
 impl Mover {
-    /// Returns the courses of all hosts, or the first role with a timetable if there is no course. `None` if there is
-    /// neither.
+    /// Returns the signal strengths of all hosts' `course` tables. If there are none, returns the first role with a
+    /// timetable (`moves`). `None` if there is neither.
     fn of(document: &Table, at: Duration) -> Option<Self> {
         let hosts = document.get("host")?.as_table()?;
         let courses = hosts.iter().filter_map(|(name, host)| Some((name, host.get("course")?.as_table()?)));
@@ -174,8 +174,8 @@ pub(super) fn nanos(span: Duration) -> String {
     format!("{}ns", span.as_nanos())
 }
 
-/// Returns a point of a course, shifted from one departure to another. A malformed point stays unchanged, and is
-/// rejected when the scenario is read.
+/// Returns a point of a `course`, with its instant shifted from one departure to another. A malformed point stays
+/// unchanged, and is rejected when the scenario is read.
 fn shifted(point: &Value, from: Duration, to: Duration) -> Value {
     let time = |point: &Value| node::config::parse_span(point.get(0)?.as_str()?);
     let mut point = point.clone();
@@ -196,7 +196,7 @@ pub struct Course {
     pub moves: Vec<Move>,
     /// The workloads, in the order of the file.
     pub workloads: Vec<Workload>,
-    /// The scenarios: every workload and move of every protocol that can make it.
+    /// The scenarios: one for each protocol, each move that the protocol can make, and each workload.
     pub legs: Vec<Leg>,
 }
 
@@ -232,7 +232,11 @@ impl Course {
             let moves = contender.cannot.keys().map(|name| ("cannot", name));
             let mut moves = moves.chain(contender.on.keys().map(|name| ("on", name)));
             if let Some((key, unknown)) = moves.find(|(_, name)| !file.r#move.contains_key(name.as_str())) {
-                return Err(format!("`contender.{}.{key}`: there is no move `{unknown}`", contender.name));
+                return Err(format!(
+                    "`contender.{}.{key}`: there is no move `{unknown}`; there are: {}",
+                    contender.name,
+                    file.r#move.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
+                ));
             }
             for (how, each) in course.moves.iter().enumerate() {
                 if contender.cannot.contains_key(&each.name) {
@@ -248,7 +252,7 @@ impl Course {
     }
 }
 
-/// The name, the description, and the additions to a scenario of a protocol, a move or a workload.
+/// A protocol, a move or a workload: its name, its description, and its additions to a scenario.
 type Layer<'a> = (&'a str, &'a str, &'a Table);
 
 impl<'a> From<&'a Contender> for Layer<'a> {
@@ -276,8 +280,10 @@ fn leg(file: &File, layers: [Layer<'_>; 3], contender: &Contender) -> Result<Leg
     lay_over(&mut document, &file.same);
     lay_over(&mut document, r#move);
     for part in &contender.parts {
-        let part =
-            file.part.get(part).ok_or_else(|| format!("`contender.{who}`: there is no part `{part}`"))?;
+        let part = file.part.get(part).ok_or_else(|| {
+            let all = file.part.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+            format!("`contender.{who}.parts`: there is no part `{part}`; there are: {all}")
+        })?;
         lay_over(&mut document, part);
     }
     // The roles of a protocol come before those of applications, so they handle events first.
@@ -285,8 +291,9 @@ fn leg(file: &File, layers: [Layer<'_>; 3], contender: &Contender) -> Result<Leg
     contender.on.get(how).into_iter().for_each(|more| lay_over(&mut document, more));
     lay_over(&mut document, workload);
     contender.transport.carry(&mut document);
-    let mover = Mover::of(&document, file.at)
-        .ok_or_else(|| format!("`contender.{who}`: no role has `moves`, and no host a `course`"))?;
+    let mover = Mover::of(&document, file.at).ok_or_else(|| {
+        format!("`contender.{who}`: no role has `moves`, and no host has `course`; add one of both")
+    })?;
     let text = toml::to_string(&document).map_err(|error| error.to_string())?;
     let name = format!("compare/{who}/{how}/{load}");
     Ok(Leg { name, contender: 0, r#move: 0, workload: 0, text, mover })
@@ -351,7 +358,7 @@ mod tests {
             let mut radio = document["radio"].clone();
             if let Mover::Course { at, .. } = leg.mover {
                 instants.push(format!("{}ms", at.as_millis()).into());
-                // A course itself defines the time without reception, so its retune time is not compared.
+                // The points of a `course` define the time without reception, so the retune time is not compared.
                 radio["retune"] = course.moves[leg.r#move].scenario["radio"]["retune"].clone();
             }
             let instants: Vec<_> = instants.iter().map(|at| parse_span(at.as_str().unwrap())).collect();

@@ -62,8 +62,8 @@ fn bar(comparison: &Comparison, row: &Row) -> Bar {
     }
 }
 
-/// Returns the parts of the median outage: those of the run with the median outage, or the mean of the two middle runs.
-/// These parts sum to the median; the medians of the parts would not.
+/// Returns the parts of the median outage: those of the run with the median outage, or the means of the two middle
+/// runs. The sum of these parts is the median outage; the medians of the parts have another sum in general.
 fn parts(comparison: &Comparison, row: &Row) -> Vec<(Owner, f64)> {
     let course = comparison.course;
     let leg = course.legs.iter().find(|leg| {
@@ -83,7 +83,7 @@ fn parts(comparison: &Comparison, row: &Row) -> Vec<(Owner, f64)> {
     sorted.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     let middle = [sorted.len().saturating_sub(1) / 2, sorted.len() / 2].map(|place| sorted.get(place));
     let [Some((_, lower)), Some((_, upper))] = middle else { return Vec::new() };
-    // Both lists name the causes in the order of a handoff.
+    // `OWNERS` and `Owner::ALL` have the causes in the same order.
     let parts = OWNERS.iter().zip(Owner::ALL).map(|(metric, owner)| {
         let [lower, upper] = [lower, upper].map(|run| value(run, metric).unwrap_or_default());
         (owner, f64::midpoint(lower, upper))

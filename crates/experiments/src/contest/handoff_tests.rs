@@ -43,8 +43,8 @@ fn what_the_stack_had_before_the_cut_ends_no_outage() {
     assert!(after[0].flows[0].recovery.at().is_some());
 }
 
-/// A kernel may process a frame that arrived before the radio left only after the cut. Data in this frame end no
-/// outage.
+/// A frame may arrive before the radio leaves, while the kernel processes the frame only after the cut. Data in such a
+/// frame end no outage.
 #[test]
 fn what_is_handed_over_while_the_radio_is_away_ends_no_outage() {
     let run = run("compare/mobile-ip/gap/bulk", &[], 1);

@@ -54,8 +54,8 @@ const MUST_HOLD: &[MustHold] = &[
         breaker: Breaker { who: None, set: &["cell.2.loss=1.0"] },
     },
     MustHold {
-        text: "both backends rank two protocols alike, if one distinguishes them (by at least 30 ms and 15 %) and both agree about their outages",
-        value: "share (0 to 1) of the pairs told apart that were checked and rank alike; the lines `pairs` name the others",
+        text: "both backends rank two protocols alike, if they are told apart on a backend (by at least 30 ms and 15 %) and both backends agree about the outages of both protocols",
+        value: "of the pairs told apart on a backend, the share (0 to 1) that both backends rank alike; the lines `pairs` name all pairs",
         of: |_| true,
         check: Asks::Both(order),
         // In the runs that take the place of Linux, the new cell loses all frames, and no host has a second radio in
@@ -160,8 +160,9 @@ fn has_pairs(legs: &[&Leg]) -> bool {
     pairs(legs).next().is_some()
 }
 
-/// Returns the share of the distinguished pairs whose order is checked and equal on both backends; both backends have
-/// to agree about both legs. A single pair with different orders makes the property fail.
+/// Returns the share of pairs that both backends rank alike, of all pairs that are told apart on a backend. A pair
+/// counts only if both backends agree about the outages of both its legs. A single pair with different orders makes the
+/// property fail.
 fn order(legs: &[&Leg], both: &Both<'_>) -> Check {
     let claims: Vec<Claim> = pairs(legs).map(|(a, b)| both.claim(a, b)).collect();
     let is = |of: fn(&Claim) -> bool| claims.iter().filter(|claim| of(claim)).count();

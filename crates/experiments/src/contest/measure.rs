@@ -50,7 +50,7 @@ pub(super) const STALL: Metric = metric(
     "ms",
     "longest stall",
     1,
-    "the longest time without bytes for the application, from the last ones before the move to the end of the run; >: there were no more",
+    "the longest time without bytes for the application, from the last ones before the move to the end of the run; >: no new data came before the end of the run",
 );
 /// Packets with data that the handoff lost, of all flows.
 pub(super) const LOST: Metric = metric(

@@ -8,13 +8,13 @@ use crate::reproduce::Results;
 use crate::stats::median;
 use std::cmp::Ordering;
 
-/// Two medians are not ordered if they differ by less than this number of milliseconds, or by less than this share of
-/// the larger median.
+/// Two medians have no order if they differ by less than this, in milliseconds.
 const NEAR_MS: f64 = 30.0;
+/// Two medians have no order if they differ by less than this share of the larger median.
 const NEAR_SHARE: f64 = 0.15;
 
-/// Returns the order of two protocols by outage on one backend. `None` if they are not distinguished, or if their
-/// medians are near.
+/// Returns the order of two protocols by outage on one backend. `None` if they are not told apart, or if their medians
+/// differ by less than [`NEAR_MS`] or [`NEAR_SHARE`].
 pub(super) fn order_of(results: &Results, a: &Leg, b: &Leg) -> Option<Ordering> {
     let of = |leg| median(&values(results, leg, OUTAGE.name));
     let medians = (of(a)?, of(b)?);

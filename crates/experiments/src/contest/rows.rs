@@ -22,13 +22,13 @@ pub struct Row {
     pub backend: Backend,
     /// The metric of the values.
     pub metric: Metric,
-    /// The summary of the values; `None` if there are none, and then `why_not` may have the reason.
+    /// The summary of the values. `None` if there are no values; `why_not` may then have the reason.
     pub median: Option<Summary>,
     /// The number of valid repetitions with a value of the metric.
     pub n: usize,
     /// The number of invalid repetitions. They are not in `n`.
     pub invalid: usize,
-    /// The reason why there is no value, or why it is infinite.
+    /// The reason why there is no value, or why the median outage is infinite. `None` if there is no such reason.
     pub why_not: Option<String>,
 }
 

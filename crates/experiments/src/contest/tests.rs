@@ -84,8 +84,8 @@ fn all_contenders_leave_at_the_same_instants_and_are_watched_as_long() {
     }
 }
 
-/// A timetable and a signal course place the departure at the same instants, at every phase: the samples of the
-/// course are shifted with it.
+/// A timetable and a signal course have the departure at the same instants, at every phase: the points of the course
+/// are shifted with the departure.
 #[test]
 fn who_has_a_course_leaves_at_the_same_instants_as_who_has_a_timetable() {
     let course = course().unwrap();
@@ -221,12 +221,12 @@ fn an_order_is_printed_only_of_what_is_told_apart_and_the_pairs_are_named() {
         "{none}"
     );
     assert!(
-        none.contains("pairs not checked, told apart by neither backend, or near: Mobile IP and"),
+        none.contains("pairs not checked, told apart by 30 ms and 15 % on no backend: Mobile IP and"),
         "{none}"
     );
     let differ = said([(200.0, 100.0), (201.0, 150.0)]);
     assert!(
-        differ.contains("pairs not checked, the backends differ in one of them: Mobile IP and"),
+        differ.contains("pairs not checked, the backends do not agree about both outages: Mobile IP and"),
         "{differ}"
     );
 }
@@ -286,7 +286,8 @@ fn two_are_told_apart_by_runs_at_the_same_phase() {
         (told, text(&comparison).contains("in the simulator, not told apart: Mobile IP and Cellular IP hard"))
     };
     assert_eq!(by_phase(|phase| phase * 100.0 + 40.0, |phase| phase * 100.0), (8, false));
-    // If the outage of one protocol grows with the phase, and that of the other falls, the difference is not certain.
+    // The outage of one protocol grows with the phase, and the outage of the other protocol falls. So the difference is
+    // not certain.
     assert_eq!(by_phase(|phase| phase * 100.0 + 40.0, |phase| 700.0 - phase * 100.0), (0, true));
 }
 

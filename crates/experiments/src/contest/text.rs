@@ -206,16 +206,16 @@ fn agreement(comparison: &Comparison, both: &Both<'_>, each: usize, workload: us
 
 type Is = fn(&Claim) -> bool;
 
-/// The headings for pairs of protocols on both backends, by claim.
+/// The headings above the names of pairs of protocols, by the comparison of both backends.
 const CLAIMS: [(&str, Is); 4] = [
     ("checked, the same order on both", |claim| matches!(claim, Claim::Same(_))),
     ("checked, DIFFERENT ORDER", |claim| *claim == Claim::Other),
-    ("not checked, the backends differ in one of them", |claim| *claim == Claim::NotClaimed),
-    ("not checked, told apart by neither backend, or near", |claim| *claim == Claim::NotToldApart),
+    ("not checked, the backends do not agree about both outages", |claim| *claim == Claim::NotClaimed),
+    ("not checked, told apart by 30 ms and 15 % on no backend", |claim| *claim == Claim::NotToldApart),
 ];
 
-/// Returns the names in the order of their medians, with `<` where all names before it are distinguished from all
-/// names after it.
+/// Returns the names in the order of their medians. A `<` is set between two names if all names before the `<` are less
+/// than all names after the `<` (`is_less`).
 fn ranks<'a>(
     mut medians: Vec<(f64, &'a Leg)>,
     title: impl Fn(&'a Leg) -> &'a str,
@@ -237,7 +237,7 @@ fn ranks<'a>(
     if legs.len() > 1 && !text.contains(" < ") { format!("not ordered: {text}") } else { text }
 }
 
-/// Describes the other metrics of a leg: that all agree, or which do not.
+/// Describes the metrics of a leg other than the outage: returns `agree`, or the metrics that do not agree.
 fn others(report: &Report) -> String {
     let other =
         report.rows.iter().filter(|row| row.metric != OUTAGE.name && row.agreement != Agreement::Agrees);
@@ -268,7 +268,7 @@ fn leg(comparison: &Comparison, each: &Move, workload: &Workload, here: &[&Row])
     };
     let owners: Vec<&Metric> = OWNERS.iter().filter(has).collect();
     if !owners.is_empty() {
-        out.push_str("\nmedian part of the outage of each owner, ms\n\n");
+        out.push_str("\nmedian of each owner's part of the outage, ms\n\n");
         let heads = owners.iter().map(|owner| owner.title.to_owned());
         let only = |of: &dyn Fn(&Metric) -> Option<Row>, owner: &Metric| {
             let median = of(owner).and_then(|row| row.median);

@@ -10,7 +10,7 @@ use wire::Duration;
 
 /// The largest total load of parallel runs on Linux, in bit/s.
 const SIDE_BY_SIDE: u64 = 50_000_000;
-/// How often an invalid run on Linux is repeated, not in parallel with others.
+/// The largest number of repetitions of an invalid run on Linux. A repetition is not parallel with other runs.
 const REPEATS: usize = 2;
 
 /// The validity of a measurement.
@@ -151,7 +151,7 @@ pub(crate) fn doubts(backends: &[Results], of: fn(&Validity) -> &[Doubt]) -> Vec
     .collect()
 }
 
-/// Returns the verdicts on those of these properties that are required on the backend of the results.
+/// Returns a verdict on each of these properties that is required on the backend of the results.
 fn verdicts(all: &'static [MustHold], results: &Results) -> Vec<Verdict> {
     let here = all.iter().filter(|must_hold| must_hold.backends.contains(&results.backend));
     here.map(|must_hold| {
@@ -161,8 +161,8 @@ fn verdicts(all: &'static [MustHold], results: &Results) -> Vec<Verdict> {
     .collect()
 }
 
-/// Executes an experiment on those of these backends that it supports. Backends that this machine does not have are
-/// listed in the report. Returns an error if a run fails.
+/// Executes an experiment on each of these backends that the experiment supports. Backends that this machine does not
+/// have are listed in the report. Returns an error if a run fails.
 pub fn reproduce(
     experiment: &'static Experiment,
     scale: Scale,
@@ -181,7 +181,7 @@ pub fn reproduce(
     Ok(report)
 }
 
-/// One run of one point, by their indices.
+/// One run of one point: the index of the point, the index of the run in the point, and the duration of the run.
 #[derive(Clone, Copy)]
 struct Unit {
     point: usize,
@@ -206,8 +206,8 @@ fn broken(error: impl std::fmt::Display) -> NotRun {
     NotRun::Broken(error.to_string())
 }
 
-/// Returns how long the runs of these points take on a backend with `jobs` parallel runs. In the simulator it is
-/// virtual time.
+/// Returns the time that the runs of these points take on a backend with `jobs` parallel runs. For the simulator, this
+/// time is virtual.
 pub(super) fn span(points: &[Point], backend: Backend, jobs: usize) -> Duration {
     let mut busy = vec![Duration::ZERO; workers(points, backend, jobs)];
     for unit in units(points, backend, &[]).into_iter().flatten() {
@@ -255,7 +255,7 @@ pub(crate) fn measure_all(
     for (unit, reading) in done {
         let label = points.get(unit.point).map(|point| point.label.as_str()).unwrap_or_default();
         let reading = reading.map_err(|error| match error {
-            // If a run succeeded, the backend is available: an unavailable backend is then reported as a failure.
+            // If another run succeeded, the backend is available, so the run has failed for another reason.
             NotRun::Cannot(why) if is_there => NotRun::Broken(format!("{label}: {why}")),
             error => error,
         })?;
@@ -304,9 +304,9 @@ fn believed(
 }
 
 /// Returns the problems of an invalid Linux run, if a repetition may be valid: timing of the machine, frames dropped by
-/// its kernel, or fewer values than expected. Other problems, for example an unaccounted packet, would not change. With
-/// `broken`, a breaker is applied, so too few values are expected, and are no reason to repeat. A repeated simulator
-/// run gives the same result.
+/// its kernel, or fewer values than expected. A repetition does not change other problems, for example an unaccounted
+/// packet. With `broken`, a breaker is applied, so too few values are expected, and are no reason to repeat. A repeated
+/// simulator run gives the same result.
 pub(crate) fn worth_repeating(validity: &Validity, backend: Backend, broken: bool) -> Option<&[Doubt]> {
     let Validity::Invalid(doubts) = validity else { return None };
     let is_short = |doubt: &Doubt| matches!(doubt, Doubt::Short { .. });
@@ -346,8 +346,7 @@ impl Reading {
         Self { samples, doubts, is_open: !outcome.ledger.balances() }
     }
 
-    /// Returns whether the run has another number of values of one of these metrics than its share of the point's
-    /// repetitions.
+    /// Returns whether, for one of these metrics, the run has fewer or more values than repetitions.
     fn is_short(&self, point: &Point, metrics: &BTreeSet<&'static str>) -> bool {
         let share = point.n / point.count();
         metrics.iter().any(|metric| self.samples.get(metric).map_or(0, Vec::len) != share)

@@ -76,12 +76,12 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// Creates a published metric whose repetitions are combined by their mean.
+    /// Creates a metric of the published experiment whose repetitions are combined by their mean.
     pub const fn mean(name: &'static str, digits: usize) -> Self {
         Self { name, digits, statistic: Statistic::Mean, official: true }
     }
 
-    /// Creates a published metric whose repetitions are combined by their median.
+    /// Creates a metric of the published experiment whose repetitions are combined by their median.
     pub const fn median(name: &'static str, digits: usize) -> Self {
         Self { statistic: Statistic::Median, ..Self::mean(name, digits) }
     }
@@ -109,8 +109,9 @@ pub struct Experiment {
     pub paper: &'static str,
     /// The figures, tables or sections in which the published numbers are printed.
     pub source: &'static str,
-    /// Notes for the reader of the table: what the paper leaves open and how it was fixed, and what the columns mean.
-    /// Each note is a paragraph; after each line break its text is indented by two spaces.
+    /// Notes for the reader of the table: the parameters that the paper leaves open, our values of these parameters,
+    /// and the meaning of the columns. Each note is a paragraph; after each line break its text is indented by two
+    /// spaces.
     pub notes: &'static [&'static str],
     /// The backends on which the experiment can run.
     pub backends: &'static [Backend],
@@ -159,15 +160,16 @@ impl Check {
     }
 }
 
-/// Returns how long an experiment takes on a backend with `jobs` parallel runs, without repeated runs. In the simulator
-/// it is virtual time.
+/// Returns the time that an experiment takes on a backend with `jobs` parallel runs, without repeated runs. For the
+/// simulator, this time is virtual.
 pub fn span(experiment: &Experiment, scale: Scale, backend: Backend, jobs: usize) -> Duration {
     carry_out::span(&(experiment.points)(scale), backend, jobs)
 }
 
-/// Returns which of these experiments run on Linux if all of them together may take `budget` there, with `jobs`
-/// parallel runs. The first one is that with the index `turn`, modulo their number. The next ones follow in a circle,
-/// until one does not fit. The first one runs even if it does not fit. So successive turns run every experiment.
+/// Returns, for each of these experiments, whether it runs on Linux if the time there is limited to `budget`, with
+/// `jobs` parallel runs. The first experiment is the one with the index `turn` modulo the number of experiments. It
+/// runs even if it exceeds the budget. The next experiments follow in a circle, until the sum of the times exceeds the
+/// budget. So every experiment runs in one of successive turns.
 pub fn in_turn(
     experiments: &[&Experiment],
     scale: Scale,

@@ -17,7 +17,7 @@ pub struct Published {
     /// The largest permitted difference from the published number, in the metric's unit. It is fixed before the first
     /// run.
     pub tolerance: f64,
-    /// The origin of the tolerance, in one line.
+    /// The reason for the tolerance, in one line.
     pub tolerance_from: &'static str,
     /// The difference from the paper's setup that may cause another value, in one line.
     pub why: &'static str,
@@ -31,7 +31,7 @@ pub struct Published {
 pub enum Kind {
     /// A point of the published experiment.
     Main,
-    /// A counter-check that must give another result.
+    /// A control: a change of the experiment that must give another result, for example losses without a delay device.
     Control,
     /// A variation of a parameter that the paper leaves open.
     Sensitivity,
@@ -102,9 +102,10 @@ pub struct Point {
     pub load: u64,
     /// The published numbers, at most one for each metric.
     pub published: Vec<Published>,
-    /// The values that a formula gives, by metric.
+    /// The values that a formula predicts, each with the name of its metric, in the metric's unit.
     pub formula: Vec<(&'static str, f64)>,
-    /// The label of the point relative to which this point's shape is given.
+    /// The label of the point by whose values the values of this point are divided in reports. `None`: they are not
+    /// divided.
     pub base: Option<String>,
     /// The function that evaluates a run of the point.
     pub measure: Measure,

@@ -57,8 +57,8 @@ pub enum Word {
     Reproduced,
     /// The value is outside the tolerance, but all properties of its series hold.
     Shape,
-    /// The value is outside the tolerance, and there is no series or its properties do not hold. Also if nothing valid
-    /// was measured.
+    /// The value is outside the tolerance, and the number is part of no series, or a property of the series does not
+    /// hold. Also the verdict if no valid value was measured.
     NotReproduced,
 }
 
@@ -101,7 +101,7 @@ impl OnBackend {
         self.has_shape.map(|has_shape| if has_shape { Word::Shape } else { Word::NotReproduced })
     }
 
-    /// Returns a remark if there is no confidence interval, if the interval of a reproduced value exceeds the tolerance
+    /// Returns a remark if there is only one value, if the interval of a reproduced value exceeds the tolerance
     /// on both sides, or if the interval of any other value overlaps the tolerance.
     fn remark(&self, published: &Published) -> Option<String> {
         let (word, Estimate { interval, n, .. }) = (self.word(published)?, self.estimate?);

@@ -98,7 +98,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
 pub(super) fn middle(sorted: &[f64]) -> Option<f64> {
     let upper = *sorted.get(sorted.len() / 2)?;
     let lower = *sorted.get((sorted.len() - 1) / 2)?;
-    // Two equal values are their own middle, also if both are infinite.
+    // The middle of two equal values is this value, also if both are infinite.
     Some(if lower.total_cmp(&upper).is_eq() { lower } else { f64::midpoint(lower, upper) })
 }
 
@@ -111,7 +111,7 @@ fn nearest_rank(sorted: &[f64], percent: usize) -> Option<f64> {
 /// Returns how many values may be left out at each end, so that the rest is a 95 % confidence interval of the median.
 /// `None` if there are too few values.
 fn left_out(n: usize) -> Option<usize> {
-    // The binomial distribution is computed with logarithms, because 0.5^n is zero for more than a thousand values.
+    // The binomial distribution is computed with logarithms, because 0.5^n is zero as an f64 for n above 1074.
     let half = n as f64 * 0.5f64.ln();
     let (mut choose, mut below, mut rank) = (0.0f64, 0.0f64, None);
     for left_out in 0..n / 2 {

@@ -6,9 +6,9 @@ use crate::drawn::{enclosed, style};
 use crate::stats::Summary;
 use draw::{Axis, Point, PointFigure, Series};
 
-/// Draws one figure for each metric over the first axis whose values are all numbers, and returns it with the name of
-/// the metric. Each kind of handoff and each combination of the other axes is a series. Empty if no axis has only
-/// numbers and more than one value.
+/// Returns one figure for each metric, with the name of the metric. The x axis is the first axis of the sweep that has
+/// several values and only numbers. Each kind of handoff, with each combination of the values of the other axes, is a
+/// series. Empty if there is no such x axis.
 pub fn figures(sweep: &Sweep, runs: &[Done]) -> Vec<(String, PointFigure)> {
     let numbers = |values: &[String]| values.iter().map(|value| number(value)).collect::<Option<Vec<_>>>();
     let Some(x) = sweep.axes.iter().position(|axis| axis.values.len() > 1 && numbers(&axis.values).is_some())

@@ -22,7 +22,7 @@ pub struct Done {
     pub seed: u64,
     /// The fingerprint of a simulated run; `None` on Linux.
     pub fingerprint: Option<String>,
-    /// Reasons for which the run is not valid.
+    /// The reasons why the run is not valid; empty if it is valid.
     pub doubts: Vec<Doubt>,
     /// Failures of the run, such as an outage without end or a program that failed.
     #[serde(default)]
@@ -33,7 +33,7 @@ pub struct Done {
 }
 
 impl Done {
-    /// Collects the result of the job with this number.
+    /// Returns the result of a run that has ended. `number` is the index of `job` in the sweep's list of jobs.
     pub fn of(number: usize, job: &Job, outcome: &Outcome) -> Self {
         Self {
             job: number,
@@ -50,8 +50,8 @@ impl Done {
 /// The text between the fields of a run and the digest of its line.
 const SUM: &str = ",\"sha256\":\"";
 
-/// Formats the line of a run. Its digest covers the sweep's digest and the text of the run. The digest detects changes
-/// by mistake, and is no signature.
+/// Returns the line of a run. The digest in the line covers the sweep's digest and the text of the run. It detects
+/// changes by mistake, and is no signature.
 fn line_of(sweep: &str, run: &Done) -> serde_json::Result<String> {
     let text = serde_json::to_string(run)?;
     let open = text.strip_suffix('}').unwrap_or(&text);
@@ -107,8 +107,8 @@ impl Sweep {
     }
 }
 
-/// Returns why a folder cannot be used for this sweep: it is no folder, has files and no journal, or has
-/// the journal of another sweep. `None` if it can be used.
+/// Returns why a folder cannot be used for this sweep: it is no folder, has files and no journal, or has the journal of
+/// another sweep. `None` if it can be used, or if its journal cannot be read.
 fn is_taken(folder: &Path, sweep: &Sweep) -> Option<&'static str> {
     let Ok(mut entries) = fs::read_dir(folder) else {
         return fs::symlink_metadata(folder)
@@ -133,8 +133,8 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// The folder has other files or the journal of another sweep, another process writes the journal, or the journal
-    /// cannot be read or has a damaged line.
+    /// The folder has other files and no journal, or the journal of another sweep. Another process writes the journal.
+    /// Or the journal cannot be read or written, or has a damaged line.
     pub fn open(folder: &Path, sweep: &Sweep) -> io::Result<Self> {
         let path = folder.join("runs.jsonl");
         if let Some(problem) = is_taken(folder, sweep) {
@@ -217,8 +217,8 @@ impl Journal {
         self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes())
     }
 
-    /// Returns all runs in the order of their jobs: those of the journal, and `more`. A run of `more` replaces an
-    /// earlier one of the same job.
+    /// Returns the runs in the order of their jobs: those that were completed when the journal was opened, and `more`.
+    /// A run of `more` replaces another run of the same job.
     pub fn all(self, more: impl IntoIterator<Item = Done>) -> Vec<Done> {
         let mut done = self.done;
         done.extend(more.into_iter().map(|run| (run.job, run)));

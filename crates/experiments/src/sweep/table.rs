@@ -58,7 +58,8 @@ fn of_metric(sweep: &Sweep, runs: &[Done], name: &str) -> String {
     csv.finish()
 }
 
-/// Returns the axes and all runs as JSON. An infinite value is null.
+/// Returns the sweep as JSON: its axes, points, runs and fingerprint. The fingerprint is null unless every run has one.
+/// An infinite value is null.
 pub fn json(sweep: &Sweep, runs: &[Done]) -> serde_json::Value {
     let fingerprint = fingerprint(runs).to_string();
     serde_json::json!({
@@ -71,7 +72,7 @@ pub fn json(sweep: &Sweep, runs: &[Done]) -> serde_json::Value {
     })
 }
 
-/// Formats a table of medians with their 95 % confidence intervals.
+/// Returns a table of medians with their 95 % confidence intervals, a line about each metric, and the invalid runs.
 pub fn text(sweep: &Sweep, runs: &[Done]) -> String {
     let mut out = format!("{}: {} points, {} runs of each\n", sweep.name, sweep.len(), sweep.repetitions);
     out.push_str("medians; in brackets the 95 % interval of the median (\"range\": smallest and largest value). No brackets: the limits are equal, \

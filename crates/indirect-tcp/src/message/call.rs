@@ -1,6 +1,6 @@
-//! The call of a mobile host to its router, and the answer. They precede the relayed bytes on each connection, and are
-//! signed with the key that the host shares with this router. Each has a fixed length, so that no byte after it is read
-//! by mistake.
+//! The call of a mobile host to its router, and the answer. Call and answer precede the relayed bytes on each
+//! connection. They are signed with the key that the host shares with the router. Each message has a fixed length, so
+//! that no byte after it is read by mistake.
 
 use super::signed::{AROUND, Message};
 use super::{address, put_socket, socket, zeros};

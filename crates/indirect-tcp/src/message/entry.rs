@@ -54,8 +54,8 @@ impl ConnectionId {
 pub struct Entry {
     /// The identifier of the connection. No other open connection of the host has the same number.
     pub id: ConnectionId,
-    /// The address and port of the mobile host: its end of the near half. In the far half, the router uses them as its
-    /// own.
+    /// The address and port of the mobile host, which are its end of the near half. The router uses the same address
+    /// and port for its end of the far half.
     pub host: Addr,
     /// The router's address and port in the near half. The address is that of the first router, until the connection
     /// ends.

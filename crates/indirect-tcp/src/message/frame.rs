@@ -56,7 +56,7 @@ pub enum Body {
     /// Type 2: the answer to an offer.
     OfferAnswer(Verdict),
     /// Type 3: names the connection that the next frames are about, and the number of this attempt to hand it over.
-    /// Each attempt has a higher number than earlier attempts for the connection, including those of other routers. So
+    /// Each attempt has a higher number than all earlier attempts for the connection, also by other routers. So
     /// an answer belongs to one attempt only.
     Entry(Entry, u32),
     /// Type 4: the state of one half of the connection, for its socket at the new router.
@@ -428,7 +428,7 @@ impl Frames {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Removes and returns the next whole frame with its code, or returns `None` until all its bytes are here. Returns
+    /// Removes and returns the next whole frame with its code, or returns `None` until all its bytes have come. Returns
     /// an error as soon as the header of the frame is invalid, or announces a payload that is too long.
     pub fn next_frame(&mut self) -> Result<Option<Vec<u8>>, Malformed> {
         if self.bytes.len() < HEADER {

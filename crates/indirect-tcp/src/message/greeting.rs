@@ -27,13 +27,13 @@ pub struct Greeting {
     /// The host's connections for which it has sent a call, and those that ended cleanly in the last 30 s; at most
     /// [`CONNECTIONS`].
     pub entries: Vec<Entry>,
-    /// Whether the greeting was answered before, and is repeated to check that the router still knows it. A router that
-    /// does not know it ignores the entries, as they may be outdated, and asks for a new greeting.
+    /// Whether the greeting was answered before, and is repeated to check that the router still knows the greeting. A
+    /// router that does not know it ignores the entries, as they may be outdated, and asks for a new greeting.
     pub again: bool,
     /// One code for each router in `previous`, in the same order. Empty if the host shares one key with all routers, or
     /// if `again` is set. A code is computed over this greeting without codes, with the key that the host shares with
-    /// the previous router. With it the greeted router can prove the greeting to the previous router, and cannot forge
-    /// one.
+    /// the previous router. With this code, the greeted router can prove the greeting to the previous router. The
+    /// greeted router cannot forge a code.
     pub codes: Vec<[u8; CODE]>,
 }
 
@@ -162,8 +162,8 @@ impl Message for GreetingReply {
     }
 }
 
-/// A report of lost connections, so that the host does not wait for them: bodies of type 5.
-/// `0 host · 4 router · 8 number u8 · 9 reserved (3) · connections, 12 bytes each: number u32, sequence of its call u64`.
+/// A report of lost connections, so that the host does not wait for them: bodies of type 5. `0 host · 4 router · 8
+/// number u8 · 9 reserved (3) · connections, 12 bytes each: number u32, sequence of its call u64`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lost {
     /// The home address of the host.

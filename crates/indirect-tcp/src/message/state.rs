@@ -2,7 +2,7 @@
 //! are not acknowledged or not sent.
 //!
 //! ```text
-//!   0 version u8 · 1 side u8 · 2 family u8 · 3 TCP state u8 · 4 flags u16 · 6 the peer's window scale u8 · 7 ours u8
+//!   0 version u8 · 1 side u8 · 2 family u8 · 3 TCP state u8 · 4 flags u16 · 6 the peer's window scale u8 · 7 the router's u8
 //!   8 local port u16 · 10 remote port u16 · 12 MSS u32 · 16 local address (16) · 32 remote address (16)
 //!  48 SND.UNA u32 · 52 bytes to send u32 · 56 of them unsent u32 (the router's FIN is not counted)
 //!  60 sequence of the first byte received u32 (one more after the peer's FIN) · 64 bytes received u32 · 68 timestamp u32

@@ -59,7 +59,7 @@ pub struct MobileHost {
     previous: VecDeque<Ipv4Addr>,
     /// The greeting that the router has not answered yet.
     greeting: Option<PendingGreeting>,
-    /// The greeting that the router has answered, while no greeting waits for its answer.
+    /// The greeting that the router has answered. `None` while a greeting waits for an answer.
     answered: Option<Signed<Greeting>>,
     /// The latest sequence that was used in a greeting or call.
     sequence: u64,

@@ -20,8 +20,8 @@ const REFRESH: Duration = Duration::from_secs(3);
 const HOPELESS: Duration = Duration::from_mins(1);
 
 impl MobileHost {
-    /// Handles a report of the host's gateway, and greets this router. The present router may be reported again after
-    /// it has restarted and lost the host's state.
+    /// Handles a report that `router` is the host's gateway, and greets `router`. The present router may be reported
+    /// again after it has restarted and lost the host's state.
     pub(super) fn gateway(&mut self, now: Instant, router: Ipv4Addr, out: &mut Outbox) {
         if self.router == Some(router) {
             return self.greet(now, router, out);
@@ -29,7 +29,7 @@ impl MobileHost {
         if let Some(left) = self.router.replace(router) {
             self.previous.retain(|other| *other != left);
             self.previous.push_front(left);
-            // If there is no connection, only the last router may have state of this host, which it has to delete.
+            // If there is no connection, only the last router may have state of this host. It has to delete this state.
             let any =
                 !self.closing.is_empty() || self.connections.values().any(Connection::is_known_to_router);
             self.previous.truncate(if any { PREVIOUS + 1 } else { 1 });

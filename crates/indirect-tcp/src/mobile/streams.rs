@@ -175,7 +175,7 @@ impl MobileHost {
                 connection.inner = None;
                 let open = if let State::Open(entry) = connection.state { Some(entry) } else { None };
                 match open {
-                    // The guard of the far half stays: its last segments may also reach this host.
+                    // The guard of the far half stays: the last segments of the far half may reach this host.
                     Some(entry) if why.is_none() => self.still_to_name(now, entry, out),
                     _ => connection.lift(inner, out),
                 }
@@ -198,7 +198,7 @@ impl MobileHost {
         }
         *called = true;
         entry.id.call = sequence;
-        // A connection that has ended may have had the same end points. Its guard is now that of this connection.
+        // An ended connection may have had the same end points. Its guard now belongs to this connection.
         self.closing.retain(|(closed, _)| far(closed) != far(entry));
         let Entry { id: ConnectionId { number, .. }, router, peer, .. } = *entry;
         // A segment of the far half that reaches this host during a handoff is dropped: a reset from this host's stack
@@ -245,8 +245,8 @@ impl MobileHost {
         }
     }
 
-    /// Handles the end of a stream whose call was not answered. A call to an earlier router is repeated at the present
-    /// one; otherwise the connection ends.
+    /// Handles the end of a stream whose call was not answered. If the call was sent to an earlier router, the host
+    /// calls the present router. Otherwise the connection ends.
     fn call_ended(&mut self, program: StreamId, why: &str, out: &mut Outbox) {
         let state = self.connections.get(&program).map(|connection| &connection.state);
         if matches!(state, Some(State::Calling { entry: Entry { calling: false, .. }, .. })) {

@@ -15,7 +15,7 @@ const PREAMBLE: Duration = Duration::from_secs(5);
 const CALLERS: usize = 64;
 /// The limit of unauthenticated connections from one address: the number of connections that a host may have.
 const FROM_ONE: usize = CONNECTIONS;
-/// Bytes to read first: at the third byte a host's call differs from a router's frame.
+/// The number of bytes to read first. They distinguish a call of a host from a frame of a router ([`CALL`]).
 const TELLING: usize = 4;
 const CALL: [u8; 3] = [0x49, 0x54, 1];
 
@@ -32,8 +32,9 @@ impl SupportRouter {
     }
 
     /// Returns the unauthenticated connection to close for a new one from `source`, or `None` if none has to be closed.
-    /// If `source` has [`FROM_ONE`] of them, it is the oldest of these. If there are [`CALLERS`] in all, it is the
-    /// oldest from the address with the most. So an address with many connections cannot keep others out.
+    /// If `source` has [`FROM_ONE`] unauthenticated connections, returns the oldest of them. Otherwise, if all
+    /// addresses together have [`CALLERS`], returns the oldest connection of the address with the most. So an address
+    /// with many connections does not exclude other addresses.
     fn displaced_by(&self, source: Ipv4Addr) -> Option<StreamId> {
         let mut unproved: BTreeMap<Ipv4Addr, Vec<StreamId>> = BTreeMap::new();
         for (id, what) in &self.streams {

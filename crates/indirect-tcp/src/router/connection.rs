@@ -44,7 +44,7 @@ impl Connection {
         self.called.is_some_and(|called| called > sequence)
     }
 
-    /// Returns the streams of the existing halves.
+    /// Returns the existing halves, each with its stream.
     pub(super) fn halves(&self) -> impl Iterator<Item = (Side, StreamId)> + use<> {
         let near = self.near.map(|id| (Side::Near, id));
         near.into_iter().chain(self.far.map(|id| (Side::Far, id)))
@@ -90,7 +90,7 @@ pub(super) enum Next {
     EndCall,
     /// Record that both halves have ended.
     End,
-    /// Export the next half, or ship the connection if there is none.
+    /// Export the next half, or ship the connection if no half is left.
     Export,
     /// Reset both ends: the connection cannot be moved.
     CannotLeave,
@@ -158,8 +158,9 @@ impl Leaving {
             StreamEvent::Migrate(MigrateEvent::Parted(staged)) if moves_unread => {
                 self.staged = Some(staged.map(<[u8]>::to_vec));
             }
-            // If the halves were not joined, both have finished, and each has all bytes of the other. So the relay has
-            // ended, and no bytes are between them. Without `moves_unread`, the bytes that `Part` returns are lost.
+            // If the halves are no longer joined, both have finished, and all bytes of each half were written to the
+            // other half. So no bytes are between the halves. Without `moves_unread`, the bytes that `Part` returns are
+            // lost.
             StreamEvent::Migrate(MigrateEvent::Parted(_) | MigrateEvent::Refused(refused::NOT_JOINED)) => {
                 self.staged = Some(Default::default());
             }

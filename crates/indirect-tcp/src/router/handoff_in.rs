@@ -12,7 +12,7 @@ use wire::icmp::IcmpError;
 use wire::ipv4::{self, Header};
 use wire::{Instant, Ipv4Addr, Packet, Reason, Seq};
 
-/// The number of doublings of the host's retransmission time-out to revert when its connection has come. With a first
+/// When a connection has come, this number of doublings of the host's retransmission time-out is reverted. With a first
 /// time-out of 200 ms, there are 6 doublings in an outage of 13 s.
 const DOUBLINGS: u32 = 6;
 
@@ -136,8 +136,8 @@ impl SupportRouter {
         }
     }
 
-    /// Extends the wait for expected connections, as the old router hands them over. The transfer may take half a
-    /// minute, as each retransmission time-out is twice the last.
+    /// Extends the wait for expected connections, if the old router hands them over ([`Verdict::Taken`]). The transfer
+    /// may take half a minute, because each retransmission time-out is twice the previous one.
     pub(super) fn still_comes(&mut self, now: Instant, address: Ipv4Addr, verdict: Verdict) {
         let missing = |here: &Connection| matches!(here.stage, Stage::Expected | Stage::Arriving(_));
         let host = self.hosts.get(&address).filter(|_| verdict == Verdict::Taken);
@@ -162,13 +162,13 @@ impl SupportRouter {
         greeting.zip(channel.peer).is_some_and(|(greeting, peer)| greeting.message.previous.contains(&peer))
     }
 
-    /// Returns the connection with this number, if it began with the same call.
+    /// Returns the host's connection with this identifier, or `None` if there is none.
     fn connection_by_id(&mut self, host: Ipv4Addr, id: ConnectionId) -> Option<&mut Connection> {
         self.connection(host, id.number).filter(|here| here.entry.id == id)
     }
 
-    /// Begins to receive a connection, if the host's greeting names it with the same end points and this attempt was
-    /// not taken before.
+    /// Begins to receive a connection, if it is expected with the same end points, and if this attempt was not taken
+    /// before.
     fn begins(
         &mut self,
         now: Instant,
@@ -184,7 +184,8 @@ impl SupportRouter {
         let Some(here) = host.connections.get(&number).filter(|here| same(&here.entry, entry)) else {
             return;
         };
-        // The connection comes back before the answer that the other router took it, so the state here is outdated.
+        // The other router took the connection and hands it back, before its answer to the commit has come. So the
+        // state here is outdated.
         if here.committed().is_some_and(|commit| commit.attempt < attempt) {
             self.expect_again(now, address, number, out);
         }
@@ -253,8 +254,8 @@ impl SupportRouter {
         }
     }
 
-    /// Handles a commit, which ends the state of a connection. Its answer is final: the attempt has succeeded, or never
-    /// will. If a half is still being imported, the answer follows later.
+    /// Handles a commit, which ends the state of a connection. The answer is final: the attempt has succeeded, or will
+    /// never succeed. If a half is still being imported, the answer follows later.
     fn commit(&mut self, now: Instant, received: Received, known: Verdict, out: &mut Outbox) {
         let Received { host, connection, attempt, halves, by, handoff } = received;
         let taken = self.hosts.get(&host).is_some_and(|host| host.has_taken(connection, attempt));
@@ -359,7 +360,8 @@ impl SupportRouter {
         }
     }
 
-    /// Expects the connections of a host again that were arriving on a stream, as the stream from the old router broke.
+    /// Handles the end of stream `id` from an old router. The host's connections that were arriving on this stream are
+    /// expected again, and the state that has come is discarded.
     pub(super) fn arrival_interrupted(&mut self, address: Ipv4Addr, id: StreamId, out: &mut Outbox) {
         let Some(host) = self.hosts.get_mut(&address) else { return };
         let mut ended = Vec::new();

@@ -51,8 +51,8 @@ impl SupportRouter {
             self.commit_answered(now, router, (host, connection, attempt), verdict, out);
             return Ok(());
         }
-        // If no host has this handoff, the frame answers one that was ended or replaced meanwhile. That is no error of
-        // the other router.
+        // If no host has this handoff, the frame answers a handoff that was ended or replaced meanwhile. Such an answer
+        // is no error.
         let Some(address) = self.hosts.iter().find(|(_, host)| of(host)).map(|(address, _)| *address) else {
             return Ok(());
         };
@@ -76,8 +76,8 @@ impl SupportRouter {
         Ok(())
     }
 
-    /// Sets the give-up timer of a host's handoff to 30 s from now: the handoff begins, or the other router has shown a
-    /// sign.
+    /// Sets the give-up timer of a host's handoff to [`GIVE_UP`] from now: the handoff begins, or the other router has
+    /// shown a sign.
     pub(super) fn progress(&mut self, now: Instant, address: Ipv4Addr) {
         self.timers.set(Timer::GiveUp(address), now + GIVE_UP);
     }
@@ -101,8 +101,8 @@ impl SupportRouter {
         }
     }
 
-    /// Freezes or ships the next connection, without waiting for the answers about the previous ones. If none is left
-    /// and all commits are answered, sends `Done`.
+    /// Freezes or ships the next connection, without waiting for the answers about the previous connections. If no
+    /// connection is left, and all commits are answered, sends `Done`.
     fn next_to_leave(&mut self, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get(&address) else { return };
         let Some(departure) = &host.departure else { return };
@@ -116,8 +116,8 @@ impl SupportRouter {
         if let Some(number) = first(&frozen) {
             return self.ship(address, number, out);
         }
-        // A connection called for after the greeting stays: the host is here again, and the other router would refuse
-        // to take it.
+        // If the host called for a connection after the greeting, the host is here again. The connection stays, because
+        // the other router would refuse it.
         let leaves = |here: &Connection| {
             matches!(here.stage, Stage::Serving | Stage::Over) && !here.is_called_after(departure.sequence)
         };
@@ -240,8 +240,8 @@ impl SupportRouter {
     }
 
     /// Deletes a connection that another router has or may have. No segment is sent, and segments that still come for
-    /// the near half are dropped for the time `silence`, if its local address is this router's. Returns whether the
-    /// connection existed.
+    /// the near half are dropped for the time `silence`, if the local address of the near half is this router's.
+    /// Returns whether the connection existed.
     fn end_silently(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) -> bool {
         let Some(connection) = self.forget(address, number) else { return false };
         if *connection.entry.router.ip() == self.config.address {
@@ -265,8 +265,8 @@ impl SupportRouter {
         self.timers.set(Timer::Patience(address), now + self.config.patience);
     }
 
-    /// Ends a handoff whose offer or commit the other router refused, and serves the connections here. Those with an
-    /// unanswered commit stay frozen. If the host is at a third router, that router will send a forward pointer.
+    /// Ends a handoff whose offer or commit the other router refused, and serves the connections here. Connections with
+    /// an unanswered commit stay frozen. If the host is at a third router, that router will send a forward pointer.
     fn not_wanted(&mut self, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get_mut(&address) else { return };
         host.departure = None;

@@ -29,8 +29,8 @@ pub(super) struct Host {
     /// The handoff of the host's connections to another router.
     pub(super) departure: Option<Departure>,
     /// Connections that were taken from another router, each with its latest attempt, the last taken at the end. Used
-    /// to answer a `Status`, as an answer may have been lost. An earlier attempt that another router still asks about
-    /// was taken: otherwise there would have been no later one.
+    /// to answer a `Status`, as an answer may have been lost. Another router may ask about
+    /// an earlier attempt. The earlier attempt also succeeded: otherwise there would have been no later attempt.
     taken: VecDeque<(ConnectionId, u32)>,
     /// Connections that were reported to the host as lost, each with the number of further reports.
     lost: VecDeque<(ConnectionId, u32)>,
@@ -107,7 +107,7 @@ impl Host {
         }
     }
 
-    /// Returns the lost connections to report once more, and counts the report.
+    /// Returns the lost connections to report once more. Removes those that were repeated [`LOST_AGAIN`] times.
     pub(super) fn lost_again(&mut self) -> Vec<ConnectionId> {
         let again = self.lost.iter().map(|(id, _)| *id).collect();
         self.lost.retain_mut(|(_, times)| {
@@ -137,7 +137,7 @@ impl Host {
         self.connections.values().filter(|here| !here.is_over()).count()
     }
 
-    /// Removes the connection with the lowest number that is over, if more than `OVER` are over.
+    /// If more than [`OVER`] connections are over, removes the one of them with the lowest number.
     pub(super) fn bound_over(&mut self) {
         if self.connections.len() - self.open() > OVER {
             let oldest = self.connections.iter().find(|(_, here)| here.is_over()).map(|(number, _)| *number);
@@ -216,8 +216,8 @@ mod tests {
         assert!((0..1_000).all(|sequence| !host.may_call(id(1, sequence))));
     }
 
-    /// A call that was sent before the greeting, and that the greeting names, may come after it. Another call with the
-    /// same number may not.
+    /// A call that was sent before the greeting, and that the greeting names, may come after the greeting. Another
+    /// call with the same number may not.
     #[test]
     fn a_greeting_names_calls_by_number_and_sequence() {
         let mut host = Host::new(Key::new([1; 16]));

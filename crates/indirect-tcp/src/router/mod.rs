@@ -9,7 +9,7 @@
 //!
 //! A *half* is one of the two TCP connections of which a connection consists. The near half leads to the mobile host,
 //! the far half to its peer. Each message is authenticated before it changes the state of a host or connection. A
-//! mobile host signs its greetings and calls, and gives each a higher sequence number than the one before. A forward
+//! mobile host signs its greetings and calls, and gives each a higher sequence number than all earlier ones. A forward
 //! pointer is signed by the router that sends it, and carries the host's signed greeting.
 
 mod connect;
@@ -54,8 +54,8 @@ pub mod refusal {
     pub const UNEXPECTED: Reason = Reason("itcp_unexpected");
     /// A caller did not authenticate itself within 5 s.
     pub const SILENT: Reason = Reason("itcp_silent");
-    /// A caller had to make room for a new one before it authenticated itself, as too many callers were not
-    /// authenticated.
+    /// A caller that had not authenticated itself was closed when a new caller came, because there were too many
+    /// unauthenticated callers.
     pub const BUSY: Reason = Reason("itcp_busy");
 }
 

@@ -132,7 +132,7 @@ impl SupportRouter {
         words.as_flattened().try_into().unwrap_or_default()
     }
 
-    /// Counts a handoff to another router. Returns its number, or `None` if there is no connection to it.
+    /// Counts a handoff to another router. Returns its number, or `None` if there is no connection to that router.
     pub(super) fn next_handoff(&mut self, router: Ipv4Addr) -> Option<u64> {
         let id = *self.channels.get(&router)?;
         let channel = channel_of(&mut self.streams, id)?;
@@ -263,8 +263,8 @@ impl SupportRouter {
         Ok(())
     }
 
-    /// Notes a new offer, which replaces earlier ones for the same host. An offer for a host that is not configured here
-    /// is not noted, so a connection has at most one offer for each configured host.
+    /// Notes a new offer, which replaces earlier ones for the same host. An offer for a host that is not configured
+    /// here is not noted, so a connection has at most one offer for each configured host.
     pub(super) fn note_offer(&mut self, id: StreamId, handoff: u64, host: Ipv4Addr, sequence: u64) {
         let Some(channel) = channel_of(&mut self.streams, id) else { return };
         if self.hosts.contains_key(&host) {

@@ -71,9 +71,9 @@ impl SupportRouter {
         Ok(())
     }
 
-    /// Handles the repetition of an answered greeting, by which a host asks whether this router still knows it. If so,
-    /// the reports of its lost connections are repeated too, as a report may have been lost. If not, for example after
-    /// a restart of this router, the host has to send a new greeting.
+    /// Handles the repetition of an answered greeting, by which a host asks whether this router still knows the
+    /// greeting. If so, the reports of the host's lost connections are repeated too, as a report may have been lost. If
+    /// not, for example after a restart of this router, the host has to send a new greeting.
     fn greeted_again(
         &mut self,
         way: (Iface, Mac),
@@ -141,8 +141,8 @@ impl SupportRouter {
         out.send(iface, Packet::new(mac, udp::packet(from, to, &reply.emit())));
     }
 
-    /// Sends a forward pointer to an earlier router, unless it has answered or [`ATTEMPTS`] were sent. Sets the timer
-    /// of the repetition.
+    /// Sends a forward pointer to an earlier router, unless that router has answered or the pointer was sent
+    /// [`ATTEMPTS`] times. Sets the timer of the repetition.
     pub(super) fn point(&mut self, now: Instant, address: Ipv4Addr, old: Ipv4Addr, out: &mut Outbox) {
         let own = self.config.address;
         let Some((host, key)) = self.hosts.get_mut(&address).zip(self.routers.get(&old)) else { return };
@@ -203,8 +203,8 @@ impl SupportRouter {
         self.lose_what_nobody_has(now, address, out);
     }
 
-    /// Gives up the expected connections of a host, if each earlier router has answered that it has none or has handed
-    /// over all.
+    /// Gives up the expected connections of a host, if each earlier router has answered that it has no connection, or
+    /// has handed over all its connections.
     fn lose_what_nobody_has(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get(&address) else { return };
         let previous = host.greeting.as_ref().map_or(&[][..], |greeting| &greeting.message.previous);
@@ -278,7 +278,8 @@ impl SupportRouter {
         out.route(near_way(message.host), None);
     }
 
-    /// Ends the connections that the greeting does not name, except those that the host called for after it.
+    /// Ends the connections that the greeting does not name, except connections that the host called for after the
+    /// greeting.
     fn end_unlisted(&mut self, greeting: &Signed<Greeting>, out: &mut Outbox) {
         let Greeting { host: address, ref entries, .. } = greeting.message;
         let Some(host) = self.hosts.get(&address) else { return };
@@ -347,7 +348,7 @@ impl SupportRouter {
     }
 
     /// Reports as lost the calls that a greeting names and that have not come. This router may have received them
-    /// before it restarted. The host's stack only waits and sends nothing, so no reset would notify it.
+    /// before it restarted. The host's stack only waits and sends nothing, so it would receive no reset.
     pub(super) fn not_called(&mut self, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get_mut(&address) else { return };
         let lost: Vec<ConnectionId> = std::mem::take(&mut host.awaited).into_iter().collect();

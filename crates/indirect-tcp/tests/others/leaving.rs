@@ -15,8 +15,8 @@ fn only_the_router_that_a_connection_was_committed_to_says_whose_it_is_and_of_th
     stage.says(right, 0, answer(1, 0, Verdict::Taken));
     stage.says(right, 0, answer(1, 2, Verdict::Taken));
     assert!(stage.marks().is_empty());
-    // The right router does not have the connection, so the third gets it by another attempt. Later answers about the
-    // first attempt are ignored.
+    // The right router does not have the connection, so the third router gets it by another attempt. Later answers
+    // about the first attempt are ignored.
     stage.says(right, 0, answer(1, 1, Verdict::Moved));
     assert_eq!(stage.marks(), ["shipped"]);
     stage.says(third, 0, answer(1, 1, Verdict::Taken));
@@ -165,8 +165,8 @@ fn a_router_that_cannot_be_reached_costs_what_is_open_and_elsewhere() {
     assert_eq!(two(true), (0, 0, Some("serving".to_owned())));
 }
 
-/// A router that has restarted since the offer may have had the connection. It must not answer that the asking router
-/// still has it: that router's state may be outdated, and a connection resumed from it would hang.
+/// A router that has restarted since the offer may have taken the connection before the restart. So its answer must not
+/// make the asking router resume the connection: the state of the asking router may be outdated.
 #[test]
 fn a_router_that_has_restarted_does_not_know_whose_a_connection_is() {
     let asks = |stage: &mut Stage, sequence| {

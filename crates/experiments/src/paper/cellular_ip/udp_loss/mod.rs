@@ -25,7 +25,7 @@ const ROUND_TRIP: &str = "rtt_measured_ms";
 const RATES: [f64; 2] = [25.0, 50.0];
 const ROUND_TRIPS: [f64; 3] = [3.0, 43.0, 83.0];
 const RETUNE_MS: f64 = 5.0;
-/// The round trip of the scenario's links in milliseconds, for the nominal 3 ms; a test computes it.
+/// The round trip over the scenario's links, in milliseconds. The paper has 3 ms. A test computes it from the links.
 const BASE_MS: f64 = 2.922;
 /// The transmission time of a data packet in a cell, in milliseconds: 142 bytes at 2 Mb/s.
 const AIRTIME_MS: f64 = 0.568;
@@ -36,7 +36,8 @@ const FIRST: Duration = Duration::from_millis(1500);
 /// The time between two handoffs to the shorter path, at every scale.
 const BACK_AND_FORTH: Duration = Duration::from_secs(1);
 
-/// The published losses of hard handoffs, by rate and round trip. Semisoft handoffs lost nothing.
+/// The published losses of hard handoffs, in packets per handoff, by rate ([`RATES`]) and round trip ([`ROUND_TRIPS`]).
+/// Semisoft handoffs lost nothing.
 const PUBLISHED_HARD: [[f64; 3]; 2] = [[0.20, 1.22, 2.21], [0.68, 2.64, 4.50]];
 
 pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
@@ -86,7 +87,7 @@ struct Case {
     excursion: f64,
     semisoft_delay: f64,
     delay_device: u32,
-    /// How much shorter the path through b3 is than that through b2, in milliseconds.
+    /// The delay of the path through b2 minus that of the path through b3, in milliseconds.
     ahead: f64,
 }
 
@@ -154,7 +155,7 @@ fn point(case: &Case, scale: Scale) -> Point {
     ];
     for (name, before, value, after, usual) in [
         ("ahead_ms", "new path", case.ahead, " ms ahead", usual.ahead),
-        ("delay_device", "delay device", case.delay_device.into(), "", usual.delay_device.into()),
+        ("delay_device", "delay device", case.delay_device.into(), " packets", usual.delay_device.into()),
         ("retune_ms", "retune", case.retune, " ms", usual.retune),
         ("excursion_ms", "excursion", case.excursion, " ms", usual.excursion),
         ("semisoft_delay_ms", "semisoft delay", case.semisoft_delay, " ms", usual.semisoft_delay),
@@ -167,7 +168,8 @@ fn point(case: &Case, scale: Scale) -> Point {
     let published = if case.kind == Kind::Main { vec![published(case)] } else { Vec::new() };
     let base = (case.kind == Kind::Main).then(|| format!("{} {}/s RTT 83", case.handoff, case.rate));
     Point {
-        overrides: overrides(case, &label, n, interval),
+        // The phases depend on this text. The unit is left out, so that it does not change the phases.
+        overrides: overrides(case, &label.replace(" packets", ""), n, interval),
         label,
         setting,
         kind: case.kind,
@@ -193,8 +195,8 @@ const RATIO: [&str; 2] = [
     "hard, RTT 83: lost at 50/s over lost at 25/s in 1.8..2.3",
 ];
 
-/// Returns the must-holds that support a published loss of hard handoff: the slope of its line, and the ratio of both
-/// lines at its round trip. There is no ratio at the shortest round trip.
+/// Returns the texts of the must-holds for a published loss of hard handoff: the slope of the line at this rate, and
+/// the ratio of both lines at this round trip. No ratio is required at the shortest round trip.
 const fn shape(rate: usize, round_trip: usize) -> &'static [&'static str] {
     match (rate, round_trip) {
         (0, 0) => &[SLOPE[0]],
@@ -227,7 +229,7 @@ fn published(case: &Case) -> Published {
             "none: in the paper, semisoft handoff lost nothing"
         },
         why: if is_hard {
-            "the published line at 50/s fits a radio with a retune of 7 to 11 ms, that at 25/s one with 5 to 6 ms; ours has 5 ms"
+            "the published line at 50/s fits a radio with a retune of 7 to 11 ms, the line at 25/s a radio with 5 to 6 ms; ours has 5 ms"
         } else {
             "nothing may be lost"
         },
@@ -250,7 +252,8 @@ fn formula(case: &Case) -> f64 {
 
 /// Returns the settings of a point; the scenario has all others.
 fn overrides(case: &Case, label: &str, n: usize, interval: Duration) -> Vec<scenario::Setting> {
-    // Only handoffs to the shorter path are counted and have phases. Half-way to the next one, the host moves back.
+    // If one path is shorter, only handoffs to it are counted and have phases. The host moves back in the middle
+    // between two counted handoffs.
     let back = case.ahead > 0.0;
     let interval = if back { BACK_AND_FORTH } else { interval };
     let spacing = Duration::from_secs_f64(1.0 / case.rate);

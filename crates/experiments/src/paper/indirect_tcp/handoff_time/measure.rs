@@ -63,7 +63,7 @@ fn all_done(outcome: &Outcome) -> bool {
     done.count() == clients(outcome)
 }
 
-/// A handoff, from the greeting at the new router until it has taken all connections.
+/// A handoff, from the greeting at the new router until this router has taken all connections.
 struct Handoff {
     host: trace::HostId,
     began: Instant,

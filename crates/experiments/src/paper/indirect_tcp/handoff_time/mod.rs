@@ -33,13 +33,13 @@ const ADJACENT: &str = "adjacent";
 
 /// The published time of a handoff of an idle connection, in milliseconds.
 const IDLE_MS: f64 = 265.0;
-/// The published time with 32 KB buffers, in milliseconds: 1230 ms after the request, which comes after 60 + 150 ms.
+/// The published time with 32 KB buffers, in milliseconds: the handoff request after 60 + 150 ms, then 1230 ms.
 const FULL_MS: f64 = 1440.0;
 
 /// The transmission time of each byte of state at 10 Mb/s, in microseconds.
 const US_PER_BYTE: f64 = 0.8;
-/// The number of moves before the first evaluated one. From then on the routers have connections to each other in
-/// both directions.
+/// The number of moves before the first evaluated move. After these moves, each router has opened a connection to the
+/// other router.
 const WARMING: usize = 2;
 
 pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
@@ -48,16 +48,16 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
     paper: "Bakre and Badrinath 1995",
     source: "Bakre and Badrinath 1995, section 5, figure 6: 265 ms idle. The other points are in a figure that is not available",
     notes: &[
-        "Scenario: router link 10 Mb/s, RTT 10 ms; cells 2 Mb/s; the fixed host sends without pause; the window is the socket\n  \
-         buffer, also that of the mobile host. The host stays in a cell for 1 s (paper: 10 s).",
+        "Scenario: router link 10 Mb/s, RTT 10 ms; cells 2 Mb/s; the fixed host sends without pause; the size of a socket\n  \
+         buffer limits the window, also at the mobile host. The host stays in a cell for 1 s (paper: 10 s).",
         "handoff_time: from the greeting at the new router until this router has taken all connections; verdicts use the\n  \
          median.",
         "Layouts of the cells, by the time in which the only radio receives no cell during a move: 0 ms (overlapped; the radio\n  \
          is never in both cells), 5 ms (adjacent), 2 s (2 s apart). handoff_time begins at the greeting, as in the paper. So it\n  \
          does not include the time of the radio, and the layouts hardly differ.",
         "Idle: the connection is open, and silent until after the last move. The connection between the routers is open\n  \
-         already, as the paper proposes: two earlier moves open it in both directions. The paper's implementation opened one\n  \
-         for each handoff, as in the rows `cold`.",
+         already, as the paper proposes: two earlier moves open it in both directions. The paper's implementation opened a\n  \
+         connection for each handoff, as in the rows `cold`.",
         "sent_bytes: all frames of a handoff from the offer to the commit, each with its code of 16 bytes. frame_bytes: without\n  \
          the codes, which the paper does not have. An idle connection has 567 bytes with codes and 487 without; the must-hold\n  \
          limits the bytes without codes (paper: about 500 bytes).",
@@ -66,7 +66,7 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
          place. Idle: a request after the last move has its answer.",
         "Published for buffers of 32 KB: 1230 ms from the handoff request to the end of the handoff. For an idle connection,\n  \
          the request comes 60 + 150 ms after the begin. Our sum of both is 1440 ms.",
-        "Several connections: each is sent without a wait for the answer to the one before. Upload: the mobile host sends; its\n  \
+        "Several connections: the old router sends all without waiting for answers. Upload: the mobile host sends; its\n  \
          cell is slower than the wires, so buffers are nearly empty. Lost: of all frames, in both cells or on both wires to the\n  \
          routers.",
         "A handoff that never ends has an infinite time (inf).",
@@ -243,8 +243,9 @@ fn figures(report: &Report) -> Vec<Drawn> {
         "Measured: medians of n = {n} handoffs with their 95 % intervals, scale {}.",
         report.scale.name()
     );
-    let published = "Published (machines of 1995): 265 ms idle; 60 + 150 + 1230 ms (our sum) with buffers of 32 KB, drawn at \
-                     64 KB, the most that can be moved. The line only connects the two points.";
+    let published = "Published (machines of 1995): 265 ms for an idle connection; 60 + 150 + 1230 = 1440 ms (our sum) with \
+                     buffers of 32 KB. The second point is drawn at 64 KB, the most data that can move with such buffers. The \
+                     line only connects the two points.";
     let figure = |title: String, y: Axis, series, caption| {
         Drawn::Points(PointFigure {
             title,

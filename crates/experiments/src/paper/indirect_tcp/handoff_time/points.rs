@@ -17,14 +17,15 @@ pub(super) const LAYOUTS: [(&str, Duration); 3] = [
 /// The largest goodput of a download through a cell of 2 Mb/s, in bytes/s. It determines the size of downloads, so
 /// that none ends before the last move.
 const AIR: f64 = 236_000.0;
-/// The smallest goodput, moves included, in bytes/s: without and with lost frames. It determines the length of the
-/// run.
+/// The smallest goodput without lost frames, moves included, in bytes/s. It determines the length of the run.
 const LEAST: f64 = 190_000.0;
+/// The smallest goodput with lost frames, moves included, in bytes/s. It determines the length of the run.
 const LEAST_LOSSY: f64 = 15_000.0;
 /// The size of a request of an upload, in bytes.
 const QUESTION: f64 = 50_000.0;
-/// The instants at which the mobile host connects, and at which it first moves.
+/// The instant at which the mobile host connects.
 const START: Duration = Duration::from_millis(500);
+/// The earliest instant of the mobile host's first move. The phase is added to it.
 const FIRST: Duration = Duration::from_secs(2);
 /// The time between the starts of two connections.
 const APART: Duration = Duration::from_millis(20);
@@ -183,17 +184,16 @@ fn published(case: Case) -> Vec<Published> {
         figure: "6",
         value: IDLE_MS,
         tolerance: 0.5,
-        tolerance_from: "half of the last digit that the paper prints",
+        tolerance_from: "half a unit of the last digit that the paper prints",
         why: "in the paper, 210 of 265 ms are the processing of machines of 1995 before the transfer; here each step takes one delay \
               of the link",
-        // The difference of the two published numbers depends on the paper's machines, so no property is required of
-        // it.
+        // The difference of the two published times depends on the paper's machines, so it is not checked.
         shape: &[],
     };
     let full = Published {
         value: FULL_MS,
         tolerance: 5.0,
-        tolerance_from: "the paper prints its terms (60 + 150 + 1230 ms) to 10 ms",
+        tolerance_from: "the paper prints the terms of the sum 60 + 150 + 1230 ms to 10 ms",
         why: "the paper's routers are machines of 1995, and open a connection for each handoff, in slow start; here the connections \
               are open already",
         ..time
@@ -203,7 +203,7 @@ fn published(case: Case) -> Vec<Published> {
         figure: "section 5",
         value: 500.0,
         tolerance: 50.0,
-        tolerance_from: "half of the last digit of \"about 500 bytes\"",
+        tolerance_from: "50 bytes, because the paper prints \"about 500 bytes\"",
         why: "five codes of 16 bytes, which the paper's protocol does not have; without them the value is 487",
         shape: &[],
     };

@@ -52,9 +52,9 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
          Each run has one move, and a separate phase within 1 s for the start of the download and for the move. SIGMA has two\n  \
          radios, and moves by signal strength (hold 250 ms, our choice). Mobile IP has one radio with a retune of 5 ms, and\n  \
          moves at the same time.",
-        "gap: to the first data packet by the new path after the move. It begins with the last data packet by the old path\n  \
-         before that (SIGMA), or with the last data packet before the move (Mobile IP). SIGMA knows the new address before the\n  \
-         move, so its gap is the time between two packets: 4.7 ms at the cells' rate, and less if both radios receive.",
+        "gap: until the first data packet by the new path after the move. It begins with the last data packet by the old path\n  \
+         before that packet (SIGMA), or with the last data packet before the move (Mobile IP). SIGMA knows the new address before\n  \
+         the move, so its gap is the time between two packets: 4.7 ms at the cells' rate, and less if both radios receive.",
         "add_round_trip: from ASCONF with ADD to its acknowledgment. proof: from the first HEARTBEAT that is sent to the new\n  \
          address until the first HEARTBEAT ACK from this address.",
         "primary_to_packet: from the decision to move (SET PRIMARY) to the first data packet by the new path. spurious_resent:\n  \
@@ -96,7 +96,8 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
 
 // --- what must hold ------------------------------------------------------------------------------------------------
 
-/// A single radio loses its cell later than two radios change theirs, so the download has to be longer.
+/// A host with a single radio leaves its cell later than a host with two radios moves. So the download has to be
+/// longer.
 const DOWNLOAD: &str = "bulk-server.bytes=2200000";
 /// One radio has both addresses: nothing can be prepared, and the old path is lost before the new one exists.
 const ONE_RADIO: &[&str] = &["host.mobile.radios=1", DOWNLOAD];
@@ -123,7 +124,7 @@ const MUST_HOLD: &[MustHold] = &[
     },
     MustHold {
         text: "SIGMA, at every overlap and speed: no 100 ms bin without goodput in any run",
-        value: "the largest number of such bins in a run",
+        value: "the largest number of 100 ms bins without goodput in a run",
         backends: BOTH,
         needs: is_smooth,
         check: |results| Check::within(worst(results, is_smooth, EMPTY), ..=0.0),
@@ -131,7 +132,7 @@ const MUST_HOLD: &[MustHold] = &[
     },
     MustHold {
         text: "SIGMA, at every overlap and speed: 0 bytes lost, duplicated or reordered to the application in every run",
-        value: "the largest number of such bytes in a run",
+        value: "the largest number of lost, duplicated or reordered bytes in a run",
         backends: BOTH,
         needs: is_smooth,
         check: |results| Check::within(worst(results, is_smooth, AMISS), ..=0.0),
@@ -162,7 +163,7 @@ const MUST_HOLD: &[MustHold] = &[
 const OBSERVED: &[MustHold] = &[
     MustHold {
         text: "SIGMA, frames or the first cell lost: 0 bytes lost, duplicated or reordered to the application in every run of 60 s",
-        value: "the largest number of such bytes in a run",
+        value: "the largest number of lost, duplicated or reordered bytes in a run",
         backends: SIM,
         needs: is_hard,
         check: |results| Check::within(worst(results, is_hard, AMISS), ..=0.0),
@@ -178,7 +179,7 @@ const OBSERVED: &[MustHold] = &[
     },
     MustHold {
         text: "SIGMA, everywhere: no data to an address that is not proved (RFC 9260, section 5.4)",
-        value: "the largest number of such packets in a run",
+        value: "the largest number of packets with data to an unproved address in a run",
         backends: BOTH,
         needs: is_sigma,
         check: |results| Check::within(worst(results, is_sigma, UNPROVED), ..=0.0),
@@ -194,7 +195,7 @@ const OBSERVED: &[MustHold] = &[
     },
     MustHold {
         text: "SIGMA, cross traffic, and where the correspondent receives: 0 bytes lost, duplicated or reordered in every run",
-        value: "the largest number of such bytes in a run",
+        value: "the largest number of lost, duplicated or reordered bytes in a run",
         backends: BOTH,
         needs: is_other_traffic,
         check: |results| Check::within(worst(results, is_other_traffic, AMISS), ..=0.0),

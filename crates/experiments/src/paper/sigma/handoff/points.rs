@@ -16,11 +16,11 @@ pub(super) const LOSS: &str = "loss_percent";
 pub(super) const TRAFFIC: &str = "traffic";
 pub(super) const CELL_LOST: &str = "cell_lost_after_s";
 
-const PRINTED: &str = "half of the last digit that the paper prints";
+const PRINTED: &str = "half a unit of the last digit that the paper prints";
 
 /// The text of the must-hold for the ratio of the two published goodputs of Mobile IP.
 pub(super) const RATIO: &str =
-    "Mobile IP: goodput after the move <= 1.01 times the one before, means over the phases";
+    "Mobile IP: goodput after the move <= 1.01 times the goodput before it, means over the phases";
 
 const SIGMA_GAP: Published = Published {
     metric: GAP,
@@ -48,7 +48,7 @@ const MOBILE_IP_PUBLISHED: [Published; 3] = [
         value: 2.436,
         tolerance: 0.0005,
         tolerance_from: PRINTED,
-        why: "we chose the cells' rate to come close; the paper has one run over 802.11b",
+        why: "we chose the cells' rate so that the goodput is close to the published one; the paper has one run over 802.11b",
         shape: &[RATIO],
     },
     Published {
