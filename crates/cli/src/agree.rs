@@ -17,8 +17,9 @@ use trace::{Doubt, Fingerprint, NamedDoubt};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Names of built-in scenarios (see `wayfare list`), or paths of files [default: the five scenarios that have to
-    /// agree, and every leg of `compare`; with --from, all scenarios of the record].
+    /// Names of built-in scenarios (see `wayfare list`), or paths of files [default: first, mobile-ip/download,
+    /// cellular-ip/udp-loss, sigma/handoff, indirect-tcp/handoff-time and every leg of `compare`; with --from, all
+    /// scenarios of the record].
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<String>,
     /// Set a value on both backends: KEY is ROLE.NAME, for example `bulk-client.start`, or the path of the value in the

@@ -122,8 +122,9 @@ fn tick() -> Duration {
     Duration::new(tick.tv_sec.cast_unsigned(), u32::try_from(tick.tv_nsec).unwrap())
 }
 
-/// Returns how late a kernel timer may be that is set `ahead` (`kernel/time/timer.c`). The first level of the timer
-/// wheel has 64 slots of a tick, and each further level has slots eight times as long.
+/// Returns the largest time by which a kernel timer is late, if it is set to expire after `ahead`
+/// (`kernel/time/timer.c`). The first level of the timer wheel has 64 slots of a tick, and each further level has slots
+/// eight times as long.
 fn slot(ahead: Duration, tick: Duration) -> Duration {
     let mut slot = tick;
     while ahead >= slot * 64 {

@@ -71,11 +71,13 @@ fn event(outcome: &Outcome, journeys: &Journeys<'_>, record: &Record) -> Option<
         }
         What::Dropped(_, id, reason) => format!("drops packet {}: {reason}", number(*id)),
         What::Lost(on, id, reason) => {
-            format!("link at {} loses packet {}: {reason}", iface(*on), number(*id))
+            format!("packet {} is lost at {}: {reason}", number(*id), iface(*on))
         }
         What::AppReceived(id) => format!("application receives packet {}", number(*id)),
         What::Tuned(on, cell) => format!("requests that {} tunes to cell {}", iface(*on), cell.0),
-        What::Visited(on, cell) => format!("{} visits cell {} with one packet", iface(*on), cell.0),
+        What::Visited(on, cell) => {
+            format!("requests that {} sends one packet in cell {} and returns", iface(*on), cell.0)
+        }
         What::Up(on, Some(cell)) => format!("{} is up in cell {}", iface(*on), cell.0),
         What::Up(on, None) => format!("{} is up", iface(*on)),
         What::Down(on, why) if **why == *node::Link::UNSUPPORTED => {
