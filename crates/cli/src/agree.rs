@@ -17,12 +17,13 @@ use trace::{Doubt, Fingerprint, NamedDoubt};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Names of built-in scenarios (see `wayfare list`), or paths of files [default: the five scenarios that have to
-    /// agree, and every leg of `compare`; with --from, all scenarios of the record].
+    /// Names of built-in scenarios (see `wayfare list`), or paths of files [default: first, mobile-ip/download,
+    /// cellular-ip/udp-loss, sigma/handoff, indirect-tcp/handoff-time and every leg of `compare`; with --from, all
+    /// scenarios of the record].
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<String>,
-    /// Set a value on both backends: KEY is ROLE.KEY, or the path of the value in the file. KEY=@FILE reads the value
-    /// from a file.
+    /// Set a value on both backends: KEY is ROLE.NAME, for example `bulk-client.start`, or the path of the value in the
+    /// scenario file, for example `cell.1.station_queue`. KEY=@FILE reads the value from a file.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<Setting>,
     /// The number of runs in the simulator, each at a different phase.
@@ -34,8 +35,8 @@ pub(crate) struct Args {
     /// The random seed of the first run.
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     seed: u64,
-    /// The number of runs on Linux at the same time. Parallel runs contend for the processors, which changes their
-    /// timing.
+    /// The number of runs on Linux at the same time. Parallel runs compete for the processors, so more frames can be
+    /// late.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     jobs: u16,
     /// Repeat a run on Linux at most N times if all its doubts are about timing (the host was too busy).
@@ -43,7 +44,8 @@ pub(crate) struct Args {
     repeats: usize,
     /// The folder for `agree.json` (the values of each run), `agree.csv`, and a figure of each scenario. Runs that
     /// `agree.json` has already (same scenario, settings, seed, kernel and number of runs) are not repeated, unless
-    /// they are invalid only because of timing (the host was too busy) [default: runs/agree].
+    /// they are invalid only because of timing (the host was too busy) [default: runs/agree, or runs/agree.2 and so on
+    /// if files there must not be replaced].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Replace files that Wayfare did not write, or that were changed after Wayfare wrote them.
@@ -201,7 +203,10 @@ fn scenarios(args: &Args) -> Result<Vec<Repeated>, Failure> {
 fn fingerprint(scenario: &Repeated, of: u64) -> Result<Fingerprint, Failure> {
     let outcome = simulate(scenario, 0, of)?;
     outcome.fingerprint.ok_or_else(|| {
-        Failure::Usage("a run of the simulator has no fingerprint: a bug in Wayfare".to_owned())
+        Failure::Usage(format!(
+            "{}: the simulated run has no fingerprint; this is a bug in Wayfare, please report it",
+            scenario.name
+        ))
     })
 }
 
@@ -210,7 +215,8 @@ fn simulate(scenario: &Repeated, number: u64, of: u64) -> Result<recorder::run::
     recorder::run::simulate(plan).map_err(|error| Failure::Usage(error.to_string()))
 }
 
-/// Executes the missing runs. Keeps the record after the runs in the simulator, and after each run on Linux.
+/// Executes the missing runs. Calls `kept` with the results after the runs in the simulator, and after each run on
+/// Linux.
 fn complete(
     args: &Args,
     scenario: &Repeated,
@@ -275,7 +281,7 @@ fn each(
     failed
 }
 
-/// Reports at once that a run does not count, if it has doubts.
+/// If a run has doubts, prints at once that the run is not counted.
 fn told(on: Backend, number: u64, run: &Run) {
     if !run.doubts.is_empty() {
         tell!("not counted: {} run {number}: {}", on.name(), joined(&run.doubts));

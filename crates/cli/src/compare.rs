@@ -33,7 +33,8 @@ pub(crate) struct Args {
     /// The number of runs at the same time.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
     jobs: u16,
-    /// The folder for `compare.csv`, `compare.json` and `compare.svg` [default: runs/compare].
+    /// The folder for `compare.csv`, `compare.json` and `compare.svg` [default: runs/compare, or runs/compare.2 and so
+    /// on if files there must not be replaced].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Replace files that Wayfare did not write, or that were changed after Wayfare wrote them.

@@ -152,8 +152,9 @@ fn one(args: &Args, protocol: Protocol, known: &[Known]) -> Result<(usize, bool)
     Ok((report(args, protocol, &found, known)?, is_incomplete))
 }
 
-/// Prints the findings of each judge. Returns the number of failures: invalid scenarios, known findings that should
-/// occur and did not, and, for each judge, the seeds with a violation that is not known.
+/// Prints the findings of each judge. Returns the number of failures: invalid scenarios, known findings that must occur
+/// and did not, and, for each judge, the seeds with a violation. The seeds do not count if the violation is known, and
+/// occurs at no more seeds than allowed.
 fn report(args: &Args, protocol: Protocol, found: &[Found], known: &[Known]) -> Result<usize, Failure> {
     let mut by_judge: BTreeMap<Judge, Vec<&Found>> = BTreeMap::new();
     for found in found {

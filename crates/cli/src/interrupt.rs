@@ -38,8 +38,9 @@ pub(crate) fn end() -> u8 {
     exit_code()
 }
 
-/// Handles the signals from the first call on. The returned flag ends runs on Linux, which clean up after themselves.
-/// If no run on Linux is active, a signal ends the process at once.
+/// Starts to handle the signals at the first call. Returns a flag that a signal sets: it ends runs on Linux, which then
+/// clean up after themselves. If no run on Linux is active, a signal ends the process at once. Returns an error if the
+/// signals cannot be handled.
 pub(crate) fn flag() -> Result<Arc<AtomicBool>, Failure> {
     if let Some(flag) = FLAG.get() {
         return Ok(Arc::clone(flag));

@@ -102,7 +102,7 @@ fn main() -> ExitCode {
         }
     };
     let result = match output::unwritten() {
-        // An interrupted verb may fail to write to a file that is already removed. The reason of its end is the signal.
+        // A signal can cause other errors, for example because a file is already removed. Only the signal is reported.
         _ if result.is_err() && interrupt::came() => Err(Failure::Interrupted),
         Some(error) => Err(Failure::Machine(format!("cannot write standard output: {error}"))),
         None => result,

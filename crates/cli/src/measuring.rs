@@ -91,7 +91,7 @@ impl Backends {
         done
     }
 
-    /// Returns the failure for a problem, or that of an interruption if the user stopped the verb.
+    /// Returns [`Failure::Interrupted`] if a signal ended the verb, otherwise the failure for this problem.
     pub(crate) fn failure(&self, problem: String) -> Failure {
         if self.stop.load(Ordering::Relaxed) { Failure::Interrupted } else { Failure::no_result(problem) }
     }
@@ -142,11 +142,11 @@ pub(crate) fn unwritten(path: &Path, error: &io::Error) -> Failure {
     }
 }
 
-/// Returns the failure for a folder or file that cannot be used; nothing has been started yet. A file in the way is a
-/// usage error. If this machine does not permit writing there, it is an error of the machine.
+/// Returns the failure for a folder or file that cannot be used; nothing has been started yet. It is a usage error if a
+/// file must not be replaced or has invalid contents, or if another process holds the lock. Any other error is an error
+/// of the machine.
 pub(crate) fn unusable(error: &io::Error) -> Failure {
     match error.kind() {
-        // A file must not be replaced or has invalid contents, or another process holds the lock.
         io::ErrorKind::AlreadyExists | io::ErrorKind::WouldBlock | io::ErrorKind::InvalidData => {
             Failure::Usage(error.to_string())
         }

@@ -22,7 +22,7 @@ static UNWRITTEN: Mutex<Option<io::Error>> = Mutex::new(None);
 pub(crate) fn print(text: &str) {
     let mut to = io::stdout().lock();
     let written = if os::stdout_was_closed() {
-        Err(io::Error::other("it is closed"))
+        Err(io::Error::other("the file descriptor is closed"))
     } else {
         to.write_all(text.as_bytes()).and_then(|()| to.flush())
     };

@@ -38,7 +38,8 @@ pub(crate) struct Args {
     /// The number of runs at the same time.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
     jobs: u16,
-    /// The folder for figures [default: runs/reproduce].
+    /// The folder for figures [default: runs/reproduce, or runs/reproduce.2 and so on if files there must not be
+    /// replaced].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Replace files that Wayfare did not write, or that were changed after Wayfare wrote them.
@@ -104,7 +105,8 @@ struct TableFiles {
 }
 
 impl TableFiles {
-    /// Checks both files. Without `force`, only an older table and an older record are replaced.
+    /// Returns an error if the table or the record must not be replaced: without `force`, an existing file must be a
+    /// table or a record of `reproduce`.
     fn new(path: &Path, force: bool) -> Result<Self, Failure> {
         let beside = path.with_extension("linux.json");
         let old = std::fs::read_to_string(&beside).ok().and_then(|text| Recorded::read(&text).ok());
@@ -115,7 +117,8 @@ impl TableFiles {
         Ok(Self { table: file(path, reproduce::is_table)?, beside: file(&beside, is_record)?, old })
     }
 
-    /// Records what was measured on Linux, and writes the table with what is recorded.
+    /// Stores the measurements on Linux beside the table, if there are any. Writes the table from the reports and the
+    /// stored measurements.
     fn write(self, args: &Args, reports: &[Report]) -> Result<(), Failure> {
         let Self { table, beside, old } = self;
         let put = |file: &SingleFile, text: &str| {

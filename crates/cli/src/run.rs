@@ -25,16 +25,16 @@ pub(crate) struct Args {
     /// The backend: the simulator or Linux.
     #[arg(long, value_enum, default_value_t = On::Sim)]
     on: On,
-    /// Set a value: KEY is ROLE.KEY, or the path of the value in the file. KEY=A|B|C runs a grid with each of the
-    /// values. KEY=@FILE reads the value from a file: use it for keys, as every user of the machine can read a
-    /// command line.
+    /// Set a value: KEY is ROLE.NAME, for example `bulk-client.start`, or the path of the value in the scenario file,
+    /// for example `cell.1.station_queue`. KEY=A|B|C runs a grid with each of the values. KEY=@FILE reads the value
+    /// from a file: use it for secret keys, as every user of the machine can read a command line.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<Setting>,
     /// The random seed of the run, or of the first of several runs.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = seed, allow_negative_numbers = true)]
     seed: u64,
     /// The number of runs; for a grid, of runs of each point. Each run has the next seed and a different phase: each
-    /// instant of the scenario is shifted by a separate time of at most the scenario's `phase` (1 s by default)
+    /// move and each start of a flow is shifted by a separate time of at most the scenario's `phase` (1 s by default)
     /// [default: 1; for a grid 10, or the number in the scenario].
     #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
     runs: Option<u64>,
@@ -324,7 +324,7 @@ fn check(args: &Args) -> Result<(), Failure> {
     }
     plan(args, 0)?;
     let Some(out) = &args.out else { return Ok(()) };
-    // If the folder does not exist, it contains no runs that must not be replaced.
+    // A folder that does not exist has no earlier runs to protect, so nothing more is checked.
     for number in (1..args.runs()).take_while(|_| out.exists()) {
         plan(args, number)?;
     }

@@ -7,7 +7,8 @@ use std::process::Command;
 
 const WAYFARE: &str = "target/release/wayfare";
 
-/// Returns whether only the simulator takes part, so that each run prints the same.
+/// Returns whether all lines of a block are commands that use the simulator only. Such a block prints the same in each
+/// run.
 fn is_simulated(block: &Block) -> bool {
     let mut lines = block.shell.lines();
     let here =

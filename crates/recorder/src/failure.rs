@@ -120,9 +120,9 @@ fn silent(plan: &Plan, flows: &[Flow]) -> Vec<String> {
     silent
 }
 
-/// Returns whether the flow must end before the run: its sender has a fixed size, or a fixed duration that ends before
-/// the run, or its requester has a fixed number of exchanges. A flow of datagrams must end only if its host goes down
-/// until the end of the run, before the source is to stop.
+/// Returns whether the flow must end before the run. It must if its sender has a fixed size, or a fixed duration that
+/// ends before the run, or if its requester has a fixed number of exchanges. A flow of datagrams must end before the
+/// run only if its host goes down for the rest of the run before the source is to stop.
 fn is_bounded(plan: &Plan, flow: &Flow) -> bool {
     let asks = [(flow.from, flow.to), (flow.to, flow.from)];
     let stop = Some(flow).filter(|flow| flow.transport == Transport::Udp);

@@ -170,7 +170,7 @@ fn check(folder: &Path, listed: &BTreeMap<String, BTreeSet<String>>, name: &str)
 
 fn not_ours(path: &Path) -> io::Error {
     let problem = format!(
-        "{} exists, and its contents are not those that Wayfare wrote; name another place, or replace it with --force",
+        "{} exists, and its contents are not those that Wayfare wrote; name another folder, or replace the file with --force",
         path.display()
     );
     io::Error::new(io::ErrorKind::AlreadyExists, problem)
@@ -289,7 +289,7 @@ mod tests {
         drop(open().unwrap());
         fs::write(folder.join("a.csv"), "one").unwrap();
         drop(open().unwrap());
-        // A part is removed if no process has the number in its name.
+        // A temporary file is removed if the process whose number is in its name does not exist.
         let stale = folder.join(format!("{PART}-{}", u32::MAX));
         let alive = folder.join(format!("{PART}-{}", std::process::id()));
         fs::write(&stale, "half").unwrap();

@@ -189,8 +189,10 @@ pub struct Counted {
     pub most_open: usize,
     /// The ledger of packets. It counts drops and has no list of them.
     pub ledger: Ledger,
-    /// Failures that are known without records: failed connections, wrong data, and sources whose datagrams did not
-    /// arrive.
+    /// The failures that are known without records: connections that were refused, reset, unfinished or never opened;
+    /// wrong data; `constant-rate` sources to a host that received no datagram; and `constant-rate` sources whose host
+    /// goes down for the rest of the run. At most 100 failed connections are named; one more text has the number of the
+    /// others. Empty if there are none.
     pub failures: Vec<String>,
     /// Reasons why the run cannot be trusted; empty if there are none.
     pub doubts: Vec<Doubt>,

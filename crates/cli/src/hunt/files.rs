@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Checks before the search that files can be written in a folder, and creates the folder if it is missing.
+/// Creates a folder if it is missing. Returns an error if no file can be written in the folder.
 pub(super) fn check(out: &Path) -> Result<(), Failure> {
     fs::create_dir_all(out).map_err(|error| cannot_write(out, &error))?;
     tempfile::tempfile_in(out).map(drop).map_err(|error| cannot_write(out, &error))

@@ -51,8 +51,8 @@ impl Known {
         (self.protocol, self.judge) == (protocol, judge)
     }
 
-    /// Returns whether the finding is of this protocol, and so frequent that a search of `seeds` seeds must find it. If
-    /// the search does not, the finding has been fixed.
+    /// Returns whether the finding is of this protocol, and must occur in a search of `seeds` seeds: the probability
+    /// that it does not occur is below [`BY_CHANCE`].
     pub(super) fn must_appear(&self, protocol: Protocol, seeds: u64) -> bool {
         self.protocol == protocol && (-self.expected(seeds)).exp() < BY_CHANCE
     }

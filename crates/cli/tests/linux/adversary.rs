@@ -86,7 +86,8 @@ fn a_step_that_fails_keeps_nothing_else_from_being_put_back() {
     };
     let before = shown(&between);
     let clean = || run(&["doctor", "--clean"], Path::new("/"));
-    // A second daemon starts nevertheless, and its end fails in the same way.
+    // The first daemon cannot restore the route when it ends. A second daemon starts all the same, and cannot restore
+    // the route either.
     for _ in 0..2 {
         started(&mut between);
         there(&between, "ip link set left down");
@@ -207,7 +208,8 @@ fn a_user_without_rights_claims_no_namespace() {
         there(&between, "cat /proc/net/unix").contains("@wayfare/node").then_some(())
     });
     between.begin();
-    // A second daemon is refused nevertheless.
+    // A process of another user has bound the socket name `wayfare/node`. The daemon has started all the same, and a
+    // second daemon is refused.
     let second = between.spawn().wait_with_output().unwrap();
     let said = text(&second.stderr);
     assert!(second.status.code() == Some(3) && said.contains("another process is its daemon"), "{said}");
@@ -308,7 +310,7 @@ fn a_device_that_becomes_narrower_is_a_narrow_path() {
     from.connect("10.2.0.1:9000").unwrap();
     let option = |name: i32| {
         let (mut value, mut len) = (0_i32, 4);
-        // SAFETY: both outlive the call, and `len` is the size of `value`.
+        // SAFETY: `value` and `len` outlive the call, and `len` is the size of `value`.
         let got =
             unsafe { libc::getsockopt(from.as_raw_fd(), 0, name, (&raw mut value).cast(), &raw mut len) };
         assert_eq!(got, 0);
@@ -316,7 +318,7 @@ fn a_device_that_becomes_narrower_is_a_narrow_path() {
     };
     // Option 10 is IP_MTU_DISCOVER with the value IP_PMTUDISC_DO, and option 14 is IP_MTU.
     let always = 2_i32;
-    // SAFETY: the value outlives the call, and its size is given.
+    // SAFETY: `always` outlives the call, and 4 is the size of `always`.
     let set = unsafe { libc::setsockopt(from.as_raw_fd(), 0, 10, (&raw const always).cast(), 4) };
     assert_eq!(set, 0);
     assert_eq!(option(14), 1500);

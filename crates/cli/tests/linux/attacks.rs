@@ -75,7 +75,8 @@ impl Drop for Victim<'_> {
 }
 
 /// Runs a script against a daemon, and returns what the script printed. Asserts that the daemon ended cleanly. Without
-/// a limit of descriptors, also asserts that the daemon lived until then, and that its memory has not grown too much.
+/// a limit of descriptors, also asserts that the daemon still ran after the script, and that its memory has not grown
+/// by more than [`GROWTH_KB`].
 fn attacked(case: &Case, script: &str) -> String {
     let [daemons, others] = joined(case.attackers);
     let dir = tempfile::tempdir().unwrap();
@@ -86,8 +87,8 @@ fn attacked(case: &Case, script: &str) -> String {
     });
     let interfaces = interfaces.collect::<Vec<_>>().join(", ");
     let (control, store) = (at("daemon.sock"), at("store"));
-    // Only a case with a limit of descriptors has records. Otherwise they would grow with each packet, and the memory
-    // too.
+    // Only a case with a limit of descriptors has records. In the other cases, records would take more memory with each
+    // packet, and the growth of the memory is checked.
     let records = case.descriptors.map(|_| format!("records = \"{}\"", at("records").display()));
     let records = records.unwrap_or_default();
     let config = format!(

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tempfile::NamedTempFile;
 use trace::{Doubt, NamedDoubt};
 
-/// The largest number of concurrent tests. A run uses a fifth of a core, and reports if it was late.
+/// The number of places for concurrent tests. A test takes one place, half of the places, or all.
 const PLACES: u8 = 4;
 
 static FREE: Mutex<u8> = Mutex::new(PLACES);
@@ -43,12 +43,12 @@ pub(crate) fn alone() -> Turn {
     Turn::take(PLACES)
 }
 
-/// Waits until at most half of the places are in use: for tests that repeat late runs.
+/// Waits until half of the [`PLACES`] are free, and takes them: for tests that repeat late runs.
 pub(crate) fn beside_few() -> Turn {
     Turn::take(PLACES / 2)
 }
 
-/// Waits until fewer than [`PLACES`] other tests run: for tests that evaluate what happened, not when.
+/// Waits until one of the [`PLACES`] is free, and takes it: for tests that evaluate what happened, not when.
 pub(crate) fn beside_others() -> Turn {
     Turn::take(1)
 }
@@ -180,7 +180,8 @@ pub(crate) fn inconclusive(why: &str) {
     file.write_all(format!("{test}\t{}\n", why.replace('\t', " ")).as_bytes()).unwrap();
 }
 
-/// Returns the path of the current test, by which it can be run again: the test's thread has this name.
+/// Returns the path of the current test, with which the test can be run again. The test harness gives this name to the
+/// test's thread.
 fn this_test() -> String {
     std::thread::current().name().unwrap_or("unknown").to_owned()
 }

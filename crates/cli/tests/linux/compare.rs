@@ -57,10 +57,10 @@ fn rows(json: &serde_json::Value) -> &[serde_json::Value] {
 
 /// Returns the packets lost by a hard handoff of a download, by backend and move.
 ///
-/// In a gap, a window is lost, or a part of it is sent again. Where cells overlap, a handoff may lose nothing. On
-/// Linux, one run in four loses nothing. The reason: a window passes the cell in one burst, and its acknowledgments
-/// follow. In 22 of every 90 ms the acknowledgments and the next window are on the wires, and nothing in the cell can
-/// be lost. In the simulator all runs are alike.
+/// In the move `gap`, at most a window of segments is lost, and each repetition of a segment during the gap. In the
+/// move `overlap`, one run in four on Linux loses nothing: a window passes the cell in one burst, and the
+/// acknowledgments follow. In 22 of every 90 ms, the acknowledgments and the next window are on the wires, and nothing
+/// is in the cell. In the simulator all runs are alike.
 fn lost_by_a_hard_handoff(json: &serde_json::Value) -> Vec<(&str, &str, f64)> {
     let bulk = |row: &&serde_json::Value| row["metric"] == "lost_packets" && row["workload"] == "bulk";
     let hard = rows(json).iter().filter(bulk).filter(|row| row["protocol"] == "cellular-ip-hard");

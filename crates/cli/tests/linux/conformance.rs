@@ -10,8 +10,8 @@ fn the_simulator_and_linux_do_the_same() {
 
 #[test]
 fn they_do_the_same_when_a_download_moves() {
-    // The queues hold everything that is under way. If one overflowed, microseconds would decide whether an
-    // advertisement finds room, and so what the mobile node sends next.
+    // The queues hold all packets that are under way. If a queue overflowed, a few microseconds would decide whether an
+    // advertisement is dropped, and so what the mobile node sends next.
     let queues = ["--set", "cell.1.station_queue=200", "--set", "cell.2.station_queue=200"];
     let flow =
         ["--set", "bulk-client.start=3.9s", "--set", "bulk-server.bytes=400000", "--set", "duration=7s"];
@@ -60,7 +60,7 @@ fn agrees(scenario: &str, settings: &[&str], seed: u32, left: u32, out: &std::pa
     held_or_late(&on_linux, "on linux");
     let diff = run(&["diff", &sim, &linux], out);
     let said = text(&diff.stdout);
-    // If the machine stalls for longer than the tolerance, the run shows nothing, and reports so.
+    // If the machine stalls for longer than the tolerance, the runs cannot be compared, and `diff` ends with 4.
     if on_linux.was_only_late() {
         assert_exit(&diff, 4, "to be trusted");
         eprintln!("seed {seed} is not compared, because this machine kept the links waiting: {said}");

@@ -225,7 +225,7 @@ fn the_control_socket_is_its_owners_and_no_client_keeps_others_out() {
     assert!(text(&stranger.stdout).contains("only root and the user that runs this daemon"), "{stranger:?}");
     assert!(between.status().is_some());
 
-    // A client that sends without end must not keep others out.
+    // Other clients must get answers while one client sends without end.
     let mut talker = UnixStream::connect(&control).unwrap();
     talker.set_nonblocking(true).unwrap();
     let noise = "1\n".repeat(1 << 15);
@@ -301,8 +301,8 @@ fn the_daemons_of_a_lab_that_is_killed_end_at_once() {
     }
 }
 
-/// The memory of the processes of a run outside of the lab's user namespace must belong to root, not to the user. In
-/// the user namespace this cannot be changed.
+/// Two processes of a run are outside of the lab's user namespace. Their memory must belong to root, not to the user of
+/// the run.
 #[test]
 fn other_processes_of_its_user_do_not_read_the_memory_of_a_run() {
     use std::os::unix::fs::MetadataExt;

@@ -92,8 +92,8 @@ fn on_both(text: &str, settings: &[&str], code: i32, says: &str) -> Option<[serd
 }
 
 const SHORT: [&str; 2] = ["duration=2.9s", "constant-rate.stop=2.8s"];
-/// The settings of a run with two more handoffs, so that a router that a busy machine restarts late still gets hosts
-/// before the end.
+/// The settings of a longer run with two more handoffs: a busy machine may restart a router late, and a handoff must
+/// come after the restart.
 const LONG: [&str; 2] = ["duration=4.9s", "constant-rate.stop=4.8s"];
 /// Time between two packets of the source, in milliseconds.
 const SPACING: u64 = 20;

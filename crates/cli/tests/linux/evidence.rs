@@ -46,7 +46,7 @@ fn agrees_in_goodput(settings: &[&str]) {
     let runs = both("evidence/kernel", settings, &[], out.path());
     let report = std::fs::read_to_string(out.path().join("linux/run.json")).unwrap();
     assert!(report.contains("\"congestion\": \"reno\""), "{report}");
-    // The queue must have overflowed, or all stacks behave alike.
+    // The queue must have overflowed, otherwise all stacks would behave alike.
     let dropped =
         runs.each_ref().map(|backend| backend.ledger.dropped.get("queue_full").copied().unwrap_or(0));
     let overflowed = dropped.iter().all(|dropped| *dropped > 5);
@@ -77,7 +77,7 @@ fn the_kernels_reno_is_as_fast_over_sixteen_mebibytes() {
 
 // --- retransmissions -------------------------------------------------------------------------------------------------
 
-/// The largest difference between the backends, to which a tick is added.
+/// The largest permitted difference between the backends, without the tick that is added.
 const TOLERANCE: Duration = Duration::from_millis(20);
 /// Number of outages that are tried.
 const TRIES: i32 = 3;
@@ -110,7 +110,7 @@ fn attempts(outcome: &Outcome) -> Option<Vec<Instant>> {
     (said.len() == 1).then(|| said.remove(0).1)
 }
 
-/// Returns the times from the first transmission to each repetition.
+/// Returns the times from the first transmission to each repetition, or `None` if [`attempts`] returns `None`.
 fn again(outcome: &Outcome) -> Option<Vec<Duration>> {
     let attempts = attempts(outcome)?;
     Some(attempts[1..].iter().map(|at| at.since(attempts[0])).collect())
@@ -122,8 +122,9 @@ fn tick() -> Duration {
     Duration::new(tick.tv_sec.cast_unsigned(), u32::try_from(tick.tv_nsec).unwrap())
 }
 
-/// Returns how late a kernel timer may be that is set `ahead` (`kernel/time/timer.c`). The first level of the timer
-/// wheel has 64 slots of a tick, and each further level has slots eight times as long.
+/// Returns the largest time by which a kernel timer is late, if it is set to expire after `ahead`
+/// (`kernel/time/timer.c`). The first level of the timer wheel has 64 slots of a tick, and each further level has slots
+/// eight times as long.
 fn slot(ahead: Duration, tick: Duration) -> Duration {
     let mut slot = tick;
     while ahead >= slot * 64 {
@@ -171,8 +172,8 @@ fn steps(spans: &[Duration]) -> Vec<Duration> {
     spans.iter().zip(before).map(|(span, before)| span.saturating_sub(before)).collect()
 }
 
-/// Runs this outage on both backends. When the request leaves, the simulator's timer wheel has the same phase as the
-/// kernel's wheel.
+/// Runs this outage on both backends, and returns both outcomes. When the request leaves, the simulator's timer wheel
+/// has the same phase as the kernel's wheel. The first outcome is `None` if [`attempts`] finds no request.
 fn outages(
     outage: &str,
     duration: &str,
@@ -195,9 +196,10 @@ fn outages(
     (Some(one("evidence/outage", "sim", &settings, out)), kernel)
 }
 
-/// Asserts the same instants, within 20 ms and a tick, for every attempt in the outage. A busy machine may notice a
-/// timer late, which no model covers. Then the outage is tried again, with another phase of the wheel; an error of
-/// the model would appear each time. A run with doubts about the machine decides nothing.
+/// Asserts that the attempts in an outage come at the same instants on both backends, within 20 ms and a tick. A busy
+/// machine may notice a timer late, which no model covers. So the outage is tried up to [`TRIES`] times, each time with
+/// another phase of the wheel; an error of the model would appear each time. If each run on Linux has doubts, the test
+/// counts as inconclusive.
 fn agrees_in_retransmissions(outage: &str, duration: &str, recovery: &str) {
     let wheel = Wheel { tick: tick(), phase: None };
     let tick = wheel.tick;

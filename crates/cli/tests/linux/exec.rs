@@ -27,7 +27,7 @@ const DELAY: Duration = Duration::from_millis(300);
 /// A role that opens requested connections by the host's own TCP, after a delay. Ports 1 and 2 give errors.
 #[derive(Debug, Default)]
 struct Errand {
-    /// The user's stream for each stream that the role opened.
+    /// For each stream that the role opened, the program's stream that requested it.
     users: BTreeMap<StreamId, StreamId>,
     own: BTreeMap<StreamId, StreamId>,
     due: Vec<(Instant, StreamId, StreamOp)>,

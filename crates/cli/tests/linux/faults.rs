@@ -57,8 +57,8 @@ fn a_delay_between_a_kernel_and_its_node_is_a_doubt() {
     let out = tempfile::tempdir().unwrap();
     let running = Running::start(&SHORT, out.path());
     let mobile = running.daemon("mobile");
-    // Not every kernel has netem; a slow token bucket delays as well. The interface is created when the daemon
-    // begins.
+    // Not every kernel has netem, so a slow token bucket delays the packets. The command fails until the daemon has
+    // created the interface.
     let id = mobile.to_string();
     let delayed = ["-t", &id, "-n", "tc", "qdisc", "add", "dev", "wf-host", "root", "tbf"];
     wait_for("the interface", || {
@@ -78,7 +78,8 @@ fn a_delay_between_a_kernel_and_its_node_is_a_doubt() {
 fn what_is_sent_after_the_end_is_held_and_not_lost() {
     let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
-    // The applications continue until they are stopped, shortly after the links were.
+    // The links stop at the end of the run, and the applications are stopped shortly afterwards. Packets that are sent
+    // between these instants are held.
     let words =
         ["run", "first", "--on", "linux", "--set", "duration=900ms", "--set", "constant-rate.rate=400"];
     let output = run(&words, out.path());
@@ -99,7 +100,7 @@ fn a_daemon_that_is_stopped_spoils_the_run_even_if_it_is_continued() {
             signal(pid, Signal::CONT);
         }
         let output = running.end();
-        // A lab that looks after both changes notices only the second one.
+        // If the lab checks the daemon only after both signals, it notices only that the daemon was continued.
         let said = if continued { "" } else { "stopped during the run" };
         assert_exit(&output, 4, &format!("{host}: the daemon was {said}"));
     }

@@ -149,8 +149,8 @@ fn a_router_that_is_killed_in_mid_handoff_is_an_error_at_both_ends() {
     ];
     let settings = settings.map(|text| text.parse().unwrap());
     let plan = Scenario::plan(&file, &text, &settings, 1).unwrap();
-    // The lab ends a run whose daemon dies. Here the daemon's parent stays, so that the other hosts show how they
-    // handle the loss.
+    // The lab ends a run if the process that it started for a host dies. Here this process is a shell that survives its
+    // daemon, so the run continues, and the other hosts handle the loss.
     let script = format!("'{}' node \"$0\"; sleep 20", wayfare().display());
     let words = ["sh", "-c", &script, "{config}"].map(str::to_owned).to_vec();
     let programs = Programs { wayfare: wayfare().to_owned(), instead: Some(("right".to_owned(), words)) };

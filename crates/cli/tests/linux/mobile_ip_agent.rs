@@ -24,7 +24,7 @@ const NODE_MAC: Mac = Mac([2, 0, 0, 0, 0, 7]);
 const KEY: &str = "000102030405060708090a0b0c0d0e0f";
 /// Number of mobile nodes that the agent knows, from 10.1.1.0 on.
 const NODES: u16 = 200;
-/// A foreign agent on the same node, and the interval of its advertisements in nanoseconds.
+/// The role of a foreign agent on the same node, and the interval of its advertisements in nanoseconds.
 const BEACONS: &str = "{ kind = \"mobile-ip/foreign-agent\", interface = \"visited\", address = \"10.3.0.1/24\", \
                        advertise = { interval = \"20ms\", jitter = \"0ms\", lifetime = \"1s\" } },\n";
 const BEACON: i64 = 20_000_000;
@@ -43,7 +43,8 @@ struct HomeNetwork {
     air: PacketSocket,
     visited: PacketSocket,
     dir: tempfile::TempDir,
-    /// The words before the daemon's command.
+    /// A command that starts the daemon, for example `nsenter` with its arguments. The daemon's command follows it.
+    /// Empty if the daemon is started directly.
     wrapper: Vec<String>,
 }
 
@@ -222,14 +223,14 @@ fn kill_9_right_after_any_reply_loses_no_binding() {
     let network = HomeNetwork::new();
     let mut agent = network.start();
     for round in 0..25 {
-        // The node's clock is ahead. So the agent's clock has not reached the time of the request when the agent starts
-        // again.
+        // The mobile node's clock is 6 s ahead. When the agent starts again, the time in the request is still in the
+        // future.
         assert_eq!(network.register(round, 6), Code::Accepted, "round {round}");
         agent.kill();
         agent = network.start();
         assert_eq!(agent.bindings(), bound(round + 1), "round {round}");
-        // The time of this request is after the agent's start, and before that of the accepted request. Only the stored
-        // binding shows that the request is old.
+        // The time in this request is after the agent's start, and before the time in the accepted request. Only the
+        // stored binding shows that the request is old.
         assert_eq!(network.register(round, 3), Code::IdentificationMismatch, "round {round}");
         assert_eq!(agent.bindings(), bound(round + 1), "round {round}");
     }
@@ -263,7 +264,7 @@ impl TinyDisk {
         Path::new(&format!("/proc/{}/root", self.holder.id())).join(inside.strip_prefix("/").unwrap())
     }
 
-    /// Returns the words before a command that make it enter the holder's mount namespace.
+    /// Returns a command that starts another command in the holder's mount namespace. The other command follows it.
     fn enter(&self) -> Vec<String> {
         ["nsenter", "-m", "-t", &self.holder.id().to_string(), "--"].map(str::to_owned).to_vec()
     }
@@ -441,7 +442,8 @@ fn a_reply_leaves_when_the_sync_has_returned_and_beacons_do_not_wait_for_it() {
     let due = usize::try_from(took / BEACON).unwrap();
     assert!(heard.beacons.len() > due / 2, "{} of {due} beacons", heard.beacons.len());
 
-    // If the agent is killed during the sync, it has not replied yet. The binding to which it replied before is stored.
+    // An agent that is killed during the sync has not replied to this request. The binding of the earlier request, to
+    // which the agent replied, is stored.
     network.send(1, Clock::wall().to_ntp());
     agent.kill();
     drop(slow);

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use trace::Doubt;
 
-/// Returns the words for a run of `first` without repetition, because the test acts on one run only.
+/// Returns the arguments for a run of `first` without repetition, because the test acts on one run only.
 fn once() -> Vec<&'static str> {
     let mut words = SHORT.to_vec();
     words.extend(["--repeats", "0"]);
@@ -258,7 +258,7 @@ fn gave_no_summary(doubt: &Doubt, wanted: &str) -> bool {
 /// Returns the pid of a run's link emulator.
 fn radio(of: &Running) -> Option<u32> {
     let words = |pid: &u32| command_line(*pid).get(1).is_some_and(|verb| verb == "lab-supervisor");
-    // The keeper has the same command line; the link emulator is its child.
+    // Two processes have this command line: the keeper, and the link emulator, which is the keeper's child.
     descendants(of.0.id()).into_iter().rfind(words)
 }
 

@@ -11,8 +11,8 @@ use wire::Packet;
 /// The result of the comparison of two runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Difference {
-    /// Whether [`compare`] found no divergence. For two simulator runs of the same plan, also whether their
-    /// fingerprints are equal; for fingerprints of different versions, whether the records are equal.
+    /// Whether the runs are equal. [`compare`] must find no divergence. Two simulator runs of the same plan must also
+    /// have equal fingerprints, or equal records if their fingerprints are of different versions.
     pub equal: bool,
     /// The findings, as text.
     pub text: String,

@@ -19,7 +19,7 @@ pub(super) struct Message {
     pub(super) since: Duration,
 }
 
-/// The first event of a handoff.
+/// The begin of a handoff.
 #[derive(Clone, Debug)]
 pub(super) struct Move {
     pub(super) at: Instant,
@@ -95,7 +95,7 @@ fn moves(records: &[Record]) -> BTreeMap<HostId, Vec<Move>> {
     moves
 }
 
-/// Returns the route-updates of the timer that were sent within the tolerance of a handoff of their host.
+/// Returns the route-updates that the route-update timer of a host sent within the tolerance of a handoff of this host.
 fn optional(records: &[Record], moves: &BTreeMap<HostId, Vec<Move>>) -> BTreeSet<PacketId> {
     let mut optional = BTreeSet::new();
     let mut by_timer: BTreeSet<HostId> = BTreeSet::new();

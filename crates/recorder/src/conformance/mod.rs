@@ -206,7 +206,7 @@ impl Comparison {
                         continue;
                     }
                     let which = if a.len() > b.len() { "first" } else { "second" };
-                    Some(format!("only the {which} run has it"))
+                    Some(format!("only the {which} run has this event"))
                 }
                 (None, None) => None,
             };
@@ -244,9 +244,9 @@ impl Divergence {
 
 fn late<T: Counterpart>(ours: &T, theirs: &T) -> Option<String> {
     let ((ours, a), (theirs, b)) = (ours.time(), theirs.time());
-    // If a message is under way when a handoff begins, the reference of the message may be this handoff in one run and
-    // the previous handoff in the other run. So the smaller of both differences counts: of the times since the
-    // reference, and of the absolute times.
+    // A message may be under way when a handoff begins. Its time may then count from this handoff in one run, and from
+    // the previous handoff in the other run. So the times since the reference events are compared, and also the times
+    // since the begin of the run. The smaller difference counts.
     let absolute = ours.since(theirs).max(theirs.since(ours));
     let (apart, allowed) = (a.abs_diff(b).min(absolute), tolerance(a.min(b)));
     let ms = |span: Duration| span.as_secs_f64() * 1e3;

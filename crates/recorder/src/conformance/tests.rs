@@ -203,7 +203,7 @@ fn a_refresh_near_a_handoff_may_be_missing_and_is_counted() {
     assert_eq!(comparison.divergence, None);
     assert_eq!(comparison.refreshes.first, comparison.refreshes.second + 1);
 
-    // The same message, sent for another reason, must not be missing.
+    // If the timer did not cause the message, the message must not be missing.
     let mut first = first;
     if let What::Marked(mark) = &mut first[mark].what {
         mark.fields.retain(|(name, _)| *name != "why");

@@ -8,7 +8,7 @@ use std::fmt;
 use wire::Ipv4Addr;
 use wire::ipv4::Header;
 
-/// The ICMP code of a control message, and its route-update or the reason why it contains none.
+/// A control message: its ICMP code, and its route-update or the reason why it has no route-update.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Message {
     code: u8,

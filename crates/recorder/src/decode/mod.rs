@@ -76,8 +76,9 @@ impl Control {
         fields
     }
 
-    /// Returns the message as one line. For Cellular IP and Mobile IP, the line has details: the base station's name,
-    /// and times in seconds since the begin of the run.
+    /// Returns the message as one line. A route-update of Cellular IP also has the name of its base station, its
+    /// timestamp and the number of its key. A registration message of Mobile IP also has its identification. Timestamps
+    /// and identifications are in seconds since the begin of the run.
     pub fn text(&self, names: &Names<'_>) -> String {
         match &self.says {
             Says::CellularIp(message) => format!("{self}{}", message.detail(names)),

@@ -126,7 +126,7 @@ fn a_timeline_shows_messages_and_marks_in_order() {
         "mobile: handoff kind=semisoft from=b3 to=b2",
         "sends on air: route-update S=1 10.1.0.7 > 10.1.0.1 to b2, timestamp +2.000000 s",
         "station: semisoft_begun host=10.1.0.7 to=b2:b1",
-        "air is tuned to cell 2",
+        "requests that air tunes to cell 2",
         "consumes packet",
         "[registration ends]",
     ] {
@@ -135,4 +135,21 @@ fn a_timeline_shows_messages_and_marks_in_order() {
     }
     assert_eq!(timeline(&outcome, 5).unwrap_err(), "no handoff 5; this run has handoffs 1 to 4");
     assert!(timeline(&outcome, 0).is_err());
+}
+
+#[test]
+fn a_radio_that_cannot_tune_is_not_down() {
+    let mut outcome = first();
+    let tuned = |(index, record): (usize, &Record)| match record.what {
+        What::Tuned(iface, _) if record.at >= Instant::from_millis(2_000) => {
+            Some((index, record.at, record.host, iface))
+        }
+        _ => None,
+    };
+    let (index, at, host, iface) = outcome.records.iter().enumerate().find_map(tuned).unwrap();
+    let refused = Record { at, host, what: What::Down(iface, node::Link::UNSUPPORTED.into()) };
+    outcome.records.insert(index + 1, refused);
+    let text = timeline(&outcome, 2).unwrap();
+    assert!(text.contains("air cannot tune to the requested cell, and stays tuned as before"), "{text}");
+    assert!(!text.contains("is down"), "{text}");
 }

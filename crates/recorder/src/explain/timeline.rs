@@ -71,13 +71,18 @@ fn event(outcome: &Outcome, journeys: &Journeys<'_>, record: &Record) -> Option<
         }
         What::Dropped(_, id, reason) => format!("drops packet {}: {reason}", number(*id)),
         What::Lost(on, id, reason) => {
-            format!("link at {} loses packet {}: {reason}", iface(*on), number(*id))
+            format!("packet {} is lost at {}: {reason}", number(*id), iface(*on))
         }
         What::AppReceived(id) => format!("application receives packet {}", number(*id)),
-        What::Tuned(on, cell) => format!("{} is tuned to cell {}", iface(*on), cell.0),
-        What::Visited(on, cell) => format!("{} visits cell {} with one packet", iface(*on), cell.0),
+        What::Tuned(on, cell) => format!("requests that {} tunes to cell {}", iface(*on), cell.0),
+        What::Visited(on, cell) => {
+            format!("requests that {} sends one packet in cell {} and returns", iface(*on), cell.0)
+        }
         What::Up(on, Some(cell)) => format!("{} is up in cell {}", iface(*on), cell.0),
         What::Up(on, None) => format!("{} is up", iface(*on)),
+        What::Down(on, why) if **why == *node::Link::UNSUPPORTED => {
+            format!("{} cannot tune to the requested cell, and stays tuned as before", iface(*on))
+        }
         What::Down(on, why) => format!("{} is down: {why}", iface(*on)),
         // TCP's marks are recorded in every run for the figures. The timeline has them only if the scenario traces TCP.
         What::Marked(mark) if mark.role == node::mark::TCP && !is_traced(outcome, record) => return None,

@@ -36,7 +36,9 @@ pub(crate) struct Packets {
     pub(crate) lost_acks: Vec<PacketEvent>,
     /// The times in which the sender waited for an acknowledgment of retransmitted data, or for the connection to open.
     pub(crate) waits: Vec<Wait>,
-    /// The element of `waits` from the request for the connection until its known ends were ready.
+    /// The wait for the connection to open; `waits` also has this wait. It lasts from the request for the connection
+    /// until each end with records was ready. `None` if no end with records requested the connection, or if the
+    /// connection never opened and carried no data.
     pub(crate) opening: Option<Wait>,
     /// Copies that arrived beyond the first, in the order of time.
     pub(crate) doubles: Vec<PacketEvent>,
@@ -64,9 +66,9 @@ impl Packets {
         self.offered.last().map_or(0, |(end, _)| *end)
     }
 
-    /// Returns the longest time that the sender of the stream waited between two arrivals. The data of the second
-    /// arrival was first sent at `next`. If a wait lasted until `next` or longer, it counts until the second arrival.
-    /// Otherwise it counts until its end, because after it the source had nothing to send.
+    /// Returns the longest wait of the stream's sender between two arrivals, or `None` if the sender did not wait. The
+    /// data of the second arrival was first sent at `next`. A wait that lasted until `next` or longer counts until the
+    /// second arrival. Any other wait counts until its end, because the source had nothing to send after the wait.
     pub(crate) fn waited(&self, [last, end]: [Instant; 2], next: Option<Instant>) -> Option<Wait> {
         let within = self.waits.iter().filter(|wait| wait.from < end && wait.to > last);
         let part = |wait: &Wait| {

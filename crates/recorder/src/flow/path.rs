@@ -68,8 +68,9 @@ pub(super) struct Path {
     /// the stream.
     pub(super) pieces: Vec<(u64, Instant)>,
     pub(super) sendings: Vec<Sending>,
-    /// The senders and the destination addresses, in the order of their first use. There are several senders if an
-    /// Indirect TCP connection moves from router to router.
+    /// The legs, in the order of their first use. A leg is a sending host and a destination address. A TCP connection
+    /// has several legs if Indirect TCP moves it from router to router; an SCTP association, if it sends to several
+    /// addresses.
     pub(super) legs: Vec<(HostId, Ipv4Addr)>,
     /// The sender's smoothed round-trip time, as its transport reported it.
     pub(super) round_trips: Vec<(Instant, Duration)>,
@@ -238,7 +239,8 @@ impl Path {
         again.map(wait).collect()
     }
 
-    /// Returns whether the receiver holds this range already, possibly after a gap.
+    /// Returns whether the receiver already holds all data of this range. Some of these data may be beyond a gap, so
+    /// that they are not readable yet.
     fn holds(&self, start: u64, end: u64) -> bool {
         let mut place = start.max(self.next);
         for (from, to) in &self.beyond {

@@ -74,8 +74,8 @@ impl Seen {
         seen
     }
 
-    /// Returns the losses of a path. A datagram is lost if no copy of it arrived or is held. The losses of a stream's
-    /// packet are its first drops: at most as many as there are transmissions less arrivals.
+    /// Returns the losses of a path. A datagram is lost if no copy of it arrived or is held. If a packet of a stream
+    /// was sent N times and arrived M times, at most its first N - M drops are losses.
     pub(super) fn lost(&self, path: usize) -> Vec<PacketEvent> {
         let mut lost = Vec::new();
         let is_datagram = self.paths.get(path).is_some_and(|path| path.transport == Transport::Udp);
@@ -133,8 +133,9 @@ impl Seen {
         doubles
     }
 
-    /// Returns the event of a packet at this instant, with the time of its last transmission until then. Without such a
-    /// transmission, the first one is taken.
+    /// Returns the event of a packet at this instant, with the time of the last transmission until this instant. If the
+    /// packet was sent later only, the event has the time of the first transmission. If no transmission is recorded, it
+    /// has this instant.
     fn event(&self, packet: PacketId, at: Instant) -> PacketEvent {
         let sent = self.sent.get(&packet).map_or(&[][..], Vec::as_slice);
         let before = sent.iter().rev().find(|(sent, _)| *sent <= at).or(sent.first());

@@ -36,7 +36,8 @@ impl<'a> HandoffAnalysis<'a> {
     }
 
     /// Returns the states (stopped, crashed, cut) that events of the scenario began and that overlap this range, in the
-    /// order of their begin. Each has the event that began it and the event that ended it, or [`NOT_ENDED`].
+    /// order of their begin. A state has the event that began it, and the event that ended it. If the state lasted
+    /// until the end of the range, the second event is [`NOT_ENDED`].
     pub(super) fn ordered(&self, from: Instant, to: Instant) -> Vec<[Boundary; 2]> {
         // The open states, by the target and the kind of event that ends the state.
         let mut open: BTreeMap<(&str, EventKind), Boundary> = BTreeMap::new();
@@ -70,8 +71,8 @@ impl<'a> HandoffAnalysis<'a> {
         self.between(from, to).iter().find(|r| wanted(r))
     }
 
-    /// Returns the first mark (or the last, with `last`) with this span edge, if the host made the mark or the mark
-    /// names the host.
+    /// Returns the first mark of this range with this span edge, or the last one if `last` is true. The host made the
+    /// mark, or the field `host` of the mark names the host.
     pub(super) fn edge(
         &self,
         host: HostId,
@@ -120,8 +121,8 @@ pub(super) fn is_lost(record: &Record) -> bool {
     matches!(&record.what, What::Down(_, why) if **why == *node::Link::OUT_OF_RANGE)
 }
 
-/// Returns the time, the host and the name of a mark, or `None` without a record. The name is empty if the record is no
-/// mark.
+/// Returns the time and the host of a record, and the name of its mark. The name is empty if the record is no mark.
+/// Returns `None` without a record.
 pub(super) fn named(record: Option<&Record>) -> Option<Boundary> {
     let record = record?;
     let name = if let What::Marked(mark) = &record.what { mark.name } else { "" };

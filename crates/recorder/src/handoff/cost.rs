@@ -31,8 +31,8 @@ impl HandoffAnalysis<'_> {
             (None, None) => Recovery::Never,
         };
         let until = cut.later().next().map_or(Instant::NEVER, |next| next.begun);
-        // Packets that were sent after the recovery are not charged. Without a recovery, the end of the outage is the
-        // limit; without both, there is no limit.
+        // Packets that were sent after the recovery are not charged. Without a recovery, the limit is the end of the
+        // outage. If the outage did not end, there is no limit.
         let last = recovery.at().or(resumed);
         let charged = |event: &&PacketEvent| {
             let is_before = last.is_none_or(|last| event.sent <= last);
@@ -54,8 +54,8 @@ impl HandoffAnalysis<'_> {
         Some(FlowCost { flow: index, experience, recovery, losses, duplicates })
     }
 
-    /// Returns when the connection opened that was opening at the cut, if neither end had sent data by then. No data
-    /// was waiting, so the outage ends with the opening.
+    /// Returns when the connection opened, if it was opening at the cut and neither end had sent data before it opened.
+    /// No data was waiting, so the outage ends with the opening.
     fn opened(
         &self,
         cut: &Cut<'_>,

@@ -42,12 +42,13 @@ pub struct FlowCost {
     pub experience: Experience,
     /// When the flow's goodput had recovered.
     pub recovery: Recovery,
-    /// Packets with data of which no copy arrived (datagrams at the application, segments at the host's stack). They
-    /// were lost between the decision to move and the decision for the host's next handoff. They were sent by the
-    /// recovery; without a recovery, by the end of the outage; without both, at any time.
+    /// Packets with data of which no copy arrived (datagrams at the application, segments at the host's stack). A
+    /// packet counts if it was lost between the decision to move and the decision for the host's next handoff, and was
+    /// not sent after the recovery. Without a recovery, the limit is the end of the outage. If the outage did not end,
+    /// there is no limit.
     pub(crate) losses: Vec<PacketEvent>,
-    /// The number of copies that arrived beyond the first. The same limits of time hold as for losses: arrival between
-    /// both decisions, transmission by the recovery.
+    /// The number of copies that arrived beyond the first. A copy counts if it arrived between the decision to move and
+    /// the decision for the host's next handoff, and was sent within the limit of `losses`.
     pub duplicates: u64,
 }
 
@@ -127,7 +128,8 @@ impl Handoff {
         worst.map(|(cost, _)| cost)
     }
 
-    /// Returns the outage of the worst flow, or `None` if this flow had no outage or its outage did not end.
+    /// Returns the outage of the flow with the longest outage. Returns `None` if this flow had no outage, if its outage
+    /// did not end, or if nothing was measured.
     pub fn outage(&self) -> Option<&Outage> {
         self.worst()?.experience.outage()
     }
@@ -137,7 +139,8 @@ impl Handoff {
         self.flows.iter().any(|cost| matches!(cost.experience, Experience::Never { .. }))
     }
 
-    /// Returns the outage of the worst flow in milliseconds: 0 for none, infinite for never; `None` if not measured.
+    /// Returns the longest outage of a flow in milliseconds: 0 for none, infinite for never; `None` if nothing was
+    /// measured.
     pub fn outage_ms(&self) -> Option<f64> {
         self.worst()?.experience.millis()
     }

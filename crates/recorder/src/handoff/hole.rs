@@ -13,13 +13,14 @@ use wire::{Duration, Instant};
 /// A time in which a flow received nothing new because packets were lost, without a handoff as the cause.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Hole {
-    /// The end of the flow whose link went down. If none did: the sender if the sender's link or node lost the last
-    /// lost packet, otherwise the receiver.
+    /// The host to which the hole belongs, at one end of the flow. It is the end whose link went down. If no link went
+    /// down, it is the sender if the sender's link or node lost the last lost packet, otherwise the receiver.
     pub host: HostId,
     /// The flow's index in [`crate::run::Outcome::flows`].
     pub flow: usize,
-    /// The begin of the hole: when the event that caused it began, or else when the link went down, or else the last
-    /// arrival of new data before it (or the begin of the flow). It is never before this arrival.
+    /// The begin of the hole. If an event of the scenario caused the hole, the hole begins with the event, but not
+    /// before the last arrival of new data. Otherwise it begins when the link of an end went down. If no link went
+    /// down, it begins with the last arrival of new data, or with the flow if nothing had arrived.
     pub from: Instant,
     /// [`Experience::Outage`] or [`Experience::Never`].
     pub experience: Experience,
@@ -27,7 +28,7 @@ pub struct Hole {
     pub lost: u64,
 }
 
-/// Random losses of a flow's last datagrams that last longer than this are a hole that does not end.
+/// The longest time at the end of a flow of datagrams in which random losses are no hole.
 const RANDOM: Duration = Duration::from_secs(1);
 
 /// The end of a hole.

@@ -9,7 +9,7 @@ use wire::{Duration, Iface, Instant, Packet, PacketId, ipip, ipv4};
 
 impl HandoffAnalysis<'_> {
     /// Returns the time from the cut until the switching node has the new path, plus one transit down that path.
-    /// Returns `None` if a record of one of them is missing.
+    /// Returns `None` if no record shows the switch, or if none shows the transit.
     pub(super) fn latency(&self, host: HostId, cut: Instant, until: Instant) -> Option<Duration> {
         let switched = self.switched(host, cut, until)?;
         Some(switched.at.since(cut) + self.down(host, switched, until)?)

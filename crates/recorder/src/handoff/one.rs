@@ -40,14 +40,16 @@ impl HandoffAnalysis<'_> {
             begun,
             cut,
             flows: flows.collect::<Vec<FlowCost>>(),
-            // A path switch after a failed handoff leads to the place that the host left.
+            // A path switch after a failed handoff leads to the station that the host left, so its latency is not
+            // measured.
             latency: self.latency(host, cut, until).filter(|_| !failed),
             round_trip: self.round_trip(host, cut, until).filter(|_| !failed),
         })
     }
 
-    /// Keeps each loss in one handoff only, if several are charged with it because both ends of a flow move. It is the
-    /// handoff of the host that lost the packet, otherwise the earliest one.
+    /// Assigns each loss to one handoff only. If both ends of a flow move, several handoffs may be charged with one
+    /// loss. The handoff of the host that lost the packet keeps the loss. If there is no such handoff, the earliest one
+    /// keeps it.
     pub(super) fn charge_once(&self, handoffs: &mut [Handoff]) {
         let mut charged: BTreeMap<(usize, PacketEvent), usize> = BTreeMap::new();
         for (index, handoff) in handoffs.iter().enumerate() {
@@ -67,8 +69,9 @@ impl HandoffAnalysis<'_> {
         }
     }
 
-    /// Returns when the path was cut. This is the loss of the link, if it came before the decision; otherwise the
-    /// tuning of the radio. For a switch between two usable paths, it is the decision.
+    /// Returns when the path was cut, or `None` if no record shows a cut. A switch between two usable paths cuts the
+    /// old path at the decision. Otherwise the cut is the loss of the link, if the link was lost before the decision,
+    /// or else the tuning of the radio.
     fn cut(&self, record: &Record, mark: &Mark, until: Instant) -> Option<Instant> {
         let here = |r: &&Record| r.host == record.host;
         if is_switch(mark) {
@@ -81,15 +84,15 @@ impl HandoffAnalysis<'_> {
         lost.or_else(|| Some(tuned()?.at))
     }
 
-    /// Returns whether the link loss that cut the path of a later handoff also came before this mark.
+    /// Returns whether a loss of the link before this mark cut the path of a later handoff.
     pub(super) fn is_same_loss(&self, record: &Record, later: &Handoff) -> bool {
         let is_cut = |r: &Record| r.host == later.host && is_lost(r);
         later.cut <= record.at && self.first(later.cut, later.cut, is_cut).is_some()
     }
 
-    /// Returns from when on packets can reach the host again: a tuning radio receives nothing, and frames that the
-    /// kernel processes in that time arrived earlier. Returns the cut if the host can be reached on both paths, or if
-    /// no record shows that the radio came up.
+    /// Returns the first instant after the cut at which packets can reach the host again: when the radio came up in a
+    /// cell. A tuning radio receives nothing. Frames that the kernel processes while the radio tunes have arrived
+    /// before. Returns the cut if the host can be reached on both paths, or if no record shows that the radio came up.
     fn back(&self, record: &Record, mark: &Mark, cut: Instant, until: Instant) -> Instant {
         if is_switch(mark) {
             return cut;

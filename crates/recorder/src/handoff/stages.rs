@@ -40,16 +40,17 @@ impl<'a> HandoffAnalysis<'a> {
         Outage { from: cut.at, to: opened, owners: self.other_end(cut.host, flow, owners) }
     }
 
-    /// Reassigns to the link the parts of an outage in which this host waited while the other end had no link.
-    /// Reassigns the parts during events of the scenario in the same manner.
+    /// Changes the cause of the parts of an outage in which this host waited while the other end had no link: the link
+    /// is the cause. The link is also the cause of parts that events of the scenario explain.
     pub(super) fn other_end(&self, host: HostId, flow: &Flow, owners: Vec<Owner>) -> Vec<Owner> {
         let other = if flow.from.host == host { flow.to.host } else { flow.from.host };
         let [Some(first), Some(last)] = [owners.first(), owners.last()] else { return owners };
         let away = if other == host { Vec::new() } else { self.without_link(other, first.from, last.to) };
         let ordered = self.ordered(first.from, last.to);
         let owners = owners.into_iter().flat_map(|owner| split(owner, &away));
-        // An event is the cause of the parts during it that have no other cause. It is also the cause of the time in
-        // which the host signalled, or an end of the flow retransmitted, without success.
+        // An event of the scenario explains the parts during the event that have no other cause. If packets were lost
+        // by the event, it also explains the parts in which the host signalled, or an end of the flow retransmitted,
+        // without success.
         let in_vain: Vec<_> =
             ordered.iter().filter(|event| self.is_in_vain(host, flow, event)).cloned().collect();
         let by_event = |owner: Owner| match owner.stage {
@@ -76,8 +77,8 @@ impl<'a> HandoffAnalysis<'a> {
         })
     }
 
-    /// Returns the times that overlap this range and in which no radio of a host had a link, in the order of time. A
-    /// time begins when the last link is lost, also before `from`.
+    /// Returns the times in which no radio of a host had a link, and which overlap this range, in the order of time.
+    /// Such a time begins when the last link is lost, even if the loss is before `from`.
     fn without_link(&self, host: HostId, from: Instant, to: Instant) -> Vec<[Boundary; 2]> {
         let mut up = BTreeSet::new();
         let mut gone: Option<Boundary> = None;
@@ -102,8 +103,8 @@ impl<'a> HandoffAnalysis<'a> {
         all
     }
 
-    /// Assigns the time between the return of the path and the next handoff's cut. The sender or the link is the
-    /// cause.
+    /// Assigns the time from the end of the last stage until `end`, where a handoff begins or cuts the path. The cause
+    /// is the recovery of the transport, the source, or a link that lost datagrams.
     pub(super) fn interrupted(&self, end: Boundary, next: &Next<'_>, mut stages: Vec<Owner>) -> Vec<Owner> {
         let Some(back) = latest(&stages).filter(|back| back.0 < end.0) else { return stages };
         let is_sent = next.packets.first_sent(next.place).is_some_and(|sent| sent < end.0);
@@ -115,8 +116,8 @@ impl<'a> HandoffAnalysis<'a> {
         stages
     }
 
-    /// Assigns the time until `end`, in which no data came from the source. If the source sent datagrams that were
-    /// lost, the time until the last loss is assigned to the link, and only the rest to the source.
+    /// Assigns the time from `begin` until `end`, in which no data came from the source. If datagrams of the source
+    /// were lost in this time, the link is the cause until the last loss, and the source is the cause of the rest.
     fn source(&self, mut begin: Boundary, end: Boundary, next: &Next<'_>, stages: &mut Vec<Owner>) {
         let passed = |lost: &&PacketEvent| {
             let came = |r: &Record| matches!(&r.what, What::Received(_, packet) if packet.id == lost.packet);
@@ -153,7 +154,7 @@ impl<'a> HandoffAnalysis<'a> {
     }
 
     /// Returns the stages of one handoff in their order, the record that switched the path, and whether there is a
-    /// crossover. `open`: a stage that has begun may last until `to`.
+    /// crossover. If `open` is true, a stage that has begun and has not ended lasts until `to`.
     fn stages(
         &self,
         host: HostId,
@@ -188,8 +189,8 @@ impl<'a> HandoffAnalysis<'a> {
         (stages, switch.filter(at_crossover), crossover.is_some())
     }
 
-    /// Returns the begin of a stage. A stage whose first event after the cut is an end at the host itself began
-    /// before the cut: a host may prepare for a network while it still has the other one.
+    /// Returns the record that begins a stage. If the first event of the stage after the cut is an end at the host
+    /// itself, the stage began before the cut: a host may prepare for a network while it still has the old network.
     fn begin(&self, host: HostId, cut: Instant, to: Instant, stage: Stage) -> Option<&'a Record> {
         let begin = self.edge(host, cut, to, Span::Begins(stage), false);
         let end = self.edge(host, cut, to, Span::Ends(stage), false);
@@ -203,8 +204,9 @@ impl<'a> HandoffAnalysis<'a> {
         before.filter(lasts).or(begin)
     }
 
-    /// Assigns the causes if a packet from the host itself ends the outage. Only that packet had to use the new path
-    /// of the network. If the host itself requested the `switch`, it waits for the answer.
+    /// Assigns the causes if the packet that ends the outage was sent by the host itself. Stages that began after this
+    /// packet was sent are left out: the packet did not depend on them. If the host itself requested the `switch`, the
+    /// host waited for the answer before it sent the packet.
     fn uplink(
         &self,
         begun: Boundary,
@@ -259,7 +261,7 @@ impl<'a> HandoffAnalysis<'a> {
         if let (Some(switch), Some(out)) = (switch, &out)
             && out.0 >= switch.at
         {
-            // Until the source's datagram arrived at the crossover, there was nothing to send.
+            // The crossover had nothing to send until it received the datagram.
             let came = self.between(switch.at, out.0).iter().find(|r| {
                 r.host == switch.host && matches!(&r.what, What::Received(_, packet) if packet.id == id)
             });
@@ -271,8 +273,8 @@ impl<'a> HandoffAnalysis<'a> {
             let is_instant = begin.as_ref().is_some_and(|begin| begin.0 == out.0);
             add(&mut stages, Stage::PathSwitch, [begin.filter(|_| !is_instant), Some(out.clone())]);
         }
-        // Without a switch, the packet used a path that existed before the cut. The same holds if it did not pass the
-        // crossover, for example between two mobile nodes at home, which are on one link.
+        // If there was no switch, or if the packet did not pass the crossover, the packet used a path that existed
+        // before the cut. For example, two mobile nodes at home are on one link.
         let crossed = crossed && switch.is_none_or(passes);
         let left = if crossed { out } else { self.sent(next) };
         if let Some(left) = left.as_ref().filter(|_| !crossed) {
@@ -298,7 +300,7 @@ impl<'a> HandoffAnalysis<'a> {
         if let Some(switch) = switch {
             let begins = begin(switch);
             let end = self.edge(begun.1, switch.at, next.arrival.at, Span::Ends(Stage::PathSwitch), true);
-            // A host with two paths may receive data on the old one while the switch is under way.
+            // A host with two paths may receive data on the old path while the switch is under way.
             let end = named(end).or_else(|| sent.clone().filter(|_| begins.is_some()));
             add(&mut stages, Stage::PathSwitch, [named(Some(switch)), end.filter(|end| end.0 >= switch.at)]);
         }
@@ -387,8 +389,8 @@ impl Next<'_> {
 }
 
 /// Assigns to recovery the time in which a connection that opens at `open` waits for a retransmission or an answer.
-/// This is the unassigned time between two stages of its host, and between the cut and the first stage. Gaps that end
-/// after `open` stay unassigned.
+/// This is the time without a cause between two stages, and between the cut and the first stage. A gap that ends after
+/// `open` stays without a cause.
 pub(super) fn opens_meanwhile(mut owners: Vec<Owner>, open: Instant) -> Vec<Owner> {
     for at in 1..owners.len() {
         let (before, rest) = owners.split_at_mut(at - 1);
@@ -447,13 +449,15 @@ pub(super) fn share_out(from: Instant, to: Instant, stages: Vec<Owner>) -> Vec<O
     owners
 }
 
-/// Divides a part in which the host only waits: the times without a link at the other end become parts of the link.
+/// Divides a part in which the host only waited, or which has no cause: the times `away` become separate parts with the
+/// cause link. Returns any other part unchanged.
 fn split(owner: Owner, away: &[[Boundary; 2]]) -> Vec<Owner> {
     let waits = [None, Some(Stage::Recovery), Some(Stage::Traffic), Some(Stage::FirstByte)];
     if waits.contains(&owner.stage) { divide(owner, away) } else { vec![owner] }
 }
 
-/// Makes the times `away` within a part separate parts of the link, and returns all parts in the order of time.
+/// Divides a part: each time of `away` within the part becomes a separate part with the cause link. Returns all parts
+/// in the order of time.
 fn divide(owner: Owner, away: &[[Boundary; 2]]) -> Vec<Owner> {
     let mut parts = Vec::new();
     let mut rest = owner;

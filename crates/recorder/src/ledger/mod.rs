@@ -91,9 +91,8 @@ impl Ledger {
         whole && self.vanished.is_empty() && self.appeared.is_empty()
     }
 
-    /// Reclassifies `frames` vanished copies as `appeared` at this interface of a host, inbound or outbound. Counters
-    /// of the interface show that these frames were added there, so the host that has their link address did not lose
-    /// them.
+    /// Reclassifies up to `frames` vanished copies as `appeared` at this interface of a host, inbound or outbound. The
+    /// counters of the interface show that these frames were added at the interface, so no host lost them.
     pub(crate) fn added(&mut self, host: &str, interface: &str, mut frames: u64, is_in: bool) {
         let place = format!("{host}:{interface}");
         let node = format!("{host}'s node");

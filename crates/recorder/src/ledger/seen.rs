@@ -12,8 +12,8 @@ pub(super) struct Seen {
     /// The number of copies on links: those sent on links or made by links, less those received from, lost on or held
     /// by links.
     under_way: i32,
-    /// Whether the packet was finalised before these steps. The present steps are of a copy that a node kept
-    /// unreported, or of a repeated transmission.
+    /// Whether the packet was finalised before these steps. Then the steps are of a copy that a node had kept without a
+    /// record, or of a repeated transmission.
     was_closed: bool,
 }
 

@@ -61,8 +61,8 @@ pub struct RunFile {
     pub summary: Summary,
     /// The number of lines in `records.jsonl`.
     pub records: usize,
-    /// Whether `packets.csv` has every packet. If not, it has only packets that were lost, held, copied or close to a
-    /// handoff.
+    /// Whether `packets.csv` has every packet. If not, it has only packets that were lost, dropped, held or copied, and
+    /// up to 200 packets around the begin of each handoff.
     pub packets_complete: bool,
     /// The paths of all files of the run, relative to the run directory. A later run in this directory may replace
     /// them. Empty in directories of an older format.
@@ -226,8 +226,9 @@ pub struct FlowCostSummary {
 /// An outage without a handoff.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct HoleSummary {
-    /// The end of the flow whose link went down. If none did: the sender if the sender's link or node lost the last
-    /// lost packet, otherwise the receiver.
+    /// The name of the host to which the outage belongs, at one end of the flow. It is the end whose link went down. If
+    /// no link went down, it is the sender if the sender's link or node lost the last lost packet, otherwise the
+    /// receiver.
     pub host: String,
     /// The begin of the outage, in seconds of the run.
     pub from_s: f64,

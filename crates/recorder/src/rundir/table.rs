@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use wire::ipv4::Header;
 
-/// If the table does not have all packets: the number of packets before, and after, the begin of each handoff.
+/// A table without all packets has this number of packets before the begin of each handoff, and this number after it.
 const AROUND: usize = 100;
 
 const COLUMNS: [&str; 13] = [

@@ -17,9 +17,10 @@ use wire::{Duration, Instant, SocketAddrV4};
 /// Shorter bins would show only the interference of packet intervals and bins.
 const WIDTHS: [u64; 6] = [100, 200, 500, 1_000, 5_000, 10_000];
 const BINS: u64 = 250;
-/// The time that a window includes before the decision for its handoff, and after the last outage or recovery.
+/// A window of the figure begins this time before the decision for its handoff. It ends this time after the last outage
+/// and recovery, if [`FURTHER`] does not shorten it.
 const MARGIN: Duration = Duration::from_millis(500);
-/// A window that would include a later recovery than this, after the end of the last outage, includes only this time.
+/// The longest time, without [`MARGIN`], for which a window shows the recovery after the end of the last outage.
 const FURTHER: Duration = Duration::from_secs(3);
 
 /// Returns the figure of a run's flows.
@@ -158,7 +159,8 @@ fn goodput(flow: &Flow, width: Duration) -> Vec<(Instant, f64)> {
     let points = bytes.iter().enumerate().map(|(bin, bytes)| {
         let begin = (first + bin) as f64 * step;
         let (from, to) = (begin.max(flow.begun.as_secs_f64()), (begin + step).min(flow.until.as_secs_f64()));
-        // A bin of at most half the width counts as a whole bin: otherwise its rate would be a misleading peak.
+        // A bin of at most half the width counts with the whole width. With its real width, its rate would be a
+        // misleading peak.
         let span = if to - from > step / 2.0 { to - from } else { step };
         (Instant((from * 1e9) as u64), *bytes as f64 * 8.0 / span / 1e3)
     });
