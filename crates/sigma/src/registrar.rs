@@ -43,7 +43,7 @@ pub struct Registrar {
     ahead: i64,
     /// The number of the last update.
     sequence: u64,
-    /// The number in the TXT record at the location manager; `None` if it is not known.
+    /// The number of the update in the TXT record at the location manager; `None` if the number is not known.
     known: Option<u64>,
     wanted: Option<Ipv4Addr>,
     /// The address that the location manager has confirmed; `None` while a registration is not confirmed.
@@ -202,7 +202,7 @@ impl Registrar {
                 self.send(out);
             }
             StreamEvent::Data(bytes) => self.answer(now, bytes, out),
-            // The port is in use, or the host does not have the address: not yet, or not any more.
+            // The port is in use, or the host does not have the address yet or any more.
             StreamEvent::Closed(_) => {
                 self.pending = None;
                 self.due = Some(now + PAUSES[1]);

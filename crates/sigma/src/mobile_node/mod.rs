@@ -115,7 +115,7 @@ pub struct MobileNode {
     accepted: BTreeSet<Change>,
     /// Associations that lack a change, and whether they lack the primary address.
     lacking: BTreeMap<AssociationId, bool>,
-    /// The number of rounds of repeated requests since no association lacked a change.
+    /// How many times [`Timer::Ask`] has ended since an instant at which no association lacked a change.
     again: u32,
     /// Associations that did not accept a request for a change in their state at that time, for example while a
     /// deletion of the same address waited for an answer.
@@ -257,9 +257,9 @@ impl MobileNode {
         }
     }
 
-    /// Assigns an address to an interface. After the loss of a link, the host still has the address of this link, and
-    /// an operating system refuses to add the same address again. So on the same interface, it is not added again. From
-    /// another interface, it is removed first.
+    /// Assigns an address to an interface. After the loss of a link, the host may still have this address, and the
+    /// operating system refuses to add it again. So if this interface has the address, nothing is done. If another
+    /// interface has the address, it is removed from there first.
     fn assign(&mut self, iface: Iface, at: usize, address: InterfaceAddress, out: &mut Outbox) {
         let is_here = self.refused.take() != Some(address.address);
         let kept = self.broken.filter(|(_, lost)| *lost == at && is_here).map(|(iface, _)| iface);
@@ -322,7 +322,8 @@ impl MobileNode {
         })
     }
 
-    /// Removes addresses and their routes. Late packets to them are dropped for [`LATE`].
+    /// Removes addresses and their routes. For the time [`LATE`], packets to these addresses are dropped with
+    /// [`OLD_ADDRESS`].
     fn give_up(&mut self, now: Instant, addresses: Vec<(usize, Iface, InterfaceAddress)>, out: &mut Outbox) {
         for (radio, iface, address) in addresses {
             out.route(by_source(address.address), None);
@@ -336,7 +337,8 @@ impl MobileNode {
 
     // --- step 3: the handoff ---------------------------------------------------------------------------------------
 
-    /// Evaluates the signal strengths: may prepare a network, hand off to a network, or leave a network.
+    /// Evaluates the signal strengths. Prepares a network, hands off to a network, or leaves a network, if the
+    /// thresholds require it.
     fn review(&mut self, now: Instant, out: &mut Outbox) {
         self.monitor.judge(now, self.cell_of(self.current));
         let used: Vec<Option<Cell>> =
@@ -464,8 +466,8 @@ impl MobileNode {
                 self.current = None;
                 self.broken = self.radios.get(radio).map(|(iface, _)| (*iface, at));
                 self.set(radio, Standing::Idle);
-                // Answers to the deletion of other addresses cannot arrive any more. The network of one of these
-                // addresses may be the next.
+                // Answers to the deletion of other addresses cannot arrive any more. So these addresses are given up
+                // now: the next network of this host may be one of theirs.
                 let leaving = self.leaving().collect();
                 self.give_up(now, leaving, out);
                 let coming = self.radios.iter().find_map(|(_, other)| other.network());
