@@ -31,7 +31,7 @@ use std::collections::{BTreeMap, VecDeque};
 use wire::{Duration, Instant, Ipv4Addr, WallTime};
 
 const LISTENER: StreamId = StreamId(0);
-const TOO_MANY: &str = "too many messages";
+const TOO_MANY: &str = "too many messages in this second";
 /// The maximum length of a message that is read, in bytes: the MTU of an Ethernet link.
 const LONGEST: usize = 1500;
 /// The maximum number of streams whose message is not read yet.
