@@ -86,9 +86,9 @@ pub fn explained(draft: &Draft, work: &Work, wait: (Instant, Instant), lost: &Lo
 ///
 /// 1. A segment arrives, and its acknowledgment is lost because the path ends.
 /// 2. When the path is back, the sender retransmits the segment. The retransmitted copy is outside the receiver's
-/// window, so the receiver does not record its timestamp (RFC 7323, section 5.3: step R2 comes before step R3).
+///    window, so the receiver does not record its timestamp (RFC 7323, section 5.3: step R2 comes before step R3).
 /// 3. The receiver's answer echoes the timestamp of the first copy, and acknowledges new data. So the sender takes a
-/// sample (RFC 7323, section 4.1): the time without a path plus the time-out after this time.
+///    sample (RFC 7323, section 4.1): the time without a path plus the time-out after this time.
 ///
 /// The answer acknowledges data that were never retransmitted. So the time-out counts as spurious, and the other lost
 /// segments count as not lost (RFC 5682, section 3.1). The sender sends a probe for these segments after `2 R/8` (RFC

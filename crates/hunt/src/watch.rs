@@ -235,8 +235,9 @@ impl Watch {
         let key = (format!("{of_host:?}"), format!("{connection:?}"));
         match mark.name {
             // A mobile host that gets no answer repeats its request to open this connection, perhaps at another router.
-            // From then on, no router serves the connection until the router of the repeated request has opened it. The
-            // router of the first request may still open its connection to the correspondent; this does not count.
+            // From then on, no router serves the connection until the router of the repeated request has opened it. If
+            // the router of the earlier request opens its connection to the correspondent, that router does not serve
+            // the mobile host's connection.
             "called" => {
                 self.serving.remove(&key);
                 self.calls.insert(key.clone(), host);

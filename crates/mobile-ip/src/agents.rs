@@ -62,8 +62,8 @@ pub(crate) struct Agents {
 
 impl Agents {
     /// Records an advertisement, and returns what it shows about its sender. `keep` is the agent in use: it is not
-    /// removed if the list is full. If the agent in use advertises registration lifetime 0, the last other value is
-    /// kept, because an advertisement is not authenticated.
+    /// removed if the list is full. If the agent in use advertises registration lifetime 0, its earlier registration
+    /// lifetime is kept, because an advertisement is not authenticated.
     pub(crate) fn hear(
         &mut self,
         now: Instant,

@@ -9,9 +9,9 @@
 //! (RFC 5944, section 4.2.2).
 //!
 //! Without an association with the mobile node or its home agent, a visit is not authenticated: the visitor can claim
-//! the home address of another host. So this host sends only its packets from the care-of address to such a visitor,
-//! for example ICMP errors. A home address in the visited network is denied, because a neighbor may have this address.
-//! The addresses of this host are denied as home addresses.
+//! the home address of another host. Of the packets that this host itself sends, such a visitor gets only packets from
+//! the care-of address, for example ICMP errors. A home address in the visited network is denied, because a neighbor
+//! may have this address. The addresses of this host are denied as home addresses.
 //!
 //! The agent has at most `visitors` visits at a time (1024 by default). Without associations, a host on the link can
 //! use up all visits: it invents home addresses, and another host accepts the requests as the home agent. Then other

@@ -115,7 +115,7 @@ pub struct MobileNode {
     accepted: BTreeSet<Change>,
     /// Associations that lack a change, and whether they lack the primary address.
     lacking: BTreeMap<AssociationId, bool>,
-    /// How many times [`Timer::Ask`] has ended since an instant at which no association lacked a change.
+    /// How many times peers were asked again since no association lacked a change.
     again: u32,
     /// Associations that did not accept a request for a change in their state at that time, for example while a
     /// deletion of the same address waited for an answer.

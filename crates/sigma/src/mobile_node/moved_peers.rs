@@ -14,7 +14,7 @@ use wire::{Instant, Ipv4Addr};
 
 impl MobileNode {
     /// Records in `met` which configured peer an association has. Removes an association from `sought` if its peer was
-    /// heard.
+    /// heard or the association has closed.
     pub(super) fn heed(&mut self, event: &AssociationEvent, id: AssociationId) {
         match event {
             AssociationEvent::Opened | AssociationEvent::Silent(_) if !self.met.contains_key(&id) => {
