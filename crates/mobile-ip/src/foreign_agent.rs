@@ -63,7 +63,7 @@ pub const REPEATED_BY_ANOTHER: Reason = Reason("repeated_by_another");
 /// The reason to drop a reply, or an ICMP error about a request: it arrived from a visited link, not from the home
 /// agent.
 pub const NOT_FROM_HOME: Reason = Reason("not_from_home_agent");
-/// The reason to drop a reply: its Foreign-Home Authentication is missing or wrong, and the configuration requires one.
+/// The reason to drop a reply: the configuration requires a Foreign-Home Authentication, but it is missing or wrong.
 pub const HOME_AGENT_FAILED: Reason = Reason("home_agent_failed");
 
 /// The key of a visit: the home address of the mobile node, and the address of its home agent.
@@ -267,8 +267,8 @@ impl ForeignAgent {
         self.place(pending).ok_or(Code::ForeignResources)
     }
 
-    /// Returns whether the Mobile-Foreign Authentication of a request is correct; true without an association with the
-    /// mobile node, because none is required then.
+    /// Returns whether the Mobile-Foreign Authentication of a request is correct. Returns true if there is no
+    /// association with the mobile node, because then no authentication is required.
     fn is_authentic(&self, request: &Request) -> bool {
         if self.mobile_nodes.first(request.home).is_none() {
             return true;
@@ -410,8 +410,8 @@ impl ForeignAgent {
         Ok(())
     }
 
-    /// Returns whether the Foreign-Home Authentication of a reply is correct; true without an association with the home
-    /// agent, because none is required then.
+    /// Returns whether the Foreign-Home Authentication of a reply is correct. Returns true if there is no association
+    /// with the home agent, because then no authentication is required.
     fn is_home_agent(&self, pending: &Pending, reply: &Reply) -> bool {
         let home_agent = pending.request.home_agent;
         if self.home_agents.first(home_agent).is_none() {

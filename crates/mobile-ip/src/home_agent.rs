@@ -51,8 +51,8 @@ pub mod refusal {
     pub const UNKNOWN_AGENT: Reason = Reason("unknown_agent_association");
     /// The request was denied with a reply. The denial is counted only, because the packet of the request is consumed.
     pub const DENIED: Reason = Reason("denied");
-    /// The request is not answered, because an answer to the same sender or request, or to 1024 others, was sent within
-    /// the last second.
+    /// The request is not answered, because the same sender or request was answered within the last second, or 1024
+    /// other senders or requests were.
     pub const ANSWERED: Reason = Reason("answered_recently");
     /// The request repeats one that was accepted. The reply is not sent yet, because the record is not durable.
     pub const UNDER_WAY: Reason = Reason("answer_under_way");
@@ -65,7 +65,7 @@ enum Denial {
     Silent(Reason),
     /// The request gets a reply with this code.
     Code(Code),
-    /// The request repeats the last accepted one. It gets the same reply with this lifetime, in seconds.
+    /// The request repeats the last accepted request. It gets the same reply with this lifetime, in seconds.
     Again(u16),
 }
 
@@ -366,8 +366,8 @@ impl HomeAgent {
         if let Some(record) = record
             && record.identification == request.identification
         {
-            // The request is a duplicate from the network, or a repetition by the mobile node. When its record is
-            // durable, it is answered with the same reply, and does not extend the lifetime (RFC 5944, section
+            // The request is a duplicate from the network, or a repetition by the mobile node. If the record is
+            // durable, the request is answered with the same reply. It does not extend the lifetime (RFC 5944, section
             // 3.8.2.2).
             let is_durable = home.and_then(|home| home.record) == Some(record);
             let again = |granted| {

@@ -9,8 +9,8 @@
 //! - All other requests share `capacity` places. When these are full, the oldest request that has waited for
 //!   [`GIVES_WAY`] is dropped for a newer one of the same standing.
 //! - About half of the shared places are for requests of [`Standing::Known`], and the others are for requests of
-//!   [`Standing::Unknown`]. A request may use a free place of the other half. It is dropped at once when a request of
-//!   that half needs the place.
+//!   [`Standing::Unknown`]. A request of one standing may use a free place of the other standing. It is dropped at once
+//!   when a request of the other standing needs the place.
 
 use crate::message::Request;
 use node::Expiry;

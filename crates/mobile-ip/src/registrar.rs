@@ -75,7 +75,7 @@ pub(crate) enum ReplyOutcome {
     Again,
     /// The request was denied by the foreign agent (`by_agent`) or by the home agent, or accepted with lifetime 0
     /// although a registration was requested. If `is_proven` is false, the denial is not authenticated. Then the
-    /// request stays pending, even if the next one uses a correction from the denial.
+    /// request stays pending, even if the next request uses a correction from the denial.
     Denied { by_agent: bool, is_proven: bool },
 }
 

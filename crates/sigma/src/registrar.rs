@@ -125,8 +125,8 @@ impl Registrar {
     }
 
     /// Returns the bytes, the message number and the MAC of a signed update. The update replaces all addresses of the
-    /// mobile node by `address`. If the number in the TXT record is known, the update requires it as a prerequisite. So
-    /// a delayed update cannot replace a newer one.
+    /// mobile node by `address`. If the number in the TXT record is known, the update has this number as a
+    /// prerequisite. So a delayed update cannot replace a newer update.
     fn update(&mut self, now: Instant, address: Ipv4Addr) -> (Vec<u8>, u16, [u8; 32]) {
         let seconds = self.seconds(now);
         self.sequence = self.sequence.max(seconds << 16) + 1;

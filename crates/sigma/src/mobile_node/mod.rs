@@ -4,7 +4,8 @@
 //! ```text
 //!   1  a new cell is strong enough     an idle radio tunes to it, and gets an address with a separate route
 //!   2  the new address is usable       each peer is asked to add it: ADD
-//!   3  the new cell is better          each peer is asked to send there: SET PRIMARY; packets leave from there
+//!   3  the new cell is better          each peer is asked to send to the new address: SET PRIMARY;
+//!                                      this host sends from the new address
 //!   4  SET PRIMARY is acknowledged     the location manager is updated; data do not wait for this
 //!   5  the old cell is lost            each peer is asked to delete the old address: DELETE
 //! ```
@@ -13,7 +14,8 @@
 //! and DELETE. If the old cell becomes better again before it is lost, only steps 3 and 4 are made, in the other
 //! direction. Step 5 is made after `park` even if the old cell is not lost.
 //!
-//! A peer may refuse a change. Then the association with it keeps its addresses, and the peer is asked again later.
+//! A peer may refuse a change. Then the association with this peer keeps its addresses, and the peer is asked again
+//! later.
 
 mod address_changes;
 mod moved_peers;
@@ -117,7 +119,7 @@ pub struct MobileNode {
     lacking: BTreeMap<AssociationId, bool>,
     /// How many times peers were asked again since no association lacked a change.
     again: u32,
-    /// Associations that did not accept a request for a change in their state at that time, for example while a
+    /// Associations for which a change could not be requested in their state at that time, for example because a
     /// deletion of the same address waited for an answer.
     waiting: BTreeSet<AssociationId>,
     /// The names of the peers that are mobile nodes, by association.
@@ -257,9 +259,9 @@ impl MobileNode {
         }
     }
 
-    /// Assigns an address to an interface. After the loss of a link, the host may still have this address, and the
-    /// operating system refuses to add it again. So if this interface has the address, nothing is done. If another
-    /// interface has the address, it is removed from there first.
+    /// Assigns an address to an interface. After the loss of a link, the host still has the address of this link, and
+    /// the operating system refuses to add the same address again. So nothing is done if the interface has the address.
+    /// If another interface has the address, the address is first removed from that interface.
     fn assign(&mut self, iface: Iface, at: usize, address: InterfaceAddress, out: &mut Outbox) {
         let is_here = self.refused.take() != Some(address.address);
         let kept = self.broken.filter(|(_, lost)| *lost == at && is_here).map(|(iface, _)| iface);

@@ -72,9 +72,10 @@ impl MobileNode {
         }
     }
 
-    /// Handles the answer that the peer `name` is at `address`. An outstanding change is sent there, because the peer
-    /// may not have received it. If no change is outstanding and the address is new, the peer is asked again to make
-    /// this host's address primary. A peer that only lost its network then learns where this host can be reached.
+    /// Handles the answer that the peer `name` is at `address`. Sends an outstanding request for a change to `address`,
+    /// because the peer may not have received the request. If no request is outstanding, and the association does not
+    /// have `address` yet, asks the peer again to make this host's address primary. From this request, the peer learns
+    /// where this host can be reached.
     pub(super) fn found(&mut self, now: Instant, name: &Name, address: Ipv4Addr, out: &mut Outbox) {
         let of = |id: &&AssociationId| self.met.get(id) == Some(name);
         let ids: Vec<AssociationId> = self.sought.iter().filter(of).copied().collect();
