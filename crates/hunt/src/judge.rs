@@ -21,8 +21,8 @@ pub enum Judge {
     /// All bytes of a stream arrive once and in order. No connection fails without a cause. No open end is without an
     /// event for more than 30 s beyond the time that the paths and the timers explain.
     Stream,
-    /// A receiver of datagrams waits for the next one at most 10 s, or at most 3 s longer than the paths and the timers
-    /// explain, whichever is more.
+    /// A receiver of datagrams waits for the next datagram at most 10 s. If the paths and the timers explain more than
+    /// 7 s, the receiver waits at most 3 s longer than explained.
     Served,
     /// The client of a connection waits for data at most 3 s longer than the paths and the timers explain.
     Stall,

@@ -1,5 +1,5 @@
-//! Decides which faults concern a workload: faults of a link or host on the path of the workload, and faults of an
-//! agent that a mobile host of the workload needs.
+//! Decides which faults concern a workload. These are faults of a link or host on the path of the workload, and faults
+//! of an agent that its mobile hosts need.
 
 use crate::draft::{Draft, Mobile, Protocol, Work};
 use crate::fault::{Fault, Node, Spot, What};
@@ -46,9 +46,9 @@ impl Draft {
             || (!is_air && cells.iter().any(|cell| self.is_above(router, *cell)))
     }
 
-    /// Returns the cells that a host is in between two instants, and the cells that it has just left: the peer sends to
-    /// a left cell until the host is registered again. With Indirect TCP, each cell in which the host was before
-    /// counts: the router may still have state of a connection.
+    /// Returns the cells that a host is in between two instants, and the cells that it has left shortly before. The
+    /// peer sends to a left cell until the host is registered again. With Indirect TCP, all cells that the host has
+    /// left count: their routers may still have state of a connection.
     fn visited(&self, host: &Mobile, from: u64, to: u64) -> BTreeSet<usize> {
         let just = SETTLED + 2 * self.worst_round_trip();
         let is_left_behind = self.protocol == Protocol::IndirectTcp;

@@ -40,12 +40,13 @@ pub struct HomeAgentConfig {
     #[serde(default = "replay_window", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub replay_window: Duration,
-    /// The size of the largest datagram inside a tunnel in bytes, at least 548; default 1480: an Ethernet frame's
-    /// payload of 1500 bytes without the outer header of 20 bytes.
+    /// The size of the largest datagram inside a tunnel, in bytes, at least 548. The default is 1480: the payload of an
+    /// Ethernet frame (1500 bytes) without the outer header (20 bytes).
     #[serde(default = "tunnel_mtu")]
     pub tunnel_mtu: u16,
-    /// When the home agent announces a mobile node's new link address on the home network by gratuitous ARP (RFC
-    /// 5944, section 4.6), counted from the change, in ascending order; default `0s`, `1s` and `3s` (not from an RFC).
+    /// The times at which the home agent announces a mobile node's new link address on the home network by gratuitous
+    /// ARP (RFC 5944, section 4.6). They count from the change, and are in ascending order; default `0s`, `1s` and `3s`
+    /// (not from an RFC).
     #[serde(default = "announcements", deserialize_with = "spans")]
     #[schemars(schema_with = "node::config::schema::spans")]
     pub announcements: Vec<Duration>,
@@ -169,18 +170,18 @@ pub struct MobileNodeConfig {
     /// How the mobile node detects that it has moved; default `eager`.
     #[serde(default)]
     pub movement: Movement,
-    /// Whether the mobile node solicits each time that its interface comes up, and registers with the next usable agent
-    /// that it hears (allowed by RFC 5944, section 3.6 and appendix A); default true. Otherwise, it solicits only if no
-    /// agent is in use.
+    /// Whether the mobile node solicits each time that its interface comes up, and then registers with the next usable
+    /// agent that it hears; default true. RFC 5944, section 3.6 and appendix A, allows this. If false, the mobile node
+    /// solicits only if no agent is in use.
     #[serde(default = "yes")]
     pub link_trigger: bool,
-    /// The lifetime that the mobile node requests, in whole seconds from `3s` to `65534s`, unless an agent offers less;
-    /// default `5min` (not from an RFC).
+    /// The lifetime that the mobile node requests, in whole seconds from `3s` to `65534s`; default `5min` (not from an
+    /// RFC). If an agent offers less, the mobile node requests the offered lifetime.
     #[serde(default = "lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub lifetime: Duration,
-    /// When the mobile node announces its return on the home network by gratuitous ARP (RFC 5944, section 4.6), counted
-    /// from the return, in ascending order; default `0s`, `1s` and `3s` (not from an RFC).
+    /// The times at which the mobile node announces its return on the home network by gratuitous ARP (RFC 5944, section
+    /// 4.6). They count from the return, and are in ascending order; default `0s`, `1s` and `3s` (not from an RFC).
     #[serde(default = "announcements", deserialize_with = "spans")]
     #[schemars(schema_with = "node::config::schema::spans")]
     pub announcements: Vec<Duration>,

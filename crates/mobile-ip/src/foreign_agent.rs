@@ -1,12 +1,12 @@
 //! The foreign agent: advertises, relays registrations, and ends the tunnels to its visitors.
 //!
 //! A mobile node becomes a visitor only when a reply accepts its request. A host on a visited link cannot answer for a
-//! home agent: replies, and ICMP errors about requests, are dropped if they arrive by an interface of any foreign agent
-//! of this host.
+//! home agent: replies, and ICMP errors about requests, are dropped if they arrive from a visited link. This applies to
+//! the visited links of all foreign agents of this host.
 //!
-//! A packet from a tunnel is forwarded to a visitor only if the source of the tunnel is the visitor's home agent. It is
-//! sent to the link address that registered, without ARP. All other packets from tunnels are dropped without an answer
-//! (RFC 5944, section 4.2.2).
+//! A packet from a tunnel is forwarded to a visitor only if the source of the tunnel is the visitor's home agent. The
+//! packet is sent to the link address that registered, without ARP. All other packets from tunnels are dropped without
+//! an answer (RFC 5944, section 4.2.2).
 //!
 //! Without an association with the mobile node or its home agent, a visit is not authenticated: the visitor can claim
 //! the home address of another host. Of the packets that this host itself sends, such a visitor gets only packets from

@@ -189,8 +189,8 @@ impl HomeAgent {
     /// tunneled from now on, and ARP requests for the home address are answered.
     fn start(&mut self, now: Instant, boot: &Boot, out: &mut Outbox) {
         (self.clock.zero, self.steady.zero) = (boot.wall, boot.wall);
-        // After an unclean stop, the last record may be lost although the mobile node has received the reply: it may be
-        // damaged, or the store does not sync.
+        // After an unclean stop, the last record may be damaged, or lost in a store that does not sync. The mobile node
+        // may have received the reply all the same.
         self.floor = (!boot.clean).then(|| self.steady.ntp(now));
         for (key, value) in &boot.stored {
             match self.restore(now, key, value, out) {

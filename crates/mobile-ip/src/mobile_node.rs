@@ -32,8 +32,8 @@ pub const NO_AGENT: Reason = Reason("no_agent");
 /// The reason to drop a packet of this host: the node has chosen an agent that routes for registered mobile nodes only,
 /// and no request to this agent was accepted since.
 pub const NOT_REGISTERED: Reason = Reason("not_registered");
-/// The reason to drop an advertisement: it arrived by another interface than that of this role, or its link address,
-/// source or care-of address cannot be an agent's.
+/// The reason to drop an advertisement: it arrived by another interface than that of this role, or it has an address
+/// that cannot be an agent's. Its link address, source address and care-of address are checked.
 pub const IMPLAUSIBLE_AGENT: Reason = Reason("implausible_agent");
 /// The reason to remove an agent: its advertisement has lifetime 0, so the agent leaves. It is counted for the
 /// operator, because advertisements are not authenticated.
@@ -491,9 +491,9 @@ impl MobileNode {
         Ok(())
     }
 
-    /// Sets the timers of a registration of `lifetime` seconds, and the routes through an agent for registered nodes
-    /// only. The lifetime counts from when the request was sent, so that it ends here before it ends at the home agent
-    /// (RFC 5944, section 3.6.2.2).
+    /// Sets the timers of a registration of `lifetime` seconds. Sets the routes through the agent if it forwards
+    /// packets of registered nodes only. The lifetime counts from the time of the request. So it ends at this host
+    /// before it ends at the home agent (RFC 5944, section 3.6.2.2).
     fn registered(&mut self, now: Instant, lifetime: u16, sent: Instant, out: &mut Outbox) {
         if self.next == self.attached {
             self.next = None; // this agent has answered: no further request is due

@@ -23,9 +23,9 @@ use wire::{Duration, Instant, Ipv4Addr, Mac, SocketAddrV4};
 const PENDING_EACH: usize = 2;
 /// The maximum number of waiting requests from one link address, except requests of visitors (not from an RFC).
 const PENDING_OF_LINK_ADDRESS: usize = 4;
-/// The time after which a waiting request may be dropped for a newer one of the same standing or link address (not from
-/// an RFC). It is longer than a usual round trip to a home agent. If the reply comes later, the mobile node has to
-/// repeat the request (RFC 5944, section 3.6.3).
+/// After this time, a waiting request may be dropped for a newer request of the same standing or link address (not from
+/// an RFC). The time is longer than a usual round trip to a home agent. If the request was dropped before the reply
+/// arrives, the mobile node has to repeat it (RFC 5944, section 3.6.3).
 const GIVES_WAY: Duration = Duration::from_millis(250);
 /// The maximum number of home agents that are remembered because they have answered (not from an RFC).
 const ANSWERED: usize = 256;

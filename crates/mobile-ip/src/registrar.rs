@@ -306,8 +306,8 @@ impl Registrar {
     }
 
     /// Checks that a reply comes from the agent, has a code that this agent can send, and has the required
-    /// authentications. A denial of a foreign agent without an association is accepted without authentication, because
-    /// the agent has no key to sign it with.
+    /// authentications. If there is no association with a foreign agent, the agent has no key to sign with. So its
+    /// denials are accepted without authentication.
     fn authenticate(
         &self,
         agent: Ipv4Addr,

@@ -43,8 +43,9 @@ const SHARED: u16 = 4096;
 /// The maximum number of signed messages that are checked in one second, in addition to [`VERIFIED_OF_KNOWN`] (not from
 /// an RFC). At 10 us for each, they take 0.2 s.
 const VERIFIED: u16 = 20_000;
-/// The maximum number of messages in one second that are checked in addition for each mobile node, if they come from
-/// the address of its last update (not from an RFC). So forged messages from other addresses cannot use up this number.
+/// The maximum number of additional messages that are checked in one second for each mobile node (not from an RFC).
+/// Only messages from the source address of the mobile node's last update count. So forged messages from other
+/// addresses cannot use up this number.
 const VERIFIED_OF_KNOWN: u16 = 2000;
 /// The UDP payload size in the OPT record of an answer, in bytes (RFC 6891, section 6.2.4). With the headers of IPv4
 /// and UDP, it needs an MTU of at least 1260 bytes.
@@ -84,8 +85,8 @@ impl Entry {
         accepted.map_or(&self.location, |accepted| &accepted.location)
     }
 
-    /// Sets the clock for signatures to the wall clock, or to the signing time of the last accepted update if this is
-    /// later: the wall clock may have been set back.
+    /// Sets the clock for signatures to the wall clock, or to the signing time of the last accepted update if this time
+    /// is later. The wall clock may have been set back.
     fn start(&mut self, now: Instant, wall: WallTime) {
         let behind = self.location.signed.saturating_sub(seconds(wall, now));
         let behind = i64::try_from(behind).unwrap_or(i64::MAX).saturating_mul(NANOS);

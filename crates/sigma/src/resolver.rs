@@ -54,8 +54,8 @@ impl Resolver {
     }
 
     /// Asks from `local` for the address of `name`. An earlier question for the same name is dropped: its answer may be
-    /// out of date, and the host may have lost the address from which it was sent. If [`QUESTIONS`] questions for other
-    /// names are pending, no question is sent.
+    /// out of date, and this host may have lost the source address of the question. If [`QUESTIONS`] questions for
+    /// other names are pending, no question is sent.
     pub(crate) fn ask(&mut self, now: Instant, name: &Name, local: Ipv4Addr, out: &mut Outbox) {
         self.give_up(name, out);
         if self.pending.len() >= QUESTIONS {
@@ -77,8 +77,8 @@ impl Resolver {
         }
     }
 
-    /// Repeats questions that were not answered, and drops those without a further attempt or with a stream that is not
-    /// open.
+    /// Repeats questions that were not answered in time. Drops a question after its last attempt, or if its stream did
+    /// not open.
     pub(crate) fn timeout(&mut self, now: Instant, out: &mut Outbox) {
         let due = self.pending.iter().filter(|(_, pending)| pending.due <= now);
         let due: Vec<Name> = due.map(|(name, _)| name.clone()).collect();

@@ -385,8 +385,9 @@ fn an_agent_that_is_said_to_have_left_is_counted() {
     assert_eq!(node.status().get("state"), Some(&Value::from("searching")));
 }
 
-/// An agent that takes no registrations must not be chosen: not as the first agent, not as a new agent, not instead of
-/// an agent that is no longer heard, and not if it stops taking registrations during the pause between registrations.
+/// An agent that takes no registrations must never be chosen. It must not be the first agent, and must not replace an
+/// agent that is no longer heard. If an agent stops taking registrations during the pause between registrations, it
+/// must not be chosen after the pause.
 #[test]
 fn an_agent_that_takes_no_registrations_is_not_turned_to() {
     let at = Instant::from_millis;

@@ -481,9 +481,9 @@ impl MobileNode {
         }
     }
 
-    /// Handles the failure of the operating system to add or remove an address. If the address was not added, the radio
-    /// is treated as after the loss of its link: the address is deleted from associations, and the network is tried
-    /// again when its cell is heard.
+    /// Handles the failure of the operating system to add or remove an address. If the address was not added, this host
+    /// does the same as after the loss of the radio's link. The address is deleted from associations, and the network
+    /// is tried again when its cell is heard.
     fn address_failed(
         &mut self,
         now: Instant,
