@@ -173,8 +173,8 @@ pub fn mobile_name(host: usize) -> String {
 }
 
 impl Draft {
-    /// Returns the end of the last move or fault, or the start of the last workload if that is later, plus one retune
-    /// time. In milliseconds.
+    /// Returns a time in milliseconds: one retune time after the last change. A change is the end of a move, the end of
+    /// a fault or the start of a workload.
     pub fn last_change(&self) -> u64 {
         let moves =
             self.hosts.iter().flat_map(|host| &host.moves).map(|step| step.at + step.overlap.unsigned_abs());
@@ -183,7 +183,7 @@ impl Draft {
         moves.chain(starts).chain(faults).max().unwrap_or(0) + self.retune_ms
     }
 
-    /// Returns the end of the run, in milliseconds, unless all connections are over earlier.
+    /// Returns the latest end of the run, in milliseconds. The run ends earlier if all connections are over.
     pub fn end(&self) -> u64 {
         self.last_change() + PATIENCE_MS
     }
@@ -207,7 +207,7 @@ impl Draft {
         (0..self.routers.len()).filter(is_leaf).collect()
     }
 
-    /// Returns the link at this place, as it was drawn, or `None` if there is no such router.
+    /// Returns the link that `spot` names, without the effects of faults; `None` if there is no such router.
     pub fn link_at(&self, spot: Spot) -> Option<Link> {
         match spot {
             Spot::Core => Some(self.core),

@@ -26,7 +26,7 @@ pub struct Size {
 }
 
 impl Size {
-    /// The limits in the simulator, which runs such a scenario in a fraction of a second.
+    /// The limits for the simulator. It runs a scenario within these limits in a fraction of a second.
     pub const SIMULATOR: Self = Self {
         nodes: 40,
         routers: 6,
@@ -38,8 +38,8 @@ impl Size {
         watched: 20_000,
     };
 
-    /// The limits on Linux, where a run takes real time and needs a process for each host. `watched` exceeds 10 s,
-    /// because a receiver may always be without a datagram for 10 s.
+    /// The limits for Linux, where a run takes real time and needs a process for each host. `watched` exceeds 10 s,
+    /// because the judge of datagrams permits each wait of at most 10 s.
     pub const LINUX: Self = Self {
         nodes: 7,
         routers: 4,
@@ -66,7 +66,8 @@ impl Dice {
         self.between(1, 100) <= percent
     }
 
-    /// Returns a number from `least` to `most`, with about the same probability for each octave.
+    /// Returns a number from `least` to `most`. Each range from a number to twice this number has about the same
+    /// probability.
     fn octaves(&mut self, least: u64, most: u64) -> u64 {
         let mut top = least;
         let octaves = (most / least.max(1)).max(1).ilog2() + 1;
@@ -82,7 +83,7 @@ impl Dice {
     }
 }
 
-/// The highest loss of wires and of cells, in units of 0.01 %.
+/// The highest probabilities of a loss in a wire and in a cell, in units of 0.01 %.
 struct Losses {
     wires: u64,
     air: u64,
@@ -116,7 +117,7 @@ pub fn draw(protocol: Protocol, seed: u64, size: &Size) -> Draft {
     let losses = Losses::draw(&mut dice);
     let tree = protocol == Protocol::CellularIp;
     let number = if tree { dice.octaves(5, size.nodes) } else { dice.between(2, size.routers) };
-    // A path in a deep tree has many wires, so the delay of each is shorter.
+    // A path in a deep tree has many wires. So the longest delay of a wire is shorter in a tree.
     let longest = if tree { 20_000 } else { 100_000 };
     let core = link(&mut dice, 100_000, losses.wires);
     let routers = (0..number).map(|index| Router {
@@ -146,12 +147,12 @@ pub fn draw(protocol: Protocol, seed: u64, size: &Size) -> Draft {
         draft.hosts.push(host);
     }
     both_ends(&mut dice, &mut draft);
-    // The faults are drawn last, so that the rest of a scenario does not depend on them.
+    // The faults are drawn last, so that no other random number of the draw depends on the faults.
     draft.faults = faults(&mut dice, &draft, size.faults);
     draft
 }
 
-/// Draws the faults: none in 65 % of scenarios, else up to `most`, without overlap.
+/// Draws the faults: none in 65 % of scenarios, and 1 to `most` in the others. Faults do not overlap.
 fn faults(dice: &mut Dice, draft: &Draft, most: u64) -> Vec<Fault> {
     let mut faults: Vec<Fault> = Vec::new();
     if !dice.percent(35) {
@@ -187,15 +188,15 @@ fn fault(dice: &mut Dice, draft: &Draft) -> What {
         6..=8 => What::Stop(any),
         9..=13 => What::Cut(spot),
         14..=15 => What::Loss(spot, dice.between(100, 1000) as u32),
-        // The MTU changes only on wires: both ends know the MTU of a wire, and a router reports packets that are too
-        // large. For a cell, no node reports them.
+        // The MTU changes only on wires. Both ends know the MTU of a wire, and a router reports packets that are too
+        // large for the wire. No node reports packets that are too large for a cell.
         16..=17 => {
             let wire = if dice.percent(50) { Spot::Core } else { Spot::Wire(router) };
             What::Narrow(wire, dice.between(1000, 1499) as u16)
         }
         18..=19 => {
-            // The clocks of all nodes of an access network must agree within 5 s (Cellular IP's window). So a node's
-            // clock is stepped by at most 1.5 s. The clocks of mobile hosts need not agree.
+            // The clocks of all nodes of a Cellular IP access network must agree within 5 s. So three steps of at most
+            // 1.5 s are permitted. The clocks of mobile hosts need not agree.
             let is_node = draft.protocol == Protocol::CellularIp && matches!(any, Node::Router(_));
             let by = dice.octaves(100, if is_node { 1500 } else { 100_000 }).cast_signed();
             What::Clock(any, if dice.percent(50) { by } else { -by })
@@ -222,7 +223,8 @@ fn mobile(
         let port = 9000 + (number * 8) as u16 + index as u16;
         let start = dice.between(500, 2500);
         let peer = peer(dice, protocol, number, hosts);
-        // A SIGMA mobile host is called at its first address, so the call starts early.
+        // With SIGMA, a workload connects to the first address of its peer. So the workload starts before the peer
+        // moves.
         let start = if protocol == Protocol::Sigma && peer.is_some() { 500 + start / 5 } else { start };
         Work { port, peer, start, kind: kind(dice, protocol, few, size.bytes) }
     });
@@ -243,7 +245,7 @@ fn kind(dice: &mut Dice, protocol: Protocol, few: bool, most: u64) -> Kind {
     let datagrams = matches!(protocol, Protocol::CellularIp | Protocol::MobileIp);
     match dice.between(1, if datagrams { 10 } else { 6 }) {
         1..=2 => Kind::Down(bytes),
-        // Programs over Indirect TCP and SIGMA only send requests, so they upload by long requests.
+        // Over Indirect TCP and SIGMA, the applications only send requests. So an upload consists of long requests.
         3..=4 if !datagrams => Kind::Asks {
             question: bytes.min(60_000) as u32,
             answer: 20,
@@ -304,7 +306,7 @@ fn overlap(dice: &mut Dice, protocol: Protocol, beat: u64) -> i64 {
     }
 }
 
-/// In 25 % of scenarios, lets all hosts move at most 20 ms after the first host.
+/// In 25 % of scenarios, lets the other hosts move 0 to 20 ms after the moves of the first host.
 fn both_ends(dice: &mut Dice, draft: &mut Draft) {
     let Some((first, others)) = draft.hosts.split_first_mut() else { return };
     if !dice.percent(25) {

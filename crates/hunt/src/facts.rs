@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use wire::Instant;
 
-/// The port number used for packets of no workload: registrations, ARP, connections between routers.
+/// The port number in the facts for packets that belong to no workload: registrations, ARP, connections between
+/// routers.
 pub const CONTROL: u16 = 0;
 
 /// One end of an application's connection.
@@ -15,7 +16,7 @@ pub struct End {
     pub opened: bool,
     /// Number of bytes that the application has read.
     pub read: u64,
-    /// The time at which the application had read all data and the end of the peer's stream; `None` if it has not.
+    /// The time at which the application had read all data and the end of the peer's stream; `None` before that time.
     pub finished: Option<Instant>,
     /// The time at which this end closed, and the error, which is `None` for a clean close. `None` if this end has not
     /// closed.
@@ -50,7 +51,7 @@ impl End {
         self.moved = at;
     }
 
-    /// Returns whether the application was notified of the end of the connection, clean or not.
+    /// Returns whether this end has closed, or the application has read the end of the peer's stream.
     pub const fn is_over(&self) -> bool {
         self.finished.is_some() || self.closed.is_some()
     }
@@ -61,8 +62,8 @@ impl End {
     }
 }
 
-/// Both ends of a workload's connection. If there are several, the first client request and the last accepted
-/// connection count: a client of Indirect TCP repeats a call that is not answered.
+/// Both ends of a workload's connection. A client of Indirect TCP repeats a request for a connection that gets no
+/// answer. Then the times of the client count from its first request, and the server is the last accepted connection.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Ends {
     /// The end that connects; `None` if no connection was requested.
@@ -110,8 +111,8 @@ pub struct Facts {
     pub loops: Vec<String>,
     /// Connections that several routers served at the same time.
     pub owners: Vec<String>,
-    /// Names of mobile hosts whose connections may fail: a router of Indirect TCP crashed that had such connections, or
-    /// to which they had been sent.
+    /// Names of mobile hosts whose connections may fail, because a router of Indirect TCP crashed. The router had
+    /// connections of the host, or connections of the host were sent to it.
     pub crashed_for: BTreeSet<String>,
     /// SCTP data sent to addresses that were not confirmed.
     pub unconfirmed: Vec<String>,
@@ -123,7 +124,7 @@ pub struct Facts {
     pub doubts: Vec<String>,
     /// Number of packets that queues and roles still held at the end.
     pub held: u64,
-    /// The largest number of packets that were on their path at one time.
+    /// The largest number of packets that were under way at one time; 0 for a run on Linux.
     pub most_open: usize,
     /// The time at which the run ended.
     pub ended: Instant,

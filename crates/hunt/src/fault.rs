@@ -5,9 +5,10 @@
 pub struct Fault {
     /// The begin of the fault, in milliseconds.
     pub at: u64,
-    /// The duration of the fault, in milliseconds; 0 for a clock step or an MTU, which stay.
+    /// The duration of the fault, in milliseconds. It is 0 for a clock step and for a new MTU: they last until the end
+    /// of the run.
     pub lasts: u64,
-    /// The kind of the fault, and its place.
+    /// The kind of the fault, and the host or link that it affects.
     pub what: What,
 }
 
@@ -22,7 +23,7 @@ pub enum What {
     Cut(Spot),
     /// A link loses additional packets at random, with this probability in units of 0.01 %.
     Loss(Spot, u32),
-    /// A link has this smaller MTU from then on, in bytes.
+    /// From this fault until the end of the run, the MTU of a link is this number of bytes.
     Narrow(Spot, u16),
     /// A host's wall clock is stepped by this number of milliseconds.
     Clock(Node, i64),
@@ -67,7 +68,7 @@ impl Fault {
         self.at + self.lasts
     }
 
-    /// Returns whether the fault stops all packets, or all signalling, at its place.
+    /// Returns whether the fault stops all packets, or all signalling, at the host or link that it affects.
     pub const fn blocks(&self) -> bool {
         matches!(self.what, What::Crash(_) | What::Stop(_) | What::Cut(_) | What::DiskFull(_))
     }
@@ -77,8 +78,8 @@ impl Fault {
         matches!(self.what, What::Crash(_))
     }
 
-    /// Returns the index of the router that the fault affects, itself or by its wire or cell; `None` for another
-    /// place.
+    /// Returns the index of the router that the fault affects, or whose wire or cell it affects. `None` for the core
+    /// link and for all hosts that are no routers of the draft.
     pub const fn router(&self) -> Option<usize> {
         match self.what {
             What::Crash(Node::Router(router))

@@ -21,8 +21,8 @@ pub enum Judge {
     /// All bytes of a stream arrive once and in order. No connection fails without a cause. No open end is without an
     /// event for more than 30 s beyond the time that the paths and the timers explain.
     Stream,
-    /// A receiver of datagrams waits for the next one at most 10 s, or at most 3 s longer than the paths and the timers
-    /// explain, whichever is more.
+    /// A receiver of datagrams waits for the next datagram at most 10 s. If the paths and the timers explain more than
+    /// 7 s, the receiver waits at most 3 s longer than explained.
     Served,
     /// The client of a connection waits for data at most 3 s longer than the paths and the timers explain.
     Stall,
@@ -30,7 +30,7 @@ pub enum Judge {
     Bounded,
     /// SCTP data is sent to confirmed addresses only.
     Unconfirmed,
-    /// The ledger balances, and every host comes to rest.
+    /// The ledger balances, and no role has more effects in one step than the limit permits.
     Laws,
 }
 
@@ -115,8 +115,8 @@ pub fn judge(draft: &Draft, facts: &Facts) -> Vec<Violation> {
     found
 }
 
-/// The time without an event of a connection after which it counts as silent, in seconds, beside what the timers
-/// explain.
+/// An open end of a connection may have no event for this time, in seconds. The time that the paths and the timers
+/// explain is added.
 const SILENT: f64 = 30.0;
 
 fn stream(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
@@ -160,14 +160,14 @@ fn stream(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
 /// The time from the first to the last ARP request for an address, in milliseconds: three requests, one per second.
 const ARP: f64 = 2000.0;
 
-/// Returns whether an end may be notified of an error.
+/// Returns whether an end may be notified of an error. These are the permitted causes:
 ///
-/// - A router of Indirect TCP crashes. It loses the connections that it serves: those of each host of which it had or
-///   was sent a connection. A connection that is sent after the crash counts too, if the sender acted on a greeting
-///   from before it. No other router knows whether the crashed one took them.
-/// - The connection is not open, and the network cannot be reached: something is blocked, or three ARP requests in a
-///   row can be lost (probability above 1 in 100 000).
-/// - SIGMA: the peer moves before the connection is open, and gives up the address that was called.
+/// - Indirect TCP: a router crashed that had connections of the mobile host, or to which connections of the host were
+///   sent before the crash. A connection may also fail if it was sent to the router after the crash, and the host had
+///   greeted the router only before the crash. No other router knows whether the crashed router took the connection.
+/// - The connection is not open, and the network is unreachable: there is no path for more than 2 s, or the probability
+///   that three ARP requests in a row are lost is above 1 in 100 000.
+/// - SIGMA: the peer moves before the connection is open, and gives up the address to which the connection opens.
 fn may_fail(draft: &Draft, work: &Work, facts: &Facts, end: &End) -> bool {
     if loses_connections(draft, work, facts) {
         return true;
@@ -191,13 +191,15 @@ fn calls_moving_host(draft: &Draft, work: &Work) -> bool {
     draft.protocol == Protocol::Sigma && peer.is_some_and(|step| step.at <= opening)
 }
 
-/// The time within which a datagram must arrive without any cause for a wait, in seconds.
+/// A receiver of datagrams may wait this time for the next datagram without any cause, in seconds.
 const FRESH: u64 = 10;
 
-/// Bytes of the headers of IP, of a tunnel's IP, and of UDP.
+/// The size of the headers of a datagram in a tunnel, in bytes: the outer IP header, the inner IP header and the UDP
+/// header.
 const HEADERS: u32 = 20 + 20 + 8;
 
-/// Checks the waits for the first datagram, between two datagrams, and from the last one until the sources stop.
+/// Checks three waits: for the first datagram, the longest between two datagrams, and from the last datagram until the
+/// sources stop. Returns the text of a violation; `None` if there is none.
 fn served(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
     let Kind::Datagrams { rate, size, .. } = work.kind else { return None };
     // There is no fragmentation: a datagram that does not fit is dropped, and its sender is notified.
@@ -228,7 +230,7 @@ fn served(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
     waits.into_iter().find_map(too_long)
 }
 
-/// The time that an application may wait without any cause, in seconds.
+/// An application may wait this time without any cause, in seconds.
 const NO_CAUSE: f64 = 3.0;
 
 fn stall(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
@@ -262,7 +264,7 @@ fn explained(draft: &Draft, work: &Work, facts: &Facts, wait: (Instant, Instant)
 
 /// Largest number of packets that may be held at the end of a run.
 const HELD: u64 = 300;
-/// Largest number of packets that may be on their path at one time.
+/// Largest number of packets that may be under way at one time.
 const UNDER_WAY: usize = 5000;
 
 fn bounded(facts: &Facts) -> Option<String> {

@@ -12,7 +12,7 @@ use scenario::{Plan, Scenario, Setting};
 use trace::Doubt;
 use wire::Duration;
 
-/// The extra time of a run on Linux, as the kernel's TCP sends at other times than the simulator's.
+/// A run on Linux lasts this much longer than in the simulator: the TCP of the Linux kernel sends at other times.
 const MARGIN: Duration = Duration::from_secs(5);
 
 /// Returns the plan of a draft on Linux.
@@ -45,8 +45,8 @@ pub fn verdict(draft: &Draft, outcome: &Outcome) -> Verdict {
     }
 }
 
-/// Evaluates a run that gave no result. A daemon that does not start, at first or after a crash, violates
-/// [`Judge::Laws`]. Any other run without a result is inconclusive, for the first of the doubts.
+/// Evaluates a run that gave no result. If a daemon did not start, at first or after a crash, [`Judge::Laws`] is
+/// violated. All other runs without a result are inconclusive, and the first doubt is the reason.
 pub fn verdict_without_result(doubts: &[Doubt]) -> Verdict {
     match doubts.iter().find(|doubt| matches!(doubt, Doubt::NotReady { .. })) {
         Some(doubt) => Verdict::Judged(vec![Violation { judge: Judge::Laws, what: doubt.to_string() }]),
@@ -54,14 +54,14 @@ pub fn verdict_without_result(doubts: &[Doubt]) -> Verdict {
     }
 }
 
-/// A stall of a process that is longer than this, in milliseconds, makes a run inconclusive: it is host contention. The
-/// value is half of the shortest time-out of TCP and SCTP.
+/// A run is inconclusive if a process was stalled for longer than this time, in milliseconds. The value is half of the
+/// shortest time-out of TCP and SCTP.
 const STALL_MS: f64 = 100.0;
 /// If a process handles more than 1 % of its frames later than this, in microseconds, the run is inconclusive.
 const LATE_US: f64 = 20_000.0;
 
-/// Returns whether this doubt makes a run inconclusive. Smaller delays matter only to measurements of milliseconds. The
-/// judges' limits are seconds, or no times at all, so smaller delays excuse no violation.
+/// Returns whether this doubt makes a run inconclusive. Smaller delays matter only if milliseconds are measured. No
+/// judge has a limit of time below 3 s, so smaller delays excuse no violation.
 fn disturbs(doubt: &Doubt) -> bool {
     match doubt {
         Doubt::Stalled { stall_ms, .. } | Doubt::MachineStalled { stall_ms, .. } => *stall_ms > STALL_MS,
@@ -70,14 +70,14 @@ fn disturbs(doubt: &Doubt) -> bool {
     }
 }
 
-/// Returns whether a doubt is a violation of the laws. Doubts of timing are not, nor are parts of an outage that the
-/// handoff analysis cannot explain.
+/// Returns whether a doubt is a violation of the laws. Doubts about timing are no violations. Doubts about the analysis
+/// of outages are no violations either.
 const fn is_of_laws(doubt: &Doubt) -> bool {
     !doubt.is_timing() && !matches!(doubt, Doubt::Uncut { .. } | Doubt::Unexplained { .. })
 }
 
-/// Returns the facts of a run on Linux. Two facts are unknown. Equal packets have the same identity on Linux, so
-/// crossings of a link are not counted. Packets under way at one time are not counted either.
+/// Returns the facts of a run on Linux. Two numbers are not counted. Crossings of a link are not counted, because equal
+/// packets have the same identity on Linux. Packets under way at one time are not counted.
 fn facts_of(draft: &Draft, outcome: &Outcome) -> Facts {
     let mut watch = watch(draft, &outcome.plan, None);
     watch.replay(&outcome.records);
@@ -95,7 +95,7 @@ mod tests {
     use crate::draft::Protocol;
     use crate::draw::{Size, draw};
 
-    /// Returns a run without violations, with the records that Linux would give.
+    /// Returns a run of the simulator without violations, in the form of a run on Linux.
     fn run() -> (Draft, Outcome) {
         let draft = draw(Protocol::MobileIp, 1, &Size::LINUX);
         let outcome = recorder::run::simulate(plan(&draft).unwrap()).unwrap();

@@ -1,4 +1,5 @@
-//! Planted mistakes, which test the judges. Each changes the facts as a faulty role would, and must be found.
+//! Planted mistakes, which test the judges. Each mistake changes the facts as a faulty role would. A judge must find
+//! it.
 
 use crate::judge::Judge;
 
@@ -17,15 +18,15 @@ pub enum Plant {
     Doubled,
     /// The server is never notified that its connection has ended.
     Hang,
-    /// From 5 s on no datagram arrives.
+    /// No datagram arrives after the first 5 s of the run.
     Unserved,
-    /// Data arrive late.
+    /// Each read of an application is 10 minutes late.
     Stall,
-    /// The confirmations of addresses are ignored.
+    /// SCTP data are sent to addresses that are not confirmed.
     Unconfirmed,
     /// Packets disappear without a record.
     Vanished,
-    /// Packets are held for ever.
+    /// Ten thousand more packets are held when the run ends.
     Hoard,
 }
 

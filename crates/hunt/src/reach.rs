@@ -1,17 +1,17 @@
-//! Decides which faults concern which hosts: those of a link or a node on a path of the host, or of an agent that it
-//! needs.
+//! Decides which faults concern a workload. These are faults of a link or host on the path of the workload, and faults
+//! of an agent that its mobile hosts need.
 
 use crate::draft::{Draft, Mobile, Protocol, Work};
 use crate::fault::{Fault, Node, Spot, What};
 use std::collections::BTreeSet;
 
-/// The time in which a host is registered after a change of cell, in milliseconds, beside two round trips. It covers
-/// the pause between two registrations (RFC 5944, section 3.6.3) and one lost request.
+/// The time in which a host is registered after a change of cell, in milliseconds; two round trips are added. The time
+/// covers the pause between two registrations (RFC 5944, section 3.6.3) and one lost request.
 const SETTLED: u64 = 2000;
 
 impl Draft {
-    /// Returns whether a fault may interrupt a workload's path, at its mobile host or at its peer. The effects on a
-    /// host that comes to the place of the fault last `after` milliseconds longer than the fault.
+    /// Returns whether a fault may interrupt the path of a workload, at its mobile host or at its peer. A fault of a
+    /// router or cell also affects hosts that come to the cell at most `after` milliseconds after the fault.
     pub fn concerns(&self, fault: &Fault, work: &Work, after: u64) -> bool {
         let owner = self.hosts.iter().position(|host| host.work.contains(work));
         let mut ends = owner.into_iter().chain(work.peer);
@@ -46,9 +46,9 @@ impl Draft {
             || (!is_air && cells.iter().any(|cell| self.is_above(router, *cell)))
     }
 
-    /// Returns the cells that a host is in between two instants, or has just left: its peer sends there until the host
-    /// is registered again. With Indirect TCP each router where the host was counts, as it may still have state of a
-    /// connection.
+    /// Returns the cells that a host is in between two instants, and the cells that it has left shortly before. The
+    /// peer sends to a left cell until the host is registered again. With Indirect TCP, all cells that the host has
+    /// left count: their routers may still have state of a connection.
     fn visited(&self, host: &Mobile, from: u64, to: u64) -> BTreeSet<usize> {
         let just = SETTLED + 2 * self.worst_round_trip();
         let is_left_behind = self.protocol == Protocol::IndirectTcp;

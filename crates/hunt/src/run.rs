@@ -9,8 +9,8 @@ use crate::write;
 use scenario::{Plan, Scenario};
 use wire::{Duration, Instant};
 
-/// Every 20th seed is run a second time with all records, and each of its outages must be explained. A run with records
-/// takes much longer, so the other seeds have only the first run.
+/// A seed that is a multiple of this number is run a second time, with all records. The second run must have no doubt:
+/// for example, each outage must be explained. A run with records takes much longer, so other seeds have no second run.
 const EXPLAINED: u64 = 20;
 
 /// The result of a run of a draft.
@@ -22,7 +22,8 @@ pub enum Verdict {
     Ran(Vec<Violation>),
 }
 
-/// Returns the plan of a draft. The draft is written as a scenario file and parsed, so the error is that of the parser.
+/// Returns the plan of a draft. The draft is written as a scenario file, and the file is parsed. Fails with the error
+/// of the parser.
 pub fn plan(draft: &Draft) -> Result<Plan, String> {
     let text = write::scenario(draft);
     Scenario::plan("hunt.toml", &text, &[], draft.seed).map_err(|error| error.to_string())
@@ -69,7 +70,7 @@ pub fn facts(draft: &Draft, plant: Option<Plant>) -> Result<Facts, String> {
     Ok(facts)
 }
 
-/// Returns the witness of a run of a draft.
+/// Returns the witness for a run of a draft. `plant` is the mistake that changes the facts.
 pub(crate) fn watch(draft: &Draft, plan: &Plan, plant: Option<Plant>) -> Watch {
     let works = || draft.hosts.iter().flat_map(|host| &host.work);
     let is_datagrams = |kind: Kind| matches!(kind, Kind::Datagrams { .. });

@@ -21,9 +21,9 @@ pub struct Found {
     pub refused: Option<String>,
 }
 
-/// Runs `seeds` seeds from `base` on, on `jobs` threads. Calls `each` after each seed, in the order of the seeds, with
-/// the seed's distance from `base`. Setting `stop` ends the search. Returns the seeds with violations, or without a
-/// valid scenario.
+/// Runs `seeds` scenarios on `jobs` threads: those of the seeds from `base` on. After each seed, in the order of the
+/// seeds, calls `each` with the difference of the seed and `base`. If `stop` becomes true, the search ends. Returns the
+/// seeds whose scenario has violations or is not valid.
 pub fn search(
     protocol: Protocol,
     base: u64,

@@ -4,11 +4,11 @@ use crate::draft::{Draft, Kind, Protocol};
 use crate::judge::Judge;
 use crate::run::{Verdict, run};
 
-/// The limit of runs for one draft.
+/// The maximum number of runs to shrink one draft.
 const RUNS: usize = 400;
 
-/// Returns the simplest draft found in which this judge still finds a violation; `draft` itself if none is found. Tries
-/// at most 400 candidates.
+/// Returns the simplest draft that was found, and in which this judge still finds a violation. Returns `draft` if no
+/// simpler one was found. Tries at most 400 drafts.
 pub fn shrink(draft: &Draft, judge: Judge) -> Draft {
     let mut best = draft.clone();
     let mut runs = 0;
@@ -112,8 +112,8 @@ fn smaller(kind: &mut Kind) {
     }
 }
 
-/// Removes routers that no host visits, that no fault affects, and that have no node below them. The first router is
-/// kept, and so is the least number of routers that the protocol needs.
+/// Removes routers that no host visits, that no fault affects, and that have no node below them. Keeps the router with
+/// index 0, and at least as many routers as the protocol needs.
 fn unvisited(draft: &mut Draft) {
     let tree = draft.protocol == Protocol::CellularIp;
     let least = if tree { 2 } else { 1 };

@@ -1,5 +1,5 @@
 //! The waits that paths and timers explain: how long an application may wait for reasons outside the protocol under
-//! test. Each number is a rule of a transport or a registration, or follows from what was drawn or lost.
+//! test. Each number is a rule of a transport or of a registration, or follows from the draft or from the lost packets.
 
 use crate::draft::{Draft, Kind, Protocol, Work};
 use crate::fault::What;
@@ -14,10 +14,11 @@ const LONGEST: f64 = 60.0;
 const SHORTEST: f64 = 0.2;
 /// The least time between two registrations, in milliseconds (RFC 5944, section 3.6.3).
 const PAUSE: f64 = 1000.0;
-/// The time in which SIGMA's monitor notices a new cell, in milliseconds: a sampling of 100 ms and a hold of 250 ms.
+/// The time in which SIGMA's signal monitor notices a new cell, in milliseconds: a sampling interval of 100 ms, and
+/// `hold` of 250 ms.
 pub const NOTICED: f64 = 350.0;
-/// The time in which soft state that a crash removed is refreshed, in milliseconds. It is the longer one of two
-/// periods: of an agent's advertisements (1 s by default) and of route-updates (3 s).
+/// The time in which soft state that a crash removed is refreshed, in milliseconds: the period of route-updates (3 s).
+/// The period of an agent's advertisements is shorter (1 s by default).
 const REFRESH: f64 = 3000.0;
 /// The queue length of a station or a wire, in frames of 1500 bytes (the simulator's default).
 const QUEUE: f64 = 64.0;
@@ -28,8 +29,8 @@ pub fn first(draft: &Draft) -> f64 {
     (2.0 * (draft.worst_round_trip() as f64 + queueing(draft)) / 1e3).max(1.0)
 }
 
-/// Returns the delay of a full queue at the slowest cell, in milliseconds. The queue is full, or has all bytes that the
-/// hosts can have under way if these are fewer.
+/// Returns the longest delay of the queue at the slowest cell, in milliseconds. The queue is full, or it has one full
+/// buffer of each workload if these are fewer bytes.
 fn queueing(draft: &Draft) -> f64 {
     let slowest =
         draft.cells().iter().filter_map(|cell| draft.routers.get(*cell)).map(|router| router.rate).min();
@@ -49,14 +50,15 @@ pub struct Lost {
 
 /// Returns how many seconds of a wait of this workload are explained.
 ///
-/// - Without a path for `P`, a time-out doubles: the next attempt may come as late as `2 P` after the begin of that
-///   time.
-/// - The acknowledgment that was lost when the path ended may give TCP one round-trip sample of `2 P`: [`stale_echo`].
-/// - A delayed first round trip makes the first time-outs longer: [`opening`]. If the first time-out is longer than
-///   1 s, twice the excess is added.
-/// - Each lost attempt doubles the time-out. Random losses count from the begin of the connection, as a longer time-out
-///   stays until the next round-trip sample. They count up to the number that is lost in a row once in 100 000
-///   attempts. Losses in full queues count within the wait.
+/// - If there is no path for the time `P`, each time-out is twice the time-out before. So the next attempt comes at
+///   most `2 P` after the path ended.
+/// - If an acknowledgment was lost when the path ended, TCP may take one round-trip sample of `2 P`: [`stale_echo`].
+/// - A delayed first round trip makes the first time-outs longer: [`opening`]. If the first time-out is longer than one
+///   second, twice the excess is added.
+/// - Each lost attempt doubles the time-out. A longer time-out stays until the next round-trip sample, so random losses
+///   count from the begin of the connection. The number of random losses that count has a limit: longer rows of losses
+///   have a probability below 1 in 100 000.
+/// - Losses in full queues count only within the wait.
 /// - Losses less than the shortest time-out (0.2 s) apart belong to one attempt.
 pub fn explained(draft: &Draft, work: &Work, wait: (Instant, Instant), lost: &Lost) -> f64 {
     let first = first(draft);
@@ -79,19 +81,22 @@ pub fn explained(draft: &Draft, work: &Work, wait: (Instant, Instant), lost: &Lo
     total
 }
 
-/// Returns the seconds that one round-trip sample of `sample` seconds (`R`) can cost a TCP connection. A segment
-/// arrives, and its acknowledgment is lost as the path ends. The segment is retransmitted when the path is back. It is
-/// outside the receiver's window, so its timestamp is not noted (RFC 7323, section 5.3: R2 comes before R3). The answer
-/// echoes the timestamp of the first copy. It acknowledges new data, so the sender takes a sample (RFC 7323, section
-/// 4.1): the time without a path plus the time-out after it.
+/// Returns the seconds that one round-trip sample of `sample` seconds (`R`) can cost a TCP connection; 0 for other
+/// transports. The long sample arises in these steps:
 ///
-/// The answer also acknowledges data that was never retransmitted. So the time-out counts as spurious, and the other
-/// lost segments count as not lost (RFC 5682, section 3.1). For these a probe comes after `2 R/8` (RFC 8985, section
-/// 7.2). The time-out after it is longer by `R/8 + 4 R/4` (RFC 6298, rule 2.3).
+/// 1. A segment arrives, and its acknowledgment is lost because the path ends.
+/// 2. When the path is back, the sender retransmits the segment. The retransmitted copy is outside the receiver's
+///    window, so the receiver does not record its timestamp (RFC 7323, section 5.3: step R2 comes before step R3).
+/// 3. The receiver's answer echoes the timestamp of the first copy, and acknowledges new data. So the sender takes a
+///    sample (RFC 7323, section 4.1): the time without a path plus the time-out after this time.
 ///
-/// Linux sends probes in the states Open and CWR only (`tcp_schedule_loss_probe`). A spurious time-out leaves the state
-/// Open (`tcp_try_undo_loss`), and since 5.11 the timer is set after that. In the state Loss there is no probe and no
-/// wait for one: segments that count as lost are sent again at once.
+/// The answer acknowledges data that were never retransmitted. So the time-out counts as spurious, and the other lost
+/// segments count as not lost (RFC 5682, section 3.1). The sender sends a probe for these segments after `2 R/8` (RFC
+/// 8985, section 7.2). The time-out after the probe is longer by `R/8 + 4 R/4` (RFC 6298, rule 2.3).
+///
+/// Linux sends probes in the states Open and CWR only (`tcp_schedule_loss_probe`). After a spurious time-out, the state
+/// is Open (`tcp_try_undo_loss`). Since Linux 5.11, the timer of the probe is set after the state has changed. In the
+/// state Loss, there is no probe: segments that count as lost are sent again at once.
 fn stale_echo(draft: &Draft, work: &Work, sample: f64) -> f64 {
     let is_tcp = draft.protocol != Protocol::Sigma && !matches!(work.kind, Kind::Datagrams { .. });
     let (probe, mean, deviations) = (2.0 / 8.0, 1.0 / 8.0, 4.0 * 0.25);
@@ -127,12 +132,13 @@ fn in_a_row(draft: &Draft) -> usize {
     if probability > 0.0 { (LIKELY.ln() / probability.ln()).ceil() as usize } else { 0 }
 }
 
-/// Returns the seconds that a delayed first round trip explains: `5 R` for its length `R`, or 0 if nothing delayed it.
-/// The time-out after it is `R + 4 R/2` (RFC 6298, rule 2.2), and a probe comes after `2 R` (RFC 8985, section 7.2).
-/// `R` includes failed attempts, as timestamps echo the first copy of a retransmitted segment (see [`stale_echo`]).
+/// Returns the seconds that a delayed first round trip explains: `5 R` if `R` is the first round trip, or 0 if nothing
+/// delayed the first round trip. The next time-out is `R + 4 R/2` (RFC 6298, rule 2.2), and a probe comes after `2 R`
+/// (RFC 8985, section 7.2). `R` includes failed attempts, because a timestamp echoes the first copy of a retransmitted
+/// segment (see [`stale_echo`]).
 ///
-/// Each attempt waits twice as long as the last, from 1 s on. So the attempt after a failure comes at most 1 s after
-/// twice the time from the start to that failure.
+/// The wait of the first attempt is 1 s, and each further wait is twice the wait before. If an attempt fails at the
+/// time `T` after the start, the next attempt comes at most at `2 T` + 1 s.
 fn opening(draft: &Draft, work: &Work, chains: &[Gap], lost: &Lost) -> f64 {
     let round_trip = draft.worst_round_trip() as f64 + queueing(draft);
     let start = work.start as f64;
@@ -149,8 +155,8 @@ fn opening(draft: &Draft, work: &Work, chains: &[Gap], lost: &Lost) -> f64 {
     if is_delayed { 5.0 * (until - start) / 1e3 } else { 0.0 }
 }
 
-/// Returns the times without a path of a workload. Consecutive ones are merged if no attempt after the first can have
-/// succeeded between them.
+/// Returns the times in which a workload has no path. Two consecutive times are merged if the sender may have made no
+/// attempt between them.
 fn chains(draft: &Draft, work: &Work) -> Vec<Gap> {
     let mut chains: Vec<Gap> = Vec::new();
     for gap in pathless(draft, work) {
@@ -164,8 +170,8 @@ fn chains(draft: &Draft, work: &Work) -> Vec<Gap> {
     chains
 }
 
-/// Returns each time without a path of either end of a workload, until its host is registered again, in the order of
-/// time.
+/// Returns the times in which an end of a workload has no path, in the order of their begins. Each time lasts until the
+/// host is registered again.
 fn pathless(draft: &Draft, work: &Work) -> Vec<Gap> {
     let owner = draft.hosts.iter().find(|host| host.work.contains(work));
     let peer = work.peer.and_then(|peer| draft.hosts.get(peer));

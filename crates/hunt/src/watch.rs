@@ -33,28 +33,31 @@ pub struct Watch {
     ports: BTreeMap<(HostId, StreamId), (u16, bool)>,
     listeners: BTreeMap<(HostId, StreamId), u16>,
     crossings: HashMap<(PacketId, HostId, Iface), u8>,
-    /// The ports of the workloads of packets on links.
+    /// The port of the workload of each packet that was sent on a link; [`CONTROL`] for packets of no workload.
     ports_of: HashMap<PacketId, u16>,
     serving: BTreeMap<(String, String), BTreeSet<HostId>>,
-    /// Routers, each with a mobile host of which it has or had connections since its start.
+    /// Pairs of a router and a mobile host: since its last start, the router had connections of the host, or
+    /// connections of the host were sent to it.
     had: BTreeSet<(HostId, Ipv4Addr)>,
-    /// Routers, each with a mobile host that has greeted it since its start.
+    /// Pairs of a router and a mobile host: the host has greeted the router since the router's last start.
     greeted: BTreeSet<(HostId, Ipv4Addr)>,
-    /// Pairs that were in `greeted`. The router has crashed since, and the mobile host has not greeted it again.
+    /// Pairs of a router and a mobile host: the host had greeted the router, the router has crashed, and the host has
+    /// not greeted the router again.
     forgotten: BTreeSet<(HostId, Ipv4Addr)>,
-    /// The router to which the last call for a connection was sent.
+    /// The router that accepted the last request to open a connection, by mobile host and number of the connection.
     calls: BTreeMap<(String, String), HostId>,
     confirmed: BTreeSet<Path>,
-    /// The address that a HEARTBEAT was sent to, by its sender and its nonce.
+    /// The path of each HEARTBEAT, by the sender and the nonce of the HEARTBEAT.
     probes: BTreeMap<(HostId, Vec<u8>), Path>,
-    /// The address that an INIT ACK was sent to, by its sender and its cookie.
+    /// The path of each INIT ACK, by the sender and the cookie of the INIT ACK.
     cookies: BTreeMap<(HostId, Vec<u8>), Path>,
     /// Number of connections that must exist before the run may end.
     expected: usize,
     quiet: Instant,
     over: bool,
     now: Instant,
-    /// Whether packet numbers are unique. On Linux the number is a hash of the bytes, and equal beacons have the same.
+    /// Whether each packet has a different identity. On Linux, packets with equal bytes have the same identity, for
+    /// example two equal beacons.
     has_numbers: bool,
 }
 
@@ -111,7 +114,7 @@ impl Watch {
     /// workload's datagram.
     fn handed(&mut self, at: Instant, host: HostId, packet: &Packet) {
         let Ok((header, payload)) = Header::parse(&packet.bytes) else { return };
-        // The planted mistake: each host's stack receives the datagrams of the next host.
+        // With the planted mistake, each datagram counts as if the next host had received it.
         let next = u32::from(self.plant == Some(Plant::Misled) && header.protocol == UDP);
         let owner = self.addresses.get(&header.dst);
         let is_foreign = owner.is_some_and(|owner| owner.0.wrapping_add(next) != host.0);
@@ -231,9 +234,10 @@ impl Watch {
         self.had.extend(of.map(|of| (host, of)));
         let key = (format!("{of_host:?}"), format!("{connection:?}"));
         match mark.name {
-            // A host that calls again was not answered. The new call is another connection, from another port. The
-            // router that was called first does not serve the connection, even if it still connects to the
-            // correspondent.
+            // A mobile host that gets no answer repeats its request to open this connection, perhaps at another router.
+            // From then on, no router serves the connection until the router of the repeated request has opened it. If
+            // the router of the earlier request opens its connection to the correspondent, that router does not serve
+            // the mobile host's connection.
             "called" => {
                 self.serving.remove(&key);
                 self.calls.insert(key.clone(), host);
@@ -253,7 +257,7 @@ impl Watch {
                         .collect();
                     let (number, mobile) = (connection.as_int(), of_host.as_text());
                     let text = format!(
-                        "connection {} of {} is served by {} at {at} s",
+                        "connection {} of {} is served by {} at {at} s; at most one router may serve a connection",
                         number.unwrap_or_default(),
                         mobile.unwrap_or_default(),
                         both.join(" and ")
@@ -268,7 +272,7 @@ impl Watch {
         }
     }
 
-    /// Handles a crash of a router: it serves no connection any more, and those that it had may fail.
+    /// Notes that a router crashed. The router serves no connection any more, and the connections that it had may fail.
     fn crashed(&mut self, host: HostId) {
         self.serving.values_mut().for_each(|serving| serving.retain(|other| *other != host));
         let lost = self.had.iter().filter(|(router, _)| *router == host);
@@ -280,8 +284,9 @@ impl Watch {
         self.greeted.retain(|(router, _)| *router != host);
     }
 
-    /// Notes that a whole connection was sent to a router. If the router crashes later, or has crashed since the
-    /// greeting on which the sender acts, no other router knows whether it took the connection.
+    /// Notes that a connection was sent to a router. The connection may fail if the router crashes later. It may also
+    /// fail if the router has crashed since the mobile host greeted it. In both cases, no other router knows whether
+    /// the crashed router took the connection.
     fn shipped(&mut self, to: HostId, of: Ipv4Addr) {
         if !self.forgotten.contains(&(to, of)) {
             self.had.insert((to, of));
@@ -311,7 +316,8 @@ impl Watch {
             AppChange::Accepted { new, .. } => {
                 if let Some(port) = self.listeners.get(&key) {
                     self.ports.insert((host, *new), (*port, false));
-                    // Of several connections, the last one counts: the client repeats a call that is not answered.
+                    // If several connections are accepted, the last one counts: a client repeats its request for a
+                    // connection if it gets no answer.
                     let (port, new) = (*port, (host, *new));
                     self.ports.retain(|stream, of| *of != (port, false) || *stream == new);
                     let accepted = End { opened: true, ..End::new(at) };

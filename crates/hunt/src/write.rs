@@ -87,7 +87,8 @@ fn agents(draft: &Draft, out: &mut String) {
     let _ = writeln!(out, "\n[mobile-ip]\nkey = \"{KEY}\"");
     let relays = draft.protocol == Protocol::IndirectTcp;
     if relays {
-        // Both forms of keys are tested: an odd seed has a key for each router.
+        // Scenarios with one key for all routers and scenarios with a key for each router are tested. Odd seeds have a
+        // key for each router.
         let per_router = draft.seed % 2 == 1;
         let _ = writeln!(out, "\n[indirect-tcp]\nkey = \"101112131415161718191a1b1c1d1e1f\"");
         let _ = writeln!(out, "key_per_router = {per_router}");
@@ -285,7 +286,8 @@ pub(crate) fn visited(host: &Mobile) -> Vec<usize> {
     cells
 }
 
-/// Returns the keys of a host with two radios: the number of radios, and the signal of each cell over time.
+/// Returns the lines of the scenario file for a host with two radios: the number of radios, and the signal of each cell
+/// over time.
 fn courses(host: &Mobile) -> String {
     let mut points: BTreeMap<usize, Vec<(u64, i16)>> = BTreeMap::new();
     for cell in visited(host) {
@@ -344,7 +346,8 @@ fn events(draft: &Draft, fault: &Fault, out: &mut String) {
             event(to, "disk-free", &node(host));
         }
         What::Loss(link, loss) => {
-            // An event sets the total loss of a link, so the drawn loss is combined with the link's own.
+            // An event sets the total loss of a link. So the loss of the fault is combined with the loss that was drawn
+            // for the link.
             let was = f64::from(draft.link_at(link).map_or(0, |link| link.loss)) / 1e4;
             let more = f64::from(loss) / 1e4;
             let rest = |loss: f64| format!("{}\nloss = {loss:.6}", spot(link));

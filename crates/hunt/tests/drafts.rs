@@ -33,7 +33,8 @@ fn what_is_drawn_for_linux_is_small() {
     }
 }
 
-/// A loss fault is combined with the link's own loss, and ends.
+/// The loss of a fault is combined with the drawn loss of the link. When the fault ends, the link has only the drawn
+/// loss.
 #[test]
 fn a_fault_adds_loss_to_a_link_and_takes_it_away_again() {
     let mut draft = draw(Protocol::MobileIp, 1, &Size::SIMULATOR);

@@ -70,8 +70,8 @@ impl Advertiser {
         ]
     }
 
-    /// Starts to advertise on a link that came up. The first advertisement is at a random time within one interval:
-    /// several agents that start at the same time then rarely send at the same time.
+    /// Starts to advertise on a link that came up. The first advertisement is sent at a random time within one
+    /// interval. So several agents that start at the same time rarely send at the same time.
     pub(crate) fn up(&mut self, now: Instant) {
         self.due = Some(now + self.chance_below(self.config.interval));
     }
@@ -100,11 +100,12 @@ impl Advertiser {
         self.due = Some(now + self.config.interval.saturating_sub(sooner));
     }
 
-    /// Answers a packet if it is a solicitation, at once or by one advertisement for several solicitations. Fails with
-    /// the reason to drop the packet.
+    /// Answers a packet if it is a solicitation. The answer is sent at once, or it is one later advertisement for
+    /// several solicitations. Fails with the reason to drop the packet.
     ///
-    /// If the source address can be a host's, an answer at once is sent only to the sender, at the link address of the
-    /// solicitation (RFC 5944, section 2.1). ARP is not used: the sender's address may belong to another network.
+    /// If the source address can be a host's, the answer that is sent at once goes only to the sender, at the link
+    /// address of the solicitation (RFC 5944, section 2.1). ARP is not used: the sender's address may belong to another
+    /// network.
     pub(crate) fn solicited(
         &mut self,
         now: Instant,

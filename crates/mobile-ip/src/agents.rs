@@ -61,9 +61,9 @@ pub(crate) struct Agents {
 }
 
 impl Agents {
-    /// Records an advertisement, and returns what it shows. `keep` is the agent in use. A full list does not remove
-    /// that agent. A registration lifetime of 0 does not replace the known one of that agent, because an advertisement
-    /// is not authenticated.
+    /// Records an advertisement, and returns what it shows about its sender. `keep` is the agent in use: it is not
+    /// removed if the list is full. If the agent in use advertises registration lifetime 0, its earlier registration
+    /// lifetime is kept, because an advertisement is not authenticated.
     pub(crate) fn hear(
         &mut self,
         now: Instant,

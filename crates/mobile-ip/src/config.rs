@@ -35,17 +35,18 @@ pub struct HomeAgentConfig {
     #[serde(default = "registration_lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub registration_lifetime: Duration,
-    /// How far the timestamp of a request may differ from the home agent's clock, more than `3s`; default `7s` (RFC
-    /// 5944, section 5.7.1).
+    /// The longest permitted difference between the timestamp of a request and the home agent's clock. It must be
+    /// greater than `3s`; default `7s` (RFC 5944, section 5.7.1).
     #[serde(default = "replay_window", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub replay_window: Duration,
-    /// The size of the largest datagram inside a tunnel in bytes, at least 548; default 1480: an Ethernet frame's
-    /// payload of 1500 bytes without the outer header of 20 bytes.
+    /// The size of the largest datagram inside a tunnel, in bytes, at least 548. The default is 1480: the payload of an
+    /// Ethernet frame (1500 bytes) without the outer header (20 bytes).
     #[serde(default = "tunnel_mtu")]
     pub tunnel_mtu: u16,
-    /// When the home agent announces a mobile node's new link address on the home network by gratuitous ARP (RFC
-    /// 5944, section 4.6), counted from the change, in ascending order; default `0s`, `1s` and `3s` (not from an RFC).
+    /// The times at which the home agent announces a mobile node's new link address on the home network by gratuitous
+    /// ARP (RFC 5944, section 4.6). They count from the change, and are in ascending order; default `0s`, `1s` and `3s`
+    /// (not from an RFC).
     #[serde(default = "announcements", deserialize_with = "spans")]
     #[schemars(schema_with = "node::config::schema::spans")]
     pub announcements: Vec<Duration>,
@@ -92,10 +93,10 @@ pub struct ForeignAgentConfig {
     #[serde(default = "registration_lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub registration_lifetime: Duration,
-    /// The number of visitors at which the foreign agent advertises that it is busy, and denies requests of other
-    /// mobile nodes; default 1024 (not from an RFC). Without a security association, nothing proves that a visit is
-    /// genuine. So a host on the link that cooperates with a host elsewhere can be all of these visitors for
-    /// `registration_lifetime`.
+    /// The maximum number of visits; default 1024 (not from an RFC). When it is reached, the foreign agent advertises
+    /// that it is busy, and denies requests that begin a visit. Without a security association, the foreign agent
+    /// cannot check whether a mobile node exists. So a host on the link can use up all visits for
+    /// `registration_lifetime`, if another host accepts its requests as the home agent.
     #[serde(default = "visitors")]
     pub visitors: usize,
     /// The maximum number of requests that wait for a home agent's reply; default 1024 (RFC 5944, section 3.7.1,
@@ -132,8 +133,8 @@ pub struct Advertise {
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub lifetime: Duration,
-    /// The number of solicitations per second that are each answered; default 20 (not from an RFC). At most the same
-    /// number of advertisements to all hosts per second answers further solicitations.
+    /// The maximum number of solicitations per second that get separate answers; default 20 (not from an RFC). Further
+    /// solicitations are answered together, by at most the same number of advertisements to all hosts per second.
     pub answers: u16,
 }
 
@@ -169,18 +170,18 @@ pub struct MobileNodeConfig {
     /// How the mobile node detects that it has moved; default `eager`.
     #[serde(default)]
     pub movement: Movement,
-    /// Whether the mobile node solicits each time that its interface comes up, and registers with the next usable agent
-    /// that it hears (allowed by RFC 5944, section 3.6 and appendix A); default true. Otherwise, it solicits only if no
-    /// agent is in use.
+    /// Whether the mobile node solicits each time that its interface comes up, and then registers with the next usable
+    /// agent that it hears; default true. RFC 5944, section 3.6 and appendix A, allows this. If false, the mobile node
+    /// solicits only if no agent is in use.
     #[serde(default = "yes")]
     pub link_trigger: bool,
-    /// The lifetime that the mobile node requests, in whole seconds from `3s` to `65534s`, unless an agent offers less;
-    /// default `5min` (not from an RFC).
+    /// The lifetime that the mobile node requests, in whole seconds from `3s` to `65534s`; default `5min` (not from an
+    /// RFC). If an agent offers less, the mobile node requests the offered lifetime.
     #[serde(default = "lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub lifetime: Duration,
-    /// When the mobile node announces its return on the home network by gratuitous ARP (RFC 5944, section 4.6), counted
-    /// from the return, in ascending order; default `0s`, `1s` and `3s` (not from an RFC).
+    /// The times at which the mobile node announces its return on the home network by gratuitous ARP (RFC 5944, section
+    /// 4.6). They count from the return, and are in ascending order; default `0s`, `1s` and `3s` (not from an RFC).
     #[serde(default = "announcements", deserialize_with = "spans")]
     #[schemars(schema_with = "node::config::schema::spans")]
     pub announcements: Vec<Duration>,
@@ -337,7 +338,11 @@ fn check_address(key: &'static str, own: InterfaceAddress) -> Result<(), ConfigE
     if is_host(own.address) && !own.is_broadcast(own.address) {
         return Ok(());
     }
-    Err(ConfigError::new(key, format!("{} is not a unicast host address", own.address)))
+    let problem = format!(
+        "{} is not a unicast host address; loopback, multicast, reserved and broadcast addresses are not allowed",
+        own.address
+    );
+    Err(ConfigError::new(key, problem))
 }
 
 /// Checks the SPI and the key of an association. An error has the name of the wrong part, `spi` or `key`, and the
@@ -362,7 +367,10 @@ fn check_peers(key: &'static str, peers: &[Peer]) -> Result<(), ConfigError> {
     let mut known = BTreeSet::new();
     for peer in peers {
         let problem = if !is_host(peer.address) {
-            format!("{} is not a unicast host address", peer.address)
+            format!(
+                "{} is not a unicast host address; loopback, multicast and reserved addresses are not allowed",
+                peer.address
+            )
         } else if let Err((_, problem)) = check_association(peer.spi, &peer.key) {
             format!("{}: {problem}", peer.address)
         } else if !known.insert((peer.address, peer.spi)) {
@@ -375,8 +383,8 @@ fn check_peers(key: &'static str, peers: &[Peer]) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Checks the lifetime of registrations. A lifetime is sent in whole seconds, and [`INFINITE`] has a special meaning. A
-/// lifetime shorter than three seconds could end before a lost request is repeated: requests are at least 1 s apart.
+/// Checks the lifetime of registrations. A lifetime is sent in whole seconds, and [`INFINITE`] means without end.
+/// Requests are at least 1 s apart. So a lifetime shorter than 3 s could end before a lost request is repeated.
 fn check_lifetime(key: &'static str, lifetime: Duration) -> Result<(), ConfigError> {
     if lifetime.subsec_nanos() == 0 && (3..INFINITE.into()).contains(&lifetime.as_secs()) {
         return Ok(());

@@ -1,22 +1,22 @@
 //! The foreign agent: advertises, relays registrations, and ends the tunnels to its visitors.
 //!
 //! A mobile node becomes a visitor only when a reply accepts its request. A host on a visited link cannot answer for a
-//! home agent: replies, and ICMP errors about requests, are dropped if they arrive by an interface of any foreign agent
-//! of this host.
+//! home agent: replies, and ICMP errors about requests, are dropped if they arrive from a visited link. This applies to
+//! the visited links of all foreign agents of this host.
 //!
-//! A packet from a tunnel is forwarded to a visitor only if the source of the tunnel is the visitor's home agent. It is
-//! sent to the link address that registered, without ARP. All other packets from tunnels are dropped without an answer
-//! (RFC 5944, section 4.2.2).
+//! A packet from a tunnel is forwarded to a visitor only if the source of the tunnel is the visitor's home agent. The
+//! packet is sent to the link address that registered, without ARP. All other packets from tunnels are dropped without
+//! an answer (RFC 5944, section 4.2.2).
 //!
 //! Without an association with the mobile node or its home agent, a visit is not authenticated: the visitor can claim
-//! the home address of another host. So of this host's own packets, such a visitor receives only those from the care-of
-//! address, for example ICMP errors. A home address of the visited link is denied, because a neighbor may have this
-//! address, and so is an address of this host.
+//! the home address of another host. Of the packets that this host itself sends, such a visitor gets only packets from
+//! the care-of address, for example ICMP errors. A home address in the visited network is denied, because a neighbor
+//! may have this address. The addresses of this host are denied as home addresses.
 //!
-//! There are places for `visitors` visits (1024 by default). Without associations, a host on the link can fill all of
-//! them: it makes up home addresses, and a helper elsewhere accepts the requests as the home agent. New mobile nodes
-//! are then denied (`no_place`) until those registrations end; visitors can still renew theirs. A shorter
-//! `registration_lifetime` limits this time.
+//! The agent has at most `visitors` visits at a time (1024 by default). Without associations, a host on the link can
+//! use up all visits: it invents home addresses, and another host accepts the requests as the home agent. Then other
+//! mobile nodes are denied (`no_place`) until the forged registrations end. Visitors can still renew their
+//! registrations. A shorter `registration_lifetime` limits this time.
 
 use crate::advertiser::Advertiser;
 use crate::clock::Clock;
@@ -52,18 +52,18 @@ pub const NOT_A_VISITOR: Reason = Reason("not_a_visitor");
 /// The reason to forget a pending request: a request of another home or link address takes its place. It is only
 /// counted, because the packet of the request was relayed.
 pub const GAVE_WAY: Reason = Reason("gave_way");
-/// The reason to deny a request: there is no place for it. It is only counted: the packet is consumed if a denial is
-/// sent, and otherwise dropped with [`refusal::ANSWERED`].
+/// The reason to deny a request: the agent has too many visits, waiting requests or home agents. The reason is only
+/// counted. If a denial is sent, the packet is consumed. Otherwise it is dropped with [`refusal::ANSWERED`].
 pub const NO_PLACE: Reason = Reason("no_place");
 /// The reason to drop a reply or an ICMP error: it matches no pending request.
 pub const NOT_PENDING: Reason = Reason("not_pending");
 /// The reason to drop a request, or the reply to a request: another link address has sent the same request, or has
-/// registered with it or a later one.
+/// registered with the same or a later request.
 pub const REPEATED_BY_ANOTHER: Reason = Reason("repeated_by_another");
 /// The reason to drop a reply, or an ICMP error about a request: it arrived from a visited link, not from the home
 /// agent.
 pub const NOT_FROM_HOME: Reason = Reason("not_from_home_agent");
-/// The reason to drop a reply: its Foreign-Home Authentication is missing or wrong, and the configuration requires one.
+/// The reason to drop a reply: the configuration requires a Foreign-Home Authentication, but it is missing or wrong.
 pub const HOME_AGENT_FAILED: Reason = Reason("home_agent_failed");
 
 /// The key of a visit: the home address of the mobile node, and the address of its home agent.
@@ -237,8 +237,8 @@ impl ForeignAgent {
         {
             return Err(Code::ForeignBadRequest);
         }
-        // A request with an address of this host as the home agent is not relayed (RFC 5944, section 3.7.2), unless it
-        // is the address of a home agent on this host and not of this agent.
+        // A request with an address of this host as the home agent is not relayed (RFC 5944, section 3.7.2). It is
+        // relayed if a home agent on this host has the address, and this foreign agent has another address.
         let is_ours = |address: &Ipv4Addr| *address == own || self.config.own.contains(address);
         let is_beside = request.home_agent != own && self.config.beside.contains(&request.home_agent);
         if is_ours(&request.home_agent) && !is_beside {
@@ -267,8 +267,8 @@ impl ForeignAgent {
         self.place(pending).ok_or(Code::ForeignResources)
     }
 
-    /// Returns whether the Mobile-Foreign Authentication of a request is correct; true without an association with the
-    /// mobile node, because none is required then.
+    /// Returns whether the Mobile-Foreign Authentication of a request is correct. Returns true if there is no
+    /// association with the mobile node, because then no authentication is required.
     fn is_authentic(&self, request: &Request) -> bool {
         if self.mobile_nodes.first(request.home).is_none() {
             return true;
@@ -278,16 +278,17 @@ impl ForeignAgent {
         association.is_some_and(|association| request.verify(Between::MobileForeign, association))
     }
 
-    /// Returns whether another link address has sent the same request before, or has registered with it or a later one.
-    /// Then this request may be a replay, and the reply and the visit belong to the other link address. A new request
-    /// of a mobile node has a later Identification, unless its clock was corrected.
+    /// Returns whether another link address has sent the same request before, or has registered with the same or a
+    /// later request. If so, this request may be a replay: the reply and the visit belong to the other link address. A
+    /// new request of a mobile node has a later Identification, unless the node's clock was corrected.
     fn is_repeated_by_another(&self, Pending { mac, request, .. }: &Pending) -> bool {
         let asked = (request.home, low(request.identification));
         let waits = self.waiting.get(asked).is_some_and(|pending| pending.mac != *mac);
         waits || self.is_overtaken(*mac, request)
     }
 
-    /// Returns whether the mobile node has registered from another link address, with `request` or a later one.
+    /// Returns whether the mobile node has registered from another link address, with the same or a later request than
+    /// `request`.
     fn is_overtaken(&self, mac: Mac, request: &Request) -> bool {
         let visitor = self.visitors.get(&(request.home, request.home_agent));
         let later = |visitor: &Visitor| ntp_distance(request.identification, visitor.identification) <= 0;
@@ -315,9 +316,10 @@ impl ForeignAgent {
         Some(give_way)
     }
 
-    /// Returns the waiting requests to drop so that the home agent of `new` can have a class. `None` if there is no
-    /// class or no place for another visitor. A deregistration needs neither. A waiting request reserves a class for
-    /// its home agent, because the visit needs a class when the request is accepted.
+    /// Returns the waiting requests to drop so that the home agent of `new` can have a class. `None` if no class can
+    /// become free, or if there are too many visits for another visitor. The result is empty for a deregistration: it
+    /// begins no visit. A waiting request reserves a class for its home agent, because the visit needs a class when the
+    /// request is accepted.
     fn class_place(&self, new: &Pending) -> Option<Vec<RequestKey>> {
         let Request { home, home_agent, lifetime, .. } = new.request;
         if lifetime == 0 {
@@ -370,8 +372,8 @@ impl ForeignAgent {
     }
 
     /// Denies a request with `code`, at most once a second for each link address (RFC 5944, section 3.7.2, has this
-    /// limit for each mobile node). Fails if a request from the same link address, or from 1024 others, was denied
-    /// within the last second.
+    /// limit for each mobile node). Fails if a request from the same link address was denied within the last second, or
+    /// if requests from 1024 other link addresses were.
     fn deny(&mut self, now: Instant, pending: &Pending, code: Code, out: &mut Outbox) -> Result<(), Reason> {
         if !self.denials.may(now, pending.mac) {
             return Err(refusal::ANSWERED);
@@ -408,8 +410,8 @@ impl ForeignAgent {
         Ok(())
     }
 
-    /// Returns whether the Foreign-Home Authentication of a reply is correct; true without an association with the home
-    /// agent, because none is required then.
+    /// Returns whether the Foreign-Home Authentication of a reply is correct. Returns true if there is no association
+    /// with the home agent, because then no authentication is required.
     fn is_home_agent(&self, pending: &Pending, reply: &Reply) -> bool {
         let home_agent = pending.request.home_agent;
         if self.home_agents.first(home_agent).is_none() {
@@ -454,8 +456,8 @@ impl ForeignAgent {
         }
         if let Some(key) = reached {
             // This host's own packets to a visitor, for example ICMP errors, are sent on the link without ARP (RFC
-            // 5944, section 4.2.2). A packet from the care-of address to the home agent would be dropped there as a
-            // tunnel loop.
+            // 5944, section 4.2.2). Otherwise, a packet from the care-of address would go to the home agent. The home
+            // agent would drop the packet as a tunnel loop.
             out.route(key, route);
             out.neighbor(self.iface, host, Neighbor::At(mac));
         }
@@ -539,8 +541,8 @@ impl ForeignAgent {
         }
     }
 
-    /// Sends a reply to the link address of the request. ARP is not used, because another host could answer it for the
-    /// home address.
+    /// Sends a reply to the link address of the request. ARP is not used, because another host could answer an ARP
+    /// request for the home address.
     fn send_reply(&mut self, pending: &Pending, mut reply: Reply, out: &mut Outbox) {
         if let Some(association) = self.mobile_nodes.first(reply.home) {
             reply.sign(Between::MobileForeign, association);

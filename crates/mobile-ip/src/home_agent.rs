@@ -1,12 +1,13 @@
 //! The home agent: keeps the bindings of its mobile nodes. For mobile nodes that are away, it answers ARP requests and
 //! tunnels the packets.
 //!
-//! A request is checked in this order (RFC 5944, section 3.8.2): it must be authentic, it must be new, and it must
-//! request nothing that is not supported. Then its record is stored. Only when the record is durable, the path is
+//! A request is checked in this order (RFC 5944, section 3.8.2): it must be authentic, it must be new, and all that it
+//! requests must be supported. Then the record of the new state is stored. Only when the record is durable, the path is
 //! switched, the home network is notified, and the reply is sent.
 //!
 //! The agent handles other requests while a record is being stored. Until the record is durable, the accepted request
-//! is used only for later requests of its mobile node. So if the record cannot be stored, there is nothing to undo.
+//! is used only to check later requests of the same mobile node. So if the record cannot be stored, there is nothing to
+//! undo.
 
 use crate::advertiser::Advertiser;
 use crate::binding::{Binding, BindingRecord};
@@ -38,9 +39,9 @@ use wire::{
 pub mod refusal {
     use wire::Reason;
 
-    /// The message is a request where only replies are expected, or the reverse, or a reply that did not arrive by this
-    /// role's interface or that the agent in use cannot have sent. It is not answered, so that no host can be made to
-    /// answer itself.
+    /// The message is a request where only replies are expected, or a reply where only requests are expected. Or it is
+    /// a reply that arrived by another interface than this role's, or that the agent in use cannot have sent. The
+    /// message is not answered, so that a forged source address makes no host answer itself.
     pub const UNEXPECTED: Reason = Reason("unexpected_message");
     /// The request has no Mobile-Home Authentication, or no association with the mobile node has the SPI of the
     /// request. A stored record of a host without an association is refused for the same reason.
@@ -50,21 +51,21 @@ pub mod refusal {
     pub const UNKNOWN_AGENT: Reason = Reason("unknown_agent_association");
     /// The request was denied with a reply. The denial is counted only, because the packet of the request is consumed.
     pub const DENIED: Reason = Reason("denied");
-    /// The request is not answered, because an answer to the same sender or request, or to 1024 others, was sent within
-    /// the last second.
+    /// The request is not answered, because the same sender or request was answered within the last second, or 1024
+    /// other senders or requests were.
     pub const ANSWERED: Reason = Reason("answered_recently");
     /// The request repeats one that was accepted. The reply is not sent yet, because the record is not durable.
     pub const UNDER_WAY: Reason = Reason("answer_under_way");
 }
 
-/// How a request is handled that does not change the binding.
+/// The result of a request that does not change the binding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Denial {
     /// The request gets no reply, and its packet is dropped for this reason.
     Silent(Reason),
     /// The request gets a reply with this code.
     Code(Code),
-    /// The request repeats the last accepted one. It gets the same reply with this lifetime, in seconds.
+    /// The request repeats the last accepted request. It gets the same reply with this lifetime, in seconds.
     Again(u16),
 }
 
@@ -188,8 +189,8 @@ impl HomeAgent {
     /// tunneled from now on, and ARP requests for the home address are answered.
     fn start(&mut self, now: Instant, boot: &Boot, out: &mut Outbox) {
         (self.clock.zero, self.steady.zero) = (boot.wall, boot.wall);
-        // After an unclean stop, the last record may be lost although the mobile node has received the reply: it may be
-        // damaged, or the store does not sync.
+        // After an unclean stop, the last record may be damaged, or lost in a store that does not sync. The mobile node
+        // may have received the reply all the same.
         self.floor = (!boot.clean).then(|| self.steady.ntp(now));
         for (key, value) in &boot.stored {
             match self.restore(now, key, value, out) {
@@ -365,8 +366,8 @@ impl HomeAgent {
         if let Some(record) = record
             && record.identification == request.identification
         {
-            // The request is a duplicate from the network, or a repetition by the mobile node. When its record is
-            // durable, it is answered with the same reply, and does not extend the lifetime (RFC 5944, section
+            // The request is a duplicate from the network, or a repetition by the mobile node. If the record is
+            // durable, the request is answered with the same reply. It does not extend the lifetime (RFC 5944, section
             // 3.8.2.2).
             let is_durable = home.and_then(|home| home.record) == Some(record);
             let again = |granted| {
@@ -388,8 +389,8 @@ impl HomeAgent {
         Ok(())
     }
 
-    /// Returns the record of a mobile node as it is after all registrations under way; `None` if there is none. The
-    /// next request is compared with this record.
+    /// Returns the record that a mobile node has when all registrations under way are durable; `None` if there is none.
+    /// The next request is compared with this record.
     fn latest(&self, host: Ipv4Addr) -> Option<BindingRecord> {
         let accepted = self.under_way.of(host).rev().flatten().next();
         accepted.map(|accepted| accepted.record).or_else(|| self.homes.get(&host)?.record)
@@ -563,8 +564,7 @@ impl HomeAgent {
     // --- ends of bindings, and failures ----------------------------------------------------------------------------
 
     /// Ends a binding whose route has expired. No message is sent (RFC 5944, section 3.8). Does nothing if the binding
-    /// was renewed and the effect that sets the new route still waits for an earlier record. The old route can expire
-    /// in this time.
+    /// was renewed: the new route is set only when an earlier record is durable, and the old route can expire before.
     fn expired(&mut self, now: Instant, host: Ipv4Addr, out: &mut Outbox) {
         let Some(home) = self.homes.get_mut(&host).filter(|home| home.ends <= now) else { return };
         let Some(record) = &mut home.record else { return };

@@ -32,17 +32,18 @@ pub const NO_AGENT: Reason = Reason("no_agent");
 /// The reason to drop a packet of this host: the node has chosen an agent that routes for registered mobile nodes only,
 /// and no request to this agent was accepted since.
 pub const NOT_REGISTERED: Reason = Reason("not_registered");
-/// The reason to drop an advertisement: it arrived by another interface than that of this role, or its link address,
-/// source or care-of address cannot be an agent's.
+/// The reason to drop an advertisement: it arrived by another interface than that of this role, or it has an address
+/// that cannot be an agent's. Its link address, source address and care-of address are checked.
 pub const IMPLAUSIBLE_AGENT: Reason = Reason("implausible_agent");
 /// The reason to remove an agent: its advertisement has lifetime 0, so the agent leaves. It is counted for the
 /// operator, because advertisements are not authenticated.
 pub const AGENT_LEFT: Reason = Reason("agent_left");
 
-/// The shortest time between two choices of an agent, without a hint of the link (RFC 5944, section 3.6). An operator's
-/// command need not wait.
+/// The shortest time between the begins of two registrations with chosen agents (RFC 5944, section 3.6). With
+/// `link_trigger`, it does not apply after the link came up. It does not apply to an operator's command.
 const REGISTRATION_PAUSE: Duration = Duration::from_secs(1);
-/// The shortest time between two hints that are followed, for links that go down and up repeatedly (not from an RFC).
+/// The link may come up repeatedly. This is the shortest time between two such events that each permit a registration
+/// without [`REGISTRATION_PAUSE`] (not from an RFC).
 const DEBOUNCE: Duration = Duration::from_millis(500);
 /// The pause between the first three solicitations. Then the pause doubles each time, up to one minute (RFC 5944,
 /// section 2.4).
@@ -93,10 +94,10 @@ pub struct MobileNode {
     triggered: bool,
     /// Whether the link came up, and [`MobileIpEvent::AgentHeard`] was not recorded since.
     detecting: bool,
-    /// When a hint of the link was followed last: the node may register at once after such a hint.
+    /// When the link last came up and permitted a registration without [`REGISTRATION_PAUSE`].
     hinted: Option<Instant>,
-    /// Whether another hint came within [`DEBOUNCE`] of `hinted`. It is followed when [`DEBOUNCE`] has passed since
-    /// `hinted`.
+    /// Whether the link came up once more within [`DEBOUNCE`] of `hinted`. If so, the node may register when
+    /// [`DEBOUNCE`] has passed since `hinted`.
     hinted_again: bool,
     /// When the last registration with an agent began; `None` if no pause is due before the next.
     chosen: Option<Instant>,
@@ -184,7 +185,7 @@ impl MobileNode {
         }
     }
 
-    /// Handles a hint of the link that the node may have moved: solicits at once. With `link_trigger`, the node then
+    /// Solicits at once, because the link came up and the node may have moved. With `link_trigger`, the node then
     /// registers with the next usable agent that it hears.
     fn hint(&mut self, now: Instant, out: &mut Outbox) {
         self.triggered = self.config.link_trigger;
@@ -263,8 +264,8 @@ impl MobileNode {
         let triggered = std::mem::take(&mut self.triggered);
         let moves = match self.attached {
             None => true,
-            // After a hint of the link, the node registers again with the agent in use. The agent may have restarted
-            // without a sign in its sequence number, or a reply may be lost.
+            // After the link came up, the node registers again with the agent in use. The agent may have restarted
+            // although its sequence number does not show this, or a reply may be lost.
             Some(_) if ours => change == AgentChange::Restarted || triggered,
             Some(_) if triggered => true,
             // A mobile node that hears its home agent is at home (RFC 5944, section 2.4.3).
@@ -343,8 +344,8 @@ impl MobileNode {
         out.notify(node::Notification::Gateway(agent));
     }
 
-    /// Returns what to register with an agent; `None` if the agent is not in the list, or is a foreign agent with
-    /// registration lifetime 0. A request for this lifetime would end the registration.
+    /// Returns what to register with an agent. `None` if the agent is not in the list, or is a foreign agent with
+    /// registration lifetime 0: a request for lifetime 0 would end the registration.
     fn target(&self, agent: Ipv4Addr) -> Option<Target> {
         let known = self.agents.get(agent)?;
         let at_home = self.is_home_agent(agent);
@@ -361,7 +362,7 @@ impl MobileNode {
     }
 
     /// Sets the routes and ARP of an ordinary host in the home network, and starts the announcements by gratuitous ARP.
-    /// The request to the home agent is sent after that (RFC 5944, section 4.6).
+    /// The caller sends the request to the home agent after this call (RFC 5944, section 4.6).
     fn come_home(&mut self, now: Instant, home_agent: Mac, out: &mut Outbox) {
         let to = self.config.home_router.map_or(NextHop::Mac(home_agent), NextHop::Via);
         let hop = |to| Action::Forward(Hop { iface: self.iface, to });
@@ -372,8 +373,8 @@ impl MobileNode {
         }
     }
 
-    /// Sets the routes and ARP of a visitor: only ARP requests of the agent are answered. The request is sent after
-    /// that (RFC 5944, section 4.6).
+    /// Sets the routes and ARP of a visitor: only ARP requests of the agent are answered. The caller sends the request
+    /// after this call (RFC 5944, section 4.6).
     fn go_away(&mut self, agent: Ipv4Addr, mac: Mac, registered_only: bool, out: &mut Outbox) {
         self.announcer.stop(self.home);
         out.neighbor(self.iface, self.home, Neighbor::Mute);
@@ -490,9 +491,9 @@ impl MobileNode {
         Ok(())
     }
 
-    /// Sets the timers of a registration of `lifetime` seconds, and the routes through an agent for registered nodes
-    /// only. The lifetime counts from when the request was sent, so that it ends here before it ends at the home agent
-    /// (RFC 5944, section 3.6.2.2).
+    /// Sets the timers of a registration of `lifetime` seconds. Sets the routes through the agent if it forwards
+    /// packets of registered nodes only. The lifetime counts from the time of the request. So it ends at this host
+    /// before it ends at the home agent (RFC 5944, section 3.6.2.2).
     fn registered(&mut self, now: Instant, lifetime: u16, sent: Instant, out: &mut Outbox) {
         if self.next == self.attached {
             self.next = None; // this agent has answered: no further request is due
@@ -602,7 +603,7 @@ impl MobileNode {
         let target = self
             .attached
             .and_then(|agent| self.target(agent))
-            .ok_or("no agent is in use, so no registration can be ended")?;
+            .ok_or("no agent that takes registrations is in use, so no registration can be ended")?;
         let answer = Value::map([("agent", Value::from(target.agent))]);
         self.registrar.turn_to(Some(Target { lifetime: 0, ..target }));
         self.register(now, out);

@@ -1,17 +1,16 @@
-//! The requests that wait for a home agent's reply at a foreign agent, and which request is dropped when there is no
-//! room.
+//! The requests that wait for a home agent's reply at a foreign agent. The number of waiting requests is limited: each
+//! needs a place. If all places are taken, an earlier request is dropped for a new one, or the new request is denied.
 //!
 //! Without an association, neither the link address nor the home address of a request is authenticated. So a flood of
-//! forged requests can take all shared places. With the limits here, registered visitors can still renew, unless the
-//! flood has both addresses of the visitor. Some new mobile nodes can still register:
+//! forged requests can take all shared places. These rules let registered visitors renew, unless the forged requests
+//! have the visitor's link address and home address. The rules also let some new mobile nodes register:
 //!
-//! - A visitor that sends from the link address of its visit has [`PENDING_EACH`] separate places. The number of
-//!   visitors limits the number of these places.
+//! - A visitor that sends from the link address of its visit has [`PENDING_EACH`] separate places.
 //! - All other requests share `capacity` places. When these are full, the oldest request that has waited for
 //!   [`GIVES_WAY`] is dropped for a newer one of the same standing.
 //! - About half of the shared places are for requests of [`Standing::Known`], and the others are for requests of
-//!   [`Standing::Unknown`]. A request may use a free place of the other half. It is dropped at once when a request of
-//!   that half needs the place.
+//!   [`Standing::Unknown`]. A request of one standing may use a free place of the other standing. It is dropped at once
+//!   when a request of the other standing needs the place.
 
 use crate::message::Request;
 use node::Expiry;
@@ -24,9 +23,9 @@ use wire::{Duration, Instant, Ipv4Addr, Mac, SocketAddrV4};
 const PENDING_EACH: usize = 2;
 /// The maximum number of waiting requests from one link address, except requests of visitors (not from an RFC).
 const PENDING_OF_LINK_ADDRESS: usize = 4;
-/// The time after which a waiting request may be dropped for a newer one of the same standing or link address (not from
-/// an RFC). It is longer than a usual round trip to a home agent. If the reply comes later, the mobile node has to
-/// repeat the request (RFC 5944, section 3.6.3).
+/// After this time, a waiting request may be dropped for a newer request of the same standing or link address (not from
+/// an RFC). The time is longer than a usual round trip to a home agent. If the request was dropped before the reply
+/// arrives, the mobile node has to repeat it (RFC 5944, section 3.6.3).
 const GIVES_WAY: Duration = Duration::from_millis(250);
 /// The maximum number of home agents that are remembered because they have answered (not from an RFC).
 const ANSWERED: usize = 256;
@@ -76,7 +75,7 @@ impl Pending {
 /// The requests that wait at one foreign agent.
 #[derive(Default, Debug)]
 pub(crate) struct Waiting {
-    /// The number of places for requests that are not visitors'.
+    /// The number of places for all requests except those of [`Standing::Visitor`].
     capacity: usize,
     all: BTreeMap<RequestKey, Pending>,
     /// When the wait of each request for the home agent ends.
@@ -87,7 +86,7 @@ pub(crate) struct Waiting {
     by_home_agent: BTreeSet<(Ipv4Addr, RequestKey)>,
     /// Number of requests of [`Standing::Unknown`] and of [`Standing::Known`].
     counts: [usize; 2],
-    /// When each home agent that has answered did so last.
+    /// When each home agent answered last. Home agents that have not answered are not in the map.
     answered: BTreeMap<Ipv4Addr, Instant>,
 }
 
@@ -167,7 +166,7 @@ impl Waiting {
     // --- places ----------------------------------------------------------------------------------------------------
 
     /// Returns the requests to drop so that `new` can wait; `None` if there is no place for `new`. If [`PENDING_EACH`]
-    /// requests with the same addresses wait, `new` replaces the one with the lowest Identification.
+    /// requests with the same addresses as `new` wait, the request with the lowest Identification is to be dropped.
     pub(crate) fn place(&self, new: &Pending) -> Option<Vec<RequestKey>> {
         let is_visitor = new.standing == Standing::Visitor;
         let own = || {

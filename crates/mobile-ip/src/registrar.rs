@@ -16,8 +16,8 @@ pub(crate) const STALE_REPLY: Reason = Reason("stale_reply");
 /// The reason to drop a reply: a required authentication is missing or wrong.
 pub(crate) const BAD_AUTHENTICATION: Reason = Reason("bad_authentication");
 
-/// The shortest wait for a reply (RFC 5944, section 3.6.3). The wait is longer if the round trip is long: a reply that
-/// arrives after the next request is dropped.
+/// The shortest wait for a reply (RFC 5944, section 3.6.3). The wait is longer if two round trips are longer, because a
+/// reply that arrives after the next request is dropped.
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 /// The longest wait for a reply while no round trip is known (not from an RFC). RFC 5944, section 3.6.3, limits the
 /// wait only by the requested lifetime.
@@ -75,7 +75,7 @@ pub(crate) enum ReplyOutcome {
     Again,
     /// The request was denied by the foreign agent (`by_agent`) or by the home agent, or accepted with lifetime 0
     /// although a registration was requested. If `is_proven` is false, the denial is not authenticated. Then the
-    /// request stays pending, even if the next one uses a correction from the denial.
+    /// request stays pending, even if the next request uses a correction from the denial.
     Denied { by_agent: bool, is_proven: bool },
 }
 
@@ -239,10 +239,11 @@ impl Registrar {
         doubled.min(longest.max(first))
     }
 
-    /// Returns and records the Identification of the next request (RFC 5944, section 5.7.1). It is later than the last
-    /// one, even if the clock was set back, unless the home agent has corrected the clock since. If it is the present
-    /// time, the low 12 bits, about 1 us, are random. The low half differs from the last 16: otherwise, requests that
-    /// are whole seconds apart could have the same low half.
+    /// Returns and records the Identification of the next request (RFC 5944, section 5.7.1). Usually it is the present
+    /// time, with random low 12 bits (about 1 us). It is later than the last Identification, even if this host's clock
+    /// was set back. It may be earlier after the home agent has corrected the clock. The low half differs from the low
+    /// halves of the last 16 Identifications: otherwise, requests that are whole seconds apart could have the same low
+    /// half.
     fn identification(&mut self, now: Instant) -> u64 {
         let clock = self.clock.ntp(now).wrapping_add(self.offset);
         let mut next = self.last_identification.wrapping_add(1);
@@ -305,8 +306,8 @@ impl Registrar {
     }
 
     /// Checks that a reply comes from the agent, has a code that this agent can send, and has the required
-    /// authentications. A denial of a foreign agent without an association is accepted without authentication, because
-    /// the agent has no key to sign it with.
+    /// authentications. If there is no association with a foreign agent, the agent has no key to sign with. So its
+    /// denials are accepted without authentication.
     fn authenticate(
         &self,
         agent: Ipv4Addr,
@@ -336,7 +337,8 @@ impl Registrar {
                 true
             }
             Code::IdentificationMismatch => {
-                // Whole seconds: the low half of the reply's Identification is a copy of the request's low half.
+                // The correction is in whole seconds, because the low half of the reply's Identification is a copy of
+                // the request's low half.
                 let (theirs, ours) = (reply.identification >> 32, self.clock.ntp(now) >> 32);
                 self.offset = theirs.wrapping_sub(ours) << 32;
                 // The clock was wrong, so the next Identification may be smaller than the last.

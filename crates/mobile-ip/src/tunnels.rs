@@ -22,7 +22,7 @@ pub(crate) const SMALLEST_MTU: u16 = 548;
 pub(crate) struct Report<'a> {
     /// The care-of address, where the tunnel ends.
     pub(crate) care_of: Ipv4Addr,
-    /// The error for the sender of the inner datagram, if any.
+    /// The error for the sender of the inner datagram; `None` if the sender gets no error.
     pub(crate) error: Option<IcmpError>,
     /// The quoted part of the inner datagram.
     pub(crate) inner: &'a [u8],

@@ -435,8 +435,8 @@ fn no_bit_of_an_acceptance_can_be_changed_on_the_way() {
     }
 }
 
-/// Advertisements are not authenticated. So the mobile node must ignore those with a TTL other than 1, from a group
-/// address, from an address that cannot be a host's, or from its home address.
+/// Advertisements are not authenticated. So the mobile node must ignore an advertisement with a TTL other than 1, or
+/// from a group address, from an address that cannot be a host's, or from the node's home address.
 #[test]
 fn who_cannot_be_an_agent_is_not_one() {
     let now = Instant::from_millis(1000);
@@ -471,8 +471,8 @@ fn who_cannot_be_an_agent_is_not_one() {
     assert!(!said(Ipv4Addr::UNSPECIFIED, MOBILE, 1));
 }
 
-/// A mobile node signs the care-of address of an advertisement in its request. So it must ignore an advertisement with
-/// a care-of address that cannot be a foreign agent's.
+/// A mobile node signs the care-of address of an advertisement in its request. So the mobile node must ignore an
+/// advertisement with a care-of address that cannot be a foreign agent's.
 #[test]
 fn a_care_of_address_that_cannot_be_one_is_not_asked_for() {
     let now = Instant::from_millis(1000);
@@ -542,8 +542,8 @@ fn delivers_to(effects: &[Effect]) -> Vec<Mac> {
     effects.iter().filter_map(to).collect()
 }
 
-/// A host of the visited link hears all requests there. Its replies and ICMP errors in the home agent's name must be
-/// dropped.
+/// A host of the visited link hears all requests on this link, and can forge replies and ICMP errors of the home agent.
+/// A foreign agent must drop such replies and errors if they arrive from the visited link.
 #[test]
 fn a_reply_or_an_error_from_the_visited_link_is_none() {
     let now = Instant::from_millis(1000);
@@ -564,7 +564,8 @@ fn a_reply_or_an_error_from_the_visited_link_is_none() {
     let error = wire::IcmpError::HostUnreachable.about(&relayed, Ipv4Addr::new(10, 3, 0, 99)).unwrap();
     let effects = heard(&mut agent, now, 1, ATTACKER, error.clone());
     assert_eq!(code_sent(&effects), None, "the request still waits");
-    // Both messages are accepted by the interface to the home agent, and the reply from any source address.
+    // The reply and the ICMP error are accepted if they arrive by the interface to the home agent. The reply may have
+    // any source address.
     let effects = heard(&mut agent, now, UP, ATTACKER, reply_to(&asked, Ipv4Addr::new(10, 9, 0, 2)));
     assert_eq!(delivers_to(&effects), [MOBILE, MOBILE], "from tunnels, and from this host itself");
     assert_eq!(code_sent(&heard(&mut ask(), now, UP, ATTACKER, error)), Some(Code::HomeHostUnreachable));
@@ -646,7 +647,7 @@ fn an_accepted_registration_ends_the_wait_of_older_requests() {
 
 // --- crowds ------------------------------------------------------------------------------------------------------------
 
-/// Of 60 solicitations at the same time, 20 must each be answered, and one advertisement must answer the others.
+/// Of 60 solicitations at the same time, 20 must get separate answers. One advertisement must answer the other 40.
 #[test]
 fn a_crowd_that_solicits_is_answered() {
     let now = Instant::from_millis(1000);

@@ -378,7 +378,10 @@ fn check_identity(at: &'static str, zone: &Name, name: &Name, key: &Key) -> Resu
         return Err(ConfigError::new(at, format!("{name} must be a name below the zone {zone}")));
     }
     if key.as_bytes().len() < SHORTEST_KEY {
-        return Err(ConfigError::new(at, format!("{name}: the key must have at least {SHORTEST_KEY} bytes")));
+        let digits = 2 * SHORTEST_KEY;
+        let problem =
+            format!("{name}: the key must have at least {SHORTEST_KEY} bytes, {digits} hexadecimal digits");
+        return Err(ConfigError::new(at, problem));
     }
     Ok(())
 }

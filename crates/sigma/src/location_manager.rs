@@ -1,11 +1,19 @@
 //! The location manager: it holds the addresses of its mobile nodes, from their signed updates, and answers queries.
 //!
-//! An update is accepted if it passes these checks: a configured key signed it; its signing time is near the present
-//! time, and not before that of the last accepted update; it is not a repetition; the mobile node did not exceed its
-//! rates; all changes are permitted (RFC 2136, section 3). Then its record is stored. When the record is durable, the
-//! update takes effect and is answered. Updates that arrive before this are based on the accepted update. If its record
-//! cannot be stored, their records cannot be stored either. When a registration ends, only addresses and texts are
-//! removed. The signing time and MACs of the last updates are kept, so that an old update cannot be replayed.
+//! An update is accepted if it passes these checks:
+//!
+//! - A configured key signed the update.
+//! - The signing time differs from the location manager's clock by at most the fudge of the signature, and is not
+//!   before the signing time of the last accepted update.
+//! - The update is not a repetition, and the mobile node did not exceed its rates.
+//! - The changes are permitted (RFC 2136, section 3).
+//!
+//! Then the record of the new state is stored. When the record is durable, the update takes effect and is answered. A
+//! later update that arrives before this time is based on the accepted update. If the record cannot be stored, the
+//! records of such later updates cannot be stored either.
+//!
+//! When a registration ends, only addresses and texts are removed. The signing time and MACs of the last updates are
+//! kept, so that an old update cannot be replayed.
 
 use crate::config::LocationManagerConfig;
 use crate::location::{CODES, Location};
@@ -23,7 +31,7 @@ use std::collections::{BTreeMap, VecDeque};
 use wire::{Duration, Instant, Ipv4Addr, WallTime};
 
 const LISTENER: StreamId = StreamId(0);
-const TOO_MANY: &str = "too many messages";
+const TOO_MANY: &str = "too many messages in this second";
 /// The maximum length of a message that is read, in bytes: the MTU of an Ethernet link.
 const LONGEST: usize = 1500;
 /// The maximum number of streams whose message is not read yet.
@@ -35,8 +43,9 @@ const SHARED: u16 = 4096;
 /// The maximum number of signed messages that are checked in one second, in addition to [`VERIFIED_OF_KNOWN`] (not from
 /// an RFC). At 10 us for each, they take 0.2 s.
 const VERIFIED: u16 = 20_000;
-/// The maximum number of messages in one second that are checked in addition for each mobile node, if they come from
-/// the address of its last update (not from an RFC). So forged messages from other addresses cannot use up this number.
+/// The maximum number of additional messages that are checked in one second for each mobile node (not from an RFC).
+/// Only messages from the source address of the mobile node's last update count. So forged messages from other
+/// addresses cannot use up this number.
 const VERIFIED_OF_KNOWN: u16 = 2000;
 /// The UDP payload size in the OPT record of an answer, in bytes (RFC 6891, section 6.2.4). With the headers of IPv4
 /// and UDP, it needs an MTU of at least 1260 bytes.
@@ -52,8 +61,8 @@ struct Entry {
     /// The state from which queries are answered: the last durable one, without addresses and texts if the registration
     /// has ended.
     location: Location,
-    /// Records whose storage was requested, in the order of the requests. `None`: the lapse of the location, which has
-    /// taken effect already.
+    /// Records whose storage was requested, in the order of the requests. `None`: the record of an ended registration,
+    /// whose addresses and texts are removed already.
     under_way: VecDeque<Option<Accepted>>,
     /// The clock for signatures of this mobile node: its wall time at [`Instant::ZERO`]. It is never set back:
     /// otherwise, a mobile node that has signed with a later time could not update its addresses until the clock
@@ -76,8 +85,8 @@ impl Entry {
         accepted.map_or(&self.location, |accepted| &accepted.location)
     }
 
-    /// Sets the clock for signatures to the wall clock, or to the signing time of the last accepted update if this is
-    /// later: the wall clock may have been set back.
+    /// Sets the clock for signatures to the wall clock, or to the signing time of the last accepted update if this time
+    /// is later. The wall clock may have been set back.
     fn start(&mut self, now: Instant, wall: WallTime) {
         let behind = self.location.signed.saturating_sub(seconds(wall, now));
         let behind = i64::try_from(behind).unwrap_or(i64::MAX).saturating_mul(NANOS);
@@ -259,7 +268,7 @@ impl LocationManager {
         asked.options = message.additional.iter().any(|record| record.kind == kind::OPT);
         if let Some(signed) = &signed {
             if !self.may_verify(now, host, signed) {
-                return self.ignore("too many signatures", id, out);
+                return self.ignore("too many signatures to verify in this second", id, out);
             }
             match self.signer(now, signed, is_update) {
                 Ok(key) => asked.signer = Some((key, signed.tsig.mac.clone())),
@@ -295,8 +304,8 @@ impl LocationManager {
     }
 
     /// Returns whether a message other than a correctly signed update may be answered now, and counts it. Correctly
-    /// signed messages of a mobile node are counted separately first, so that forged messages with the same source
-    /// address do not use up this rate.
+    /// signed messages of a mobile node have a separate rate, which forged messages with the same source address cannot
+    /// use up. If the separate rate is used up, the rate of the source address applies.
     fn may_answer_query(&mut self, now: Instant, host: Ipv4Addr, asked: &Asked) -> bool {
         let most = self.config.answers;
         let entry = asked.signer.as_ref().and_then(|(index, _)| self.entries.get_mut(*index));
@@ -432,7 +441,7 @@ impl LocationManager {
     }
 
     /// Removes the oldest pending record of a mobile node, because its storage has succeeded or failed. Returns the
-    /// entry's index and the update; `None` if the record is that of a lapse, or if the name is unknown.
+    /// entry's index and the update. `None` if the record is that of an ended registration, or if the name is unknown.
     fn decided(&mut self, key: &[u8]) -> Option<(usize, Accepted)> {
         let name = Name::read(key, 0).ok().map(|(name, _)| name)?;
         let index = *self.by_name.get(&name)?;
@@ -498,7 +507,7 @@ impl LocationManager {
         let bytes = match key {
             Some(entry) if failure == Failure::BadTime => {
                 // The sender signs its next update with this time. So this time must be at least the signing time of
-                // the last accepted update: the sender's clock may have been ahead then.
+                // the last accepted update, even if the sender's clock was ahead when it signed that update.
                 let time = entry.seconds(now).max(entry.latest().signed);
                 entry.key.sign_bad_time(&bytes, &signed.tsig, time)
             }

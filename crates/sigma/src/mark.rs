@@ -34,16 +34,17 @@ pub(crate) enum SigmaEvent {
     AddressGone { address: Ipv4Addr },
     /// The mobile node asked one or more peers to add an address to their associations.
     AddSent,
-    /// No answer to the request to add this address is outstanding, and at least one peer accepted it.
+    /// No answer to the request to add this address is outstanding, and at least one peer accepted the request.
     AddAcknowledged { address: Ipv4Addr },
-    /// No answer to the request to make this address primary is outstanding. At least one peer accepted it, and sends
-    /// to this address when it has confirmed the address.
+    /// No answer to the request to make this address primary is outstanding, and at least one peer accepted the
+    /// request. Such a peer sends to this address when the peer has confirmed the address.
     PrimaryAcknowledged { address: Ipv4Addr },
     /// The operating system of the mobile node could not add or remove this address.
     AddressFailed { address: Ipv4Addr, why: String },
     /// A peer refused, or will not answer, a request to add, delete or make primary this address of the mobile node.
     ChangeRefused { address: Ipv4Addr },
-    /// The location manager gave this address of a peer, and the mobile node sends an outstanding request to it.
+    /// The location manager gave this address of a peer, and the mobile node sends an outstanding request to this
+    /// address.
     PeerLocated { name: String, address: Ipv4Addr },
     /// The mobile node has decided to move between two networks. `switches`: the path switch begins at this instant.
     Handoff { kind: &'static str, from: String, to: String, switches: bool },

@@ -43,7 +43,7 @@ pub struct Registrar {
     ahead: i64,
     /// The number of the last update.
     sequence: u64,
-    /// The number in the TXT record at the location manager; `None` if it is not known.
+    /// The number of the update in the TXT record at the location manager; `None` if the number is not known.
     known: Option<u64>,
     wanted: Option<Ipv4Addr>,
     /// The address that the location manager has confirmed; `None` while a registration is not confirmed.
@@ -125,8 +125,8 @@ impl Registrar {
     }
 
     /// Returns the bytes, the message number and the MAC of a signed update. The update replaces all addresses of the
-    /// mobile node by `address`. If the number in the TXT record is known, the update requires it as a prerequisite. So
-    /// a delayed update cannot replace a newer one.
+    /// mobile node by `address`. If the number in the TXT record is known, the update has this number as a
+    /// prerequisite. So a delayed update cannot replace a newer update.
     fn update(&mut self, now: Instant, address: Ipv4Addr) -> (Vec<u8>, u16, [u8; 32]) {
         let seconds = self.seconds(now);
         self.sequence = self.sequence.max(seconds << 16) + 1;
@@ -202,7 +202,7 @@ impl Registrar {
                 self.send(out);
             }
             StreamEvent::Data(bytes) => self.answer(now, bytes, out),
-            // The port is in use, or the host does not have the address: not yet, or not any more.
+            // The port is in use, or the host does not have the address yet or any more.
             StreamEvent::Closed(_) => {
                 self.pending = None;
                 self.due = Some(now + PAUSES[1]);

@@ -17,8 +17,7 @@ pub(crate) const STREAMS: u32 = 64;
 /// The maximum length of an answer that is read, in bytes.
 pub(crate) const LONGEST: usize = 1500;
 
-/// Returns a random ephemeral port (RFC 6335, section 6). It is random, so that a host must guess it to forge an
-/// answer.
+/// Returns a random ephemeral port (RFC 6335, section 6). A host must guess this port to forge an answer.
 pub(crate) fn port(rng: &mut Rng) -> u16 {
     49_152 + (rng.draw() % 16_384) as u16
 }

@@ -1,9 +1,9 @@
 //! The resolver: asks the location manager for the address of a peer that may have moved at the same time as this host.
-//! Without it, each of the two hosts could know only a lost address of the other. The SIGMA report uses the location
-//! manager only to open associations (TR-OU-TNRL-04-105, section II.D).
+//! Without the resolver, each of the two hosts could know only a lost address of its peer. The SIGMA report uses the
+//! location manager only to open associations (TR-OU-TNRL-04-105, section II.D).
 //!
-//! An answer is not authenticated. It only gives an address to which SCTP sends a request that waits for an answer, and
-//! HEARTBEATs, but no data. So the question needs no signature. Its message number and port are random.
+//! An answer is not authenticated. SCTP sends HEARTBEATs and one outstanding request to the address in the answer, but
+//! no data. So the question needs no signature. The message number and the port of the question are random.
 
 use crate::message::{
     Header, Message, Name, PORT, Question, Rcode, Received, ResourceRecord, class, kind, opcode,
@@ -53,9 +53,9 @@ impl Resolver {
         self.pending.values().map(|pending| pending.due).min()
     }
 
-    /// Asks from `local` for the address of `name`. An earlier question for the same name is dropped: the answer to it
-    /// may be out of date, and the host may have lost its source address. If [`QUESTIONS`] others are pending, no new
-    /// question is sent.
+    /// Asks from `local` for the address of `name`. An earlier question for the same name is dropped: its answer may be
+    /// out of date, and this host may have lost the source address of the question. If [`QUESTIONS`] questions for
+    /// other names are pending, no question is sent.
     pub(crate) fn ask(&mut self, now: Instant, name: &Name, local: Ipv4Addr, out: &mut Outbox) {
         self.give_up(name, out);
         if self.pending.len() >= QUESTIONS {
@@ -77,8 +77,8 @@ impl Resolver {
         }
     }
 
-    /// Repeats questions that were not answered, and drops those without a further attempt or with a stream that is not
-    /// open.
+    /// Repeats questions that were not answered in time. Drops a question after its last attempt, or if its stream did
+    /// not open.
     pub(crate) fn timeout(&mut self, now: Instant, out: &mut Outbox) {
         let due = self.pending.iter().filter(|(_, pending)| pending.due <= now);
         let due: Vec<Name> = due.map(|(name, _)| name.clone()).collect();

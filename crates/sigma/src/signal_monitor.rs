@@ -6,7 +6,8 @@ use wire::{Cell, Duration, Instant};
 
 /// A cell without a sample for more than this time is not heard any more.
 const SILENCE: Duration = Duration::from_millis(350);
-/// A move less than this time after the move before doubles the wait until the next move. A later move resets the wait.
+/// If the time between two moves is shorter than this time, the wait until the next move doubles. Otherwise the wait is
+/// reset.
 const FLIPS: Duration = Duration::from_secs(10);
 /// The maximum number of doublings of the wait between two moves.
 const MOST_DOUBLINGS: u32 = 5;

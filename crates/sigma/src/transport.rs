@@ -115,8 +115,8 @@ impl Transport {
         open.map(|(id, _)| id).collect()
     }
 
-    /// Returns this host's addresses in an association that the peer has confirmed and that are not being deleted.
-    /// Empty if the association does not exist.
+    /// Returns the addresses of this host in an association, without those that the peer has not confirmed and those
+    /// that are being deleted. Empty if the association does not exist.
     pub(crate) fn addresses(&self, id: AssociationId) -> Vec<Ipv4Addr> {
         self.endpoint.association(id).map_or(Vec::new(), |it| it.local_addresses().collect())
     }
@@ -141,8 +141,8 @@ impl Transport {
         }
     }
 
-    /// Sends the request of an association that waits for an answer to `peer`, an address from the location manager.
-    /// Returns whether a request is now sent there that was not sent there before.
+    /// Sends the outstanding request of an association to `peer`, an address from the location manager. Returns whether
+    /// a request that went to another address now goes to `peer`.
     pub(crate) fn try_at(&mut self, now: Instant, id: AssociationId, peer: Ipv4Addr) -> bool {
         self.endpoint.association_mut(id).is_some_and(|association| association.try_at(now, peer))
     }
@@ -152,7 +152,7 @@ impl Transport {
         self.endpoint.accept_at(addresses);
     }
 
-    /// Handles the return of this host's link after a time without one.
+    /// Handles the return of this host's link after a time without a link.
     pub(crate) fn link_returned(&mut self, now: Instant) {
         let all: Vec<AssociationId> = self.endpoint.associations().map(|(id, _)| id).collect();
         for id in all {
@@ -299,8 +299,8 @@ impl Transport {
     }
 
     fn finish(&mut self, now: Instant, id: StreamId, out: &mut Outbox) {
-        // If the stream still waits for an address, nothing was written. The program gets the same reason as after INIT
-        // was sent.
+        // If the stream still waits for an address, nothing was written. The program gets the same reason as if INIT
+        // was sent already.
         if self.stop_listening(id, out) || self.stop_waiting(id, Some(GIVEN_UP), out) {
             return;
         }
@@ -364,8 +364,9 @@ impl Transport {
         self.endpoint.icmp_error(now, quote.dst, quote.payload, rejection)
     }
 
-    /// Sends packets, and reports events to programs. It must be called after each call that may have changed an
-    /// association. Returns all events, because the role reacts to some of them, for example to changes of addresses.
+    /// Sends packets, and reports events to programs. The role must call this function after each operation that may
+    /// have changed an association. Returns all events, because the role reacts to some events, for example to changes
+    /// of addresses.
     pub(crate) fn settle(
         &mut self,
         now: Instant,

@@ -55,7 +55,6 @@ fn a_router_that_names_no_mtu_gets_packets_of_the_next_common_size() {
     let mut now = now;
     for (most, next) in [(1500, 1492), (1492, 1006)] {
         transport.serve(now, STREAM, StreamOp::Write(vec![7; 9000]), &[HERE], &mut Outbox::default());
-        // The first packet may hold a chunk that an earlier report left to be fragmented.
         let packets = exchange(now, &mut transport, &mut peer);
         let largest = packets.iter().max_by_key(|packet| packet.bytes.len()).unwrap();
         assert!((most - 3..=most).contains(&largest.bytes.len()), "{}", largest.bytes.len());

@@ -13,9 +13,9 @@ pub(crate) struct Update<'a> {
 }
 
 impl Update<'_> {
-    /// Returns the new state of the sender's name after this update. `place` is the present state of the sender's name,
-    /// and `places` returns the state of any name; `None` if no mobile node has the name. Fails with the result code of
-    /// the answer if the update is refused.
+    /// Returns the state of the sender's name after this update. `place` is the present state of the sender's name.
+    /// `places` returns the present state of any name; `None` if no mobile node has the name. Fails with the result
+    /// code of the answer if the update is refused.
     pub(crate) fn judge<'p>(
         &self,
         place: &Location,

@@ -358,7 +358,7 @@ fn who_says_too_much_is_refused_and_then_not_answered() {
     stage.pass(Duration::from_secs(1));
     assert!(stage.answer(&query("mn.sigma.example", kind::A)).is_some());
     let answers = stage.role.status();
-    let dropped = answers.get("answers").and_then(|answers| answers.get("too many messages"));
+    let dropped = answers.get("answers").and_then(|answers| answers.get("too many messages in this second"));
     assert_eq!(dropped, Some(&Value::Int(10)));
 }
 
@@ -507,7 +507,7 @@ fn a_clock_that_is_set_back_does_not_lock_a_mobile_node_out() {
 }
 
 /// If a mobile node corrects a clock that was ahead by less than the fudge, its next signing time is before the last
-/// accepted one. The BADTIME answer must then give a time that is accepted.
+/// accepted signing time. The BADTIME answer must then give a time that the location manager accepts.
 #[test]
 fn a_mobile_node_whose_clock_was_ahead_is_told_a_time_that_is_accepted() {
     let mut stage = Stage::new();

@@ -161,7 +161,8 @@ fn random_loss_excuses_a_connection_before_it_is_open() {
     assert_eq!(with(&mut draft, &facts, 1000), [Judge::Stream]);
 }
 
-/// A SIGMA host that moves gives up the address that was called. A host of another protocol keeps it.
+/// A SIGMA host that moves gives up the address to which its peer opens a connection. A host of another protocol keeps
+/// its address.
 #[test]
 fn a_peer_of_sigma_that_moves_excuses_a_connection_before_it_is_open() {
     let (mut draft, facts) = unopened();
@@ -173,7 +174,7 @@ fn a_peer_of_sigma_that_moves_excuses_a_connection_before_it_is_open() {
         found(draft, &facts)
     };
     assert_eq!(moves(&mut draft, Protocol::Sigma, 1000), []);
-    // The call is at 0.5 s; a lost INIT is sent again 1 s later.
+    // The connection begins to open at 0.5 s. A lost INIT is sent again 1 s later.
     assert_eq!(moves(&mut draft, Protocol::Sigma, 1600), [Judge::Stream]);
     assert_eq!(moves(&mut draft, Protocol::MobileIp, 1000), [Judge::Stream]);
 }
@@ -186,7 +187,8 @@ fn fault(what: What) -> Fault {
 /// A crash that is not on a path of a host excuses nothing for that host.
 #[test]
 fn only_a_fault_on_its_path_excuses_a_host() {
-    // Three routers. The host begins at the first and moves to the second at 2 s. No host is at the third.
+    // There are three routers. The host begins at the first router and moves to the second at 2 s. No host is at the
+    // third.
     let (mut draft, mut facts) = good();
     draft.routers.push(draft.routers[0]);
     draft.hosts[0].work[0].start = 5500;
@@ -237,8 +239,8 @@ fn only_a_fault_on_its_path_explains_a_wait() {
     }
 }
 
-/// A cut comes too late to affect the first attempt. But if the first answer is lost, the cut affects the second
-/// attempt.
+/// A cut that begins after the first attempt has no effect. But if the answer to the first attempt is lost, the cut
+/// affects the second attempt.
 #[test]
 fn a_loss_and_what_the_next_attempt_meets_delay_the_first_round_trip_together() {
     let (mut draft, _) = good();
@@ -278,7 +280,7 @@ fn a_stale_echo_explains_a_longer_time_out_of_tcp_only() {
     assert!((tcp - datagrams * 2.375).abs() < 1e-9, "{tcp}, {datagrams}");
 }
 
-/// In a tree the nodes above a cell are on its path, and no others.
+/// In a tree, the path of a host in a cell contains the nodes above the cell, and no other nodes.
 #[test]
 fn nodes_above_a_cell_are_on_its_path() {
     let (mut draft, _) = good();
@@ -332,7 +334,7 @@ fn an_application_waits_no_longer_than_is_explained() {
     assert_eq!(changed(|facts| client(facts).gap = (at(2), at(6))), [Judge::Stall]);
 }
 
-/// Losses of the workload's own packets and of registrations count, those of another workload do not.
+/// Lost packets of the workload and lost registrations count. Lost packets of another workload do not count.
 #[test]
 fn a_wait_is_explained_by_its_own_losses() {
     let lost = |port, at_random: bool| {
@@ -349,7 +351,7 @@ fn a_wait_is_explained_by_its_own_losses() {
     }
 }
 
-/// Returns the seconds that are explained of a whole run.
+/// Returns how many seconds are explained if an application waits for the whole run.
 fn of_all(draft: &Draft, lost: &Lost) -> f64 {
     timers::explained(draft, &draft.hosts[0].work[0], (Instant::ZERO, Instant::NEVER), lost)
 }
@@ -412,7 +414,7 @@ fn datagrams_arrive_again() {
     assert_eq!((late(9), late(15)), (vec![], vec![Judge::Served]), "the source begins at 0.5 s");
 }
 
-/// If more than 7 s are explained, 3 s more are allowed.
+/// If more than 7 s are explained, a receiver may wait 3 s longer than explained.
 #[test]
 fn datagrams_are_missed_after_what_is_explained() {
     let mut draft = draft(Kind::Datagrams { up: false, rate: 20, size: 100 });
@@ -440,8 +442,8 @@ fn datagrams_are_not_missed_after_the_end_of_the_run() {
     assert_eq!((ended(at(5)), ended(stop)), (vec![], vec![Judge::Served]));
 }
 
-/// There is no violation if datagrams with 48 bytes of headers exceed the MTU. There is none either if random loss may
-/// take all datagrams of 10 s.
+/// If datagrams with 48 bytes of headers exceed the MTU, missing datagrams are no violation. They are also no violation
+/// if all datagrams of 10 s may be lost at random.
 #[test]
 fn datagrams_that_cannot_arrive_are_not_missed() {
     let none = |size, rate, loss| {

@@ -1,4 +1,4 @@
-//! Tests of faults that are not on a path.
+//! Tests that faults concern only workloads whose path they affect.
 
 use super::*;
 use crate::draft::{Kind, Router};
@@ -17,7 +17,7 @@ fn concerns(draft: &Draft, what: What) -> bool {
     draft.concerns(&Fault { at: 10_000, lasts: 2000, what }, &draft.hosts[0].work[0], 0)
 }
 
-/// An Indirect TCP router that the host has left may still have state of its connections.
+/// An Indirect TCP router that the host has left may still have state of the host's connections.
 #[test]
 fn a_router_that_was_left_long_ago_concerns_connections_of_indirect_tcp_only() {
     let mut draft = moves();
@@ -30,7 +30,7 @@ fn a_router_that_was_left_long_ago_concerns_connections_of_indirect_tcp_only() {
     assert!(!of(Protocol::Sigma, 1) && of(Protocol::Sigma, 2));
 }
 
-/// The home agent is behind the cell of router 0, not in it.
+/// The home agent is router 0. Packets to the home agent do not cross the cell of router 0.
 #[test]
 fn the_cell_of_the_home_agents_router_concerns_no_host_elsewhere() {
     let draft = moves();
@@ -38,7 +38,7 @@ fn the_cell_of_the_home_agents_router_concerns_no_host_elsewhere() {
     assert!(!concerns(&draft, What::Cut(Spot::Air(0))));
 }
 
-/// Frames of a cell do not pass the cells of the nodes above.
+/// Packets of a host do not cross the cells of the nodes above the host's cell.
 #[test]
 fn of_a_tree_only_the_cell_of_the_host_concerns_it() {
     let mut draft = moves();

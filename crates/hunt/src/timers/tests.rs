@@ -4,8 +4,8 @@ use super::*;
 use crate::fault::{Fault, Spot};
 use crate::judge::tests::{at, draft};
 
-/// Returns the seconds explained of a wait between two instants, with losses in full queues at `full`. All are in
-/// seconds.
+/// Returns how many seconds of a wait between two instants are explained, with losses in full queues at the times
+/// `full`. All times are in seconds of the run.
 fn explained_of(draft: &Draft, [from, to]: [u64; 2], full: &[u64]) -> f64 {
     let lost = Lost { in_queues: full.iter().copied().map(at).collect(), ..Lost::default() };
     explained(draft, &draft.hosts[0].work[0], (at(from), at(to)), &lost)
@@ -31,7 +31,7 @@ fn a_time_out_is_a_minute_at_the_most() {
     assert!((explained_of(&still(), [10, 600], &full) - sum).abs() < 1e-9);
 }
 
-/// A time without a path that ended before the last attempt before the wait explains nothing.
+/// A time without a path explains nothing if it ended before the last attempt that was made before the wait.
 #[test]
 fn a_time_without_a_path_counts_if_it_is_in_the_wait() {
     let draft = draft(Kind::Down(1000));
@@ -51,7 +51,8 @@ fn a_fault_that_only_loses_packets_is_no_time_without_a_path() {
     assert!(with(What::Narrow(Spot::Core, 1200)) > 4.0);
 }
 
-/// SIGMA's monitor notices a cell within 350 ms. A host that is in both cells for longer has noticed it by then.
+/// SIGMA's signal monitor notices a new cell within 350 ms. If a host hears both cells for longer than this time, it
+/// has no time without a path.
 #[test]
 fn a_cell_that_is_noticed_before_the_old_one_is_left_costs_nothing() {
     let mut draft = draft(Kind::Down(1000));

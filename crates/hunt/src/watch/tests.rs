@@ -62,7 +62,7 @@ fn a_packet_that_goes_round_is_noticed() {
     assert_eq!(watch.facts.loops.len(), 1);
 }
 
-/// An advertisement is repeated, and may be the same packet each time.
+/// An advertisement is sent repeatedly, and may have the same identity each time. So it is no loop.
 #[test]
 fn a_packet_for_a_group_may_be_sent_often() {
     let (mut watch, [router]) = watch(["r0"]);
@@ -205,8 +205,8 @@ fn two_routers_that_serve_one_connection_are_noticed() {
     assert_eq!([both(&["forgotten"]), both(&["connection_lost"])], [0, 0]);
 }
 
-/// A host that is not answered calls another router. The first router does not count as an owner, even if it connects
-/// later.
+/// A host that gets no answer from a router asks another router to open the connection. Then the first router does not
+/// count as serving the connection, even if it opens its connection to the correspondent.
 #[test]
 fn a_router_that_is_not_waited_for_is_no_owner() {
     let owners = |all: &[usize]| {
@@ -233,7 +233,8 @@ fn a_crash_is_an_excuse_for_the_hosts_that_the_router_had() {
     assert!(watch.facts.owners.is_empty(), "a crashed router serves nothing");
 }
 
-/// A router that ships a connection acts on a greeting. It does not know that the other router has crashed since then.
+/// A mobile host has greeted its new router, so the old router sends the connection there. The old router does not know
+/// whether the new router has crashed since the greeting.
 #[test]
 fn a_crash_is_an_excuse_for_what_is_shipped_before_the_next_greeting() {
     let excused = |all: &[&str]| {

@@ -11,8 +11,8 @@ pub const SOLICITATION: u8 = 10;
 /// An Agent Solicitation: a mobile node asks for the advertisements of agents (RFC 5944, section 2.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Solicitation {
-    /// The mobile node's address. It may be any: an agent must not require a neighbor's address (RFC 5944, section
-    /// 2.3).
+    /// The mobile node's address. It may be of any network: an agent must not require an address of the link's network
+    /// (RFC 5944, section 2.3).
     pub src: Ipv4Addr,
     /// The IP destination: [`super::ALL_ROUTERS`], [`super::ALL_AGENTS`] or the broadcast address.
     pub dst: Ipv4Addr,

@@ -273,8 +273,8 @@ fn request(teller: &mut Teller<MobileIp>, from: &str, args: &Args<'_>) -> (Strin
     (iface.to_owned(), packet)
 }
 
-/// Returns the reply to the last request, and the interface by which it arrives: at the agent in the argument `to`
-/// (`fa` without it), or at the mobile node if there is an argument `from`.
+/// Returns the reply to the last request, and the interface by which the reply arrives. With an argument `from`, it
+/// arrives at the mobile node. Otherwise, it arrives at the agent in the argument `to`; default `fa`.
 fn reply(teller: &mut Teller<MobileIp>, args: &Args<'_>) -> (String, Packet) {
     let request = teller.cast.request.clone().unwrap();
     let code = Code::from_number(args.get("code", 0));

@@ -284,8 +284,8 @@ fn records_that_a_slow_disk_has_not_taken_are_bounded() {
     assert_eq!(ask(&mut agent, 20_001), (true, None));
 }
 
-/// Registers a visitor with this home address. Returns the keys of the routes that the foreign agent then sets for the
-/// own packets of its host.
+/// Registers a visitor with this home address. Returns the keys of the routes that the foreign agent then sets for
+/// packets that its host itself sends.
 fn own_routes(agent: &mut ForeignAgent, home: Ipv4Addr) -> Vec<RouteKey> {
     let now = Instant::from_millis(1000);
     let asks = request(now, home);
@@ -299,8 +299,9 @@ fn own_routes(agent: &mut ForeignAgent, home: Ipv4Addr) -> Vec<RouteKey> {
     own.collect()
 }
 
-/// Without an association, any host on the link can register the address of a server with a home agent that it
-/// controls. It must not get the own packets of the foreign agent's host to this server.
+/// Without an association, an attacker on the link can register the address of a server as its home address, if the
+/// attacker controls a home agent. The packets that the foreign agent's host itself sends to the server must not be
+/// sent to the attacker.
 #[test]
 fn a_visitor_that_nothing_proves_gets_no_packets_of_the_routers_own() {
     let server = Ipv4Addr::new(192, 0, 2, 1);

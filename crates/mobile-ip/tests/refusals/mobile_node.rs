@@ -194,8 +194,8 @@ fn a_quick_return_home_is_noticed_by_the_first_advertisement() {
     assert_eq!(leaves_by(&back), Some(node::Action::Forward(hop)));
 }
 
-/// If a second hint of the link comes within the debounce time, it must be followed when this time ends, not after the
-/// pause between registrations.
+/// If the link comes up for the second time within 500 ms, the node must register when these 500 ms have passed. It
+/// must not wait for the end of the pause between registrations.
 #[test]
 fn a_second_hint_counts_when_the_link_has_been_quiet() {
     let mut node = mobile_node("").unwrap();
@@ -347,8 +347,9 @@ fn after_three_requests_without_an_answer_another_agent_is_asked() {
 
 // --- a registration lifetime of 0 --------------------------------------------------------------------------------------
 
-/// Advertisements are not authenticated: any host on the link can send one with the agent's address and a registration
-/// lifetime of 0. A visitor of the agent must not deregister then, and must request the same lifetime as before.
+/// Advertisements are not authenticated: any host on the link can send an advertisement with the agent's address and a
+/// registration lifetime of 0. Such an advertisement must not make a visitor of the agent deregister. The visitor's
+/// next request must have the same lifetime as its first request.
 #[test]
 fn an_advertised_registration_lifetime_of_zero_ends_no_registration() {
     let at = Instant::from_millis;
@@ -372,8 +373,8 @@ fn an_advertised_registration_lifetime_of_zero_ends_no_registration() {
     assert_eq!(node.status().get("care_of"), Some(&Value::from(VISITED)));
 }
 
-/// An advertisement with an ICMP lifetime of 0 means that the agent stops (RFC 1256, section 4.3). It is not
-/// authenticated, so it must be counted for the operator.
+/// An advertisement with an ICMP lifetime of 0 means that the agent stops (RFC 1256, section 4.3). Advertisements are
+/// not authenticated, so each such advertisement must be counted for the operator.
 #[test]
 fn an_agent_that_is_said_to_have_left_is_counted() {
     let mut node = registered_away();
@@ -384,8 +385,9 @@ fn an_agent_that_is_said_to_have_left_is_counted() {
     assert_eq!(node.status().get("state"), Some(&Value::from("searching")));
 }
 
-/// An agent that takes no registrations must not be chosen: not as the first agent, not as a new agent, not instead of
-/// an agent that is no longer heard, and not if it stops taking registrations during the pause between registrations.
+/// An agent that takes no registrations must never be chosen. It must not be the first agent, and must not replace an
+/// agent that is no longer heard. If an agent stops taking registrations during the pause between registrations, it
+/// must not be chosen after the pause.
 #[test]
 fn an_agent_that_takes_no_registrations_is_not_turned_to() {
     let at = Instant::from_millis;

@@ -31,8 +31,8 @@ pub mod kind {
     pub const OPT: u16 = 41;
     /// A transaction signature (RFC 8945, section 4.2).
     pub const TSIG: u16 = 250;
-    /// All types: in a question (RFC 1035, section 3.2.3). In an update: all records of a name (RFC 2136, sections 2.4
-    /// and 2.5).
+    /// All types. A question asks for records of all types (RFC 1035, section 3.2.3). In an update, it means all
+    /// records of a name (RFC 2136, sections 2.4 and 2.5).
     pub const ANY: u16 = 255;
     /// The first type that is only for questions and signatures: 128 to 255 have no data in a zone (RFC 6895, section
     /// 3.1).
@@ -43,9 +43,11 @@ pub mod kind {
 pub mod class {
     /// The Internet (RFC 1035, section 3.2.4).
     pub const IN: u16 = 1;
-    /// As a change: delete this record. As a prerequisite: no such records exist (RFC 2136, sections 2.4 and 2.5).
+    /// As a change: delete this record. As a prerequisite: no records of this name and type exist (RFC 2136, sections
+    /// 2.4 and 2.5).
     pub const NONE: u16 = 254;
-    /// As a change: delete all such records. As a prerequisite: such records exist (RFC 2136, sections 2.4 and 2.5).
+    /// As a change: delete all records of this name and type. As a prerequisite: records of this name and type exist
+    /// (RFC 2136, sections 2.4 and 2.5).
     pub const ANY: u16 = 255;
 }
 

@@ -109,7 +109,8 @@ fn push_label(bytes: &mut Vec<u8>, label: &str) -> Result<(), ParseNameError> {
 }
 
 impl PartialEq for Name {
-    /// No length of a label is a letter, so all bytes can be compared without case.
+    /// Compares all bytes without the case of letters. This is correct, because the length of a label is at most 63,
+    /// and the codes of letters begin at 65.
     fn eq(&self, other: &Self) -> bool {
         self.0.eq_ignore_ascii_case(&other.0)
     }
@@ -143,7 +144,8 @@ pub struct ParseNameError;
 impl fmt::Display for ParseNameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "a name must have labels of letters, digits, `-` and `_` with dots between, for example mobile.example",
+            "a name must have labels of 1 to 63 letters, digits, `-` or `_`, with dots between the labels, \
+            and at most 253 characters, for example mobile.example",
         )
     }
 }

@@ -81,7 +81,8 @@ impl Tsig {
         if record.class != class::ANY || record.ttl != 0 {
             return Err(Malformed("tsig_class"));
         }
-        // The name of the algorithm is not compressed (RFC 8945, section 4.2), so it is parsed without the message.
+        // The name of the algorithm is not compressed (RFC 8945, section 4.2), so it can be parsed without the other
+        // parts of the message.
         let (algorithm, at) = Name::read(&record.data, 0)?;
         let mut r = Reader::new(record.data.get(at..).unwrap_or_default(), SHORT);
         let time = u64::from(r.u16()?) << 32 | u64::from(r.u32()?);

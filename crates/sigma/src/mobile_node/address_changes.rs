@@ -17,8 +17,8 @@ impl MobileNode {
     pub(super) fn ask_all(&mut self, now: Instant, changes: &[Change], out: &mut Outbox) {
         for id in self.transport.open() {
             self.ask(now, id, changes);
-            // An association may have missed earlier changes: it waited for an answer, or was opened after them. Its
-            // peer is asked for all changes that are missing.
+            // The association may lack earlier changes, because they could not be requested at that time. If no answer
+            // of its peer is outstanding, the peer is asked for all missing changes.
             if self.waiting.contains(&id) && !self.asked.iter().any(|(asked, _)| *asked == id) {
                 let primary = self.lacking.remove(&id).unwrap_or(false);
                 self.catch_up(now, id, primary);
@@ -33,12 +33,14 @@ impl MobileNode {
         let Some(association) = self.transport.open_mut(id) else { return };
         match association.change(now, changes) {
             Ok(()) => self.asked.extend(changes.iter().map(|change| (id, *change))),
-            // The address is already in the association or is its last one, is unknown there, or too many changes wait.
+            // The change is not possible in the present state of the association: the address is already in it, is
+            // unknown in it or is its last address, or too many changes wait.
             Err(RequestError::Known | RequestError::Full | RequestError::Unknown | RequestError::Last) => {
                 self.waiting.insert(id);
                 self.lacks(now, id, changes.iter().any(|it| matches!(it, Change::SetPrimary(_))));
             }
-            // The peer cannot be asked: the association is not open, has no support, or the address is not unicast.
+            // The peer cannot be asked: the association is not open, the peer does not support address changes, or the
+            // address is not unicast.
             Err(RequestError::NotOpen | RequestError::Unsupported | RequestError::Address) => {}
         }
     }
@@ -171,7 +173,7 @@ impl MobileNode {
             out.mark(SigmaEvent::ChangeRefused { address: change.address() }.into());
             self.lacks(now, id, matches!(change, Change::SetPrimary(_)));
         }
-        // Changes that had to wait until this association has no outstanding answer are requested now.
+        // Some changes had to wait for all answers of this peer. If no answer is outstanding now, they are requested.
         if self.waiting.contains(&id) && !self.asked.iter().any(|(asked, _)| *asked == id) {
             let primary = self.lacking.remove(&id).unwrap_or(false);
             self.catch_up(now, id, primary);

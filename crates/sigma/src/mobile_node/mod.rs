@@ -4,7 +4,8 @@
 //! ```text
 //!   1  a new cell is strong enough     an idle radio tunes to it, and gets an address with a separate route
 //!   2  the new address is usable       each peer is asked to add it: ADD
-//!   3  the new cell is better          each peer is asked to send there: SET PRIMARY; packets leave from there
+//!   3  the new cell is better          each peer is asked to send to the new address: SET PRIMARY;
+//!                                      this host sends from the new address
 //!   4  SET PRIMARY is acknowledged     the location manager is updated; data do not wait for this
 //!   5  the old cell is lost            each peer is asked to delete the old address: DELETE
 //! ```
@@ -13,7 +14,8 @@
 //! and DELETE. If the old cell becomes better again before it is lost, only steps 3 and 4 are made, in the other
 //! direction. Step 5 is made after `park` even if the old cell is not lost.
 //!
-//! A peer may refuse a change. Then the association with it keeps its addresses, and the peer is asked again later.
+//! A peer may refuse a change. Then the association with this peer keeps its addresses, and the peer is asked again
+//! later.
 
 mod address_changes;
 mod moved_peers;
@@ -115,9 +117,9 @@ pub struct MobileNode {
     accepted: BTreeSet<Change>,
     /// Associations that lack a change, and whether they lack the primary address.
     lacking: BTreeMap<AssociationId, bool>,
-    /// The number of rounds of repeated requests since no association lacked a change.
+    /// How many times peers were asked again since no association lacked a change.
     again: u32,
-    /// Associations that did not accept a request for a change in their state at that time, for example while a
+    /// Associations for which a change could not be requested in their state at that time, for example because a
     /// deletion of the same address waited for an answer.
     waiting: BTreeSet<AssociationId>,
     /// The names of the peers that are mobile nodes, by association.
@@ -258,8 +260,8 @@ impl MobileNode {
     }
 
     /// Assigns an address to an interface. After the loss of a link, the host still has the address of this link, and
-    /// an operating system refuses to add the same address again. So on the same interface, it is not added again. From
-    /// another interface, it is removed first.
+    /// the operating system refuses to add the same address again. So nothing is done if the interface has the address.
+    /// If another interface has the address, the address is first removed from that interface.
     fn assign(&mut self, iface: Iface, at: usize, address: InterfaceAddress, out: &mut Outbox) {
         let is_here = self.refused.take() != Some(address.address);
         let kept = self.broken.filter(|(_, lost)| *lost == at && is_here).map(|(iface, _)| iface);
@@ -322,7 +324,8 @@ impl MobileNode {
         })
     }
 
-    /// Removes addresses and their routes. Late packets to them are dropped for [`LATE`].
+    /// Removes addresses and their routes. For the time [`LATE`], packets to these addresses are dropped with
+    /// [`OLD_ADDRESS`].
     fn give_up(&mut self, now: Instant, addresses: Vec<(usize, Iface, InterfaceAddress)>, out: &mut Outbox) {
         for (radio, iface, address) in addresses {
             out.route(by_source(address.address), None);
@@ -336,7 +339,8 @@ impl MobileNode {
 
     // --- step 3: the handoff ---------------------------------------------------------------------------------------
 
-    /// Evaluates the signal strengths: may prepare a network, hand off to a network, or leave a network.
+    /// Evaluates the signal strengths. Prepares a network, hands off to a network, or leaves a network, if the
+    /// thresholds require it.
     fn review(&mut self, now: Instant, out: &mut Outbox) {
         self.monitor.judge(now, self.cell_of(self.current));
         let used: Vec<Option<Cell>> =
@@ -464,8 +468,8 @@ impl MobileNode {
                 self.current = None;
                 self.broken = self.radios.get(radio).map(|(iface, _)| (*iface, at));
                 self.set(radio, Standing::Idle);
-                // Answers to the deletion of other addresses cannot arrive any more. The network of one of these
-                // addresses may be the next.
+                // Answers to the deletion of other addresses cannot arrive any more. So these addresses are given up
+                // now: the next network of this host may be one of theirs.
                 let leaving = self.leaving().collect();
                 self.give_up(now, leaving, out);
                 let coming = self.radios.iter().find_map(|(_, other)| other.network());
@@ -477,9 +481,9 @@ impl MobileNode {
         }
     }
 
-    /// Handles the failure of the operating system to add or remove an address. If the address was not added, the radio
-    /// is treated as after the loss of its link: the address is deleted from associations, and the network is tried
-    /// again when its cell is heard.
+    /// Handles the failure of the operating system to add or remove an address. If the address was not added, this host
+    /// does the same as after the loss of the radio's link. The address is deleted from associations, and the network
+    /// is tried again when its cell is heard.
     fn address_failed(
         &mut self,
         now: Instant,

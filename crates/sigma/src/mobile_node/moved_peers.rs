@@ -1,8 +1,8 @@
-//! Peers that are mobile nodes. If both ends lose their networks before either could notify the other, each end knows
-//! only a lost address of the other end. But both ends register with the location manager. A mobile node that has lost
-//! its network asks the location manager for the address of such a peer. It asks as soon as it has another network, and
-//! again when its registration is confirmed. So of two nodes that move at the same time, the node that registers later
-//! finds the other. A mobile node also asks when a peer does not answer.
+//! Peers that are mobile nodes. If both ends of an association lose their networks at the same time, each end knows
+//! only a lost address of its peer. But both ends register with the location manager. So a mobile node that has lost
+//! its network asks the location manager for the address of its peer: as soon as it has another network, and again when
+//! its registration is confirmed. Of the two ends, the end that registers later finds its peer. A mobile node also asks
+//! when a peer does not answer.
 
 use super::MobileNode;
 use crate::mark::SigmaEvent;
@@ -13,7 +13,8 @@ use std::collections::BTreeSet;
 use wire::{Instant, Ipv4Addr};
 
 impl MobileNode {
-    /// Records which configured peer an association is with, and whether the peer was heard since it was looked for.
+    /// Records in `met` which configured peer an association has. Removes an association from `sought` if its peer was
+    /// heard or the association has closed.
     pub(super) fn heed(&mut self, event: &AssociationEvent, id: AssociationId) {
         match event {
             AssociationEvent::Opened | AssociationEvent::Silent(_) if !self.met.contains_key(&id) => {
@@ -49,8 +50,8 @@ impl MobileNode {
         self.seek(now, open, out);
     }
 
-    /// Looks for the same peers again when the location manager has confirmed this host's address: an earlier answer
-    /// may be older than the last move of the peer.
+    /// Looks again for the peers of the associations in `sought`, because the location manager has confirmed this
+    /// host's address. An earlier answer may be older than the last move of the peer.
     pub(super) fn seek_again(&mut self, now: Instant, out: &mut Outbox) {
         self.seek(now, self.sought.clone(), out);
     }
@@ -71,9 +72,10 @@ impl MobileNode {
         }
     }
 
-    /// Handles the answer that the peer `name` is at `address`. An outstanding change is sent there, because the peer
-    /// may not have received it. If no change is outstanding and the address is new, the peer is asked again to make
-    /// this host's address primary. A peer that only lost its network then learns where this host can be reached.
+    /// Handles the answer that the peer `name` is at `address`. Sends an outstanding request for a change to `address`,
+    /// because the peer may not have received the request. If no request is outstanding, and the association does not
+    /// have `address` yet, asks the peer again to make this host's address primary. From this request, the peer learns
+    /// where this host can be reached.
     pub(super) fn found(&mut self, now: Instant, name: &Name, address: Ipv4Addr, out: &mut Outbox) {
         let of = |id: &&AssociationId| self.met.get(id) == Some(name);
         let ids: Vec<AssociationId> = self.sought.iter().filter(of).copied().collect();
