@@ -204,7 +204,8 @@ pub enum Doubt {
     },
     /// Packets disappeared between two places, and no record contains the reason.
     Unaccounted {
-        /// The place where the packets were last seen, and the next place where they should have been seen.
+        /// The place where the packets were last seen, and the next place where they should have been seen. Examples of
+        /// places: `mobile:air`, `mobile's node`, `mobile's application`.
         between: [String; 2],
         /// The number of packets, including copies.
         packets: u64,
@@ -262,14 +263,15 @@ pub enum Doubt {
         /// What is missing in the run, as text.
         why: String,
     },
-    /// A daemon was not ready in time although the lab's own process ran, or it ended before that. There is no result.
+    /// A daemon was not ready in time although the link emulator ran, or the daemon ended or reported an error before
+    /// it was ready. The run has no result.
     NotReady {
         /// The host of the daemon.
         host: String,
         /// What happened to the daemon, and its last output.
         why: String,
     },
-    /// The run has no result, for any other reason.
+    /// The run has no result, for a reason that no other doubt describes.
     NoResult {
         /// The reason, as text.
         why: String,
@@ -361,7 +363,7 @@ impl Doubt {
             Self::RecordsLost { host, written, read } => {
                 write!(
                     f,
-                    "{host}: the daemon wrote {written} records, {read} were read, so no packet can be followed; there are no tables"
+                    "{host}: the daemon wrote {written} records, but {read} were read, so no packet can be followed; there are no tables"
                 )
             }
             Self::Discarded { host, counter, packets } => {
@@ -382,13 +384,13 @@ impl Doubt {
                 )
             }
             Self::FramesOut { host, interface, left, sent } => {
-                write!(f, "{host}: {left} frames left its interface {interface}, its node sent {sent}")
+                write!(f, "{host}: {left} frames left its interface {interface}, but its node sent {sent}")
             }
             Self::FramesIn { host, interface, came, delivered } => {
                 let (how, many) = apart(*delivered, *came);
                 write!(
                     f,
-                    "{host}: {many} frames were {how} at its interface {interface}: the links delivered {delivered}, its node received {came}"
+                    "{host}: {many} frames were {how} at its interface {interface}: the links delivered {delivered}, and its node received {came}"
                 )
             }
             _ => self.fmt_accounts(f),
@@ -400,7 +402,7 @@ impl Doubt {
         match self {
             Self::Unaccounted { between: [a, b], packets, first_s } => write!(
                 f,
-                "{packets} unaccounted for between {a} and {b} (the first was last seen at {first_s:.6} s)"
+                "{packets} packets unaccounted for between {a} and {b} (the first was last seen at {first_s:.6} s)"
             ),
             Self::Appeared { place, packets } => {
                 write!(f, "{packets} packets appeared at {place}, and no record shows that they were sent")
@@ -420,10 +422,16 @@ impl Doubt {
                 )
             }
             Self::Restless { host, role, at_s } => {
-                write!(f, "{host}: role `{role}` did not come to rest at {at_s} s; the run ended there")
+                write!(
+                    f,
+                    "{host}: role `{role}` did not come to rest at {at_s} s; the run ended at this time"
+                )
             }
             Self::Short { metric, values, repetitions } => {
-                write!(f, "{metric}: {values} values from {repetitions} repetitions; each must give one")
+                write!(
+                    f,
+                    "{metric}: {values} values from {repetitions} repetitions; each repetition must give one value"
+                )
             }
             Self::NotReady { host, why } => write!(f, "{host}: {why}"),
             Self::NotMeasured { why } | Self::NoResult { why } => write!(f, "{why}"),

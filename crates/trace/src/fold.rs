@@ -1,9 +1,9 @@
-//! The words that each type adds to a fingerprint.
+//! The 64-bit words that each type adds to a fingerprint.
 //!
 //! [`Fold`] does not depend on the standard library's `Hash`: neither the layout of a type, nor the order of variants,
 //! nor the version of the compiler changes a word. Each variant of an enum has a fixed number here, so a variant may be
-//! anywhere in its enum. The macros destructure a type without `..`, so a new field does not compile until it is
-//! folded.
+//! anywhere in its enum. The macros destructure a type without `..`: a new field gives a compile error until it is
+//! added to the list of the macro.
 
 use crate::{Fingerprinter, Fold};
 use wire::{Duration, Ipv4Addr, SocketAddrV4};
