@@ -1,4 +1,4 @@
-//! Path MTUs that are smaller than that of the host's link (RFC 1191).
+//! Path MTUs that are smaller than the MTU of the host's link (RFC 1191).
 
 use std::collections::BTreeMap;
 use wire::{Duration, Instant, Ipv4Addr, icmp};

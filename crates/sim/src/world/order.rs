@@ -68,13 +68,13 @@ impl Order {
 pub(crate) struct Orders {
     /// Each event, and the form in which it is recorded.
     all: Vec<(Order, trace::Event)>,
-    /// The replacements of restarted hosts, by the number of the order.
+    /// The hosts that replace crashed hosts, by the number of the restart in `all`.
     spares: BTreeMap<u32, HostSpec>,
     /// The hosts that do not run. In most runs there are none.
     idle: BTreeMap<HostId, Idle>,
 }
 
-/// Why a host does not run: it has crashed, or it is stopped and these inputs wait.
+/// Why a host does not run. `Stopped` has the inputs that wait until the host continues.
 #[derive(Debug)]
 enum Idle {
     Crashed,
