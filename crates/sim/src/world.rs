@@ -709,8 +709,8 @@ impl<W: Witness> World<W> {
     }
 }
 
-/// The 64-bit word of a packet to the host's own stack in a fingerprint. The words of any other act begin with the number
-/// of the kind of act. No kind has this number.
+/// The 64-bit word of a packet to the host's own stack in a fingerprint. The words of any other act begin with the
+/// number of the kind of act. No kind has this number.
 const TO_OWN_STACK: u64 = u64::MAX;
 
 /// Adds an act to the fingerprint, with the bytes of its packet. Of a packet to the host's own stack, only the id and

@@ -206,9 +206,9 @@ impl DistributionPanel {
         COLOURS[names.iter().position(|known| *known == name).unwrap_or(0) % COLOURS.len()]
     }
 
-    /// Returns the range of all finite values, with room at both ends; on a logarithmic axis, that of the exponents of
-    /// all positive values. A linear range begins slightly below zero if no value is negative, and the smallest is
-    /// below 60 % of the largest.
+    /// Returns the range of all finite values, with room at both ends. On a logarithmic axis, returns the range of the
+    /// exponents of all positive values. If no value is negative, and the smallest is below 60 % of the largest, a
+    /// linear range begins slightly below zero.
     fn range(&self) -> Range {
         let values = || self.samples.iter().flat_map(|sample| &sample.values).filter(|v| v.abs() <= FAR);
         if self.axis.decades {

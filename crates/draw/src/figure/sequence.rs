@@ -59,7 +59,7 @@ pub struct Cost {
     /// The instant at which the flow had half of its earlier goodput again. `None` if the goodput was never lower, did
     /// not recover, or was not measured.
     pub recovered: Option<Instant>,
-    /// The instants at which the packets were lost that belong to the handoff.
+    /// The instants of the packet losses that belong to the handoff.
     pub lost: Vec<Instant>,
 }
 
