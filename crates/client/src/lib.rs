@@ -91,7 +91,7 @@ pub fn announce(
         match usize::try_from(got) {
             Ok(got) => break got,
             Err(_) if interrupted() => {}
-            // There is no answer in time, or the daemon has gone.
+            // The daemon gave no answer in time, or has ended.
             Err(_) => return Err(io::Error::from_raw_os_error(libc::ENETDOWN)),
         }
     };

@@ -52,8 +52,8 @@ const fn every() -> Duration {
 }
 
 /// The role of a request client. Its mark `answered` has the fields `number`, the number of the question from 1, and
-/// `latency_ns`, the time in nanoseconds from the question to the last byte of the answer. The time includes that in
-/// which the question waits for credit.
+/// `latency_ns`, the time in nanoseconds from the question to the last byte of the answer. If the question waits for
+/// credit, this wait is included.
 #[derive(Debug)]
 pub struct RequestClient {
     config: RequestClientConfig,
