@@ -248,9 +248,9 @@ fn a_download_whose_end_meets_a_handoff_ends_in_order() {
 }
 
 /// A host that has sent all requests moves while the FINs of both directions are still under way. One half may have
-/// ended at the router while the other still has bytes or a FIN to send. These move, and both programs see a clean end.
-/// (The fixed host's stack may not: if the last acknowledgment of its FIN is lost, no router can repeat it after the
-/// move.)
+/// ended at the router while the other half still has bytes or a FIN to send. These bytes and the FIN move, and both
+/// programs see a clean end. (The fixed host's stack may not: if the last acknowledgment of its FIN is lost, no router
+/// can repeat it after the move.)
 #[test]
 fn a_dialogue_whose_end_meets_handoffs_ends_cleanly_at_both_programs() {
     let server = (
@@ -391,7 +391,7 @@ fn a_peer_that_refuses_is_told_as_by_tcp() {
 }
 
 /// Returns a scenario with routers in a row behind one gateway, each with its own network. The host passes one router
-/// per second, and sends each a greeting with the list of those before it.
+/// per second, and sends each router a greeting with the list of the earlier routers.
 fn chain(routers: u32, start: &str) -> Plan {
     let mut text = String::from(
         r#"

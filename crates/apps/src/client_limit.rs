@@ -3,9 +3,9 @@
 use node::StreamId;
 use wire::{Instant, Ipv4Addr};
 
-/// The largest number of clients of a server. If a server has this many, a new client replaces one of them. Clients that
-/// the server has not served are replaced first, and of these the client that was inactive for the longest time. So idle
-/// clients do not prevent others from connecting.
+/// The largest number of clients of a server. If a server has this many, a new client replaces one of them. Clients
+/// that the server has not served are replaced first, and of these the client that was inactive for the longest time.
+/// So idle clients do not prevent others from connecting.
 pub(crate) const CLIENTS: usize = 1024;
 /// The largest number of clients of a server with the same address.
 pub(crate) const CLIENTS_OF_ADDRESS: usize = 256;
