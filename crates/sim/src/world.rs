@@ -422,7 +422,8 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// Executes all acts. An act is large and copies are slow, so it is folded in place, and then moved once.
+    /// Executes all acts. An act is large and copies are slow. So each act is added to the fingerprint in place, and
+    /// then moved once.
     fn carry_out_acts(&mut self, host: HostId) {
         while let Some((role, act)) = self.out.first_act() {
             fold(&mut self.fingerprint, host, role, act);
@@ -464,8 +465,8 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// Returns whether an operation may use its local address: it names none, or the address is unspecified, the host's
-    /// own, or explicitly foreign.
+    /// Returns whether an operation may use its local address: the operation names no address or is `foreign`, or the
+    /// address is unspecified or an address of the host.
     fn may_bind(&self, host: HostId, op: &StreamOp) -> bool {
         let (StreamOp::Open { local: Some(local), foreign: false, .. }
         | StreamOp::Listen { local, foreign: false, .. }) = op

@@ -7,12 +7,12 @@ use std::collections::VecDeque;
 use tcp::{Connection, Ended, State, Watch};
 use wire::{Instant, PacketId};
 
-/// What the table does after a user's request.
+/// What the table of sockets must do after a user's request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Next {
-    /// Nothing: neither the user nor the peer can notice a change.
+    /// Do nothing: the request changed nothing for the user or the peer.
     Rest,
-    /// Serve the socket.
+    /// Notify the user, and send segments ([`Socket::serve`]).
     Serve,
     /// Remove the socket.
     Forget,

@@ -170,7 +170,7 @@ impl Table {
         }
     }
 
-    /// Takes the profile for a stream that is opened now.
+    /// Returns the profile for a stream that is opened now, and removes it from `profiles`.
     fn profile_of(&mut self, id: StreamId) -> Arc<Profile> {
         self.profiles.remove(&id).unwrap_or_else(|| Arc::clone(&self.profile))
     }
@@ -473,7 +473,8 @@ impl Table {
         }
     }
 
-    /// Serves a connection after any change, together with the other side of its relay.
+    /// Notifies the user and sends segments after any change of a connection. If the connection has a relay, also moves
+    /// data between both sides, and does the same for the other side.
     fn serve(&mut self, now: Instant, tuple: Tuple, accepted: &mut u32, out: &mut Output) {
         let Some(other) = self.relays.get(&tuple).copied() else {
             self.serve_one(now, tuple, accepted, out);
@@ -511,8 +512,8 @@ impl Table {
         self.sockets.extend([(one, a), (other, b)]);
     }
 
-    /// Serves a connection after any change. A frozen or guarded connection sends nothing, and its timers stop. Returns
-    /// whether the connection is broken: ended, but not because both sides finished.
+    /// Notifies the user of one connection and sends segments. A frozen or guarded connection sends nothing, and its
+    /// timers stop. Returns whether the connection is broken: ended, but not because both sides finished.
     fn serve_one(&mut self, now: Instant, tuple: Tuple, accepted: &mut u32, out: &mut Output) -> bool {
         let guarded = self.guards.has(&tuple);
         let serving = self.sockets.get_mut(&tuple).filter(|socket| !socket.frozen && !guarded);

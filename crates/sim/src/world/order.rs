@@ -1,8 +1,8 @@
 //! Events of the scenario: hosts that crash, restart, stop and continue, clocks, disks, and links that change.
 //!
 //! A crashed host processes nothing and loses its state: packets that it held are dropped, and frames to it are lost.
-//! Only its durable records are kept. A restart replaces the host's node and stack by new ones, and the new node reads
-//! the records. The host's interfaces do not change, so its neighbors see no link go down.
+//! Only its durable records and its wall clock are kept. A restart replaces the host's node and stack by new ones, and
+//! the new node reads the records. The host's interfaces do not change, so the host's neighbors see no link go down.
 //!
 //! A stopped host keeps its state. Its inputs wait until it continues.
 
