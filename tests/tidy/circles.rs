@@ -119,7 +119,7 @@ impl Graph {
 
 type References<'a> = BTreeMap<&'a Module, BTreeSet<&'a Module>>;
 
-/// Returns the modules that can be reached from one, by one reference or more.
+/// Returns the modules to which a module refers, directly or through other modules.
 fn reached<'a>(references: &References<'a>, from: &Module) -> BTreeSet<&'a Module> {
     let mut found = BTreeSet::new();
     let mut next: Vec<&Module> = references.get(from).into_iter().flatten().copied().collect();

@@ -154,7 +154,7 @@ impl<'a> Zoom<'a> {
         self
     }
 
-    /// Returns the range of places within the panel, in the unit of the flow's places.
+    /// Returns the difference of the largest and the smallest place in the panel, in the unit of the flow's places.
     pub(super) fn tallness(&self) -> f64 {
         let places = || self.marks().map(|mark| mark.place);
         places().max().unwrap_or(0).abs_diff(places().min().unwrap_or(0)) as f64
