@@ -158,8 +158,8 @@ fn a_host_in_a_world_fits_into_a_kibibyte() {
     assert!(each <= BYTES_PER_IDLE_HOST, "{each} bytes for a host, {BYTES_PER_IDLE_HOST} are allowed");
 }
 
-/// Returns the largest number of bytes per host for three numbers of hosts. A table doubles its capacity when it is full,
-/// so it is nearly full with one number of hosts and half empty with another.
+/// Returns the largest number of bytes per host for three numbers of hosts. A table doubles its capacity when it is
+/// full, so it is nearly full with one number of hosts and half empty with another.
 fn bytes_each(scenario: &str) -> usize {
     let with = |hosts: usize| world_of(scenario, hosts as u32);
     let each = |hosts: usize| (with(3 * hosts) - with(hosts)) / (2 * hosts);

@@ -85,7 +85,8 @@ fn outages(outcome: &Outcome) -> Vec<f64> {
     spans.collect()
 }
 
-/// The host is back in its old cell after two retunings and one round trip. The next datagram is at most 20 ms later.
+/// If the new cell is out of range, the host is back in its old cell after two retunings and one round trip. The next
+/// datagram is at most 20 ms later.
 #[test]
 fn a_handoff_to_a_cell_out_of_range_costs_two_retunings() {
     let course = "course.1 = [[\"0s\", -50]]\ncourse.2 = [[\"0s\", -120], [\"6s\", -120], [\"6s\", -50]]";
@@ -242,8 +243,8 @@ fn the_last_of_many_orders_is_carried_out_and_the_report_has_the_others() {
     );
 }
 
-/// The host returns below n0 while n0 still has its mapping to n00. Only the gateway has both paths, so there is one
-/// crossover and one delay device for each handoff.
+/// In the second handoff, the host returns below n0 while n0 still has its mapping to n00. Only the gateway has both
+/// paths, so n0 must not be a second crossover.
 #[test]
 fn a_stale_mapping_makes_no_crossover() {
     let cell = |station: &str, uplink: &str, number: u32| {

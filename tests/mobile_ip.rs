@@ -376,7 +376,7 @@ fn a_crowd_that_moves_at_once_is_registered_at_once() {
 }
 
 /// The foreign agent has room for a third of the pending requests, and the home agent is unreachable for 2 s, so the
-/// first requests are never answered. Later requests need not wait for the 7 s of the first ones.
+/// first requests are never answered. Later requests must not wait until the first ones expire after 7 s.
 #[test]
 fn requests_that_wait_in_vain_keep_no_crowd_from_registering() {
     let cut =
