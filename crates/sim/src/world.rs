@@ -502,7 +502,8 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// Ends a sync. The node releases effects that waited for durable records, and withdraws those of failed records.
+    /// Ends a sync. The node releases effects that waited for durable records, and withdraws effects that waited for
+    /// failed records.
     pub(crate) fn synced(&mut self, host: HostId) {
         let (durable, failed) = self.stores.end(host);
         self.fingerprint.add(&(host, durable, failed));

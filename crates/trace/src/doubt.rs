@@ -18,11 +18,11 @@ pub enum Doubt {
     Stalled {
         /// The host of the daemon, `the store of HOST`, or the link emulator.
         process: String,
-        /// The end of the longest such stall of the process, in seconds of the run.
+        /// The end of the longest reported stall of the process, in seconds of the run.
         until_s: f64,
-        /// The length of that stall, in milliseconds.
+        /// The length of the longest reported stall of the process, in milliseconds.
         stall_ms: f64,
-        /// The time of that stall in which an idle thread of the lab was stalled as well, in milliseconds.
+        /// The time in the longest reported stall in which an idle thread of the lab was stalled too, in milliseconds.
         idle_ms: f64,
         /// The largest lateness of this machine in the control run, without any daemon, in microseconds. `None` if
         /// there was no control run after this run.
@@ -31,15 +31,15 @@ pub enum Doubt {
     /// A process was stalled for longer than [`STALL_BOUND`], and at nearly the same time an idle thread and at least
     /// half of the processes were stalled. So the machine is the cause.
     MachineStalled {
-        /// The end of the longest such stall, in seconds of the run.
+        /// The end of the longest stall of the machine, in seconds of the run.
         until_s: f64,
-        /// The length of that stall, in milliseconds.
+        /// The length of the longest stall of the machine, in milliseconds.
         stall_ms: f64,
-        /// The number of processes that were stalled at that time, at least in part.
+        /// The number of processes that were stalled for at least a part of the machine's longest stall.
         stalled: usize,
         /// The number of processes of the lab: daemons that reported, and the link emulator.
         processes: usize,
-        /// The time of that stall in which the idle thread was stalled, in milliseconds.
+        /// The time in the machine's longest stall in which the idle thread was stalled, in milliseconds.
         idle_ms: f64,
     },
     /// A process was later than [`LATENESS_BOUND`] for more than 1 % of its frames. A daemon does not count frames that
@@ -209,7 +209,7 @@ pub enum Doubt {
         between: [String; 2],
         /// The number of packets, including copies.
         packets: u64,
-        /// The earliest time at which one of these packets was last seen, in seconds of the run.
+        /// The earliest time at which one of the missing packets was last seen, in seconds of the run.
         first_s: f64,
     },
     /// Packets appeared at a place, and no record shows that they were sent to it.
@@ -443,7 +443,7 @@ impl Doubt {
 /// A doubt with the name of its run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct NamedDoubt {
-    /// The name of the run; empty if there is only one.
+    /// The name of the run; empty if there is only one run.
     pub of: String,
     /// The doubt about this run.
     #[serde(flatten)]
@@ -451,7 +451,7 @@ pub struct NamedDoubt {
 }
 
 impl NamedDoubt {
-    /// Returns these doubts of one run, each with the name `of` of the run.
+    /// Returns each of the `doubts` of one run with the name of the run, `of`.
     pub fn all(of: &str, doubts: &[Doubt]) -> Vec<Self> {
         doubts.iter().map(|doubt| Self { of: of.to_owned(), doubt: doubt.clone() }).collect()
     }

@@ -314,7 +314,7 @@ impl DistributionPanel {
     }
 
     /// Draws one dot for each value, but only one if several dots coincide. Dots are shifted up or down in turn, so
-    /// that near values can be distinguished. Infinite values are triangles.
+    /// that dots of similar values can be distinguished. Infinite values are triangles.
     fn dots(&self, svg: &mut Svg, frame: &Frame, sorted: &[f64], [middle, room]: [f64; 2], colour: &str) {
         let mut taken = BTreeSet::new();
         let style = format!(r#"fill="{colour}" fill-opacity="0.55""#);

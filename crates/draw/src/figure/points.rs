@@ -359,7 +359,7 @@ impl PointFigure {
     fn notes(&self, nested: bool) -> String {
         let mut notes = vec![self.caption.as_str()];
         if self.has_both() {
-            notes.push("Points of the simulator are drawn 4 pixels left of their x, those of Linux 4 pixels right of it.");
+            notes.push("Points of the simulator are drawn 4 pixels left of their x value, and points of Linux 4 pixels right of it.");
         }
         if nested {
             notes.push("Larger markers belong to a series that another series covers.");

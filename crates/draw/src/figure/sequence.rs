@@ -43,7 +43,7 @@ pub enum Noticed {
     Outage,
     /// No new data arrived until the run or the flow ended.
     Never,
-    /// There is no number: the flow was not active at the cut, or the run ended too early.
+    /// The outage was not measured: the flow was not active at the cut, or the run ended too early.
     NotMeasured,
 }
 

@@ -278,7 +278,7 @@ impl TimeFigure {
         for label in labels {
             svg.line([label.x, frame.top], [label.x, above(label) - 8.0], &upright(HANDOFF));
         }
-        // Labels are drawn after all lines, so that their halo covers lines that cross them.
+        // Labels are drawn after all lines, so that the halo of a label covers lines that cross the label.
         for label in labels {
             let y = above(label);
             let beside = if label.anchor == Anchor::End { -3.0 } else { 3.0 };

@@ -34,7 +34,7 @@ pub enum HostEvent {
     Restart,
     /// The host processes nothing, but keeps its state.
     Stop,
-    /// The host processes inputs again, and first those that waited.
+    /// The host processes its inputs again. The inputs that waited come first.
     Continue,
     /// The host's wall clock is set forward by this number of nanoseconds, or back if the number is negative. Timers do
     /// not change.
