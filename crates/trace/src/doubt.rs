@@ -28,18 +28,18 @@ pub enum Doubt {
         /// there was no control run after this run.
         alone_us: Option<f64>,
     },
-    /// A process was stalled for longer than [`STALL_BOUND`], and at nearly the same time an idle thread and at least
-    /// half of the processes were stalled. So the machine is the cause.
+    /// The machine caused a stall of a process for longer than [`STALL_BOUND`]: at nearly the same time, an idle thread
+    /// and at least half of the processes were stalled.
     MachineStalled {
-        /// The end of the longest stall of the machine, in seconds of the run.
+        /// The end of the longest stall that the machine caused, in seconds of the run.
         until_s: f64,
-        /// The length of the longest stall of the machine, in milliseconds.
+        /// The length of the longest stall that the machine caused, in milliseconds.
         stall_ms: f64,
-        /// The number of processes that were stalled for at least a part of the machine's longest stall.
+        /// The number of processes that were stalled for at least a part of this longest stall.
         stalled: usize,
         /// The number of processes of the lab: daemons that reported, and the link emulator.
         processes: usize,
-        /// The time in the machine's longest stall in which the idle thread was stalled, in milliseconds.
+        /// The time in the longest stall that the machine caused in which the idle thread was stalled, in milliseconds.
         idle_ms: f64,
     },
     /// A process was later than [`LATENESS_BOUND`] for more than 1 % of its frames. A daemon does not count frames that
