@@ -14,7 +14,8 @@ const SERVER: StreamId = StreamId(2);
 const NEAR: StreamId = StreamId(StreamId::DRIVER);
 const FAR: StreamId = StreamId(4);
 const ACCEPTED: StreamId = StreamId(StreamId::DRIVER);
-/// Host 0 is the client, 1 the server; 2 and 3 relay. The server knows the client by address 9.
+/// The number of the address by which the server knows the client. Host 0 is the client, host 1 the server, and hosts 2
+/// and 3 are the relays.
 const CLIENT_NAME: u8 = 9;
 
 fn says(bytes: Vec<u8>) -> User {
