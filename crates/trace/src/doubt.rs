@@ -358,7 +358,7 @@ impl Doubt {
     fn fmt_counts(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Counts { host, counter, kernel, whose, other } => {
-                write!(f, "{host}: {counter} is {kernel} in the kernel, {whose} {other}")
+                write!(f, "{host}: {counter} is {kernel} in the kernel, but {whose} {other}")
             }
             Self::RecordsLost { host, written, read } => {
                 write!(

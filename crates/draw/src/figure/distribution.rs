@@ -123,8 +123,8 @@ impl DistributionFigure {
         let samples = || self.panels.iter().flat_map(|panel| &panel.samples);
         let has = |style| samples().any(|sample| sample.style == style && !sample.values.is_empty());
         let mut notes = vec![
-            "Curve: the share of runs with at most this value. Strip: a dot is one run, or several runs of one value; the box is the middle half, \
-             its bar the median, the line reaches from the 5th to the 95th percentile (nearest rank)."
+            "Curve: the share of runs with at most this value. Strip: each dot is one run, or several runs with equal values; the box is the middle half, \
+             the bar in the box is the median, and the line goes from the 5th to the 95th percentile (nearest rank)."
                 .to_owned(),
         ];
         if has(Style::Simulator) && has(Style::Linux) {
