@@ -89,7 +89,8 @@ fn so_they_are_where_links_in_a_row_double() {
     ]));
 }
 
-/// The copy for the new path waits in the delay device after the other copy has ended, and no record has it meanwhile.
+/// The copy for the new path waits in the delay device after the other copy has ended. No record contains the waiting
+/// copy, and the counts must be the same all the same.
 #[test]
 fn so_they_are_while_a_node_keeps_a_copy() {
     let plan = Scenario::plan("semisoft.toml", SEMISOFT, &[], 1).unwrap();
@@ -311,9 +312,8 @@ fn eventful() -> [Outcome; 2] {
     both
 }
 
-/// Returns whether a record is of a copy that a node made itself and held or dropped. The other copy left, so the
-/// ledger of the node balances without the record. The ledger cannot miss a copy that it never saw enter; law 6 checks
-/// roles for that.
+/// Returns whether a record is of a copy that a node made, and then held or dropped. The ledger of the node balances
+/// without such a record, because the other copy left. Law 6 checks that a role loses no copy.
 fn is_copy_within_a_node(records: &[Record], record: &Record) -> bool {
     let (What::Held(None, id) | What::Dropped(_, id, _)) = &record.what else { return false };
     let left = |other: &Record| matches!(&other.what, What::Sent(_, packet) if packet.id == *id);

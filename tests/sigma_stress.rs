@@ -183,7 +183,7 @@ impl Run {
         self.outcome.records.iter().filter(|record| is(&record.what)).count()
     }
 
-    /// Returns the time of the first read at this time or later, in milliseconds.
+    /// Returns the time of the first read at `ms` or later, in milliseconds.
     fn read_from(&self, ms: u64) -> u64 {
         self.reads.iter().copied().find(|at| *at >= ms).unwrap()
     }

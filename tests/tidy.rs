@@ -538,7 +538,7 @@ fn the_users_of_each_variant_are_those_that_the_page_names() {
     none("wrong users in docs/core.md", &wrong);
 }
 
-/// A new variant of these enums must not be missed, so each `match` of them names every variant.
+/// A new variant of the core's enums must not be missed, so each `match` of such an enum names every variant.
 #[test]
 fn the_enums_of_the_core_are_matched_without_a_wildcard() {
     let enums = [

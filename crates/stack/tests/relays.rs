@@ -31,7 +31,8 @@ fn relayed_to(client: User, profile: &Profile, down: usize) -> Net {
     relayed_with(client, profile, down, &[])
 }
 
-/// Like `relayed`, but with this client, and with `knobs` set on both connections of the relay before they open.
+/// Returns a network like `relayed`, but with this client. `knobs` are set on both connections of the relay before they
+/// open.
 fn relayed_with(client: User, profile: &Profile, down: usize, knobs: &[SocketOption]) -> Net {
     let mut net = Net::new(4, profile);
     net.owner.insert(address(CLIENT_NAME), 2);
@@ -195,8 +196,8 @@ fn who_does_not_read_is_not_overrun() {
     assert!(said <= most && said > most / 2, "{said} of {most}");
 }
 
-/// If buffers are set for a relay's connections, they bound the bytes that the relay keeps. The default of the host
-/// does not count.
+/// If buffers are set for a relay's connections, they bound the bytes that the relay keeps. The buffer sizes
+/// of the host's profile have no effect then.
 #[test]
 fn buffers_of_its_own_bound_a_relay() {
     let knobs = [SocketOption::SendBuffer(4096), SocketOption::ReceiveBuffer(4096)];
