@@ -118,8 +118,8 @@ fn a_download_moves_where_no_two_routers_have_the_same_key() {
     assert_eq!((marks(&outcome.records, "taken").count(), segments_to_fixed(&outcome, 4)), (3, 0));
 }
 
-/// Returns the time from the greeting until the last of this number of idle connections is taken, in the last of three
-/// handoffs.
+/// Runs three handoffs of a host with this number of idle connections. Returns the time from the last greeting until the
+/// new router has taken the last connection.
 fn handoff_of(connections: usize) -> Duration {
     let client = |number: usize| {
         format!(
@@ -145,8 +145,9 @@ fn handoff_of(connections: usize) -> Duration {
     last("taken").since(last("greeted"))
 }
 
-/// The round trip between the routers is 10 ms. All connections of a host need at most two such round trips more than
-/// one connection, as none waits for the answer to the one before it. The transfer of their states needs the rest.
+/// The round trip between the routers is 10 ms. Sixteen connections need at most two such round trips more than one
+/// connection. They need this time for the transfer of more states, because no connection waits for an answer about
+/// another connection.
 #[test]
 fn sixteen_connections_are_handed_over_in_the_time_of_one_and_two_round_trips() {
     let [one, eight, sixteen] = [1, 8, 16].map(handoff_of);
