@@ -118,8 +118,8 @@ fn a_download_moves_where_no_two_routers_have_the_same_key() {
     assert_eq!((marks(&outcome.records, "taken").count(), segments_to_fixed(&outcome, 4)), (3, 0));
 }
 
-/// Runs three handoffs of a host with this number of idle connections. Returns the time from the last greeting until the
-/// new router has taken the last connection.
+/// Runs three handoffs of a host with this number of idle connections. Returns the time from the last greeting until
+/// the new router has taken the last connection.
 fn handoff_of(connections: usize) -> Duration {
     let client = |number: usize| {
         format!(
