@@ -99,8 +99,8 @@ fn an_excursion_to_listen_costs_a_datagram_or_two() {
         assert_eq!(outcome.handoffs.len(), 1, "the caller moves once, to the stronger cell");
         outcome.ledger.dropped.get("receiver_away").copied().unwrap_or(0)
     };
-    // A datagram is sent every 20 ms. The caller is away for 30 ms in each of 19 seconds, and the last time it does not
-    // return.
+    // A datagram is sent every 20 ms. The caller is away for 30 ms in each of 19 seconds. In the last of these seconds,
+    // it does not return.
     let excursions = 18;
     let lost = away(&[]);
     assert!((excursions..=2 * excursions).contains(&lost), "{lost}");

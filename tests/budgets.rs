@@ -158,8 +158,8 @@ fn a_host_in_a_world_fits_into_a_kibibyte() {
     assert!(each <= BYTES_PER_IDLE_HOST, "{each} bytes for a host, {BYTES_PER_IDLE_HOST} are allowed");
 }
 
-/// Returns the most bytes per host for three numbers of hosts. Tables that double are nearly full at one number and
-/// half empty at another.
+/// Returns the largest number of bytes per host for three numbers of hosts. A table doubles its capacity when it is
+/// full, so it is nearly full with one number of hosts and half empty with another.
 fn bytes_each(scenario: &str) -> usize {
     let with = |hosts: usize| world_of(scenario, hosts as u32);
     let each = |hosts: usize| (with(3 * hosts) - with(hosts)) / (2 * hosts);
@@ -192,8 +192,8 @@ fn events_of(scenario: &str, hosts: i64) -> u64 {
     recorder::run::count(plan.watched(Running::new(&plan)).unwrap(), &plan).events
 }
 
-/// Returns the ratio of the events that the second doubling adds to those that the first added. It is 2 if events grow
-/// with the hosts, 4 if they grow with the square.
+/// Gets the numbers of events with n, 2n and 4n hosts. Returns the ratio of their two differences: 2 if the number of
+/// events grows with the number of hosts, 4 if it grows with the square of the number of hosts.
 fn growth(events: [u64; 3]) -> f64 {
     let [one, two, four] = events;
     (four - two) as f64 / (two - one) as f64

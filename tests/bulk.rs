@@ -39,7 +39,7 @@ fn field(mark: &Mark, name: &str) -> i64 {
 fn a_download_fills_the_wire() {
     let (marks, dropped) = download(&["bulk-server.duration=30s", "duration=35s"]);
     let (opened, last) = (&marks["opened"], &marks["progress"]);
-    // Bytes read between these instants were not buffered before the first one.
+    // When the connection opens, no bytes are buffered. So all bytes that are read crossed the wire after that.
     let millis = last.0.since(opened.0).as_millis() as i64;
     let (bytes, full) = (field(&last.1, "bytes"), millis * 10_000 / 8);
     assert!(bytes * 10 > full * 9, "{bytes} bytes in {millis} ms, the wire carries {full}");

@@ -85,7 +85,8 @@ fn outages(outcome: &Outcome) -> Vec<f64> {
     spans.collect()
 }
 
-/// The host is back in its old cell after two retunings and one round trip. The next datagram is at most 20 ms later.
+/// If the new cell is out of range, the host is back in its old cell after two retunings and one round trip. The next
+/// datagram is at most 20 ms later.
 #[test]
 fn a_handoff_to_a_cell_out_of_range_costs_two_retunings() {
     let course = "course.1 = [[\"0s\", -50]]\ncourse.2 = [[\"0s\", -120], [\"6s\", -120], [\"6s\", -50]]";
@@ -105,8 +106,8 @@ fn a_handoff_to_a_cell_out_of_range_costs_two_retunings() {
     }
 }
 
-/// When its cell is lost, the host at once uses the other cell, which it hears. After the second loss, no cell is in
-/// reach until the first one returns.
+/// When a host loses its cell, it immediately uses the other cell, which it hears. When it loses the other cell too, no
+/// cell is in reach until the first cell returns.
 #[test]
 fn a_host_that_loses_its_cell_goes_to_the_strongest_that_it_hears() {
     let course = "course.1 = [[\"0s\", -50], [\"2s\", -50], [\"2s\", -120], [\"7s\", -120], [\"7s\", -60]]\n\
@@ -242,8 +243,8 @@ fn the_last_of_many_orders_is_carried_out_and_the_report_has_the_others() {
     );
 }
 
-/// The host returns below n0 while n0 still has its mapping to n00. Only the gateway has both paths, so there is one
-/// crossover and one delay device for each handoff.
+/// In the second handoff, the host returns below n0 while n0 still has its mapping to n00. Only the gateway has both
+/// paths, so n0 must not be a second crossover.
 #[test]
 fn a_stale_mapping_makes_no_crossover() {
     let cell = |station: &str, uplink: &str, number: u32| {
@@ -266,8 +267,8 @@ fn a_stale_mapping_makes_no_crossover() {
     assert!(outcome.flows.iter().all(|flow| flow.lost == 0), "{:?}", outcome.flows);
 }
 
-/// A link below the gateway has a smaller MTU than the first one. The node before it reports that with the gateway's
-/// address.
+/// A link below the gateway has a smaller MTU than the other links. The sender's path MTU must be reduced, so that the
+/// download completes.
 #[test]
 fn tcp_learns_of_a_narrow_link_in_the_access_network() {
     let deep = "[wire.deep]\nends = [\"n0\", \"n00\"]\nrate = \"100Mb/s\"\ndelay = \"1ms\"\n[cell.3]\nstation = \"n00\"\nrate = \"11Mb/s\"\n\
@@ -287,7 +288,7 @@ fn tcp_learns_of_a_narrow_link_in_the_access_network() {
     }
 }
 
-/// Each host's gateway is the one to which the uplinks of its first station lead. The host stays in that network.
+/// The uplinks of a host's first station lead to the host's gateway. The host stays in the network of this gateway.
 #[test]
 fn two_access_networks_are_two() {
     let second = "[wire.i2]\nends = [\"correspondent\", \"gw2\"]\nrate = \"100Mb/s\"\ndelay = \"1ms\"\n\

@@ -347,7 +347,7 @@ fn a_flow_to_a_host_that_stays_stopped_never_came_back() {
     assert_eq!(outcome.failures, Vec::<String>::new());
 }
 
-/// If a host signals to a base station that has crashed, the cause of that time is the crash, not the protocol.
+/// If a host signals to a crashed base station, the report names the crash as the cause of this part of the outage.
 #[test]
 fn what_a_host_signals_to_a_crashed_station_is_due_to_the_crash() {
     let b2 = "host = \"b2\"";

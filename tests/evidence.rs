@@ -83,7 +83,7 @@ fn ours() -> (f64, u64) {
 fn sixteen_mebibytes_take_as_long_as_in_ns3() {
     let Some(program) = ns3() else { return };
     let (ours, packets) = ours();
-    // With this rate a full frame takes the same time in both. Shorter frames do not limit the transfer.
+    // With this rate, a full frame takes the same time in both simulators. Shorter frames do not limit the transfer.
     let same_frames = format!("--rate={}", RATE * THEIRS / OURS);
     for (what, options) in
         [("frames as long as ours", vec![same_frames.as_str()]), ("its own frames", vec![])]
@@ -107,7 +107,8 @@ fn same(a: f64, b: f64) -> bool {
     (a - b).abs() < 1e-6
 }
 
-/// RFC 5681, equation 4, halves the whole flight size. ns-3 subtracts three segments before.
+/// By RFC 5681, equation 4, the threshold is half of the flight size. ns-3 first subtracts three segments from the
+/// flight size.
 #[test]
 fn ns3_does_not_count_duplicates_as_outstanding() {
     let Some(program) = ns3() else { return };
@@ -161,8 +162,8 @@ fn ns3_opens_as_an_older_rfc_has_it() {
     assert_eq!(of(&events, "data").filter(|event| same(event.at, opened)).count(), 3);
 }
 
-/// ns-3 uses RFC 6937 by default, even if the peers do not use selective acknowledgments: the window shrinks by a
-/// segment with each duplicate acknowledgment, down to half.
+/// By default, fast recovery of ns-3 is that of RFC 6937, also without selective acknowledgments. The window then
+/// shrinks by one segment with each duplicate acknowledgment.
 #[test]
 fn ns3_by_itself_reduces_in_proportion() {
     let Some(program) = ns3() else { return };

@@ -118,8 +118,8 @@ fn a_download_moves_where_no_two_routers_have_the_same_key() {
     assert_eq!((marks(&outcome.records, "taken").count(), segments_to_fixed(&outcome, 4)), (3, 0));
 }
 
-/// Returns the time from the greeting until the last of this number of idle connections is taken, in the last of three
-/// handoffs.
+/// Runs three handoffs of a host with this number of idle connections. Returns the time from the last greeting until
+/// the new router has taken the last connection.
 fn handoff_of(connections: usize) -> Duration {
     let client = |number: usize| {
         format!(
@@ -145,8 +145,9 @@ fn handoff_of(connections: usize) -> Duration {
     last("taken").since(last("greeted"))
 }
 
-/// The round trip between the routers is 10 ms. All connections of a host need at most two such round trips more than
-/// one connection, as none waits for the answer to the one before it. The transfer of their states needs the rest.
+/// The round trip between the routers is 10 ms. Sixteen connections need at most two such round trips more than one
+/// connection. They need this time for the transfer of more states, because no connection waits for an answer about
+/// another connection.
 #[test]
 fn sixteen_connections_are_handed_over_in_the_time_of_one_and_two_round_trips() {
     let [one, eight, sixteen] = [1, 8, 16].map(handoff_of);
@@ -248,9 +249,9 @@ fn a_download_whose_end_meets_a_handoff_ends_in_order() {
 }
 
 /// A host that has sent all requests moves while the FINs of both directions are still under way. One half may have
-/// ended at the router while the other still has bytes or a FIN to send. These move, and both programs see a clean end.
-/// (The fixed host's stack may not: if the last acknowledgment of its FIN is lost, no router can repeat it after the
-/// move.)
+/// ended at the router while the other half still has bytes or a FIN to send. These bytes and the FIN move, and both
+/// programs see a clean end. (The fixed host's stack may not: if the last acknowledgment of its FIN is lost, no router
+/// can repeat it after the move.)
 #[test]
 fn a_dialogue_whose_end_meets_handoffs_ends_cleanly_at_both_programs() {
     let server = (
@@ -391,7 +392,7 @@ fn a_peer_that_refuses_is_told_as_by_tcp() {
 }
 
 /// Returns a scenario with routers in a row behind one gateway, each with its own network. The host passes one router
-/// per second, and sends each a greeting with the list of those before it.
+/// per second, and sends each router a greeting with the list of the earlier routers.
 fn chain(routers: u32, start: &str) -> Plan {
     let mut text = String::from(
         r#"

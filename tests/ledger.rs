@@ -89,7 +89,8 @@ fn so_they_are_where_links_in_a_row_double() {
     ]));
 }
 
-/// The copy for the new path waits in the delay device after the other copy has ended, and no record has it meanwhile.
+/// The copy for the new path waits in the delay device after the other copy has ended. No record contains the waiting
+/// copy, and the counts must be the same all the same.
 #[test]
 fn so_they_are_while_a_node_keeps_a_copy() {
     let plan = Scenario::plan("semisoft.toml", SEMISOFT, &[], 1).unwrap();
@@ -152,8 +153,9 @@ fn a_tree_delivers_everything_and_counts_the_same() {
     counts_the_same(&plan);
     let counted = recorder::run::count(plan.watched(Running::new(&plan)).unwrap(), &plan);
     let ledger = counted.ledger;
-    // Each of 300 hosts sends in 3 s (360 would fit), and the first 181 once more. At the end the last of these
-    // datagrams is on its first wire. The one before it was sent 2.8 ms ago and is on its third.
+    // Each of the 300 hosts sends three datagrams, and the first 181 hosts send a fourth one. At the end of the run,
+    // the last datagram is on its first wire. The datagram before it was sent 2.8 ms before the end, and is on its
+    // third wire.
     assert_eq!((ledger.sent, ledger.delivered, ledger.held), (900 + 181, 900 + 179, 2));
     assert_eq!((ledger.dropped_total(), ledger.copied), (0, 0));
     assert_eq!(counted.hops, ledger.delivered * 4 + 1 + 3, "four wires each, but for these two");
@@ -178,7 +180,8 @@ fn an_idle_host_of_a_tree_announces_itself() {
     let settings = ["tree.hosts=10", "tree.fan_out=[2, 2]", "duration=10s", "tree.host.role=[]"];
     let outcome = recorder::run::simulate(plan_of("scale/cellular-ip", &settings)).unwrap();
     trusted(&outcome);
-    // Each host sends three at the start, and one 3, 6 and 9 s after the last of these. All hosts begin before 900 ms.
+    // Each host sends three route-updates at the start, and another one 3, 6 and 9 s after the third. All hosts start
+    // before 900 ms.
     assert_eq!((outcome.ledger.sent, outcome.ledger.delivered), (10 * 6, 10 * 6));
 }
 
@@ -293,8 +296,8 @@ fn kind(record: &Record) -> Option<&'static str> {
     })
 }
 
-/// Returns two runs that together have records of every kind. One ends while packets are on links and in the delay
-/// device. In the other the mobile host, which also sends, holds its own packets while it retunes.
+/// Returns two runs that together have records of every kind. The first run ends while packets are on links and in the
+/// delay device. In the second run, the mobile host also sends, and holds its own packets while it retunes.
 fn eventful() -> [Outcome; 2] {
     let crossing = run(&["duration=2.13s", "wire.left.loss=0.05", "station.delay_device=8"]);
     let (file, text) = Scenario::find("first").unwrap();
@@ -309,16 +312,16 @@ fn eventful() -> [Outcome; 2] {
     both
 }
 
-/// Returns whether a record is of a copy that a node made itself and held or dropped. The other copy left, so the
-/// ledger of the node balances without the record. The ledger cannot miss a copy that it never saw enter; law 6 checks
-/// roles for that.
+/// Returns whether a record is of a copy that a node made, and then held or dropped. The ledger of the node balances
+/// without such a record, because the other copy left. Law 6 checks that a role loses no copy.
 fn is_copy_within_a_node(records: &[Record], record: &Record) -> bool {
     let (What::Held(None, id) | What::Dropped(_, id, _)) = &record.what else { return false };
     let left = |other: &Record| matches!(&other.what, What::Sent(_, packet) if packet.id == *id);
     records.iter().any(|other| other.host == record.host && left(other))
 }
 
-/// Returns the two places between which a packet is missing without this record.
+/// Returns the two places between which the ledger must report a missing packet if this record is removed. A place is a
+/// node, an application or an interface.
 fn places(plan: &Plan, records: &[Record], record: &Record) -> (String, String) {
     let names = plan.host_names();
     let name = &names[record.host.index()];
@@ -352,8 +355,9 @@ fn addressee(plan: &Plan, records: &[Record], host: HostId, id: PacketId) -> Str
     of_mac(plan, sent.unwrap())
 }
 
-/// Returns the places for a packet that a role made, or a second copy of one. The packet is first recorded when its
-/// node sends it. Without that record, a link has a packet that no node sent.
+/// Returns the two places that the ledger may name if the record of a sent packet is removed: the sender's node and the
+/// sender's interface. The ledger names them if the packet has no earlier record at this node, because a role made the
+/// packet or it is a second copy.
 fn sent_by(plan: &Plan, record: &Record) -> Option<(String, String)> {
     let What::Sent(_, packet) = &record.what else { return None };
     let sender = of_mac(plan, packet.link.src);

@@ -150,8 +150,8 @@ fn a_session_outlives_two_moves_and_every_loss_has_a_reason() {
         // The home agent switches the path in the instant in which it changes the binding.
         let all = [Stage::Link, Stage::Detection, Stage::Registration, Stage::Traffic, Stage::FirstByte];
         assert_eq!(owners, all, "{outage:?}");
-        // With a solicitation, detection takes a round trip of the cell, and registration one to the home agent. ARP
-        // for the first packet on that path takes another.
+        // With a solicitation, detection takes a round trip of the cell. Registration takes a round trip to the home
+        // agent, and another one if the first packet waits for ARP.
         assert!(outage.span() < Duration::from_millis(200), "{outage:?}");
     }
     assert_eq!(marks(&outcome.records, "registered").count(), 3, "at home, away, at home");
@@ -289,8 +289,7 @@ const TWO_AWAY: &str = r#"
     ]
 "#;
 
-/// The link address of a neighbor on the home link is outdated when the host returns: the neighbor may have left as
-/// well.
+/// When a host returns home, the link addresses of its neighbors there are outdated: a neighbor may have left as well.
 #[test]
 fn a_node_that_comes_home_does_not_send_to_neighbors_that_it_knew_before() {
     let plan = Scenario::plan("two-away", TWO_AWAY, &[], 1).unwrap();
@@ -377,7 +376,7 @@ fn a_crowd_that_moves_at_once_is_registered_at_once() {
 }
 
 /// The foreign agent has room for a third of the pending requests, and the home agent is unreachable for 2 s, so the
-/// first requests are never answered. Later requests need not wait for the 7 s of the first ones.
+/// first requests are never answered. Later requests must not wait until the first ones expire after 7 s.
 #[test]
 fn requests_that_wait_in_vain_keep_no_crowd_from_registering() {
     let cut =

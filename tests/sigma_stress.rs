@@ -183,7 +183,7 @@ impl Run {
         self.outcome.records.iter().filter(|record| is(&record.what)).count()
     }
 
-    /// Returns the time of the first read at this time or later, in milliseconds.
+    /// Returns the time of the first read at `ms` or later, in milliseconds.
     fn read_from(&self, ms: u64) -> u64 {
         self.reads.iter().copied().find(|at| *at >= ms).unwrap()
     }
@@ -328,7 +328,8 @@ fn who_comes_back_before_an_answer_goes_on_at_once() {
 /// Two mobile nodes, each with two networks that do not overlap, and a location manager behind a separate wire. The
 /// first node downloads from the second.
 struct Both {
-    /// The times at which each node loses its first network, and at which its second is in reach, in milliseconds.
+    /// The times at which each node loses its first network, in milliseconds. `found` has the times from which the
+    /// second network of each node is in reach.
     lost: [u64; 2],
     found: [u64; 2],
     /// The time that each node needs for an address, in milliseconds. Signals are sampled every 100 ms, so this time
@@ -435,7 +436,8 @@ fn both_ends_move_at_once_and_meet_again() {
     }
 }
 
-/// The peer moves just before or during the call. It is found by its name, within a time-out and some round trips.
+/// The peer moves just before the association opens, or while it opens. The peer is found by its name, within a
+/// time-out and some round trips.
 #[test]
 fn whoever_is_called_where_it_is_not_any_more_is_looked_for() {
     for lost in [700, 900, 990, 1010] {
@@ -447,8 +449,8 @@ fn whoever_is_called_where_it_is_not_any_more_is_looked_for() {
     }
 }
 
-/// Two nodes, or the location manager, are out of reach for some seconds. The node that returns last finds the other
-/// one at once.
+/// Two nodes, or the location manager, are out of reach for some seconds. After that, only time-outs may delay the
+/// download. If the location manager was out of reach, an update may also have to be repeated.
 #[test]
 fn whoever_was_away_while_the_other_moved_finds_it() {
     let at = |ms: u64| format!("at = \"{ms}ms\"\n");

@@ -36,8 +36,8 @@ const PURE: &[&str] = &[
     "sigma",
     "apps",
 ];
-/// Exceptions to the limit. `auth` has five: three hashes, HMAC, and a comparison in constant time. None of them should
-/// be implemented here.
+/// Exceptions to the limit of two external dependencies. `auth` has five: three hashes, HMAC, and a comparison in
+/// constant time. None of them should be implemented here.
 const OUTSIDE: &[(&str, usize)] = &[("auth", 5)];
 const OPERATING_SYSTEM: &[&str] = &[
     "os",
@@ -193,7 +193,7 @@ fn none(what: &str, found: &[String]) {
     assert!(found.is_empty(), "{what}:\n{}", found.join("\n"));
 }
 
-/// Returns the lines that contain one of these words, with their places.
+/// Returns the lines that contain one of these words, each with its file and line number.
 fn lines_with(texts: &[(String, String)], words: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     for (path, text) in texts {
@@ -445,8 +445,8 @@ const CORE: [(&str, &str); 8] = [
     ("MigrateEvent", "stream.rs"),
 ];
 
-/// The core is frozen: a new variant needs a row that names the protocol rule for it, and a variant without users is
-/// removed.
+/// The tables of `docs/core.md` must have exactly one row for each variant of these enums. The row names the protocol
+/// rule that needs the variant.
 #[test]
 fn every_variant_of_the_core_has_its_row() {
     let page = read(&root().join("docs/core.md"));
@@ -538,7 +538,7 @@ fn the_users_of_each_variant_are_those_that_the_page_names() {
     none("wrong users in docs/core.md", &wrong);
 }
 
-/// A new variant of these enums must not be missed, so each `match` of them names every variant.
+/// A new variant of the core's enums must not be missed, so each `match` of such an enum names every variant.
 #[test]
 fn the_enums_of_the_core_are_matched_without_a_wildcard() {
     let enums = [

@@ -88,7 +88,7 @@ const UP: [&str; 2] = [
     r#"{ kind = "apps/bulk-server", at = "mobile:9000", bytes = 1_000_000 }"#,
 ];
 
-/// Returns the plan for these two roles, with a wire whose MTU is `mtu`.
+/// Returns the plan for these two roles. `narrow` is the name of the narrow wire, and its MTU.
 fn plan([correspondent, mobile]: [&str; 2], narrow: (&str, u16)) -> Plan {
     let text = SCENARIO.replace("CORRESPONDENT", correspondent).replace("MOBILE", mobile);
     let (wire, mtu) = narrow;

@@ -437,7 +437,8 @@ fn defined(line: &str) -> Option<&str> {
     name.split(|c: char| !c.is_alphanumeric()).next()
 }
 
-/// Returns the definitions of the nouns beyond the first one in its crate. Tests define types too.
+/// Returns all definitions of the nouns, except the first definition in the crate of a noun. Definitions in tests count
+/// as well.
 fn clashes(sources: &[(String, String)]) -> Vec<String> {
     let mut found = Vec::new();
     for (noun, home) in NOUNS {

@@ -48,7 +48,7 @@ fn entry(host: Ipv4Addr, number: u32) -> Entry {
     Entry { id: id(number), host, router, peer, closing: false, calling: false, unanswered: false }
 }
 
-/// Returns a greeting. The sequence numbers of greetings are near each other, so that some greetings come too late.
+/// Returns a greeting. The sequence numbers of greetings differ little, so that some greetings come too late.
 fn greeting(rng: &mut Rng, now: Instant, router: Ipv4Addr) -> Signed<Greeting> {
     let host = HOSTS[(rng.draw() % 6).saturating_sub(3) as usize];
     let late = rng.draw() % 3_000_000_000;

@@ -18,7 +18,8 @@ pub(crate) struct Verdict {
     pub(crate) deaf: Vec<Duration>,
     /// The number of exported states with both unread and unacknowledged bytes.
     pub(crate) full: usize,
-    /// The number and the SHA-256 of the bytes from the correspondent. `down` has those of the bytes to it.
+    /// The number and the SHA-256 of the bytes from the correspondent. `down` has the number and the
+    /// SHA-256 of the bytes to the correspondent.
     pub(crate) up: (i64, String),
     pub(crate) down: (i64, String),
     /// The number of attempts to move, completed or abandoned.

@@ -54,7 +54,7 @@ pub(crate) fn moves(number: usize) -> Verdict {
     judge::judge(&plan, &records(&plan, dir.path(), carried.records), last_at)
 }
 
-/// Runs the conversation to its end. Returns the host at which the service is then.
+/// Runs the conversation to its end. Returns the host at which the service is at the end.
 fn converse(hosts: &mut Hosts, number: usize) -> &'static str {
     let (first, _) = script::ends(0);
     hosts.all(&[script::route(first), Step { host: CORRESPONDENT, verb: "call", to: None }]);

@@ -69,7 +69,8 @@ pub(crate) const fn ends(number: usize) -> (&'static str, &'static str) {
     if number.is_multiple_of(2) { ("m1", "m2") } else { ("m2", "m1") }
 }
 
-/// Returns the step after which the attempt before the move of this number is abandoned: all steps in turn.
+/// Returns the number of the step after which an attempt is abandoned: from [`FREEZES`] to [`LAST`] in turn. `number`
+/// is the number of the move after this attempt.
 pub(crate) const fn gives_up_after(number: usize) -> usize {
     FREEZES + number % (LAST - FREEZES + 1)
 }

@@ -10,7 +10,7 @@ use wire::{Iface, Instant, Ipv4Addr, Prefix, TcpState};
 
 /// The address of the service, which moves between hosts.
 pub(crate) const SERVICE: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
-/// The tuple of the connection that moves, as its host sees it.
+/// The tuple of the connection that moves, as the host of the service sees it.
 pub(crate) const TUPLE: Tuple =
     Tuple { local: Addr::new(SERVICE, 80), remote: Addr::new(Ipv4Addr::new(10, 0, 0, 1), 40_000) };
 

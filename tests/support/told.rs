@@ -1,8 +1,8 @@
 //! Compares transcripts in files with the present behaviour. Included, with its macro, by every test that has a folder
 //! of transcripts.
 //!
-//! With `WAYFARE_BLESS=1` in the environment, the transcripts are written again. Commit them only if you can explain
-//! every line that changed.
+//! With `WAYFARE_BLESS=1` in the environment, the transcripts are written again. Commit new transcripts only if you can
+//! explain every line that changed.
 
 use std::fs;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! Checks that no files of a crate refer to each other in a circle.
 //!
 //! A file refers to another one by a path: `crate::a::B`, `super::c()`, or `c::d` for a submodule. A path that
-//! leads through a re-export counts as a reference to the file that has the item. A re-export itself is not one,
-//! so a `mod.rs` that only declares and re-exports is in no circle.
+//! leads through a re-export counts as a reference to the file that has the item. A re-export itself is no
+//! reference, so a `mod.rs` that only declares and re-exports is in no circle.
 //!
 //! A reference from a file to a module that contains it does not count. So a folder may divide one type's methods
 //! between files.
@@ -119,7 +119,7 @@ impl Graph {
 
 type References<'a> = BTreeMap<&'a Module, BTreeSet<&'a Module>>;
 
-/// Returns the modules that can be reached from one, by one reference or more.
+/// Returns the modules to which a module refers, directly or through other modules.
 fn reached<'a>(references: &References<'a>, from: &Module) -> BTreeSet<&'a Module> {
     let mut found = BTreeSet::new();
     let mut next: Vec<&Module> = references.get(from).into_iter().flatten().copied().collect();

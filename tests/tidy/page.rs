@@ -17,7 +17,7 @@ fn arrows() -> Arrows {
     crates.iter().map(|name| (name.clone(), of(name))).collect()
 }
 
-/// Returns the arrows without those to crates that other arrows reach indirectly.
+/// Returns the arrows of each crate, without arrows to crates that its other arrows reach indirectly.
 fn drawn(arrows: &Arrows) -> Arrows {
     let nothing = BTreeSet::new();
     let direct = |name: &String| arrows.get(name).unwrap_or(&nothing);

@@ -3,7 +3,8 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// Returns the product code of a file, line by line.
+/// Returns the product code of a file. Test items are removed with their lines, so line numbers are not those of the
+/// file.
 pub(crate) fn product(text: &str) -> String {
     without_tests(&code(text))
 }

@@ -3,9 +3,9 @@
 use node::StreamId;
 use wire::{Instant, Ipv4Addr};
 
-/// The largest number of clients of a server. A new client beyond it replaces the client that was inactive for the
-/// longest time: of the clients that the server has not served, or of all if it has served all. So idle clients do not
-/// prevent others from connecting.
+/// The largest number of clients of a server. If a server has this many, a new client replaces one of them. Clients
+/// that the server has not served are replaced first, and of these the client that was inactive for the longest time.
+/// So idle clients do not prevent others from connecting.
 pub(crate) const CLIENTS: usize = 1024;
 /// The largest number of clients of a server with the same address.
 pub(crate) const CLIENTS_OF_ADDRESS: usize = 256;
@@ -28,7 +28,7 @@ impl ClientActivity {
 }
 
 /// Returns the client that must be disconnected for a new client from `host`. If `host` has its largest number of
-/// clients, it is one of these. `None` if there is room for the new client.
+/// clients, the returned client is from `host`. `None` if no client must be disconnected.
 pub(crate) fn gives_way<'a>(
     clients: impl Iterator<Item = (StreamId, &'a ClientActivity)> + Clone,
     host: Ipv4Addr,

@@ -69,8 +69,8 @@ impl ConstantRate {
         (self.open && at <= Instant::ZERO + self.config.stop).then_some(at)
     }
 
-    /// Returns the number of datagrams that were due before `now`. A host that restarts does not send them: neither
-    /// again, nor all at once.
+    /// Returns the number of datagrams that were due before `now`, as if there were no `stop`. A host that restarts at
+    /// `now` does not send these datagrams.
     fn due_before(&self, now: Instant) -> u64 {
         let late = now.since(Instant::ZERO + self.config.start.min(now.since(Instant::ZERO)));
         (late.as_nanos() * u128::from(self.config.rate)).div_ceil(1_000_000_000) as u64

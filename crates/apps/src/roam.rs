@@ -262,8 +262,8 @@ mod tests {
         );
     }
 
-    /// Returns the cells to which a host tunes that hears these samples, one each 100 ms. It follows the strongest cell
-    /// and starts at home.
+    /// Returns the cells to which a host tunes if it hears these samples, one sample every 100 ms. The host follows the
+    /// strongest cell, and starts at home.
     fn follows(margin: u8, samples: &[&[(u16, i16)]]) -> Vec<Cell> {
         let (mut roam, mut out) = (roam(&[]).unwrap(), Outbox::default());
         roam.config.follow = Some(margin);

@@ -73,7 +73,7 @@ pub fn connect(daemon: &Path, transport: Name, peer: SocketAddrV4) -> io::Result
 /// Notifies the daemon that a TCP socket is about to be connected to `peer`, and by which transport. After `Ok`,
 /// `connect` on the socket to `peer` uses that transport. `daemon` is the path of the daemon's socket with a
 /// terminating zero. The error is that of the daemon's answer or of `socket(2)`, or `ENETDOWN` if the daemon cannot be
-/// reached or does not answer in time.
+/// reached or gives no valid answer in time.
 pub fn announce(
     daemon: &[u8; PATH],
     transport: Name,
@@ -91,7 +91,7 @@ pub fn announce(
         match usize::try_from(got) {
             Ok(got) => break got,
             Err(_) if interrupted() => {}
-            // There is no answer in time, or the daemon has gone.
+            // The daemon gave no answer in time, or has ended.
             Err(_) => return Err(io::Error::from_raw_os_error(libc::ENETDOWN)),
         }
     };

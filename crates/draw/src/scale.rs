@@ -131,7 +131,7 @@ impl Step {
         while power_of_ten(exponent) > raw && exponent > -300 {
             exponent -= 1;
         }
-        // The nearest such step, so the number of ticks is between half and twice the target.
+        // The step is the nearest of 1, 2 and 5. So the number of ticks is between half and twice the target.
         match raw / power_of_ten(exponent) {
             mantissa if mantissa < 1.5 => Self { mantissa: 1.0, exponent },
             mantissa if mantissa < 3.5 => Self { mantissa: 2.0, exponent },

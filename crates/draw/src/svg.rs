@@ -25,7 +25,7 @@ pub(crate) struct Text {
     pub(crate) upward: bool,
 }
 
-/// The part of a text that is at its position.
+/// Whether the start, the middle or the end of a text is at its position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Anchor {
     Start,

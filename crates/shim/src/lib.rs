@@ -1,6 +1,7 @@
 //! `connect(2)` for programs that do not know Wayfare. `wayfare exec` makes the dynamic linker load this library before
-//! the C library (`LD_PRELOAD`, see `ld.so(8)`). It notifies the daemon of each TCP connection over IPv4 that the
-//! policy selects. If the daemon agrees, it executes the original `connect` (see the crate `client` for what follows).
+//! the C library (`LD_PRELOAD`, see `ld.so(8)`). The library notifies the daemon of each TCP connection over IPv4 that
+//! the policy selects. If the daemon agrees, the library executes the original `connect`. The crate `client` describes
+//! what follows.
 //!
 //! A program may call `connect` at any point and with any locks held. So this library neither allocates nor takes a
 //! lock, and has no table of descriptors that `dup`, `fork` or `exec` could invalidate. `wayfare exec --help` lists
@@ -61,8 +62,9 @@ fn variable(name: &CStr) -> Option<&'static CStr> {
     (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) })
 }
 
-/// Replaces `connect(2)`: notifies the daemon if the socket is of TCP and the policy selects the destination, then
-/// connects. Returns -1 with the error in `errno` if the daemon refuses or cannot be reached.
+/// Replaces `connect(2)`. If the socket is an unconnected TCP socket and the policy selects the destination, notifies
+/// the daemon first. Returns -1 with the error in `errno` if the daemon refuses or cannot be reached. Otherwise
+/// connects, and returns the result of the original `connect`.
 ///
 /// # Safety
 ///
@@ -104,8 +106,8 @@ unsafe fn peer(address: *const sockaddr, len: socklen_t) -> Option<SocketAddrV4>
     (c_int::from(address.sin_family) == libc::AF_INET && peer.port() != 0).then_some(peer)
 }
 
-/// Returns whether `fd` is a TCP socket in the state CLOSED. False for a datagram socket, and for a second call of
-/// `connect` to learn the progress.
+/// Returns whether `fd` is a TCP socket in the state CLOSED. A socket that is already connecting is not: a program may
+/// call `connect` a second time to learn the progress.
 fn is_unconnected_tcp(fd: c_int) -> bool {
     let is_tcp = option::<c_int>(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL) == Some(libc::IPPROTO_TCP);
     is_tcp && option::<u8>(fd, libc::IPPROTO_TCP, libc::TCP_INFO) == Some(CLOSE)

@@ -22,8 +22,8 @@ pub(crate) enum FutureEvent {
     Ordered(u32),
 }
 
-/// Of a packet in flight, only the id is folded. A link changes nothing in a packet, and the act that sent the packet
-/// has added its bytes.
+/// Of a packet in flight, only the id is added to the fingerprint. The act that sent the packet has added the bytes. A
+/// link does not change the bytes.
 impl Fold for FutureEvent {
     fn fold(&self, into: &mut Fingerprinter) {
         match self {

@@ -24,17 +24,17 @@ pub(crate) struct Stores {
     disks: BTreeMap<HostId, Disk>,
 }
 
-/// The disk of one host. Its records are numbered from 1.
+/// The disk of one host. The requests to store a record are numbered from 1.
 #[derive(Debug, Default)]
 struct Disk {
     fault: Option<StoreFault>,
-    /// Whether an event of the scenario has filled it.
+    /// Whether an event of the scenario has filled the disk.
     is_full: bool,
     /// The duration of one sync.
     latency: Duration,
     asked: u32,
     decided: u32,
-    /// The last record that the current sync makes durable; `None` if there is no sync.
+    /// The number of the last request that the current sync makes durable; `None` if there is no sync.
     syncing: Option<u32>,
     /// The instant at which the current sync ends.
     ends: Instant,
@@ -46,7 +46,7 @@ struct Disk {
 #[derive(Debug, Default)]
 struct Kept {
     durable: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// The records that are requested and not decided, in the order of the requests.
+    /// The requested records that are neither durable nor failed yet, in the order of the requests.
     asked: VecDeque<(Vec<u8>, Option<Vec<u8>>)>,
 }
 
@@ -62,7 +62,7 @@ impl Stores {
         self.disk(host).latency = latency;
     }
 
-    /// Keeps the records of a host from now on, because it will restart.
+    /// Keeps the contents of a host's records from now on, because the host will restart.
     pub(crate) fn keep(&mut self, host: HostId) {
         self.disk(host).kept.get_or_insert_default();
     }
@@ -112,7 +112,7 @@ impl Stores {
         self.disks.get(&host).is_some_and(|disk| disk.syncing.is_some() && disk.ends == now)
     }
 
-    /// Ends the sync. Returns the number of records that it made durable, and why the next one failed, if it did.
+    /// Ends the sync. Returns the number of records that the sync made durable. If the next record failed, returns why.
     pub(crate) fn end(&mut self, host: HostId) -> (usize, Option<&'static str>) {
         let disk = self.disk(host);
         let end = disk.syncing.take().unwrap_or(disk.decided);
@@ -126,7 +126,7 @@ impl Stores {
         ((disk.decided - before) as usize, (disk.decided < end).then_some(WHY))
     }
 
-    /// Makes all records fail that are requested and not decided.
+    /// Makes all requested records fail that are not durable yet.
     pub(crate) fn give_up(&mut self, host: HostId) {
         let disk = self.disk(host);
         disk.decided = disk.asked;

@@ -164,7 +164,7 @@ impl<W: Witness> World<W> {
             && !self.witness.is_full()
             && let Some((at, event)) = self.queue.next(end)
         {
-            assert!(at >= self.now, "time does not run backwards");
+            assert!(at >= self.now, "the next event is in the past");
             self.now = at;
             self.events += 1;
             self.fingerprint.add(&(at, &event));
@@ -210,8 +210,8 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// Handles an event. The immediate results of earlier events must be complete, because they would be executed as
-    /// those of another host.
+    /// Handles an event. The acts and packets of earlier events must have been executed: what is left would be executed
+    /// for the wrong host.
     pub(crate) fn happen(&mut self, event: FutureEvent) {
         let is_done = self.out.first_act().is_none() && self.output.is_empty();
         assert!(is_done || self.stopped.is_some(), "an earlier event has results that were not executed");
@@ -237,7 +237,7 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// Handles an alarm. An alarm that an earlier one replaced is ignored: it would set another alarm, without end.
+    /// Handles an alarm. Ignores an alarm that was replaced by an alarm for an earlier time.
     fn due(&mut self, host: HostId) {
         if self.host(host).due != self.now || !self.orders.runs(host) {
             return;
@@ -258,7 +258,7 @@ impl<W: Witness> World<W> {
     }
 
     fn land(&mut self, flight: &Flight, packet: Packet) {
-        assert_eq!(flight.lands, self.now, "a frame lands when its last bit arrives: {flight:?}");
+        assert_eq!(flight.lands, self.now, "a frame landed at another time than its last bit: {flight:?}");
         if let Some(port) = flight.far_end().filter(|_| self.fabric.is_whole(flight)) {
             return self.arrive(port, flight, packet);
         }
@@ -354,7 +354,7 @@ impl<W: Witness> World<W> {
         self.step(host, |host, now, out| host.node.handle(now, input, out));
     }
 
-    /// Executes one step of a node, and all that follows from it at once.
+    /// Executes one step of a node, and all acts that follow from it at the same instant.
     fn step(&mut self, host: HostId, input: impl FnOnce(&mut Host, Instant, &mut Outbox)) {
         input(&mut self.hosts[host.index()], self.now, &mut self.out);
         self.settle(host);
@@ -422,7 +422,8 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// Executes all acts. An act is large and copies are slow, so it is folded in place, and then moved once.
+    /// Executes all acts. An act is large and copies are slow. So each act is added to the fingerprint in place, and
+    /// then moved once.
     fn carry_out_acts(&mut self, host: HostId) {
         while let Some((role, act)) = self.out.first_act() {
             fold(&mut self.fingerprint, host, role, act);
@@ -464,8 +465,8 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// Returns whether an operation may use its local address: it names none, or the address is unspecified, the host's
-    /// own, or explicitly foreign.
+    /// Returns whether an operation may use its local address: the operation names no address or is `foreign`, or the
+    /// address is unspecified or an address of the host.
     fn may_bind(&self, host: HostId, op: &StreamOp) -> bool {
         let (StreamOp::Open { local: Some(local), foreign: false, .. }
         | StreamOp::Listen { local, foreign: false, .. }) = op
@@ -501,7 +502,8 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// Ends a sync: effects that waited for the records are released, or withdrawn.
+    /// Ends a sync. The node releases effects that waited for durable records, and withdraws effects that waited for
+    /// failed records.
     pub(crate) fn synced(&mut self, host: HostId) {
         let (durable, failed) = self.stores.end(host);
         self.fingerprint.add(&(host, durable, failed));
@@ -664,7 +666,7 @@ impl<W: Witness> World<W> {
         let now = self.now;
         let host = self.host_mut(id);
         let Some(deadline) = host.deadline().map(|deadline| deadline.max(now)) else { return };
-        // An alarm that is too early has no effect; one that is too late would be an error.
+        // An alarm before the deadline has no effect. An alarm after the deadline would be an error.
         if deadline < host.due {
             host.due = deadline;
             self.schedule(deadline, FutureEvent::Due(id));
@@ -678,7 +680,7 @@ impl<W: Witness> World<W> {
     /// The event is earlier than now, or its host, port or order does not exist.
     pub(crate) fn schedule(&mut self, at: Instant, event: FutureEvent) {
         assert!(at >= self.now, "an event is in the past: {at}, and now it is {}", self.now);
-        assert!(self.has_place(&event), "an event has no host: {event:?}");
+        assert!(self.has_place(&event), "an event is for no known host, port or order: {event:?}");
         self.queue.schedule(at, event);
     }
 
@@ -709,8 +711,8 @@ impl<W: Witness> World<W> {
     }
 }
 
-/// The word of a packet to the host's own stack in a fingerprint, instead of the number of its act. No act has this
-/// number.
+/// The 64-bit word of a packet to the host's own stack in a fingerprint. The words of any other act begin with the
+/// number of the kind of act. No kind has this number.
 const TO_OWN_STACK: u64 = u64::MAX;
 
 /// Adds an act to the fingerprint, with the bytes of its packet. Of a packet to the host's own stack, only the id and

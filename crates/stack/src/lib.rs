@@ -28,8 +28,8 @@ use udp::Udp;
 use wire::ipv4::{self, Header};
 use wire::{Instant, Ipv4Addr, Malformed, PacketId, Reason, Rng};
 
-/// Why a stack drops a packet. Malformed packets have the reasons of `wire` and `tcp`, packets of a connection that is
-/// being moved those of [`node::guard`]. A full queue of unread datagrams has a reason in [`node::stream`].
+/// Why a stack drops a packet. Malformed packets have the reasons of `wire` and `tcp`. Packets of a connection that is
+/// being moved have the reasons of [`node::guard`]. A full queue of unread datagrams has a reason in [`node::stream`].
 pub mod reason {
     use wire::Reason;
 
@@ -92,8 +92,8 @@ impl Stack {
         Self { address, mtu, profile, rng, accepted: 0, next_port: EPHEMERAL, udp, tcp }
     }
 
-    /// Returns the stack of a host that has restarted. Its ephemeral ports begin at a random port, because peers may
-    /// still have connections to the ports that the host used before (RFC 6056, section 3.3).
+    /// Returns this stack for a host that has restarted. Its ephemeral ports begin at a random port, because peers may
+    /// still have connections to the ports that the host used before the restart (RFC 6056, section 3.3).
     #[must_use]
     pub fn restarted(mut self) -> Self {
         let ports = u64::from(u16::MAX - EPHEMERAL) + 1;

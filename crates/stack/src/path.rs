@@ -1,14 +1,14 @@
-//! Path MTUs that are smaller than that of the host's link (RFC 1191).
+//! Path MTUs that are smaller than the MTU of the host's link (RFC 1191).
 
 use std::collections::BTreeMap;
 use wire::{Duration, Instant, Ipv4Addr, icmp};
 
 /// How long a reduced path MTU is used (RFC 1191, section 6.3).
 const AGE: Duration = Duration::from_mins(10);
-/// The largest number of known paths. When another one becomes known, the path that expires first is removed.
+/// The largest number of known paths. If another path becomes known, the path that expires first is removed.
 const MOST: usize = 256;
-/// The smallest path MTU: a forged or wrong message with a smaller one would slow a connection extremely (Linux:
-/// `ip_rt_min_pmtu`).
+/// The smallest path MTU, in bytes (Linux: `ip_rt_min_pmtu`). With a forged or wrong message about a smaller MTU, a
+/// connection would become extremely slow.
 const LEAST: u16 = 552;
 
 #[derive(Debug, Default)]

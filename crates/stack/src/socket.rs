@@ -7,12 +7,12 @@ use std::collections::VecDeque;
 use tcp::{Connection, Ended, State, Watch};
 use wire::{Instant, PacketId};
 
-/// What the table does after a user's request.
+/// What the table of sockets must do after a user's request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Next {
-    /// Nothing: neither the user nor the peer can notice a change.
+    /// Do nothing: the request changed nothing for the user or the peer.
     Rest,
-    /// Serve the socket.
+    /// Notify the user, and send segments ([`Socket::serve`]).
     Serve,
     /// Remove the socket.
     Forget,
@@ -88,7 +88,7 @@ impl Socket {
         socket
     }
 
-    /// Grants credit without room for it in the send buffer.
+    /// Sets the user's credit, also beyond the room in the send buffer.
     #[cfg(test)]
     pub(crate) const fn plant_credit(&mut self, bytes: usize) {
         self.credit = bytes;
@@ -121,7 +121,7 @@ impl Socket {
                 self.close(None, out);
                 return Next::Forget;
             }
-            // The table handles these: they create sockets, concern two of them, or none.
+            // The table executes these operations, because they create sockets, or concern two sockets or none.
             StreamOp::Open { .. }
             | StreamOp::Listen { .. }
             | StreamOp::Migrate(
@@ -153,7 +153,7 @@ impl Socket {
             Some(rest) => {
                 self.credit = rest;
                 let taken = self.tcp.write(bytes);
-                assert_eq!(taken, bytes.len(), "credit is room");
+                assert_eq!(taken, bytes.len(), "the send buffer had no room for the credit of the user");
                 false
             }
             None => self.abort(Some(refusal::BEYOND_CREDIT), out),
@@ -219,8 +219,8 @@ impl Socket {
         std::mem::take(&mut self.staged).into()
     }
 
-    /// Takes the unread bytes of a connection that has finished cleanly and cannot move any more. They are part of the
-    /// result when the relay is parted. Empty for any other connection.
+    /// Takes the unread bytes of a connection that has finished cleanly and cannot move any more. The bytes are in the
+    /// result of the operation that ends the relay (`MigrateEvent::Parted`). Empty for any other connection.
     pub(crate) fn leave_behind(&mut self) -> Vec<u8> {
         let ended = matches!(self.tcp.ended(), Some(Ended::Finished)) || self.tcp.state() == State::TimeWait;
         if ended { self.tcp.read(usize::MAX) } else { Vec::new() }
@@ -232,8 +232,8 @@ impl Socket {
     }
 
     /// Writes the staged bytes, then the data that the other socket has received, and fills the pipe. Further data stay
-    /// in the other socket's receive buffer. After the last data of the other socket, finishes this one. `rests`: the
-    /// other socket is frozen or guarded, so nothing is read from it.
+    /// in the other socket's receive buffer. After the last data of the other socket, finishes this socket. If `rests`
+    /// is true, the other socket is frozen or guarded, and nothing is read from it.
     pub(crate) fn relay_from(&mut self, other: &mut Self, rests: bool) {
         self.send_staged();
         if rests {
@@ -286,7 +286,11 @@ impl Socket {
         }
         let room = self.tcp.room();
         let is_room = self.credit <= room || self.tcp.ended().is_some();
-        assert!(is_room, "the user of {id:?} may write {} bytes, and there is room for {room}", self.credit);
+        assert!(
+            is_room,
+            "the user of {id:?} may write {} bytes, but the send buffer has room for {room}",
+            self.credit
+        );
     }
 
     fn conclude(&mut self, out: &mut Output) -> bool {

@@ -170,7 +170,7 @@ impl Table {
         }
     }
 
-    /// Takes the profile for a stream that is opened now.
+    /// Returns the profile for a stream that is opened now, and removes it from `profiles`.
     fn profile_of(&mut self, id: StreamId) -> Arc<Profile> {
         self.profiles.remove(&id).unwrap_or_else(|| Arc::clone(&self.profile))
     }
@@ -304,8 +304,8 @@ impl Table {
         }
     }
 
-    /// Checks the number of sockets. In debug builds, also checks that streams, sockets, listeners and relays agree,
-    /// but only in small tables because it looks at all sockets.
+    /// Checks the number of sockets. In debug builds, also checks that streams, sockets, listeners and relays agree. It
+    /// does so only in tables of at most [`CHECKED`] sockets, because the check visits all sockets.
     ///
     /// # Panics
     ///
@@ -322,13 +322,20 @@ impl Table {
                     self.sockets.get(tuple).is_some_and(|socket| socket.stream == Some(*id))
                 }
             };
-            assert!(has, "{id:?} is open without a socket: {key:?}");
+            assert!(has, "{id:?} is open without a listener or connection: {key:?}");
         }
         let users = self.sockets.values().filter(|socket| socket.stream.is_some()).count();
-        assert_eq!(users + self.listeners.len(), self.streams.len(), "a socket without its stream");
+        assert_eq!(
+            users + self.listeners.len(),
+            self.streams.len(),
+            "streams and their sockets and listeners differ in number"
+        );
         for (one, other) in &self.relays {
             let is_mutual = self.relays.get(other) == Some(one) && self.sockets.contains_key(one);
-            assert!(is_mutual, "a relay without its other side: {one:?}");
+            assert!(
+                is_mutual,
+                "a relayed socket does not exist, or its other side does not name it: {one:?}"
+            );
         }
     }
 
@@ -466,7 +473,8 @@ impl Table {
         }
     }
 
-    /// Serves a connection after any change, together with the other side of its relay.
+    /// Notifies the user and sends segments after any change of a connection. If the connection has a relay, also moves
+    /// data between both sides, and does the same for the other side.
     fn serve(&mut self, now: Instant, tuple: Tuple, accepted: &mut u32, out: &mut Output) {
         let Some(other) = self.relays.get(&tuple).copied() else {
             self.serve_one(now, tuple, accepted, out);
@@ -504,8 +512,8 @@ impl Table {
         self.sockets.extend([(one, a), (other, b)]);
     }
 
-    /// Serves a connection after any change. A frozen or guarded connection sends nothing, and its timers stop. Returns
-    /// whether the connection is broken: ended, but not because both sides finished.
+    /// Notifies the user of one connection and sends segments. A frozen or guarded connection sends nothing, and its
+    /// timers stop. Returns whether the connection is broken: ended, but not because both sides finished.
     fn serve_one(&mut self, now: Instant, tuple: Tuple, accepted: &mut u32, out: &mut Output) -> bool {
         let guarded = self.guards.has(&tuple);
         let serving = self.sockets.get_mut(&tuple).filter(|socket| !socket.frozen && !guarded);
@@ -526,7 +534,7 @@ impl Table {
         if let (Some(user), None) = (user, socket.stream) {
             self.streams.remove(&user);
         }
-        // A cancelled deadline stays set: its wake-up is a no-op, and most deadlines are set again before.
+        // A cancelled deadline stays set: most deadlines are set again before it. Otherwise its time-out has no effect.
         match socket.tcp.deadline() {
             _ if done => self.remove(&tuple),
             Some(at) => self.due.set_by(tuple, at),
@@ -580,7 +588,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "is open without a socket")]
+    #[should_panic(expected = "is open without a listener or connection")]
     fn a_stream_has_a_socket() {
         let (mut table, tuple) = table();
         table.sockets.remove(&tuple);
@@ -588,7 +596,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a socket without its stream")]
+    #[should_panic(expected = "streams and their sockets and listeners differ in number")]
     fn a_socket_has_its_stream() {
         let (mut table, _) = table();
         table.streams.clear();
@@ -596,7 +604,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a relay without its other side")]
+    #[should_panic(expected = "a relayed socket does not exist")]
     fn a_relay_has_two_sides() {
         let (mut table, tuple) = table();
         let other = Tuple { local: tuple.remote, remote: tuple.local };

@@ -43,7 +43,7 @@ impl Udp {
     /// The number of entries in the index is not the number of sockets.
     pub(crate) fn check(&self) {
         let indexed = self.index.as_ref().map_or(self.sockets.len(), |index| index.len());
-        assert_eq!(indexed, self.sockets.len(), "the index and the sockets differ");
+        assert_eq!(indexed, self.sockets.len(), "the index must have one entry for each socket");
     }
 
     pub(crate) fn has(&self, id: StreamId) -> bool {
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "the index and the sockets differ")]
+    #[should_panic(expected = "the index must have one entry for each socket")]
     fn the_index_has_every_socket() {
         let mut udp = Udp::default();
         for number in 1..=FEW as u32 + 1 {

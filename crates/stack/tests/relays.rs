@@ -14,7 +14,8 @@ const SERVER: StreamId = StreamId(2);
 const NEAR: StreamId = StreamId(StreamId::DRIVER);
 const FAR: StreamId = StreamId(4);
 const ACCEPTED: StreamId = StreamId(StreamId::DRIVER);
-/// Host 0 is the client, 1 the server; 2 and 3 relay. The server knows the client by address 9.
+/// The number of the address by which the server knows the client. Host 0 is the client, host 1 the server, and hosts 2
+/// and 3 are the relays.
 const CLIENT_NAME: u8 = 9;
 
 fn says(bytes: Vec<u8>) -> User {
@@ -30,7 +31,8 @@ fn relayed_to(client: User, profile: &Profile, down: usize) -> Net {
     relayed_with(client, profile, down, &[])
 }
 
-/// Like `relayed`, but with this client, and with `knobs` set on both connections of the relay before they open.
+/// Returns a network like `relayed`, but with this client. `knobs` are set on both connections of the relay before they
+/// open.
 fn relayed_with(client: User, profile: &Profile, down: usize, knobs: &[SocketOption]) -> Net {
     let mut net = Net::new(4, profile);
     net.owner.insert(address(CLIENT_NAME), 2);
@@ -194,8 +196,8 @@ fn who_does_not_read_is_not_overrun() {
     assert!(said <= most && said > most / 2, "{said} of {most}");
 }
 
-/// If buffers are set for a relay's connections, they bound the bytes that the relay keeps. The default of the host
-/// does not count.
+/// If buffers are set for a relay's connections, they bound the bytes that the relay keeps. The buffer sizes
+/// of the host's profile have no effect then.
 #[test]
 fn buffers_of_its_own_bound_a_relay() {
     let knobs = [SocketOption::SendBuffer(4096), SocketOption::ReceiveBuffer(4096)];

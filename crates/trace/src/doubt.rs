@@ -18,28 +18,28 @@ pub enum Doubt {
     Stalled {
         /// The host of the daemon, `the store of HOST`, or the link emulator.
         process: String,
-        /// The end of the longest such stall of the process, in seconds of the run.
+        /// The end of the longest reported stall of the process, in seconds of the run.
         until_s: f64,
-        /// The length of that stall, in milliseconds.
+        /// The length of the longest reported stall of the process, in milliseconds.
         stall_ms: f64,
-        /// The time of that stall in which an idle thread of the lab was stalled as well, in milliseconds.
+        /// The time in the longest reported stall in which an idle thread of the lab was stalled too, in milliseconds.
         idle_ms: f64,
         /// The largest lateness of this machine in the control run, without any daemon, in microseconds. `None` if
         /// there was no control run after this run.
         alone_us: Option<f64>,
     },
-    /// A process was stalled for longer than [`STALL_BOUND`], and at nearly the same time an idle thread and at least
-    /// half of the processes were stalled. So the machine is the cause.
+    /// The machine caused a stall of a process for longer than [`STALL_BOUND`]: at nearly the same time, an idle thread
+    /// and at least half of the processes were stalled.
     MachineStalled {
-        /// The end of the longest such stall, in seconds of the run.
+        /// The end of the longest stall that the machine caused, in seconds of the run.
         until_s: f64,
-        /// The length of that stall, in milliseconds.
+        /// The length of the longest stall that the machine caused, in milliseconds.
         stall_ms: f64,
-        /// The number of processes that were stalled at that time, at least in part.
+        /// The number of processes that were stalled for at least a part of this longest stall.
         stalled: usize,
         /// The number of processes of the lab: daemons that reported, and the link emulator.
         processes: usize,
-        /// The time of that stall in which the idle thread was stalled, in milliseconds.
+        /// The time in the longest stall that the machine caused in which the idle thread was stalled, in milliseconds.
         idle_ms: f64,
     },
     /// A process was later than [`LATENESS_BOUND`] for more than 1 % of its frames. A daemon does not count frames that
@@ -204,11 +204,12 @@ pub enum Doubt {
     },
     /// Packets disappeared between two places, and no record contains the reason.
     Unaccounted {
-        /// The place where the packets were last seen, and the next place where they should have been seen.
+        /// The place where the packets were last seen, and the next place where they should have been seen. Examples of
+        /// places: `mobile:air`, `mobile's node`, `mobile's application`.
         between: [String; 2],
         /// The number of packets, including copies.
         packets: u64,
-        /// The earliest time at which one of these packets was last seen, in seconds of the run.
+        /// The earliest time at which one of the missing packets was last seen, in seconds of the run.
         first_s: f64,
     },
     /// Packets appeared at a place, and no record shows that they were sent to it.
@@ -262,14 +263,15 @@ pub enum Doubt {
         /// What is missing in the run, as text.
         why: String,
     },
-    /// A daemon was not ready in time although the lab's own process ran, or it ended before that. There is no result.
+    /// A daemon was not ready in time although the link emulator ran, or the daemon ended or reported an error before
+    /// it was ready. The run has no result.
     NotReady {
         /// The host of the daemon.
         host: String,
         /// What happened to the daemon, and its last output.
         why: String,
     },
-    /// The run has no result, for any other reason.
+    /// The run has no result, for a reason that no other doubt describes.
     NoResult {
         /// The reason, as text.
         why: String,
@@ -356,12 +358,12 @@ impl Doubt {
     fn fmt_counts(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Counts { host, counter, kernel, whose, other } => {
-                write!(f, "{host}: {counter} is {kernel} in the kernel, {whose} {other}")
+                write!(f, "{host}: {counter} is {kernel} in the kernel, but {whose} {other}")
             }
             Self::RecordsLost { host, written, read } => {
                 write!(
                     f,
-                    "{host}: the daemon wrote {written} records, {read} were read, so no packet can be followed; there are no tables"
+                    "{host}: the daemon wrote {written} records, but {read} were read, so no packet can be followed; there are no tables"
                 )
             }
             Self::Discarded { host, counter, packets } => {
@@ -382,13 +384,13 @@ impl Doubt {
                 )
             }
             Self::FramesOut { host, interface, left, sent } => {
-                write!(f, "{host}: {left} frames left its interface {interface}, its node sent {sent}")
+                write!(f, "{host}: {left} frames left its interface {interface}, but its node sent {sent}")
             }
             Self::FramesIn { host, interface, came, delivered } => {
                 let (how, many) = apart(*delivered, *came);
                 write!(
                     f,
-                    "{host}: {many} frames were {how} at its interface {interface}: the links delivered {delivered}, its node received {came}"
+                    "{host}: {many} frames were {how} at its interface {interface}: the links delivered {delivered}, and its node received {came}"
                 )
             }
             _ => self.fmt_accounts(f),
@@ -400,7 +402,7 @@ impl Doubt {
         match self {
             Self::Unaccounted { between: [a, b], packets, first_s } => write!(
                 f,
-                "{packets} unaccounted for between {a} and {b} (the first was last seen at {first_s:.6} s)"
+                "{packets} packets unaccounted for between {a} and {b} (the first was last seen at {first_s:.6} s)"
             ),
             Self::Appeared { place, packets } => {
                 write!(f, "{packets} packets appeared at {place}, and no record shows that they were sent")
@@ -420,10 +422,16 @@ impl Doubt {
                 )
             }
             Self::Restless { host, role, at_s } => {
-                write!(f, "{host}: role `{role}` did not come to rest at {at_s} s; the run ended there")
+                write!(
+                    f,
+                    "{host}: role `{role}` did not come to rest at {at_s} s; the run ended at this time"
+                )
             }
             Self::Short { metric, values, repetitions } => {
-                write!(f, "{metric}: {values} values from {repetitions} repetitions; each must give one")
+                write!(
+                    f,
+                    "{metric}: {values} values from {repetitions} repetitions; each repetition must give one value"
+                )
             }
             Self::NotReady { host, why } => write!(f, "{host}: {why}"),
             Self::NotMeasured { why } | Self::NoResult { why } => write!(f, "{why}"),
@@ -435,7 +443,7 @@ impl Doubt {
 /// A doubt with the name of its run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct NamedDoubt {
-    /// The name of the run; empty if there is only one.
+    /// The name of the run; empty if there is only one run.
     pub of: String,
     /// The doubt about this run.
     #[serde(flatten)]
@@ -443,7 +451,7 @@ pub struct NamedDoubt {
 }
 
 impl NamedDoubt {
-    /// Returns these doubts of one run, each with the name `of` of the run.
+    /// Returns each of the `doubts` of one run with the name of the run, `of`.
     pub fn all(of: &str, doubts: &[Doubt]) -> Vec<Self> {
         doubts.iter().map(|doubt| Self { of: of.to_owned(), doubt: doubt.clone() }).collect()
     }

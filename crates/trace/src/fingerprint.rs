@@ -3,13 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Plain data that can be added to a fingerprint. Data that are not equal give different words, except where the
-/// text of the implementation or of its module says which part is left out, and why.
+/// Plain data that can be added to a fingerprint, as 64-bit words. Unequal values of a type add different words.
+/// Exceptions are documented at the implementation or in its module.
 pub trait Fold {
-    /// Adds the words of this value.
+    /// Adds the 64-bit words of this value.
     fn fold(&self, into: &mut Fingerprinter);
 
-    /// Adds the words of several values, but no word for the number of values.
+    /// Adds the 64-bit words of several values, but no word for the number of values.
     fn fold_all(all: &[Self], into: &mut Fingerprinter)
     where
         Self: Sized,
@@ -25,7 +25,7 @@ pub trait Fold {
 /// Its text is, for example, `v2:5f0c3a9d7e21b846`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Fingerprint {
-    /// The version of the hash, and of the words that are added to it.
+    /// The version of the hash function, and of the 64-bit words that each type adds.
     pub version: u32,
     /// The hash, 64 bits.
     pub value: u64,
@@ -68,9 +68,10 @@ impl FromStr for Fingerprint {
 
 /// Computes a fingerprint: a 64-bit hash of the events, packet bytes and acts of a run, in order.
 ///
-/// The addition of a word is a bijection of the state for a given word, and of the word for a given state. So a single
-/// changed byte always changes the hash, and the exchange of two events almost always changes it. The byte order and
-/// width of words are fixed, so each machine computes the same hash.
+/// Data are added as words of 64 bits. Two different words change the same state into different states. The same word
+/// changes two different states into different states. So a single changed byte always changes the hash. The exchange
+/// of two events almost always changes it. The byte order and width of words are fixed, so each machine computes the
+/// same hash.
 #[derive(Clone, Debug)]
 pub struct Fingerprinter(u64);
 
@@ -80,7 +81,7 @@ impl Default for Fingerprinter {
     }
 }
 
-/// The smallest length, in bytes, of a block that is folded in lanes.
+/// The smallest length, in bytes, of a block that `long` adds to the fingerprint.
 const LONG: usize = 256;
 
 const fn folded(state: u64, word: u64) -> u64 {
@@ -88,7 +89,7 @@ const fn folded(state: u64, word: u64) -> u64 {
 }
 
 impl Fingerprinter {
-    /// Adds the words of a value.
+    /// Adds the 64-bit words of a value.
     pub fn add(&mut self, what: &impl Fold) {
         what.fold(self);
     }
@@ -124,8 +125,8 @@ impl Fingerprinter {
         self.word(last ^ (tail.len() as u64) << 56);
     }
 
-    /// Folds a long block in eight independent lanes, which the CPU computes in parallel. Each lane is a bijection,
-    /// and so is the folding of the lanes.
+    /// Adds a long block. Its words are distributed over eight independent hashes, which the CPU computes in parallel.
+    /// Then the eight hashes are added as words.
     fn long(&mut self, bytes: &[u8]) {
         let (blocks, rest) = bytes.as_chunks::<64>();
         let mut lanes = [0u64, 1, 2, 3, 4, 5, 6, 7];

@@ -1,9 +1,9 @@
-//! The words that each type adds to a fingerprint.
+//! The 64-bit words that each type adds to a fingerprint.
 //!
 //! [`Fold`] does not depend on the standard library's `Hash`: neither the layout of a type, nor the order of variants,
 //! nor the version of the compiler changes a word. Each variant of an enum has a fixed number here, so a variant may be
-//! anywhere in its enum. The macros destructure a type without `..`, so a new field does not compile until it is
-//! folded.
+//! anywhere in its enum. The macros destructure a type without `..`: a new field gives a compile error until it is
+//! added to the list of the macro.
 
 use crate::{Fingerprinter, Fold};
 use wire::{Duration, Ipv4Addr, SocketAddrV4};
@@ -16,7 +16,7 @@ mod stream;
 mod table;
 mod wires;
 
-/// Folds each of these types as one word of 64 bits.
+/// Implements [`Fold`] for each given integer type: a value is one 64-bit word.
 macro_rules! integers {
     ($($type:ty)*) => {
         $(impl Fold for $type {
@@ -142,7 +142,8 @@ macro_rules! tuples {
 
 tuples!((A B) (A B C) (A B C D) (A B C D E));
 
-/// Folds the time in nanoseconds. All times of `u64::MAX` nanoseconds (584 years) or more give the same word.
+/// Adds the time in nanoseconds as one word. All times of `u64::MAX` nanoseconds (584 years) or more add the same
+/// word.
 impl Fold for Duration {
     fn fold(&self, into: &mut Fingerprinter) {
         into.word(wire::nanos_of(*self));

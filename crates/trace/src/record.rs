@@ -147,8 +147,8 @@ impl Record {
         serde_json::to_string(&line).unwrap_or_default()
     }
 
-    /// Parses one line of JSON from the file of `host`. The error is that of the JSON parser, or contains the line of
-    /// which a field is missing or wrong.
+    /// Parses one line of JSON from the file of `host`. The error is that of the JSON parser. If a field is missing or
+    /// wrong, the error contains the line.
     pub fn from_line(host: HostId, text: &str) -> Result<Self, String> {
         let line: Line = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let at = Instant(line.t);

@@ -51,9 +51,9 @@ const fn every() -> Duration {
     Duration::from_millis(50)
 }
 
-/// The role of a request client. Its mark `answered` has the fields `number`, the number of the question from 1, and
-/// `latency_ns`, the time in nanoseconds from the question to the last byte of the answer. The time includes that in
-/// which the question waits for credit.
+/// The role of a request client. It sets a mark `answered` for each answer. The field `number` of the mark is the
+/// number of the question, from 1. The field `latency_ns` is the time in nanoseconds from the question to the last byte
+/// of the answer. If the question waits for credit, this wait is included.
 #[derive(Debug)]
 pub struct RequestClient {
     config: RequestClientConfig,

@@ -125,7 +125,7 @@ impl RequestServer {
         if id == LISTENER {
             self.failed = why.map(str::to_owned);
         } else if self.clients.remove(&id).is_none() {
-            // The client was disconnected for another one.
+            // The server has already disconnected the client, to accept a new one.
         } else if let Some(why) = why {
             out.mark(Mark::new(NAME, "client_lost").with("why", why));
         }

@@ -55,10 +55,12 @@ fn a_hundred_thousand_drops_are_found_where_they_were_planted() {
     pause(58_000);
     let (taken, nobody_there) = dropped_inside(mobile);
     let output = running.end();
-    // A semisoft handoff copies packets, and both copies of a packet can be dropped. The number in the doubt counts
-    // copies. The numbers below count packets.
-    let inside =
-        format!("{} unaccounted for between mobile's node and mobile's application", taken + nobody_there);
+    // A packet of which a semisoft handoff makes a second copy can be dropped twice: this number counts copies, and the
+    // numbers below count packets.
+    let inside = format!(
+        "{} packets unaccounted for between mobile's node and mobile's application",
+        taken + nobody_there
+    );
     assert_exit(&output, 4, &inside);
 
     let csv = std::fs::read_to_string(kept(out.path()).join("packets.csv")).unwrap();

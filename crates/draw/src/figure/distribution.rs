@@ -123,8 +123,8 @@ impl DistributionFigure {
         let samples = || self.panels.iter().flat_map(|panel| &panel.samples);
         let has = |style| samples().any(|sample| sample.style == style && !sample.values.is_empty());
         let mut notes = vec![
-            "Curve: the share of runs with at most this value. Strip: a dot is one run, or several runs of one value; the box is the middle half, \
-             its bar the median, the line reaches from the 5th to the 95th percentile (nearest rank)."
+            "Curve: the share of runs with at most this value. Strip: each dot is one run, or several runs with equal values; the box is the middle half, \
+             the bar in the box is the median, and the line goes from the 5th to the 95th percentile (nearest rank)."
                 .to_owned(),
         ];
         if has(Style::Simulator) && has(Style::Linux) {
@@ -206,9 +206,9 @@ impl DistributionPanel {
         COLOURS[names.iter().position(|known| *known == name).unwrap_or(0) % COLOURS.len()]
     }
 
-    /// Returns the range of all finite values, with room at both ends; on a logarithmic axis, that of the exponents of
-    /// all positive values. A linear range begins slightly below zero if no value is negative, and the smallest is
-    /// below 60 % of the largest.
+    /// Returns the range of all finite values, with room at both ends. On a logarithmic axis, returns the range of the
+    /// exponents of all positive values. If no value is negative, and the smallest is below 60 % of the largest, a
+    /// linear range begins slightly below zero.
     fn range(&self) -> Range {
         let values = || self.samples.iter().flat_map(|sample| &sample.values).filter(|v| v.abs() <= FAR);
         if self.axis.decades {
@@ -314,7 +314,7 @@ impl DistributionPanel {
     }
 
     /// Draws one dot for each value, but only one if several dots coincide. Dots are shifted up or down in turn, so
-    /// that near values can be distinguished. Infinite values are triangles.
+    /// that dots of similar values can be distinguished. Infinite values are triangles.
     fn dots(&self, svg: &mut Svg, frame: &Frame, sorted: &[f64], [middle, room]: [f64; 2], colour: &str) {
         let mut taken = BTreeSet::new();
         let style = format!(r#"fill="{colour}" fill-opacity="0.55""#);

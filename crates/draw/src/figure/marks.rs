@@ -5,8 +5,9 @@ use super::sequence::{FlowTrace, Mark};
 use crate::svg::Svg;
 use std::collections::BTreeSet;
 
-/// Draws marks of one kind, each with its x value. A mark at nearly the same place as one already drawn is omitted: a
-/// long run has far more marks than the panel has pixels. `scale` multiplies the radius of the marks.
+/// Draws marks of one kind, each with its x value. A mark is omitted if its coordinates, rounded to 2/3 of a pixel, are
+/// those of an earlier mark: a long run has far more marks than the panel has pixels. `scale` multiplies the radius of
+/// the marks.
 pub(super) fn draw_marks<'a>(
     svg: &mut Svg,
     flow: &FlowTrace,

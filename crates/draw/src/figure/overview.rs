@@ -34,7 +34,7 @@ pub(super) struct Drawn {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Unlabelled {
     pub(super) all: usize,
-    /// The number of those lines that have the number of their handoff.
+    /// The number of handoff lines that have only the number of their handoff.
     pub(super) numbered: usize,
 }
 
@@ -295,7 +295,7 @@ mod tests {
         let svg = figure(squares(), "semisoft b1->b2").svg();
         let count = none + numbers;
         let note = format!(
-            "Lines that have no room for their labels: {count}; {numbers} of them have the number of their handoff."
+            "Lines that have no room for their labels: {count}; {numbers} of these lines have the number of their handoff."
         );
         assert!(none > 0 && numbers > 0 && svg.contains(&note), "{note}");
     }

@@ -25,7 +25,7 @@ pub enum Owner {
 }
 
 impl Owner {
-    /// All owners, in the order of legends: that of the steps of a handoff, with `Unexplained` as the last.
+    /// All owners, in the order of legends: the order of the steps of a handoff, and `Unexplained` last.
     pub const ALL: [Self; 9] = [
         Self::Link,
         Self::Detection,

@@ -228,9 +228,9 @@ pub(super) fn unlabelled_note(count: &str) -> String {
     format!("Lines that have no room for their labels: {count}.")
 }
 
-/// Returns the note about the number of flows that are not drawn.
+/// Returns the note about flows, or lines of flows, that are not drawn.
 pub(super) fn hidden_note(flows: usize) -> String {
-    format!("Not drawn: {flows} more flows; the CSV file has them.")
+    format!("Flows or connections that are not drawn, but are in the CSV file: {flows}.")
 }
 
 /// Draws the caption from `top` down, and returns its lower end.

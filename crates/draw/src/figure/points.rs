@@ -253,8 +253,8 @@ impl PointFigure {
         svg.finish(bottom + 14.0, &self.title, &notes)
     }
 
-    /// Draws the points of a series. Points that later series hide are larger. Returns whether the series has such
-    /// points.
+    /// Draws the points of a series. A point is larger if points in `above` hide it. Returns whether there is such a
+    /// point.
     fn draw(
         &self,
         svg: &mut Svg,
@@ -296,8 +296,8 @@ impl PointFigure {
         self.series.iter().flat_map(|series| &series.points).filter(|point| point.is_drawable())
     }
 
-    /// Returns the ranges, with room for markers at the ends. A linear y axis begins at zero, or slightly below a value
-    /// of zero, if no value is negative and the smallest is below 60 % of the largest.
+    /// Returns the ranges of both axes, with room for markers at the ends. If no value is negative, and the smallest is
+    /// below 60 % of the largest, a linear y axis begins at zero. It begins slightly below zero if a value is zero.
     fn ranges(&self) -> (Range, Range) {
         let x = Range::of(self.points().map(|point| point.x)).padded(0.05);
         let amounts = self.points().flat_map(|point| {
@@ -359,13 +359,13 @@ impl PointFigure {
     fn notes(&self, nested: bool) -> String {
         let mut notes = vec![self.caption.as_str()];
         if self.has_both() {
-            notes.push("Points of the simulator are drawn 4 pixels left of their x, those of Linux 4 pixels right of it.");
+            notes.push("Points of the simulator are drawn 4 pixels left of their x value, and points of Linux 4 pixels right of it.");
         }
         if nested {
-            notes.push("If markers overlap, each larger one belongs to another series.");
+            notes.push("Larger markers belong to a series that another series covers.");
         }
         if self.points().any(|point| point.whisker.is_some_and(|whisker| whisker.is_range)) {
-            notes.push("Dotted bar: smallest to largest value, too few for an interval.");
+            notes.push("Dotted bar: from the smallest to the largest value, because there are too few values for an interval.");
         }
         notes.retain(|note| !note.is_empty());
         notes.join("\n")

@@ -43,7 +43,7 @@ pub enum Noticed {
     Outage,
     /// No new data arrived until the run or the flow ended.
     Never,
-    /// There is no number: the flow was not active at the cut, or the run ended too early.
+    /// The outage was not measured: the flow was not active at the cut, or the run ended too early.
     NotMeasured,
 }
 
@@ -59,7 +59,7 @@ pub struct Cost {
     /// The instant at which the flow had half of its earlier goodput again. `None` if the goodput was never lower, did
     /// not recover, or was not measured.
     pub recovered: Option<Instant>,
-    /// The instants at which the packets were lost that belong to the handoff.
+    /// The instants of the packet losses that belong to the handoff.
     pub lost: Vec<Instant>,
 }
 

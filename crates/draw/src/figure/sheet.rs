@@ -52,13 +52,13 @@ impl SequenceFigure {
         }
         if left_out > 0 {
             notes.push(format!(
-                "Not enlarged: {left_out} more pairs of handoff and flow, none with a longer outage than those shown."
+                "Effects of handoffs on flows that are not enlarged: {left_out}; none has a longer outage than an enlarged one."
             ));
         }
         let Unlabelled { all, numbered } = unlabelled;
         if all > 0 {
             let numbers = if numbered > 0 {
-                format!("; {numbered} of them have the number of their handoff")
+                format!("; {numbered} of these lines have the number of their handoff")
             } else {
                 String::new()
             };

@@ -191,9 +191,9 @@ impl TimeFigure {
         }
         let more = self.windows.len().saturating_sub(WINDOWS);
         if more > 0 {
-            notes.push(format!("Not enlarged: {more} more handoffs."));
+            notes.push(format!("Handoffs that are not enlarged: {more}."));
         }
-        let places = ["over the whole run", "in the windows"];
+        let places = ["in the panels of the whole run", "in the enlarged panels"];
         let missing = unlabelled.iter().zip(places).filter(|(lines, _)| **lines > 0);
         let missing: Vec<String> = missing.map(|(lines, place)| format!("{lines} {place}")).collect();
         if !missing.is_empty() {
@@ -278,7 +278,7 @@ impl TimeFigure {
         for label in labels {
             svg.line([label.x, frame.top], [label.x, above(label) - 8.0], &upright(HANDOFF));
         }
-        // Labels are drawn after all lines, so that their halo covers lines that cross them.
+        // Labels are drawn after all lines, so that the halo of a label covers lines that cross the label.
         for label in labels {
             let y = above(label);
             let beside = if label.anchor == Anchor::End { -3.0 } else { 3.0 };
@@ -489,7 +489,10 @@ mod tests {
         assert!(!notes(3).contains("no room"));
         let note = notes(60);
         assert!(note.contains("Lines that have no room for their labels: "), "{note}");
-        assert!(note.contains(" over the whole run, ") && note.contains(" in the windows."), "{note}");
+        assert!(
+            note.contains(" in the panels of the whole run, ") && note.contains(" in the enlarged panels."),
+            "{note}"
+        );
     }
 
     #[test]

@@ -110,12 +110,12 @@ impl<'a> Zoom<'a> {
         let (begin, mut end) = handoff.span(cost);
         let limit = end + FURTHER;
         if cost.noticed == Noticed::Never {
-            // The panel shows the packets that are still sent, for a limited time.
+            // After an outage without end, the panel shows the next packets, for at most `FURTHER`.
             let last = flow.marks.last().map_or(end, |mark| mark.at);
             end = end.max(last).min(limit);
         }
         end = end.max(cost.recovered.unwrap_or(end).min(limit));
-        // The panel shows the losses that belong to the handoff, for the same limited time.
+        // The panel also shows later losses that belong to the handoff, for at most `FURTHER`.
         end = end.max(cost.lost.iter().max().copied().unwrap_or(end).min(limit));
         Some(Self {
             figure,
@@ -154,7 +154,7 @@ impl<'a> Zoom<'a> {
         self
     }
 
-    /// Returns the range of places within the panel, in the unit of the flow's places.
+    /// Returns the difference of the largest and the smallest place in the panel, in the unit of the flow's places.
     pub(super) fn tallness(&self) -> f64 {
         let places = || self.marks().map(|mark| mark.place);
         places().max().unwrap_or(0).abs_diff(places().min().unwrap_or(0)) as f64
@@ -307,8 +307,8 @@ impl<'a> Zoom<'a> {
         }
     }
 
-    /// Draws the lines of this host's handoffs, with the number of each, and of their cuts. Draws the line of the
-    /// flow's recovery from this handoff.
+    /// Draws a line with a label for each handoff of this panel's host, and for its cut if the cut is later.
+    /// Draws a line where the flow recovered from this panel's handoff.
     fn lines(&self, svg: &mut Svg, frame: &Frame) {
         let mut line = |at: Instant, colour: &'static str, text: &str| {
             let x = self.ms(at);

@@ -59,7 +59,7 @@ fn attribute(line: &str, name: &str) -> f64 {
     rest.split('"').next().unwrap().parse().unwrap()
 }
 
-/// A sweep over two parameters of which only one matters: without different sizes one series would hide the other.
+/// Two series with the same points: the markers of one series must be larger, so that the other does not hide them.
 #[test]
 fn of_series_that_coincide_the_lower_is_larger_and_no_point_leaves_its_x() {
     let figure = |second: f64| {
@@ -80,7 +80,7 @@ fn of_series_that_coincide_the_lower_is_larger_and_no_point_leaves_its_x() {
             |(a, b): (&(f64, f64), &(f64, f64))| same(a.0, b.0) && same(a.1, radius) && same(b.1, 4.0);
         assert!(below.iter().zip(&above).all(nested), "{svg}");
     }
-    assert!(same.contains("each larger one belongs to another series") && !apart.contains("each larger one"));
+    assert!(same.contains("Larger markers belong to a series") && !apart.contains("Larger markers"));
     assert_sound(&same);
 }
 
@@ -112,7 +112,7 @@ fn a_range_is_dotted_and_says_so() {
         PointFigure { series, ..empty_points() }.svg()
     };
     let [range, interval] = [true, false].map(svg);
-    let words = "smallest to largest value, too few for an interval";
+    let words = "too few values for an interval";
     assert!(range.contains("stroke-dasharray=\"1.5 2.5\"") && range.contains(words));
     assert!(!interval.contains("stroke-dasharray=\"1.5 2.5\"") && !interval.contains(words));
 }

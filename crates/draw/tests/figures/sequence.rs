@@ -244,7 +244,7 @@ fn a_long_run_with_many_flows_is_a_small_drawing() {
     figure.flows = vec![flow; 8];
     let svg = figure.svg();
     assert!(svg.len() < 1_200_000, "{}", svg.len());
-    assert!(svg.contains("Not drawn: 2 more flows"));
+    assert!(svg.contains("not drawn, but are in the CSV file: 2."));
     assert_eq!(figure.csv().lines().count(), 1_600_001);
 }
 

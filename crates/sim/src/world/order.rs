@@ -1,8 +1,8 @@
 //! Events of the scenario: hosts that crash, restart, stop and continue, clocks, disks, and links that change.
 //!
 //! A crashed host processes nothing and loses its state: packets that it held are dropped, and frames to it are lost.
-//! Only its durable records are kept. A restart replaces the host's node and stack by new ones, and the new node reads
-//! the records. The host's interfaces do not change, so its neighbors see no link go down.
+//! Only its durable records and its wall clock are kept. A restart replaces the host's node and stack by new ones, and
+//! the new node reads the records. The host's interfaces do not change, so the host's neighbors see no link go down.
 //!
 //! A stopped host keeps its state. Its inputs wait until it continues.
 
@@ -34,7 +34,7 @@ pub enum HostEvent {
     Restart,
     /// The host processes nothing, but keeps its state.
     Stop,
-    /// The host processes inputs again, and first those that waited.
+    /// The host processes its inputs again. The inputs that waited come first.
     Continue,
     /// The host's wall clock is set forward by this number of nanoseconds, or back if the number is negative. Timers do
     /// not change.
@@ -68,13 +68,13 @@ impl Order {
 pub(crate) struct Orders {
     /// Each event, and the form in which it is recorded.
     all: Vec<(Order, trace::Event)>,
-    /// The replacements of restarted hosts, by the number of the order.
+    /// The hosts that replace crashed hosts, by the number of the restart in `all`.
     spares: BTreeMap<u32, HostSpec>,
     /// The hosts that do not run. In most runs there are none.
     idle: BTreeMap<HostId, Idle>,
 }
 
-/// Why a host does not run: it has crashed, or it is stopped and these inputs wait.
+/// Why a host does not run. `Stopped` has the inputs that wait until the host continues.
 #[derive(Debug)]
 enum Idle {
     Crashed,

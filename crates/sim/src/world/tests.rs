@@ -49,14 +49,14 @@ fn no_event_is_in_the_past() {
 }
 
 #[test]
-#[should_panic(expected = "an event has no host")]
+#[should_panic(expected = "an event is for no known host, port or order")]
 fn a_command_is_for_a_host_that_exists() {
     let status = Command { verb: "status".to_owned(), args: node::Value::None };
     world().command(Instant(1), HostId(2), status);
 }
 
 #[test]
-#[should_panic(expected = "an event has no host")]
+#[should_panic(expected = "an event is for no known host, port or order")]
 fn a_flight_is_of_a_port_that_exists() {
     let mut world = world();
     let mut flight = flight(&mut world);
@@ -74,7 +74,7 @@ fn an_event_begins_with_an_empty_outbox() {
 }
 
 #[test]
-#[should_panic(expected = "a frame lands when its last bit arrives")]
+#[should_panic(expected = "a frame landed at another time than its last bit")]
 fn a_frame_lands_when_it_arrives() {
     let mut world = world();
     let flight = flight(&mut world);

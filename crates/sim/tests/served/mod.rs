@@ -1,6 +1,6 @@
 //! A transport implemented by a role. Bytes must arrive in order and unchanged, whatever the link and however slow the
-//! reader, and all queues must stay bounded. Three faulty transports break one promise each, and the checks must find
-//! that.
+//! reader, and all queues must stay bounded. Each of three faulty transports breaks one promise, and the checks must
+//! detect that.
 //!
 //! `cargo test -p sim --test simulator -- --nocapture served::` prints the measurements.
 

@@ -1,4 +1,4 @@
-//! Words of acts and marks.
+//! The 64-bit words that acts and marks add to a fingerprint.
 
 use node::{Act, Mark, Neighbor, Span, Stage};
 

@@ -1,4 +1,4 @@
-//! Words of the inputs of a node.
+//! The 64-bit words that the inputs of a node add to a fingerprint.
 
 use node::{Boot, Command, CommandId, FailedAct, Fault, Input, Link, Notification, Rx, Value};
 

@@ -1,5 +1,6 @@
-//! Words of streams. For bytes that are written or read, only their number is folded, because the packets on the links
-//! contain the bytes. The bytes of a connection that is moved, and staged bytes, are folded.
+//! The 64-bit words that operations and events of streams add to a fingerprint. Of bytes that are written or read, only
+//! the number is added, because the packets on the links contain the bytes. The bytes of a connection that is moved,
+//! and staged bytes, are added.
 
 use crate::{Fingerprinter, Fold};
 use node::stream::OwnedStreamEvent;
@@ -55,8 +56,8 @@ impl Fold for StreamOp {
     }
 }
 
-/// Folds the variant and its fields; of `Data`, only the number of bytes. The type has no id of the stream, and `Data`
-/// has no id of the packet: the implementation for [`OwnedStreamEvent`] adds these ids.
+/// Adds the variant and its fields; of `Data`, only the number of bytes. This type does not contain the ids of the
+/// stream and the packet. The implementation for [`OwnedStreamEvent`] adds these ids.
 impl Fold for StreamEvent<'_> {
     fn fold(&self, into: &mut Fingerprinter) {
         match self {

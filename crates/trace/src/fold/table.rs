@@ -1,4 +1,4 @@
-//! Words of the types of the forwarding table.
+//! The 64-bit words that the types of the forwarding table add to a fingerprint.
 
 use node::{
     Action, Class, Encap, Hop, IngressPolicy, Lifetime, NextHop, Port, PuntReason, RoleId, Route, RouteKey,

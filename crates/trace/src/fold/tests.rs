@@ -1,4 +1,5 @@
-//! Tests of the words of the core's types. A changed number in this file requires a new version of the fingerprint.
+//! Tests of the 64-bit words that the core's types add to a fingerprint. If the numbers in `FIXED` change, the
+//! fingerprint needs a new version.
 
 use crate::{Fingerprinter, Fold};
 use node::stream::OwnedStreamEvent;
@@ -83,8 +84,8 @@ fn a_restart_is_another_input_than_a_first_start() {
     assert!(first != unclean && first != stored && unclean != stored);
 }
 
-/// Bytes that are written or read are not folded, because the packets on the links contain them. So only their number
-/// changes the fingerprint.
+/// Of the bytes that a stream's user writes or reads, only the number changes the fingerprint. The packets on the links
+/// contain the bytes.
 #[test]
 fn of_the_bytes_of_a_stream_only_the_number_shows() {
     let id = StreamId(3);

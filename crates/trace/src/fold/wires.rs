@@ -1,4 +1,4 @@
-//! Words of the types of the crate `wire`, and of [`HostId`].
+//! The 64-bit words that [`HostId`] and the types of the crate `wire` add to a fingerprint.
 
 use crate::{Fingerprinter, Fold, HostId};
 use wire::ipv4::Header;
