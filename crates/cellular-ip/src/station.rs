@@ -58,9 +58,9 @@ const DOWN: Class = Class(17);
 /// The timers of a host's cache entry.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Due {
-    /// The old path of a semisoft handoff ends.
+    /// During a semisoft handoff: the mapping to the old neighbor expires.
     Primary,
-    /// The new path of a semisoft handoff ends.
+    /// During a semisoft handoff: the mapping to the new neighbor expires.
     Secondary,
     /// A packet must leave the delay device.
     Hold,

@@ -49,7 +49,8 @@ impl Why {
 /// An update-request: a node asks a mobile host for a route-update. The message is Wayfare's, and not in the draft.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UpdateRequest {
-    /// The source address of the datagram: the gateway's address, which every node uses.
+    /// The source address of the datagram. Each node that sends an update-request writes the gateway's address here, and
+    /// not an address of the node.
     pub gateway: Ipv4Addr,
     /// The destination address of the datagram: the home address of the mobile host.
     pub mobile: Ipv4Addr,

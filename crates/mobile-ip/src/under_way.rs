@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use wire::Ipv4Addr;
 
-/// A queue of stores for each mobile node. One map has all queues, so that its length is the number of stores.
+/// The stores of all mobile nodes. Those of one mobile node form a queue. Each store is a separate entry of one map, so
+/// the length of the map is the number of all stores.
 #[derive(Debug)]
 pub(crate) struct UnderWay<T> {
     /// The stores, by mobile node, and then by the order of the requests.

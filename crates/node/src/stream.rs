@@ -149,7 +149,8 @@ pub enum StreamOp {
 }
 
 impl StreamOp {
-    /// The value of a [`StreamOp::Read`] that stays open after each answer.
+    /// The number of bytes in a [`StreamOp::Read`] that requests all data of a byte stream. Such a read remains open
+    /// after each answer.
     pub const ALL: usize = usize::MAX;
 
     /// Returns the number of bytes that a read of `most` bytes from a byte stream still requests after an answer:

@@ -192,23 +192,23 @@ fn overwrite(path: &std::ffi::CStr, text: &[u8]) -> io::Result<()> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Step {
-    /// To make the namespaces as root, without a user namespace (`unshare(2)`).
+    /// Creates the namespaces as root, without a user namespace (`unshare(2)`).
     Unshare = 1,
-    /// To make a user namespace, and the other namespaces in it (`unshare(2)`).
+    /// Creates a user namespace, and the other namespaces in it (`unshare(2)`).
     UnshareUser,
-    /// To write `/proc/self/setgroups`.
+    /// Writes `/proc/self/setgroups`.
     SetGroups,
-    /// To write the map of user ids, `/proc/self/uid_map`.
+    /// Writes the map of user ids, `/proc/self/uid_map`.
     UidMap,
-    /// To write the map of group ids, `/proc/self/gid_map`.
+    /// Writes the map of group ids, `/proc/self/gid_map`.
     GidMap,
-    /// To fork the process that becomes pid 1.
+    /// Forks the process that becomes pid 1.
     Fork,
-    /// To set the signal that kills pid 1 when its keeper dies.
+    /// Sets the signal that kills pid 1 when its keeper dies.
     Watch,
-    /// To make mounts private, so that they are not visible outside.
+    /// Makes mounts private, so that they are not visible outside.
     Private,
-    /// To mount `/proc` for the new PID namespace.
+    /// Mounts `/proc` for the new PID namespace.
     Proc,
 }
 

@@ -69,7 +69,7 @@ fn event_table(outcome: &Outcome) -> String {
     if events.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(["event", "at s", "what", "packets lost until the next event"]);
+    let mut table = Table::new(["event", "at s", "what", "packets lost by events"]);
     for (index, (at, what)) in events.iter().enumerate() {
         let next = events.get(index + 1).map_or(Instant::NEVER, |(at, _)| *at);
         let is_its = |loss: &&crate::ledger::Loss| {
@@ -80,6 +80,9 @@ fn event_table(outcome: &Outcome) -> String {
         table.push([(index + 1).to_string(), at, what.clone(), lost.to_string()]);
     }
     let mut text = format!("\n{}", table.render());
+    text.push_str(
+        "packets lost by events: until the next event, because a host was down or a link was cut; other losses are not counted\n",
+    );
     for host in idle_disks(&outcome.plan) {
         let _ = writeln!(text, "disk full at {host}: no effect, because no role of {host} stores records");
     }

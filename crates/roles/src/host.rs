@@ -388,7 +388,10 @@ mod tests {
                 .starts_with("`interface[0].address`: `10.1.0.1`: an interface")
         );
         for route in ["", "via = '10.1.0.254'"] {
-            assert!(problem("", route).starts_with("`route[0].via`: `eth` has no address"), "{route}");
+            assert!(
+                problem("", route).starts_with("`route[0].via`: the interface `eth` has no address"),
+                "{route}"
+            );
         }
         assert_eq!("10.1.0".parse::<Via>(), Err(ParseViaError));
     }

@@ -1,4 +1,5 @@
-//! The TCP sockets of one host: which socket receives a segment, and what follows.
+//! The TCP sockets of one host. The table finds the socket of a segment, and executes what sockets request: it sends
+//! segments, reports events to the user, and sets timers.
 
 use crate::icmp::Unreachable;
 use crate::path::Paths;

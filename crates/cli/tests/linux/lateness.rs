@@ -11,7 +11,7 @@ use std::process::Command;
 enum Verdict {
     Holds,
     Fails,
-    /// The machine itself was late.
+    /// The control run, without any daemon, was late too. So the machine may be the cause.
     Inconclusive,
 }
 

@@ -32,7 +32,7 @@ pub enum Style {
 }
 
 impl Style {
-    /// Returns the name in CSV files.
+    /// Returns the name of this source of values in CSV files: `published`, `simulator` or `linux`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Published => "published",

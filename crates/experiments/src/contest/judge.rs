@@ -55,7 +55,7 @@ const MUST_HOLD: &[MustHold] = &[
     },
     MustHold {
         text: "both backends rank two protocols alike, if they are told apart on a backend (by at least 30 ms and 15 %) and both backends agree about the outages of both protocols",
-        value: "of the pairs told apart on a backend, the share (0 to 1) that both backends rank alike; the lines `pairs` name all pairs",
+        value: "share (0 to 1) of the pairs that are told apart on at least one backend: the backends agree about both outages, and have the same order; the lines `pairs` name all pairs",
         of: |_| true,
         check: Asks::Both(order),
         // In the runs that take the place of Linux, the new cell loses all frames, and no host has a second radio in

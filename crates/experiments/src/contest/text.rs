@@ -16,8 +16,8 @@ use recorder::run::Backend;
 use std::cmp::Ordering;
 use std::fmt::Write;
 
-/// Returns all tables by move and workload, the legs that were not possible with the reason, and the properties that
-/// must hold.
+/// Returns the text of a comparison: the tables of each move and workload, then the properties that must hold, with
+/// their verdicts. The text below a table names each protocol that cannot make the move, with the reason.
 pub fn text(comparison: &Comparison) -> String {
     let course = comparison.course;
     let mut out = format!("{}\n", course.about);

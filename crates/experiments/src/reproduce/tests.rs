@@ -45,8 +45,8 @@ fn every_point_has_a_plan_and_a_name_of_its_own_at_every_scale() {
 }
 
 /// The experiments keep the documented time limits on Linux, with four parallel runs. In the simulator, the quick scale
-/// of an experiment has less than 3000 s of virtual time. The simulator takes hardly any real time for the rest of a
-/// run after a download has ended.
+/// of an experiment has less than 3000 s of virtual time. This limit is larger, because a run has few events after its
+/// download has ended, and the simulator skips the time between events.
 #[test]
 fn no_scale_takes_longer_than_promised() {
     for experiment in EXPERIMENTS {

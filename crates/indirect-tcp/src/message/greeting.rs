@@ -84,7 +84,7 @@ impl Message for Greeting {
             return Err(Malformed("itcp_too_many"));
         }
         let flags = r.u8()?;
-        // Codes are refused if there is no previous router.
+        // Authentication codes are for previous routers. A greeting with codes that names no previous router is refused.
         if flags & !(AGAIN | CODES) != 0 || (flags & CODES != 0 && routers == 0) {
             return Err(Malformed("itcp_greeting_flags"));
         }

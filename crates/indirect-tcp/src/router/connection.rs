@@ -268,7 +268,7 @@ impl Arriving {
         as_said && (halves == Halves::BOTH || alone)
     }
 
-    /// Returns whether each half that has come is imported.
+    /// Returns whether the import of each received half is finished. A half whose state was not received does not count.
     pub(super) fn is_set_up(&self) -> bool {
         [self.near, self.far].iter().all(|half| *half != Arrival::Importing)
     }

@@ -165,8 +165,9 @@ fn a_router_that_cannot_be_reached_costs_what_is_open_and_elsewhere() {
     assert_eq!(two(true), (0, 0, Some("serving".to_owned())));
 }
 
-/// A router that has restarted since the offer may have taken the connection before the restart. So its answer must not
-/// make the asking router resume the connection: the state of the asking router may be outdated.
+/// A router gets an offer, takes the connection, and restarts. Then it does not know that it took the connection. If the
+/// old router asks for the status, the answer must not make the old router resume the connection: the old router's state
+/// of the connection may be outdated.
 #[test]
 fn a_router_that_has_restarted_does_not_know_whose_a_connection_is() {
     let asks = |stage: &mut Stage, sequence| {

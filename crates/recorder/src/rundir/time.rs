@@ -65,8 +65,9 @@ pub(super) fn flows(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places)
             .filter_map(|(number, one)| window(outcome, number, one))
             .collect(),
         caption: format!(
-            "Goodput: new bytes for the receiving application, in bins of {} ms. Delay: of each packet with data, from the \
-             stack of its sender to the stack of its receiver; a retransmission is a packet. `app delay ms` in the table of flows \
+            "Goodput: new bytes for the receiving application, in bins of {} ms. Delay: the time of each packet with \
+             data from the stack of its sender to the stack of its receiver. A retransmission counts as a separate packet, with its \
+             own time of sending. `app delay ms` in the table of flows \
              ends when the application receives the data.{windows}{about_events}",
             width.as_millis(),
         ),
@@ -118,8 +119,8 @@ const fn source(backend: Backend) -> &'static str {
     match backend {
         Backend::Sim => " Window and round-trip time: as the sender's transport has them, at each change.",
         Backend::Linux => {
-            " Window and round-trip time: as the sender's kernel reports them (TCP_INFO), sampled every 20 ms if they \
-             changed."
+            " Window and round-trip time: as the sender's kernel reports them (TCP_INFO), at each change. The daemon reads \
+             them when it runs, at most once in 20 ms, so a change can be drawn late."
         }
     }
 }

@@ -243,7 +243,7 @@ fn hosts(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
             return wrong(
                 "",
                 format!(
-                    "it is the base station of cell {cell}, and cannot move; give the role that moves to another host"
+                    "must not move, because it is the base station of cell {cell}; remove its role of a moving host, or use another host as the station"
                 ),
             );
         }

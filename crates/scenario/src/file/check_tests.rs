@@ -221,7 +221,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "[host.west]",
         "[host.west]\nrole = [{ kind = \"apps/roam\" }]",
-        "line 20, column 7: `host.west`: it is the base station of cell 1, and cannot move",
+        "line 20, column 7: `host.west`: must not move, because it is the base station of cell 1",
     ),
     (
         "[host.router]",

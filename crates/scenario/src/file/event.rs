@@ -265,7 +265,9 @@ fn check(scenario: &Scenario, layout: &Layout, event: &EventTable) -> Result<(),
     }
     let needs = |key: &str, what: &str| wrong(key, format!("is missing: `{}` {what}", kind.name()));
     let name = kind.name();
-    let has_not = |key: &str| wrong(key, format!("kind `{name}` does not have this key"));
+    let has_not = |key: &str| {
+        wrong(key, format!("kind `{name}` does not have this key; allowed only with kinds of links"))
+    };
     if kind.is_of_link() {
         match (&event.wire, event.cell, &event.host) {
             (None, None, _) => return needs("wire", "needs a `wire` or a `cell`"),
@@ -320,7 +322,13 @@ fn numbers(kind: EventKind, loss: Option<f64>, mtu: Option<u16>, step: Option<St
     ];
     for (key, is_given, is_needed, what) in given {
         match (is_given, is_needed) {
-            (true, false) => return wrong(key, format!("kind `{name}` does not have this key")),
+            (true, false) => {
+                let owner = if key == "step" { "clock" } else { key };
+                return wrong(
+                    key,
+                    format!("kind `{name}` does not have this key; allowed only with kind `{owner}`"),
+                );
+            }
             (false, true) => return wrong(key, format!("is missing: `{name}` needs {what}")),
             _ => {}
         }

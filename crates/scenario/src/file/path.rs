@@ -377,7 +377,7 @@ mod tests {
             ns2(trace, 7).unwrap_err(),
             "there is no line about $node_(7); `node` must be the number of a node in the trace"
         );
-        assert!(ns2("$node_(0) jumps", 0).unwrap_err().starts_with("line 1: neither"));
+        assert!(ns2("$node_(0) jumps", 0).unwrap_err().starts_with("line 1: "));
         assert!(ns2("$ns_ at -1 \"$node_(0) setdest 1 1 1\"", 0).unwrap_err().contains("not a time"));
     }
 

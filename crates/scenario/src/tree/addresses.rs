@@ -17,6 +17,17 @@ pub(super) struct Addresses {
 /// The host bits of a router's address. The first mobile host below a station has this number plus 1.
 const ROUTER: u32 = 1;
 
+/// Returns what is allowed for a tree whose levels take `widths` bits, and each of whose lowest routers needs `needed`
+/// addresses.
+fn allowed(widths: &[u8], needed: u64) -> String {
+    let bits =
+        widths.iter().map(|width| u32::from(*width)).sum::<u32>() + needed.next_power_of_two().ilog2().max(1);
+    match 32u32.checked_sub(bits) {
+        Some(most) => format!("allowed: a prefix length of at most {most}"),
+        None => "no prefix of IPv4 is large enough; use a smaller `fan_out` or fewer `hosts`".to_owned(),
+    }
+}
+
 impl Addresses {
     /// Builds the address plan of a tree. Fails if the prefix `net` has too few addresses.
     pub(super) fn new(net: Prefix, shape: &Shape) -> Result<Self, String> {
@@ -27,8 +38,9 @@ impl Addresses {
         let needed = u64::from(below) + u64::from(ROUTER) + 2; // the first and the last address belong to no host
         if taken > 31 || 1u64 << (32 - taken) < needed {
             return Err(format!(
-                "{net} has too few addresses for the {} hosts of this tree; write a shorter prefix",
-                shape.len()
+                "the {} hosts of this tree do not fit into {net}, because each router has a separate prefix; {}",
+                shape.len(),
+                allowed(&widths, needed)
             ));
         }
         Ok(Self { net, widths })
@@ -91,10 +103,13 @@ mod tests {
     fn too_small_a_prefix_is_refused() {
         let shape = Shape::new(&[10, 10, 10], 1_000_000).unwrap();
         assert!(Addresses::new("10.0.0.0/8".parse().unwrap(), &shape).is_ok());
+        // The allowed length is the longest one that fits.
+        assert!(Addresses::new("10.0.0.0/10".parse().unwrap(), &shape).is_ok());
+        assert!(Addresses::new("10.0.0.0/11".parse().unwrap(), &shape).is_err());
         let problem = Addresses::new("10.0.0.0/12".parse().unwrap(), &shape).unwrap_err();
         assert_eq!(
             problem,
-            "10.0.0.0/12 has too few addresses for the 1001111 hosts of this tree; write a shorter prefix"
+            "the 1001111 hosts of this tree do not fit into 10.0.0.0/12, because each router has a separate prefix; allowed: a prefix length of at most 10"
         );
     }
 }

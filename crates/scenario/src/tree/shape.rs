@@ -131,7 +131,8 @@ impl Shape {
         })
     }
 
-    /// Returns the child of a router with this number, from 0. The number must be less than [`Shape::children`].
+    /// Returns child `number` of the router `host`, counted from 0. `number` must be less than the number of children of
+    /// `host` ([`Shape::children`]).
     pub fn child(&self, host: HostId, number: u32) -> HostId {
         let level = self.level(host);
         let first = self.start(level + 1);

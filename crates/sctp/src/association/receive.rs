@@ -412,7 +412,7 @@ impl Association {
                 self.outbound.finish();
                 self.events.push_back(AssociationEvent::PeerFinished);
             }
-            // Both ends shut down at once.
+            // Both ends have sent SHUTDOWN, and the two packets crossed.
             State::ShutdownSent => {
                 self.state = State::ShutdownAckSent;
                 self.shutdown_due = true;

@@ -252,8 +252,8 @@ fn a_change_without_a_signature_is_dropped_where_nothing_is_signed() {
     assert!(!script.events.iter().any(|event| matches!(event, AssociationEvent::PeerAdded(_))));
 }
 
-/// All packets of both ends are replayed, to the receiver and back to the sender. The ends do not answer without end,
-/// and no data are lost.
+/// All packets of both endpoints are replayed, to the receiver and back to the sender. The number of packets that the
+/// endpoints send in answer is limited, and no data are lost.
 #[test]
 fn an_echo_of_everything_does_no_harm() {
     let mut net = Network::opened(&patient());

@@ -136,8 +136,8 @@ fn a_cookie_from_another_address_counts_for_the_one_that_made_it() {
     assert_eq!(server.endpoint.associations().count(), 257);
 }
 
-/// Unconfirmed addresses that a peer lists are not counted. So a peer cannot exclude another host by listing the
-/// address of this host.
+/// An address that a peer lists does not count towards the limit of associations with this address, until the address
+/// is confirmed. So a peer cannot exclude another host by listing the other host's address.
 #[test]
 fn naming_an_address_keeps_nobody_out() {
     let mut server = Server::new(&Config::default());

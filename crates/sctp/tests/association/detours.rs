@@ -166,7 +166,8 @@ fn what_is_repeated_for_the_first_time_says_nothing_of_the_acknowledgment_before
     assert_eq!(net.association(0).detour(), Some(mn(1)));
 }
 
-/// Data are repeated at the two addresses in turn. The host changes its route at most once in a time-out.
+/// The peer's retransmissions arrive at the host's two addresses in turn. The host changes its route at most once per
+/// retransmission time-out.
 #[test]
 fn repetitions_at_alternating_addresses_change_the_way_once_in_a_time_out() {
     let mut net = moved(&quick());

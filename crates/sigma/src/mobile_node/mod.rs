@@ -412,7 +412,7 @@ impl MobileNode {
         out.mark(SigmaEvent::Handoff { kind, from, to, switches }.into());
     }
 
-    /// Moves data to another network.
+    /// Begins a handoff to the network of radio `at`, while the current network is still usable.
     fn hand_off(&mut self, now: Instant, at: usize, out: &mut Outbox) {
         let Some(address) = self.address_of(at) else { return };
         self.mark_handoff("overlap", self.current, at, true, out);
