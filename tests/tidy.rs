@@ -509,7 +509,7 @@ fn names(text: &str, name: &str) -> bool {
 fn the_users_of_each_variant_are_those_that_the_page_names() {
     let page = read(&root().join("docs/core.md"));
     let is_product =
-        |path: &str, name: &str| path.starts_with(&format!("crates/{name}/src/")) && !path.contains("test");
+        |path: &str, name: &str| path.starts_with(&format!("crates/{name}/src/")) && !source::is_test(path);
     let all = sources();
     let text_of = |name: &str| -> String {
         let own = all.iter().filter(|(path, _)| is_product(path, name));
@@ -555,7 +555,7 @@ fn the_enums_of_the_core_are_matched_without_a_wildcard() {
         words().any(|word| enums.iter().any(|name| word.starts_with(name)))
     };
     let product =
-        |path: &str| path.starts_with("crates/") && path.contains("/src/") && !path.contains("test");
+        |path: &str| path.starts_with("crates/") && path.contains("/src/") && !source::is_test(path);
     let mut found = Vec::new();
     let mut of_core = 0;
     for (path, text) in sources().into_iter().filter(|(path, _)| product(path)) {

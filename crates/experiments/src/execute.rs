@@ -1,4 +1,4 @@
-//! Executes a plan on a backend. Only this module chooses the code that runs a plan.
+//! Executes a plan on a backend, for all verbs except `wayfare run`.
 
 use emulator::run::{self, LinuxError, Programs};
 use recorder::run::{Backend, Outcome, simulate};

@@ -13,14 +13,16 @@
 //! `deadline` at the latest. `Transmit::src` is the source address that the packet must have.
 //!
 //! ```text
+//!   endpoint                                    all associations of a host, and packets outside of them
 //!   inbound        chunks ─> messages           outbound  messages ─> chunks, retransmission
-//!   path           one address of the peer      route     source and destination
-//!   detour         another route while the chosen one is silent
+//!   path           one address of the peer
 //!   local_addresses  directory                  our own addresses; addresses of the peer from a directory
-//!   asconf_out  asconf_in                       changes of our own addresses; changes of the peer's addresses
-//!   handshake  second_opening  restart          the opening of an association, and its exceptions
-//!   receive  transmit  timers                   packets received, packets sent, time-outs
 //!   keys  cookie  secret_rng                    AUTH, the state cookie, random numbers
+//!   association                                 one association, with these modules:
+//!     route  detour                             source and destination; another route while the chosen one is silent
+//!     asconf_out  asconf_in                     changes of our own addresses; changes of the peer's addresses
+//!     handshake  second_opening  restart        the opening of an association, and its exceptions
+//!     receive  transmit  timers                 packets received, packets sent, time-outs
 //! ```
 //!
 //! IPv4 only: IPv6 addresses of a peer are parsed, but not used.

@@ -21,6 +21,7 @@
 //! | retransmission time-out of the RFC, of 4.4BSD, of Linux | RFC 6298; Jacobson, 1988 | `estimator/ timing.rs ticks.rs timer_wheel.rs` |
 //! | timestamps, PAWS, window scaling | RFC 7323 | `timestamps.rs options.rs` |
 //! | Nagle, silly window avoidance, delayed acknowledgments | RFC 9293, 5681 | `send.rs receive.rs` |
+//! | growth of the receive window | Linux | `growth.rs` |
 //! | state and congestion events, for reports | | `events.rs state.rs` |
 //! | export of a connection to another host | | `export.rs record.rs` |
 
