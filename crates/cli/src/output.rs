@@ -32,7 +32,7 @@ pub(crate) fn print(text: &str) {
     }
 }
 
-/// Returns the first error of [`print`], if there was one.
+/// Returns the first error of [`print()`], if there was one.
 pub(crate) fn unwritten() -> Option<io::Error> {
     UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner).take()
 }

@@ -1,7 +1,7 @@
 //! The daemon: drives one [`node::Node`] with real packets on the interfaces of its network namespace.
 //!
 //! The daemon runs in *Own* mode: an ingress hook keeps the kernel from receiving frames of the interfaces, and the
-//! node decides about every frame. The host's own stack is behind a veth pair inside the namespace, see [`host_link`].
+//! node decides about every frame. The host's own stack is behind a veth pair inside the namespace, see `host_link`.
 //! All daemons of a lab have the same clock. A daemon can record events as [`trace::Record`]s.
 
 mod acts;

@@ -1,7 +1,7 @@
 //! The search on Linux: the duration of a run, what the judges check of the run ([`Facts`]), and whether host contention
 //! makes the run inconclusive.
 //!
-//! The simulator runs each random scenario ([`Draft`]) first. The run on Linux lasts [`MARGIN`] longer than the run in the simulator.
+//! The simulator runs each random scenario ([`Draft`]) first. The run on Linux lasts `MARGIN` longer than the run in the simulator.
 
 use crate::draft::Draft;
 use crate::facts::Facts;

@@ -52,8 +52,8 @@ pub struct Lost {
 ///
 /// - If there is no path for the time `P`, each time-out is twice the time-out before. So the next attempt comes at
 ///   most `2 P` after the path ended.
-/// - If an acknowledgment was lost when the path ended, TCP may take one round-trip sample of `2 P`: [`stale_echo`].
-/// - A delayed first round trip makes the first time-outs longer: [`opening`]. If the first time-out is longer than one
+/// - If an acknowledgment was lost when the path ended, TCP may take one round-trip sample of `2 P`: `stale_echo`.
+/// - A delayed first round trip makes the first time-outs longer: `opening`. If the first time-out is longer than one
 ///   second, twice the excess is added.
 /// - Each lost attempt doubles the time-out. A longer time-out stays until the next round-trip sample, so random losses
 ///   count from the begin of the connection. The number of random losses that count has a limit: longer rows of losses

@@ -10,7 +10,7 @@
 //! has a separate seed and separate phases ([`scenario::Repetition`]). Seeds and phases are the same at every point.
 //! [`crate::batch`] defines the metrics and the value of a run.
 //!
-//! Runs are parallel. Each run is written to the journal when it ends ([`journal`]), so that an interrupted sweep
+//! Runs are parallel. Each run is written to the journal when it ends (`journal`), so that an interrupted sweep
 //! continues with the missing runs. The results do not depend on the number of parallel runs.
 
 mod figure;

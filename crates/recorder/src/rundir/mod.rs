@@ -13,7 +13,7 @@
 //! | `SHA256SUMS` | a digest of each file, for `sha256sum --check`; [`read`] refuses a directory in which a file was changed |
 //! | `records.jsonl` | for [`read`]: every complete record, with the bytes of its packet; `host` is the host's index in the scenario, from 0, and the rest of the line is [`trace::Record::to_line`] |
 //!
-//! A run directory appears complete or not at all ([`put`]). A directory without `run.json` is no run directory. Files
+//! A run directory appears complete or not at all (`put`). A directory without `run.json` is no run directory. Files
 //! that do not belong to a run are not touched. docs/files.md describes every field. `explain` and `diff` compute
 //! flows, handoffs and ledger again from `run.json` (the plan) and `records.jsonl`. The other files are not read back.
 

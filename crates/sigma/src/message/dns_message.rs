@@ -29,7 +29,7 @@ pub struct Question {
     pub name: Name,
     /// The type of record: one of [`kind`], or another number.
     pub kind: u16,
-    /// The class: one of [`class`], or another number.
+    /// The class: one of [`super::class`], or another number.
     pub class: u16,
 }
 
