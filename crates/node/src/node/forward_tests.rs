@@ -371,6 +371,22 @@ fn an_address_comes_and_goes_with_its_route() {
     assert!(!asks(&mut node, &mut out));
 }
 
+/// The route to a prefix stays while the host has another address in this prefix.
+#[test]
+fn of_two_addresses_in_one_prefix_the_other_keeps_the_route() {
+    let (mut node, mut out) = node(Vec::new());
+    let [first, second] = ["10.5.0.1/24", "10.5.0.3/24"].map(|text| text.parse().unwrap());
+    let neighbor = Ipv4Addr::new(10, 5, 0, 2);
+    let mut apply = |address, is_added| {
+        node.apply(Instant::ZERO, RoleId(0), &Act::Address(AIR, address, is_added));
+        let acts = receive(&mut node, &mut out, received(datagram_of(FAR, neighbor, 100), MACS[0]));
+        sent(&acts).1.link.kind == EtherType::ARP
+    };
+    assert!(apply(first, true) && apply(second, true));
+    assert!(apply(first, false), "the second address is in the prefix too");
+    assert!(!apply(second, false));
+}
+
 #[test]
 fn what_has_arrived_is_not_sent_on_by_the_default_route() {
     let (mut node, mut out) = node(Vec::new());
