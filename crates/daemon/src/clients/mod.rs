@@ -358,8 +358,10 @@ impl Clients {
             };
             let from = getpeername(&socket).ok().flatten().and_then(|from| SocketAddrV4::try_from(from).ok());
             let id = from.and_then(|from| self.by_ends.get(&Ends { port: from.port(), peer }));
-            // An unexpected connection is not carried: dropping its socket closes it.
-            let Some(id) = id else { continue };
+            let Some(id) = id else {
+                reset(socket);
+                continue;
+            };
             if let Some(connection) = self.connections.get_mut(id)
                 && matches!(connection.state, State::Opened)
                 && let Ok(socket) =
@@ -471,6 +473,12 @@ impl Clients {
 }
 
 /// Returns the ends of a TCP segment from this host; `None` for any other datagram.
+/// Ends a connection that no role serves with a reset, so that the program does not take it for an answered one.
+fn reset(socket: OwnedFd) {
+    let _ = sockopt::set_socket_linger(&socket, Some(std::time::Duration::ZERO));
+    drop(socket);
+}
+
 fn ends_of(bytes: &[u8]) -> Option<Ends> {
     let (header, payload) = Header::parse(bytes).ok()?;
     let [a, b, c, d] = *payload.first_chunk().filter(|_| header.protocol == ::tcp::PROTOCOL)?;

@@ -343,6 +343,21 @@ fn a_program_for_which_no_descriptor_is_left_does_not_keep_the_daemon_awake_and_
     });
 }
 
+/// A program that connects to a stand-in listener without a request gets a reset, as from a port without a listener.
+#[test]
+fn an_unexpected_connection_is_reset() {
+    in_sandbox(|| {
+        use std::io::Read;
+        let (_dir, _path, mut clients) = opened();
+        let peer = Addr::new(OWN, 80);
+        clients.stand_in(peer).unwrap();
+        let mut unexpected = std::net::TcpStream::connect(peer).unwrap();
+        clients.turn(Instant::ZERO, &|_| None, &mut ClientRequests::default());
+        let error = unexpected.read(&mut [0; 1]).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+    });
+}
+
 #[test]
 fn a_program_whose_socket_has_no_descriptor_here_is_refused_for_that_reason() {
     use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg, socketpair};
