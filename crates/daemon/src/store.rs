@@ -94,7 +94,7 @@ impl Store {
     /// Disables syncs: written data survives any end of the daemon, but may be lost if the machine crashes. This is for
     /// a daemon in a lab, which must not wait for other writes to the machine's disk. Fails if the store cannot be
     /// opened again.
-    pub fn without_syncs(mut self) -> Result<Self> {
+    pub(crate) fn without_syncs(mut self) -> Result<Self> {
         self.syncs = false;
         self.reopen().attempt("open the store", self.path.display())?;
         Ok(self)
@@ -103,7 +103,7 @@ impl Store {
     /// Makes each commit fail while the disk has no free block. It is for a lab, whose full disk must be full for
     /// every program: a database finds room for some records within its file.
     #[must_use]
-    pub const fn with_room(mut self) -> Self {
+    pub(crate) const fn with_room(mut self) -> Self {
         self.needs_room = true;
         self
     }
@@ -114,7 +114,7 @@ impl Store {
     }
 
     /// Returns whether the last daemon that stored something ended cleanly, or nothing was stored yet.
-    pub const fn was_clean(&self) -> bool {
+    pub(crate) const fn was_clean(&self) -> bool {
         self.clean
     }
 

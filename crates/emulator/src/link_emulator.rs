@@ -73,7 +73,7 @@ pub struct Report {
 impl Report {
     /// Returns the quantile `thousandths`/1000 of [`Self::lateness`]: 990 is the 99th percentile. It is zero if there
     /// are no frames.
-    pub fn lateness_at(&self, thousandths: usize) -> Duration {
+    pub(crate) fn lateness_at(&self, thousandths: usize) -> Duration {
         let mut sorted = self.lateness.clone();
         sorted.sort_unstable();
         let index = (sorted.len() * thousandths / 1000).min(sorted.len().saturating_sub(1));

@@ -99,7 +99,7 @@ impl Registrar {
 
     /// Starts a registration of `address`, unless the location manager has confirmed this address, or an update with it
     /// was sent at most once and is not answered yet.
-    pub fn register_once(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
+    pub(crate) fn register_once(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let said = self.pending.as_ref().filter(|pending| pending.attempts <= 1);
         let says = said.map(|pending| pending.address);
         if self.wanted != Some(address) || says.or(self.told) != Some(address) {

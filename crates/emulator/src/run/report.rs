@@ -195,7 +195,7 @@ impl LinuxReport {
 
     /// Returns the doubts that only a run on Linux can have: about daemons, timing, the kernel's counters and the
     /// interfaces.
-    pub fn find_doubts(&self, outcome: &Outcome) -> Vec<Doubt> {
+    pub(crate) fn find_doubts(&self, outcome: &Outcome) -> Vec<Doubt> {
         let mut doubts = Vec::new();
         for host in &self.hosts {
             host_doubts(host, &mut doubts);
