@@ -209,8 +209,8 @@ impl Control {
         self.stops.push(requester);
     }
 
-    /// Answers the clients that sent `stop`, and sends what is left to all clients. Call it when everything has been
-    /// written.
+    /// Answers the clients that sent `stop`, and sends the unsent parts of all answers. Call it when the records and
+    /// the store are written.
     pub(crate) fn send_summary(&mut self) {
         for requester in std::mem::take(&mut self.stops) {
             let answer = match &self.summary {

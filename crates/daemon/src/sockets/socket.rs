@@ -204,8 +204,8 @@ impl Socket {
         self.serve(id, told)
     }
 
-    /// Writes, reads and grants credit as far as that is possible without blocking. Does nothing while the socket rests
-    /// or is an end of a relay.
+    /// Writes, reads and grants credit as far as that is possible without blocking. Does nothing while the socket is
+    /// frozen or guarded, or is an end of a relay.
     pub(super) fn serve(&mut self, id: StreamId, told: &mut Vec<OwnedStreamEvent>) -> Ended {
         if self.rests() || self.joined.is_some() {
             return None;
