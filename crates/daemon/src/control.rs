@@ -27,7 +27,7 @@ use wire::{Duration, Instant};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ask {
-    /// Answered with a null value once the interfaces have been taken over.
+    /// Ask whether the daemon is ready. The daemon answers with a null value once it has taken over its interfaces.
     Ready,
     /// Begin the run: the node starts once the clock has reached its zero. A second request to begin is refused.
     Begin {

@@ -1,9 +1,9 @@
 //! Data of a moved connection that the former host sent and the peer has not acknowledged. The peer may or may not have
 //! received them.
 //!
-//! The kernel gets these data as not sent yet, so that it sends them at once. Data that the kernel gets as sent would
-//! wait for a time-out: 3 s for a connection without a round-trip time (RFC 6298, rule 5.7), or 1 s for the tail loss
-//! probe.
+//! The kernel gets these data as not sent yet, so that it sends them immediately. Data that the kernel gets as sent
+//! would wait for a time-out: 3 s for a connection without a round-trip time (RFC 6298, rule 5.7), or 1 s for the tail
+//! loss probe.
 //!
 //! The peer may have received data that this kernel has not sent again. If the peer acknowledges them, the kernel
 //! discards the acknowledgment, because it acknowledges bytes that this kernel has not sent. So the daemon detects such
