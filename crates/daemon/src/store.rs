@@ -21,12 +21,13 @@ const MAGIC: &[u8] = b"redb\x1a\x0a\xa9\x0d\x0a";
 const OLDER: &[u8] = b"wayfare store ";
 /// The records that roles have stored.
 const RECORDS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("records");
-/// The daemon's own entries, by name: [`FORM`], and [`ENDED`] until something is stored again.
+/// The daemon's own entries, by name: [`FORM`] and [`ENDED`].
 const DAEMON: TableDefinition<'_, &str, u64> = TableDefinition::new("daemon");
-/// The format version of this store.
+/// The name of the entry with the store's format version.
 const FORM: &str = "form";
 const THIS_FORM: u64 = 3;
-/// Present in a new store, and after a clean end of the daemon.
+/// The name of an entry that a new store has, and a store whose last daemon ended cleanly. The first change of a record
+/// removes the entry.
 const ENDED: &str = "ended";
 /// Bytes of the file that are cached in memory: more than the store of a home agent with ten thousand bindings.
 const CACHE: usize = 16 << 20;

@@ -150,7 +150,7 @@ pub enum Leftover {
     NotOurs(PathBuf),
     /// The lab is dead, and nothing was done about it.
     Dead(PathBuf),
-    /// The lab is dead. These processes of it still lived and were killed; the directory is removed.
+    /// The lab is dead. These processes of the lab still lived and were killed; the directory is removed.
     Cleaned(PathBuf, Vec<Process>),
     /// A step failed; the steps before it are not undone.
     Failed(PathBuf, Error),

@@ -125,7 +125,7 @@ const RECEIVER_REFUSED: Reason = Reason("receiver_interface_refused");
 
 enum Scheduled {
     Land(Flight, QueuedFrame),
-    /// The channel access of the air interface is to be decided.
+    /// The fabric decides which waiting radios may send.
     Grant,
     Tuned(Tuning),
     Sample(PortId),

@@ -5,7 +5,7 @@ use crate::draft::{Draft, Kind, Protocol, Work};
 use crate::fault::What;
 use wire::{Duration, Instant};
 
-/// A time without a path, in milliseconds: from, and to.
+/// The begin and the end of a time without a path, in milliseconds of the run.
 type Gap = (f64, f64);
 
 /// The longest time-out, in seconds: the least maximum that RFC 6298, rule 2.5, allows.

@@ -210,7 +210,7 @@ pub fn owner() -> Option<u32> {
     Some(uid)
 }
 
-// The requests, and the inode number of the initial user namespace (`linux/nsfs.h`).
+// Numbers of ioctl requests, and the inode number of the initial user namespace (`linux/nsfs.h`).
 const NS_GET_USERNS: libc::Ioctl = 0xb701;
 const NS_GET_OWNER_UID: libc::Ioctl = 0xb704;
 const USER_NS_INIT_INO: u64 = 0xefff_fffd;

@@ -99,7 +99,7 @@ enum State {
     Over,
 }
 
-/// What the daemon must do for clients.
+/// What the daemon must do for the programs' connections.
 #[derive(Default)]
 pub(crate) struct ClientRequests {
     /// Operations for the roles.
@@ -173,7 +173,8 @@ impl Clients {
         self
     }
 
-    /// Handles what has arrived at these sockets. `transport` finds a transport by its name.
+    /// Handles new requests of programs, and their data and connections, at the sockets in `ready`. `transport` finds a
+    /// transport by its name.
     pub(crate) fn serve(
         &mut self,
         now: Instant,
@@ -223,7 +224,7 @@ impl Clients {
         };
         let Some(id) = self.number() else { return requester.answer(Errno::NOBUFS) };
         let ends = Ends { port: local.port(), peer };
-        // A connection with the same ends is older: its program's port now belongs to the new connection.
+        // An older connection with the same ends is forgotten: the program's port now belongs to the new connection.
         if let Some(old) = self.by_ends.insert(ends, id) {
             self.forget(old);
             self.by_ends.insert(ends, id);

@@ -273,7 +273,6 @@ fn bridged_by_tcp(clients: &mut Clients, id: StreamId, credit: usize) -> std::ne
     program
 }
 
-/// Ends a program's connection with a reset.
 fn reset_by(program: std::net::TcpStream) {
     sockopt::set_socket_linger(&program, Some(Duration::ZERO)).unwrap();
     drop(program);
