@@ -56,7 +56,7 @@ impl Fabric {
     }
 
     /// Grants a channel for one frame, unless beacons are due first or the senders collide. Returns when the channel
-    /// must be granted again, or `None` if no frame waits or no time is known.
+    /// must be granted again. Returns `None` if no frame waits, or if it is not known when a waiting frame can be sent.
     fn grant(&mut self, at: Instant, place: usize) -> Option<Instant> {
         let busy = self.send_beacons(at, place);
         if busy > at {

@@ -277,8 +277,8 @@ impl Pair {
         self.compare()
     }
 
-    /// Gives both nodes the time-outs that are due. A twin that reads the clock ends routes itself. So the function
-    /// sometimes does nothing for such a twin, as if the driver were late.
+    /// Gives both nodes the time-outs that are due. A twin that reads the clock ends routes itself. With such a twin, the
+    /// function does nothing in about one of three calls, as if the driver handled the time-outs later.
     fn time_out(&mut self) -> Result<(), String> {
         if self.reads_clock && self.choices.below(3) == 0 {
             return Ok(());
@@ -318,7 +318,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Counts an act by its kind. Returns whether the driver loses it because of the defect under test.
+    /// Counts an act by its kind. Returns whether the driver loses the act because of the defect under test.
     fn loses(&mut self, act: &MirrorAct) -> bool {
         let defect = match act {
             MirrorAct::Route(_, Some((found, _))) if found.owner == RoleId::NODE => {
