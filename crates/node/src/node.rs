@@ -78,8 +78,8 @@ pub struct Node {
     pub(crate) addresses: Vec<Ipv4Addr>,
     /// The interfaces that came up, sorted by number.
     pub(crate) ifaces: Vec<Interface>,
-    /// `None` until the node has an interface address, an ARP setting or a record, or sends an ICMP error. A million idle
-    /// hosts have none.
+    /// `None` until the node has an interface address, an ARP setting or a record, or sends an ICMP error. A million
+    /// idle hosts have none.
     pub(crate) net: Option<Box<Net>>,
     pub(crate) streams: Streams,
 }

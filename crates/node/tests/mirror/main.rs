@@ -277,8 +277,8 @@ impl Pair {
         self.compare()
     }
 
-    /// Gives both nodes the time-outs that are due. A twin that reads the clock ends routes itself. With such a twin, the
-    /// function does nothing in about one of three calls, as if the driver handled the time-outs later.
+    /// Gives both nodes the time-outs that are due. A twin that reads the clock ends routes itself. With such a twin,
+    /// the function does nothing in about one of three calls, as if the driver handled the time-outs later.
     fn time_out(&mut self) -> Result<(), String> {
         if self.reads_clock && self.choices.below(3) == 0 {
             return Ok(());
