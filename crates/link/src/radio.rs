@@ -1,4 +1,4 @@
-//! Radios: the cell that each is in, and since when.
+//! Radios: the cell of each radio, and the instant from which the radio is in this cell.
 
 use crate::PortId;
 use std::collections::BTreeSet;
@@ -71,8 +71,8 @@ pub(crate) struct Radio {
     retune: Span,
     attach: Span,
     excursion: Span,
-    /// The cell of the radio, and since when the radio is in it. `None` before the radio is first tuned, while it
-    /// changes cells, and while it is out of range.
+    /// The cell of the radio, and the instant from which the radio is in this cell. `None` before the radio is first
+    /// tuned, while it changes cells, and while it is out of range.
     at: Option<(Cell, Instant)>,
     /// Whether the radio has lost its cell, or did not hear the cell to which it tuned, and was not tuned since then.
     deaf: bool,

@@ -202,7 +202,7 @@ fn mac(iface: Iface) -> Mac {
     Mac([2, 0, 0, 0, 9, iface.0 as u8])
 }
 
-/// The number of events of each kind in a run. A run with few events proves nothing.
+/// The number of events of each kind in a run. The test requires a minimum of each kind.
 #[derive(Clone, Copy, Default, Debug)]
 struct Counts {
     acts: usize,
