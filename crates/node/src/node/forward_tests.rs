@@ -191,7 +191,7 @@ fn error_of(packet: &Packet) -> (Option<Ipv4Addr>, Ipv4Addr, u16) {
     (exit, header.dst, quote.mtu)
 }
 
-/// If both hosts are away from home, the sender gets the error by the tunnel of this node to the sender.
+/// If sender and receiver are away from home, the sender gets the error by the tunnel of this node to the sender.
 #[test]
 fn a_sender_that_is_away_is_told_by_its_tunnel() {
     let tunnel = |dst| Action::Tunnel(Encap { src: OWN, dst, mtu: 1480 });
