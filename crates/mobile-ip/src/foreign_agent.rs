@@ -49,8 +49,8 @@ const FIRST_CLASS: u8 = STRANGERS.0 + 1;
 const HOME_AGENTS: u8 = u8::MAX - FIRST_CLASS;
 /// The reason to drop a packet from a tunnel: its destination is not a visitor of the home agent that sent the packet.
 pub const NOT_A_VISITOR: Reason = Reason("not_a_visitor");
-/// The reason to forget a pending request: a request of another home or link address takes its place. It is only
-/// counted, because the packet of the request was relayed.
+/// The reason to forget a pending request: a request of another home or link address takes its place. The reason is
+/// only counted, because the packet of the request was relayed.
 pub const GAVE_WAY: Reason = Reason("gave_way");
 /// The reason to deny a request: the agent has too many visits, waiting requests or home agents. The reason is only
 /// counted. If a denial is sent, the packet is consumed. Otherwise it is dropped with [`refusal::ANSWERED`].
@@ -317,9 +317,9 @@ impl ForeignAgent {
     }
 
     /// Returns the waiting requests to drop so that the home agent of `new` can have a class. `None` if no class can
-    /// become free, or if there are too many visits for another visitor. The result is empty for a deregistration: it
-    /// begins no visit. A waiting request reserves a class for its home agent, because the visit needs a class when the
-    /// request is accepted.
+    /// become free, or if `new` begins a visit and the maximum number of visits is reached. The result is empty for a
+    /// deregistration: it begins no visit. A waiting request reserves a class for its home agent, because the visit
+    /// needs a class when the request is accepted.
     fn class_place(&self, new: &Pending) -> Option<Vec<RequestKey>> {
         let Request { home, home_agent, lifetime, .. } = new.request;
         if lifetime == 0 {
@@ -563,7 +563,8 @@ impl ForeignAgent {
         }
         let message = icmp::Message::parse(icmp)?;
         let quote = Quote::of(&message)?;
-        // `at` is an offset in the request, which follows the UDP header of 8 bytes. The quote may end earlier.
+        // `at` is an offset in the request. The request follows the UDP header of 8 bytes. The quote may end before the
+        // field.
         let field = |at: usize| quote.payload.get(8 + at..8 + at + 4)?.try_into().ok();
         let (Some(home), Some(low)) = (field(4), field(20)) else { return Err(NOT_PENDING) };
         let asked = (Ipv4Addr::from_octets(home), u32::from_be_bytes(low));

@@ -41,7 +41,7 @@ pub mod refusal {
 
     /// The message is a request where only replies are expected, or a reply where only requests are expected. Or it is
     /// a reply that arrived by another interface than this role's, or that the agent in use cannot have sent. The
-    /// message is not answered, so that a forged source address makes no host answer itself.
+    /// message is not answered: otherwise, a forged source address could make a host answer its own messages.
     pub const UNEXPECTED: Reason = Reason("unexpected_message");
     /// The request has no Mobile-Home Authentication, or no association with the mobile node has the SPI of the
     /// request. A stored record of a host without an association is refused for the same reason.
@@ -81,10 +81,11 @@ struct Path {
 /// The state of one mobile node.
 #[derive(Debug, Default)]
 struct Home {
-    /// The last durable record, to which the routes correspond; `None` if there is none. If its binding has expired,
-    /// the binding is already removed here.
+    /// The last durable record, to which the routes correspond; `None` if there is none. An expired binding is already
+    /// removed from this record.
     record: Option<BindingRecord>,
-    /// The SPI of the registration in `record`; `None` if there is no record, or if it is from before this start.
+    /// The SPI of the registration in `record`; `None` if there is no record, or if the record was restored when the
+    /// role started.
     spi: Option<u32>,
     /// When the route of the binding ends, by the monotonic clock. The node then reports the route as idle. The time in
     /// `record` may differ, because the wall clock may be set in the meantime.
@@ -570,8 +571,8 @@ impl HomeAgent {
         let Some(record) = &mut home.record else { return };
         let from = record.binding.take();
         let ended = *record;
-        // While another store of the mobile node is under way, the end is not stored, because the record of a
-        // registration must be the last. If the end is not stored, the next start drops the binding: the old record
+        // While another store of the mobile node is under way, the end is not stored, because it would replace the
+        // record of a newer registration. If the end is not stored, the next start drops the binding: the old record
         // contains the time of the end.
         let is_last = !self.under_way.has(host);
         self.switch(now, host, from, None, None, out);

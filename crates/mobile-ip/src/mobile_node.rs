@@ -50,7 +50,7 @@ const DEBOUNCE: Duration = Duration::from_millis(500);
 const SOLICITATION_PAUSE: Duration = Duration::from_secs(1);
 const QUICK_SOLICITATIONS: u32 = 3;
 const LONGEST_SOLICITATION_PAUSE: Duration = Duration::from_mins(1);
-/// The number of requests that were not accepted after which another agent is tried (not from an RFC).
+/// After this number of requests without acceptance, another agent is tried (not from an RFC).
 const PATIENCE: u32 = 3;
 
 #[derive(Clone, Copy, Debug)]
@@ -190,7 +190,7 @@ impl MobileNode {
     fn hint(&mut self, now: Instant, out: &mut Outbox) {
         self.triggered = self.config.link_trigger;
         if self.triggered {
-            // The agent in `next` was heard before the link changed.
+            // The agent in `next` was heard before the link changed, so it may be out of reach now.
             self.next = None;
             self.timers.stop(Timer::Hold);
         }

@@ -162,7 +162,7 @@ fn heard(role: &mut impl Role, now: Instant, iface: u16, from: Mac, bytes: Vec<u
     (packet.link.src, packet.id) = (from, PacketId(1));
     match Rx::parse(Iface(iface), PuntReason::Listen, &packet) {
         Ok(rx) => give(role, now, Input::Packet(rx, packet)),
-        // The node drops a packet with a malformed header.
+        // The node drops a packet with a malformed header, so the role does not receive it.
         Err(malformed) => vec![Effect::Discard(Iface(iface), packet, malformed.into())],
     }
 }
