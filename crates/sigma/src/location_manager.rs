@@ -43,9 +43,9 @@ const SHARED: u16 = 4096;
 /// The maximum number of signed messages that are checked in one second, in addition to [`VERIFIED_OF_KNOWN`] (not from
 /// an RFC). At 10 us for each, they take 0.2 s.
 const VERIFIED: u16 = 20_000;
-/// The maximum number of additional messages that are checked in one second for each mobile node (not from an RFC).
-/// Only messages from the source address of the mobile node's last update count. So forged messages from other
-/// addresses cannot use up this number.
+/// The maximum number of signed messages that are checked in one second for each mobile node, in addition to
+/// [`VERIFIED`] (not from an RFC). Only messages from the source address of the mobile node's last update count. So
+/// forged messages from other addresses cannot use up this number.
 const VERIFIED_OF_KNOWN: u16 = 2000;
 /// The UDP payload size in the OPT record of an answer, in bytes (RFC 6891, section 6.2.4). With the headers of IPv4
 /// and UDP, it needs an MTU of at least 1260 bytes.
@@ -397,11 +397,11 @@ impl LocationManager {
             if !self.may_answer(now, host) {
                 return self.ignore(TOO_MANY, id, out);
             }
-            // The changes of this update were made before.
+            // The changes of this update were made when its first copy was stored.
             return self.refuse(now, id, &asked, Rcode::NoError, out);
         }
         if is_repeated(entry.latest()) {
-            // The first copy is answered when its record is stored.
+            // Only the first copy of this update is answered, when its record is stored.
             return self.ignore("under way", id, out);
         }
         let most = self.config.updates;
@@ -528,8 +528,9 @@ impl LocationManager {
     // --- ends of registrations, and failures -----------------------------------------------------------------------
 
     /// Removes the addresses and texts of a mobile node whose registration has ended. While the record of an update is
-    /// pending, the removal is not stored, because that record is newer and must be the last. The removal is not stored
-    /// later either: with the old record, the registration ends after the next start as well.
+    /// pending, the removal is not stored, because it would replace that newer record. The removal is not stored later
+    /// either: if the old record stays, the registration ends after the next start, because the record contains the
+    /// time of the end.
     fn lapsed(&mut self, index: usize, out: &mut Outbox) {
         let Some(entry) = self.entries.get_mut(index) else { return };
         entry.location.addresses.clear();
