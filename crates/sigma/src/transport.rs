@@ -504,7 +504,7 @@ impl User {
 }
 
 /// The reason that a program gets when it closes an association before it opened.
-const GIVEN_UP: &str = "given up";
+const GIVEN_UP: &str = "closed before it opened";
 
 /// Returns the reason why an association ended, as a text for the program. Most of these texts are used by all
 /// transports.
