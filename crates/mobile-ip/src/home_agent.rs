@@ -102,7 +102,7 @@ struct Accepted {
     request: Box<Request>,
 }
 
-/// The number of stores under way for all mobile nodes at which further requests are denied with
+/// While this number of storage requests wait for their results, further Registration Requests are denied with
 /// [`Code::HomeResources`] (not from an RFC). At 10,000 registrations per second, these are the registrations of 1.6 s;
 /// a mobile node waits at least 1 s for a reply.
 const UNDER_WAY: usize = 16_384;
@@ -124,7 +124,8 @@ pub struct HomeAgent {
     mobile_nodes: Associations,
     foreign_agents: Associations,
     homes: BTreeMap<Ipv4Addr, Home>,
-    /// The stores under way; `None`: the store is for the end of a binding, whose route is already removed.
+    /// The storage requests without a result. `None`: the request stores the end of a binding, whose route is already
+    /// removed.
     under_way: UnderWay<Option<Accepted>>,
     /// The link address of this host on the home network; `None` while the link is down.
     mac: Option<Mac>,
@@ -414,8 +415,8 @@ impl HomeAgent {
         out.store(key_of(host), record.emit());
     }
 
-    /// Removes the oldest store under way of a mobile node, because the result of this store has arrived. Returns the
-    /// registration; `None` if the store was for the end of a binding.
+    /// Removes the oldest storage request for a mobile node, because the result of this request has arrived. Returns
+    /// the registration; `None` if the request stored the end of a binding.
     fn decided(&mut self, host: Ipv4Addr) -> Option<Accepted> {
         self.under_way.pop(host)?
     }
@@ -571,9 +572,9 @@ impl HomeAgent {
         let Some(record) = &mut home.record else { return };
         let from = record.binding.take();
         let ended = *record;
-        // While another store of the mobile node is under way, the end is not stored, because it would replace the
-        // record of a newer registration. If the end is not stored, the next start drops the binding: the old record
-        // contains the time of the end.
+        // While another storage request for the mobile node waits for its result, the end is not stored, because it
+        // would replace the record of a newer registration. If the end is not stored, the next start drops the binding:
+        // the old record contains the time of the end.
         let is_last = !self.under_way.has(host);
         self.switch(now, host, from, None, None, out);
         out.mark(MobileIpEvent::BindingExpired { host }.into());

@@ -99,7 +99,7 @@ pub struct MobileNode {
     /// Whether the link came up once more within [`DEBOUNCE`] of `hinted`. If so, the node may register when
     /// [`DEBOUNCE`] has passed since `hinted`.
     hinted_again: bool,
-    /// When the last registration with an agent began; `None` if no pause is due before the next.
+    /// When the last registration with an agent began; `None` if the next registration needs no pause.
     chosen: Option<Instant>,
     /// The agent to register with when the pause between registrations has ended.
     next: Option<Ipv4Addr>,
@@ -448,7 +448,8 @@ impl MobileNode {
 
     // --- registration (RFC 5944, section 3.6) ----------------------------------------------------------------------
 
-    /// Sends a request for the registrar's target. Does nothing without a target.
+    /// Sends the next Registration Request, and sets the time of its repetition. Does nothing if the registrar has no
+    /// target: no agent to register with.
     fn register(&mut self, now: Instant, out: &mut Outbox) {
         let Some((packet, event, retry)) = self.registrar.request(now) else { return };
         out.mark(event.into());

@@ -66,7 +66,7 @@ struct Entry {
     under_way: VecDeque<Option<Accepted>>,
     /// The clock for signatures of this mobile node: its wall time at [`Instant::ZERO`]. It is never set back:
     /// otherwise, a mobile node that has signed with a later time could not update its addresses until the clock
-    /// reaches this time. It depends on the last accepted update, so each entry has a separate clock.
+    /// reaches this time. It depends on the last accepted update, so each mobile node has a separate clock.
     signature_zero: WallTime,
     updates: Rate,
     queries: Rate,
@@ -113,8 +113,8 @@ struct Asked {
     header: Header,
     question: Option<Question>,
     options: bool,
-    /// The index of the entry whose key signed the request, and the MAC of the request; `None` without a valid
-    /// signature.
+    /// The index in `entries` of the mobile node whose key signed the request, and the MAC of the request; `None`
+    /// without a valid signature.
     signer: Option<(usize, Vec<u8>)>,
 }
 
@@ -320,8 +320,8 @@ impl LocationManager {
             || self.verified.may(now, VERIFIED)
     }
 
-    /// Returns the index of the entry whose key signed a message. An update with an earlier signing time than the last
-    /// accepted update fails with BADTIME (RFC 8945, section 5.2.3).
+    /// Returns the index of the mobile node whose key signed a message. An update with an earlier signing time than the
+    /// last accepted update fails with BADTIME (RFC 8945, section 5.2.3).
     fn signer(&self, now: Instant, signed: &Signed, is_update: bool) -> Result<usize, Failure> {
         let index = self.by_name.get(&signed.tsig.key).copied().ok_or(Failure::BadKey)?;
         let entry = self.entries.get(index).ok_or(Failure::BadKey)?;
@@ -441,7 +441,8 @@ impl LocationManager {
     }
 
     /// Removes the oldest pending record of a mobile node, because its storage has succeeded or failed. Returns the
-    /// entry's index and the update. `None` if the record is that of an ended registration, or if the name is unknown.
+    /// index of the mobile node, and the update. `None` if the record is that of an ended registration, or if the name
+    /// is unknown.
     fn decided(&mut self, key: &[u8]) -> Option<(usize, Accepted)> {
         let name = Name::read(key, 0).ok().map(|(name, _)| name)?;
         let index = *self.by_name.get(&name)?;
@@ -464,7 +465,8 @@ impl LocationManager {
 
     // --- answers ---------------------------------------------------------------------------------------------------
 
-    /// Sends an answer without records. With [`Rcode::NoError`], it says that all changes of an update were made.
+    /// Sends an answer without records. With [`Rcode::NoError`], the answer says that all changes of an update were
+    /// made.
     fn refuse(&mut self, now: Instant, id: StreamId, asked: &Asked, rcode: Rcode, out: &mut Outbox) {
         let questions = asked.question.clone().into_iter().collect();
         let message = Message { header: asked.header.answer(rcode), questions, ..Message::default() };
