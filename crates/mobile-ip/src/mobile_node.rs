@@ -50,7 +50,7 @@ const DEBOUNCE: Duration = Duration::from_millis(500);
 const SOLICITATION_PAUSE: Duration = Duration::from_secs(1);
 const QUICK_SOLICITATIONS: u32 = 3;
 const LONGEST_SOLICITATION_PAUSE: Duration = Duration::from_mins(1);
-/// The number of requests that were not accepted after which another agent is tried (not from an RFC).
+/// After this number of requests without acceptance, another agent is tried (not from an RFC).
 const PATIENCE: u32 = 3;
 
 #[derive(Clone, Copy, Debug)]
@@ -99,7 +99,7 @@ pub struct MobileNode {
     /// Whether the link came up once more within [`DEBOUNCE`] of `hinted`. If so, the node may register when
     /// [`DEBOUNCE`] has passed since `hinted`.
     hinted_again: bool,
-    /// When the last registration with an agent began; `None` if no pause is due before the next.
+    /// When the last registration with an agent began; `None` if the next registration needs no pause.
     chosen: Option<Instant>,
     /// The agent to register with when the pause between registrations has ended.
     next: Option<Ipv4Addr>,
@@ -190,7 +190,7 @@ impl MobileNode {
     fn hint(&mut self, now: Instant, out: &mut Outbox) {
         self.triggered = self.config.link_trigger;
         if self.triggered {
-            // The agent in `next` was heard before the link changed.
+            // The agent in `next` was heard before the link changed, so it may be out of reach now.
             self.next = None;
             self.timers.stop(Timer::Hold);
         }
@@ -448,7 +448,8 @@ impl MobileNode {
 
     // --- registration (RFC 5944, section 3.6) ----------------------------------------------------------------------
 
-    /// Sends a request for the registrar's target. Does nothing without a target.
+    /// Sends the next Registration Request, and sets the time of its repetition. Does nothing if the registrar has no
+    /// target: no agent to register with.
     fn register(&mut self, now: Instant, out: &mut Outbox) {
         let Some((packet, event, retry)) = self.registrar.request(now) else { return };
         out.mark(event.into());
