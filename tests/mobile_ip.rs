@@ -107,6 +107,7 @@ fn plan(trigger: bool, seed: u64) -> Plan {
         mtu: 1500,
         faults: Faults::default(),
         air: link::Air::default(),
+        duplex: link::Duplex::Half,
     };
     Plan {
         name: "mobile-ip".to_owned(),

@@ -173,6 +173,8 @@ impl Role for Roam {
             Input::Link(iface, Link::Heard(cell, strength)) if iface == self.interface => {
                 self.hear(now, cell, strength, out);
             }
+            // The role has unplugged the cable itself.
+            Input::Link(_, Link::Down(Link::UNPLUGGED)) => {}
             Input::Link(iface, Link::Down(why)) if iface == self.interface => {
                 self.is_lost = true;
                 out.mark(Mark::new(self.name(), "stuck").with("at", self.name_of(self.at)).with("why", why));

@@ -295,6 +295,8 @@ impl Mobile {
                     self.attached(now, at, out);
                 }
             }
+            // The cable of the old station was unplugged, as requested.
+            (Link::Down(Link::UNPLUGGED), State::Tuning { .. }) => {}
             (Link::Down(why), State::Tuning { from, to }) => {
                 let failed = Mark::new("mobile", HANDOFF_FAILED).with("to", self.name_of(to));
                 out.mark(failed.with("why", why));

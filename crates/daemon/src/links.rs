@@ -149,7 +149,8 @@ impl Daemon {
                 let iface = Iface(iface);
                 let Some(port) = self.port_mut(iface) else { return };
                 port.state.tuning = false;
-                port.state.is_cut |= why == Link::NO_CARRIER;
+                // A radio comes up by the next `Up`, also after its cable was cut.
+                port.state.is_cut |= why == Link::NO_CARRIER && !port.spec.tunes;
                 if why != Link::UNSUPPORTED {
                     (port.state.cell, port.state.is_up) = (None, false);
                 }

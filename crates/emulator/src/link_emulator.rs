@@ -403,7 +403,7 @@ impl LinkEmulator {
             }
         }
         for tuning in self.fabric.left() {
-            self.schedule(tuning.ready, Scheduled::Tuned(tuning));
+            self.leaves(tuning);
         }
     }
 
@@ -452,7 +452,7 @@ impl LinkEmulator {
             EmulatorRequest::Tune { iface, cell, .. } => {
                 let tuning = port(*iface).and_then(|port| self.fabric.tune(at, port, Cell(*cell)));
                 match tuning {
-                    Some(Tune::Leaves(tuning)) => self.schedule(tuning.ready, Scheduled::Tuned(tuning)),
+                    Some(Tune::Leaves(tuning)) => self.leaves(tuning),
                     Some(Tune::Drains) => {}
                     None => self.report_down(host, Iface(*iface), node::Link::UNSUPPORTED),
                 }
@@ -504,7 +504,16 @@ impl LinkEmulator {
             }
             Arrived::Elsewhere => {}
             Arrived::OutOfRange => self.report_down(host, iface, node::Link::OUT_OF_RANGE),
+            Arrived::NoCarrier => self.report_down(host, iface, node::Link::NO_CARRIER),
         }
+    }
+
+    /// Schedules the arrival of a radio that has left its cell. Notifies its host if a cable was unplugged.
+    fn leaves(&mut self, tuning: Tuning) {
+        if let Some((host, iface)) = self.owner(tuning.port).filter(|_| tuning.unplugs) {
+            self.report_down(host, iface, node::Link::UNPLUGGED);
+        }
+        self.schedule(tuning.ready, Scheduled::Tuned(tuning));
     }
 
     /// Notifies a host of the cells that one of its radios hears, and of the loss of the radio's present cell.

@@ -27,6 +27,7 @@ pub(crate) fn cell(number: u16, air: Air) -> CellSpec {
         mtu: 1500,
         faults: Faults::default(),
         air,
+        duplex: crate::Duplex::Half,
     }
 }
 

@@ -10,7 +10,11 @@ use wire::{Duration, Instant, nanos_of};
 /// media for every wire.
 #[derive(Clone, Debug)]
 pub(crate) struct Airspace {
+    /// The medium of all frames. In a full-duplex cell, the medium of frames from the base station.
     pub(crate) medium: Medium,
+    /// The medium of frames from mobile hosts; `None` for a half-duplex cell. Its hosts share the random errors, but
+    /// not the rate.
+    uplink: Option<Box<Medium>>,
     pub(crate) air: Air,
     /// The index of the cell's channel in the fabric.
     pub(crate) channel: usize,
@@ -22,8 +26,34 @@ impl Airspace {
         // Each base station sends its beacons at a random phase.
         let phase = |every: Duration| rng.fork("beacon").draw() % nanos_of(every).max(1);
         let next_beacon = spec.air.beacon.map_or(Instant::NEVER, |beacon| Instant(phase(beacon.every)));
+        let uplink = Character::uplink(spec)
+            .map(|character| Box::new(Medium::new(Arc::new(character), rng.fork("uplink"))));
         let medium = Medium::new(Arc::new(Character::air(spec)), rng);
-        Self { medium, air: spec.air, channel, next_beacon }
+        Self { medium, uplink, air: spec.air, channel, next_beacon }
+    }
+
+    /// Returns whether each sender of the cell has a separate medium.
+    pub(crate) const fn is_full_duplex(&self) -> bool {
+        self.uplink.is_some()
+    }
+
+    /// Returns the medium of frames from the base station, or from another host of the cell.
+    pub(crate) fn medium_from(&self, station: bool) -> &Medium {
+        self.uplink.as_deref().filter(|_| !station).unwrap_or(&self.medium)
+    }
+
+    /// Returns the medium of [`Self::medium_from`], for changes.
+    pub(crate) fn medium_mut(&mut self, station: bool) -> &mut Medium {
+        match &mut self.uplink {
+            Some(uplink) if !station => uplink,
+            _ => &mut self.medium,
+        }
+    }
+
+    /// Calls `change` for each medium of the cell.
+    pub(crate) fn each_medium(&mut self, change: impl Fn(&mut Medium)) {
+        change(&mut self.medium);
+        self.uplink.as_deref_mut().into_iter().for_each(change);
     }
 
     /// Sends the beacons that are due before a frame can begin, on a channel that is busy until `busy`. Returns the

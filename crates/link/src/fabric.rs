@@ -3,6 +3,7 @@
 pub(crate) mod change;
 pub(crate) mod drain;
 pub(crate) mod grant;
+mod lane;
 
 use crate::cell::Airspace;
 use crate::channel::{Channel, Waiting};
@@ -46,6 +47,8 @@ pub enum Arrived {
     Elsewhere,
     /// The radio is in no cell: it does not hear the new cell.
     OutOfRange,
+    /// The radio is in no cell: the new cell is full duplex, and is cut.
+    NoCarrier,
 }
 
 /// What a radio with a course hears.
@@ -66,6 +69,8 @@ pub struct Fabric {
     wires: Vec<Option<WireEnd>>,
     pub(crate) cells: BTreeMap<Cell, Airspace>,
     pub(crate) channels: Vec<Channel>,
+    /// The index of the channel of each sender in a full-duplex cell. Nothing else uses this channel.
+    lanes: BTreeMap<(Cell, PortId), usize>,
     /// The channels that will be granted, by time.
     pub(crate) due: BTreeSet<(Instant, usize)>,
     /// Decisions that [`Fabric::decide`] has not returned yet.
@@ -220,10 +225,14 @@ impl Fabric {
 
     /// Sends one datagram of `bytes` bytes in another cell. If the radio must change its channel, it makes an
     /// excursion: it is away until the frame is sent, and at least for the time of the excursion. The frame can be sent
-    /// after half of the time of the excursion. The error is the reason why the frame is lost at once.
+    /// after half of the time of the excursion. The error is the reason why the frame is lost at once. A full-duplex
+    /// cell cannot be visited, because a cable has one end.
     pub fn visit(&mut self, now: Instant, port: PortId, cell: Cell, bytes: usize) -> Result<Offer, Reason> {
         let radio = self.radios.get(port).ok_or(reason::NO_CARRIER)?;
         if !self.cells.contains_key(&cell) {
+            return Err(reason::NO_CARRIER);
+        }
+        if self.is_full_duplex(cell) || radio.cell().is_some_and(|own| self.is_full_duplex(own)) {
             return Err(reason::NO_CARRIER);
         }
         if self.cuts.hides(cell, port) {
@@ -260,8 +269,10 @@ impl Fabric {
         bytes: usize,
         ready: Instant,
     ) -> Result<Offer, Reason> {
+        let place = self.lane(cell, sender.port).ok_or(reason::NO_CARRIER)?;
+        let is_station = self.is_station_of(sender.port, cell);
         let own = self.cells.get(&cell).ok_or(reason::NO_CARRIER)?;
-        let (place, character) = (own.channel, own.medium.character.clone());
+        let character = own.medium_from(is_station).character.clone();
         if bytes > usize::from(character.mtu) {
             return Err(reason::MTU);
         }
@@ -345,12 +356,13 @@ impl Fabric {
     /// Frames that wait at the radio are lost.
     pub(crate) fn leave_for(&mut self, now: Instant, port: PortId, cell: Cell) -> Option<Tuning> {
         let radio = self.radios.get(port)?;
+        let unplugs = radio.cell().is_some_and(|own| self.is_full_duplex(own));
         let same_channel = radio.cell().is_some_and(|own| self.share_air(own, cell));
         let listens = now + radio.retuning(same_channel);
         let ready = self.cells.get(&cell)?.beacon_after(listens) + radio.association();
         self.drop_waiting(now, port);
         self.cuts.forget(port);
-        self.radios.leave(ready, port, cell)
+        self.radios.leave(ready, port, cell).map(|tuning| Tuning { unplugs, ..tuning })
     }
 
     /// Completes a tuning. The caller calls the function at [`Tuning::ready`]. Returns whether the radio is now in the
@@ -369,7 +381,7 @@ impl Fabric {
             self.cuts.misses(tuning.port, tuning.cell);
         }
         self.radios.lose(tuning.port);
-        Arrived::OutOfRange
+        if self.is_full_duplex(tuning.cell) { Arrived::NoCarrier } else { Arrived::OutOfRange }
     }
 
     /// Returns when the last bit of a frame leaves the sender's antenna.

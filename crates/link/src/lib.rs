@@ -11,6 +11,10 @@
 //! station, has its own bounded queue, and the channel is granted for one frame at a time ([`Access`]). A radio
 //! receives a frame only if the radio was in the cell, and not away, from the frame's first bit to its last.
 //!
+//! A cell can also be full duplex ([`Duplex::Full`]): a switch, into which hosts are plugged by cables. Each sender then
+//! has a separate medium, and nothing waits for the frame of another sender. Such a cell has the same rules for a radio
+//! that leaves or arrives. A host whose cable is unplugged is notified ([`Tuning::unplugs`]).
+//!
 //! A radio that is away, to listen or to send elsewhere, keeps its own frames until it is back. A radio that leaves its
 //! cell drops the frames that wait at it, unless it has time to send them first ([`Listening::drain`]). A
 //! [`SignalCourse`] gives the strength with which a radio hears each cell. If its own cell becomes too weak, the radio
@@ -32,7 +36,7 @@ pub use fabric::drain::Tune;
 pub use fabric::grant::Decision;
 pub use fabric::{Arrived, Fabric, Landing, Offer, Sample};
 pub use flight::{Flight, Ticket};
-pub use medium::{Burst, CellSpec, Faults, WireSpec};
+pub use medium::{Burst, CellSpec, Duplex, Faults, WireSpec};
 pub use radio::{Listening, RadioSpec, Scan, Tuning};
 pub use signal_course::{SAMPLING, SignalCourse};
 

@@ -40,8 +40,24 @@ pub struct CellSpec {
     pub mtu: u16,
     /// The random errors of all frames in the cell.
     pub faults: Faults,
-    /// How the cell uses its frequency.
+    /// How the cell uses its frequency. A full-duplex cell uses none of it.
     pub air: Air,
+    /// Whether the senders of the cell share one medium.
+    pub duplex: Duplex,
+}
+
+/// Whether the senders of a cell share one medium.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Duplex {
+    /// All senders share one medium, as on the air. This is the default.
+    #[default]
+    Half,
+    /// Each sender has a separate medium, as at the ports of a switch. The base station is the switch with its router,
+    /// and a mobile host is plugged into one port. [`CellSpec::rate`] is the rate of the base station.
+    Full {
+        /// The rate at which each mobile host sends, in bits per second.
+        uplink: u64,
+    },
 }
 
 /// The random errors of a medium. The medium draws them for each frame.
@@ -98,6 +114,15 @@ impl Character {
     pub(crate) const fn air(spec: &CellSpec) -> Self {
         let CellSpec { rate, per_frame, delay, queue, mtu, faults, .. } = *spec;
         Self { rate, per_frame, delay, queue, mtu, faults }
+    }
+
+    /// Returns the properties of the medium from mobile hosts to the base station of a full-duplex cell; `None` for a
+    /// half-duplex cell.
+    pub(crate) fn uplink(spec: &CellSpec) -> Option<Self> {
+        match spec.duplex {
+            Duplex::Half => None,
+            Duplex::Full { uplink } => Some(Self { rate: uplink, ..Self::air(spec) }),
+        }
     }
 
     /// Checks that a frame with a datagram of `bytes` bytes fits the MTU, and has room in the queue of its sender. The

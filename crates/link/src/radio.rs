@@ -55,6 +55,9 @@ pub struct Tuning {
     /// The instant from which the radio is in the new cell. Before this instant, the radio has received a beacon (if
     /// the cell has beacons), and has associated.
     pub ready: Instant,
+    /// Whether the radio has left a full-duplex cell. Then the caller notifies its host that the link is down, because
+    /// a cable was unplugged.
+    pub unplugs: bool,
     pub(crate) turn: u32,
 }
 
@@ -273,7 +276,7 @@ impl Radio {
 
     fn leave(&mut self, ready: Instant, port: PortId, cell: Cell) -> Tuning {
         self.go(false);
-        Tuning { port, cell, ready, turn: self.turn }
+        Tuning { port, cell, ready, unplugs: false, turn: self.turn }
     }
 
     fn lose(&mut self) {

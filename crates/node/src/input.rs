@@ -157,6 +157,9 @@ impl Link<'_> {
     /// The interface has no carrier: for example, its wire is cut, or it is the radio of a base station that is
     /// switched off.
     pub const NO_CARRIER: &'static str = "no carrier";
+    /// The host has tuned the interface to another cell, and its present cell is full duplex: the cable was unplugged.
+    /// The next [`Link::Up`] or [`Link::Down`] reports whether the cable was plugged in again.
+    pub const UNPLUGGED: &'static str = "unplugged";
 }
 
 /// Traffic that a role requests, besides the connections that it intercepts ([`crate::Role::intercepts`]). If several

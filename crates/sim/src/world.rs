@@ -302,6 +302,7 @@ impl<W: Witness> World<W> {
             Arrived::Here => {}
             Arrived::Elsewhere => return,
             Arrived::OutOfRange => return self.down(host, iface, Link::OUT_OF_RANGE),
+            Arrived::NoCarrier => return self.down(host, iface, Link::NO_CARRIER),
         }
         self.up(host, iface, Some(tuning.cell));
     }
@@ -575,6 +576,9 @@ impl<W: Witness> World<W> {
         }
         for tuning in self.fabric.left() {
             self.schedule(tuning.ready, FutureEvent::Tuned(tuning));
+            if let Some((host, iface)) = self.owner(tuning.port).filter(|_| tuning.unplugs) {
+                self.down(host, iface, Link::UNPLUGGED);
+            }
         }
         self.set_grant();
     }
@@ -594,21 +598,25 @@ impl<W: Witness> World<W> {
         let tuning = port.and_then(|port| self.fabric.tune(self.now, port, cell));
         self.set_grant(); // frames that waited at the radio may be lost or sent first
         match tuning {
-            Some(Tune::Leaves(tuning)) => self.schedule(tuning.ready, FutureEvent::Tuned(tuning)),
-            Some(Tune::Drains) => {}
-            None => {
-                self.record(host, What::Down(iface, Link::UNSUPPORTED.into()));
-                self.give_later(host, iface);
+            Some(Tune::Leaves(tuning)) => {
+                self.schedule(tuning.ready, FutureEvent::Tuned(tuning));
+                if tuning.unplugs {
+                    self.answer_tune(host, iface, Link::UNPLUGGED);
+                }
             }
+            Some(Tune::Drains) => {}
+            None => self.answer_tune(host, iface, Link::UNSUPPORTED),
         }
     }
 
-    /// Reports a refused tuning to the node when the step that requested it has ended, as a daemon does.
-    fn give_later(&mut self, host: HostId, iface: Iface) {
+    /// Reports to the node that it tuned a radio to no cell, or unplugged a cable. The node gets the report when the
+    /// step with its request has ended, as from a daemon.
+    fn answer_tune(&mut self, host: HostId, iface: Iface, why: &'static str) {
+        self.record(host, What::Down(iface, why.into()));
         let others = std::mem::take(&mut self.out); // acts after the request are executed after the answer
-        let refused = Input::Link(iface, Link::Down(Link::UNSUPPORTED));
-        self.fingerprint.add(&(host, &refused));
-        self.hosts[host.index()].node.handle(self.now, refused, &mut self.out);
+        let answer = Input::Link(iface, Link::Down(why));
+        self.fingerprint.add(&(host, &answer));
+        self.hosts[host.index()].node.handle(self.now, answer, &mut self.out);
         self.carry_out_acts(host);
         self.stop_runaway(host);
         self.out = others;

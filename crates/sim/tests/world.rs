@@ -135,7 +135,17 @@ fn radios_on_their_way_hear_samples_and_lose_their_cells() {
     let (rate, delay, queue) = (1_000_000, Duration::ZERO, 10);
     let (per_frame, faults) = (Duration::ZERO, Faults::default());
     fabric.add_cell(
-        &CellSpec { cell: Cell(1), rate, per_frame, delay, queue, mtu: 1500, faults, air: Air::default() },
+        &CellSpec {
+            cell: Cell(1),
+            rate,
+            per_frame,
+            delay,
+            queue,
+            mtu: 1500,
+            faults,
+            air: Air::default(),
+            duplex: link::Duplex::Half,
+        },
         &Rng::new(1),
     );
     let course = SignalCourse::default().with(Cell(1), vec![(at(0), -60), (at(200), -60), (at(200), -120)]);

@@ -47,7 +47,8 @@ pub enum Consequence {
 /// The new state of an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InterfaceState {
-    /// The interface carries no packets.
+    /// The interface carries no packets: its wire is cut, the base station is switched off, or the port of a
+    /// full-duplex cell is.
     Down,
     /// The interface carries packets again. The interface is an end of a wire, or the radio of a base station.
     Up,
@@ -191,7 +192,7 @@ impl Fabric {
         self.drop_waiting(now, port);
         self.radios.lose(port);
         self.cuts.lost.insert(port, cell);
-        if self.is_station(port) {
+        if self.is_station(port) || self.is_full_duplex(cell) {
             Consequence::At(port, InterfaceState::Down)
         } else {
             Consequence::At(port, InterfaceState::OutOfRange)
@@ -225,7 +226,7 @@ impl Fabric {
                 }
             }
             ChangedLink::Cell(cell) | ChangedLink::Radio(cell, _) => {
-                self.cells.get_mut(&cell).into_iter().for_each(|own| change(&mut own.medium));
+                self.cells.get_mut(&cell).into_iter().for_each(|own| own.each_medium(&change));
             }
         }
     }

@@ -84,8 +84,8 @@ impl Fabric {
     /// time is one nanosecond after the last landing, because a frame that lands when the radio leaves would be lost.
     fn empty_from(&self, port: PortId) -> Option<Instant> {
         let radio = self.radios.get(port)?;
-        let channel = radio.cell().and_then(|own| self.cells.get(&own)).map(|own| own.channel);
-        let channel = channel.and_then(|place| self.channels.get(place));
+        let place = radio.cell().and_then(|own| self.channel_for(own, port));
+        let channel = place.and_then(|place| self.channels.get(place));
         let waits = channel.is_some_and(|channel| channel.head(Sender { port, visits: false }).is_some());
         (!waits).then(|| radio.landed() + Duration::from_nanos(1))
     }

@@ -5,6 +5,7 @@ use crate::channel::{Channel, Grant, Waiting};
 use crate::fabric::fly;
 use crate::flight::FlightPath;
 use crate::medium::CellSpec;
+use crate::radio::Radio;
 use crate::sender::Sender;
 use crate::{Fabric, Flight, PortId, Ticket, reason};
 use wire::{Duration, Instant, Reason, Rng};
@@ -128,11 +129,13 @@ impl Fabric {
 
     /// Sends a frame whose sender has the channel.
     pub(crate) fn send(&mut self, start: Instant, sender: Sender, frame: &Waiting) -> Result<Flight, Reason> {
-        let own = self.cells.get_mut(&frame.cell).ok_or(reason::NO_CARRIER)?;
-        let out = start + own.medium.airtime(frame.bytes);
+        let place = self.channel_for(frame.cell, sender.port).ok_or(reason::NO_CARRIER)?;
+        let is_station = self.is_station_of(sender.port, frame.cell);
+        let medium = self.cells.get_mut(&frame.cell).ok_or(reason::NO_CARRIER)?.medium_mut(is_station);
+        let out = start + medium.airtime(frame.bytes);
         let way = if sender.visits { FlightPath::Visit(frame.cell) } else { FlightPath::Air(frame.cell) };
-        let flight = fly(&mut own.medium, sender.port, way, (start, out));
-        let channel = self.channels.get_mut(own.channel).ok_or(reason::NO_CARRIER)?;
+        let flight = fly(medium, sender.port, way, (start, out));
+        let channel = self.channels.get_mut(place).ok_or(reason::NO_CARRIER)?;
         channel.busy_until = out;
         self.grants += 1;
         if let Some(radio) = self.radios.get_mut(sender.port) {
@@ -160,7 +163,7 @@ impl Fabric {
             radio.be_away(frame.since, back);
         }
         // The frames that waited in the radio's own cell can be sent from `back` on.
-        let place = own.and_then(|own| self.cells.get(&own)).map(|own| own.channel);
+        let place = own.and_then(|own| self.channel_for(own, sender.port));
         let kept = Sender { port: sender.port, visits: false };
         if let Some(place) = place.filter(|place| self.head(*place, kept).is_some()) {
             let free = self.channels.get(place).map_or(back, |channel| channel.busy_until);
@@ -173,7 +176,10 @@ impl Fabric {
     }
 
     fn airtime(&self, place: usize, sender: Sender) -> Duration {
-        let airtime = |frame: &Waiting| Some(self.cells.get(&frame.cell)?.medium.airtime(frame.bytes));
+        let airtime = |frame: &Waiting| {
+            let is_station = self.is_station_of(sender.port, frame.cell);
+            Some(self.cells.get(&frame.cell)?.medium_from(is_station).airtime(frame.bytes))
+        };
         self.head(place, sender).and_then(airtime).unwrap_or_default()
     }
 
@@ -204,8 +210,9 @@ impl Fabric {
     /// Drops the frames that wait at a radio that leaves its cell. A packet that the radio sends in another cell is
     /// kept.
     pub(crate) fn drop_waiting(&mut self, now: Instant, port: PortId) {
-        let own = self.radios.get(port).and_then(|radio| self.cells.get(&radio.cell()?));
-        let Some(channel) = own.and_then(|own| self.channels.get_mut(own.channel)) else { return };
+        let own = self.radios.get(port).and_then(Radio::cell);
+        let place = own.and_then(|own| self.channel_for(own, port));
+        let Some(channel) = place.and_then(|place| self.channels.get_mut(place)) else { return };
         let lost = channel.clear(Sender { port, visits: false });
         let fate = Err(reason::SENDER_LEFT);
         self.decided.extend(lost.into_iter().map(|frame| Decision {

@@ -7,7 +7,7 @@ use super::error::{ScenarioError, Source, Wrong};
 use super::layout::Layout;
 use super::nearest::did_you_mean;
 use super::networks::AIR;
-use super::{Host, Scenario, moves, protocol};
+use super::{Access, Duplex, Host, Scenario, moves, protocol};
 use crate::application::Application;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Duration, Ipv4Addr, Prefix};
@@ -23,7 +23,7 @@ const LONGEST: Duration = Duration::from_hours(24);
 
 /// Checks the keys that need no layout of hosts.
 pub(crate) fn check(source: &Source<'_>, scenario: &Scenario) -> Result<(), ScenarioError> {
-    let checks = [time, names, links, air, nets];
+    let checks = [time, names, links, duplex, air, nets];
     checks
         .iter()
         .try_for_each(|check| check(scenario))
@@ -119,6 +119,30 @@ fn links(scenario: &Scenario) -> Result<(), Wrong> {
             return Err((format!("cell.{name}.station"), problem));
         }
         mtu(&format!("cell.{name}"), cell.mtu)?;
+    }
+    Ok(())
+}
+
+/// Checks that a cell has no key that its `duplex` excludes. The senders of a full-duplex cell share nothing.
+fn duplex(scenario: &Scenario) -> Result<(), Wrong> {
+    for (name, cell) in &scenario.cell {
+        let of_air = [
+            ("channel", cell.channel.is_some()),
+            ("beacon", cell.beacon.is_some()),
+            ("contention", cell.contention.is_some()),
+            ("access", cell.access != Access::default()),
+        ];
+        let problem = match cell.duplex {
+            Duplex::Half => cell.uplink_rate.map(|_| {
+                ("uplink_rate", "allowed only with `duplex = \"full\"`, because all senders share one rate")
+            }),
+            Duplex::Full => of_air.into_iter().find(|(_, is_given)| *is_given).map(|(key, _)| {
+                (key, "not allowed with `duplex = \"full\"`, because nothing waits for another sender; remove the key")
+            }),
+        };
+        if let Some((key, problem)) = problem {
+            return Err((format!("cell.{name}.{key}"), problem.to_owned()));
+        }
     }
     Ok(())
 }

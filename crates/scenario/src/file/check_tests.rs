@@ -109,6 +109,31 @@ const CASES: &[(&str, &str, &str)] = &[
     ("\"2Mb/s\"", "\"2Mb/s\"\nmtu = 10", "line 16, column 7: `cell.1.mtu`: must be at least 68 bytes"),
     (
         "\"2Mb/s\"",
+        "\"2Mb/s\"\nduplex = \"both\"",
+        "line 16, column 10: `cell.1.duplex`: unknown variant `both`",
+    ),
+    (
+        "\"2Mb/s\"",
+        "\"2Mb/s\"\nuplink_rate = \"1Mb/s\"",
+        "line 16, column 15: `cell.1.uplink_rate`: allowed only with `duplex = \"full\"`",
+    ),
+    (
+        "\"2Mb/s\"",
+        "\"2Mb/s\"\nduplex = \"full\"\nuplink_rate = \"fast\"",
+        "line 17, column 15: `cell.1.uplink_rate`: `fast` is not a rate",
+    ),
+    (
+        "\"2Mb/s\"",
+        "\"2Mb/s\"\nduplex = \"full\"\nchannel = 6",
+        "line 17, column 11: `cell.1.channel`: not allowed with `duplex = \"full\"`, because nothing waits for another",
+    ),
+    (
+        "\"2Mb/s\"",
+        "\"2Mb/s\"\nduplex = \"full\"\naccess = \"fifo\"",
+        "line 17, column 10: `cell.1.access`: not allowed with `duplex = \"full\"`",
+    ),
+    (
+        "\"2Mb/s\"",
         "\"2Mb/s\"\nbeacon = { every = \"0s\" }",
         "line 16, column 20: `cell.1.beacon.every`: must be longer than 400µs, the time that a beacon takes",
     ),

@@ -8,7 +8,7 @@ use super::{Host, Scenario, check, course, event, moves};
 use crate::plan::{HostPlan, Plan, PortPlan};
 use crate::tree::Tree;
 use link::{
-    Access, Air, Beacon, Burst, CellSpec, Contention, Faults, Listening, PortId, RadioSpec, Scan, WireSpec,
+    Access, Air, Beacon, Burst, CellSpec, Contention, Duplex, Faults, Listening, PortId, RadioSpec, Scan, WireSpec,
 };
 use roles::HostConfig;
 use std::collections::BTreeMap;
@@ -211,6 +211,10 @@ fn cells(scenario: &Scenario) -> Vec<CellSpec> {
             mtu: cell.mtu,
             faults: cell_faults(cell),
             air: cell_air(cell),
+            duplex: match cell.duplex {
+                super::Duplex::Half => Duplex::Half,
+                super::Duplex::Full => Duplex::Full { uplink: cell.uplink_rate.unwrap_or(cell.rate) },
+            },
         })
     };
     scenario.cell.iter().filter_map(spec).collect()

@@ -161,10 +161,20 @@ link_table! {
     Cell {
         /// The host that is the base station of the cell.
         pub(crate) station: String,
-        /// Bits per second that all radios of the cell share, for example `2Mb/s`.
+        /// Bits per second that all radios of the cell share, for example `2Mb/s`. With full `duplex`: the rate of the
+        /// station.
         #[serde(deserialize_with = "units::rate")]
         #[schemars(schema_with = "units::schema_rate")]
         pub(crate) rate: u64,
+        /// `half`: all radios of the cell share one medium. `full`: the cell is a switch, into which hosts are plugged by
+        /// cables. The station and each host send without waiting for others, and a host that moves is notified that
+        /// its link is down [default: half].
+        #[serde(default)]
+        pub(crate) duplex: Duplex,
+        /// With full `duplex`: bits per second at which each host sends [default: the value of rate].
+        #[serde(default, deserialize_with = "units::some_rate")]
+        #[schemars(schema_with = "units::schema_rate")]
+        pub(crate) uplink_rate: Option<u64>,
         /// The propagation delay of frames in the cell [default: 0 s].
         #[serde(default, deserialize_with = "node::config::span")]
         #[schemars(schema_with = "node::config::schema::span")]
@@ -194,6 +204,17 @@ link_table! {
         /// The position of the base station, in metres.
         pub(crate) position: Option<path::Position>,
     }
+}
+
+/// Whether the senders of a link share one medium.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Duplex {
+    /// All senders share one medium.
+    #[default]
+    Half,
+    /// Each sender has a separate medium.
+    Full,
 }
 
 /// The order of frames that wait for a channel.

@@ -20,6 +20,11 @@ pub(crate) fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D:
     })
 }
 
+/// Reads a rate as [`rate`] does, for a key that may be absent.
+pub(crate) fn some_rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    rate(deserializer).map(Some)
+}
+
 /// Reads a rate as text, for example `2Mb/s`. Returns it in bit/s, or `None` if the text is malformed, zero or too
 /// large.
 pub fn parse_rate(text: &str) -> Option<u64> {

@@ -91,7 +91,8 @@ impl CellularIp {
             let (delay, mtu, faults, air) =
                 (Duration::ZERO, tree.wire.mtu, Faults::default(), Air::default());
             let cell = cell_of(shape, station);
-            fabric.add_cell(&CellSpec { cell, rate, per_frame, delay, queue, mtu, faults, air }, rng);
+            let duplex = link::Duplex::Half;
+            fabric.add_cell(&CellSpec { cell, rate, per_frame, delay, queue, mtu, faults, air, duplex }, rng);
             self.add_radio(tree, station, Some(cell), fabric);
         }
         for mobile in (shape.start(shape.depth() + 1)..shape.len()).map(HostId) {

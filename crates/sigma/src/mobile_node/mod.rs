@@ -215,7 +215,8 @@ impl MobileNode {
                 self.timers.set(Timer::Acquire, now + self.config.address_delay);
             }
             (Link::Down(Link::UNSUPPORTED), Standing::Tuning(_)) => self.set(radio, Standing::Idle),
-            (Link::Down(Link::UNSUPPORTED), _) => {}
+            // The link did not change, or the radio has unplugged a cable as requested.
+            (Link::Down(Link::UNSUPPORTED), _) | (Link::Down(Link::UNPLUGGED), Standing::Tuning(_)) => {}
             (Link::Down(_), standing) => self.link_lost(now, radio, standing, out),
             _ => {}
         }

@@ -87,7 +87,8 @@ fn a_frame_that_waits_is_kept() {
     let mut fabric = Fabric::default();
     let air = link::Air::default();
     let (rate, queue, faults, delay) = (1_000_000, 8, Faults::default(), Duration::ZERO);
-    let cell = link::CellSpec { cell: Cell(1), rate, per_frame: delay, delay, queue, mtu: 1500, faults, air };
+    let (cell, per_frame, mtu, duplex) = (Cell(1), delay, 1500, link::Duplex::Half);
+    let cell = link::CellSpec { cell, rate, per_frame, delay, queue, mtu, faults, air, duplex };
     fabric.add_cell(&cell, &Rng::new(1));
     let radio = link::RadioSpec {
         mac: Mac([2, 0, 0, 0, 0, 1]),
