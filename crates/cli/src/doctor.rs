@@ -1,4 +1,4 @@
-//! `wayfare doctor`
+//! `wayfare doctor`: prints the features of this machine, and cleans up after terminated labs and daemons.
 
 use crate::Failure;
 use crate::output::print;
@@ -84,7 +84,7 @@ fn tell_of_leftovers() {
     }
 }
 
-/// Returns a text about the folder of another user, where that user's daemons record what they change.
+/// Returns a note that only `user` can clean up `path`, the folder in which the daemons of `user` record their changes.
 fn of_another(path: &impl std::fmt::Display, user: u32) -> String {
     let who = if user == 0 { "root".to_owned() } else { format!("user {user}") };
     format!(

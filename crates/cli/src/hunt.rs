@@ -50,7 +50,7 @@ pub(crate) struct Args {
     /// Print the scenario of the first seed, and run nothing.
     #[arg(long, requires = "protocol", conflicts_with = "self_test")]
     show: bool,
-    /// Plant mistakes, and check that each mistake is found.
+    /// Plant mistakes in the results of runs, and check that the hunt finds each mistake.
     #[arg(long, conflicts_with_all = ["protocol", "seeds", "seed"])]
     self_test: bool,
 }

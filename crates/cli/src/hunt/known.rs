@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 use std::path::Path;
 use std::str::FromStr;
 
-/// A violation that is expected at a share of all seeds.
+/// A violation that is not fixed yet. It is expected at `found / of` of the seeds.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Known {

@@ -423,7 +423,7 @@ fn an_ingress_hook_that_somebody_flushes_is_put_back() {
         });
         pause(1100); // a repair is reported at most once a second
     }
-    // A chain that lets frames pass counts as missing.
+    // The daemon treats a chain that accepts all frames as missing, and installs its own chain again.
     there(&between, "nft add chain netdev wayfare_own left { policy accept ; }");
     wait_for("the policy", || (hooks(&rules(&between)) == 3).then_some(()));
     assert!(forwards(&between));

@@ -81,7 +81,8 @@ fn all_is_as_it_was_after_sigterm_sigint_an_order_to_stop_and_a_repair_after_sig
         assert!(!between.control().exists());
     }
 
-    // A killed daemon undoes nothing. The next daemon starts from the former state, and `doctor` undoes the rest.
+    // A killed daemon undoes nothing. The next daemon starts all the same. After the next daemon is killed too, `doctor
+    // --clean` restores the state `before`.
     let kill = |between: &mut Between| {
         signal(between.child.as_ref().unwrap().id(), Signal::KILL);
         between.child.as_mut().unwrap().wait().unwrap();
@@ -190,7 +191,7 @@ fn no_key_is_in_a_run_directory_and_a_labs_files_are_its_owners() {
         let text = std::fs::read(&entry).unwrap_or_default();
         assert!(!String::from_utf8_lossy(&text).contains(key), "{}", entry.display());
     }
-    // The run directory can be read without the key.
+    // `explain` reads the run directory, although the directory does not contain the key.
     let explained = run(&["explain", kept(out.path()).to_str().unwrap()], out.path());
     assert!(text(&explained.stdout).contains("handoff 1"), "{}", text(&explained.stderr));
 }
@@ -207,7 +208,7 @@ fn the_control_socket_is_its_owners_and_no_client_keeps_others_out() {
     let began = ask(&control, r#"{"begin":{"t0":0}}"#).unwrap();
     assert!(began.contains("begun already"), "{began}");
 
-    // Another user is refused, although the permissions of the file allow the access.
+    // Another user is refused, although the permissions of the control socket allow the access.
     let open = |path: &std::path::Path, mode| {
         std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
     };

@@ -77,9 +77,9 @@ fn the_kernels_reno_is_as_fast_over_sixteen_mebibytes() {
 
 // --- retransmissions -------------------------------------------------------------------------------------------------
 
-/// The largest permitted difference between the backends, without the tick that is added.
+/// The largest permitted difference between the times on both backends. The length of a kernel tick is added to it.
 const TOLERANCE: Duration = Duration::from_millis(20);
-/// Number of outages that are tried.
+/// The largest number of tries of the same outage.
 const TRIES: i32 = 3;
 /// The loss recovery of the client's TCP: the kernel's default, and the same without tail loss probes (RFC 8985,
 /// section 7).
@@ -166,14 +166,15 @@ fn ms(span: Duration) -> f64 {
     span.as_secs_f64() * 1e3
 }
 
-/// Returns the times from one attempt to the next.
+/// Returns the times between successive attempts. `spans` has the time from the first attempt to each later attempt.
 fn steps(spans: &[Duration]) -> Vec<Duration> {
     let before = std::iter::once(Duration::ZERO).chain(spans.iter().copied());
     spans.iter().zip(before).map(|(span, before)| span.saturating_sub(before)).collect()
 }
 
-/// Runs this outage on both backends, and returns both outcomes. When the request leaves, the simulator's timer wheel
-/// has the same phase as the kernel's wheel. The first outcome is `None` if [`attempts`] finds no request.
+/// Runs a scenario with an outage of the duration `outage` on both backends, and returns both outcomes. When the
+/// request leaves, the simulator's timer wheel has the same phase as the kernel's wheel. The first outcome is `None` if
+/// [`attempts`] finds no request.
 fn outages(
     outage: &str,
     duration: &str,

@@ -153,7 +153,8 @@ fn a_stall_of_all_processes_is_one_doubt_and_the_machines() {
         Doubt::MachineStalled { until_s, .. } if machine(doubt) => Some(*until_s),
         _ => None,
     });
-    // A stall of one process may be reported only for another time, at which this machine may have been too busy.
+    // During this stall, no single process may be reported as stalled. At other times, this machine may have been too
+    // busy.
     let until = until.unwrap();
     let accused = output.doubts.iter().filter(
         |doubt| matches!(doubt, Doubt::Stalled { until_s, stall_ms, .. } if (until - until_s).abs() < stall_ms / 1000.0 + 0.06),
