@@ -76,7 +76,8 @@ impl HandoffAnalysis<'_> {
         None
     }
 
-    /// Returns when the host sent the route-update that the crossover acted on. Other repetitions may have been lost.
+    /// Returns when the host sent the route-update that changed the mapping of the crossover. Earlier route-updates may
+    /// have been lost.
     fn sent_up(&self, host: HostId, cut: Instant, mapped: &Record) -> Option<Instant> {
         let within = self.between(cut, mapped.at);
         within.iter().rev().filter(|r| r.host == mapped.host).find_map(|r| {

@@ -184,7 +184,8 @@ impl Ledger {
         }
     }
 
-    /// Finalises a packet whose steps are one chain, which is the usual case. Returns `false` if they are not.
+    /// Finalises a packet whose steps are one chain, which is the usual case. Returns `false` if the steps are not one
+    /// complete chain.
     fn close_chain(&mut self, seen: &Seen) -> bool {
         let Some(delivered) = seen.chain().delivered() else { return false };
         *(if seen.is_first() { &mut self.sent } else { &mut self.copied }) += 1;

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use trace::{Doubt, Fingerprint, Record, What};
 use wire::{Duration, Instant};
 
-/// The format of run directories that this program writes. Each change that an older program would misread raises it.
+/// The number of the format of run directories that this program writes. Each change that an older program would
+/// misread raises this number.
 pub(super) const FORMAT: u32 = 6;
 
 /// The only field that `run.json` has in every format.
