@@ -199,7 +199,7 @@ fn scenarios(args: &Args) -> Result<Vec<Repeated>, Failure> {
     names.iter().map(|name| Repeated::of(name, &args.set, args.seed).map_err(usage)).collect()
 }
 
-/// Executes the simulator's first run, and returns the run's fingerprint.
+/// Executes the first of `of` runs of the scenario in the simulator, and returns the fingerprint of this run.
 fn fingerprint(scenario: &Repeated, of: u64) -> Result<Fingerprint, Failure> {
     let outcome = simulate(scenario, 0, of)?;
     outcome.fingerprint.ok_or_else(|| {
@@ -285,7 +285,7 @@ fn each(
 /// If `run` has doubts, prints that the comparison does not use this run.
 fn told(on: Backend, number: u64, run: &Run) {
     if !run.doubts.is_empty() {
-        tell!("not counted: {} run {number}: {}", on.name(), joined(&run.doubts));
+        tell!("left out of the comparison: {} run {number}: {}", on.name(), joined(&run.doubts));
     }
 }
 

@@ -75,7 +75,7 @@ fn tell_of_leftovers() {
     }
     if !lines.is_empty() {
         print(&format!(
-            "\nleft behind; `wayfare doctor --clean` undoes and removes it:\n{}\n",
+            "\nleft behind by terminated labs and daemons; `wayfare doctor --clean` undoes and removes it:\n{}\n",
             lines.join("\n")
         ));
     }

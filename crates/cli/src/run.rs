@@ -434,7 +434,7 @@ fn batch_text(
     };
     let mut out = format!("{name} on {backend}, {runs} runs {phases}, seeds {first} to {last}\n\n");
     if untrusted > 0 {
-        let _ = writeln!(out, "{untrusted} runs are not trusted, and are not counted\n");
+        let _ = writeln!(out, "{untrusted} runs have doubts; the table does not include them\n");
     }
     out.push_str(&batch::table(&all.summary()));
     let _ = writeln!(out, "\nwritten to {}", folder(args)?.display());

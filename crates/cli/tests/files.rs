@@ -1,5 +1,5 @@
-//! What the command writes and what it must not touch: a user's files, standard output, and what is left after a
-//! signal.
+//! Tests of the files that the command writes and of the user's files that it must not change, of its standard output,
+//! and of the files that exist after a signal.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;

@@ -174,7 +174,7 @@ fn an_interface_that_was_away_is_heard_again() {
     let before = index(&between);
     // No device in the other namespace has this index, so the moved device keeps its index.
     let elsewhere = os::NetNs::create().unwrap();
-    // The device moves 20 times, because the daemon may be notified of the device just after it has left again.
+    // The device moves 20 times, because the daemon may be notified of the device just after the device has left again.
     for round in 0..20 {
         there(&between, &format!("ip link set left netns {}", path(&elsewhere)));
         pause(15 * (round % 4));

@@ -12,7 +12,8 @@ use std::process::Command;
 use std::time::Duration;
 use wire::Prefix;
 
-/// Returns the state of the daemon's namespace, mostly as `ip` and `nft` print it.
+/// Returns the state of the daemon's namespace: the output of `ip` and `nft`, some values of sysctl, and the offloads
+/// of an interface.
 fn namespace_of(between: &Between) -> String {
     let of = |words: &[&str]| {
         let said = between.router.run(|| Command::new(words[0]).args(&words[1..]).output().unwrap()).unwrap();
@@ -107,7 +108,7 @@ fn all_is_as_it_was_after_sigterm_sigint_an_order_to_stop_and_a_repair_after_sig
     assert_exit(
         &told,
         0,
-        "left behind; `wayfare doctor --clean` undoes and removes it:\n/run/wayfare/namespace-",
+        "left behind by terminated labs and daemons; `wayfare doctor --clean` undoes and removes it:\n/run/wayfare/namespace-",
     );
     assert_exit(&told, 0, "the changes of a terminated daemon are not undone");
     assert!(namespace_of(&between).contains("default dev wf-host"));
@@ -241,7 +242,8 @@ fn the_control_socket_is_its_owners_and_no_client_keeps_others_out() {
     }
     drop(talker);
 
-    // More clients than the limit: the last one is refused, and there is room again after the others have been idle.
+    // More clients connect than the limit allows, and the last client is refused. Idle clients are disconnected after
+    // 10 s, so the daemon then answers another client.
     let idle: Vec<_> = (0..20).map(|_| UnixStream::connect(&control).unwrap()).collect();
     let mut refused = String::new();
     let last = idle.last().unwrap();

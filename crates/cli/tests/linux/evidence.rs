@@ -86,8 +86,8 @@ const TRIES: i32 = 3;
 const BY_ITSELF: &str = "host.client.tcp.recovery=['rack', 'tlp', 'prr', 'frto']";
 const WITHOUT_PROBES: &str = "host.client.tcp.recovery=['rack', 'prr', 'frto']";
 
-/// Returns the instants at which the client's TCP sent the request that was lost in the outage, the first one and the
-/// repetitions. Returns `None` unless exactly one request was repeated: on a stalled machine there may be more.
+/// Returns the instants at which the client's TCP sent the request that was lost in the outage: the first transmission
+/// and the repetitions. Returns `None` unless exactly one request was repeated: on a stalled machine there may be more.
 fn attempts(outcome: &Outcome) -> Option<Vec<Instant>> {
     let client = outcome.plan.hosts.iter().position(|host| host.config.name == "client").unwrap();
     let mut said: Vec<(u32, Vec<Instant>)> = Vec::new();

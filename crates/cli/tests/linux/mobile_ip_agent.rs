@@ -322,8 +322,7 @@ fn a_disk_that_is_full_or_read_only_is_told_and_nothing_is_half_accepted() {
     assert_eq!(agent.bindings(), kept);
     agent.kill();
 
-    // A disk that cannot be written is reported at once: the agent does not start, because it could only refuse
-    // requests.
+    // An agent does not start if its disk cannot be written, because it could only refuse requests.
     disk.run(&["mount", "-o", "remount,ro", disk.place.to_str().unwrap()]);
     let refused = network.spawn().wait_with_output().unwrap();
     assert_eq!(refused.status.code(), Some(3));

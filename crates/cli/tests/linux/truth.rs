@@ -179,7 +179,7 @@ fn a_traced_daemon_is_named() {
     assert_doubted(&running.end(), is_it);
 }
 
-/// Asserts that a run ended soon after its planned end, and that neither its daemon nor its lab's directory is left.
+/// Asserts that a run ended within 20 s, and that neither its daemon nor its lab's directory is left.
 fn assert_over(began: os::Clock, daemon: u32, dir: &Path) {
     // The limit includes 2.9 s for the run, 2 s for which a daemon may stay stopped, and the set-up, the control run
     // and the records.

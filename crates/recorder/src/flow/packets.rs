@@ -16,7 +16,7 @@ pub struct PacketEvent {
     pub(crate) sent: Instant,
 }
 
-/// The packets of one flow with data, and what is known of their acknowledgments.
+/// The packets of one flow with data, the lost acknowledgments of these data, and the waits of the sender.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Packets {
     /// Whether the flow is a stream of bytes, whose sender retransmits what was lost.

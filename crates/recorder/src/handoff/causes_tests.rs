@@ -99,8 +99,8 @@ fn a_connection_that_opens_late_and_is_idle_was_cut_until_it_was_open() {
     assert!(outage.unexplained().is_zero(), "{outage:?}");
 }
 
-/// Runs the download with a connection that opens late. From the opening on, the records of the stream's data at both
-/// ends are removed, and so are all drops and losses there.
+/// Runs the download with a connection that opens more than 0.5 s after the cut. At both ends, removes the records of
+/// the stream's data after the opening, and the records of drops and losses after the opening.
 fn late_opening() -> Outcome {
     let text = DOWNLOAD
         .replace("start = \"0.5s\"", "start = \"4.299s\"")

@@ -1,9 +1,9 @@
 //! The ledger: it accounts for every copy of every packet.
 //!
 //! `sent + copied = delivered + dropped + held`, where `copied` counts the copies of an identity beyond the first. The
-//! counts are checked at each node, each host's stack and each link: what came out must match what went in. If less
-//! came out and no drop was recorded, the copy has *vanished*. The run then has a doubt, and the ledger names the two
-//! places between which the copy was lost.
+//! counts are checked at each node, each host's stack and each link: the copies that left must match the copies that
+//! entered. If fewer copies left and no drop was recorded, a copy has *vanished*. The run then has a doubt, and the
+//! ledger names the two places between which the copy was lost.
 //!
 //! The recorded steps of a packet are nearly always one unbroken chain, which balances by construction (`chain`).
 //! Other packets are counted place by place (`books`).
