@@ -64,7 +64,7 @@ enum Verb {
     /// Print which kernel features are available and used; with --clean, undo what terminated labs and daemons left
     /// behind.
     Doctor(doctor::Args),
-    /// Run as pid 1 of a lab's sandbox; only runs on Linux start this.
+    /// Run as pid 1 of a lab's sandbox. Only runs on Linux use this subcommand.
     #[command(hide = true)]
     LabSupervisor(supervisor::Args),
 }

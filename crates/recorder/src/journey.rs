@@ -280,8 +280,8 @@ impl<'a> Journeys<'a> {
         }
     }
 
-    /// Returns the index of the earliest hop for which `wanted` returns true and which no other hop follows. If there
-    /// is none, the packet was copied: returns the latest hop for which `wanted` returns true.
+    /// Returns the index of the earliest hop for which `wanted` returns true, which no other hop follows, and at which
+    /// no copy ended. If there is none, the packet was copied: returns the latest hop for which `wanted` returns true.
     fn find(&self, id: PacketId, wanted: impl Fn(&Sighting<'_>) -> bool) -> Option<usize> {
         let journey = self.packet(self.number(id)?)?;
         let matching = || {

@@ -82,8 +82,8 @@ fn all_is_as_it_was_after_sigterm_sigint_an_order_to_stop_and_a_repair_after_sig
         assert!(!between.control().exists());
     }
 
-    // A killed daemon undoes nothing. The next daemon starts all the same. After the next daemon is killed too, `doctor
-    // --clean` restores the state `before`.
+    // A killed daemon undoes nothing. The next daemon starts all the same, and is killed too. Then `doctor --clean`
+    // restores the state `before`.
     let kill = |between: &mut Between| {
         signal(between.child.as_ref().unwrap().id(), Signal::KILL);
         between.child.as_mut().unwrap().wait().unwrap();
@@ -242,8 +242,8 @@ fn the_control_socket_is_its_owners_and_no_client_keeps_others_out() {
     }
     drop(talker);
 
-    // More clients connect than the limit allows, and the last client is refused. Idle clients are disconnected after
-    // 10 s, so the daemon then answers another client.
+    // More clients connect than the limit allows, and the last client is refused. After 10 s, idle clients lose their
+    // places to a new client, so the daemon answers the new client.
     let idle: Vec<_> = (0..20).map(|_| UnixStream::connect(&control).unwrap()).collect();
     let mut refused = String::new();
     let last = idle.last().unwrap();

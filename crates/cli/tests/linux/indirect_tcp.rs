@@ -15,7 +15,7 @@ use trace::{Doubt, What};
 
 const SCENARIO: &str = "indirect-tcp/handoff-time";
 
-/// Each test run executes ten moves; a hundred moves take two and a half minutes.
+/// By default, the tests execute ten moves: a hundred moves take two and a half minutes.
 #[test]
 fn ten_handoffs_under_load() {
     handoffs(10);

@@ -10,7 +10,7 @@ use wire::{Instant, Ipv4Addr};
 /// An event that begins or ends a stage: time, host and name.
 pub(super) type Boundary = (Instant, HostId, String);
 
-/// The name of the end of a state, for example of a cut, that lasted until the end of the examined range of time.
+/// The name of the end of a state (stopped, crashed or cut) that lasted until the end of the examined range of time.
 pub(super) const NOT_ENDED: &str = "not_ended";
 
 /// The records and the traffic of a run, with functions that search in them.
