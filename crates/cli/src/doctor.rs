@@ -101,7 +101,7 @@ fn clean_up() -> Result<(), Failure> {
         match leftover {
             Leftover::Alive(path) => print(&format!("{}: its lab runs; not changed\n", path.display())),
             Leftover::NotOurs(path) => {
-                print(&format!("{}: not a directory of this user alone; not changed\n", path.display()));
+                print(&format!("{}: not a private directory of this user; not changed\n", path.display()));
             }
             Leftover::Cleaned(path, killed) => {
                 print(&format!("{}: removed, {} processes ended\n", path.display(), killed.len()));

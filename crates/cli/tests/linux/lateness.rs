@@ -14,8 +14,8 @@ enum Verdict {
     Inconclusive,
 }
 
-/// The smallest difference between a median and that of the control that counts as a failure: half of the planted
-/// delay.
+/// A median that exceeds the median of the control run by this time or more is a failure. The time is half of the
+/// planted delay.
 const ALLOWED_US: f64 = 1500.0;
 
 /// Compares a median with the median of the control: a busy machine delays both.

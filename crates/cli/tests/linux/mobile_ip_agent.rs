@@ -43,8 +43,8 @@ struct HomeNetwork {
     air: PacketSocket,
     visited: PacketSocket,
     dir: tempfile::TempDir,
-    /// A command that starts the daemon, for example `nsenter` with its arguments. The daemon's command follows it.
-    /// Empty if the daemon is started directly.
+    /// A command that starts the daemon, for example `nsenter` with its arguments. The daemon's command is appended to
+    /// it. Empty if the daemon is started directly.
     wrapper: Vec<String>,
 }
 
@@ -264,7 +264,8 @@ impl TinyDisk {
         Path::new(&format!("/proc/{}/root", self.holder.id())).join(inside.strip_prefix("/").unwrap())
     }
 
-    /// Returns a command that starts another command in the holder's mount namespace. The other command follows it.
+    /// Returns a command that starts another command in the holder's mount namespace. The caller appends the other
+    /// command.
     fn enter(&self) -> Vec<String> {
         ["nsenter", "-m", "-t", &self.holder.id().to_string(), "--"].map(str::to_owned).to_vec()
     }

@@ -367,8 +367,9 @@ fn round_trips(path: &Path) -> Option<Vec<(Instant, Duration)>> {
     }
 }
 
-/// Returns the time from the request for a connection until each end with records was ready; [`Instant::NEVER`] if one
-/// of these ends never was. Returns `None` if no end with records requested the connection.
+/// Returns the wait for a connection: from the request until both ends were ready. An end without records is not waited
+/// for. The wait lasts until [`Instant::NEVER`] if an end with records was never ready. Returns `None` if no end with
+/// records requested the connection.
 fn opening(stream: &AppStream, other: Option<&AppStream>) -> Option<Wait> {
     let asker = [Some(stream), other].into_iter().flatten().find(|one| one.asked)?;
     let ready = [Some(asker), Some(stream), other].into_iter().flatten().map(|one| one.opened);

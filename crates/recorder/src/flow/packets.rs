@@ -32,7 +32,7 @@ pub(crate) struct Packets {
     /// Datagrams that were still held, for example in a queue, when the run ended; in the order in which they were
     /// sent.
     pub(crate) held: Vec<PacketEvent>,
-    /// Acknowledgments of the flow's data that were lost, in the order in which they were lost.
+    /// Lost acknowledgments of the flow's data, in the order in which they were lost.
     pub(crate) lost_acks: Vec<PacketEvent>,
     /// The times in which the sender waited for an acknowledgment of retransmitted data, or for the connection to open.
     pub(crate) waits: Vec<Wait>,

@@ -110,7 +110,7 @@ impl Seen {
         held.filter_map(event).collect()
     }
 
-    /// Returns the acknowledgments of this path's data that were lost.
+    /// Returns the lost acknowledgments of this path's data.
     pub(super) fn lost_acks(&self, path: usize) -> Vec<PacketEvent> {
         let lost = self.acks.iter().filter(|(_, ack)| ack.path == path && !ack.arrived);
         let event = |(id, ack): (&PacketId, &Ack)| {

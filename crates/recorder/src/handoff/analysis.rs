@@ -28,7 +28,7 @@ impl<'a> HandoffAnalysis<'a> {
         Self { records, traffic, owners: plan.owners(), end: plan.end() }
     }
 
-    /// Returns the records in this range, both ends included.
+    /// Returns the records from `from` to `to`, including those at these two instants.
     pub(super) fn between(&self, from: Instant, to: Instant) -> &'a [Record] {
         let begin = self.records.partition_point(|r| r.at < from);
         let end = self.records.partition_point(|r| r.at <= to);

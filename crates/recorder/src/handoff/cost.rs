@@ -85,7 +85,7 @@ impl HandoffAnalysis<'_> {
     ) -> Experience {
         let limit = packets.spacing * 2 + packets.spacing / 8;
         let Some(next) = next else {
-            // A stream that is unfinished lasts until the run ends.
+            // If a stream has not ended, the run may have ended before the sender had to retransmit.
             let too_early = flow.ended.is_none() && ends_too_early(packets, flow.bytes, cut.at, self.end);
             let tried = lost > 0 || self.end.since(cut.at) > limit.max(window(packets, cut.at));
             let pending = if packets.is_stream {

@@ -62,10 +62,10 @@ impl FlowCost {
 /// When a flow again had half of the goodput of the second before the cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Recovery {
-    /// There was no outage, and the flow never had less than half of this goodput.
+    /// There was no outage, and after the cut the goodput was never less than half of the goodput before the cut.
     Unneeded,
-    /// From this instant on, the flow had half of this goodput over one window (at least one round trip), or the flow
-    /// completed, or a connection without data opened. The instant is not before the end of the outage.
+    /// From this instant on, the flow had half of its goodput before the cut over one window (at least one round trip),
+    /// or the flow completed, or a connection without data opened. The instant is not before the end of the outage.
     At(Instant),
     /// The flow did not recover before the flow or the run ended.
     Never,

@@ -15,7 +15,9 @@ impl HandoffAnalysis<'_> {
         Some(switched.at.since(cut) + self.down(host, switched, until)?)
     }
 
-    /// Returns the time of the route-update up plus that of a data packet down, for a protocol with a crossover.
+    /// Returns the round trip between the host and the node that changed the host's mapping: the transit time of the
+    /// host's signalling to this node, plus that of a data packet to the host. Returns `None` if a needed record is
+    /// missing.
     pub(super) fn round_trip(&self, host: HostId, cut: Instant, until: Instant) -> Option<Duration> {
         let first = self.edge(host, cut, until, Span::Begins(Stage::Registration), false)?.at;
         let mapped = self.elsewhere(host, cut, until, |mark| mark.span == Some(REGISTERED))?;
