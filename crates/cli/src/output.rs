@@ -1,4 +1,4 @@
-//! Output to the terminal, and errors of writing it.
+//! Writes to standard output and standard error, and records the first error of standard output.
 
 use os::Clock;
 use std::fs::File;

@@ -36,7 +36,8 @@ pub struct End {
     pub fate: Fate,
 }
 
-/// How a copy ended, and where: at a host, or at `host:interface`. A second string is the reason.
+/// How a copy ended, and where: at a host, or at `host:interface`. If a variant has two strings, the second string is
+/// the reason.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Fate {
     /// An application, or the stack as the final receiver, received the copy.

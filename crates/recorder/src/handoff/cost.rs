@@ -121,8 +121,8 @@ impl HandoffAnalysis<'_> {
         Experience::Outage(Outage { from: cut.at, to: arrival.at, owners })
     }
 
-    /// Returns the causes of an outage from a cut on. The causes after the host's next cut are taken from the flow's
-    /// outage of the next handoff, if there is one.
+    /// Returns the causes of an outage from `cut` on. If the host's next handoff cuts the path before the outage ends,
+    /// the causes after the next cut are those of the flow's outage of the next handoff, if there is such an outage.
     fn owners(
         &self,
         host: HostId,

@@ -37,7 +37,7 @@ impl HandoffAnalysis<'_> {
             .or_else(|| self.elsewhere(host, cut, until, ends(REGISTERED)))
     }
 
-    /// Returns the last matching mark about the host that another host made.
+    /// Returns the last mark about `host` that a different host made and for which `wanted` returns true.
     fn elsewhere(
         &self,
         host: HostId,
