@@ -54,8 +54,8 @@ impl Talk {
         self.sends(now)
     }
 
-    /// Handles an acknowledgment up to `below`, in thousands of bytes, that echoes the timestamp of `echoed`. Returns
-    /// the segments that are sent in response.
+    /// Handles an acknowledgment up to `below`, in thousands of bytes, that echoes the timestamp of the time
+    /// `echoed`, in milliseconds. Returns the segments that are sent in response.
     fn hears_echo(&mut self, now: u64, below: u32, echoed: u64) -> Vec<u32> {
         let (seq, below, window) = (Seq(1), Seq(1000 * below), self.0.window);
         let ack = Ack { seq, below, window, pure: true, blocks: &[], echoed: Some(at(echoed)) };
