@@ -165,8 +165,8 @@ impl Clocks {
         true
     }
 
-    /// Returns the timestamps of one route-update, each for a separate copy. Each comes with the timestamp of the same
-    /// clock at which the host attached; `None` if that clock made none.
+    /// Returns the timestamps of one route-update, each for a separate copy. The second value of a pair is the
+    /// timestamp that the same clock made when the host attached; `None` if it made none.
     pub(crate) fn stamps(&mut self, now: Instant) -> Vec<(u64, Option<u64>)> {
         let mut stamps = Vec::with_capacity(1);
         let former = self.before.as_mut().and_then(|before| before.former.as_mut());
@@ -175,8 +175,8 @@ impl Clocks {
             stamps.push(clock.last_and_first());
         }
         let Some(before) = &mut self.before else { return stamps };
-        // A clock in `left` is forgotten when its time is over, or when all timestamps in `stamps` are later than its
-        // last one.
+        // A clock in `left` is forgotten when its lifetime is over, or when all timestamps in `stamps` are later than
+        // the last timestamp of the clock.
         let is_ahead = |last: u64| stamps.iter().any(|(stamp, _)| ntp_distance(last, *stamp) >= 0);
         before.left.retain(|(clock, until)| now < *until && is_ahead(clock.last));
         for (clock, _) in &mut before.left {

@@ -475,9 +475,9 @@ impl Station {
         }
     }
 
-    /// Gives an end to each mapping that no route-update has confirmed for three times the route-reauth-time: another
-    /// host may have sent the data that refreshed the mapping. If the host has two mappings, the mapping to the new
-    /// neighbor is removed immediately.
+    /// Limits the lifetime of each mapping that no route-update has confirmed for three times the route-reauth-time:
+    /// another host may have sent the data that refreshed the mapping. If the host has two mappings, the mapping to the
+    /// new neighbor is removed immediately.
     fn sweep_mappings(&mut self, now: Instant, out: &mut Outbox) {
         let (time, limit) = (self.admission.ntp(now), self.config.route_reauth_time * 3);
         let overdue = |last: u64| ntp_distance(time, last).saturating_sub(ntp_span(limit));
@@ -565,7 +565,8 @@ impl Station {
         }
     }
 
-    /// Drops the delayed packets for the new path. Copies of these packets were already sent on the old path.
+    /// Drops the delayed packets for the new neighbor. A copy of each was sent to the old neighbor, unless the
+    /// mapping to the old neighbor had expired.
     fn discard_all(&mut self, two: &mut Semisoft, out: &mut Outbox) {
         let packets = two.device.flush();
         self.pooled -= packets.len();

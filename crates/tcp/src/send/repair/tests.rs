@@ -237,7 +237,7 @@ fn data_in_order_beside_a_block_is_not_reordered() {
     talk.hears(151, 2, &[(3, 5)]);
     assert_eq!(talk.hears(152, 2, &[(3, 6)])[0], 2);
     assert_eq!(talk.standing(), Standing::Recovery);
-    // One acknowledgment reports two runs for the first time, the higher before the lower.
+    // One acknowledgment reports two ranges of data for the first time, the higher before the lower.
     let mut talk = Talk::ten(Mechanisms::ALL, 40_000);
     talk.hears(150, 0, &[(5, 6), (2, 3)]);
     assert!(!talk.rack().reordered);
