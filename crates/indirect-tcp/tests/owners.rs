@@ -76,7 +76,8 @@ const fn which(host: Addr) -> usize {
 struct Half {
     side: usize,
     frozen: bool,
-    /// The number of times that any router had thawed the half when this router received its state, or last thawed it.
+    /// The value of `version` in the network for this half, when this router received the half's state or last thawed
+    /// the half. A smaller value than the network's means that the state is outdated.
     version: u32,
     /// Whether the half has ended cleanly. Its router may not be notified yet.
     over: bool,

@@ -61,9 +61,9 @@ impl Measured {
         &self.key.scenario
     }
 
-    /// Sets the fingerprint of the simulator's first run, and takes over runs of `old`: if the scenario's text, the
-    /// settings, the seed and the number of requested runs are the same. For Linux runs, the kernel must also be the
-    /// same; for simulator runs, the fingerprint.
+    /// Sets the fingerprint of the simulator's first run, and copies the runs of `old`. Copies nothing unless the
+    /// scenario's text, the settings, the seed and the number of requested runs are the same. Linux runs are copied
+    /// only if the kernel is the same, and simulator runs only if the fingerprint is the same.
     #[must_use]
     pub fn with_runs_of(mut self, old: Option<&Self>, fingerprint: Fingerprint) -> Self {
         self.fingerprint = fingerprint.to_string();

@@ -120,7 +120,7 @@ impl Sample {
         Self { of, runs: BTreeMap::new() }
     }
 
-    /// Adds a run, and replaces an earlier run with this number.
+    /// Adds run `number`. Replaces an earlier run with the same number.
     pub fn add(&mut self, number: u64, run: Run) {
         self.runs.insert(number, run);
     }
@@ -173,7 +173,7 @@ impl Sample {
     }
 }
 
-/// The format in the file: a column for each metric.
+/// A sample in the format of the file: one list of values for each metric.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stored {

@@ -94,7 +94,7 @@ fn rules() -> String {
             stats::number(compared.allowance, 0)
         );
     }
-    // The line must not begin like a verdict, because it is below every table, also if all scenarios agree.
+    // The line is below every table, also if all scenarios agree. So it must not begin with the word of a verdict.
     let _ = writeln!(
         out,
         "a metric is inconclusive if fewer than {LEAST} runs of a backend are valid; otherwise it differs if the shares of runs that \

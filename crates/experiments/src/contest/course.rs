@@ -126,9 +126,9 @@ pub enum Mover {
     Timetable(String),
     /// The signal strengths with which the host receives each cell, over time.
     Course {
-        /// For each cell, the path of its setting, and its points: an instant and a signal strength in dBm.
+        /// For each cell, the key of its setting, and its points. A point is an instant and a signal strength in dBm.
         cells: Vec<(String, Vec<Value>)>,
-        /// The instant of the departure to which the points belong.
+        /// The instant at which the host departs with these points.
         at: Duration,
     },
 }

@@ -49,7 +49,7 @@ impl ConnectionId {
     }
 }
 
-/// One connection of a mobile host.
+/// An i-entry: one connection of a mobile host, as messages name it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Entry {
     /// The identifier of the connection. No other open connection of the host has the same number.

@@ -102,8 +102,8 @@ pub enum Body {
         connection: ConnectionId,
         /// The number of the attempt to hand the connection over.
         attempt: u32,
-        /// The sequence of the greeting that the offer named. A router that has restarted since that greeting does not
-        /// know whether it took the connection.
+        /// The sequence of the greeting that the offer named. If the asked router has restarted after that greeting,
+        /// it does not know whether it took the connection.
         sequence: u64,
     },
 }

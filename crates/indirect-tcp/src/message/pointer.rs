@@ -14,9 +14,9 @@ use wire::{Ipv4Addr, Malformed, Reader};
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ForwardPointer {
-    /// The address of the new router, which sends it.
+    /// The address of the new router, which sends the forward pointer.
     pub new: Ipv4Addr,
-    /// The address of the earlier router, to which it is sent.
+    /// The address of the earlier router, to which the forward pointer is sent.
     pub old: Ipv4Addr,
     /// The host's greeting to the new router.
     pub greeting: Signed<Greeting>,

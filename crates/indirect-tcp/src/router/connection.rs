@@ -205,9 +205,9 @@ pub(super) struct Arriving {
     pub(super) near: Arrival,
     pub(super) far: Arrival,
     pub(super) staged: [Vec<u8>; 2],
-    /// Halves that have no bytes to relay ([`SocketState::is_self_contained`]).
+    /// Received halves without bytes to relay ([`SocketState::is_self_contained`]).
     pub(super) self_contained: Vec<Side>,
-    /// Bytes in both states and in the user buffers.
+    /// The number of data bytes that came with the connection: in the states, and between the halves.
     pub(super) buffered: usize,
     /// The next sequence number that the near half expects from the mobile host.
     pub(super) expected: Option<Seq>,

@@ -167,8 +167,8 @@ impl SupportRouter {
         self.connection(host, id.number).filter(|here| here.entry.id == id)
     }
 
-    /// Begins to receive a connection, if it is expected with the same end points, and if this attempt was not taken
-    /// before.
+    /// Begins to receive a connection, if it is expected with the same end points, and was not taken before by this
+    /// attempt.
     fn begins(
         &mut self,
         now: Instant,
@@ -184,8 +184,8 @@ impl SupportRouter {
         let Some(here) = host.connections.get(&number).filter(|here| same(&here.entry, entry)) else {
             return;
         };
-        // The other router took the connection and hands it back, before its answer to the commit has come. So the
-        // state here is outdated.
+        // The other router took the connection, and hands it back before its answer to the commit of this router has
+        // come. So the state here is outdated.
         if here.committed().is_some_and(|commit| commit.attempt < attempt) {
             self.expect_again(now, address, number, out);
         }

@@ -261,8 +261,8 @@ mod tests {
         assert!(last.is_empty());
     }
 
-    /// The oldest entry is forgotten first, even if its number is higher than that of a newer entry. A long-lived
-    /// connection has a lower number than later ones.
+    /// Of the connections that were taken, the one that was taken first is forgotten first, even if its number is not
+    /// the lowest. A connection that lives long has a low number, and may be taken last.
     #[test]
     fn what_was_taken_first_is_forgotten_first_whatever_its_number() {
         let mut host = Host::new(Key::new([1; 16]));

@@ -116,8 +116,8 @@ impl SupportRouter {
         false
     }
 
-    /// Sets the buffers of an accepted connection from a router. If the configuration has buffer sizes, it was accepted
-    /// with those of a half.
+    /// Sets the buffers of an accepted connection from a router to [`LINK`] bytes, if the configuration has buffer sizes
+    /// for halves. The connection was accepted with the sizes for halves.
     pub(super) fn set_channel(&self, id: StreamId, out: &mut Outbox) {
         let SupportRouterConfig { send_buffer, receive_buffer, .. } = self.config;
         let sends = send_buffer.map(|_| SocketOption::SendBuffer(LINK));
@@ -304,7 +304,7 @@ impl SupportRouter {
     }
 
     /// Restarts the stall timer of a connection that this router opened. If the other router accepts or sends bytes
-    /// (`answers`), also restarts the give-up timers of all hosts whose connections go there.
+    /// (`answers`), also restarts the give-up timers of all hosts whose connections go to that router.
     fn channel_works(&mut self, now: Instant, router: Ipv4Addr, answers: bool) {
         self.timers.set(Timer::Stalled(router), now + STALLED);
         let waits = |host: &Host| answers && host.waits_for(router);
