@@ -110,7 +110,7 @@ impl MobileHostConfig {
         check_peers(self.address, &[("routers", &self.routers)])
     }
 
-    /// Returns the key that the host shares with this router.
+    /// Returns the key that the host shares with the router `router`.
     pub(crate) fn key_of(&self, router: Ipv4Addr) -> &Key {
         self.routers.iter().find(|peer| peer.address == router).map_or(&self.key, |peer| &peer.key)
     }

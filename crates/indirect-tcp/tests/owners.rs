@@ -43,7 +43,7 @@ fn host_key() -> Key {
     Key::new([1; 16])
 }
 
-/// Returns the entry of the host's connection with this index.
+/// Returns the entry of the host's connection with the index `which`.
 fn entry(which: usize) -> Entry {
     Entry {
         id: ConnectionId { number: which as u32 + 1, call: FIRST + 1 + which as u64 },
@@ -56,17 +56,17 @@ fn entry(which: usize) -> Entry {
     }
 }
 
-/// Returns the stream that the first router accepts for the call of the connection with this index.
+/// Returns the stream that the first router accepts for the call of the connection with the index `which`.
 const fn near(which: usize) -> StreamId {
     StreamId(StreamId::DRIVER + which as u32)
 }
 
-/// Returns the index of one half of a connection. Far halves are odd.
+/// Returns the index of one half of the connection with the index `which`. Far halves have odd indices.
 const fn side(which: usize, far: bool) -> usize {
     2 * which + far as usize
 }
 
-/// Returns the index of the connection with this end at the host.
+/// Returns the index of the connection that has the address and port `host` at the host.
 const fn which(host: Addr) -> usize {
     (host.port() - HOST_PORT) as usize
 }

@@ -26,7 +26,7 @@ pub struct Repeated {
 }
 
 impl Repeated {
-    /// Finds a scenario. Returns an error if there is none with this name or if it is invalid.
+    /// Finds the scenario `name`. Returns an error if there is no such scenario, or if it is invalid.
     pub fn of(name: &str, set: &[Setting], seed: u64) -> Result<Self, ScenarioError> {
         let (file, text) = catalogue::find(name)?;
         let leg = course()?.legs.iter().find(|leg| leg.name == name);
@@ -115,7 +115,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Returns a sample of this number of requested runs, without results.
+    /// Returns a sample without results, for `of` requested runs.
     pub fn new(of: u64) -> Self {
         Self { of, runs: BTreeMap::new() }
     }

@@ -75,7 +75,7 @@ impl Carriers {
     }
 }
 
-/// A kind of move.
+/// A kind of move of the host to another cell: the cells overlap, or there is a gap between them.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct Move {
     /// The name of the move, as in the names of scenarios.

@@ -51,7 +51,7 @@ pub enum Scale {
 }
 
 impl Scale {
-    /// Returns the name used in reports.
+    /// Returns the name of the scale in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Quick => "quick",
@@ -86,7 +86,7 @@ impl Metric {
         Self { statistic: Statistic::Median, ..Self::mean(name, digits) }
     }
 
-    /// Returns the metric as one that is not part of the published experiment, and helps to explain the result.
+    /// Returns the metric as one that only helps to explain the result: `official` is false.
     #[must_use]
     pub const fn beside(self) -> Self {
         Self { official: false, ..self }

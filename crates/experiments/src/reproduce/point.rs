@@ -38,7 +38,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the name used in reports.
+    /// Returns the word for this purpose in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Main => "main",
@@ -78,7 +78,7 @@ pub type Measure = fn(&Outcome) -> Result<Samples, String>;
 /// One point of an experiment.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// The name in tables. It is unique in the experiment.
+    /// The name of the point in tables. No other point of the experiment has it.
     pub label: String,
     /// The values of the varied parameters, by the names of the parameters.
     pub setting: Vec<(&'static str, Setting)>,

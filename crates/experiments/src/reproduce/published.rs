@@ -15,7 +15,7 @@ pub enum Statistic {
 }
 
 impl Statistic {
-    /// Returns the name used in reports.
+    /// Returns the name of the statistic in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Mean => "mean",

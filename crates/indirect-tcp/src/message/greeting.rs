@@ -7,7 +7,7 @@ use super::{CONNECTIONS, PREVIOUS, address, zeros};
 use auth::Key;
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// A greeting, which attaches a mobile host to a router: bodies of type 1.
+/// A greeting, which attaches a mobile host to a router: the body of a message of type 1.
 ///
 /// ```text
 ///  0 host · 4 sequence u64 · 12 router · 16 previous routers u8 · 17 entries u8
@@ -45,8 +45,7 @@ const CODES: u8 = 2;
 const ROOM: usize = 1500 - 28;
 
 impl Greeting {
-    /// Returns the number of previous routers that fit into a greeting with this many entries, if each of them has a
-    /// code.
+    /// Returns the number of previous routers, each with a code, that fit into a greeting with `entries` entries.
     pub(crate) const fn room_for_codes(entries: usize) -> usize {
         (ROOM - AROUND - 20 - entries * entry::LEN) / (4 + CODE)
     }
@@ -122,7 +121,7 @@ pub enum Welcome {
     Stale,
 }
 
-/// The answer to a greeting: bodies of type 2.
+/// The answer to a greeting: the body of a message of type 2.
 /// `0 host · 4 sequence u64 · 12 router · 16 code u8 · 17 reserved (3)`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GreetingReply {
@@ -162,8 +161,8 @@ impl Message for GreetingReply {
     }
 }
 
-/// A report of lost connections, so that the host does not wait for them: bodies of type 5. `0 host · 4 router · 8
-/// number u8 · 9 reserved (3) · connections, 12 bytes each: number u32, sequence of its call u64`.
+/// A report of lost connections, so that the host does not wait for them: the body of a message of type 5.
+/// `0 host · 4 router · 8 count u8 · 9 reserved (3) · connections, 12 bytes each: number u32, sequence of its call u64`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lost {
     /// The home address of the host.

@@ -48,7 +48,7 @@ impl Message for ForwardPointer {
     }
 }
 
-/// The answer of the earlier router to a forward pointer: bodies of type 4.
+/// The answer of the earlier router to a forward pointer: the body of a message of type 4.
 /// `0 from router · 4 host · 8 sequence u64 · 16 connections u16 · 18 reserved u16`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ForwardReply {

@@ -140,7 +140,8 @@ impl MobileHost {
                 self.timers.stop(Timer::Hopeless);
                 self.refresh_later(now);
             }
-            // This host's clock went back, or the router has restarted.
+            // The greeting is stale, because this host's clock went back or the router has restarted. The host greets
+            // again with a higher sequence.
             Welcome::Stale if sequence >= greeting.message.sequence => {
                 self.sequence = self.sequence.max(sequence);
                 out.mark(IndirectTcpEvent::NotWelcome { router, why: "stale" }.into());

@@ -38,8 +38,8 @@ impl Connection {
         matches!(self.stage, Stage::Over)
     }
 
-    /// Returns whether the host called for the connection after the greeting with this sequence. Such a greeting does
-    /// not name the connection, and the greeted router does not know it.
+    /// Returns whether the host called for the connection after its greeting `sequence`. Then that greeting does not
+    /// name the connection, and the greeted router does not know the connection.
     pub(super) fn is_called_after(&self, sequence: u64) -> bool {
         self.called.is_some_and(|called| called > sequence)
     }

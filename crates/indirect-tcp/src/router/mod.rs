@@ -83,8 +83,8 @@ enum Timer {
     Patience(Ipv4Addr),
     /// Calls that the greeting of this host names have not come in time, and are reported as lost.
     Called(Ipv4Addr),
-    /// An earlier router (the second address) has not answered the forward pointer about a host (the first address). The
-    /// forward pointer is repeated.
+    /// An earlier router (the second address) has not answered the forward pointer about a host (the first address).
+    /// The forward pointer is repeated.
     Pointer(Ipv4Addr, Ipv4Addr),
     /// The router opens a broken connection to this other router again.
     Reopen(Ipv4Addr),

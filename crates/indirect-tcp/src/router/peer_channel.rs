@@ -116,8 +116,8 @@ impl SupportRouter {
         false
     }
 
-    /// Sets the buffers of an accepted connection from a router to [`LINK`] bytes, if the configuration has buffer sizes
-    /// for halves. The connection was accepted with the sizes for halves.
+    /// Sets the buffers of an accepted connection from a router to [`LINK`] bytes, if the configuration has buffer
+    /// sizes for halves. The connection was accepted with the sizes for halves.
     pub(super) fn set_channel(&self, id: StreamId, out: &mut Outbox) {
         let SupportRouterConfig { send_buffer, receive_buffer, .. } = self.config;
         let sends = send_buffer.map(|_| SocketOption::SendBuffer(LINK));
