@@ -17,7 +17,7 @@ pub(crate) enum IndirectTcpEvent {
     Greeting { router: Ipv4Addr, connections: usize, attempt: u32 },
     /// The mobile host repeats an answered greeting, because the router may have restarted after its answer.
     Refresh { router: Ipv4Addr, attempt: u32 },
-    /// The router has answered that it is ready.
+    /// The router has accepted the mobile host's greeting.
     Welcomed { router: Ipv4Addr },
     /// The router rejected the greeting as stale, or does not answer.
     NotWelcome { router: Ipv4Addr, why: &'static str },
@@ -36,8 +36,8 @@ pub(crate) enum IndirectTcpEvent {
     /// The state of a connection was sent, with its commit. `bytes` is the length of all frames and their codes in
     /// bytes, `codes` the length of the codes.
     Shipped { host: Ipv4Addr, connection: u32, to: Ipv4Addr, bytes: usize, codes: usize },
-    /// The new router has set the connection up, and serves it. `buffered`: the number of data bytes that came with its
-    /// state. `closing`: the host has closed the connection.
+    /// The new router has set the connection up, and serves it. `buffered`: the number of data bytes that came with the
+    /// connection's state. `closing`: the host has closed the connection.
     Taken { host: Ipv4Addr, connection: u32, buffered: usize, closing: bool },
     /// The old router has deleted the connection.
     Forgotten { host: Ipv4Addr, connection: u32 },

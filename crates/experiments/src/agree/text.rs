@@ -123,7 +123,7 @@ fn difference(all: &Difference) -> String {
     if lo == hi { value } else { format!("{value} ({lo}..{hi})") }
 }
 
-/// Returns the verdict on a metric as text, with its note if it has one.
+/// Returns the verdict on a metric as text, with the note of the row if there is one.
 fn result(row: &Row) -> String {
     let note = row.note.as_ref().map_or_else(String::new, |note| format!(": {note}"));
     format!("{}{note}", row.agreement.name())

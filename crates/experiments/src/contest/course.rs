@@ -33,7 +33,7 @@ pub struct Contender {
     pub title: String,
     /// The description of the protocol in this benchmark.
     pub about: String,
-    /// The reason why the application receives no new data after a move. `None` if it is expected to receive them.
+    /// The reason why the application receives no new data after a move. `None` if it should receive new data.
     pub never: Option<String>,
     /// The moves that the protocol cannot make: the name of the move, and the reason.
     #[serde(default)]

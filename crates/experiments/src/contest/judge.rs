@@ -1,4 +1,4 @@
-//! The properties that must hold in a comparison, and the changes that must break them.
+//! The properties that must hold in a comparison, and the changes of settings with which they must fail.
 
 use super::agreement::{Both, Claim};
 use super::carry_out::{Comparison, points, repetitions};

@@ -32,7 +32,7 @@ struct Number {
 }
 
 impl Recorded {
-    /// Returns what these reports measured on Linux, or `None` if they measured nothing there.
+    /// Returns the numbers that these reports measured on Linux, or `None` if they measured none on Linux.
     pub fn of(reports: &[Report], kernel: &str, scale: Scale) -> Option<Self> {
         let mut numbers = Vec::new();
         for report in reports {

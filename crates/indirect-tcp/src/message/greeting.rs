@@ -24,11 +24,11 @@ pub struct Greeting {
     pub router: Ipv4Addr,
     /// Routers that may still have a connection of this host, at most [`PREVIOUS`].
     pub previous: Vec<Ipv4Addr>,
-    /// The host's connections for which it has sent a call, and those that ended cleanly in the last 30 s; at most
-    /// [`CONNECTIONS`].
+    /// The host's connections: those for which the host has sent a call, and those that ended cleanly in the last 30 s.
+    /// At most [`CONNECTIONS`].
     pub entries: Vec<Entry>,
     /// Whether the greeting was answered before, and is repeated to check that the router still knows the greeting. A
-    /// router that does not know it ignores the entries, as they may be outdated, and asks for a new greeting.
+    /// router that does not know the greeting ignores its entries, which may be outdated, and asks for a new greeting.
     pub again: bool,
     /// One code for each router in `previous`, in the same order. Empty if the host shares one key with all routers, or
     /// if `again` is set. A code is computed over this greeting without codes, with the key that the host shares with
@@ -115,7 +115,8 @@ impl Message for Greeting {
 /// The answer to a greeting, encoded in one byte.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Welcome {
-    /// The router has accepted the greeting. It buffers packets for connections that it expects from earlier routers.
+    /// The router has accepted the greeting, and buffers packets for the connections that it expects from earlier
+    /// routers.
     Ready,
     /// The router has accepted a later message of this host, or does not know the repeated greeting.
     Stale,

@@ -5,8 +5,8 @@ use super::signed::{AROUND, Message, Signed};
 use super::{CONNECTIONS, PREVIOUS, address, entry, zeros};
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// A forward pointer (bodies of type 3): a new router notifies an earlier router that a host is at the new router. The
-/// pointer carries the host's greeting, signed with the key that the host shares with the earlier router
+/// A forward pointer (the body of a message of type 3): a new router notifies an earlier router that a host is at the
+/// new router. The pointer carries the host's greeting, signed with the key that the host shares with the earlier router
 /// ([`Signed::shown_to`]). If the host has a separate key for each router, the new router cannot forge this greeting.
 ///
 /// ```text

@@ -92,7 +92,7 @@ impl MobileHost {
         }
     }
 
-    /// Sets the timer of [`Self::refresh`], unless it is set or a greeting waits for its answer.
+    /// Sets the timer of [`Self::refresh`], unless this timer is set, or a greeting waits for its answer.
     pub(super) fn refresh_later(&mut self, now: Instant) {
         if self.answered.is_some() && self.timers.due(Timer::Refresh).is_none() {
             self.timers.set(Timer::Refresh, now + REFRESH);

@@ -257,8 +257,8 @@ impl Arriving {
         }
     }
 
-    /// Returns whether the received state matches a commit: the states of the halves that exist, and no others. If only
-    /// one half exists, it has no bytes for the other.
+    /// Returns whether the received state matches a commit that names `halves`: the states of exactly these halves have
+    /// come. If there is only one half, it must have no bytes for the other half.
     pub(super) fn is(&self, halves: Halves) -> bool {
         let sides = [Side::Near, Side::Far];
         let as_said = sides.iter().all(|side| halves.has(*side) == (self.arrival(*side) != Arrival::Missing));

@@ -1,5 +1,5 @@
-//! The new router's side of a handoff. It accepts only connections that an authentic greeting names, and sends nothing
-//! on a connection before its state is complete.
+//! The new router's side of a handoff. The new router accepts only connections that an authentic greeting names. It
+//! sends nothing on a connection before the state of the connection is complete.
 
 use super::connection::{Arrival, Arriving, Connection, Stage};
 use super::peer_channel::{Offer, channel_of};
@@ -123,7 +123,7 @@ impl SupportRouter {
     }
 
     /// Returns the answer to a status. [`Verdict::Taken`]: this router took the connection by this attempt. `sequence`
-    /// is that of the greeting that the offer named.
+    /// is the sequence of the greeting that the offer named.
     fn whose(&self, host: Ipv4Addr, (connection, attempt): (ConnectionId, u32), sequence: u64) -> Verdict {
         if self.hosts.get(&host).is_some_and(|host| host.has_taken(connection, attempt)) {
             Verdict::Taken

@@ -239,7 +239,8 @@ impl SupportRouter {
         self.hosts.get_mut(&host)?.connections.get_mut(&number)
     }
 
-    /// Removes a connection, and the entries of its streams. Returns it, so that the caller can end its streams.
+    /// Removes a connection, and the entries of its streams. Returns the connection, so that the caller can end its
+    /// streams.
     fn forget(&mut self, host: Ipv4Addr, number: u32) -> Option<Connection> {
         let connection = self.hosts.get_mut(&host)?.connections.remove(&number)?;
         for id in [connection.near, connection.far].into_iter().flatten() {

@@ -23,16 +23,16 @@ const STALLED: Duration = Duration::from_secs(3);
 /// One end of a connection between routers.
 #[derive(Debug)]
 pub(super) struct PeerChannel {
-    /// The router at the other end. The router that opened the connection knows it from the start, the other one from
-    /// the hello.
+    /// The address of the router at the other end. `None` if that router opened the connection and has not sent its
+    /// hello yet.
     pub(super) peer: Option<Ipv4Addr>,
     opened: bool,
     /// Whether the hellos were exchanged.
     up: bool,
     /// The address from which the other router connected, or `None` if this router opened the connection.
     pub(super) source: Option<Ipv4Addr>,
-    /// Whether the other end has sent a frame with the key that is derived from both nonces. Then its hello is not a
-    /// replay.
+    /// Whether the other end has sent a frame with the key that is derived from both nonces. Then the hello of
+    /// the other end is not a replay.
     pub(super) proven: bool,
     nonce: [u8; 16],
     auth: Option<FrameAuth>,
@@ -246,7 +246,7 @@ impl SupportRouter {
             self.channel_up(now, router, out);
             return Ok(());
         }
-        // The key is that of the router that the hello names.
+        // The key is the key that is shared with the router that the hello names.
         let claim = bytes.get(..bytes.len().saturating_sub(16)).ok_or(Malformed("itcp_frame_truncated"))?;
         let Body::Hello { router, nonce: theirs } = Frame::parse(claim)?.body else {
             return Err(refusal::UNEXPECTED);
@@ -274,7 +274,7 @@ impl SupportRouter {
     }
 
     /// Closes earlier connections that the same router opened. That router uses the connection `id`, so the earlier
-    /// ones are broken at its end. Frames that are still in flight on them must have no effect. The code of the first
+    /// connections are broken at that router. Frames that are still in flight on them must have no effect. The code of the first
     /// frame after the hello has proved that the hello on `id` is not a replay.
     pub(super) fn supersede(&mut self, id: StreamId, out: &mut Outbox) {
         let Some(StreamUse::Router(channel)) = self.streams.get(&id) else { return };
@@ -321,8 +321,8 @@ impl SupportRouter {
         }
     }
 
-    /// Closes a connection to another router that shows no activity, if it is needed. On a new connection, this router
-    /// asks about the commits and repeats the offers.
+    /// Closes the connection to another router, which has shown no activity, if the connection is needed. On a new
+    /// connection, this router asks about the commits and repeats the offers.
     pub(super) fn stalled(&mut self, router: Ipv4Addr, out: &mut Outbox) {
         if self.is_needed(router) {
             self.hang_up_on(router, out);
