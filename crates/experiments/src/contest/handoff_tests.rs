@@ -29,8 +29,8 @@ fn what_the_stack_had_before_the_cut_ends_no_outage() {
     let read = first.unwrap().what.clone();
     records.insert(index, Record { at, host: before.host, what: read });
     let after = handoffs(&run, records);
-    // The time of recovery is not compared. It depends on the goodput before the handoff, and the inserted read
-    // changes this goodput.
+    // The time of recovery is not compared. It depends on the goodput before the handoff, and the inserted read changes
+    // this goodput.
     let costs = |all: &[Handoff]| {
         let without = |cost: &FlowCost| {
             let mut cost = cost.clone();

@@ -163,7 +163,8 @@ impl Message for GreetingReply {
 }
 
 /// A report of lost connections, so that the host does not wait for them: the body of a message of type 5.
-/// `0 host · 4 router · 8 count u8 · 9 reserved (3) · connections, 12 bytes each: number u32, sequence of its call u64`.
+/// `0 host · 4 router · 8 count u8 · 9 reserved (3) · connections, 12 bytes each: number u32, sequence of the call
+/// u64`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lost {
     /// The home address of the host.

@@ -6,8 +6,9 @@ use super::{CONNECTIONS, PREVIOUS, address, entry, zeros};
 use wire::{Ipv4Addr, Malformed, Reader};
 
 /// A forward pointer (the body of a message of type 3): a new router notifies an earlier router that a host is at the
-/// new router. The pointer carries the host's greeting, signed with the key that the host shares with the earlier router
-/// ([`Signed::shown_to`]). If the host has a separate key for each router, the new router cannot forge this greeting.
+/// new router. The pointer carries the host's greeting, signed with the key that the host shares with the earlier
+/// router ([`Signed::shown_to`]). If the host has a separate key for each router, the new router cannot forge this
+/// greeting.
 ///
 /// ```text
 /// 0 from router · 4 to router · 8 length u16 · 10 reserved u16 · 12 greeting

@@ -115,8 +115,8 @@ impl MobileHost {
         }
     }
 
-    /// Ends a connection on both sides of this role, and notifies the program. `why` is `None` if the program ended
-    /// the connection, or if the connection has ended cleanly.
+    /// Ends a connection on both sides of this role, and notifies the program. `why` is `None` if the program ended the
+    /// connection, or if the connection has ended cleanly.
     pub(super) fn end(&mut self, program: StreamId, why: Option<&str>, out: &mut Outbox) {
         let Some(connection) = self.connections.remove(&program) else { return };
         if let Some(inner) = connection.inner {

@@ -221,8 +221,8 @@ impl SupportRouter {
                 }
                 return;
             }
-            // The other router did not take the connection. The host is here again, or the host's next router is not known
-            // yet, so the connection is served here.
+            // The other router did not take the connection. The host is here again, or the host's next router is not
+            // known yet, so the connection is served here.
             Verdict::Unknown | Verdict::Moved if back => self.resume(address, number, out),
             Verdict::Moved if departure == Some(commit.sequence) => return self.not_wanted(address, out),
             Verdict::Unknown | Verdict::Moved if departure.is_none() => self.resume(address, number, out),
@@ -334,8 +334,8 @@ impl SupportRouter {
 
     /// Gives up a handoff, as the other router has not answered in time. A connection whose commit was not answered
     /// ends here without a reset, as the other router may have it. If the host is here again, no other router will
-    /// serve the connection, so later segments of both ends get a reset. The other connections of the handoff are reset. Closes the
-    /// connection to each router that did not answer.
+    /// serve the connection, so later segments of both ends get a reset. The other connections of the handoff are
+    /// reset. Closes the connection to each router that did not answer.
     pub(super) fn give_up(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get_mut(&address) else { return };
         let departure = host.departure.take();

@@ -29,8 +29,9 @@ pub(super) struct Host {
     /// The handoff of the host's connections to another router.
     pub(super) departure: Option<Departure>,
     /// Connections that were taken from other routers, each with its latest attempt, the last taken at the end. They
-    /// decide the answer to a `Status`, by which a router asks again if the answer to its commit was lost. If a `Status`
-    /// is about an earlier attempt, that attempt has succeeded: otherwise there would have been no later attempt.
+    /// decide the answer to a `Status`, by which a router asks again if the answer to its commit was lost. If a
+    /// `Status` is about an earlier attempt, that attempt has succeeded: otherwise there would have been no later
+    /// attempt.
     taken: VecDeque<(ConnectionId, u32)>,
     /// Connections that were reported to the host as lost, each with the number of further reports.
     lost: VecDeque<(ConnectionId, u32)>,
@@ -71,7 +72,8 @@ impl Host {
     }
 
     /// Returns whether a call for this connection is new, and notes the call. A call is new if its sequence was not
-    /// used before, and if it is later than the latest greeting or named by this greeting. Sequences up to `called` count as used.
+    /// used before, and if it is later than the latest greeting or named by this greeting. Sequences up to `called`
+    /// count as used.
     pub(super) fn may_call(&mut self, id: ConnectionId) -> bool {
         let (awaited, sequence) = (self.awaited.remove(&id), id.call);
         let timely = sequence > self.called && (awaited || sequence > self.greeted);

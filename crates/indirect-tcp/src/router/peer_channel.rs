@@ -31,8 +31,8 @@ pub(super) struct PeerChannel {
     up: bool,
     /// The address from which the other router connected, or `None` if this router opened the connection.
     pub(super) source: Option<Ipv4Addr>,
-    /// Whether the other end has sent a frame with the key that is derived from both nonces. Then the hello of
-    /// the other end is not a replay.
+    /// Whether the other end has sent a frame with the key that is derived from both nonces. Then the hello of the
+    /// other end is not a replay.
     pub(super) proven: bool,
     nonce: [u8; 16],
     auth: Option<FrameAuth>,
@@ -274,8 +274,8 @@ impl SupportRouter {
     }
 
     /// Closes earlier connections that the same router opened. That router uses the connection `id`, so the earlier
-    /// connections are broken at that router. Frames that are still in flight on them must have no effect. The code of the first
-    /// frame after the hello has proved that the hello on `id` is not a replay.
+    /// connections are broken at that router. Frames that are still in flight on them must have no effect. The code of
+    /// the first frame after the hello has proved that the hello on `id` is not a replay.
     pub(super) fn supersede(&mut self, id: StreamId, out: &mut Outbox) {
         let Some(StreamUse::Router(channel)) = self.streams.get(&id) else { return };
         let peer = channel.peer;

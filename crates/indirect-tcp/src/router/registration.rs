@@ -321,9 +321,9 @@ impl SupportRouter {
         }
     }
 
-    /// Removes the connections without an open far half. Such connections cannot be handed over, and the peer's SYN-ACK may be
-    /// routed to the host's new router, where the host calls again. The peer is in SYN-RECEIVED at most, so a reset
-    /// ends its side without notifying its application (RFC 9293, section 3.10.7.4).
+    /// Removes the connections without an open far half. Such connections cannot be handed over, and the peer's SYN-ACK
+    /// may be routed to the host's new router, where the host calls again. The peer is in SYN-RECEIVED at most, so a
+    /// reset ends its side without notifying its application (RFC 9293, section 3.10.7.4).
     fn drop_connecting(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get(&address) else { return };
         let connecting = |here: &Connection| matches!(here.stage, Stage::Connecting);
