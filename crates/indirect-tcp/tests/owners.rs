@@ -158,7 +158,7 @@ struct Network {
     welcomed: bool,
     moves: usize,
     connections: usize,
-    /// The number of times that each half was thawed, and one more after its end.
+    /// For each half, the number of times that it was thawed, plus one if it has ended.
     version: [u32; 2 * MOST],
     /// Whether each half has ended.
     over: [bool; 2 * MOST],

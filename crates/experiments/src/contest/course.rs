@@ -154,7 +154,7 @@ impl Mover {
         role.get("kind")?.as_str()?.rsplit('/').next().map(|role| Self::Timetable(role.to_owned()))
     }
 
-    /// Returns the settings that make the host depart at this instant.
+    /// Returns the settings that make the host depart at the instant `departure`.
     pub(super) fn departing(&self, departure: Duration) -> Vec<Setting> {
         match self {
             Self::Timetable(role) => vec![Setting::new(&format!("{role}.moves.at"), nanos(departure))],

@@ -113,7 +113,7 @@ const fn owner(name: &'static str, title: &'static str) -> Metric {
     metric(name, "ms", title, 1, "a part of the outage")
 }
 
-/// Returns the name of the metric for this cause; `None` is the unexplained part.
+/// Returns the name of the metric for the part of an outage with the cause `stage`. `None` is the unexplained part.
 fn owned_by(stage: Option<Stage>) -> &'static str {
     let name = stage.map_or("unexplained", Stage::name);
     OWNERS.iter().find(|owner| owner.title == name).map_or(OWNERS[8].name, |owner| owner.name)

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub struct Published {
     /// The name of the metric.
     pub metric: &'static str,
-    /// The figure, table or section of the paper.
+    /// The figure, table or section of the paper in which the number is printed.
     pub figure: &'static str,
     /// The published number, in the metric's unit.
     pub value: f64,
@@ -112,7 +112,7 @@ pub struct Point {
 }
 
 impl Point {
-    /// Returns whether a parameter has this value.
+    /// Returns whether the parameter `name` has the value `value`.
     pub fn has(&self, name: &str, value: impl Into<Setting>) -> bool {
         self.number_or_text(name) == Some(value.into())
     }

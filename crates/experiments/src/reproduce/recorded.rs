@@ -38,7 +38,7 @@ impl Recorded {
         for report in reports {
             for judged in judged(report) {
                 let linux = judged.on.iter().find(|on| on.backend == Backend::Linux);
-                // A number without a value, or whose series needs an invalid run, is not recorded.
+                // A number is not recorded if it has no value, or if its series needs an invalid run.
                 let Some((estimate, has_shape)) = linux.and_then(|on| on.estimate.zip(on.has_shape)) else {
                     continue;
                 };

@@ -40,7 +40,7 @@ pub fn ks_distance_within(a: &[f64], b: &[f64], resolution: f64) -> Option<f64> 
 /// which |i/n - j/m| is at least `distance` (Hodges 1957). If the samples have equal values, the true probability is
 /// smaller.
 pub fn ks_p_value(distance: f64, n: usize, m: usize) -> f64 {
-    // Row by row, inside[j] is the probability that no point of a path to (i, j) has this distance.
+    // Row by row, inside[j] is the probability that |i/n - j/m| stays below `distance` on a path to (i, j).
     let apart = |i: usize, j: usize| (i as f64 / n as f64 - j as f64 / m as f64).abs();
     let is_inside = |i, j| apart(i, j) < distance - 1e-9;
     let mut inside = vec![0.0f64; m + 1];

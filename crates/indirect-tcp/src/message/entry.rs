@@ -67,8 +67,8 @@ pub struct Entry {
     pub closing: bool,
     /// Whether the host has no answer to its call. A router may have connected to the peer or not.
     pub unanswered: bool,
-    /// Whether the unanswered call was sent to the greeted router, and the host has greeted no other router since. Then
-    /// the call may come after this message.
+    /// Whether the unanswered call was sent to the greeted router, and the host has greeted no other router after the
+    /// call. Then the call may come after this message.
     pub calling: bool,
 }
 

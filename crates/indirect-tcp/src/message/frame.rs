@@ -157,7 +157,7 @@ impl Halves {
     /// Both halves exist.
     pub const BOTH: Self = Self { near: true, far: true };
 
-    /// Returns whether the half on this side exists.
+    /// Returns whether the half `side` exists.
     pub const fn has(self, side: Side) -> bool {
         match side {
             Side::Near => self.near,
@@ -423,7 +423,7 @@ impl Frames {
         self.longest = LONGEST;
     }
 
-    /// Appends received bytes of the stream. They may begin and end anywhere in a frame.
+    /// Appends received bytes of the stream. The bytes may begin and end anywhere in a frame.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }

@@ -29,7 +29,7 @@ impl MobileHost {
         if let Some(left) = self.router.replace(router) {
             self.previous.retain(|other| *other != left);
             self.previous.push_front(left);
-            // If there is no connection, only the last router may have state of this host. It has to delete this state.
+            // If there is no connection, only the last router may have state of this host, and must delete it.
             let any =
                 !self.closing.is_empty() || self.connections.values().any(Connection::is_known_to_router);
             self.previous.truncate(if any { PREVIOUS + 1 } else { 1 });

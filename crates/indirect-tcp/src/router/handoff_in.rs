@@ -184,8 +184,8 @@ impl SupportRouter {
         let Some(here) = host.connections.get(&number).filter(|here| same(&here.entry, entry)) else {
             return;
         };
-        // The other router took the connection, and hands it back before its answer to the commit of this router has
-        // come. So the state here is outdated.
+        // This router has committed the connection to another router. That router took it and hands it back, and its
+        // answer to the commit has not come yet. So the state here is outdated.
         if here.committed().is_some_and(|commit| commit.attempt < attempt) {
             self.expect_again(now, address, number, out);
         }

@@ -94,7 +94,7 @@ enum Timer {
     GiveUp(Ipv4Addr),
     /// The guard of this tuple expires.
     Silence(Tuple),
-    /// The interception of the last segments on this tuple of an ended connection expires.
+    /// The router stops intercepting the last segments on this tuple of an ended connection.
     Ended(Tuple),
 }
 

@@ -239,7 +239,7 @@ fn router_of(name: &str) -> Ipv4Addr {
     }
 }
 
-/// Returns the latest stream of this name.
+/// Returns the latest stream with the name `name`.
 fn named(teller: &Teller<IndirectTcp>, name: &str) -> StreamId {
     let mut streams = teller.cast.streams.iter().rev();
     *streams.find(|(_, other)| **other == name).unwrap_or_else(|| panic!("no stream {name}")).0
