@@ -292,7 +292,7 @@ fn leg(file: &File, layers: [Layer<'_>; 3], contender: &Contender) -> Result<Leg
     lay_over(&mut document, workload);
     contender.transport.carry(&mut document);
     let mover = Mover::of(&document, file.at).ok_or_else(|| {
-        format!("`contender.{who}`: no role has `moves`, and no host has `course`; add one of both")
+        format!("`contender.{who}`: no role has `moves`, and no host has `course`; add one of them")
     })?;
     let text = toml::to_string(&document).map_err(|error| error.to_string())?;
     let name = format!("compare/{who}/{how}/{load}");
