@@ -18,7 +18,7 @@ const FEW: usize = 64;
 enum Fate {
     /// The chunk is in flight.
     Flying,
-    /// The chunk is to be sent again. `timed_out`: because its path may not work.
+    /// The chunk is to be sent again. `timed_out`: a time-out shows that its path may not work.
     Lost { timed_out: bool },
     /// The chunk is acknowledged by a gap block. The peer may still drop it (reneging).
     Kept,
@@ -145,7 +145,7 @@ impl Outbound {
         }
     }
 
-    // --- the user --------------------------------------------------------------------------------------------------
+    // --- messages that the user writes -----------------------------------------------------------------------------
 
     pub(crate) const fn room(&self) -> usize {
         self.limit.saturating_sub(self.held)
@@ -217,7 +217,7 @@ impl Outbound {
         }
     }
 
-    // --- chunks that leave -----------------------------------------------------------------------------------------
+    // --- chunks that are sent --------------------------------------------------------------------------------------
 
     /// Returns the TSN of the next new chunk.
     fn next_tsn(&self) -> Tsn {

@@ -153,7 +153,7 @@ fn what_is_repeated_for_the_first_time_says_nothing_of_the_acknowledgment_before
     net.run_for(3000);
     let first = Transmit { dst: mn(1), ..last_data(&net) };
     net.arrive(0, &first);
-    // Two packets are acknowledged at once, so the peer itself repeats none.
+    // Two packets are acknowledged without delay, so the peer itself repeats none.
     net.hosts[1].data.extend(noise(3, 2000));
     net.run_for(1000);
     let second = Transmit { dst: mn(1), ..last_data(&net) };

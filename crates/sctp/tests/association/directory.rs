@@ -163,8 +163,8 @@ fn an_opening_returns_to_the_addresses_that_the_user_gave() {
     assert_eq!(paths(&mut net), [CN]);
 }
 
-/// If the directory repeats its answer, no further packet is sent at once, and packets to the other addresses are not
-/// delayed.
+/// If the directory repeats its answer, no further packet is sent immediately, and packets to the other addresses are
+/// not delayed.
 #[test]
 fn a_directory_that_repeats_itself_changes_nothing() {
     let mut net = Network::new(&patient());
