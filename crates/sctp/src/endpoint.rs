@@ -349,10 +349,10 @@ impl Endpoint {
 
     /// Finds the association of a packet by its verification tag, as several associations may have had the same
     /// address. The association must have the source of the packet, or an address that INIT ACK lists or ASCONF names
-    /// (RFC 5061, section 5.2). Present addresses of peers are searched first, and then former addresses. Former addresses are for
-    /// late packets, and for an ASCONF that is repeated because its answer was lost: such packets are not out of the
-    /// blue (RFC 9260, section 8.4). If no association has the tag, returns the association whose peer now has the
-    /// source address.
+    /// (RFC 5061, section 5.2). Present addresses of peers are searched first, and then former addresses. Former
+    /// addresses are for late packets, and for an ASCONF that is repeated because its answer was lost: such packets are
+    /// not out of the blue (RFC 9260, section 8.4). If no association has the tag, returns the association whose peer
+    /// now has the source address.
     fn find(&self, src: Ipv4Addr, packet: &Packet) -> Option<AssociationId> {
         let key = |address| (packet.dst_port, address, packet.src_port);
         let is_its = |id: &AssociationId| {

@@ -188,8 +188,8 @@ impl Inbound {
         Ok(Taken::New)
     }
 
-    /// Ends a packet with DATA, and decides when the packet is acknowledged (RFC 9260, section 6.2). `delay`: how
-    /// long a SACK may wait for a second packet.
+    /// Decides when a packet with DATA is acknowledged (RFC 9260, section 6.2). Called after the last chunk of the
+    /// packet. `delay`: how long a SACK may wait for a second packet.
     pub(crate) fn packet_ends(&mut self, now: Instant, delay: Duration) {
         self.unacknowledged += 1;
         if self.unacknowledged >= 2 || self.due {
