@@ -207,7 +207,7 @@ impl Outbound {
         let lost = self.sent.iter().filter(|sent| matches!(sent.fate, Fate::Lost { .. })).count();
         let flying = || self.sent.iter().filter(|sent| sent.fate == Fate::Flying);
         let flight: u32 = flying().map(Sent::len).sum();
-        assert_eq!((self.lost, self.flight), (lost, flight), "the number of lost chunks, and bytes in flight");
+        assert_eq!((self.lost, self.flight), (lost, flight), "number of lost chunks, and bytes in flight");
         let pending: usize = self.pending.iter().map(|message| message.bytes.len() - message.at).sum();
         let sent: usize = self.sent.iter().map(|sent| sent.data.data.len()).sum();
         assert_eq!(self.held, pending + sent, "the number of bytes of user data");
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "the number of lost chunks, and bytes in flight")]
+    #[should_panic(expected = "number of lost chunks, and bytes in flight")]
     fn the_bytes_in_flight_are_those_of_the_chunks() {
         let (mut sender, paths) = sender();
         sender.flight -= 1;
