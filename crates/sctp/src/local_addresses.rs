@@ -25,7 +25,7 @@ pub(crate) struct LocalAddresses {
     list: Vec<(Ipv4Addr, AddressUse)>,
     /// Our addresses that the peer has, according to the handshake and the peer's answers.
     known: Vec<Ipv4Addr>,
-    /// Addresses that the host no longer has, whatever the peer was asked for: nothing leaves from them.
+    /// Addresses that the host no longer has. No packet leaves from them, even if the peer still has them.
     absent: Vec<Ipv4Addr>,
     /// The source that the user prefers.
     pub(crate) preferred: Option<Ipv4Addr>,

@@ -128,8 +128,8 @@ fn a_recorded_change_is_not_carried_out_again() {
     assert_eq!(net.sent.len(), sent, "not even an answer");
 }
 
-/// A peer adds the address of another host and requests data there. That host gets at most six small probes in 20 s,
-/// and no data.
+/// A peer adds the address of another host and requests data there. In 20 s, that host gets at most six probes of
+/// at most 60 bytes, and no data.
 #[test]
 fn a_victim_gets_a_few_probes_and_no_data() {
     let mut net = Network::opened(&Config::default());

@@ -308,9 +308,9 @@ fn one_time_out_leaves_no_way() {
     assert_eq!(net.association(0).detour(), None);
 }
 
-/// If both routes carry HEARTBEATs but no large packets, and no router reports that, the association ends by
-/// time-outs. So a HEARTBEAT ACK must not clear the association's counter of failures while data are outstanding (RFC
-/// 9260, section 8.1).
+/// If both routes carry HEARTBEATs, but no packets of more than 1000 bytes, and no router reports that, the association
+/// ends by time-outs. So a HEARTBEAT ACK must not clear the association's counter of failures while data are
+/// outstanding (RFC 9260, section 8.1).
 #[test]
 fn routes_that_only_heartbeats_pass_end_the_association() {
     for config in [quick(), Config::default()] {
