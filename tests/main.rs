@@ -12,6 +12,7 @@ mod evidence;
 mod indirect_tcp;
 mod laws;
 mod ledger;
+mod links;
 mod mobile_ip;
 mod moves;
 mod sigma;

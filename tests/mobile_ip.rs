@@ -108,6 +108,7 @@ fn plan(trigger: bool, seed: u64) -> Plan {
         faults: Faults::default(),
         air: link::Air::default(),
         duplex: link::Duplex::Half,
+        is_segment: false,
     };
     Plan {
         name: "mobile-ip".to_owned(),

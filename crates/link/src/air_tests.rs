@@ -28,6 +28,7 @@ pub(crate) fn cell(number: u16, air: Air) -> CellSpec {
         faults: Faults::default(),
         air,
         duplex: crate::Duplex::Half,
+        is_segment: false,
     }
 }
 

@@ -16,6 +16,8 @@ pub(crate) struct Airspace {
     /// not the rate.
     uplink: Option<Box<Medium>>,
     pub(crate) air: Air,
+    /// Whether the cell is a wire that several hosts share.
+    pub(crate) is_segment: bool,
     /// The index of the cell's channel in the fabric.
     pub(crate) channel: usize,
     next_beacon: Instant,
@@ -29,7 +31,7 @@ impl Airspace {
         let uplink = Character::uplink(spec)
             .map(|character| Box::new(Medium::new(Arc::new(character), rng.fork("uplink"))));
         let medium = Medium::new(Arc::new(Character::air(spec)), rng);
-        Self { medium, uplink, air: spec.air, channel, next_beacon }
+        Self { medium, uplink, air: spec.air, is_segment: spec.is_segment, channel, next_beacon }
     }
 
     /// Returns whether each sender of the cell has a separate medium.

@@ -352,14 +352,16 @@ impl Fabric {
         has_link && flight.start <= flight.lands && flight.copies > 0
     }
 
-    /// Lets a radio leave its cell for another one. Returns `None` if the port has no radio or the cell does not exist.
+    /// Lets a radio leave its cell for another one. Returns `None` if the port has no radio, or if the cell does not
+    /// exist or is a segment.
     /// Frames that wait at the radio are lost.
     pub(crate) fn leave_for(&mut self, now: Instant, port: PortId, cell: Cell) -> Option<Tuning> {
         let radio = self.radios.get(port)?;
         let unplugs = radio.cell().is_some_and(|own| self.is_full_duplex(own));
         let same_channel = radio.cell().is_some_and(|own| self.share_air(own, cell));
         let listens = now + radio.retuning(same_channel);
-        let ready = self.cells.get(&cell)?.beacon_after(listens) + radio.association();
+        let to = self.cells.get(&cell).filter(|cell| !cell.is_segment)?;
+        let ready = to.beacon_after(listens) + radio.association();
         self.drop_waiting(now, port);
         self.cuts.forget(port);
         self.radios.leave(ready, port, cell).map(|tuning| Tuning { unplugs, ..tuning })

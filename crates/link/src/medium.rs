@@ -44,6 +44,9 @@ pub struct CellSpec {
     pub air: Air,
     /// Whether the senders of the cell share one medium.
     pub duplex: Duplex,
+    /// Whether the cell is a wire that several hosts share. All its radios are in it from the start, and no radio tunes
+    /// to it.
+    pub is_segment: bool,
 }
 
 /// Whether the senders of a cell share one medium.

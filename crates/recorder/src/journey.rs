@@ -302,10 +302,11 @@ impl<'a> Journeys<'a> {
                 && seen.iface != Iface::HOST
                 && port.is_some_and(|port| self.places.way_out(port) == way)
         };
-        // On a radio, a copy for another station may be under way at the same time.
+        // On a radio or a segment, a copy for another station may be under way at the same time.
         let to: Mac = packet.link.dst;
         let same = |seen: &Sighting<'_>| {
-            by_this_way(seen) && (way != LinkDirection::Air || seen.packet.link.dst == to)
+            let is_wire = matches!(way, LinkDirection::Wire { .. });
+            by_this_way(seen) && (is_wire || seen.packet.link.dst == to)
         };
         self.find(packet.id, same).or_else(|| self.find(packet.id, by_this_way))
     }

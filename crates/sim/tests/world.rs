@@ -145,6 +145,7 @@ fn radios_on_their_way_hear_samples_and_lose_their_cells() {
             faults,
             air: Air::default(),
             duplex: link::Duplex::Half,
+            is_segment: false,
         },
         &Rng::new(1),
     );

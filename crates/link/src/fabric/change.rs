@@ -232,17 +232,19 @@ impl Fabric {
     }
 
     /// Returns the consequences of a new MTU. The radio of a base station has the MTU of its cell. A mobile radio has
-    /// the smallest MTU of all cells.
+    /// the smallest MTU of all cells. A segment has no mobile radio.
     fn narrowed(&self, place: ChangedLink, mtu: u16) -> Vec<Consequence> {
         match place {
             ChangedLink::Wire(ends) => {
                 ends.map(|port| Consequence::At(port, InterfaceState::Mtu(mtu))).to_vec()
             }
             ChangedLink::Cell(cell) | ChangedLink::Radio(cell, _) => {
-                let least = self.cells.values().map(|own| own.medium.character.mtu).min().unwrap_or(mtu);
+                let radio = self.cells.values().filter(|own| !own.is_segment);
+                let least = radio.map(|own| own.medium.character.mtu).min().unwrap_or(mtu);
+                let is_segment = self.cells.get(&cell).is_some_and(|own| own.is_segment);
                 let stations = self.stations.iter().filter(|(_, of)| **of == cell);
                 let stations = stations.map(|(port, _)| Consequence::At(*port, InterfaceState::Mtu(mtu)));
-                let moving = self.radios.ports().filter(|port| !self.is_station(*port));
+                let moving = self.radios.ports().filter(|port| !is_segment && !self.is_station(*port));
                 stations.chain(moving.map(|port| Consequence::At(port, InterfaceState::Mtu(least)))).collect()
             }
         }

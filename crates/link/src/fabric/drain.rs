@@ -37,7 +37,8 @@ impl Fabric {
     /// radio are lost, unless the radio drains first ([`crate::Listening::drain`]).
     pub fn tune(&mut self, now: Instant, port: PortId, cell: Cell) -> Option<Tune> {
         let span = self.radios.get(port).map(Radio::drain).filter(|span| !span.is_zero());
-        let busy = self.cells.contains_key(&cell) && self.empty_from(port).is_none_or(|empty| empty > now);
+        let busy = self.cells.get(&cell).is_some_and(|cell| !cell.is_segment)
+            && self.empty_from(port).is_none_or(|empty| empty > now);
         match span.filter(|_| busy) {
             Some(span) => {
                 let latest = self.drains.leaving.get(&port).map_or(now + span, |leaving| leaving.latest);

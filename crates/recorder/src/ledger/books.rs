@@ -217,7 +217,7 @@ pub(super) fn where_lost(
     let Some(((host, iface), port)) = sender.next_back() else { return Default::default() };
     let to = match way {
         LinkDirection::Wire { to, .. } => places.by_port(to),
-        LinkDirection::Air => places.by_mac(port.to),
+        LinkDirection::Segment(_) | LinkDirection::Air => places.by_mac(port.to),
     };
     ((places.interface(*host, *iface), to.unwrap_or_else(|| "the air".to_owned())), port.last_seen)
 }

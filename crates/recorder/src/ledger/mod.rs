@@ -282,7 +282,7 @@ impl Ledger {
             let came = if places.way_in(here) == way { port.received } else { 0 };
             let from = match way {
                 LinkDirection::Wire { from, .. } => places.by_port(from),
-                LinkDirection::Air => places.by_mac(port.from),
+                LinkDirection::Segment(_) | LinkDirection::Air => places.by_mac(port.from),
             };
             let here = places.interface(*host, *iface);
             let its_node = |interface: &str| {

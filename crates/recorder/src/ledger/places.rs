@@ -7,13 +7,14 @@ use scenario::tree::Shape;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use trace::HostId;
-use wire::{Iface, Mac};
+use wire::{Cell, Iface, Mac};
 
-/// A link direction: one direction of a wire, or the air. All cells are one `Air`, because a host may send in one
-/// cell and be received in another.
+/// A link direction: one direction of a wire, a segment, or the air. All radio cells are one `Air`, because a host may
+/// send in one cell and be received in another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum LinkDirection {
     Wire { from: PortId, to: PortId },
+    Segment(Cell),
     Air,
 }
 
@@ -23,6 +24,9 @@ pub(crate) struct Places {
     /// For each host, the port and the name of each interface.
     interfaces: Vec<Vec<(PortId, String)>>,
     peers: BTreeMap<PortId, PortId>,
+    /// The segment of each interface at a segment, and the name of each segment.
+    segments: BTreeMap<PortId, Cell>,
+    segment_names: BTreeMap<Cell, String>,
     ends: BTreeMap<PortId, End>,
     /// For each host, the far end of each interface. The far ends are cached because each step of each packet needs
     /// one.
@@ -40,6 +44,8 @@ impl Places {
             names: plan.hosts.iter().map(|host| host.config.name.clone()).collect(),
             interfaces: Vec::new(),
             peers: BTreeMap::new(),
+            segments: BTreeMap::new(),
+            segment_names: BTreeMap::new(),
             ends: BTreeMap::new(),
             far_ends: Vec::new(),
             by_mac: BTreeMap::new(),
@@ -60,6 +66,13 @@ impl Places {
         for ([a, b], _) in &plan.wires {
             places.peers.insert(*a, *b);
             places.peers.insert(*b, *a);
+        }
+        let is_segment = |cell: &Cell| plan.cells.iter().any(|spec| spec.cell == *cell && spec.is_segment);
+        for port in plan.hosts.iter().flat_map(|host| &host.ports) {
+            if let Some(cell) = port.radio.and_then(|radio| radio.cell).filter(is_segment) {
+                places.segments.insert(port.port, cell);
+                places.segment_names.insert(cell, port.name.clone());
+            }
         }
         let far_end = |(port, _): &(PortId, String)| places.ends.get(places.peers.get(port)?).copied();
         let far_ends = places.interfaces.iter().map(|ports| ports.iter().map(far_end).collect()).collect();
@@ -117,10 +130,16 @@ impl Places {
         }
     }
 
-    /// Returns whether a link can take a packet from one end to the other: they are the ends of one wire, or both are
-    /// radios.
+    /// Returns whether a link can take a packet from one end to the other: they are the ends of one wire, both are at
+    /// one segment, or both are radios.
     pub(super) fn are_joined(&self, from: End, to: End) -> bool {
-        self.far_end(from).map_or_else(|| self.is_air(from) && self.is_air(to), |far| far == to)
+        let shared = || self.is_air(from) && self.is_air(to) && self.segment(from) == self.segment(to);
+        self.far_end(from).map_or_else(shared, |far| far == to)
+    }
+
+    /// Returns the segment of an interface, or `None` if the interface is not at a segment.
+    fn segment(&self, (host, iface): End) -> Option<Cell> {
+        self.segments.get(&self.port(host, iface)?).copied()
     }
 
     fn is_air(&self, (host, iface): End) -> bool {
@@ -139,11 +158,16 @@ impl Places {
     }
 
     pub(crate) fn way_out(&self, port: PortId) -> LinkDirection {
-        self.peer(port).map_or(LinkDirection::Air, |peer| LinkDirection::Wire { from: port, to: peer })
+        self.peer(port).map_or_else(|| self.shared(port), |peer| LinkDirection::Wire { from: port, to: peer })
     }
 
     pub(crate) fn way_in(&self, port: PortId) -> LinkDirection {
-        self.peer(port).map_or(LinkDirection::Air, |peer| LinkDirection::Wire { from: peer, to: port })
+        self.peer(port).map_or_else(|| self.shared(port), |peer| LinkDirection::Wire { from: peer, to: port })
+    }
+
+    /// Returns the medium of an interface that is no end of a wire.
+    fn shared(&self, port: PortId) -> LinkDirection {
+        self.segments.get(&port).map_or(LinkDirection::Air, |segment| LinkDirection::Segment(*segment))
     }
 
     pub(super) fn way_name(&self, way: LinkDirection) -> String {
@@ -151,6 +175,9 @@ impl Places {
             LinkDirection::Wire { from, to } => {
                 let name = |port| self.by_port(port).unwrap_or_default();
                 format!("the wire from {} to {}", name(from), name(to))
+            }
+            LinkDirection::Segment(cell) => {
+                format!("the segment {}", self.segment_names.get(&cell).map_or("?", String::as_str))
             }
             LinkDirection::Air => "the air".to_owned(),
         }

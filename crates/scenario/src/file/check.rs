@@ -7,7 +7,7 @@ use super::error::{ScenarioError, Source, Wrong};
 use super::layout::Layout;
 use super::nearest::did_you_mean;
 use super::networks::AIR;
-use super::{Access, Duplex, Host, Scenario, moves, protocol};
+use super::{Access, Contention, Duplex, Host, Scenario, moves, protocol, segment};
 use crate::application::Application;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Duration, Ipv4Addr, Prefix};
@@ -23,7 +23,7 @@ const LONGEST: Duration = Duration::from_hours(24);
 
 /// Checks the keys that need no layout of hosts.
 pub(crate) fn check(source: &Source<'_>, scenario: &Scenario) -> Result<(), ScenarioError> {
-    let checks = [time, names, links, duplex, air, nets];
+    let checks = [time, names, links, segment::check, duplex, air, nets];
     checks
         .iter()
         .try_for_each(|check| check(scenario))
@@ -65,23 +65,27 @@ fn time(scenario: &Scenario) -> Result<(), Wrong> {
 
 fn names(scenario: &Scenario) -> Result<(), Wrong> {
     for name in scenario.host.keys() {
-        let wrong = |problem: &str| Err((format!("host.{name}"), problem.to_owned()));
-        let letters = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(letters) {
-            return wrong(
-                "must be 1 to 15 letters, digits, - and _, because interfaces have the names of hosts",
-            );
-        }
-        let radio = name.strip_prefix(AIR);
-        if ["lo", "wf-host", "wf-node"].contains(&name.as_str())
-            || radio.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()))
-        {
-            return wrong(
-                "must not be the name of an interface that each host may have: lo, wf-host, wf-node, or air with digits",
-            );
+        if let Some(problem) = name_of_interface(name) {
+            return Err((format!("host.{name}"), problem));
         }
     }
     Ok(())
+}
+
+/// Returns why a host or segment cannot have this name, which is also the name of interfaces. `None` if it can.
+pub(super) fn name_of_interface(name: &str) -> Option<String> {
+    let letters = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(letters) {
+        let problem = "must be 1 to 15 letters, digits, - and _, because interfaces have the names of hosts";
+        return Some(problem.to_owned());
+    }
+    let radio = name.strip_prefix(AIR);
+    let is_taken = ["lo", "wf-host", "wf-node"].contains(&name)
+        || radio.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()));
+    is_taken.then(|| {
+        "must not be the name of an interface that each host may have: lo, wf-host, wf-node, or air with digits"
+            .to_owned()
+    })
 }
 
 fn links(scenario: &Scenario) -> Result<(), Wrong> {
@@ -176,14 +180,8 @@ fn air(scenario: &Scenario) -> Result<(), Wrong> {
                 );
             }
         }
-        if let Some(contention) = &cell.contention {
-            let windows = 1..=32_768;
-            if !windows.contains(&contention.window) || !windows.contains(&contention.most) {
-                return wrong("contention", "`window` and `most` must be from 1 to 32768 slots".to_owned());
-            }
-            if contention.most < contention.window {
-                return wrong("contention.most", "must not be less than `window`".to_owned());
-            }
+        if let Some(Err((key, problem))) = cell.contention.map(Contention::check) {
+            return wrong(key, problem.to_owned());
         }
     }
     match &scenario.radio.scan {
@@ -196,7 +194,7 @@ fn air(scenario: &Scenario) -> Result<(), Wrong> {
     }
 }
 
-fn mtu(path: &str, mtu: u16) -> Result<(), Wrong> {
+pub(super) fn mtu(path: &str, mtu: u16) -> Result<(), Wrong> {
     if mtu >= LEAST_MTU {
         return Ok(());
     }
@@ -208,7 +206,9 @@ fn nets(scenario: &Scenario) -> Result<(), Wrong> {
     let wires = scenario.wire.iter().filter_map(|(name, wire)| Some((format!("wire.{name}"), wire.net?)));
     let cells = scenario.cell.iter().filter_map(|(name, cell)| Some((format!("cell.{name}"), cell.net?)));
     let mut before: Vec<(String, Prefix)> = Vec::new();
-    for (path, net) in wires.chain(cells) {
+    let segments = scenario.segment.iter();
+    let segments = segments.filter_map(|(name, segment)| Some((format!("segment.{name}"), segment.net?)));
+    for (path, net) in wires.chain(cells).chain(segments) {
         let overlaps = |other: Prefix| net.contains(other.address()) || other.contains(net.address());
         if let Some((other, theirs)) = before.iter().find(|(_, other)| overlaps(*other)) {
             return Err((
@@ -403,11 +403,14 @@ fn reachable<'a>(scenario: &'a Scenario, layout: &'a Layout, from: &'a str) -> B
             [a, b] if b == here => Some(a.as_str()),
             _ => None,
         });
+        let shared =
+            scenario.segment.values().filter(|segment| segment.hosts.iter().any(|host| host == here));
+        let shared = shared.flat_map(|segment| &segment.hosts).map(String::as_str);
         let (moves, serves) = (roams(here), layout.cell_of(here).is_some());
         let stations = scenario.cell.values().map(|cell| cell.station.as_str()).filter(|_| moves);
         let mobiles = layout.hosts().map(|(name, _)| name).filter(|name| serves && roams(name));
         let next: Vec<&str> =
-            wires.chain(stations).chain(mobiles).filter(|name| !seen.contains(name)).collect();
+            wires.chain(shared).chain(stations).chain(mobiles).filter(|name| !seen.contains(name)).collect();
         seen.extend(&next);
         open.extend(next);
     }

@@ -167,6 +167,62 @@ const CASES: &[(&str, &str, &str)] = &[
         "[radio]\nscan = { every = \"1s\", away = \"1s\" }\n[cell.1]",
         "line 14, column 31: `radio.scan.away`: must be shorter than `every`, because the radio returns",
     ),
+    // The next scenarios have an error in a segment.
+    (
+        "[cell.1]",
+        "[segment.lan]\nhosts = [\"router\"]\nrate = \"10Mb/s\"\n[cell.1]",
+        "line 14, column 9: `segment.lan.hosts`: must have at least 2 hosts; it has 1",
+    ),
+    (
+        "[cell.1]",
+        "[segment.lan]\nhosts = [\"router\", \"router\"]\nrate = \"10Mb/s\"\n[cell.1]",
+        "line 14, column 20: `segment.lan.hosts[1]`: `router` is listed twice",
+    ),
+    (
+        "[cell.1]",
+        "[segment.lan]\nhosts = [\"router\", \"east\"]\nrate = \"10Mb/s\"\n[cell.1]",
+        "line 14, column 20: `segment.lan.hosts[1]`: no host `east`, did you mean `west`?",
+    ),
+    (
+        "[cell.1]",
+        "[segment.lan]\nhosts = [\"router\", \"west\"]\nrate = \"10Mb/s\"\nmtu = 60\n[cell.1]",
+        "line 16, column 7: `segment.lan.mtu`: must be at least 68 bytes",
+    ),
+    (
+        "[cell.1]",
+        "[segment.lan]\nhosts = [\"router\", \"west\"]\nrate = \"10Mb/s\"\nloss = 2.0\n[cell.1]",
+        "line 16, column 8: `segment.lan.loss`: must be a probability from 0 to 1",
+    ),
+    (
+        "[cell.1]",
+        "[segment.lan]\nhosts = [\"router\", \"west\"]\nrate = \"10Mb/s\"\ncontention = { most = 16 }\n[cell.1]",
+        "line 16, column 23: `segment.lan.contention.most`: must not be less",
+    ),
+    (
+        "[cell.1]",
+        "[segment.lan]\nhosts = [\"router\", \"west\"]\nrate = \"10Mb/s\"\nnet = \"10.0.0.0/16\"\n[cell.1]",
+        "line 16, column 7: `segment.lan.net`: 10.0.0.0/16 overlaps 10.0.0.0/24 of `wire.in`",
+    ),
+    (
+        "[cell.1]",
+        "[segment.lan]\nhosts = [\"router\", \"west\"]\nrate = \"10Mb/s\"\nnet = \"10.7.0.0/31\"\n[cell.1]",
+        "line 16, column 7: `segment.lan.net`: 10.7.0.0/31 has too few addresses",
+    ),
+    (
+        "[cell.1]",
+        "[segment.air2]\nhosts = [\"router\", \"west\"]\nrate = \"10Mb/s\"\n[cell.1]",
+        "line 13, column 10: `segment.air2`: must not be the name of an interface",
+    ),
+    (
+        "[cell.1]",
+        "[segment.west]\nhosts = [\"router\", \"west\"]\nrate = \"10Mb/s\"\n[cell.1]",
+        "line 13, column 10: `segment.west`: `west` is a host; give the segment another name",
+    ),
+    (
+        "[cell.1]",
+        "[segment.out]\nhosts = [\"router\", \"west\"]\nrate = \"10Mb/s\"\n[cell.1]",
+        "line 13, column 10: `segment.out`: `out` is a wire; give the segment another name",
+    ),
     // The next scenarios have an error in a network or an address.
     (
         "10.0.1.0/24",

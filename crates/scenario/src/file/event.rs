@@ -27,7 +27,7 @@ pub struct EventTable {
     /// The host. For a `cut` or `restore` of a cell: the only host for which the cell is cut [default: all hosts].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// The name of the wire. Only for kinds that apply to links.
+    /// The name of the wire or segment. Only for kinds that apply to links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire: Option<String>,
     /// The number of the cell. Only for kinds that apply to links.
@@ -79,7 +79,7 @@ pub struct RandomTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub hosts: Option<Vec<String>>,
-    /// The names of the wires [default: all wires if `cells` is absent, otherwise none]. Only with kinds that apply
+    /// The names of the wires and segments [default: all if `cells` is absent, otherwise none]. Only with kinds that apply
     /// to links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
@@ -347,10 +347,10 @@ fn wrong<T>(key: &str, problem: String) -> Result<T, Wrong> {
 }
 
 fn known_wire(scenario: &Scenario, wire: &str) -> Result<(), String> {
-    if scenario.wire.contains_key(wire) {
+    if scenario.wire.contains_key(wire) || scenario.segment.contains_key(wire) {
         return Ok(());
     }
-    let names: Vec<&str> = scenario.wire.keys().map(String::as_str).collect();
+    let names: Vec<&str> = scenario.wire.keys().chain(scenario.segment.keys()).map(String::as_str).collect();
     let meant = did_you_mean(wire, names.iter().copied());
     Err(format!("no wire `{wire}`{meant}; there are: {}", names.join(", ")))
 }
@@ -559,8 +559,11 @@ fn hosts(layout: &Layout, random: &RandomTable) -> impl Iterator<Item = String> 
 
 fn links(scenario: &Scenario, random: &RandomTable) -> impl Iterator<Item = (Option<String>, Option<u16>)> {
     let all = random.wires.is_none() && random.cells.is_none();
-    let wires: Vec<String> =
-        if all { scenario.wire.keys().cloned().collect() } else { random.wires.clone().unwrap_or_default() };
+    let wires: Vec<String> = if all {
+        scenario.wire.keys().chain(scenario.segment.keys()).cloned().collect()
+    } else {
+        random.wires.clone().unwrap_or_default()
+    };
     let cells: Vec<u16> = if all {
         scenario.cell.keys().filter_map(|cell| cell.parse().ok()).collect()
     } else {
@@ -615,8 +618,10 @@ fn draw(
 /// Returns the event that ends a loss or MTU fault: `event` with the value that the scenario gives the link.
 fn lifted(scenario: &Scenario, event: &EventTable) -> EventTable {
     let wire = event.wire.as_ref().and_then(|wire| scenario.wire.get(wire));
+    let segment = event.wire.as_ref().and_then(|wire| scenario.segment.get(wire));
     let cell = event.cell.and_then(|cell| scenario.cell.get(&cell.to_string()));
-    let own = wire.map(|wire| (wire.loss, wire.mtu)).or(cell.map(|cell| (cell.loss, cell.mtu)));
+    let of_wire = wire.map(|wire| (wire.loss, wire.mtu)).or(segment.map(|of| (of.loss, of.mtu)));
+    let own = of_wire.or(cell.map(|cell| (cell.loss, cell.mtu)));
     EventTable {
         loss: own.map(|(loss, _)| loss).filter(|_| event.kind == EventKind::Loss),
         mtu: own.map(|(_, mtu)| mtu).filter(|_| event.kind == EventKind::Mtu),

@@ -1,14 +1,15 @@
 //! Builds the plan of a scenario: interfaces, link addresses, cells, and the complete configuration of each host.
 
 use super::error::{ScenarioError, Source};
-use super::layout::Layout;
+use super::layout::{Attachment, Layout};
 use super::protocol::{self, Around};
 use super::resolve::{Places, resolve};
-use super::{Host, Scenario, check, course, event, moves};
+use super::{Host, Scenario, check, course, event, moves, segment};
 use crate::plan::{HostPlan, Plan, PortPlan};
 use crate::tree::Tree;
 use link::{
-    Access, Air, Beacon, Burst, CellSpec, Contention, Duplex, Faults, Listening, PortId, RadioSpec, Scan, WireSpec,
+    Access, Air, Beacon, Burst, CellSpec, Contention, Duplex, Faults, Listening, PortId, RadioSpec, Scan,
+    WireSpec,
 };
 use roles::HostConfig;
 use std::collections::BTreeMap;
@@ -47,6 +48,7 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
     let events =
         event::events(scenario, &layout, seed).map_err(|(key, problem)| source.at_path(&key, &problem))?;
     let mut wires: BTreeMap<String, [Option<PortId>; 2]> = BTreeMap::new();
+    let segments = segment::cells(scenario);
     let mut next_port = 0;
     for (name, host) in &layout.hosts {
         let config = host_table(source, scenario, &layout, name, host)?;
@@ -55,15 +57,21 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
         check_programs(source, scenario.duration, name, host, &parsed)?;
         let course = course::course(source, scenario, name, host, seed)?;
         let mut ports = Vec::new();
-        for (index, (interface, wire)) in layout.interfaces.get(name).into_iter().flatten().enumerate() {
+        for (index, (interface, link)) in layout.interfaces.get(name).into_iter().flatten().enumerate() {
             let port = PortId(next_port);
             next_port += 1;
-            let radio = wire.is_none().then(|| radio(scenario, &layout, name, index));
-            if let Some(slot) =
-                wire.as_ref().and_then(|(wire, end)| wires.entry(wire.clone()).or_default().get_mut(*end))
-            {
-                *slot = Some(port);
-            }
+            let radio = match link {
+                Attachment::Wire(wire, end) => {
+                    if let Some(slot) = wires.entry(wire.clone()).or_default().get_mut(*end) {
+                        *slot = Some(port);
+                    }
+                    None
+                }
+                Attachment::Segment(of) => {
+                    segments.get(of).map(|cell| fixed_radio(&layout, name, index, *cell))
+                }
+                Attachment::Air => Some(radio(scenario, &layout, name, index)),
+            };
             let course = course.clone().filter(|_| radio.as_ref().is_some_and(|radio| radio.cell.is_none()));
             let (name, mac) = (interface.clone(), layout.mac(name, index));
             ports.push(PortPlan { port, name, mac, radio, course });
@@ -81,7 +89,7 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
     check_faults(source, scenario)?;
     protocol::check_together(&layout, &plan.hosts)
         .map_err(|(key, problem)| source.at_path(&key, &problem))?;
-    let placed = Placed { layout: &layout, plan: &plan, wires: &ends_of_wires };
+    let placed = Placed { layout: &layout, plan: &plan, wires: &ends_of_wires, segments: &segments };
     plan.events = events.iter().filter_map(|event| resolve(event, &placed)).collect();
     Ok(plan)
 }
@@ -91,6 +99,7 @@ struct Placed<'a> {
     layout: &'a Layout,
     plan: &'a Plan,
     wires: &'a BTreeMap<String, [PortId; 2]>,
+    segments: &'a BTreeMap<String, Cell>,
 }
 
 impl Places for Placed<'_> {
@@ -102,9 +111,13 @@ impl Places for Placed<'_> {
         self.wires.get(name).copied()
     }
 
+    fn segment(&self, name: &str) -> Option<Cell> {
+        self.segments.get(name).copied()
+    }
+
     fn first_end(&self, name: &str) -> Option<HostId> {
-        let [first, _] = self.layout.wires.get(name)?;
-        self.host(first)
+        let of_wire = self.layout.wires.get(name).map(|[first, _]| first);
+        self.host(of_wire.or_else(|| self.layout.segments.get(name)?.first())?)
     }
 
     fn station(&self, cell: u16) -> Option<HostId> {
@@ -137,9 +150,10 @@ fn tree(source: &Source<'_>, scenario: &Scenario) -> Result<Option<Arc<Tree>>, S
         }
         return Ok(None);
     };
-    if !(scenario.host.is_empty() && scenario.wire.is_empty() && scenario.cell.is_empty()) {
-        return Err(source
-            .at_path("tree", "excludes other hosts, wires and cells; remove their tables or the [tree]"));
+    let links = [scenario.wire.is_empty(), scenario.cell.is_empty(), scenario.segment.is_empty()];
+    if !(scenario.host.is_empty() && links.iter().all(|is_empty| *is_empty)) {
+        let problem = "excludes other hosts, wires, segments and cells; remove their tables or the [tree]";
+        return Err(source.at_path("tree", problem));
     }
     for (key, is_given) in
         [("event", !scenario.event.is_empty()), ("random_event", !scenario.random_event.is_empty())]
@@ -157,7 +171,10 @@ fn tree(source: &Source<'_>, scenario: &Scenario) -> Result<Option<Arc<Tree>>, S
 fn check_faults(source: &Source<'_>, scenario: &Scenario) -> Result<(), ScenarioError> {
     let wires = scenario.wire.iter().map(|(name, wire)| (format!("wire.{name}"), wire_faults(wire)));
     let cells = scenario.cell.iter().map(|(name, cell)| (format!("cell.{name}"), cell_faults(cell)));
-    for (path, faults) in wires.chain(cells) {
+    let segments = scenario.segment.iter();
+    let segments =
+        segments.map(|(name, of)| (format!("segment.{name}"), faults(of.loss, of.duplicate, of.burst)));
+    for (path, faults) in wires.chain(cells).chain(segments) {
         let burst = faults.burst.map(|burst| {
             [("burst.enter", burst.enter), ("burst.leave", burst.leave), ("burst.loss", burst.loss)]
         });
@@ -172,22 +189,32 @@ fn check_faults(source: &Source<'_>, scenario: &Scenario) -> Result<(), Scenario
 }
 
 fn wire_faults(wire: &super::Wire) -> Faults {
-    Faults { loss: wire.loss, duplicate: wire.duplicate, burst: wire.burst.map(burst) }
+    faults(wire.loss, wire.duplicate, wire.burst)
 }
 
 fn cell_faults(cell: &super::Cell) -> Faults {
-    Faults { loss: cell.loss, duplicate: cell.duplicate, burst: cell.burst.map(burst) }
+    faults(cell.loss, cell.duplicate, cell.burst)
+}
+
+/// Returns the random errors of a link with these keys.
+pub(super) fn faults(loss: f64, duplicate: f64, bursts: Option<super::Burst>) -> Faults {
+    Faults { loss, duplicate, burst: bursts.map(burst) }
 }
 
 fn cell_air(cell: &super::Cell) -> Air {
+    let beacon = cell.beacon.map(|beacon| Beacon { every: beacon.every, bytes: beacon.bytes });
+    Air { channel: cell.channel, beacon, ..shared_medium(cell.contention, cell.access) }
+}
+
+/// Returns how the senders of a link share its medium, without a channel and without beacons.
+pub(super) fn shared_medium(contention: Option<super::Contention>, access: super::Access) -> Air {
     Air {
-        channel: cell.channel,
-        beacon: cell.beacon.map(|beacon| Beacon { every: beacon.every, bytes: beacon.bytes }),
-        contention: cell.contention.map(|of| Contention { slot: of.slot, window: of.window, most: of.most }),
-        access: match cell.access {
+        contention: contention.map(|of| Contention { slot: of.slot, window: of.window, most: of.most }),
+        access: match access {
             super::Access::Fair => Access::Fair,
             super::Access::Fifo => Access::Fifo,
         },
+        ..Air::default()
     }
 }
 
@@ -215,9 +242,19 @@ fn cells(scenario: &Scenario) -> Vec<CellSpec> {
                 super::Duplex::Half => Duplex::Half,
                 super::Duplex::Full => Duplex::Full { uplink: cell.uplink_rate.unwrap_or(cell.rate) },
             },
+            is_segment: false,
         })
     };
-    scenario.cell.iter().filter_map(spec).collect()
+    let numbers = segment::cells(scenario);
+    let of_segment = |(name, of)| Some(segment::spec(of, *numbers.get(name)?));
+    scenario.cell.iter().filter_map(spec).chain(scenario.segment.iter().filter_map(of_segment)).collect()
+}
+
+/// Returns the interface of a host at a segment. The fabric has it as a radio that stays in one cell.
+fn fixed_radio(layout: &Layout, host: &str, index: usize, cell: Cell) -> RadioSpec {
+    let [retune, attach, excursion] = [Duration::ZERO; 3];
+    let (mac, listening) = (layout.mac(host, index), Listening::default());
+    RadioSpec { mac, cell: Some(cell), retune, attach, excursion, listening, queue: None }
 }
 
 fn radio(scenario: &Scenario, layout: &Layout, host: &str, index: usize) -> RadioSpec {
@@ -268,12 +305,12 @@ fn host_table(
     host: &Host,
 ) -> Result<Table, ScenarioError> {
     let mut interfaces = Vec::new();
-    for (index, (interface, wire)) in layout.interfaces.get(name).into_iter().flatten().enumerate() {
+    for (index, (interface, link)) in layout.interfaces.get(name).into_iter().flatten().enumerate() {
         let mut table = Table::new();
         table.insert("name".to_owned(), interface.clone().into());
         table.insert("mac".to_owned(), layout.mac(name, index).to_string().into());
-        table.insert("tunes".to_owned(), (wire.is_none() && layout.cell_of(name).is_none()).into());
-        table.insert("mtu".to_owned(), i64::from(mtu(scenario, layout, name, wire.as_ref())).into());
+        table.insert("tunes".to_owned(), (*link == Attachment::Air && layout.cell_of(name).is_none()).into());
+        table.insert("mtu".to_owned(), i64::from(mtu(scenario, layout, name, link)).into());
         if let Some(address) = layout.networks.address_of(name, interface) {
             table.insert("address".to_owned(), address.into());
         }
@@ -312,12 +349,13 @@ fn host_table(
     Ok(table)
 }
 
-/// Returns the MTU of an interface, in bytes: the MTU of its wire or cell. For a mobile host's radio it is the least
+/// Returns the MTU of an interface, in bytes: the MTU of its wire, segment or cell. For a mobile host's radio it is the least
 /// MTU of all cells.
-fn mtu(scenario: &Scenario, layout: &Layout, host: &str, wire: Option<&(String, usize)>) -> u16 {
-    let own = match wire {
-        Some((wire, _)) => scenario.wire.get(wire).map(|wire| wire.mtu),
-        None => {
+fn mtu(scenario: &Scenario, layout: &Layout, host: &str, link: &Attachment) -> u16 {
+    let own = match link {
+        Attachment::Wire(wire, _) => scenario.wire.get(wire).map(|wire| wire.mtu),
+        Attachment::Segment(segment) => scenario.segment.get(segment).map(|segment| segment.mtu),
+        Attachment::Air => {
             let cell = layout.cell_of(host).map(|cell| cell.to_string());
             let mine = |name: &String| cell.as_ref().is_none_or(|cell| cell == name);
             scenario.cell.iter().filter(|(name, _)| mine(name)).map(|(_, cell)| cell.mtu).min()

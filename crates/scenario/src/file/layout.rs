@@ -8,8 +8,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
 use wire::{Ipv4Addr, Mac};
 
-/// An interface: its name, and for a wire the wire's name and the index of the end, 0 or 1.
-pub(super) type Plug = (String, Option<(String, usize)>);
+/// An interface: its name, and its link.
+pub(super) type Plug = (String, Attachment);
+
+/// The link of an interface.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Attachment {
+    /// The wire with this name; the index of the end is 0 or 1.
+    Wire(String, usize),
+    /// The segment with this name.
+    Segment(String),
+    /// A radio.
+    Air,
+}
 
 /// The hosts of a scenario with their links and networks, by name.
 pub(crate) struct Layout {
@@ -20,14 +31,17 @@ pub(crate) struct Layout {
     cells: BTreeMap<String, u16>,
     /// The hosts at the ends of each wire, by the name of the wire.
     pub(super) wires: BTreeMap<String, [String; 2]>,
+    /// The hosts on each segment, by the name of the segment.
+    pub(super) segments: BTreeMap<String, Vec<String>>,
     pub(super) networks: Networks,
     /// Hosts with radios that move between cells.
     mobiles: BTreeSet<String>,
 }
 
 impl Layout {
-    /// Lays out the hosts of a scenario. The interface at a wire has the name of the host at the other end. The first
-    /// radio of a host has the name `air`, and further radios `air2` and so on.
+    /// Lays out the hosts of a scenario. The interface at a wire has the name of the host at the other end, and an
+    /// interface at a segment has the name of the segment. The first radio of a host has the name `air`, and further
+    /// radios `air2` and so on.
     ///
     /// `roams` returns whether a host with these roles has a radio that moves between cells.
     pub(super) fn new(
@@ -47,6 +61,7 @@ impl Layout {
             interfaces: BTreeMap::new(),
             cells: BTreeMap::new(),
             wires: BTreeMap::new(),
+            segments: BTreeMap::new(),
             networks: Networks::default(),
             mobiles: BTreeSet::new(),
         };
@@ -56,9 +71,23 @@ impl Layout {
                     .known(host)
                     .map_err(|problem| source.at_path(&format!("wire.{name}.ends"), &problem))?;
                 let other = wire.ends.get(1 - end).cloned().unwrap_or_default();
-                layout.interfaces.entry(host.clone()).or_default().push((other, Some((name.clone(), end))));
+                layout
+                    .interfaces
+                    .entry(host.clone())
+                    .or_default()
+                    .push((other, Attachment::Wire(name.clone(), end)));
             }
             layout.wires.insert(name.clone(), wire.ends.clone());
+        }
+        for (name, segment) in &scenario.segment {
+            for (index, host) in segment.hosts.iter().enumerate() {
+                layout
+                    .known(host)
+                    .map_err(|problem| source.at_path(&format!("segment.{name}.hosts[{index}]"), &problem))?;
+                let plug = (name.clone(), Attachment::Segment(name.clone()));
+                layout.interfaces.entry(host.clone()).or_default().push(plug);
+            }
+            layout.segments.insert(name.clone(), segment.hosts.clone());
         }
         for (name, cell) in &scenario.cell {
             let path = format!("cell.{name}");
@@ -67,7 +96,11 @@ impl Layout {
                 .known(&cell.station)
                 .map_err(|problem| source.at_path(&format!("{path}.station"), &problem))?;
             layout.cells.insert(cell.station.clone(), number);
-            layout.interfaces.entry(cell.station.clone()).or_default().push((AIR.to_owned(), None));
+            layout
+                .interfaces
+                .entry(cell.station.clone())
+                .or_default()
+                .push((AIR.to_owned(), Attachment::Air));
         }
         let mobiles: Vec<(String, Option<Ipv4Addr>, usize)> = layout
             .hosts
@@ -77,7 +110,7 @@ impl Layout {
             .collect();
         for (name, _, radios) in &mobiles {
             let own = layout.interfaces.entry(name.clone()).or_default();
-            own.extend((1..=*radios).map(|number| (radio_name(number), None)));
+            own.extend((1..=*radios).map(|number| (radio_name(number), Attachment::Air)));
             layout.mobiles.insert(name.clone());
         }
         let addressed = mobiles.into_iter().filter_map(|(name, address, _)| Some((name, address?)));
@@ -171,18 +204,24 @@ impl Layout {
         self.cells.get(host).copied()
     }
 
-    /// Returns the interface of `host` towards a neighbor, and the neighbor's link address on their wire. Fails if no
-    /// wire joins them.
+    /// Returns the interface of `host` towards a neighbor, and the neighbor's link address on their wire or segment.
+    /// Fails if none joins them.
     pub(crate) fn towards(&self, host: &str, neighbor: &str) -> Result<(String, Mac), String> {
         self.known(neighbor)?;
         let wired = self.interfaces(host).any(|name| name == neighbor);
         let theirs = self.interfaces(neighbor).position(|name| name == host);
-        match theirs.filter(|_| wired) {
-            Some(index) => Ok((neighbor.to_owned(), self.mac(neighbor, index))),
-            None => Err(format!(
-                "no wire between `{host}` and `{neighbor}`; name the host at the other end of a wire"
-            )),
+        if let Some(index) = theirs.filter(|_| wired) {
+            return Ok((neighbor.to_owned(), self.mac(neighbor, index)));
         }
+        let has = |hosts: &[String], name: &str| hosts.iter().any(|host| host == name);
+        let shared = self.segments.iter().find(|(_, hosts)| has(hosts, host) && has(hosts, neighbor));
+        let place = shared.filter(|_| host != neighbor).and_then(|(segment, _)| {
+            let index = self.interfaces(neighbor).position(|name| name == segment)?;
+            Some((segment.clone(), self.mac(neighbor, index)))
+        });
+        place.ok_or_else(|| {
+            format!("no wire between `{host}` and `{neighbor}`; name the host at the other end of a wire, or on a segment")
+        })
     }
 
     /// Returns the link address of an interface: locally administered, with the numbers of the host and the

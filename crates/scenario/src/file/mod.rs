@@ -1,5 +1,6 @@
 //! Scenario files: the input of a run.
 
+mod chain;
 mod check;
 mod course;
 mod document;
@@ -18,6 +19,7 @@ mod repetition;
 mod resolve;
 mod schema;
 mod secret;
+mod segment;
 mod settings;
 mod sweep;
 mod tree;
@@ -73,6 +75,13 @@ pub struct Scenario {
     #[serde(default)]
     #[schemars(extend("propertyNames" = { "pattern": "^[0-9]{1,5}$" }))]
     pub(crate) cell: BTreeMap<String, Cell>,
+    /// Segments, by names of your choice: wires that several hosts share. A host has an interface with the name of the
+    /// segment.
+    #[serde(default)]
+    pub(crate) segment: BTreeMap<String, Segment>,
+    /// Chains of routers between two hosts, by names of your choice.
+    #[serde(default)]
+    pub(crate) chain: BTreeMap<String, chain::ChainTable>,
     /// Radios of mobile hosts, and path loss.
     #[serde(default)]
     pub(crate) radio: Radio,
@@ -129,8 +138,8 @@ macro_rules! link_table {
             #[serde(default)]
             pub(crate) burst: Option<Burst>,
             $($after)*
-            /// The IP network of the link, for example `10.1.0.0/24` [default: none]. The two ends of a wire, or the
-            /// base station of a cell, get their addresses from this network.
+            /// The IP network of the link, for example `10.1.0.0/24` [default: none]. The two ends of a wire, the
+            /// base station of a cell, or the hosts of a segment in their order, get their addresses from this network.
             #[serde(default, deserialize_with = "node::config::some_text")]
             #[schemars(schema_with = "node::config::schema::prefix")]
             pub(crate) net: Option<Prefix>,
@@ -206,6 +215,37 @@ link_table! {
     }
 }
 
+link_table! {
+    Segment {
+        /// The hosts on the segment, at least two.
+        #[schemars(length(min = 2))]
+        pub(crate) hosts: Vec<String>,
+        /// Bits per second that all hosts share in both directions, for example `10Mb/s`.
+        #[serde(deserialize_with = "units::rate")]
+        #[schemars(schema_with = "units::schema_rate")]
+        pub(crate) rate: u64,
+        /// The propagation delay of frames [default: 0 s].
+        #[serde(default, deserialize_with = "node::config::span")]
+        #[schemars(schema_with = "node::config::schema::span")]
+        pub(crate) delay: Duration,
+        /// The time that each frame takes besides its bits: preamble, gap between frames [default: 0 s].
+        #[serde(default, deserialize_with = "node::config::span")]
+        #[schemars(schema_with = "node::config::schema::span")]
+        pub(crate) per_frame: Duration,
+        /// The largest number of frames that wait at each host, in addition to the frame that is being sent
+        /// [default: 128].
+        #[serde(default = "units::wire_queue")]
+        pub(crate) queue: usize,
+        /// The order of waiting frames: `fair` (round robin over a queue for each host) or `fifo` (one queue for all
+        /// hosts) [default: fair].
+        #[serde(default)]
+        pub(crate) access: Access,
+    } {
+        /// Contention between hosts [default: none].
+        pub(crate) contention: Option<Contention>,
+    }
+}
+
 /// Whether the senders of a link share one medium.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -275,6 +315,20 @@ pub(crate) struct Contention {
     #[serde(default = "units::most")]
     #[schemars(range(min = 1, max = 32768))]
     pub(crate) most: u32,
+}
+
+impl Contention {
+    /// Checks the windows. An error has the path of the key in the table of the link, and the problem.
+    pub(crate) fn check(self) -> Result<(), (&'static str, &'static str)> {
+        let windows = 1..=32_768;
+        if !windows.contains(&self.window) || !windows.contains(&self.most) {
+            return Err(("contention", "`window` and `most` must be from 1 to 32768 slots"));
+        }
+        if self.most < self.window {
+            return Err(("contention.most", "must not be less than `window`"));
+        }
+        Ok(())
+    }
 }
 
 /// Scans: a radio leaves its channel, listens on others, and returns.
@@ -390,6 +444,8 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("cellular-ip/retune", include_str!("../../../../scenarios/cellular-ip/retune.toml")),
     ("cellular-ip/udp-loss", include_str!("../../../../scenarios/cellular-ip/udp-loss.toml")),
     ("air/walk", include_str!("../../../../scenarios/air/walk.toml")),
+    ("links/plug", include_str!("../../../../scenarios/links/plug.toml")),
+    ("links/segments", include_str!("../../../../scenarios/links/segments.toml")),
     ("scale/tree", include_str!("../../../../scenarios/scale/tree.toml")),
     ("scale/cellular-ip", include_str!("../../../../scenarios/scale/cellular-ip.toml")),
     ("scale/transfer", include_str!("../../../../scenarios/scale/transfer.toml")),
@@ -501,8 +557,9 @@ fn understand<'a>(
     let inlined = if is_inlined { Some(written(&document)?) } else { None };
     phase::shift(&mut document, repetition).map_err(|why| source.at_path("phase", &why))?;
     let text = written(&document)?;
-    let scenario = serde_path_to_error::deserialize(toml::Value::Table(document))
+    let mut scenario = serde_path_to_error::deserialize(toml::Value::Table(document))
         .map_err(|error| source.at_path(&error.path().to_string(), error.inner().message()))?;
+    chain::expand(&mut scenario).map_err(|(key, problem)| source.at_path(&key, &problem))?;
     Ok((source, scenario, Effective { text, inlined }))
 }
 

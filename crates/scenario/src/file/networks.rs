@@ -2,8 +2,8 @@
 //! gets routes to all networks, each over the fewest networks, as after a routing protocol has converged. A host gets
 //! no routes if one of its roles finds the routers itself.
 //!
-//! On a wire, the first end has host number 1 in the network, and the second end has number 2. In a cell, the base
-//! station has number 1. A mobile host has the address in its table, if the network of a cell contains it. The
+//! On a wire, the first end has host number 1 in the network, and the second end has number 2. On a segment, the hosts
+//! have numbers from 1 in the order of the file. In a cell, the base station has number 1. A mobile host has the address in its table, if the network of a cell contains it. The
 //! interfaces of a link without `net` have no addresses.
 
 use super::Scenario;
@@ -41,6 +41,14 @@ impl Networks {
             for (number, (host, other)) in (1..).zip([(first, second), (second, first)]) {
                 let address = nth(net, number).ok_or_else(|| too_small(&format!("wire.{name}.net"), net))?;
                 networks.attach(host, other, address, net);
+            }
+        }
+        for (name, segment) in &scenario.segment {
+            let Some(net) = segment.net else { continue };
+            for (number, host) in (1..).zip(&segment.hosts) {
+                let address =
+                    nth(net, number).ok_or_else(|| too_small(&format!("segment.{name}.net"), net))?;
+                networks.attach(host, name, address, net);
             }
         }
         for (name, cell) in &scenario.cell {

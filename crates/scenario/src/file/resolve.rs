@@ -13,7 +13,9 @@ pub(crate) trait Places {
     fn host(&self, name: &str) -> Option<HostId>;
     /// Returns the ports at the first and the second end of a wire.
     fn wire(&self, name: &str) -> Option<[PortId; 2]>;
-    /// Returns the host at the first end of a wire.
+    /// Returns the number that a segment has as a cell of the fabric.
+    fn segment(&self, name: &str) -> Option<Cell>;
+    /// Returns the host at the first end of a wire, or the first host of a segment.
     fn first_end(&self, name: &str) -> Option<HostId>;
     /// Returns the base station of a cell.
     fn station(&self, cell: u16) -> Option<HostId>;
@@ -50,11 +52,9 @@ pub(crate) fn resolve(table: &EventTable, places: &impl Places) -> Option<Planne
 
 fn link(table: &EventTable, places: &impl Places, change: Change) -> Option<Order> {
     if let Some(wire) = table.wire.as_deref() {
-        return Some(Order::Link(
-            places.first_end(wire)?,
-            vec![ChangedLink::Wire(places.wire(wire)?)],
-            change,
-        ));
+        let of_segment = || places.segment(wire).map(ChangedLink::Cell);
+        let place = places.wire(wire).map(ChangedLink::Wire).or_else(of_segment)?;
+        return Some(Order::Link(places.first_end(wire)?, vec![place], change));
     }
     let cell = table.cell?;
     let Some(host) = table.host.as_deref() else {

@@ -91,8 +91,9 @@ impl CellularIp {
             let (delay, mtu, faults, air) =
                 (Duration::ZERO, tree.wire.mtu, Faults::default(), Air::default());
             let cell = cell_of(shape, station);
-            let duplex = link::Duplex::Half;
-            fabric.add_cell(&CellSpec { cell, rate, per_frame, delay, queue, mtu, faults, air, duplex }, rng);
+            let (duplex, is_segment) = (link::Duplex::Half, false);
+            let spec = CellSpec { cell, rate, per_frame, delay, queue, mtu, faults, air, duplex, is_segment };
+            fabric.add_cell(&spec, rng);
             self.add_radio(tree, station, Some(cell), fabric);
         }
         for mobile in (shape.start(shape.depth() + 1)..shape.len()).map(HostId) {

@@ -88,7 +88,8 @@ fn a_frame_that_waits_is_kept() {
     let air = link::Air::default();
     let (rate, queue, faults, delay) = (1_000_000, 8, Faults::default(), Duration::ZERO);
     let (cell, per_frame, mtu, duplex) = (Cell(1), delay, 1500, link::Duplex::Half);
-    let cell = link::CellSpec { cell, rate, per_frame, delay, queue, mtu, faults, air, duplex };
+    let is_segment = false;
+    let cell = link::CellSpec { cell, rate, per_frame, delay, queue, mtu, faults, air, duplex, is_segment };
     fabric.add_cell(&cell, &Rng::new(1));
     let radio = link::RadioSpec {
         mac: Mac([2, 0, 0, 0, 0, 1]),

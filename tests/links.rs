@@ -1,0 +1,171 @@
+//! Tests of links in the simulator: ports that are plugged in and out, segments that several hosts share, and chains of
+//! routers.
+
+use recorder::run::Outcome;
+use scenario::{Scenario, Setting};
+use trace::{HostId, What};
+use wire::ipv4::{self, Header};
+use wire::{Cell, Iface, Instant};
+
+fn simulate(file: &str, text: &str, settings: &[&str]) -> Outcome {
+    let settings: Vec<Setting> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
+    let plan = Scenario::plan(file, text, &settings, 1).unwrap();
+    let outcome = recorder::run::simulate(plan).unwrap();
+    assert!(outcome.doubts.is_empty(), "{:?}", outcome.doubts);
+    assert_eq!(outcome.ledger.doubts(), []);
+    assert!(outcome.ledger.balances());
+    outcome
+}
+
+fn run(name: &str, settings: &[&str]) -> Outcome {
+    let (file, text) = Scenario::find(name).unwrap();
+    simulate(&file, &text, settings)
+}
+
+fn host(outcome: &Outcome, name: &str) -> HostId {
+    HostId(outcome.plan.hosts.iter().position(|host| host.config.name == name).unwrap() as u32)
+}
+
+/// Returns the bits per second of datagrams of UDP, with all headers, that arrived at a host from 1 s to 3 s.
+fn arrived(outcome: &Outcome, name: &str) -> f64 {
+    let host = host(outcome, name);
+    let span = Instant::from_millis(1000)..Instant::from_millis(3000);
+    let bits = outcome.records.iter().filter_map(|record| match &record.what {
+        What::Received(iface, packet) if record.host == host && *iface != Iface::HOST => {
+            let is_udp = ipv4::protocol(&packet.bytes) == Some(ipv4::UDP);
+            (is_udp && span.contains(&record.at)).then_some((packet.bytes.len() + 14) as f64 * 8.0)
+        }
+        _ => None,
+    });
+    bits.sum::<f64>() / 2.0
+}
+
+fn near(seen: f64, wanted: f64) {
+    assert!((seen / wanted - 1.0).abs() < 0.02, "{seen:.0} b/s, not {wanted:.0}");
+}
+
+/// Two hosts that each send 12 Mb/s to the other, on a link of 10 Mb/s.
+fn both_ways(link: &str, to: &str) -> String {
+    let role = |to: &str| {
+        format!(
+            "role = [{{ kind = 'apps/constant-rate', to = '{to}:9000', rate = 1000, size = 1472, start = '0.1s' }}, \
+             {{ kind = 'apps/sink', at = '0.0.0.0:9000' }}{}]",
+            if to == "router" { ", { kind = 'apps/roam' }" } else { "" }
+        )
+    };
+    let (router, other) = (role(to), role("router"));
+    let other = if link.contains("[cell") { other } else { other.replace(", { kind = 'apps/roam' }", "") };
+    format!(
+        "about = 'both ways'\nduration = '4s'\n{link}\n[host.router]\n{router}\n[host.{to}]\naddress = '10.1.0.2'\n{other}\n"
+    )
+}
+
+#[test]
+fn a_full_duplex_port_carries_its_rate_in_each_direction_and_a_cell_and_a_segment_share_it() {
+    let cell = "[cell.1]\nstation = 'router'\nrate = '10Mb/s'\nnet = '10.1.0.0/24'\n";
+    let port = format!("{cell}duplex = 'full'\n");
+    let slow = format!("{port}uplink_rate = '4Mb/s'\n");
+    let segment = "[segment.lan]\nhosts = ['router', 'mobile']\nrate = '10Mb/s'\nnet = '10.1.0.0/24'\n";
+    for (link, down, up) in [(cell, 5e6, 5e6), (&port, 10e6, 10e6), (&slow, 10e6, 4e6), (segment, 5e6, 5e6)] {
+        let outcome = simulate("ways.toml", &both_ways(link, "mobile"), &[]);
+        near(arrived(&outcome, "mobile"), down);
+        near(arrived(&outcome, "router"), up);
+    }
+}
+
+/// The cable is unplugged at 3 s, and plugged in 200 ms later. Its host is notified of both, and receives and sends
+/// nothing in between.
+#[test]
+fn a_host_is_notified_that_its_cable_is_unplugged_and_plugged() {
+    let outcome = run("links/plug", &[]);
+    let mobile = host(&outcome, "mobile");
+    let at = Instant::from_millis;
+    let own = outcome.records.iter().filter(|record| record.host == mobile && record.at >= at(3000));
+    let links: Vec<(Instant, String)> = own
+        .clone()
+        .filter_map(|record| match &record.what {
+            What::Down(_, why) => Some((record.at, why.to_string())),
+            What::Up(_, cell) => Some((record.at, format!("{cell:?}"))),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(links, [(at(3000), "unplugged".to_owned()), (at(3200), format!("{:?}", Some(Cell(2))))]);
+    let between = own.filter(|record| record.at < at(3200));
+    let received =
+        between.filter(|record| matches!(record.what, What::Received(iface, _) if iface != Iface::HOST));
+    assert_eq!(received.count(), 0);
+    assert!(outcome.flows.iter().all(|flow| flow.bytes == 6_000_000), "the download is complete");
+    let handoff = &outcome.handoffs[0];
+    assert!(handoff.outages.iter().all(|outage| outage.is_some()), "{handoff:?}");
+}
+
+#[test]
+fn a_cable_is_cut_and_restored_by_events() {
+    let (file, text) = Scenario::find("links/plug").unwrap();
+    let events = "[[event]]\nat = '1.5s'\nkind = 'cut'\ncell = 1\nhost = 'mobile'\n\
+                  [[event]]\nat = '2s'\nkind = 'restore'\ncell = 1\nhost = 'mobile'\n";
+    let outcome = simulate(&file, &format!("{text}\n{events}"), &[]);
+    let mobile = host(&outcome, "mobile");
+    let downs = outcome.records.iter().filter_map(|record| match &record.what {
+        What::Down(_, why) if record.host == mobile => Some(why.to_string()),
+        _ => None,
+    });
+    assert_eq!(downs.collect::<Vec<_>>(), ["no carrier", "unplugged"]);
+}
+
+/// Each router of the chain adds its delay, and the time of one packet on its link.
+#[test]
+fn each_router_of_a_chain_adds_one_hop() {
+    let first_byte = |routers: u32| {
+        let outcome = run("links/plug", &[&format!("chain.net.routers={routers}"), "duration=5s"]);
+        let mobile = host(&outcome, "mobile");
+        // The delay of a tunnelled packet from the home agent to the mobile node, after the move.
+        let sent = |record: &trace::Record, name: &str| match &record.what {
+            What::Sent(iface, packet) if record.host == host(&outcome, name) && *iface != Iface::HOST => {
+                Header::parse(&packet.bytes)
+                    .is_ok_and(|(header, _)| header.protocol == ipv4::IPIP)
+                    .then_some(packet.id)
+            }
+            _ => None,
+        };
+        let late = outcome.records.iter().filter(|record| record.at >= Instant::from_millis(4500));
+        let (from, id) = late.clone().find_map(|record| Some((record.at, sent(record, "home")?))).unwrap();
+        let to = late.clone().find(|record| {
+            record.host == mobile && matches!(&record.what, What::Received(iface, packet) if *iface != Iface::HOST && packet.id == id)
+        });
+        to.unwrap().at.since(from).as_micros()
+    };
+    let delays = [0, 1, 5, 20].map(first_byte);
+    // 1 ms, and 1514 bytes or less at 100 Mb/s. The queue of the last link can differ.
+    let hop = |(many, routers): (u128, u128)| (many.saturating_sub(delays[0]) / routers, routers);
+    for (hop, routers) in [(delays[1], 1), (delays[2], 5), (delays[3], 20)].map(hop) {
+        assert!((1000..1600).contains(&hop), "{hop} us per router of {routers}: {delays:?}");
+    }
+}
+
+/// Three hosts of one segment receive a broadcast, and a unicast frame reaches its destination only. A router has two
+/// segments.
+#[test]
+fn a_segment_joins_all_its_hosts() {
+    let outcome = run("links/segments", &[]);
+    assert!(outcome.flows.iter().all(|flow| flow.bytes == 1_500_000), "both downloads are complete");
+    for name in ["red", "blue", "files", "mail", "router"] {
+        let own = host(&outcome, name);
+        let plan = &outcome.plan.hosts[own.index()];
+        for record in outcome.records.iter().filter(|record| record.host == own) {
+            let What::Received(iface, packet) = &record.what else { continue };
+            let Some(port) = usize::from(iface.0).checked_sub(1).and_then(|index| plan.ports.get(index))
+            else {
+                continue;
+            };
+            assert!(packet.link.dst.is_group() || packet.link.dst == port.mac, "{name} received {packet:?}");
+        }
+    }
+    let (file, text) = Scenario::find("links/segments").unwrap();
+    let cut = "[[event]]\nat = '1s'\nkind = 'cut'\nwire = 'lan'\n[[event]]\nat = '1.2s'\nkind = 'restore'\nwire = 'lan'\n";
+    let outcome = simulate(&file, &format!("{text}\n{cut}"), &[]);
+    let downs = outcome.records.iter().filter(|record| matches!(record.what, What::Down(..)));
+    let hosts: Vec<HostId> = downs.map(|record| record.host).collect();
+    assert_eq!(hosts, ["router", "red", "blue"].map(|name| host(&outcome, name)));
+    assert!(outcome.flows.iter().all(|flow| flow.bytes == 1_500_000), "both downloads are complete");
+}
