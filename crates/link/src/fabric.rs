@@ -4,6 +4,7 @@ pub(crate) mod change;
 pub(crate) mod drain;
 pub(crate) mod grant;
 mod lane;
+mod overlap;
 
 use crate::cell::Airspace;
 use crate::channel::{Channel, Waiting};
@@ -12,7 +13,7 @@ use crate::fabric::drain::Drains;
 use crate::fabric::grant::Decision;
 use crate::flight::{Flight, FlightPath, Ticket};
 use crate::medium::{CellSpec, Character, Medium, Queue, WireSpec};
-use crate::radio::{Heard, Radio, RadioSpec, Radios, Tuning};
+use crate::radio::{Heard, Hears, Radio, RadioSpec, Radios, Tuning};
 use crate::sender::Sender;
 use crate::{PortId, SignalCourse, reason};
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,7 +80,9 @@ pub struct Fabric {
     /// The number of grants so far. The number orders the radios by their last grant.
     pub(crate) grants: u64,
     pub(crate) radios: Radios,
-    courses: BTreeMap<PortId, SignalCourse>,
+    /// The radios that receive more stations than that of their cell.
+    pub(crate) overlapped: BTreeSet<PortId>,
+    pub(crate) courses: BTreeMap<PortId, SignalCourse>,
     /// The radios of base stations, each with its cell.
     pub(crate) stations: BTreeMap<PortId, Cell>,
     pub(crate) cuts: Cuts,
@@ -143,6 +146,9 @@ impl Fabric {
     /// Adds a radio at a port, in the cell that `spec` names. If `spec` names none, the radio must tune first.
     pub fn add_radio(&mut self, port: PortId, spec: RadioSpec) {
         self.stations.extend(spec.cell.map(|cell| (port, cell)));
+        if spec.listening.hears != Hears::Cell {
+            self.overlapped.insert(port);
+        }
         self.radios.add(port, spec);
     }
 
@@ -168,7 +174,8 @@ impl Fabric {
         let mut heard = self.courses.get(&port).map(|course| course.heard(now)).unwrap_or_default();
         heard.retain(|(cell, _)| !self.cuts.hides(*cell, port));
         let own = self.radios.get(port).and_then(Radio::cell);
-        let is_lost = own.is_some_and(|own| !heard.iter().any(|(cell, _)| *cell == own));
+        let is_lost = own.is_some_and(|own| !heard.iter().any(|(cell, _)| *cell == own))
+            && !self.stays_on_channel(now, port);
         if is_lost {
             self.drop_waiting(now, port);
             self.radios.lose(port);
@@ -322,6 +329,7 @@ impl Fabric {
         };
         let out = self.end_of_air(flight, cell);
         let stayed = |radio: &Radio| matches!(radio.heard(cell, flight.start, out), Heard::Yes | Heard::Away);
+        let stayed = |radio: &Radio| stayed(radio) || self.stayed_on_channel(radio, flight, cell, out);
         if !visiting && !self.radios.get(flight.from).is_some_and(stayed) {
             let is_cut = self.cuts.hides(cell, flight.from);
             return Landing::Lost(if is_cut { reason::CUT } else { reason::SENDER_LEFT });
@@ -332,13 +340,14 @@ impl Fabric {
             if port == flight.from {
                 return;
             }
-            match radio.heard(cell, flight.start, flight.lands) {
+            match self.receives(flight, cell, dst, (port, radio)) {
                 Heard::Yes => at.push(port),
                 Heard::Away => lost = reason::RECEIVER_AWAY,
                 Heard::Elsewhere if self.cuts.hides(cell, port) => lost = reason::CUT,
                 Heard::Elsewhere => {}
             }
         });
+        self.extend_over_channel(flight, cell, dst, &mut at);
         if at.is_empty() { Landing::Lost(lost) } else { Landing::At(at) }
     }
 
@@ -361,6 +370,11 @@ impl Fabric {
         let same_channel = radio.cell().is_some_and(|own| self.share_air(own, cell));
         let listens = now + radio.retuning(same_channel);
         let to = self.cells.get(&cell).filter(|cell| !cell.is_segment)?;
+        if same_channel && radio.hears() == Hears::ChannelDataOfAll {
+            let ready = now + radio.association();
+            self.cuts.forget(port);
+            return self.radios.get_mut(port).map(|radio| radio.stay(ready, port, cell));
+        }
         let ready = to.beacon_after(listens) + radio.association();
         self.drop_waiting(now, port);
         self.cuts.forget(port);

@@ -11,6 +11,8 @@
 //! station, has its own bounded queue, and the channel is granted for one frame at a time ([`Access`]). A radio
 //! receives a frame only if the radio was in the cell, and not away, from the frame's first bit to its last.
 //!
+//! A radio can also receive other stations of its channel ([`Hears`]), where their cells overlap.
+//!
 //! A cell can also be full duplex ([`Duplex::Full`]): a switch, into which hosts are plugged by cables. Each sender then
 //! has a separate medium, and nothing waits for the frame of another sender. Such a cell has the same rules for a radio
 //! that leaves or arrives. A host whose cable is unplugged is notified ([`Tuning::unplugs`]).
@@ -37,7 +39,7 @@ pub use fabric::grant::Decision;
 pub use fabric::{Arrived, Fabric, Landing, Offer, Sample};
 pub use flight::{Flight, Ticket};
 pub use medium::{Burst, CellSpec, Duplex, Faults, WireSpec};
-pub use radio::{Listening, RadioSpec, Scan, Tuning};
+pub use radio::{Hears, Listening, RadioSpec, Scan, Tuning};
 pub use signal_course::{SAMPLING, SignalCourse};
 
 /// The number of a port: one end of a wire, or a radio. A port is an interface of a host. The caller chooses the

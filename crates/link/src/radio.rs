@@ -34,6 +34,22 @@ pub struct Listening {
     pub scan: Option<Scan>,
     /// The longest time for which the radio stays in its cell to send waiting frames before it leaves.
     pub drain: Duration,
+    /// The base stations whose frames the radio receives.
+    pub hears: Hears,
+}
+
+/// The base stations whose frames a radio receives. A frame of the radio reaches the addressed one of these stations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Hears {
+    /// That of the radio's own cell.
+    #[default]
+    Cell,
+    /// All stations in reach whose cell has the same [`crate::Air::channel`] as the radio's own cell. Frames to this
+    /// radio alone are received from the own station only.
+    ChannelDataOfOne,
+    /// All stations in reach whose cell has the same [`crate::Air::channel`] as the radio's own cell. The radio changes
+    /// between these cells without an interruption, and loses its link when none of them is in reach.
+    ChannelDataOfAll,
 }
 
 /// Excursions to listen on other channels: the radio leaves its channel and comes back.
@@ -58,6 +74,8 @@ pub struct Tuning {
     /// Whether the radio has left a full-duplex cell. Then the caller notifies its host that the link is down, because
     /// a cable was unplugged.
     pub unplugs: bool,
+    /// Whether the radio stays in its present cell until it arrives in the new one.
+    pub(crate) stays: bool,
     pub(crate) turn: u32,
 }
 
@@ -188,6 +206,11 @@ impl Radios {
         self.change(port, Radio::lose);
     }
 
+    /// Moves a radio to another cell of its channel, without an interruption.
+    pub(crate) fn move_within_channel(&mut self, port: PortId, cell: Cell) {
+        self.change(port, |radio| radio.at = radio.at.map(|(_, since)| (cell, since)));
+    }
+
     /// Puts a radio into a cell without tuning, for example the radio of a base station that is switched on again.
     pub(crate) fn settle(&mut self, now: Instant, port: PortId, cell: Cell) {
         self.change(port, |radio| (radio.at, radio.deaf) = (Some((cell, now)), false));
@@ -276,7 +299,13 @@ impl Radio {
 
     fn leave(&mut self, ready: Instant, port: PortId, cell: Cell) -> Tuning {
         self.go(false);
-        Tuning { port, cell, ready, unplugs: false, turn: self.turn }
+        Tuning { port, cell, ready, unplugs: false, stays: false, turn: self.turn }
+    }
+
+    /// Begins a change to another cell of the channel, during which the radio receives as before.
+    pub(crate) fn stay(&mut self, ready: Instant, port: PortId, cell: Cell) -> Tuning {
+        self.turn += 1;
+        Tuning { port, cell, ready, unplugs: false, stays: true, turn: self.turn }
     }
 
     fn lose(&mut self) {
@@ -294,11 +323,18 @@ impl Radio {
     }
 
     fn arrive(&mut self, tuning: &Tuning) -> bool {
-        let current = tuning.turn == self.turn && self.at.is_none();
-        if current {
-            self.at = Some((tuning.cell, tuning.ready));
+        match self.at {
+            _ if tuning.turn != self.turn => return false,
+            Some((_, since)) if tuning.stays => self.at = Some((tuning.cell, since)),
+            None if !tuning.stays => self.at = Some((tuning.cell, tuning.ready)),
+            _ => return false,
         }
-        current
+        true
+    }
+
+    /// Returns the base stations whose frames the radio receives.
+    pub(crate) fn hears(&self) -> Hears {
+        self.elsewhere.as_ref().map(|elsewhere| elsewhere.listening.hears).unwrap_or_default()
     }
 
     /// Starts an excursion to listen, if one is due. Returns whether the radio hears other cells now. A radio in no
@@ -324,7 +360,8 @@ impl Radio {
         self.elsewhere.get_or_insert_default().away = Some((from, to));
     }
 
-    /// Returns whether the radio was in `cell` from `start` to `end`, and was not away on an excursion.
+    /// Returns whether the radio was in `cell` from `start` to `end`, and was not away on an excursion. A radio that
+    /// receives data of all stations of a channel was in its present cell since it came to this channel.
     pub(crate) fn heard(&self, cell: Cell, start: Instant, end: Instant) -> Heard {
         match self.at {
             Some((here, since)) if here == cell && since <= start => {

@@ -65,6 +65,8 @@ pub(crate) struct Cuts {
     wires: BTreeMap<PortId, CutWire>,
     cells: BTreeSet<Cell>,
     radios: BTreeSet<(Cell, PortId)>,
+    /// When a cell was last restored, for all radios or for one.
+    restored: BTreeMap<(Cell, Option<PortId>), Instant>,
     /// The lost cell of each radio that lost its cell by a cut, or arrived in a cell that is cut. When the cut ends,
     /// the radio returns to the cell without a request of its host, unless the radio has a course.
     lost: BTreeMap<PortId, Cell>,
@@ -94,6 +96,12 @@ impl Cuts {
     /// Returns whether a cut separates a radio from a cell, so that neither hears the other.
     pub(crate) fn hides(&self, cell: Cell, port: PortId) -> bool {
         self.cells.contains(&cell) || self.radios.contains(&(cell, port))
+    }
+
+    /// Returns whether a cut separated a radio from a cell at `since` or later.
+    pub(crate) fn has_hidden(&self, cell: Cell, port: PortId, since: Instant) -> bool {
+        let ends = [None, Some(port)].into_iter().filter_map(|port| self.restored.get(&(cell, port)));
+        self.hides(cell, port) || ends.into_iter().any(|end| *end > since)
     }
 
     /// Returns whether the radio lost its cell by a cut, or arrived in a cell that is cut, and was not tuned since.
@@ -136,19 +144,22 @@ impl Fabric {
                     return Vec::new();
                 }
                 let inside: Vec<PortId> = self.radios.in_cell(cell).collect();
-                inside.into_iter().map(|port| self.lose(now, cell, port)).collect()
+                inside.into_iter().filter_map(|port| self.lose(now, cell, port)).collect()
             }
             (ChangedLink::Radio(cell, port), Change::Cut) => {
                 let is_inside = self.radios.get(port).is_some_and(|radio| radio.cell() == Some(cell));
                 let is_new = self.cuts.radios.insert((cell, port));
-                if is_new && is_inside { vec![self.lose(now, cell, port)] } else { Vec::new() }
+                let follows = if is_new && is_inside { self.lose(now, cell, port) } else { None };
+                follows.into_iter().collect()
             }
             (ChangedLink::Cell(cell), Change::Restore) => {
                 self.cuts.cells.remove(&cell);
+                self.cuts.restored.insert((cell, None), now);
                 self.return_to(now, cell)
             }
             (ChangedLink::Radio(cell, port), Change::Restore) => {
                 self.cuts.radios.remove(&(cell, port));
+                self.cuts.restored.insert((cell, Some(port)), now);
                 self.return_to(now, cell)
             }
             (place, Change::Loss(loss)) => {
@@ -187,16 +198,18 @@ impl Fabric {
         follows
     }
 
-    /// Removes a radio from the cell that it is in, because of a cut. Returns the consequence for the radio.
-    fn lose(&mut self, now: Instant, cell: Cell, port: PortId) -> Consequence {
+    /// Removes a radio from the cell that it is in, because of a cut. Returns the consequence for the radio, or `None`
+    /// if the radio still hears another cell of its channel.
+    fn lose(&mut self, now: Instant, cell: Cell, port: PortId) -> Option<Consequence> {
+        if self.stays_on_channel(now, port) {
+            return None;
+        }
         self.drop_waiting(now, port);
         self.radios.lose(port);
         self.cuts.lost.insert(port, cell);
-        if self.is_station(port) || self.is_full_duplex(cell) {
-            Consequence::At(port, InterfaceState::Down)
-        } else {
-            Consequence::At(port, InterfaceState::OutOfRange)
-        }
+        let has_carrier = !self.is_station(port) && !self.is_full_duplex(cell);
+        let state = if has_carrier { InterfaceState::OutOfRange } else { InterfaceState::Down };
+        Some(Consequence::At(port, state))
     }
 
     /// Lets the base station and the radios return to a cell that they lost, after a cut has ended. A radio stays
@@ -250,7 +263,7 @@ impl Fabric {
         }
     }
 
-    fn is_station(&self, port: PortId) -> bool {
+    pub(crate) fn is_station(&self, port: PortId) -> bool {
         self.stations.contains_key(&port)
     }
 }

@@ -7,7 +7,7 @@ use super::error::{ScenarioError, Source, Wrong};
 use super::layout::Layout;
 use super::nearest::did_you_mean;
 use super::networks::AIR;
-use super::{Access, Contention, Duplex, Host, Scenario, moves, protocol, segment};
+use super::{Access, Contention, Duplex, Hears, Host, Scenario, moves, protocol, segment};
 use crate::application::Application;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Duration, Ipv4Addr, Prefix};
@@ -184,6 +184,7 @@ fn air(scenario: &Scenario) -> Result<(), Wrong> {
             return wrong(key, problem.to_owned());
         }
     }
+    hears(scenario)?;
     match &scenario.radio.scan {
         Some(scan) if scan.away >= scan.every => Err((
             "radio.scan.away".to_owned(),
@@ -192,6 +193,18 @@ fn air(scenario: &Scenario) -> Result<(), Wrong> {
         )),
         _ => Ok(()),
     }
+}
+
+/// Checks that the keys of overlapping cells have an effect.
+fn hears(scenario: &Scenario) -> Result<(), Wrong> {
+    let problem = match (scenario.radio.hears, scenario.radio.data) {
+        (Hears::Cell, Some(_)) => ("data", "allowed only with `hears = \"channel\"`"),
+        (Hears::Channel, _) if scenario.cell.values().all(|cell| cell.channel.is_none()) => {
+            ("hears", "`channel` needs cells with the key `channel`, for example `cell.1.channel = 6`")
+        }
+        _ => return Ok(()),
+    };
+    Err((format!("radio.{}", problem.0), problem.1.to_owned()))
 }
 
 pub(super) fn mtu(path: &str, mtu: u16) -> Result<(), Wrong> {

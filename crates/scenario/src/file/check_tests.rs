@@ -167,6 +167,21 @@ const CASES: &[(&str, &str, &str)] = &[
         "[radio]\nscan = { every = \"1s\", away = \"1s\" }\n[cell.1]",
         "line 14, column 31: `radio.scan.away`: must be shorter than `every`, because the radio returns",
     ),
+    (
+        "[cell.1]",
+        "[radio]\ndata = \"one\"\n[cell.1]",
+        "line 14, column 8: `radio.data`: allowed only with `hears = \"channel\"`",
+    ),
+    (
+        "[cell.1]",
+        "[radio]\nhears = \"channel\"\n[cell.1]",
+        "line 14, column 9: `radio.hears`: `channel` needs cells with the key `channel`, for example",
+    ),
+    (
+        "[cell.1]",
+        "[radio]\nhears = \"all\"\n[cell.1]",
+        "line 14, column 9: `radio.hears`: unknown variant `all`",
+    ),
     // The next scenarios have an error in a segment.
     (
         "[cell.1]",

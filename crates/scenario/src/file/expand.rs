@@ -8,8 +8,8 @@ use super::{Host, Scenario, check, course, event, moves, segment};
 use crate::plan::{HostPlan, Plan, PortPlan};
 use crate::tree::Tree;
 use link::{
-    Access, Air, Beacon, Burst, CellSpec, Contention, Duplex, Faults, Listening, PortId, RadioSpec, Scan,
-    WireSpec,
+    Access, Air, Beacon, Burst, CellSpec, Contention, Duplex, Faults, Hears, Listening, PortId, RadioSpec,
+    Scan, WireSpec,
 };
 use roles::HostConfig;
 use std::collections::BTreeMap;
@@ -270,6 +270,11 @@ fn radio(scenario: &Scenario, layout: &Layout, host: &str, index: usize) -> Radi
             association: scenario.radio.association,
             drain: scenario.radio.drain,
             scan: scenario.radio.scan.map(|scan| Scan { every: scan.every, away: scan.away }),
+            hears: match (scenario.radio.hears, scenario.radio.data) {
+                (super::Hears::Cell, _) => Hears::Cell,
+                (super::Hears::Channel, Some(super::DataOf::One)) => Hears::ChannelDataOfOne,
+                (super::Hears::Channel, _) => Hears::ChannelDataOfAll,
+            },
         },
     };
     let own = fixed.and_then(|cell| scenario.cell.get(&cell.to_string()));

@@ -345,6 +345,27 @@ pub(crate) struct Scan {
     pub(crate) away: Duration,
 }
 
+/// The base stations whose frames a radio receives.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Hears {
+    /// That of the radio's own cell.
+    #[default]
+    Cell,
+    /// All stations in reach on the channel of the radio's own cell.
+    Channel,
+}
+
+/// The base stations from which a radio receives frames to itself alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum DataOf {
+    /// That of the radio's own cell.
+    One,
+    /// All stations in reach on the channel of the radio's own cell.
+    All,
+}
+
 /// Radios of mobile hosts, and path loss.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -375,6 +396,14 @@ pub(crate) struct Radio {
     /// Scans by which a radio on a course or path hears other cells [default: the radio hears other cells always, at
     /// no cost].
     pub(crate) scan: Option<Scan>,
+    /// The base stations whose frames a mobile host's radio receives: `cell`, that of its cell; or `channel`, all in
+    /// reach whose cell has the same `channel` [default: cell]. What the radio sends reaches the station that it is
+    /// addressed to, if this is one of them.
+    #[serde(default)]
+    pub(crate) hears: Hears,
+    /// With `hears = "channel"`: `all`, the radio receives all frames of these stations, and changes its cell without an
+    /// interruption; or `one`, it receives frames to itself alone only from the station of its cell [default: all].
+    pub(crate) data: Option<DataOf>,
     /// The signal of a base station at one metre, in dBm [default: -25, for 15 dBm of an 802.11b card and 40 dB of
     /// loss].
     #[serde(default = "units::at_1m")]
@@ -389,7 +418,8 @@ impl Default for Radio {
         let (at_1m, exponent) = (units::at_1m(), units::exponent());
         let (retune, attach, excursion) = (Duration::ZERO, None, Duration::ZERO);
         let (association, drain, scan, queue) = (Duration::ZERO, Duration::ZERO, None, None);
-        Self { retune, attach, excursion, drain, queue, association, scan, at_1m, exponent }
+        let (hears, data) = (Hears::Cell, None);
+        Self { retune, attach, excursion, drain, queue, association, scan, hears, data, at_1m, exponent }
     }
 }
 
@@ -444,6 +474,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("cellular-ip/retune", include_str!("../../../../scenarios/cellular-ip/retune.toml")),
     ("cellular-ip/udp-loss", include_str!("../../../../scenarios/cellular-ip/udp-loss.toml")),
     ("air/walk", include_str!("../../../../scenarios/air/walk.toml")),
+    ("links/overlap", include_str!("../../../../scenarios/links/overlap.toml")),
     ("links/plug", include_str!("../../../../scenarios/links/plug.toml")),
     ("links/segments", include_str!("../../../../scenarios/links/segments.toml")),
     ("scale/tree", include_str!("../../../../scenarios/scale/tree.toml")),

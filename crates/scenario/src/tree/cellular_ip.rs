@@ -106,8 +106,11 @@ impl CellularIp {
         let Some(port) = tree.shape.port(host, iface) else { return };
         let Tuning { retune, excursion, .. } = self.radio;
         let attach = self.radio.attach.unwrap_or(retune) + tree.lateness(host);
-        let listening =
-            Listening { association: self.radio.association, drain: self.radio.drain, scan: None };
+        let listening = Listening {
+            association: self.radio.association,
+            drain: self.radio.drain,
+            ..Listening::default()
+        };
         let listening = if cell.is_none() { listening } else { Listening::default() };
         let queue = if cell.is_none() { self.radio.queue } else { None };
         let mac = Shape::mac(port);
