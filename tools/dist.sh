@@ -30,7 +30,7 @@ build() { # flags of the compiler, further arguments of cargo
 train() {
     for scenario in "evidence/bulk" "scale/tree --set tree.hosts=1000" "scale/cellular-ip --set tree.hosts=1000"; do
         # shellcheck disable=SC2086 # a name and its settings
-        "$wayfare" run $scenario --set duration=10s --no-records || return 1
+        "$wayfare" run $scenario --no-records || return 1
     done
     "$wayfare" compare --quick || return 1
     for scenario in first mobile-ip/download sigma/handoff indirect-tcp/handoff-time; do

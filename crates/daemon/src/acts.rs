@@ -134,8 +134,8 @@ impl Daemon {
         }
     }
 
-    /// Drops a segment that the kernel must not receive. Passes the answer, if there is one, to the node as if it came
-    /// from the host.
+    /// Drops the segment `packet`, which the kernel must not receive. If the segment has an `answer`, passes the answer
+    /// to the node as if the host's own stack had sent it.
     pub(super) fn reject_segment(
         &mut self,
         now: Instant,

@@ -27,7 +27,7 @@ use wire::{Duration, Instant};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ask {
-    /// Answered with a null value once the interfaces have been taken over.
+    /// Ask whether the daemon is ready. The daemon answers with a null value once it has taken over its interfaces.
     Ready,
     /// Begin the run: the node starts once the clock has reached its zero. A second request to begin is refused.
     Begin {
@@ -209,8 +209,8 @@ impl Control {
         self.stops.push(requester);
     }
 
-    /// Answers the clients that sent `stop`, and sends what is left to all clients. Call it when everything has been
-    /// written.
+    /// Answers the clients that sent `stop`, and sends the unsent parts of all answers. Call it when the records and
+    /// the store are written.
     pub(crate) fn send_summary(&mut self) {
         for requester in std::mem::take(&mut self.stops) {
             let answer = match &self.summary {

@@ -32,7 +32,8 @@ pub struct Heartbeat {
     last_long: Option<Instant>,
 }
 
-/// Interval of beats. A stall that begins right after a beat is measured too short by up to this interval.
+/// The time between two beats of a [`Heartbeat`]. A stall that begins right after a beat is measured too short by up to
+/// this time.
 pub const BEAT: Duration = Duration::from_millis(5);
 
 /// Only stalls longer than this are kept. If one process measures a stall of the machine of more than [`STALL_BOUND`],

@@ -1,6 +1,6 @@
 //! The ingress hook of a daemon outside a lab. Other programs of its namespace may remove the hook (`nft flush
-//! ruleset`); then the kernel answers beside the node. The daemon installs a removed hook again when it notices the
-//! removal.
+//! ruleset`). Then the kernel answers packets too, not only the node. The daemon installs a removed hook again when it
+//! notices the removal.
 
 use super::Daemon;
 use super::host_link::NODE_SIDE;

@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 /// What was found at a path, and what was done about it.
 #[derive(Debug)]
 pub enum LeftByDaemon {
-    /// A process holds the lock or the claim of this namespace, so its daemon counts as alive; nothing was touched.
+    /// A process holds the lock or the claim of this namespace, so the namespace's daemon counts as alive. Nothing was
+    /// changed.
     Alive,
     /// The daemon is dead, and the record of its changes is left.
     Dead,

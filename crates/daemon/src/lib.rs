@@ -88,8 +88,8 @@ pub use waits::{Ages, Waits};
 const LARGEST: usize = 14 + 65535;
 /// Number of packets of one interface, or of stored records, after which the daemon serves its other sources.
 const BATCH: usize = 32;
-/// Largest number of checks whether the kernel's last packets have reached the node after the end of the run. A pause
-/// of 1 ms follows each of them.
+/// After the end of the run, the daemon checks at most this many times whether the kernel's last packets have reached
+/// the node. A pause of 1 ms follows each check.
 const SETTLING: usize = 100;
 /// Descriptors that are reserved for the end of the run: for the kernel's counters, the records and the store.
 const RESERVE: usize = 8;

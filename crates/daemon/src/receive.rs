@@ -114,7 +114,7 @@ impl Daemon {
         self.carry_out(now);
     }
 
-    /// Handles what has arrived at these sockets of roles.
+    /// Reads data and accepts connections at the sockets of roles that are in `ready`.
     pub(super) fn receive_datagrams(&mut self, ready: &ReadySockets) {
         self.sockets.wake(self.clock.now());
         let (told, lost) = self.sockets.receive(ready);
@@ -138,7 +138,7 @@ impl Daemon {
         }
     }
 
-    /// Handles what has arrived at these sockets of programs.
+    /// Handles requests, connections and data of programs at the sockets in `ready`.
     pub(super) fn serve_clients(&mut self, ready: ReadyClients) {
         let (now, node, mut requests) = (self.clock.now(), &self.node, ClientRequests::default());
         self.clients.serve(now, ready, &|name| node.transport(name), &mut requests);

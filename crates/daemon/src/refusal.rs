@@ -88,7 +88,7 @@ impl Refusal {
     }
 
     /// Converts the error of an application's socket.
-    pub fn of_socket(error: &std::io::Error) -> Self {
+    pub(crate) fn of_socket(error: &std::io::Error) -> Self {
         match error.kind() {
             ErrorKind::WouldBlock => Self::SocketFull,
             ErrorKind::PermissionDenied => Self::SocketFiltered,

@@ -124,8 +124,8 @@ impl Drop for Restore {
 /// The state that could not be restored, and the errors.
 pub(super) struct Rest {
     before: Before,
-    /// Whether all but routes, addresses and neighbors was restored, so that nothing of the old daemon obstructs
-    /// another one.
+    /// Whether everything except routes, addresses and neighbors was restored. Then the remains of the old daemon do
+    /// not prevent the start of another daemon.
     is_clean: bool,
     errors: Vec<Error>,
 }

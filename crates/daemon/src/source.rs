@@ -22,7 +22,7 @@ pub(crate) enum Source {
     /// A packet socket: number 0 is the socket of the host's own stack, and other numbers are those of the interfaces.
     Interface(Iface),
     Udp(StreamId),
-    /// A listener or a connection.
+    /// A TCP socket of a role: a listener or a connection.
     Tcp(StreamId),
     ClientListener,
     /// A program that has connected to the daemon, and has not sent its request yet.

@@ -21,12 +21,13 @@ const MAGIC: &[u8] = b"redb\x1a\x0a\xa9\x0d\x0a";
 const OLDER: &[u8] = b"wayfare store ";
 /// The records that roles have stored.
 const RECORDS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("records");
-/// The daemon's own entries, by name: [`FORM`], and [`ENDED`] until something is stored again.
+/// The daemon's own entries, by name: [`FORM`] and [`ENDED`].
 const DAEMON: TableDefinition<'_, &str, u64> = TableDefinition::new("daemon");
-/// The format version of this store.
+/// The name of the entry with the store's format version.
 const FORM: &str = "form";
 const THIS_FORM: u64 = 3;
-/// Present in a new store, and after a clean end of the daemon.
+/// The name of an entry that a new store has, and a store whose last daemon ended cleanly. The first change of a record
+/// removes the entry.
 const ENDED: &str = "ended";
 /// Bytes of the file that are cached in memory: more than the store of a home agent with ten thousand bindings.
 const CACHE: usize = 16 << 20;
@@ -94,7 +95,7 @@ impl Store {
     /// Disables syncs: written data survives any end of the daemon, but may be lost if the machine crashes. This is for
     /// a daemon in a lab, which must not wait for other writes to the machine's disk. Fails if the store cannot be
     /// opened again.
-    pub fn without_syncs(mut self) -> Result<Self> {
+    pub(crate) fn without_syncs(mut self) -> Result<Self> {
         self.syncs = false;
         self.reopen().attempt("open the store", self.path.display())?;
         Ok(self)
@@ -103,7 +104,7 @@ impl Store {
     /// Makes each commit fail while the disk has no free block. It is for a lab, whose full disk must be full for
     /// every program: a database finds room for some records within its file.
     #[must_use]
-    pub const fn with_room(mut self) -> Self {
+    pub(crate) const fn with_room(mut self) -> Self {
         self.needs_room = true;
         self
     }
@@ -114,7 +115,7 @@ impl Store {
     }
 
     /// Returns whether the last daemon that stored something ended cleanly, or nothing was stored yet.
-    pub const fn was_clean(&self) -> bool {
+    pub(crate) const fn was_clean(&self) -> bool {
         self.clean
     }
 

@@ -73,7 +73,7 @@ struct State {
 }
 
 impl<L: Log> StoreThread<L> {
-    /// Starts a thread for a log.
+    /// Starts the thread that writes `log`.
     pub(crate) fn start(log: L) -> Result<Self> {
         let told = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let told = told.attempt("create", "an event descriptor")?;

@@ -1,4 +1,4 @@
-//! Waits for the sources of the daemon: for which events of each, and until when.
+//! Sets for which events of each source the daemon waits, and waits for them until the next time-out.
 
 use super::Daemon;
 use super::source::{Ready, Source};

@@ -91,7 +91,7 @@ impl LabDir {
     }
 
     /// Creates the directory of a lab in `parent`, like [`LabDir::create`].
-    pub fn create_in(parent: &Path) -> Result<Self> {
+    pub(crate) fn create_in(parent: &Path) -> Result<Self> {
         // Only this user may read the directory, because the daemons' configurations contain keys.
         let private = fs::Permissions::from_mode(0o700);
         let make = || tempfile::Builder::new().prefix(NEW).permissions(private).tempdir_in(parent);
@@ -118,7 +118,7 @@ impl LabDir {
     /// Records a child of the lab, by its pid in this process's PID namespace. Of a [`os::Sandbox`], only its keeper
     /// and its pid 1 need to be recorded: the other processes die with them. A child that has already ended is ignored,
     /// because it leaves nothing to clean up. An error would hide the reason why its sandbox failed.
-    pub fn note_child(&mut self, pid: u32) -> Result<()> {
+    pub(crate) fn note_child(&mut self, pid: u32) -> Result<()> {
         match Process::of(pid) {
             Err(gone) if matches!(gone.errno(), Some(libc::ENOENT | libc::ESRCH)) => Ok(()),
             child => {
@@ -150,7 +150,7 @@ pub enum Leftover {
     NotOurs(PathBuf),
     /// The lab is dead, and nothing was done about it.
     Dead(PathBuf),
-    /// The lab is dead. These processes of it still lived and were killed; the directory is removed.
+    /// The lab is dead. These processes of the lab still lived and were killed; the directory is removed.
     Cleaned(PathBuf, Vec<Process>),
     /// A step failed; the steps before it are not undone.
     Failed(PathBuf, Error),

@@ -167,7 +167,6 @@ mod tests {
 
     #[test]
     fn every_frame_and_every_sleep_is_counted_in_two_tenths_of_a_second() {
-        // The time for set-up and tear-down is not part of this limit.
         assert!(LENGTH < Duration::from_millis(200), "{LENGTH:?}");
         in_sandbox(|| {
             let dir = tempfile::tempdir().unwrap();

@@ -103,14 +103,14 @@ fn missing(probes: &[Probe], root: bool) -> Option<String> {
 /// # Errors
 ///
 /// The name of the first missing feature, as in [`probe`], and the kernel's error.
-pub fn files_for_lab() -> std::result::Result<(), (&'static str, Error)> {
+pub(crate) fn files_for_lab() -> std::result::Result<(), (&'static str, Error)> {
     let tests: [(&str, Test); 3] = [(PROC, proc), (NULL, null), (TEMPORARY, temporary)];
     tests.into_iter().try_for_each(|(name, test)| test().map(drop).map_err(|error| (name, error)))
 }
 
 /// Returns the name of the feature whose lack made the creation of a sandbox fail, as in [`probe`]. Returns two names
 /// if either feature may be missing, and `None` if the error is not that of a step of [`Sandbox::spawn`].
-pub fn lacked_by_sandbox(error: &Error) -> Option<&'static str> {
+pub(crate) fn lacked_by_sandbox(error: &Error) -> Option<&'static str> {
     let step = WorldStep::of(error)?;
     Some(match step {
         WorldStep::Unshare => "network namespaces, PID namespaces",

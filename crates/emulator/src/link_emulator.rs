@@ -73,7 +73,7 @@ pub struct Report {
 impl Report {
     /// Returns the quantile `thousandths`/1000 of [`Self::lateness`]: 990 is the 99th percentile. It is zero if there
     /// are no frames.
-    pub fn lateness_at(&self, thousandths: usize) -> Duration {
+    pub(crate) fn lateness_at(&self, thousandths: usize) -> Duration {
         let mut sorted = self.lateness.clone();
         sorted.sort_unstable();
         let index = (sorted.len() * thousandths / 1000).min(sorted.len().saturating_sub(1));
@@ -125,7 +125,7 @@ const RECEIVER_REFUSED: Reason = Reason("receiver_interface_refused");
 
 enum Scheduled {
     Land(Flight, QueuedFrame),
-    /// The channel access of the air interface is to be decided.
+    /// The fabric decides which waiting radios may send.
     Grant,
     Tuned(Tuning),
     Sample(PortId),

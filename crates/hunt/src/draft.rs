@@ -168,7 +168,7 @@ pub enum Kind {
 pub const PATIENCE_MS: u64 = 120_000;
 
 /// Returns the name of the mobile host with this index, in the scenario and in records.
-pub fn mobile_name(host: usize) -> String {
+pub(crate) fn mobile_name(host: usize) -> String {
     format!("m{host}")
 }
 
@@ -208,7 +208,7 @@ impl Draft {
     }
 
     /// Returns the link that `spot` names, without the effects of faults; `None` if there is no such router.
-    pub fn link_at(&self, spot: Spot) -> Option<Link> {
+    pub(crate) fn link_at(&self, spot: Spot) -> Option<Link> {
         match spot {
             Spot::Core => Some(self.core),
             // The gateway of a tree has no node above it, so its wire is the core link.
@@ -219,13 +219,13 @@ impl Draft {
     }
 
     /// Returns all links, to change them: the core link, then the wire and the cell of each router.
-    pub fn links_mut(&mut self) -> impl Iterator<Item = &mut Link> {
+    pub(crate) fn links_mut(&mut self) -> impl Iterator<Item = &mut Link> {
         std::iter::once(&mut self.core)
             .chain(self.routers.iter_mut().flat_map(|router| [&mut router.wire, &mut router.air]))
     }
 
     /// Returns the smallest MTU of any link at any time, in bytes.
-    pub fn narrowest(&self) -> u16 {
+    pub(crate) fn narrowest(&self) -> u16 {
         let links = self.routers.iter().flat_map(|router| [router.wire.mtu, router.air.mtu]);
         let faults = self.faults.iter().filter_map(|fault| match fault.what {
             What::Narrow(_, mtu) => Some(mtu),
@@ -258,7 +258,7 @@ impl Draft {
     /// Returns the highest probability (0 to 1) that a packet is lost between a mobile host and its peer. A path
     /// through the home network, or between two mobile hosts, crosses at most three paths from a cell to the
     /// correspondent.
-    pub fn worst_loss(&self) -> f64 {
+    pub(crate) fn worst_loss(&self) -> f64 {
         let passes =
             |router| self.path(router).iter().map(|link| 1.0 - f64::from(link.loss) / 1e4).product::<f64>();
         let mut one = self.cells().into_iter().map(passes).fold(1.0, f64::min);
@@ -271,7 +271,7 @@ impl Draft {
     }
 
     /// Returns the longest round trip between a mobile host and its peer, in milliseconds, without queueing.
-    pub fn worst_round_trip(&self) -> u64 {
+    pub(crate) fn worst_round_trip(&self) -> u64 {
         let delay = |router| self.path(router).iter().map(|link| link.delay_us).sum::<u64>();
         let one = self.cells().into_iter().map(delay).max().unwrap_or(0);
         2 * one * if self.is_triangle() { 3 } else { 1 } / 1000 + 1

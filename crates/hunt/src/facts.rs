@@ -26,8 +26,8 @@ pub struct End {
     pub last: Instant,
     /// The value of `last`; for a client, the time of its server's last read if that is later.
     pub moved: Instant,
-    /// The longest time between two events of this end, from and to: reads of data, the end of the peer's stream, or
-    /// the close. For a client, reads of its server are events too.
+    /// The begin and the end of the longest time between two events of this end: reads of data, the end of the peer's
+    /// stream, or the close. For a client, reads of its server are events too.
     pub gap: (Instant, Instant),
 }
 
@@ -79,7 +79,7 @@ pub struct Arrivals {
     pub first: Instant,
     /// The time of the last arrival.
     pub last: Instant,
-    /// The longest time between two arrivals: from, and to.
+    /// The begin and the end of the longest time between two arrivals.
     pub gap: (Instant, Instant),
 }
 

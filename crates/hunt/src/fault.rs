@@ -57,7 +57,7 @@ pub enum Spot {
 
 impl What {
     /// Returns whether the fault affects the correspondent.
-    pub const fn is_of_fixed(self) -> bool {
+    pub(crate) const fn is_of_fixed(self) -> bool {
         matches!(self, Self::Crash(Node::Fixed) | Self::Stop(Node::Fixed) | Self::Clock(Node::Fixed, _))
     }
 }
@@ -106,7 +106,7 @@ impl Fault {
 
     /// Returns the fault with new indices, after a router or a mobile host was removed.
     #[must_use]
-    pub fn renumbered(self, router: impl Fn(usize) -> usize, mobile: impl Fn(usize) -> usize) -> Self {
+    pub(crate) fn renumbered(self, router: impl Fn(usize) -> usize, mobile: impl Fn(usize) -> usize) -> Self {
         let node = |node| match node {
             Node::Router(index) => Node::Router(router(index)),
             Node::Mobile(index) => Node::Mobile(mobile(index)),

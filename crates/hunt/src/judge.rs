@@ -18,13 +18,14 @@ pub enum Judge {
     Loop,
     /// At most one router serves a connection at any instant.
     Owners,
-    /// All bytes of a stream arrive once and in order. No connection fails without a cause. No open end is without an
-    /// event for more than 30 s beyond the time that the paths and the timers explain.
+    /// All bytes of a stream arrive once and in order. No connection fails without a cause. An open end waits for its
+    /// next event at most 30 s, plus the time that paths and timers explain ([`explained`](crate::timers::explained)).
     Stream,
-    /// A receiver of datagrams waits for the next datagram at most 10 s. If the paths and the timers explain more than
-    /// 7 s, the receiver waits at most 3 s longer than explained.
+    /// A receiver of datagrams waits for the next datagram at most 10 s. If paths and timers explain more than 7 s
+    /// ([`explained`](crate::timers::explained)), the receiver waits at most 3 s longer than explained.
     Served,
-    /// The client of a connection waits for data at most 3 s longer than the paths and the timers explain.
+    /// The client of a connection waits for data at most 3 s longer than paths and timers explain
+    /// ([`explained`](crate::timers::explained)).
     Stall,
     /// At most 300 packets are held at the end, and at most 5000 are under way at one time.
     Bounded,

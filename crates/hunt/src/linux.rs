@@ -1,7 +1,8 @@
 //! The search on Linux: the duration of a run, what the judges check of the run ([`Facts`]), and whether host contention
 //! makes the run inconclusive.
 //!
-//! The simulator runs each random scenario ([`Draft`]) first. The run on Linux lasts `MARGIN` longer than the run in the simulator.
+//! The simulator runs each random scenario ([`Draft`]) first. The run on Linux lasts `MARGIN` longer than the run in
+//! the simulator.
 
 use crate::draft::Draft;
 use crate::facts::Facts;
@@ -71,8 +72,8 @@ fn disturbs(doubt: &Doubt) -> bool {
     }
 }
 
-/// Returns whether a doubt is a violation of the laws. Doubts about timing are no violations. Doubts about the analysis
-/// of outages are no violations either.
+/// Returns whether a doubt is a violation of [`Judge::Laws`]. Doubts about timing and doubts about the analysis of
+/// outages are no violations.
 const fn is_of_laws(doubt: &Doubt) -> bool {
     !doubt.is_timing() && !matches!(doubt, Doubt::Uncut { .. } | Doubt::Unexplained { .. })
 }

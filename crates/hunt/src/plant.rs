@@ -8,7 +8,7 @@ use crate::judge::Judge;
 pub enum Plant {
     /// Datagrams are delivered to the wrong host.
     Misled,
-    /// Packets loop.
+    /// Packets loop: each time that a packet is sent on a link counts as 20 times.
     Loop,
     /// A router keeps serving a connection that it has handed over.
     Owners,

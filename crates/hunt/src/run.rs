@@ -70,7 +70,7 @@ pub fn facts(draft: &Draft, plant: Option<Plant>) -> Result<Facts, String> {
     Ok(facts)
 }
 
-/// Returns the witness for a run of a draft. `plant` is the mistake that changes the facts.
+/// Returns the [`Watch`] that collects the facts of a run of `draft`. `plant` is the mistake that changes the facts.
 pub(crate) fn watch(draft: &Draft, plan: &Plan, plant: Option<Plant>) -> Watch {
     let works = || draft.hosts.iter().flat_map(|host| &host.work);
     let is_datagrams = |kind: Kind| matches!(kind, Kind::Datagrams { .. });

@@ -5,7 +5,7 @@ use crate::draft::{Draft, Kind, Protocol, Work};
 use crate::fault::What;
 use wire::{Duration, Instant};
 
-/// A time without a path, in milliseconds: from, and to.
+/// The begin and the end of a time without a path, in milliseconds of the run.
 type Gap = (f64, f64);
 
 /// The longest time-out, in seconds: the least maximum that RFC 6298, rule 2.5, allows.
@@ -120,7 +120,7 @@ fn attempts(lost: &[Instant], from: Instant, to: Instant) -> usize {
 pub const LIKELY: f64 = 1e-5;
 
 /// Returns the probability that a packet or its answer is lost at random on the worst path.
-pub fn round_trip_loss(draft: &Draft) -> f64 {
+pub(crate) fn round_trip_loss(draft: &Draft) -> f64 {
     let passes = 1.0 - draft.worst_loss();
     1.0 - passes * passes
 }
@@ -212,7 +212,7 @@ fn pathless(draft: &Draft, work: &Work) -> Vec<Gap> {
 }
 
 /// Returns whether a workload has no path for more than `longer` milliseconds at any time.
-pub fn is_away(draft: &Draft, work: &Work, longer: f64) -> bool {
+pub(crate) fn is_away(draft: &Draft, work: &Work, longer: f64) -> bool {
     chains(draft, work).iter().any(|gap| gap.1 - gap.0 > longer)
 }
 

@@ -1,4 +1,4 @@
-//! The use of a cell's channel by beacons and by contention, in addition to the bits of frames.
+//! The air time that beacons and contention take on a cell's channel, in addition to the bits of frames.
 
 use crate::sender::Sender;
 use std::collections::BTreeMap;
@@ -85,7 +85,7 @@ struct Counter {
 }
 
 impl Counters {
-    /// Removes the counter of a sender whose frames are gone.
+    /// Removes the counter of a sender whose waiting frames were all dropped.
     pub(crate) fn forget(&mut self, sender: Sender) {
         self.0.remove(&sender);
     }

@@ -133,8 +133,8 @@ impl Agents {
         self.expiry.stop(who);
     }
 
-    /// Lets an agent expire after a third of its lifetime from now, because the link to it is down. An earlier expiry
-    /// is kept.
+    /// Lets an agent expire when a third of its lifetime has passed from now, because the link to the agent is down. An
+    /// earlier expiry is kept.
     pub(crate) fn suspect(&mut self, now: Instant, who: Ipv4Addr) {
         if let Some(agent) = self.list.get(&who) {
             self.expiry.set_by(who, now + agent.lifetime / 3);
@@ -237,7 +237,7 @@ mod tests {
         agents.hear(Instant::ZERO, &agent(1, 0, 0), MAC, None);
         agents.suspect(Instant::from_millis(500), Ipv4Addr::new(10, 3, 0, 1));
         assert_eq!(agents.due(), Some(Instant::from_millis(1500)));
-        // A second report that the link is down does not extend the time.
+        // A second report that the link is down does not postpone the expiry.
         agents.suspect(Instant::from_millis(1400), Ipv4Addr::new(10, 3, 0, 1));
         assert_eq!(agents.due(), Some(Instant::from_millis(1500)));
         agents.hear(Instant::from_millis(1450), &agent(1, 1, 0), MAC, None);

@@ -39,7 +39,7 @@ pub(crate) enum MobileIpEvent {
     RegistrationWaits { agent: Ipv4Addr },
     /// The mobile node sent a Registration Request. `lifetime` is the requested lifetime in seconds. `attempt` is 1 for
     /// the first request, and one more for each repetition. It is 1 again after an accepted request, after an
-    /// authenticated correction, and after the choice of an agent.
+    /// authenticated denial that corrects the clock, the lifetime or the home agent, and after the choice of an agent.
     RequestSent { agent: Ipv4Addr, care_of: Ipv4Addr, lifetime: u16, attempt: u32 },
     /// The mobile node's request was accepted. `lifetime` is the granted lifetime in seconds; 0: the registration has
     /// ended.

@@ -55,7 +55,7 @@ const LONGEST_SOLICITATION_PAUSE: Duration = Duration::from_mins(1);
 /// The maximum number of [`MobileIpEvent::AgentIgnored`] that are recorded until an agent is chosen or the link comes up
 /// (not from an RFC). Advertisements are not authenticated, so a host can send them with many addresses.
 const IGNORED: usize = 32;
-/// The number of requests that were not accepted after which another agent is tried (not from an RFC).
+/// After this number of requests without acceptance, another agent is tried (not from an RFC).
 const PATIENCE: u32 = 3;
 
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +104,7 @@ pub struct MobileNode {
     /// Whether the link came up once more within [`DEBOUNCE`] of `hinted`. If so, the node may register when
     /// [`DEBOUNCE`] has passed since `hinted`.
     hinted_again: bool,
-    /// When the last registration with an agent began; `None` if no pause is due before the next.
+    /// When the last registration with an agent began; `None` if the next registration needs no pause.
     chosen: Option<Instant>,
     /// The agent to register with when the pause between registrations has ended.
     next: Option<Ipv4Addr>,
@@ -200,7 +200,7 @@ impl MobileNode {
     fn hint(&mut self, now: Instant, out: &mut Outbox) {
         self.triggered = self.config.link_trigger;
         if self.triggered {
-            // The agent in `next` was heard before the link changed.
+            // The agent in `next` was heard before the link changed, so it may be out of reach now.
             self.next = None;
             self.timers.stop(Timer::Hold);
         }
@@ -480,7 +480,8 @@ impl MobileNode {
 
     // --- registration (RFC 5944, section 3.6) ----------------------------------------------------------------------
 
-    /// Sends a request for the registrar's target. Does nothing without a target.
+    /// Sends the next Registration Request, and sets the time of its repetition. Does nothing if the registrar has no
+    /// target: no agent to register with.
     fn register(&mut self, now: Instant, out: &mut Outbox) {
         let Some((packet, event, retry)) = self.registrar.request(now) else { return };
         out.mark(event.into());

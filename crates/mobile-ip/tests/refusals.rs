@@ -135,7 +135,7 @@ fn a_foreign_agent_or_mobile_node_that_cannot_work_is_refused() {
 
 // --- attacks -----------------------------------------------------------------------------------------------------------
 
-/// Gives a role an input, and returns the effects. Stores succeed at once.
+/// Gives a role an input, and returns the effects. Each record that the role stores is durable at once.
 fn give(role: &mut impl Role, now: Instant, input: Input<'_>) -> Vec<Effect> {
     let mut out = Outbox::default();
     role.handle(now, input, &mut out);
@@ -162,7 +162,7 @@ fn heard(role: &mut impl Role, now: Instant, iface: u16, from: Mac, bytes: Vec<u
     (packet.link.src, packet.id) = (from, PacketId(1));
     match Rx::parse(Iface(iface), PuntReason::Listen, &packet) {
         Ok(rx) => give(role, now, Input::Packet(rx, packet)),
-        // The node drops a packet with a malformed header.
+        // The node drops a packet with a malformed header, so the role does not receive it.
         Err(malformed) => vec![Effect::Discard(Iface(iface), packet, malformed.into())],
     }
 }
@@ -275,7 +275,7 @@ fn requests_that_wait_are_bounded_for_all_and_for_each() {
     };
     assert_eq!(ask(&mut agent, HOME, 7, 1), None);
     assert_eq!(ask(&mut agent, HOME, 7, 2), None);
-    // Requests for the same home address from another link address have separate places.
+    // Requests for the same home address from another link address are counted separately.
     assert_eq!(ask(&mut agent, HOME, 8, 3), None);
     assert_eq!(ask(&mut agent, HOME, 7, 4), None);
     assert_eq!(ask(&mut agent, Ipv4Addr::new(10, 1, 0, 9), 10, 6), Some(Code::ForeignResources));
@@ -304,8 +304,9 @@ fn no_visited_link_speaks_for_a_home_agent() {
     assert!(moved(&heard(&mut agent, now, 3, MOBILE, reply)));
 }
 
-/// Each home agent of visitors has a class, and there are fewer classes than places for waiting requests. A request
-/// without a free class must be denied before it is relayed, not after its home agent has accepted it.
+/// Each home agent with visitors needs a packet class, and there are fewer classes than requests that may wait. A
+/// request whose home agent cannot get a class must be denied before it is relayed, not after its home agent has
+/// accepted it.
 #[test]
 fn what_a_home_agent_accepts_there_is_room_for() {
     let mut agent = foreign_agent("pending = 256").unwrap();

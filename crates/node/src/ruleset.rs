@@ -121,7 +121,7 @@ impl Ruleset {
 
     /// Counts a packet of this port that failed its check. Returns whether the packet may go to the owner of the
     /// policy: false for packets beyond the policy's limit in this second. Returns true if the port has no policy.
-    pub fn may_punt(&mut self, now: Instant, port: Port) -> bool {
+    pub(crate) fn may_punt(&mut self, now: Instant, port: Port) -> bool {
         let Some(index) = self.policy_index(port) else { return true };
         let Some(entry) = self.policies.get_mut(index) else { return true };
         let second = now.0 / 1_000_000_000;
@@ -134,13 +134,13 @@ impl Ruleset {
 
     /// Returns when the lifetime of a route may end next, or `None` if no lifetime can end. The instant may be too
     /// early, because a use in the meantime postpones the end. A time-out at this instant then has no effect.
-    pub fn next_deadline(&self) -> Option<Instant> {
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.due.peek().map(|Reverse((at, _))| *at)
     }
 
     /// Returns a route whose lifetime has ended by `now`, once: its owner, key and last use. Returns `None` if there is
     /// no such route. An expired route is not found by look-ups, but remains until it is set again or removed.
-    pub fn pop_idle(&mut self, now: Instant) -> Option<(RoleId, RouteKey, Instant)> {
+    pub(crate) fn pop_idle(&mut self, now: Instant) -> Option<(RoleId, RouteKey, Instant)> {
         while let Some(Reverse((at, key))) = self.due.peek().copied().filter(|Reverse((at, _))| *at <= now) {
             self.due.pop();
             let Some(id) = self.id_of(key) else { continue };
@@ -264,7 +264,7 @@ impl Ruleset {
     /// Returns the most specific valid route, or `None` if there is none. To an address of this host (`is_own`), only a
     /// route to exactly this address applies: a default route must not forward packets that have arrived. For a closed
     /// class only the routes of this class apply.
-    pub fn find_route(
+    pub(crate) fn find_route(
         &self,
         now: Instant,
         class: Class,

@@ -1,6 +1,6 @@
 //! Waits for events of descriptors. The cost depends only on the number of ready descriptors (`epoll(7)`).
 //!
-//! While one of the events that a descriptor waits for holds, each wait reports the descriptor. A descriptor that waits
+//! As long as a descriptor has an event that it waits for, each wait reports the descriptor. A descriptor that waits
 //! for no event is reported once for each error and each hang-up. If it were reported again and again, the caller would
 //! never sleep.
 

@@ -50,7 +50,7 @@ pub fn offloads(device: &str) -> Result<Vec<&'static str>> {
 /// supports is ignored.
 pub fn switch_on(device: &str, names: &[String]) -> Result<()> {
     let socket = any_socket().attempt("open a socket to set the offloads of", device)?;
-    // In reverse order, because the other offloads can be switched on only after the checksum offloads.
+    // The order is reversed, because the other offloads can be switched on only after the checksum offloads.
     for (name, _, set) in OFFLOADS.iter().rev().filter(|(name, ..)| names.iter().any(|wanted| wanted == name))
     {
         match value(&socket, device, *set, 1) {

@@ -59,8 +59,8 @@ impl Lines {
         Ok(Self { longest: LONGEST_ANSWER, ..lines })
     }
 
-    /// Sends one message at once. Fails if the socket buffer has no room for it, because the peer has not read earlier
-    /// messages.
+    /// Sends one message without waiting. Fails if the socket buffer has no room for the whole message, because the
+    /// peer has not read earlier messages.
     pub fn send(&mut self, message: &impl Serialize) -> Result<()> {
         self.stream.write_all(&line(message)?).attempt("send on", "a control connection")
     }

@@ -78,7 +78,7 @@ impl AsFd for NetNs {
 ///
 /// The child is killed when the calling *thread* ends, so the thread must outlive the child. A program that changes its
 /// own user id loses this protection. Inside a [`crate::Sandbox`], such a program is still killed with pid 1.
-pub fn spawn_in_new_net(mut command: Command) -> Result<Child> {
+pub(crate) fn spawn_in_new_net(mut command: Command) -> Result<Child> {
     let parent = std::process::id();
     let program = command.get_program().to_owned();
     let prepare = move || {
@@ -210,7 +210,7 @@ pub fn owner() -> Option<u32> {
     Some(uid)
 }
 
-// The requests, and the inode number of the initial user namespace (`linux/nsfs.h`).
+// Numbers of ioctl requests, and the inode number of the initial user namespace (`linux/nsfs.h`).
 const NS_GET_USERNS: libc::Ioctl = 0xb701;
 const NS_GET_OWNER_UID: libc::Ioctl = 0xb704;
 const USER_NS_INIT_INO: u64 = 0xefff_fffd;

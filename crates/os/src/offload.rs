@@ -134,7 +134,8 @@ fn ip_headers(frame: &[u8], end: usize, proto: u8) -> Option<Vec<usize>> {
     (at == end).then_some(found)
 }
 
-/// Sets length, identification and checksum of an IPv4 header in the segment of this number.
+/// Sets length, identification and checksum of the IPv4 header at the offset `at` of `segment`. `number` is the number
+/// of the segment, from 0.
 fn set_ip(segment: &mut [u8], at: usize, number: usize) -> Option<()> {
     let len = u16::try_from(segment.len() - at).ok()?;
     put(segment, at + 2, len)?;

@@ -36,8 +36,8 @@ pub fn state_change(child: u32) -> Option<StateChange> {
     }
 }
 
-/// Opens a descriptor of a process (`pidfd_open(2)`), which names it even after another process has got its pid.
-/// Fails with `ESRCH` if there is no such process.
+/// Opens a descriptor of a process (`pidfd_open(2)`). After the process has ended, the descriptor never refers to
+/// another process with the same pid. Fails with `ESRCH` if there is no such process.
 pub fn open_pidfd(pid: u32) -> io::Result<OwnedFd> {
     let pid = Pid::from_raw(pid.cast_signed()).ok_or(rustix::io::Errno::SRCH)?;
     Ok(pidfd_open(pid, PidfdFlags::empty())?)

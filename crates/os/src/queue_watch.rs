@@ -19,8 +19,8 @@ const DUMP: u16 = 0x301;
 /// The headers of a message: `struct nlmsghdr` and `struct tcmsg`.
 const HEADERS: usize = 16 + 20;
 const TCA_KIND: u16 = 1;
-/// The kind in the entry of each interface if the kernel could not report all changes: the changes may belong to any
-/// interface.
+/// If the kernel could not report all changes, [`QueueWatch::found`] returns this kind for each interface, because the
+/// changes may belong to any interface.
 const LOST: &str = "changes that the kernel had no room to report";
 
 /// Detects every queueing discipline, class and filter that is set or removed on some interfaces of one network

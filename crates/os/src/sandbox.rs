@@ -34,7 +34,7 @@ pub struct Sandbox {
     keeper: Child,
     init: u32,
     pidfd: OwnedFd,
-    /// The keeper ends the sandbox when this pipe closes, also by the end of the caller's process.
+    /// The keeper ends the sandbox when this pipe closes. The end of the caller's process also closes the pipe.
     lifeline: Option<OwnedFd>,
 }
 

@@ -24,7 +24,7 @@ impl Timer {
         Ok(Self { fd })
     }
 
-    /// Arms the timer for `at`, in place of an earlier setting. An instant in the past fires at once;
+    /// Arms the timer for `at`, in place of an earlier setting. If `at` is in the past, the timer fires immediately;
     /// [`Instant::NEVER`] disarms the timer.
     pub fn arm(&self, clock: Clock, at: Instant) -> Result<()> {
         // The value 0 would disarm the timer.

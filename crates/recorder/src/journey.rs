@@ -160,7 +160,7 @@ impl<'a> Journeys<'a> {
     }
 
     /// Returns the ends of all copies of a packet, in the order of time.
-    pub fn all_ends(&self, journey: &Journey) -> Vec<End> {
+    pub(crate) fn all_ends(&self, journey: &Journey) -> Vec<End> {
         let mut ends: Vec<End> = self.roots(journey).flat_map(|root| self.ends(root)).collect();
         ends.extend(journey.strays.iter().cloned());
         ends.sort_by_key(|end| end.record);
@@ -181,7 +181,7 @@ impl<'a> Journeys<'a> {
     }
 
     /// Returns the indices of the hops at which a journey begins.
-    pub fn roots<'b>(&'b self, journey: &'b Journey) -> impl Iterator<Item = usize> + 'b {
+    pub(crate) fn roots<'b>(&'b self, journey: &'b Journey) -> impl Iterator<Item = usize> + 'b {
         let is_next = |hop: usize| journey.hops.iter().any(|other| self.hops[*other].next.contains(&hop));
         journey.hops.iter().copied().filter(move |hop| !is_next(*hop))
     }

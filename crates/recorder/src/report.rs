@@ -232,7 +232,7 @@ fn recovered(handoff: &Handoff, recovery: Recovery) -> String {
 }
 
 /// Returns the table with one row for each flow, or one line if the run has no flow.
-pub fn flow_table(outcome: &Outcome) -> String {
+pub(crate) fn flow_table(outcome: &Outcome) -> String {
     if outcome.flows.is_empty() {
         return "no flow: no application sent or received data\n".to_owned();
     }

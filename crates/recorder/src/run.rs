@@ -120,7 +120,7 @@ impl Outcome {
     }
 
     /// Returns whether the records of a host are missing. Then the run has no tables.
-    pub fn lacks_records(&self) -> bool {
+    pub(crate) fn lacks_records(&self) -> bool {
         self.report.as_ref().is_some_and(|report| !report.hosts_without_records.is_empty())
     }
 

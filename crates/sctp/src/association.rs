@@ -442,7 +442,7 @@ impl Association {
     }
 
     /// Returns whether addresses can be changed: both ends support it, with authentication.
-    pub const fn reconfigurable(&self) -> bool {
+    pub(crate) const fn reconfigurable(&self) -> bool {
         self.asconf_out.supported && self.keys.is_some()
     }
 

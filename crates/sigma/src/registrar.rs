@@ -99,7 +99,7 @@ impl Registrar {
 
     /// Starts a registration of `address`, unless the location manager has confirmed this address, or an update with it
     /// was sent at most once and is not answered yet.
-    pub fn register_once(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
+    pub(crate) fn register_once(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let said = self.pending.as_ref().filter(|pending| pending.attempts <= 1);
         let says = said.map(|pending| pending.address);
         if self.wanted != Some(address) || says.or(self.told) != Some(address) {
@@ -202,7 +202,7 @@ impl Registrar {
                 self.send(out);
             }
             StreamEvent::Data(bytes) => self.answer(now, bytes, out),
-            // The port is in use, or the host does not have the address yet or any more.
+            // The port is in use, or this host does not have the address: not yet, or not any more.
             StreamEvent::Closed(_) => {
                 self.pending = None;
                 self.due = Some(now + PAUSES[1]);

@@ -230,7 +230,7 @@ impl Hop {
 
     /// Returns whether this hop leads to the neighbor of `port`. The result is false for a hop by IP address, because
     /// the table does not know the link address of the neighbor.
-    pub fn leads_to(&self, port: Port) -> bool {
+    pub(crate) fn leads_to(&self, port: Port) -> bool {
         matches!(self.to, NextHop::Mac(mac) if port.from == Some(mac)) && self.iface == port.iface
     }
 }
@@ -260,7 +260,7 @@ pub struct Found {
     pub entry: EntryId,
     /// The role that set the route.
     pub owner: RoleId,
-    /// The route.
+    /// The action and the lifetime of the route.
     pub route: Route,
 }
 

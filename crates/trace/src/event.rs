@@ -67,7 +67,7 @@ impl EventKind {
     }
 
     /// Returns the kind that has this name, or `None` if there is none.
-    pub fn of_name(name: &str) -> Option<Self> {
+    pub(crate) fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 

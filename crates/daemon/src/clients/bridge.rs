@@ -13,8 +13,8 @@ use wire::Duration;
 /// requests from the role.
 const CHUNK: usize = 64 * 1024;
 
-/// Moves bytes between a program and a role. The program is read as far as the role accepts bytes. The role is read
-/// only when no byte waits for the program.
+/// Moves bytes between a program and a role. It reads from the program only as many bytes as the role accepts, and from
+/// the role only when no byte waits for the program.
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate fact")]
 pub(super) struct Bridge {
     program: Watched<OwnedFd>,
@@ -84,9 +84,9 @@ impl Bridge {
         if self.closed {
             return Ok(self.pending.is_empty());
         }
-        // A program is not read after it has closed its half, and while the role accepts no bytes. So a reset by the
-        // program is found here. Bytes that the program sent before the reset are lost with it (RFC 9293, section
-        // 3.10.7.4).
+        // The program's socket is not read after the program has closed its half, nor while the role accepts no bytes.
+        // A reset by the program is then found only here. Bytes that the program sent before the reset are lost with
+        // it (RFC 9293, section 3.10.7.4).
         if *credit == 0 || self.said_end {
             sockopt::socket_error(&self.program)??;
         }

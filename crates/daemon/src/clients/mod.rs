@@ -99,7 +99,7 @@ enum State {
     Over,
 }
 
-/// What the daemon must do for clients.
+/// What the daemon must do for the programs' connections.
 #[derive(Default)]
 pub(crate) struct ClientRequests {
     /// Operations for the roles.
@@ -173,7 +173,8 @@ impl Clients {
         self
     }
 
-    /// Handles what has arrived at these sockets. `transport` finds a transport by its name.
+    /// Handles new requests of programs, and their data and connections, at the sockets in `ready`. `transport` finds a
+    /// transport by its name.
     pub(crate) fn serve(
         &mut self,
         now: Instant,
@@ -223,7 +224,7 @@ impl Clients {
         };
         let Some(id) = self.number() else { return requester.answer(Errno::NOBUFS) };
         let ends = Ends { port: local.port(), peer };
-        // A connection with the same ends is older: its program's port now belongs to the new connection.
+        // An older connection with the same ends is forgotten: the program's port now belongs to the new connection.
         if let Some(old) = self.by_ends.insert(ends, id) {
             self.forget(old);
             self.by_ends.insert(ends, id);
@@ -358,8 +359,10 @@ impl Clients {
             };
             let from = getpeername(&socket).ok().flatten().and_then(|from| SocketAddrV4::try_from(from).ok());
             let id = from.and_then(|from| self.by_ends.get(&Ends { port: from.port(), peer }));
-            // An unexpected connection is not carried: dropping its socket closes it.
-            let Some(id) = id else { continue };
+            let Some(id) = id else {
+                reset(socket);
+                continue;
+            };
             if let Some(connection) = self.connections.get_mut(id)
                 && matches!(connection.state, State::Opened)
                 && let Ok(socket) =
@@ -471,6 +474,12 @@ impl Clients {
 }
 
 /// Returns the ends of a TCP segment from this host; `None` for any other datagram.
+/// Ends a connection that no role serves with a reset, so that the program does not take it for an answered one.
+fn reset(socket: OwnedFd) {
+    let _ = sockopt::set_socket_linger(&socket, Some(std::time::Duration::ZERO));
+    drop(socket);
+}
+
 fn ends_of(bytes: &[u8]) -> Option<Ends> {
     let (header, payload) = Header::parse(bytes).ok()?;
     let [a, b, c, d] = *payload.first_chunk().filter(|_| header.protocol == ::tcp::PROTOCOL)?;

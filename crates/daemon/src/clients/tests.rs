@@ -273,7 +273,6 @@ fn bridged_by_tcp(clients: &mut Clients, id: StreamId, credit: usize) -> std::ne
     program
 }
 
-/// Ends a program's connection with a reset.
 fn reset_by(program: std::net::TcpStream) {
     sockopt::set_socket_linger(&program, Some(Duration::ZERO)).unwrap();
     drop(program);
@@ -340,6 +339,21 @@ fn a_program_for_which_no_descriptor_is_left_does_not_keep_the_daemon_awake_and_
         drop(fillers);
         clients.turn(Instant::ZERO, &|_| None, &mut requests);
         assert!(!clients.rests() && matches!(clients.connections[&id].state, State::Bridge(_)));
+    });
+}
+
+/// A program that connects to a stand-in listener without a request gets a reset, as from a port without a listener.
+#[test]
+fn an_unexpected_connection_is_reset() {
+    in_sandbox(|| {
+        use std::io::Read;
+        let (_dir, _path, mut clients) = opened();
+        let peer = Addr::new(OWN, 80);
+        clients.stand_in(peer).unwrap();
+        let mut unexpected = std::net::TcpStream::connect(peer).unwrap();
+        clients.turn(Instant::ZERO, &|_| None, &mut ClientRequests::default());
+        let error = unexpected.read(&mut [0; 1]).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
     });
 }
 

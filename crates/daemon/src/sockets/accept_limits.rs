@@ -20,7 +20,7 @@ pub(super) struct AcceptLimits {
     most: usize,
     /// Reasons of refusals since the last call of [`AcceptLimits::take_refused`].
     refused: Vec<Reason>,
-    /// The listeners that are not polled.
+    /// The listeners that are not polled, because an `accept` failed less than [`REST`] ago.
     resting: BTreeSet<StreamId>,
     /// When each listener in `resting` is polled again.
     until: Expiry<StreamId>,

@@ -73,9 +73,8 @@ impl Tcp {
         }
     }
 
-    /// Appends the bytes that the ended connections of a relay have received to the `bytes` that were under way in the
-    /// relay. `bytes` and the result have two entries: the bytes from the first of `ends`, and the bytes from the
-    /// second.
+    /// `bytes` were under way in the relay of the connections `ends`: from the first connection, and from the second.
+    /// For each connection that has ended, appends the bytes that it received and that were not read yet.
     fn with_left_behind(&mut self, ends: [StreamId; 2], bytes: [Vec<u8>; 2]) -> Result<[Vec<u8>; 2], Errno> {
         let mut all = bytes;
         for (end, bytes) in ends.iter().zip(&mut all) {

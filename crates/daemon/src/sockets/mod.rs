@@ -70,8 +70,8 @@ pub(crate) struct Done {
     pub(crate) sent: Option<Sent>,
     /// Datagrams that a guard held, and that must now be passed to the kernel.
     pub(crate) released: Vec<guard::Held>,
-    /// Datagrams that are dropped instead: their connection is frozen, the next guard does not hold them, or their
-    /// stream has ended. Each has its answer, if any.
+    /// Datagrams that a guard held, and that are dropped: their connection is frozen, the next guard does not hold
+    /// them, or their stream has ended. Each has the reason, and the answer to the datagram if there is one.
     pub(crate) ended: Vec<(PacketId, Reason, Option<Vec<u8>>)>,
 }
 
@@ -157,8 +157,8 @@ impl Sockets {
             told.push(OwnedStreamEvent::refused(id, refusal::FULL));
             return done;
         };
-        // The peer's position must be known before the first byte is sent. The last segment that was held has the most
-        // recent position.
+        // Before this host sends the first byte, it must know which bytes the peer has received. The last held segment
+        // has the most recent acknowledgment.
         for (_, bytes) in released.iter().rev().filter(|_| guard.is_none()) {
             if let Some((header, payload)) = self.segment(bytes)
                 && let Ok(segment) = ::tcp::Segment::parse(payload, header.src, header.dst)
@@ -166,7 +166,7 @@ impl Sockets {
                 self.tcp.catch_up(&tuple, &segment);
             }
         }
-        // First the connection resumes. Then it receives the segments that arrived meanwhile.
+        // First the connection resumes. Then it receives the segments that the guard held.
         self.tcp.guard(&tuple, guard.is_some(), told);
         for (packet, bytes) in released {
             match self.screen_in(packet, &bytes) {

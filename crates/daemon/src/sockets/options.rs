@@ -103,11 +103,11 @@ impl TcpInfo {
     pub(crate) const CLOSE_WAIT: u8 = 8;
     pub(crate) const LAST_ACK: u8 = 9;
     pub(crate) const CLOSING: u8 = 11;
-    /// In `options`: timestamps were agreed.
+    /// The bit of `options` that is set if timestamps were agreed.
     pub(crate) const TIMESTAMPS: u8 = 1;
-    /// In `options`: selective acknowledgments were agreed.
+    /// The bit of `options` that is set if selective acknowledgments were agreed.
     pub(crate) const SACK: u8 = 2;
-    /// In `options`: window scaling was agreed.
+    /// The bit of `options` that is set if window scaling was agreed.
     pub(crate) const WINDOW_SCALE: u8 = 4;
 
     /// Returns the round-trip time, if it was measured. The kernel has no option to set it.

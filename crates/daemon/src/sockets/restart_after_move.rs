@@ -1,5 +1,5 @@
-//! Restarts the socket of a moved connection at its peer's position. This is needed if the peer has received data of
-//! the former host that this host has not sent again ([`super::unacked_after_move`]).
+//! Restarts the socket of a moved connection at the sequence number that its peer expects. This is needed if the peer
+//! has received data of the former host that this host has not sent again ([`super::unacked_after_move`]).
 
 use super::options::{SO_BUF_LOCK, block_segments, get, set};
 use super::repair;
@@ -21,8 +21,8 @@ impl Tcp {
     }
 
     /// Handles a segment that will be passed to the kernel, for a connection that has sent nothing from this host yet.
-    /// If the peer has received more than the former host knew, the connection starts at the peer's position, and
-    /// repeats nothing that the peer has.
+    /// If the peer has received more than the former host knew, the connection starts at the first byte that the peer
+    /// has not received.
     pub(super) fn catch_up(&mut self, tuple: &Tuple, segment: &Segment<'_>) {
         let Some(id) = self.by_tuple.get(tuple).copied() else { return };
         let socket = self.sockets.get_mut(&id).filter(|socket| !socket.frozen && socket.repaired);
@@ -35,7 +35,8 @@ impl Tcp {
         }
     }
 
-    /// Handles a segment that is about to reach the kernel.
+    /// Handles a segment that is about to reach the kernel, if its connection has data of a former host that the peer
+    /// has not acknowledged.
     pub(super) fn observe(&mut self, tuple: &Tuple, segment: &Segment<'_>) {
         if !self.unacked.contains(tuple) {
             return;
@@ -51,7 +52,8 @@ impl Tcp {
 }
 
 impl Socket {
-    /// Handles a segment that is about to reach the kernel. Returns true if all data of the former host are
+    /// Handles a segment that is about to reach the kernel. If the segment acknowledges data that this host has not
+    /// sent, restarts the socket, unless the kernel is busy. Returns true if all data of the former host are
     /// acknowledged, or if the connection has failed.
     fn observe(&mut self, segment: &Segment<'_>) -> bool {
         match self.acknowledged_by(segment) {

@@ -113,7 +113,7 @@ impl Socket {
 
     pub(super) fn operate(&mut self, id: StreamId, op: StreamOp, told: &mut Vec<OwnedStreamEvent>) -> Ended {
         match op {
-            // The relay reads and writes.
+            // The relay reads and writes instead of the user.
             StreamOp::Read(_) | StreamOp::Write(_) | StreamOp::Finish if self.joined.is_some() => {}
             StreamOp::Read(most) => self.wanted = most,
             StreamOp::Write(bytes) => {
@@ -155,8 +155,9 @@ impl Socket {
         self.serve(id, told)
     }
 
-    /// Makes the kernel deliver what is still under way when the socket is closed, because both sides have finished.
-    /// Without this, closing the socket resets the connection, except in repair mode, where the socket closes silently.
+    /// Makes the kernel still deliver all written bytes after the socket is closed. Call it when both sides have
+    /// finished. Without this, closing the socket resets the connection, except in repair mode, where the socket closes
+    /// silently.
     pub(super) fn end_in_order(&self) {
         let _ = sockopt::set_socket_linger(&self.fd, None);
     }
@@ -204,8 +205,8 @@ impl Socket {
         self.serve(id, told)
     }
 
-    /// Writes, reads and grants credit as far as that is possible without blocking. Does nothing while the socket rests
-    /// or is an end of a relay.
+    /// Writes, reads and grants credit as far as that is possible without blocking. Does nothing while the socket is
+    /// frozen or guarded, or is an end of a relay.
     pub(super) fn serve(&mut self, id: StreamId, told: &mut Vec<OwnedStreamEvent>) -> Ended {
         if self.rests() || self.joined.is_some() {
             return None;

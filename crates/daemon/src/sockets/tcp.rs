@@ -26,7 +26,7 @@ use wire::{Ipv4Addr, SocketAddrV4, TcpState};
 /// Largest number of TCP sockets of one daemon. A role's request for another one is refused; connections of peers wait
 /// in the kernel's queue.
 const MOST: usize = 4096;
-/// Returns how many of this number of sockets may be connections that peers open. The others are for roles.
+/// Returns how many of `sockets` sockets may be connections that peers open. The others are for roles.
 const fn callers_of(sockets: usize) -> usize {
     if sockets < 2 { 1 } else { sockets * 4 / 5 }
 }

@@ -1,9 +1,9 @@
 //! Data of a moved connection that the former host sent and the peer has not acknowledged. The peer may or may not have
 //! received them.
 //!
-//! The kernel gets these data as not sent yet, so that it sends them at once. Data that the kernel gets as sent would
-//! wait for a time-out: 3 s for a connection without a round-trip time (RFC 6298, rule 5.7), or 1 s for the tail loss
-//! probe.
+//! The kernel gets these data as not sent yet, so that it sends them immediately. Data that the kernel gets as sent
+//! would wait for a time-out: 3 s for a connection without a round-trip time (RFC 6298, rule 5.7), or 1 s for the tail
+//! loss probe.
 //!
 //! The peer may have received data that this kernel has not sent again. If the peer acknowledges them, the kernel
 //! discards the acknowledgment, because it acknowledges bytes that this kernel has not sent. So the daemon detects such
@@ -29,7 +29,7 @@ const PASSED_OVER: u32 = 3;
 /// The former host's data that the peer had not acknowledged. Also counts the segments that were passed to this host's
 /// socket.
 pub(super) struct Unacked {
-    /// The sequence number of the first byte that this kernel got to send.
+    /// The sequence number of the first byte that this kernel's socket has to send.
     begin: Seq,
     /// The sequence number after the last byte that the former host had sent.
     sent: Seq,
@@ -63,7 +63,7 @@ pub(super) enum Acknowledges {
 }
 
 impl Unacked {
-    /// Takes the data that the former host had under way from a connection's state; `None` if there were none.
+    /// Returns which data the former host had under way, by the connection's `state`; `None` if there were none.
     pub(super) fn of(state: &TcpState) -> Option<Self> {
         let (begin, sent) = (state.send_una, state.send_una.plus(state.under_way()));
         let expected = state.receive_next;
@@ -91,8 +91,8 @@ impl Unacked {
             && !segment.has(Flags::RST)
             && segment.ack.after(positions.next)
             && !segment.ack.after(self.sent)
-            // A blind attacker must not make this host discard bytes. So the segment's number must be close to the
-            // expected one.
+            // A blind attacker must not make this host discard bytes. So the segment's sequence number must be close to
+            // the expected one.
             && segment.seq.since(positions.expected.minus(NEAR)) < 2 * NEAR
     }
     /// Returns what a segment of the peer acknowledges; `fd` is the socket that sends the data again.

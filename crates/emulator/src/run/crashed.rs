@@ -27,7 +27,7 @@ pub(super) fn ends(plan: &Plan, hosts: &[HostReport], records: &[Record]) -> Vec
     if crashes.is_empty() {
         return Vec::new();
     }
-    // The keys are the names that the ledger gives to places.
+    // The keys are the ledger's names of the places where a packet can be: node, application and interfaces of a host.
     let mut at_place: BTreeMap<String, (HostId, Iface, bool)> = BTreeMap::new();
     for (host, of) in (0..).map(HostId).zip(&plan.hosts) {
         at_place.insert(format!("{}'s node", of.config.name), (host, Iface::HOST, false));

@@ -131,7 +131,7 @@ impl Daemon {
         LinuxError::NotReady { host, why: format!("{what} within {seconds} s") }
     }
 
-    /// Requests the daemon to begin. It does not wait for the answer, because a frozen daemon must not delay the link
+    /// Requests the daemon to begin, and does not wait for the daemon's answer: a frozen daemon must not delay the link
     /// emulator.
     pub(super) fn tell_to_begin(&mut self, begin: &Ask) {
         self.owes = u32::from(self.lines.as_mut().is_some_and(|lines| lines.send(begin).is_ok()));

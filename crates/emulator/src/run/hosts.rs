@@ -282,7 +282,7 @@ fn await_change(daemon: &mut Daemon, what: &str) {
     while clock.now().since(Instant::ZERO) < AT_ONCE {
         match os::state_change(daemon.child.id()) {
             Some(change) if change.what == what => return,
-            // On a busy machine, this can be the effect of the earlier stop.
+            // On a busy machine, the effect of the earlier SIGSTOP can be reported only now.
             Some(change) if change.what == STOPPED && what == CONTINUED => {}
             Some(change) => {
                 daemon.has_ended |= change.ended;

@@ -195,7 +195,7 @@ impl LinuxReport {
 
     /// Returns the doubts that only a run on Linux can have: about daemons, timing, the kernel's counters and the
     /// interfaces.
-    pub fn find_doubts(&self, outcome: &Outcome) -> Vec<Doubt> {
+    pub(crate) fn find_doubts(&self, outcome: &Outcome) -> Vec<Doubt> {
         let mut doubts = Vec::new();
         for host in &self.hosts {
             host_doubts(host, &mut doubts);
@@ -508,7 +508,7 @@ fn datagrams_ended(outcome: &Outcome, host: usize, began: Instant) -> u64 {
     for record in here {
         match &record.what {
             What::Sent(Iface::HOST, packet) if segment::is_datagram(packet) => _ = given.insert(packet.id),
-            // The kernel never received what its interface refused.
+            // The kernel never received a packet that its interface refused.
             What::Lost(Iface::HOST, _, reason) if Refusal::named(reason).is_some() => {}
             What::Lost(Iface::HOST, id, _) | What::Held(Some(Iface::HOST), id) => {
                 ended += u64::from(given.contains(id));

@@ -25,8 +25,8 @@ use wire::{Duration, Iface, Mac};
 
 /// Time from the requests to begin until the zero of the run's clock.
 const LEAD: Duration = Duration::from_millis(50);
-/// Executes the order in `dir`, and writes the report there. An error is returned, and is also written to standard
-/// output for the parent process.
+/// Runs the plan in the lab's directory `dir`, and writes the report there. An error is returned, and is also written
+/// to standard output for the parent process.
 pub fn carry_out(dir: &Path) -> Result<(), LinuxError> {
     os::hide_memory();
     work(dir).inspect_err(|error| {

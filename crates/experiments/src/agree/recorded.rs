@@ -102,7 +102,7 @@ impl Measured {
     }
 
     /// Returns whether the recorded first run of the simulator has this fingerprint.
-    pub fn has_fingerprint(&self, fingerprint: Fingerprint) -> bool {
+    pub(crate) fn has_fingerprint(&self, fingerprint: Fingerprint) -> bool {
         self.fingerprint == fingerprint.to_string()
     }
 }

@@ -157,7 +157,7 @@ impl Judged<'_> {
 
     /// Returns whether the verdict is `reproduced`, but the interval of a backend exceeds the tolerance on both sides
     /// or is missing.
-    pub fn is_weak(&self) -> bool {
+    pub(crate) fn is_weak(&self) -> bool {
         self.word() == Word::Reproduced && self.on.iter().any(|on| on.is_weak(&self.published))
     }
 

@@ -116,7 +116,7 @@ fn a_connection_does_not_fail_without_a_cause() {
     assert_eq!(changed(at_server), [Judge::Stream]);
 }
 
-/// A crash excuses only the connections of hosts of which the router had connections.
+/// A crash of a router excuses failed connections only for the hosts whose connections the router had.
 #[test]
 fn a_router_that_crashes_excuses_those_that_it_served() {
     let (mut draft, mut facts) = good();

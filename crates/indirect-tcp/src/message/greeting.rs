@@ -54,7 +54,7 @@ impl Greeting {
     /// Returns the greeting with one code for each previous router, in place of earlier codes. `key` returns the key
     /// that the host shares with a router.
     #[must_use]
-    pub fn with_codes<'a>(self, key: impl Fn(Ipv4Addr) -> &'a Key) -> Self {
+    pub(crate) fn with_codes<'a>(self, key: impl Fn(Ipv4Addr) -> &'a Key) -> Self {
         let plain = Self { codes: Vec::new(), ..self };
         let codes = plain.previous.iter().map(|old| signed::code(&plain, key(*old))).collect();
         Self { codes, ..plain }

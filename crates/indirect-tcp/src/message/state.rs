@@ -68,7 +68,7 @@ impl SocketState {
     /// Returns whether no bytes are left to relay between this half and the other half: both ends of this half have
     /// finished, and all received bytes were read. Only then may the state of this half arrive without that of the
     /// other half.
-    pub const fn is_self_contained(&self) -> bool {
+    pub(crate) const fn is_self_contained(&self) -> bool {
         self.tcp.finishing && self.tcp.finished && self.tcp.unread.is_empty()
     }
 

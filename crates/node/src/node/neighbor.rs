@@ -118,7 +118,8 @@ impl Node {
         self.link_addresses(iface).next()
     }
 
-    /// Removes an address from an interface, and the route to the link's prefix.
+    /// Removes an address from an interface. Also removes the route to the link's prefix, unless the host has another
+    /// address with this prefix.
     pub(crate) fn remove_address(&mut self, now: Instant, iface: Iface, address: InterfaceAddress) {
         let net = self.net();
         net.addresses.retain(|entry| *entry != (iface, address));
@@ -127,7 +128,9 @@ impl Node {
             self.addresses.retain(|own| *own != address.address);
             self.rules.report(MirrorAct::Address(address.address, false));
         }
-        self.connect(now, address, None);
+        let others = self.net().addresses.iter().rfind(|(_, other)| other.link == address.link);
+        let iface = others.map(|(iface, _)| *iface);
+        self.connect(now, address, iface);
     }
 
     /// Sets or removes (`None`) the route to the link's prefix.

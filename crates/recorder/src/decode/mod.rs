@@ -59,7 +59,7 @@ impl Control {
     }
 
     /// Returns whether the message is a route-update of Cellular IP that requests a semisoft handoff.
-    pub fn is_semisoft(&self) -> bool {
+    pub(crate) fn is_semisoft(&self) -> bool {
         matches!(&self.says, Says::CellularIp(message) if message.is_semisoft())
     }
 

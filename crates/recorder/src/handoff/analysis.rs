@@ -3,9 +3,9 @@
 use crate::flow::Traffic;
 use node::{Mark, Span, Stage, Value};
 use scenario::Plan;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use trace::{EventKind, HostId, Record, What};
-use wire::{Instant, Ipv4Addr};
+use wire::{Iface, Instant, Ipv4Addr};
 
 /// An event that begins or ends a stage: time, host and name.
 pub(super) type Boundary = (Instant, HostId, String);
@@ -19,13 +19,22 @@ pub(super) struct HandoffAnalysis<'a> {
     records: &'a [Record],
     pub(super) traffic: &'a Traffic,
     owners: BTreeMap<Ipv4Addr, HostId>,
+    /// The refused tunings: the time of the request, the host and its radio. A refused tuning changes nothing.
+    refused: BTreeSet<(Instant, HostId, Iface)>,
     /// When the run ended.
     pub(super) end: Instant,
 }
 
 impl<'a> HandoffAnalysis<'a> {
     pub(super) fn new(plan: &Plan, records: &'a [Record], traffic: &'a Traffic) -> Self {
-        Self { records, traffic, owners: plan.owners(), end: plan.end() }
+        Self { records, traffic, owners: plan.owners(), refused: refused(records), end: plan.end() }
+    }
+
+    /// Returns the radio that begins to tune to another cell with this record; `None` for another record, and for a
+    /// refused tuning.
+    pub(super) fn tuned(&self, record: &Record) -> Option<Iface> {
+        let What::Tuned(iface, _) = record.what else { return None };
+        (!self.refused.contains(&(record.at, record.host, iface))).then_some(iface)
     }
 
     /// Returns the records in this range, both ends included.
@@ -95,6 +104,28 @@ impl<'a> HandoffAnalysis<'a> {
         let named = text(mark, field).and_then(|named| named.parse::<Ipv4Addr>().ok());
         named.is_some_and(|named| self.owners.get(&named) == Some(&host))
     }
+}
+
+/// Returns the refused tunings: the last request of a radio before the record of the refusal.
+fn refused(records: &[Record]) -> BTreeSet<(Instant, HostId, Iface)> {
+    let mut requested = BTreeMap::new();
+    let mut refused = BTreeSet::new();
+    for Record { at, host, what } in records {
+        match what {
+            What::Tuned(iface, _) => _ = requested.insert((*host, *iface), *at),
+            What::Down(iface, why) if is_refusal(why) => {
+                refused.extend(requested.remove(&(*host, *iface)).map(|at| (at, *host, *iface)));
+            }
+            _ => {}
+        }
+    }
+    refused
+}
+
+/// Returns whether the reason of a [`What::Down`] is that the radio cannot tune to the requested cell. Then the link is
+/// as before.
+pub(super) fn is_refusal(why: &str) -> bool {
+    why == node::Link::UNSUPPORTED
 }
 
 /// Returns a text field of a mark, or `None` if there is no such text.

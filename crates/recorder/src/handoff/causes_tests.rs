@@ -59,6 +59,28 @@ fn the_link_of_the_other_end_owns_what_this_host_waits_for() {
     );
 }
 
+/// A refused tuning changes no link, so it is the cause of no outage.
+#[test]
+fn a_refused_tuning_changes_no_cause() {
+    let mut outcome = other_end_away();
+    let expected = format!("{:?}", outcome.handoffs);
+    let outage = outcome.handoffs[0].outage().unwrap();
+    let [from, to] = [outage.from, outage.to];
+    let hosts = [outcome.flows[0].from.host, outcome.flows[0].to.host];
+    let span = Duration::from_millis(200);
+    let times = std::iter::successors(Some(from), |at| Some(*at + span)).take_while(|at| *at < to);
+    for at in times.collect::<Vec<_>>() {
+        for host in hosts {
+            let index = outcome.records.partition_point(|record| record.at <= at);
+            let refused = [What::Tuned(Iface(1), wire::Cell(9)), What::Down(Iface(1), node::Link::UNSUPPORTED.into())];
+            let refused = refused.map(|what| Record { at, host, what });
+            outcome.records.splice(index..index, refused);
+        }
+    }
+    let again = Outcome::new(outcome.plan, outcome.backend, outcome.records, None);
+    assert_eq!(format!("{:?}", again.handoffs), expected);
+}
+
 /// Datagrams are too big for the network that the host moves to, and the next handoff ends the outage.
 #[test]
 fn what_is_too_big_owns_an_outage_that_the_next_handoff_ends() {

@@ -1,7 +1,7 @@
 //! Outages without a handoff: a link goes down and comes back in the same cell, an event of the scenario interrupts the
 //! flow, or packets are lost in a row.
 
-use super::analysis::{Boundary, HandoffAnalysis, NOT_ENDED};
+use super::analysis::{Boundary, HandoffAnalysis, NOT_ENDED, is_refusal};
 use super::experience::{Experience, Handoff, Outage, Owner, Recovery};
 use super::recovery::{ends_too_early, window};
 use super::stages::{Next, add, share_out};
@@ -113,7 +113,7 @@ impl HandoffAnalysis<'_> {
         until: Until<'_, '_>,
     ) -> Hole {
         let is_end = |host: HostId| host == flow.from.host || host == flow.to.host;
-        let down = self.first(last, end, |r| is_end(r.host) && matches!(r.what, What::Down(..)));
+        let down = self.first(last, end, |r| is_end(r.host) && matches!(&r.what, What::Down(_, why) if !is_refusal(why)));
         let event = self.event_of(flow, lost, [last, end]);
         let began = event.as_ref().map(|[begun, _]| begun.0.max(last));
         let from = began.or(down.map(|down| down.at)).unwrap_or(last);

@@ -52,7 +52,7 @@ pub(crate) fn holes(plan: &Plan, records: &[Record], traffic: &Traffic, handoffs
 }
 
 /// Returns the begin of each handoff that has no record of its cut, although the radio came up in a cell afterwards.
-pub fn uncut(records: &[Record]) -> Vec<Instant> {
+pub(crate) fn uncut(records: &[Record]) -> Vec<Instant> {
     let mut uncut = Vec::new();
     for (index, record) in records.iter().enumerate() {
         let edge = |r: &&Record| is_radios(r) || matches!(r.what, What::Tuned(..) | What::Up(_, Some(_)));

@@ -80,7 +80,7 @@ impl HandoffAnalysis<'_> {
         let before = self.between(Instant::ZERO, record.at).iter().rev().filter(here);
         let since_up = before.take_while(|r| !matches!(r.what, What::Up(_, Some(_))));
         let lost = since_up.filter(|r| is_lost(r)).last().map(|r| r.at);
-        let tuned = || self.first(record.at, until, |r| here(&r) && matches!(r.what, What::Tuned(..)));
+        let tuned = || self.first(record.at, until, |r| here(&r) && self.tuned(r).is_some());
         lost.or_else(|| Some(tuned()?.at))
     }
 

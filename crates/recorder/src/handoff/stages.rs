@@ -1,7 +1,7 @@
 //! The causes of an outage. Each stage of a handoff begins and ends at two events; the outage is divided among the
 //! stages.
 
-use super::analysis::{Boundary, HandoffAnalysis, begin, is_lost, named};
+use super::analysis::{Boundary, HandoffAnalysis, begin, is_lost, is_refusal, named};
 use super::cut::Cut;
 use super::experience::{Outage, Owner};
 use crate::flow::{Arrival, Flow, PacketEvent, Packets};
@@ -91,11 +91,13 @@ impl<'a> HandoffAnalysis<'a> {
                     all.extend(gone.map(|gone| [gone, (record.at, host, "up".to_owned())]));
                     continue;
                 }
-                What::Tuned(iface, _) => (iface, "tune"),
-                What::Down(iface, _) => (iface, "down"),
-                _ => continue,
+                What::Down(iface, why) if !is_refusal(why) => (*iface, "down"),
+                _ => match self.tuned(record) {
+                    Some(iface) => (iface, "tune"),
+                    None => continue,
+                },
             };
-            if up.remove(iface) && up.is_empty() {
+            if up.remove(&iface) && up.is_empty() {
                 gone = Some((record.at, host, name.to_owned()));
             }
         }
@@ -164,7 +166,7 @@ impl<'a> HandoffAnalysis<'a> {
     ) -> (Vec<Owner>, Option<&'a Record>, bool) {
         let mut stages = Vec::new();
         let here = |r: &Record| r.host == host;
-        let gone = self.first(cut, to, |r| here(r) && (is_lost(r) || matches!(r.what, What::Tuned(..))));
+        let gone = self.first(cut, to, |r| here(r) && (is_lost(r) || self.tuned(r).is_some()));
         let up = self.first(cut, to, |r| here(r) && matches!(r.what, What::Up(_, Some(_))));
         let why = |r: &Record| if is_lost(r) { "down" } else { "tune" };
         let last = || open.then(|| (to, host, "next_handoff".to_owned()));

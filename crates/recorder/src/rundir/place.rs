@@ -152,7 +152,7 @@ pub fn claim(dir: &Path) -> io::Result<Claim> {
 
 /// Locks a folder for several files or runs, and creates it if it does not exist. The error's kind is `WouldBlock` if
 /// another process holds the lock.
-pub fn claim_folder(folder: &Path) -> io::Result<Claim> {
+pub(crate) fn claim_folder(folder: &Path) -> io::Result<Claim> {
     lock(folder, folder, LOCK)
 }
 

@@ -54,7 +54,7 @@ impl Shape {
 
     /// Returns the tree with a cell below each of the lowest routers, in place of wires to the mobile hosts. Fails if
     /// there are more than 65535 lowest routers, because a cell number has 16 bits.
-    pub fn with_cells(self) -> Result<Self, String> {
+    pub(crate) fn with_cells(self) -> Result<Self, String> {
         if self.stations() > u32::from(u16::MAX) {
             return Err(format!(
                 "allowed: at most {} base stations, because cells have numbers of 16 bits",

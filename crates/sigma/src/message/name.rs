@@ -68,7 +68,7 @@ impl Name {
 
     /// Returns the name in lower case: the canonical form (RFC 4034, section 6.2).
     #[must_use]
-    pub fn canonical(&self) -> Self {
+    pub(crate) fn canonical(&self) -> Self {
         Self(self.0.to_ascii_lowercase())
     }
 
@@ -90,7 +90,7 @@ impl Name {
 
     /// Returns this name with `label` before it. Fails if the label is invalid, or if the result has more than 255
     /// bytes.
-    pub fn with_label(&self, label: &str) -> Result<Self, ParseNameError> {
+    pub(crate) fn with_label(&self, label: &str) -> Result<Self, ParseNameError> {
         let mut bytes = Vec::new();
         push_label(&mut bytes, label)?;
         bytes.extend_from_slice(&self.0);
