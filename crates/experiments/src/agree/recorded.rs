@@ -102,6 +102,7 @@ impl Measured {
     }
 
     /// Returns whether the recorded first run of the simulator has this fingerprint.
+    #[cfg(test)]
     pub(crate) fn has_fingerprint(&self, fingerprint: Fingerprint) -> bool {
         self.fingerprint == fingerprint.to_string()
     }

@@ -210,7 +210,7 @@ pub fn plan(
 }
 
 /// Returns the values of a leg's run, by metric. Returns an error if the run cannot be evaluated.
-pub(crate) fn values_of_run(outcome: &Outcome) -> Result<BTreeMap<String, f64>, String> {
+pub fn values_of_run(outcome: &Outcome) -> Result<BTreeMap<String, f64>, String> {
     let first = |(name, values): (&str, Vec<f64>)| Some((name.to_owned(), *values.first()?));
     Ok(measure::measure(outcome)?.into_iter().filter_map(first).collect())
 }
