@@ -36,10 +36,11 @@ pub fn ks_distance_within(a: &[f64], b: &[f64], resolution: f64) -> Option<f64> 
 }
 
 /// Returns the probability of a distance of at least `distance`, if both samples of `n` and `m` values are from one
-/// continuous distribution. It is exact: the share of the lattice paths from (0, 0) to (n, m) that leave the band
-/// (Hodges 1957). If the samples have equal values, the true probability is smaller.
+/// continuous distribution. It is exact: the share of the lattice paths from (0, 0) to (n, m) with a point (i, j) at
+/// which |i/n - j/m| is at least `distance` (Hodges 1957). If the samples have equal values, the true probability is
+/// smaller.
 pub fn ks_p_value(distance: f64, n: usize, m: usize) -> f64 {
-    // Row by row, inside[j] is the probability that a path to (i, j) has stayed inside the band.
+    // Row by row, inside[j] is the probability that |i/n - j/m| stays below `distance` on a path to (i, j).
     let apart = |i: usize, j: usize| (i as f64 / n as f64 - j as f64 / m as f64).abs();
     let is_inside = |i, j| apart(i, j) < distance - 1e-9;
     let mut inside = vec![0.0f64; m + 1];

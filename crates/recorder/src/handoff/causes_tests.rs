@@ -68,7 +68,7 @@ fn a_refused_tuning_changes_no_cause() {
     let [from, to] = [outage.from, outage.to];
     let hosts = [outcome.flows[0].from.host, outcome.flows[0].to.host];
     let span = Duration::from_millis(200);
-    let times = std::iter::successors(Some(from), |at| Some(*at + span)).take_while(|at| *at < to);
+    let times = std::iter::successors(Some(from + span), |at| Some(*at + span)).take_while(|at| *at < to);
     for at in times.collect::<Vec<_>>() {
         for host in hosts {
             let index = outcome.records.partition_point(|record| record.at <= at);
