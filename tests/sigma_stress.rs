@@ -415,8 +415,8 @@ host.g{n} = {{}}
     }
 }
 
-/// Two mobile nodes lose their networks at once, or one of them up to 20 ms later. Each node sends its change to an
-/// address that the other one has left. The location manager knows both addresses: it is updated and queried, and then
+/// Two mobile nodes lose their networks at the same time, or one up to 20 ms after the other. Each node sends its change
+/// to an address that the other one has left. The location manager knows both addresses: it is updated and queried, and then
 /// the two nodes exchange a change and a probe.
 #[test]
 fn both_ends_move_at_once_and_meet_again() {

@@ -424,8 +424,8 @@ impl TimeLine {
     }
 }
 
-/// Returns the corners of steps. Half a pixel has at most five: the value before it, and its first, lowest, highest and
-/// last value.
+/// Returns the corners of steps. Each half pixel of the x axis has at most five corners: the value before it, and its
+/// first, lowest, highest and last value.
 fn steps(places: Vec<[f64; 2]>) -> Vec<[f64; 2]> {
     let mut corners: Vec<[f64; 2]> = Vec::new();
     let mut column: Vec<[f64; 2]> = Vec::new();
