@@ -5,7 +5,7 @@
 //!
 //! A program may call `connect` at any point and with any locks held. So this library neither allocates nor takes a
 //! lock, and has no table of descriptors that `dup`, `fork` or `exec` could invalidate. `wayfare exec --help` lists
-//! what it cannot intercept.
+//! the connections that the library does not redirect.
 
 use client::{Name, PATH, POLICY, Policy, SOCKET, TRANSPORT, announce};
 use libc::{c_int, sockaddr, sockaddr_in, socklen_t};

@@ -210,8 +210,8 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// Handles an event. All acts of earlier events must have been executed, and their packets passed on. Otherwise these
-    /// acts would be executed for the wrong host.
+    /// Handles an event. All acts of earlier events must have been executed, and their packets passed on. Otherwise
+    /// they would be executed for the wrong host.
     pub(crate) fn happen(&mut self, event: FutureEvent) {
         let is_done = self.out.first_act().is_none() && self.output.is_empty();
         assert!(is_done || self.stopped.is_some(), "an earlier event has results that were not executed");

@@ -77,8 +77,8 @@ const fn partial(offset: u64) -> usize {
     (offset.wrapping_neg() % 8) as usize
 }
 
-/// Returns the word `number` of the pattern: a multiple of an odd constant, so that no two words are equal. The constant
-/// is 2^64 divided by the golden ratio, so that adjacent words differ in many bits.
+/// Returns the word `number` of the pattern: a multiple of an odd constant, so that no two words are equal. The
+/// constant is 2^64 divided by the golden ratio, so that adjacent words differ in many bits.
 const fn word(number: u64) -> u64 {
     number.wrapping_mul(STEP)
 }
