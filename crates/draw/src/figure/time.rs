@@ -384,7 +384,8 @@ impl TimeLine {
         })
     }
 
-    /// Draws triangles and values at peaks that are cut off, unless they would cover each other.
+    /// Draws a triangle and the value at each peak that is cut off. A peak is omitted if its triangle would cover the
+    /// value of an earlier peak.
     fn peaks(&self, svg: &mut Svg, frame: &Frame, colour: &'static str) {
         let mut free = f64::NEG_INFINITY;
         for (at, value) in &self.points {
