@@ -188,12 +188,12 @@ fn point(case: &Case, scale: Scale) -> Point {
 }
 
 const SLOPE: [&str; 2] = [
-    "hard, 25/s: least-squares slope of lost over RTT = packet rate within 10 %",
-    "hard, 50/s: least-squares slope of lost over RTT = packet rate within 10 %",
+    "hard, 25 packets/s: the least-squares slope of lost packets over RTT is the packet rate within 10 %",
+    "hard, 50 packets/s: the least-squares slope of lost packets over RTT is the packet rate within 10 %",
 ];
 const RATIO: [&str; 2] = [
-    "hard, RTT 43: lost at 50/s over lost at 25/s in 1.8..2.3",
-    "hard, RTT 83: lost at 50/s over lost at 25/s in 1.8..2.3",
+    "hard, RTT 43 ms: packets lost at 50/s divided by packets lost at 25/s is from 1.8 to 2.3",
+    "hard, RTT 83 ms: packets lost at 50/s divided by packets lost at 25/s is from 1.8 to 2.3",
 ];
 
 /// Returns the texts of the must-holds for a published loss of hard handoff: the slope of the line at this rate, and
