@@ -47,9 +47,8 @@ pub struct Beacon {
 ///
 /// If another radio sends first, a waiting radio continues its countdown later, and the frame of the other radio counts
 /// as one slot. While the radios of a channel count down, a radio that gets its first frame does not join them: it
-/// begins to count after the next frame on the channel. The model is that
-/// of Bianchi, "Performance analysis of the IEEE 802.11 distributed coordination function", 2000; `air_tests.rs`
-/// compares with it.
+/// begins to count after the next frame on the channel. The model is that of Bianchi, "Performance analysis of the IEEE
+/// 802.11 distributed coordination function", 2000; `air_tests.rs` compares with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Contention {
     /// The length of a slot, for example 20 us for 802.11b.
