@@ -20,6 +20,9 @@ pub(crate) struct Agent {
     pub(crate) heard: Instant,
     /// The lifetime of the last advertisement of the agent.
     lifetime: Duration,
+    /// The preference of the agent as a router; a higher value is preferred (RFC 1256, section 3). 0 if the agent
+    /// advertises no router address.
+    pub(crate) preference: i32,
     sequence: u16,
     /// The longest registration that the agent accepts, in seconds; 0: it accepts none, 0xffff: without limit.
     /// [`Agents::hear`] may keep an earlier value.
@@ -31,6 +34,12 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
+    /// Returns whether an advertisement of the agent arrived within half of its lifetime. An agent advertises at least
+    /// three times in its lifetime, so otherwise an advertisement was lost, or the agent is out of range.
+    pub(crate) fn is_heard(&self, now: Instant) -> bool {
+        now <= self.heard + self.lifetime / 2
+    }
+
     /// Returns whether the agent is a foreign agent that accepts registrations.
     pub(crate) const fn takes_registrations(&self) -> bool {
         self.care_of.is_some() && self.registration_lifetime > 0
@@ -79,6 +88,7 @@ impl Agents {
             mac,
             heard: now,
             lifetime: Duration::from_secs(advertisement.lifetime.into()),
+            preference: advertisement.preference(),
             sequence: advertisement.sequence,
             registration_lifetime: before
                 .map_or(advertisement.registration_lifetime, |old| old.registration_lifetime),
@@ -112,6 +122,12 @@ impl Agents {
         self.list.get(&who)
     }
 
+    /// Returns whether a mobile node of `home_agent` can register through this agent. It must be in the list, and be the
+    /// home agent or a foreign agent that takes registrations.
+    pub(crate) fn is_usable(&self, agent: Ipv4Addr, home_agent: Ipv4Addr) -> bool {
+        self.get(agent).is_some_and(|known| agent == home_agent || known.takes_registrations())
+    }
+
     pub(crate) fn forget(&mut self, who: Ipv4Addr) {
         self.list.remove(&who);
         self.expiry.stop(who);
@@ -136,17 +152,10 @@ impl Agents {
         self.list.remove(&who).map(|agent| (who, agent))
     }
 
-    /// Returns whether two agents advertise the same prefix; false if one of them advertises none.
-    pub(crate) fn share_a_subnet(&self, one: Ipv4Addr, other: Ipv4Addr) -> bool {
+    /// Returns whether two agents advertise the same prefix; `None` if one of them advertises none.
+    pub(crate) fn share_a_subnet(&self, one: Ipv4Addr, other: Ipv4Addr) -> Option<bool> {
         let prefix = |who| self.get(who).and_then(|agent| agent.prefix);
-        prefix(one).is_some() && prefix(one) == prefix(other)
-    }
-
-    /// Returns the address of the agent that was heard last, among the agents for which `pass` holds; `None` if there
-    /// is none.
-    pub(crate) fn freshest(&self, pass: impl Fn(Ipv4Addr, &Agent) -> bool) -> Option<Ipv4Addr> {
-        let usable = self.list.iter().filter(|(who, agent)| pass(**who, agent));
-        usable.max_by_key(|(who, agent)| (agent.heard, **who)).map(|(who, _)| *who)
+        Some(prefix(one)? == prefix(other)?)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Ipv4Addr, &Agent)> {
@@ -219,7 +228,7 @@ mod tests {
         assert_eq!(agents.iter().count(), CAPACITY);
         assert!(agents.get(Ipv4Addr::new(10, 3, 0, 0)).is_some());
         assert!(agents.get(Ipv4Addr::new(10, 3, 0, 1)).is_none());
-        assert_eq!(agents.freshest(|_, _| true), Some(Ipv4Addr::new(10, 3, 0, CAPACITY as u8)));
+        assert!(agents.get(Ipv4Addr::new(10, 3, 0, CAPACITY as u8)).is_some());
     }
 
     #[test]
@@ -237,14 +246,14 @@ mod tests {
     }
 
     #[test]
-    fn a_subnet_is_shared_if_both_say_so() {
+    fn a_subnet_is_shared_if_both_advertise_the_prefix() {
         let mut agents = Agents::default();
         for (number, prefix) in [(1, 24), (2, 24), (3, 25), (4, 0), (5, 0)] {
             agents.hear(Instant::ZERO, &agent(number, 0, prefix), MAC, None);
         }
         let shared =
             |one, other| agents.share_a_subnet(Ipv4Addr::new(10, 3, 0, one), Ipv4Addr::new(10, 3, 0, other));
-        assert!(shared(1, 2));
-        assert!(!shared(1, 3) && !shared(1, 4) && !shared(4, 5));
+        assert_eq!([shared(1, 2), shared(1, 3)], [Some(true), Some(false)]);
+        assert_eq!([shared(1, 4), shared(4, 5), shared(1, 9)], [None; 3]);
     }
 }

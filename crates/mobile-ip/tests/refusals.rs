@@ -126,7 +126,7 @@ fn a_foreign_agent_or_mobile_node_that_cannot_work_is_refused() {
     refused(foreign_agent("address = \"127.0.0.1/8\""), "`address`", "not a unicast host address");
     refused(mobile_node("lifetime = \"2s\""), "`lifetime`", "from 3s to 65534s");
     refused(mobile_node("lifetime = \"1.5s\""), "`lifetime`", "whole seconds");
-    refused(mobile_node("movement = \"clairvoyant\""), "clairvoyant", "eager");
+    refused(mobile_node("movement = \"clairvoyant\""), "clairvoyant", "pm-eager");
     // The radio's moves are not part of Mobile IP's configuration.
     refused(mobile_node("moves = []"), "moves", "unknown field");
     let own = format!("home_agent = {{ address = \"10.1.0.7\", spi = 256, key = \"{KEY}\" }}");
@@ -401,7 +401,7 @@ fn foreign_advertisement() -> Advertisement {
 
 /// Returns a mobile node that has heard one foreign agent, and the request that the node has sent.
 fn asked(now: Instant) -> (MobileNode, Request) {
-    let mut node = mobile_node("").unwrap();
+    let mut node = mobile_node("movement = \"ecs\"").unwrap();
     start(&mut node);
     let said = foreign_advertisement();
     let effects = heard(&mut node, now, 1, Mac([2, 0, 0, 0, 0, 3]), said.emit());
