@@ -25,6 +25,7 @@ mod faults;
 mod indirect_tcp;
 mod lacks;
 mod lateness;
+mod links;
 mod location_manager;
 mod mobile_ip;
 mod mobile_ip_agent;
