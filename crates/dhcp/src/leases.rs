@@ -57,6 +57,11 @@ impl Leases {
         }
     }
 
+    /// Returns whether an address is in the pool, or fixed for any client.
+    pub(crate) fn is_ours(&self, address: Ipv4Addr) -> bool {
+        self.is_in_pool(address) || self.fixed.values().any(|fixed| *fixed == address)
+    }
+
     /// Returns whether an address is granted or offered to this client at `now`.
     pub(crate) fn has(&self, now: Instant, client: &ClientId, address: Ipv4Addr) -> bool {
         let entry = self.entries.get(&address).filter(|entry| now < entry.until);

@@ -171,6 +171,10 @@ impl Server {
     ) -> Result<(), Reason> {
         let client = id(message);
         let may = self.leases.may_have(message.client, address);
+        // The address can be another server's of this link: then that server answers.
+        if self.config.address.link.contains(address) && !self.leases.is_ours(address) {
+            return Err(refusal::NOT_LEASED);
+        }
         if !may || !self.leases.is_free_for(now, &client, address) {
             self.answer(Kind::Nak, message, None, out);
             return Err(refusal::NOT_LEASED);

@@ -25,6 +25,8 @@ pub(crate) struct Agent {
     /// [`Agents::hear`] may keep an earlier value.
     pub(crate) registration_lifetime: u16,
     pub(crate) registered_only: bool,
+    /// R: a mobile node with a co-located care-of address must register through this agent.
+    pub(crate) registration_required: bool,
     /// The first care-of address that the agent offers; `None` if it is not a foreign agent.
     pub(crate) care_of: Option<Ipv4Addr>,
     prefix: Option<Prefix>,
@@ -83,6 +85,7 @@ impl Agents {
             registration_lifetime: before
                 .map_or(advertisement.registration_lifetime, |old| old.registration_lifetime),
             registered_only: advertisement.registered_only,
+            registration_required: advertisement.flags.has(AgentFlags::REGISTRATION_REQUIRED),
             care_of: offered(advertisement),
             prefix: advertisement.prefix(),
         };

@@ -28,6 +28,7 @@ mod limiter;
 pub mod mark;
 pub mod message;
 pub mod mobile_node;
+mod own_address;
 mod pending;
 mod registrar;
 mod reply_counts;
