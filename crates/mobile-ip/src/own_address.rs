@@ -142,13 +142,7 @@ impl OwnAddress {
         }
         self.close(out);
         self.tunnel = Some((home_agent, care_of));
-        let rules = [
-            (RouteKey::all(TUNNELLED), Action::Drop(NOT_FOR_HOME)),
-            (RouteKey::to(TUNNELLED, self.home.address), Action::Host),
-            (RouteKey::all(STRANGERS), Action::Drop(NOT_FROM_HOME_AGENT)),
-            (any_tunnel(care_of), Action::Open(STRANGERS)),
-            (tunnel(home_agent, care_of), Action::Open(TUNNELLED)),
-        ];
+        let rules = rules(self.home.address, home_agent, care_of);
         for (key, action) in rules {
             out.route(key, Route { action, lifetime: Lifetime::Permanent });
         }
@@ -164,25 +158,26 @@ impl OwnAddress {
     /// Closes the tunnel, if one is open.
     pub(crate) fn close(&mut self, out: &mut Outbox) {
         let Some((home_agent, care_of)) = self.tunnel.take() else { return };
-        let keys = [
-            tunnel(home_agent, care_of),
-            any_tunnel(care_of),
-            RouteKey::all(STRANGERS),
-            RouteKey::to(TUNNELLED, self.home.address),
-            RouteKey::all(TUNNELLED),
-        ];
+        let keys = rules(self.home.address, home_agent, care_of).into_iter().rev().map(|(key, _)| key);
         for key in keys {
             out.route(key, None);
         }
     }
 }
 
-/// Returns the key of the route for packets from any host to the care-of address.
-const fn any_tunnel(care_of: Ipv4Addr) -> RouteKey {
-    RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(care_of) }
-}
-
-/// Returns the key of the route for packets from the home agent to the care-of address.
-const fn tunnel(home_agent: Ipv4Addr, care_of: Ipv4Addr) -> RouteKey {
-    RouteKey { class: None, src: Prefix::host(home_agent), dst: Prefix::host(care_of) }
+/// Returns the routes of the exit of a tunnel from this home agent to this care-of address. In a closed class, only a
+/// route to the single address applies to an address of this host.
+fn rules(home: Ipv4Addr, home_agent: Ipv4Addr, care_of: Ipv4Addr) -> [(RouteKey, Action); 8] {
+    let (not_for_home, not_home_agents) = (Action::Drop(NOT_FOR_HOME), Action::Drop(NOT_FROM_HOME_AGENT));
+    let tunnel = |src| RouteKey { class: None, src, dst: Prefix::host(care_of) };
+    [
+        (RouteKey::all(TUNNELLED), not_for_home),
+        (RouteKey::to(TUNNELLED, care_of), not_for_home),
+        (RouteKey::to(TUNNELLED, home), Action::Host),
+        (RouteKey::all(STRANGERS), not_home_agents),
+        (RouteKey::to(STRANGERS, care_of), not_home_agents),
+        (RouteKey::to(STRANGERS, home), not_home_agents),
+        (tunnel(Prefix::ANY), Action::Open(STRANGERS)),
+        (tunnel(Prefix::host(home_agent)), Action::Open(TUNNELLED)),
+    ]
 }
