@@ -54,7 +54,7 @@ const MOBILE_NODE: &str = r#"
     addresses = ["10.1.0.7"]
     interface = [{ name = "air", mac = "02:00:00:00:00:41", address = "10.1.0.7/16", tunes = true }]
     role = [
-        { kind = "mobile-ip/mobile-node", address = "10.1.0.7/16", interface = "air", link_trigger = TRIGGER,
+        { kind = "mobile-ip/mobile-node", address = "10.1.0.7/16", interface = "air", link_trigger = TRIGGER, movement = "ecs",
           home_agent = { address = "10.1.0.2", spi = 256, key = "KEY" } },
         { kind = "apps/roam", interface = "air", places = [{ name = "home", cell = 1 }, { name = "foreign", cell = 2 }],
           moves = [{ at = "4s", to = "foreign" }, { at = "7s", to = "home" }] },

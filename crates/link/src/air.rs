@@ -1,4 +1,4 @@
-//! The use of a cell's channel by beacons and by contention, in addition to the bits of frames.
+//! The air time that beacons and contention take on a cell's channel, in addition to the bits of frames.
 
 use crate::sender::Sender;
 use std::collections::BTreeMap;
@@ -46,9 +46,9 @@ pub struct Beacon {
 /// these radios draw from twice as many slots, at most [`Contention::most`].
 ///
 /// If another radio sends first, a waiting radio continues its countdown later, and the frame of the other radio counts
-/// as one slot. A radio whose first frame is offered during a countdown waits for the next countdown. The model is that
-/// of Bianchi, "Performance analysis of the IEEE 802.11 distributed coordination function", 2000; `air_tests.rs`
-/// compares with it.
+/// as one slot. While the radios of a channel count down, a radio that gets its first frame does not join them: it
+/// begins to count after the next frame on the channel. The model is that of Bianchi, "Performance analysis of the IEEE
+/// 802.11 distributed coordination function", 2000; `air_tests.rs` compares with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Contention {
     /// The length of a slot, for example 20 us for 802.11b.
@@ -85,7 +85,7 @@ struct Counter {
 }
 
 impl Counters {
-    /// Removes the counter of a sender whose frames are gone.
+    /// Removes the counter of a sender whose waiting frames were all dropped.
     pub(crate) fn forget(&mut self, sender: Sender) {
         self.0.remove(&sender);
     }

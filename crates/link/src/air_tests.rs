@@ -239,7 +239,7 @@ fn who_is_away_keeps_its_own_frames_until_it_is_back() {
     let kept = fabric.offer(at(1), PortId(1), BYTES).unwrap();
     assert!(matches!(kept, Offer::Waits(_)));
     flight(&mut fabric, visit).unwrap();
-    // Other radios do not wait for the radio that is away: the air is free, and used from 2 ms to 8 ms.
+    // Other radios do not wait for the radio that is away: at 2 ms the air is free for the station's frame of 6 ms.
     let other = fly(&mut fabric, at(2), STATION, BYTES);
     assert_eq!(other.start, at(2));
     let second = fabric.offer(at(5), PortId(1), BYTES).unwrap();

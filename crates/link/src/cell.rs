@@ -31,8 +31,8 @@ impl Airspace {
     pub(crate) fn send_beacons(&mut self, now: Instant, mut busy: Instant) -> Instant {
         let Some(beacon) = self.air.beacon.filter(|beacon| !beacon.every.is_zero()) else { return busy };
         let (every, airtime) = (nanos_of(beacon.every), self.medium.airtime(beacon.bytes));
-        // A beacon that was due long ago ended while no frame was sent, so it has no effect. All missed beacons but the
-        // last two are skipped.
+        // Only the last two missed beacons can still be on the air. Earlier beacons ended while no frame was sent, and
+        // are skipped.
         let missed = now.0.saturating_sub(self.next_beacon.0) / every;
         self.next_beacon.0 += missed.saturating_sub(1) * every;
         while self.next_beacon <= now.max(busy) {

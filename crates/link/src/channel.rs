@@ -7,7 +7,6 @@ use crate::sender::Sender;
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Cell, Instant, Reason, Rng};
 
-/// A waiting frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
     pub(crate) ticket: Ticket,
@@ -83,7 +82,7 @@ impl Channel {
         let last = queue.back().map(|last| last.ticket);
         assert!(
             last < Some(frame.ticket),
-            "{:?} must be later than the last in its queue, {last:?}",
+            "{:?} must be later than the last ticket in its queue, {last:?}",
             frame.ticket
         );
         queue.push_back(frame);
@@ -143,7 +142,7 @@ mod tests {
     use crate::PortId;
 
     #[test]
-    #[should_panic(expected = "Ticket(7) must be later than the last in its queue, Some(Ticket(7))")]
+    #[should_panic(expected = "Ticket(7) must be later than the last ticket in its queue, Some(Ticket(7))")]
     fn a_ticket_is_given_once() {
         let mut channel = Channel::new(Access::Fair, Rng::new(1));
         let sender = Sender { port: PortId(1), visits: false };

@@ -238,7 +238,7 @@ impl Fabric {
             now + excursion.saturating_sub(excursion / 2),
         );
         if let Some(radio) = self.radios.get_mut(port).filter(|_| !excursion.is_zero()) {
-            // The time for which the frame waits for the channel is not known yet.
+            // It is not known yet when the channel is granted to the frame, so the end of the excursion is open.
             let back = if offer.is_ok() { Instant::NEVER } else { now + excursion };
             radio.be_away(now, back);
         }
@@ -372,7 +372,7 @@ impl Fabric {
         Arrived::OutOfRange
     }
 
-    /// Returns when the last bit leaves the sender's antenna.
+    /// Returns when the last bit of a frame leaves the sender's antenna.
     fn end_of_air(&self, flight: &Flight, cell: Cell) -> Instant {
         let delay = self.cells.get(&cell).map(|own| own.medium.character.delay).unwrap_or_default();
         flight.lands - delay

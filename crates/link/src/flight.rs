@@ -21,9 +21,9 @@ pub struct Flight {
 pub(crate) enum FlightPath {
     Wire(PortId),
     Air(Cell),
-    /// Through the air of a cell that the sender only visits.
+    /// The path leads through the air of a cell that the sender only visits.
     Visit(Cell),
-    /// Through a wire to this port. The wire was cut this number of times before, and restored.
+    /// The path leads through a wire to this port. The wire was cut and restored this number of times before.
     Rejoined(PortId, u32),
 }
 

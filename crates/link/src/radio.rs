@@ -1,4 +1,4 @@
-//! Radios: the cell that each is in, and since when.
+//! Radios: the cell of each radio, and the instant from which the radio is in this cell.
 
 use crate::PortId;
 use std::collections::BTreeSet;
@@ -71,17 +71,17 @@ pub(crate) struct Radio {
     retune: Span,
     attach: Span,
     excursion: Span,
-    /// The cell of the radio, and since when the radio is in it. `None` before the radio is first tuned, while it
-    /// changes cells, and while it is out of range.
+    /// The cell of the radio, and the instant from which the radio is in this cell. `None` before the radio is first
+    /// tuned, while it changes cells, and while it is out of range.
     at: Option<(Cell, Instant)>,
     /// Whether the radio has lost its cell, or did not hear the cell to which it tuned, and was not tuned since then.
     deaf: bool,
     turn: u32,
     /// The number of frames that may wait at the radio. `None`: the limit of its cell.
     pub(crate) queue: Option<u32>,
-    /// The number of the radio's last grant.
+    /// The number of the last grant to this radio. Grants are numbered over all channels, from 1; 0 means no grant yet.
     pub(crate) served: u64,
-    /// `None` for most radios: they do not visit other cells, scan or drain, and they associate at once.
+    /// `None` for most radios: they have not visited another cell, do not scan or drain, and associate at once.
     elsewhere: Option<Box<Elsewhere>>,
 }
 
@@ -152,8 +152,9 @@ impl Radios {
         self.by_port.get_mut(place).map(|(_, radio)| radio)
     }
 
-    /// Calls `each` for the radios that a frame to `dst` is for, in the order of their ports. With a group address,
-    /// these are all radios in `cell`. With a unicast address, they may be in another cell.
+    /// Calls `each` for the radios to which a frame with the destination `dst` is addressed, in the order of their
+    /// ports. If `dst` is a group address, these are all radios in `cell`. If `dst` is a unicast address, these are the
+    /// radios with this link address, in any cell.
     pub(crate) fn each_in_reach(&self, cell: Cell, dst: Mac, mut each: impl FnMut(PortId, &Radio)) {
         let mut tell = |port: PortId| {
             if let Some(radio) = self.get(port) {
@@ -184,7 +185,7 @@ impl Radios {
         self.change(port, Radio::lose);
     }
 
-    /// Puts a radio into a cell at once, for example that of a base station that is switched on again.
+    /// Puts a radio into a cell without tuning, for example the radio of a base station that is switched on again.
     pub(crate) fn settle(&mut self, now: Instant, port: PortId, cell: Cell) {
         self.change(port, |radio| (radio.at, radio.deaf) = (Some((cell, now)), false));
     }
@@ -337,7 +338,7 @@ impl Radio {
 mod tests {
     use super::*;
 
-    /// The largest size of a radio in bytes. A million hosts have a radio each, so state that few of them need is
+    /// The largest size of a radio in bytes. A million hosts have a radio each, so the state that few radios need is
     /// behind a pointer.
     const MOST: usize = 88;
 

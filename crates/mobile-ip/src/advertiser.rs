@@ -76,7 +76,7 @@ impl Advertiser {
         self.due = Some(now + self.chance_below(self.config.interval));
     }
 
-    /// Stops the periodic advertisements, and drops one that answers several solicitations.
+    /// Stops the periodic advertisements, and drops a scheduled advertisement that answers several solicitations.
     pub(crate) const fn down(&mut self) {
         (self.due, self.together) = (None, None);
     }

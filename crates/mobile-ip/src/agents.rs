@@ -1,5 +1,6 @@
 //! The list of agents that a mobile node has heard and that have not expired (RFC 5944, section 2.4.2.1).
 
+use crate::config::CareOf;
 use crate::message::{Advertisement, AgentFlags};
 use node::Expiry;
 use std::collections::BTreeMap;
@@ -20,6 +21,9 @@ pub(crate) struct Agent {
     pub(crate) heard: Instant,
     /// The lifetime of the last advertisement of the agent.
     lifetime: Duration,
+    /// The preference of the agent as a router; a higher value is preferred (RFC 1256, section 3). 0 if the agent
+    /// advertises no router address.
+    pub(crate) preference: i32,
     sequence: u16,
     /// The longest registration that the agent accepts, in seconds; 0: it accepts none, 0xffff: without limit.
     /// [`Agents::hear`] may keep an earlier value.
@@ -33,6 +37,12 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
+    /// Returns whether an advertisement of the agent arrived within half of its lifetime. An agent advertises at least
+    /// three times in its lifetime, so otherwise an advertisement was lost, or the agent is out of range.
+    pub(crate) fn is_heard(&self, now: Instant) -> bool {
+        now <= self.heard + self.lifetime / 2
+    }
+
     /// Returns whether the agent is a foreign agent that accepts registrations.
     pub(crate) const fn takes_registrations(&self) -> bool {
         self.care_of.is_some() && self.registration_lifetime > 0
@@ -60,9 +70,29 @@ pub(crate) enum AgentChange {
 pub(crate) struct Agents {
     list: BTreeMap<Ipv4Addr, Agent>,
     expiry: Expiry<Ipv4Addr>,
+    /// The foreign agents that the node uses now.
+    pub(crate) uses: Uses,
+}
+
+/// Which foreign agents a mobile node uses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Uses {
+    /// All: their care-of addresses are the node's.
+    #[default]
+    All,
+    /// Those that require it (flag R): the node has a care-of address of its own.
+    Required,
+    /// None: the node has no care-of address of its own, and uses no other.
+    None,
 }
 
 impl Agents {
+    /// Returns an empty list of a node whose care-of address comes from `care_of`.
+    pub(crate) fn of_node(care_of: CareOf) -> Self {
+        let uses = if care_of == CareOf::Agent { Uses::All } else { Uses::None };
+        Self { uses, ..Self::default() }
+    }
+
     /// Records an advertisement, and returns what it shows about its sender. `keep` is the agent in use: it is not
     /// removed if the list is full. If the agent in use advertises registration lifetime 0, its earlier registration
     /// lifetime is kept, because an advertisement is not authenticated.
@@ -81,6 +111,7 @@ impl Agents {
             mac,
             heard: now,
             lifetime: Duration::from_secs(advertisement.lifetime.into()),
+            preference: advertisement.preference(),
             sequence: advertisement.sequence,
             registration_lifetime: before
                 .map_or(advertisement.registration_lifetime, |old| old.registration_lifetime),
@@ -115,13 +146,27 @@ impl Agents {
         self.list.get(&who)
     }
 
+    /// Returns whether a mobile node of `home_agent` can register through this agent. It must be in the list, and be the
+    /// home agent or a foreign agent that takes registrations.
+    pub(crate) fn is_usable(&self, agent: Ipv4Addr, home_agent: Ipv4Addr) -> bool {
+        let takes = |known: &Agent| {
+            let is_used = match self.uses {
+                Uses::All => true,
+                Uses::Required => known.registration_required,
+                Uses::None => false,
+            };
+            is_used && known.takes_registrations()
+        };
+        self.get(agent).is_some_and(|known| agent == home_agent || takes(known))
+    }
+
     pub(crate) fn forget(&mut self, who: Ipv4Addr) {
         self.list.remove(&who);
         self.expiry.stop(who);
     }
 
-    /// Lets an agent expire after a third of its lifetime from now, because the link to it is down. An earlier expiry
-    /// is kept.
+    /// Lets an agent expire when a third of its lifetime has passed from now, because the link to the agent is down. An
+    /// earlier expiry is kept.
     pub(crate) fn suspect(&mut self, now: Instant, who: Ipv4Addr) {
         if let Some(agent) = self.list.get(&who) {
             self.expiry.set_by(who, now + agent.lifetime / 3);
@@ -139,17 +184,10 @@ impl Agents {
         self.list.remove(&who).map(|agent| (who, agent))
     }
 
-    /// Returns whether two agents advertise the same prefix; false if one of them advertises none.
-    pub(crate) fn share_a_subnet(&self, one: Ipv4Addr, other: Ipv4Addr) -> bool {
+    /// Returns whether two agents advertise the same prefix; `None` if one of them advertises none.
+    pub(crate) fn share_a_subnet(&self, one: Ipv4Addr, other: Ipv4Addr) -> Option<bool> {
         let prefix = |who| self.get(who).and_then(|agent| agent.prefix);
-        prefix(one).is_some() && prefix(one) == prefix(other)
-    }
-
-    /// Returns the address of the agent that was heard last, among the agents for which `pass` holds; `None` if there
-    /// is none.
-    pub(crate) fn freshest(&self, pass: impl Fn(Ipv4Addr, &Agent) -> bool) -> Option<Ipv4Addr> {
-        let usable = self.list.iter().filter(|(who, agent)| pass(**who, agent));
-        usable.max_by_key(|(who, agent)| (agent.heard, **who)).map(|(who, _)| *who)
+        Some(prefix(one)? == prefix(other)?)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Ipv4Addr, &Agent)> {
@@ -222,7 +260,7 @@ mod tests {
         assert_eq!(agents.iter().count(), CAPACITY);
         assert!(agents.get(Ipv4Addr::new(10, 3, 0, 0)).is_some());
         assert!(agents.get(Ipv4Addr::new(10, 3, 0, 1)).is_none());
-        assert_eq!(agents.freshest(|_, _| true), Some(Ipv4Addr::new(10, 3, 0, CAPACITY as u8)));
+        assert!(agents.get(Ipv4Addr::new(10, 3, 0, CAPACITY as u8)).is_some());
     }
 
     #[test]
@@ -231,7 +269,7 @@ mod tests {
         agents.hear(Instant::ZERO, &agent(1, 0, 0), MAC, None);
         agents.suspect(Instant::from_millis(500), Ipv4Addr::new(10, 3, 0, 1));
         assert_eq!(agents.due(), Some(Instant::from_millis(1500)));
-        // A second report that the link is down does not extend the time.
+        // A second report that the link is down does not postpone the expiry.
         agents.suspect(Instant::from_millis(1400), Ipv4Addr::new(10, 3, 0, 1));
         assert_eq!(agents.due(), Some(Instant::from_millis(1500)));
         agents.hear(Instant::from_millis(1450), &agent(1, 1, 0), MAC, None);
@@ -240,14 +278,14 @@ mod tests {
     }
 
     #[test]
-    fn a_subnet_is_shared_if_both_say_so() {
+    fn a_subnet_is_shared_if_both_advertise_the_prefix() {
         let mut agents = Agents::default();
         for (number, prefix) in [(1, 24), (2, 24), (3, 25), (4, 0), (5, 0)] {
             agents.hear(Instant::ZERO, &agent(number, 0, prefix), MAC, None);
         }
         let shared =
             |one, other| agents.share_a_subnet(Ipv4Addr::new(10, 3, 0, one), Ipv4Addr::new(10, 3, 0, other));
-        assert!(shared(1, 2));
-        assert!(!shared(1, 3) && !shared(1, 4) && !shared(4, 5));
+        assert_eq!([shared(1, 2), shared(1, 3)], [Some(true), Some(false)]);
+        assert_eq!([shared(1, 4), shared(4, 5), shared(1, 9)], [None; 3]);
     }
 }

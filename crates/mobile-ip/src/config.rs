@@ -183,9 +183,13 @@ pub struct MobileNodeConfig {
     #[serde(default, deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub address_delay: Duration,
-    /// How the mobile node detects that it has moved; default `eager`.
+    /// How the mobile node detects that it has moved; default `lcs`.
     #[serde(default)]
     pub movement: Movement,
+    /// Whether the mobile node returns home as soon as it hears its home agent, whatever `movement` is; default true
+    /// (RFC 5944, section 2.4.3).
+    #[serde(default = "yes")]
+    pub home_first: bool,
     /// Whether the mobile node solicits each time that its interface comes up, and then registers with the next usable
     /// agent that it hears; default true. RFC 5944, section 3.6 and appendix A, allows this. If false, the mobile node
     /// solicits only if no agent is in use.
@@ -234,14 +238,41 @@ pub struct Foreign {
     pub router: Ipv4Addr,
 }
 
-/// How a mobile node detects that it has moved.
+/// How a mobile node detects that it has moved: which agent it uses when it hears several.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Movement {
+    /// Lazy cell switching: the mobile node stays with its agent until the lifetime of the agent's advertisement ends
+    /// (algorithm 1 of RFC 5944, section 2.4.2.1).
+    #[default]
+    Lcs,
+    /// Prefix matching, lazy: as `lcs`. In addition, when a renewal is due, the mobile node turns to an agent of
+    /// another subnet if it no longer hears its own agent (algorithm 2 of RFC 5944, section 2.4.2.2). An agent is no
+    /// longer heard when half of its advertisement's lifetime has passed.
+    Pm,
+    /// Prefix matching, eager: the mobile node registers with a new agent if both agents advertise prefixes, and the
+    /// prefixes differ.
+    PmEager,
     /// Eager cell switching: the mobile node registers with each new agent that it hears, unless the agent is in the
     /// subnet of the present agent. RFC 5944, section 3.6, recommends to stay while the present agent is heard.
-    #[default]
-    Eager,
+    Ecs,
+    /// The mobile node stays with its agent until its registration is to be renewed, shortly before the registration's
+    /// lifetime ends. It uses another agent only if it has not heard its agent within the lifetime of the
+    /// advertisement. So does Dynamics, the Mobile IP of the Helsinki University of Technology.
+    Expiry,
+}
+
+impl Movement {
+    /// Returns the name of the policy in a configuration and in records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lcs => "lcs",
+            Self::Pm => "pm",
+            Self::PmEager => "pm-eager",
+            Self::Ecs => "ecs",
+            Self::Expiry => "expiry",
+        }
+    }
 }
 
 /// A peer with which there is a mobility security association.

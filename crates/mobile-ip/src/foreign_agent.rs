@@ -42,15 +42,16 @@ use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, Sock
 /// The class of packets from tunnels whose source is not a visitor's home agent. The only route of this class drops
 /// these packets.
 const STRANGERS: Class = Class(Class::CLOSED.0 + 16);
-/// The first class for home agents. Each home agent with visitors has a separate class, so that packets from its
+/// The first packet class for home agents. Each home agent with visitors has a separate class, so that packets from its
 /// tunnels find routes to its mobile nodes only.
 const FIRST_CLASS: u8 = STRANGERS.0 + 1;
-/// The maximum number of home agents with visitors at a time: the number of classes (not from an RFC).
+/// The maximum number of home agents with visitors at a time: the number of packet classes for home agents (not from an
+/// RFC).
 const HOME_AGENTS: u8 = u8::MAX - FIRST_CLASS;
 /// The reason to drop a packet from a tunnel: its destination is not a visitor of the home agent that sent the packet.
 pub const NOT_A_VISITOR: Reason = Reason("not_a_visitor");
-/// The reason to forget a pending request: a request of another home or link address takes its place. It is only
-/// counted, because the packet of the request was relayed.
+/// The reason to forget a pending request: a request of another home or link address takes its place. The reason is
+/// only counted, because the packet of the request was relayed.
 pub const GAVE_WAY: Reason = Reason("gave_way");
 /// The reason to deny a request: the agent has too many visits, waiting requests or home agents. The reason is only
 /// counted. If a denial is sent, the packet is consumed. Otherwise it is dropped with [`refusal::ANSWERED`].
@@ -319,17 +320,17 @@ impl ForeignAgent {
         }
     }
 
-    /// Returns the waiting requests to drop so that `new` can wait; `None` if there is no place for `new`.
+    /// Returns the waiting requests to drop so that `new` can wait; `None` if `new` must be denied.
     fn place(&self, new: &Pending) -> Option<Vec<RequestKey>> {
         let mut give_way = self.class_place(new)?;
         give_way.extend(self.waiting.place(new)?);
         Some(give_way)
     }
 
-    /// Returns the waiting requests to drop so that the home agent of `new` can have a class. `None` if no class can
-    /// become free, or if there are too many visits for another visitor. The result is empty for a deregistration: it
-    /// begins no visit. A waiting request reserves a class for its home agent, because the visit needs a class when the
-    /// request is accepted.
+    /// Returns the waiting requests to drop so that the home agent of `new` can have a packet class. `None` if no class
+    /// can become free, or if `new` begins a visit and the maximum number of visits is reached. The result is empty for
+    /// a deregistration: it begins no visit. A waiting request reserves a class for its home agent, because the visit
+    /// needs a class when the request is accepted.
     fn class_place(&self, new: &Pending) -> Option<Vec<RequestKey>> {
         let Request { home, home_agent, lifetime, .. } = new.request;
         if lifetime == 0 {
@@ -444,7 +445,8 @@ impl ForeignAgent {
         }
     }
 
-    /// Registers or renews a visitor for `lifetime` seconds; 0 ends the visit. Does nothing if no class is free.
+    /// Registers or renews a visitor for `lifetime` seconds; 0 ends the visit. Does nothing if no packet class is free
+    /// for the home agent.
     fn admit(&mut self, now: Instant, pending: &Pending, lifetime: u16, out: &mut Outbox) {
         let Request { home: host, home_agent, identification, .. } = pending.request;
         let visit = (host, home_agent);
@@ -478,8 +480,8 @@ impl ForeignAgent {
         }
     }
 
-    /// Returns the class of a home agent. If it has none, assigns a free class, and sets the routes for packets from
-    /// its tunnels. `None` if no class is free.
+    /// Returns the packet class of a home agent. If it has none, assigns a free class, and sets the routes for packets
+    /// from its tunnels. `None` if no class is free.
     fn open_for(&mut self, home_agent: Ipv4Addr, out: &mut Outbox) -> Option<Class> {
         if let Some(class) = self.classes.get(&home_agent) {
             return Some(*class);
@@ -575,7 +577,8 @@ impl ForeignAgent {
         }
         let message = icmp::Message::parse(icmp)?;
         let quote = Quote::of(&message)?;
-        // `at` is an offset in the request, which follows the UDP header of 8 bytes. The quote may end earlier.
+        // `at` is an offset in the request. The request follows the UDP header of 8 bytes. The quote may end before the
+        // field.
         let field = |at: usize| quote.payload.get(8 + at..8 + at + 4)?.try_into().ok();
         let (Some(home), Some(low)) = (field(4), field(20)) else { return Err(NOT_PENDING) };
         let asked = (Ipv4Addr::from_octets(home), u32::from_be_bytes(low));
@@ -605,7 +608,8 @@ impl ForeignAgent {
         self.advertiser.timeout(now, busy, out);
     }
 
-    /// Ends a visit whose route in the home agent's class has expired. Does nothing if the visit was renewed.
+    /// Ends a visit whose route in the packet class of the home agent has expired. Does nothing if the visit was
+    /// renewed.
     fn expired(&mut self, now: Instant, key: RouteKey, out: &mut Outbox) {
         let mut agents = self.classes.iter().filter(|(_, class)| key.class == Some(**class));
         let Some(visit) = agents.next().map(|(home_agent, _)| (key.dst.address(), *home_agent)) else {

@@ -41,7 +41,7 @@ pub mod refusal {
 
     /// The message is a request where only replies are expected, or a reply where only requests are expected. Or it is
     /// a reply that arrived by another interface than this role's, or that the agent in use cannot have sent. The
-    /// message is not answered, so that a forged source address makes no host answer itself.
+    /// message is not answered: otherwise, a forged source address could make a host answer its own messages.
     pub const UNEXPECTED: Reason = Reason("unexpected_message");
     /// The request has no Mobile-Home Authentication, or no association with the mobile node has the SPI of the
     /// request. A stored record of a host without an association is refused for the same reason.
@@ -81,10 +81,11 @@ struct Path {
 /// The state of one mobile node.
 #[derive(Debug, Default)]
 struct Home {
-    /// The last durable record, to which the routes correspond; `None` if there is none. If its binding has expired,
-    /// the binding is already removed here.
+    /// The last durable record, to which the routes correspond; `None` if there is none. An expired binding is already
+    /// removed from this record.
     record: Option<BindingRecord>,
-    /// The SPI of the registration in `record`; `None` if there is no record, or if it is from before this start.
+    /// The SPI of the registration in `record`; `None` if there is no record, or if the record was restored when the
+    /// role started.
     spi: Option<u32>,
     /// When the route of the binding ends, by the monotonic clock. The node then reports the route as idle. The time in
     /// `record` may differ, because the wall clock may be set in the meantime.
@@ -101,7 +102,7 @@ struct Accepted {
     request: Box<Request>,
 }
 
-/// The number of stores under way for all mobile nodes at which further requests are denied with
+/// While this number of storage requests wait for their results, further Registration Requests are denied with
 /// [`Code::HomeResources`] (not from an RFC). At 10,000 registrations per second, these are the registrations of 1.6 s;
 /// a mobile node waits at least 1 s for a reply.
 const UNDER_WAY: usize = 16_384;
@@ -123,7 +124,8 @@ pub struct HomeAgent {
     mobile_nodes: Associations,
     foreign_agents: Associations,
     homes: BTreeMap<Ipv4Addr, Home>,
-    /// The stores under way; `None`: the store is for the end of a binding, whose route is already removed.
+    /// The storage requests without a result. `None`: the request stores the end of a binding, whose route is already
+    /// removed.
     under_way: UnderWay<Option<Accepted>>,
     /// The link address of this host on the home network; `None` while the link is down.
     mac: Option<Mac>,
@@ -413,8 +415,8 @@ impl HomeAgent {
         out.store(key_of(host), record.emit());
     }
 
-    /// Removes the oldest store under way of a mobile node, because the result of this store has arrived. Returns the
-    /// registration; `None` if the store was for the end of a binding.
+    /// Removes the oldest storage request for a mobile node, because the result of this request has arrived. Returns
+    /// the registration; `None` if the request stored the end of a binding.
     fn decided(&mut self, host: Ipv4Addr) -> Option<Accepted> {
         self.under_way.pop(host)?
     }
@@ -570,9 +572,9 @@ impl HomeAgent {
         let Some(record) = &mut home.record else { return };
         let from = record.binding.take();
         let ended = *record;
-        // While another store of the mobile node is under way, the end is not stored, because the record of a
-        // registration must be the last. If the end is not stored, the next start drops the binding: the old record
-        // contains the time of the end.
+        // While another storage request for the mobile node waits for its result, the end is not stored, because it
+        // would replace the record of a newer registration. If the end is not stored, the next start drops the binding:
+        // the old record contains the time of the end.
         let is_last = !self.under_way.has(host);
         self.switch(now, host, from, None, None, out);
         out.mark(MobileIpEvent::BindingExpired { host }.into());

@@ -14,8 +14,8 @@
 //! - [`mobile_node`]: listens for agents, detects movement, registers.
 //! - [`message`]: the messages of these roles. [`mark`]: the events that these roles record for measurements.
 //!
-//! Not implemented: route optimization, smooth handoff, reverse tunnels, nonces, simultaneous bindings, co-located
-//! care-of addresses, and lazy cell switching.
+//! Not implemented: route optimization, smooth handoff, reverse tunnels, nonces, simultaneous bindings, and co-located
+//! care-of addresses.
 
 mod advertiser;
 mod agents;
@@ -28,6 +28,7 @@ mod limiter;
 pub mod mark;
 pub mod message;
 pub mod mobile_node;
+mod movement;
 mod own_address;
 mod pending;
 mod registrar;

@@ -34,11 +34,20 @@ pub(crate) enum MobileIpEvent {
     AgentHeard { agent: Ipv4Addr },
     /// The agent in use by the mobile node expired, or advertised a lifetime of 0.
     AgentLost { agent: Ipv4Addr },
+    /// Movement detection decided that the mobile node registers with this agent. `policy` is the configured policy, and
+    /// `why` is the reason.
+    AgentChosen { agent: Ipv4Addr, policy: &'static str, why: &'static str },
+    /// Movement detection decided that the mobile node does not register with this agent, which it heard. The record is
+    /// made for the first such decision about the agent with this reason, since the last choice and since the link
+    /// came up.
+    AgentIgnored { agent: Ipv4Addr, policy: &'static str, why: &'static str },
+    /// Movement detection decided that the mobile node stays with its agent, although the agent has expired or left.
+    AgentKept { agent: Ipv4Addr, policy: &'static str, why: &'static str },
     /// The mobile node waits before it registers: its last registration began less than a second ago.
     RegistrationWaits { agent: Ipv4Addr },
     /// The mobile node sent a Registration Request. `lifetime` is the requested lifetime in seconds. `attempt` is 1 for
     /// the first request, and one more for each repetition. It is 1 again after an accepted request, after an
-    /// authenticated correction, and after the choice of an agent.
+    /// authenticated denial that corrects the clock, the lifetime or the home agent, and after the choice of an agent.
     RequestSent { agent: Ipv4Addr, care_of: Ipv4Addr, lifetime: u16, attempt: u32 },
     /// The mobile node's request was accepted. `lifetime` is the granted lifetime in seconds; 0: the registration has
     /// ended.
@@ -74,6 +83,9 @@ impl From<MobileIpEvent> for Mark {
         let mobile = |name| Self::new(MOBILE_NODE, name);
         let home = |name, host: Ipv4Addr| Self::new(HOME_AGENT, name).with("host", host);
         let foreign = |name, host: Ipv4Addr| Self::new(FOREIGN_AGENT, name).with("host", host);
+        let decided = |name, agent: Ipv4Addr, policy: &'static str, why: &'static str| {
+            mobile(name).with("agent", agent).with("policy", policy).with("why", why)
+        };
         match event {
             MobileIpEvent::LinkUp => mobile("link_up").at(Span::Begins(Stage::Detection)),
             MobileIpEvent::AgentHeard { agent } => {
@@ -85,6 +97,11 @@ impl From<MobileIpEvent> for Mark {
                 mobile("address_ready").with("address", address).at(Span::Ends(Stage::Address))
             }
             MobileIpEvent::AgentLost { agent } => mobile("agent_lost").with("agent", agent),
+            MobileIpEvent::AgentChosen { agent, policy, why } => decided("agent_chosen", agent, policy, why),
+            MobileIpEvent::AgentIgnored { agent, policy, why } => {
+                decided("agent_ignored", agent, policy, why)
+            }
+            MobileIpEvent::AgentKept { agent, policy, why } => decided("agent_kept", agent, policy, why),
             MobileIpEvent::RegistrationWaits { agent } => {
                 mobile("registration_waits").with("agent", agent).at(Span::Begins(Stage::Registration))
             }

@@ -18,6 +18,7 @@ use crate::message::{
     ADVERTISEMENT, ALL_ROUTERS, ALL_SYSTEMS, Advertisement, AgentFlags, PORT, Received, Registration,
     Solicitation,
 };
+use crate::movement::{Decision, Occurrence, Situation, Why};
 use crate::own_address::OwnAddress;
 use crate::registrar::{Registrar, ReplyOutcome, Target};
 use node::config::{ConfigError, Interfaces};
@@ -25,6 +26,7 @@ use node::{
     Action, Announcer, Class, Command, Hop, Input, Lifetime, Link, Listen, Neighbor, NextHop, Outbox, Proto,
     Refusals, Rng, Role, Route, RouteKey, Rx, TimerName, Timers, Value,
 };
+use std::collections::BTreeSet;
 use wire::ipv4;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason};
 
@@ -53,7 +55,10 @@ const DEBOUNCE: Duration = Duration::from_millis(500);
 const SOLICITATION_PAUSE: Duration = Duration::from_secs(1);
 const QUICK_SOLICITATIONS: u32 = 3;
 const LONGEST_SOLICITATION_PAUSE: Duration = Duration::from_mins(1);
-/// The number of requests that were not accepted after which another agent is tried (not from an RFC).
+/// The maximum number of [`MobileIpEvent::AgentIgnored`] that are recorded until an agent is chosen or the link comes up
+/// (not from an RFC). Advertisements are not authenticated, so a host can send them with many addresses.
+const IGNORED: usize = 32;
+/// After this number of requests without acceptance, another agent is tried (not from an RFC).
 const PATIENCE: u32 = 3;
 
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +109,7 @@ pub struct MobileNode {
     /// Whether the link came up once more within [`DEBOUNCE`] of `hinted`. If so, the node may register when
     /// [`DEBOUNCE`] has passed since `hinted`.
     hinted_again: bool,
-    /// When the last registration with an agent began; `None` if no pause is due before the next.
+    /// When the last registration with an agent began; `None` if the next registration needs no pause.
     chosen: Option<Instant>,
     /// The agent to register with when the pause between registrations has ended.
     next: Option<Ipv4Addr>,
@@ -114,6 +119,9 @@ pub struct MobileNode {
     /// When the link came up last.
     linked: Instant,
     solicitations: u32,
+    /// The agents that movement detection decided not to use, each with the reason, since an agent was chosen and since
+    /// the link came up.
+    ignored: BTreeSet<(Ipv4Addr, Why)>,
     refused: Refusals,
 }
 
@@ -140,8 +148,8 @@ impl MobileNode {
                 Associations::new(&config.foreign_agents),
                 rng,
             ),
+            agents: Agents::of_node(config.care_of),
             own: OwnAddress::new(&config, iface),
-            agents: Agents::default(),
             announcer: Announcer::new(config.announcements.clone()),
             timers: Timers::default(),
             mac: None,
@@ -155,6 +163,7 @@ impl MobileNode {
             kept: None,
             linked: Instant::ZERO,
             solicitations: 0,
+            ignored: BTreeSet::new(),
             refused: Refusals::default(),
             config,
         })
@@ -173,6 +182,7 @@ impl MobileNode {
                 self.mac = Some(mac);
                 self.linked = now;
                 self.detecting = true;
+                self.ignored.clear();
                 self.end_kept(out);
                 out.mark(MobileIpEvent::LinkUp.into());
                 self.own.link_up(now, cell, out);
@@ -199,7 +209,7 @@ impl MobileNode {
     fn hint(&mut self, now: Instant, out: &mut Outbox) {
         self.triggered = self.config.link_trigger;
         if self.triggered {
-            // The agent in `next` was heard before the link changed.
+            // The agent in `next` was heard before the link changed, so it may be out of reach now.
             self.next = None;
             self.timers.stop(Timer::Hold);
         }
@@ -264,35 +274,54 @@ impl MobileNode {
         Ok(())
     }
 
-    /// Registers with the agent that was just heard, if the node should use it (movement detection).
+    // --- movement detection (RFC 5944, section 2.4.2) --------------------------------------------------------------
+
+    fn situation(&self, now: Instant) -> Situation<'_> {
+        Situation {
+            now,
+            policy: self.config.movement,
+            home_first: self.config.home_first,
+            home_agent: self.registrar.home_agent(),
+            agents: &self.agents,
+            in_use: self.attached,
+            triggered: self.triggered,
+            registered: self.registrar.care_of().is_some(),
+            lifetime: self.config.lifetime.as_secs() as u16,
+        }
+    }
+
+    /// Decides about a usable agent that was just heard.
     fn decide(&mut self, now: Instant, agent: Ipv4Addr, change: AgentChange, out: &mut Outbox) {
         if !self.is_usable(agent) {
             return;
         }
-        let ours = self.attached == Some(agent);
-        let triggered = std::mem::take(&mut self.triggered);
-        let moves = match self.attached {
-            None => true,
-            // After the link came up, the node registers again with the agent in use. The agent may have restarted
-            // although its sequence number does not show this, or a reply may be lost.
-            Some(_) if ours => change == AgentChange::Restarted || triggered,
-            Some(_) if triggered => true,
-            // A mobile node that hears its home agent is at home (RFC 5944, section 2.4.3).
-            Some(_) if self.is_home_agent(agent) => true,
-            Some(old) => match self.config.movement {
-                // Without the check of the subnet, the node could register with several agents of one subnet in turn.
-                Movement::Eager => change == AgentChange::New && !self.agents.share_a_subnet(old, agent),
-            },
-        };
-        if ours || moves {
+        let decision = self.situation(now).decide(Occurrence::Heard(agent, change));
+        self.triggered = false;
+        if self.attached == Some(agent) {
             self.timers.stop(Timer::Solicit);
-        }
-        if ours {
             self.detected(agent, out);
         }
-        if moves {
-            self.choose(now, agent, out);
+        match decision {
+            Decision::Register(agent, why) => {
+                self.timers.stop(Timer::Solicit);
+                self.turn(now, agent, why, out);
+            }
+            Decision::Stay(Why::SameAgent) | Decision::Search(_) => {}
+            Decision::Stay(why) => {
+                if self.ignored.len() < IGNORED && self.ignored.insert((agent, why)) {
+                    let policy = self.config.movement.name();
+                    out.mark(MobileIpEvent::AgentIgnored { agent, policy, why: why.name() }.into());
+                }
+            }
         }
+    }
+
+    /// Registers with an agent that movement detection has chosen.
+    fn turn(&mut self, now: Instant, agent: Ipv4Addr, why: Why, out: &mut Outbox) {
+        self.ignored.clear();
+        let policy = self.config.movement.name();
+        out.mark(MobileIpEvent::AgentChosen { agent, policy, why: why.name() }.into());
+        self.choose(now, agent, out);
     }
 
     /// Records the end of movement detection, at most once after each time that the link came up.
@@ -302,16 +331,9 @@ impl MobileNode {
         }
     }
 
-    /// Returns whether the node can register through this agent. It must be in the list of agents, and be the home
-    /// agent or a foreign agent that takes registrations.
+    /// Returns whether the node can register through this agent ([`Agents::is_usable`]).
     fn is_usable(&self, agent: Ipv4Addr) -> bool {
-        let known = self.agents.get(agent);
-        // With its own care-of address, the node registers through an agent only if the agent requires this (R).
-        let takes = |known: &Agent| {
-            let may = self.own.is_unused() || (known.registration_required && self.own.address().is_some());
-            may && known.takes_registrations()
-        };
-        known.is_some_and(|known| self.is_home_agent(agent) || takes(known))
+        self.agents.is_usable(agent, self.registrar.home_agent())
     }
 
     /// Returns whether an address is the home address or the co-located care-of address.
@@ -423,9 +445,19 @@ impl MobileNode {
             return;
         }
         out.mark(MobileIpEvent::AgentLost { agent }.into());
-        if let Some(other) = self.other_agent() {
-            return self.choose(now, other, out);
+        match self.situation(now).decide(Occurrence::AgentLost) {
+            Decision::Register(other, why) => self.turn(now, other, why, out),
+            Decision::Search(_) => self.search(now, agent, last, out),
+            Decision::Stay(why) => {
+                let policy = self.config.movement.name();
+                out.mark(MobileIpEvent::AgentKept { agent, policy, why: why.name() }.into());
+            }
         }
+    }
+
+    /// Ends the use of `agent`, because there is no agent to register with, and solicits. `last` is as in
+    /// [`Self::lost`].
+    fn search(&mut self, now: Instant, agent: Ipv4Addr, last: Option<&Agent>, out: &mut Outbox) {
         if self.own.address().is_some() && self.mac.is_some() {
             return self.register_directly(now, out);
         }
@@ -460,11 +492,6 @@ impl MobileNode {
         }
     }
 
-    /// Returns the usable agent that was heard last, except the agent in use; `None` if there is none.
-    fn other_agent(&self) -> Option<Ipv4Addr> {
-        self.agents.freshest(|who, _| Some(who) != self.attached && self.is_usable(who))
-    }
-
     /// Sets the routes of this host's own packets: `near` to the home network, and `far` to all other networks. The
     /// home network is on the link only while the node is at home, so the prefix of the interface is not used.
     fn route(&self, far: Action, near: Action, out: &mut Outbox) {
@@ -476,7 +503,8 @@ impl MobileNode {
 
     // --- registration (RFC 5944, section 3.6) ----------------------------------------------------------------------
 
-    /// Sends a request for the registrar's target. Does nothing without a target.
+    /// Sends the next Registration Request, and sets the time of its repetition. Does nothing if the registrar has no
+    /// target: no agent to register with.
     fn register(&mut self, now: Instant, out: &mut Outbox) {
         let Some((packet, event, retry)) = self.registrar.request(now) else { return };
         self.own.follow(self.registrar.home_agent(), out);
@@ -516,8 +544,9 @@ impl MobileNode {
                 // After an authenticated denial by a foreign agent, another agent is tried. After any other denial, the
                 // node waits as without a reply. If the denial was not authenticated, the home agent's reply may still
                 // arrive.
-                if let Some(other) = self.other_agent().filter(|_| by_agent && is_proven) {
-                    self.choose(now, other, out);
+                let other = self.situation(now).other_agent().filter(|_| by_agent && is_proven);
+                if let Some(other) = other {
+                    self.turn(now, other, Why::Denied, out);
                 }
             }
         }
@@ -543,7 +572,8 @@ impl MobileNode {
         // is not before `REGISTRATION_PAUSE` has passed: otherwise, a reply that took most of the lifetime would cause
         // constant renewal.
         let in_time = lifetime.saturating_sub(self.registrar.round_trip() * 2);
-        let renew = sent + in_time.min(lifetime * 4 / 5);
+        let is_late = self.config.movement == Movement::Expiry;
+        let renew = sent + if is_late { in_time } else { in_time.min(lifetime * 4 / 5) };
         self.timers.set(Timer::Renew, renew.max(now + REGISTRATION_PAUSE));
         self.timers.set(Timer::Lapse, sent + lifetime);
         let way =
@@ -556,9 +586,10 @@ impl MobileNode {
 
     /// Repeats the request, or tries another agent.
     fn retry(&mut self, now: Instant, out: &mut Outbox) {
-        let turns = self.registrar.attempts() >= PATIENCE || self.registrar.has_unproven_denial();
-        match self.other_agent().filter(|_| turns) {
-            Some(other) => self.choose(now, other, out),
+        let is_denied = self.registrar.has_unproven_denial();
+        let turns = self.registrar.attempts() >= PATIENCE || is_denied;
+        match self.situation(now).other_agent().filter(|_| turns) {
+            Some(other) => self.turn(now, other, if is_denied { Why::Denied } else { Why::NoReply }, out),
             None => self.register(now, out),
         }
     }
@@ -582,16 +613,31 @@ impl MobileNode {
                     }
                 }
                 Timer::Retry => self.retry(now, out),
-                Timer::Renew => {
-                    self.registrar.turn_to(self.present_target());
-                    self.register(now, out);
-                }
-                Timer::Lapse => {
-                    self.registrar.lapsed();
-                    self.end_kept(out);
-                    out.mark(MobileIpEvent::Lapsed.into());
-                }
+                Timer::Renew => self.renew(now, out),
+                Timer::Lapse => self.lapse(now, out),
             }
+        }
+    }
+
+    fn renew(&mut self, now: Instant, out: &mut Outbox) {
+        match (self.situation(now).decide(Occurrence::RenewalDue), self.attached) {
+            (Decision::Register(other, why), _) => self.turn(now, other, why, out),
+            (Decision::Search(_), Some(agent)) => self.search(now, agent, None, out),
+            (Decision::Stay(_) | Decision::Search(_), _) => {
+                self.registrar.turn_to(self.present_target());
+                self.register(now, out);
+            }
+        }
+    }
+
+    fn lapse(&mut self, now: Instant, out: &mut Outbox) {
+        self.registrar.lapsed();
+        self.end_kept(out);
+        out.mark(MobileIpEvent::Lapsed.into());
+        match (self.situation(now).decide(Occurrence::Lapsed), self.attached) {
+            (Decision::Register(other, why), _) => self.turn(now, other, why, out),
+            (Decision::Search(_), Some(agent)) => self.search(now, agent, None, out),
+            (Decision::Stay(_) | Decision::Search(_), _) => {}
         }
     }
 

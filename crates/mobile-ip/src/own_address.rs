@@ -9,10 +9,10 @@ use node::{
 use wire::{Cell, Duration, Iface, Instant, Ipv4Addr, Prefix, Reason};
 
 /// The reason to drop a packet out of a tunnel to the co-located care-of address: it is not for the home address.
-pub const NOT_FOR_HOME: Reason = Reason("not_for_home_address");
+pub(crate) const NOT_FOR_HOME: Reason = Reason("not_for_home_address");
 
 /// The reason to drop a packet out of a tunnel to the co-located care-of address: the tunnel is not the home agent's.
-pub const NOT_FROM_HOME_AGENT: Reason = Reason("not_home_agents_tunnel");
+pub(crate) const NOT_FROM_HOME_AGENT: Reason = Reason("not_home_agents_tunnel");
 
 /// The class of packets out of tunnels of the home agent to this host. It is closed: only the routes of this class apply.
 const TUNNELLED: Class = Class(Class::CLOSED.0 + 2);
@@ -48,11 +48,6 @@ impl OwnAddress {
             coming: None,
             tunnel: None,
         }
-    }
-
-    /// Returns whether the node takes care-of addresses from foreign agents.
-    pub(crate) const fn is_unused(&self) -> bool {
-        matches!(self.source, CareOf::Agent)
     }
 
     /// Returns the co-located care-of address; `None` if the node has none now.

@@ -75,7 +75,7 @@ impl Pending {
 /// The requests that wait at one foreign agent.
 #[derive(Default, Debug)]
 pub(crate) struct Waiting {
-    /// The number of places for all requests except those of [`Standing::Visitor`].
+    /// The maximum number of waiting requests, except those of [`Standing::Visitor`].
     capacity: usize,
     all: BTreeMap<RequestKey, Pending>,
     /// When the wait of each request for the home agent ends.
@@ -165,7 +165,7 @@ impl Waiting {
 
     // --- places ----------------------------------------------------------------------------------------------------
 
-    /// Returns the requests to drop so that `new` can wait; `None` if there is no place for `new`. If [`PENDING_EACH`]
+    /// Returns the requests to drop so that `new` can wait; `None` if `new` must be denied. If [`PENDING_EACH`]
     /// requests with the same addresses as `new` wait, the request with the lowest Identification is to be dropped.
     pub(crate) fn place(&self, new: &Pending) -> Option<Vec<RequestKey>> {
         let is_visitor = new.standing == Standing::Visitor;
@@ -195,8 +195,8 @@ impl Waiting {
         self.oldest(takes, new).next().map(|asked| vec![asked])
     }
 
-    /// Returns a home agent without a class (`has_class` is false) that has a request which may be dropped for `new`.
-    /// The standing of this request is not higher than that of `new`. `None` if there is no such home agent.
+    /// Returns a home agent without a packet class (`has_class` is false) that has a request which may be dropped for
+    /// `new`. The standing of this request is not higher than that of `new`. `None` if there is no such home agent.
     pub(crate) fn home_agent_that_gives_way(
         &self,
         new: &Pending,
@@ -220,7 +220,7 @@ impl Waiting {
         same.map(|(_, asked)| *asked).collect()
     }
 
-    /// Returns the requests of a standing that may be dropped for `new`, the oldest first. Requests of the same
+    /// Returns the requests of standing `kind` that may be dropped for `new`, the oldest first. Requests of the same
     /// standing as `new` must have waited for [`GIVES_WAY`]. Requests of another standing need not have waited.
     fn oldest(&self, kind: Standing, new: &Pending) -> impl Iterator<Item = RequestKey> {
         let all = self.by_age.range((kind, Instant::ZERO, FIRST)..);

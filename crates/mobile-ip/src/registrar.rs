@@ -74,7 +74,8 @@ struct Held {
 pub(crate) enum ReplyOutcome {
     /// The registration holds for `lifetime` seconds from when the request was `sent`; 0: the registration has ended.
     Registered { care_of: Ipv4Addr, lifetime: u16, sent: Instant },
-    /// The request was denied. The next request uses a correction from the reply, and is to be sent at once.
+    /// The request was denied. The next request uses the correction in the reply (clock, lifetime or home agent), and
+    /// is to be sent at once.
     Again,
     /// The request was denied by the foreign agent (`by_agent`) or by the home agent, or accepted with lifetime 0
     /// although a registration was requested. If `is_proven` is false, the denial is not authenticated. Then the
@@ -102,10 +103,11 @@ pub(crate) struct Registrar {
     pending: Option<Pending>,
     /// Whether the last request was denied, and the next request uses no correction from the denial.
     is_denied: bool,
-    /// The number of requests for this target since a reply was accepted or gave an authenticated correction.
+    /// The number of requests for `target` since a reply was accepted, or an authenticated denial corrected the
+    /// request.
     attempts: u32,
-    /// The codes of corrections that were used since the target was set or a reply was accepted. A second denial with
-    /// the same code is not corrected again.
+    /// The codes of the denials whose corrections were used since the target was set or a reply was accepted. A
+    /// correction in a second denial with the same code is not used.
     followed: Vec<Code>,
     /// The number of replies that were authentic or need no authentication, by code.
     codes: ReplyCounts,
@@ -160,7 +162,8 @@ impl Registrar {
         self.round_trip.unwrap_or_default()
     }
 
-    /// Returns the number of requests for this target since a reply was accepted or gave an authenticated correction.
+    /// Returns the number of requests for the target since a reply was accepted, or an authenticated denial corrected
+    /// the request.
     pub(crate) const fn attempts(&self) -> u32 {
         self.attempts
     }
@@ -212,7 +215,7 @@ impl Registrar {
     }
 
     /// Makes the next request, which is pending from now on. Returns the request, the event to record, and when the
-    /// wait for the reply ends. `None` without a target.
+    /// wait for the reply ends. `None` if there is no target.
     pub(crate) fn request(&mut self, now: Instant) -> Option<(Packet, MobileIpEvent, Instant)> {
         let Target { agent, mac, care_of, lifetime, is_co_located } = self.target?;
         let identification = self.identification(now);
@@ -332,7 +335,8 @@ impl Registrar {
         if home && foreign { Ok(()) } else { Err(BAD_AUTHENTICATION) }
     }
 
-    /// Applies the correction in a denial to the next request. Returns whether there was a correction.
+    /// Applies the correction in a denial (clock, lifetime or home agent) to the next request. Returns whether the
+    /// denial has a correction.
     fn follow(&mut self, now: Instant, asked: u16, is_proven: bool, reply: &Reply) -> bool {
         let Some(target) = &mut self.target else { return false };
         let least = if is_proven { 1 } else { LEAST_UNPROVEN };

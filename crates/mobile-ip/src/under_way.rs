@@ -1,14 +1,13 @@
-//! The stores that a home agent has requested, and whose results have not arrived. A store is the storage of one
-//! record.
+//! The storage requests of a home agent whose results have not arrived. Each request stores one record.
 
 use std::collections::BTreeMap;
 use wire::Ipv4Addr;
 
-/// The stores of all mobile nodes. Those of one mobile node form a queue. Each store is a separate entry of one map, so
-/// the length of the map is the number of all stores.
+/// The storage requests for all mobile nodes. Those for one mobile node form a queue. Each request is a separate entry
+/// of one map, so the length of the map is the number of all requests.
 #[derive(Debug)]
 pub(crate) struct UnderWay<T> {
-    /// The stores, by mobile node, and then by the order of the requests.
+    /// The storage requests, by mobile node, and then by their order.
     stores: BTreeMap<(Ipv4Addr, u64), T>,
     last: u64,
 }
@@ -20,30 +19,30 @@ impl<T> Default for UnderWay<T> {
 }
 
 impl<T> UnderWay<T> {
-    /// Returns the number of stores of all mobile nodes.
+    /// Returns the number of storage requests for all mobile nodes.
     pub(crate) fn len(&self) -> usize {
         self.stores.len()
     }
 
-    /// Adds the newest store of a mobile node.
+    /// Adds the newest storage request for a mobile node.
     pub(crate) fn push(&mut self, host: Ipv4Addr, store: T) {
         self.last += 1;
         self.stores.insert((host, self.last), store);
     }
 
-    /// Removes and returns the oldest store of a mobile node; `None` if it has none.
+    /// Removes and returns the oldest storage request for a mobile node; `None` if there is none.
     pub(crate) fn pop(&mut self, host: Ipv4Addr) -> Option<T> {
         let (oldest, _) = self.stores.range((host, 0)..=(host, u64::MAX)).next()?;
         let oldest = *oldest;
         self.stores.remove(&oldest)
     }
 
-    /// Returns the stores of a mobile node, oldest first.
+    /// Returns the storage requests for a mobile node, oldest first.
     pub(crate) fn of(&self, host: Ipv4Addr) -> impl DoubleEndedIterator<Item = &T> {
         self.stores.range((host, 0)..=(host, u64::MAX)).map(|(_, store)| store)
     }
 
-    /// Returns whether a mobile node has a store.
+    /// Returns whether there is a storage request for a mobile node.
     pub(crate) fn has(&self, host: Ipv4Addr) -> bool {
         self.of(host).next().is_some()
     }

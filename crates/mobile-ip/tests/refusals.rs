@@ -140,7 +140,7 @@ fn a_foreign_agent_or_mobile_node_that_cannot_work_is_refused() {
     refused(foreign_agent("address = \"127.0.0.1/8\""), "`address`", "not a unicast host address");
     refused(mobile_node("lifetime = \"2s\""), "`lifetime`", "from 3s to 65534s");
     refused(mobile_node("lifetime = \"1.5s\""), "`lifetime`", "whole seconds");
-    refused(mobile_node("movement = \"clairvoyant\""), "clairvoyant", "eager");
+    refused(mobile_node("movement = \"clairvoyant\""), "clairvoyant", "pm-eager");
     // The radio's moves are not part of Mobile IP's configuration.
     refused(mobile_node("moves = []"), "moves", "unknown field");
     let own = format!("home_agent = {{ address = \"10.1.0.7\", spi = 256, key = \"{KEY}\" }}");
@@ -149,7 +149,7 @@ fn a_foreign_agent_or_mobile_node_that_cannot_work_is_refused() {
 
 // --- attacks -----------------------------------------------------------------------------------------------------------
 
-/// Gives a role an input, and returns the effects. Stores succeed at once.
+/// Gives a role an input, and returns the effects. Each record that the role stores is durable at once.
 fn give(role: &mut impl Role, now: Instant, input: Input<'_>) -> Vec<Effect> {
     let mut out = Outbox::default();
     role.handle(now, input, &mut out);
@@ -176,7 +176,7 @@ fn heard(role: &mut impl Role, now: Instant, iface: u16, from: Mac, bytes: Vec<u
     (packet.link.src, packet.id) = (from, PacketId(1));
     match Rx::parse(Iface(iface), PuntReason::Listen, &packet) {
         Ok(rx) => give(role, now, Input::Packet(rx, packet)),
-        // The node drops a packet with a malformed header.
+        // The node drops a packet with a malformed header, so the role does not receive it.
         Err(malformed) => vec![Effect::Discard(Iface(iface), packet, malformed.into())],
     }
 }
@@ -289,7 +289,7 @@ fn requests_that_wait_are_bounded_for_all_and_for_each() {
     };
     assert_eq!(ask(&mut agent, HOME, 7, 1), None);
     assert_eq!(ask(&mut agent, HOME, 7, 2), None);
-    // Requests for the same home address from another link address have separate places.
+    // Requests for the same home address from another link address are counted separately.
     assert_eq!(ask(&mut agent, HOME, 8, 3), None);
     assert_eq!(ask(&mut agent, HOME, 7, 4), None);
     assert_eq!(ask(&mut agent, Ipv4Addr::new(10, 1, 0, 9), 10, 6), Some(Code::ForeignResources));
@@ -318,8 +318,9 @@ fn no_visited_link_speaks_for_a_home_agent() {
     assert!(moved(&heard(&mut agent, now, 3, MOBILE, reply)));
 }
 
-/// Each home agent of visitors has a class, and there are fewer classes than places for waiting requests. A request
-/// without a free class must be denied before it is relayed, not after its home agent has accepted it.
+/// Each home agent with visitors needs a packet class, and there are fewer classes than requests that may wait. A
+/// request whose home agent cannot get a class must be denied before it is relayed, not after its home agent has
+/// accepted it.
 #[test]
 fn what_a_home_agent_accepts_there_is_room_for() {
     let mut agent = foreign_agent("pending = 256").unwrap();
@@ -414,7 +415,7 @@ fn foreign_advertisement() -> Advertisement {
 
 /// Returns a mobile node that has heard one foreign agent, and the request that the node has sent.
 fn asked(now: Instant) -> (MobileNode, Request) {
-    let mut node = mobile_node("").unwrap();
+    let mut node = mobile_node("movement = \"ecs\"").unwrap();
     start(&mut node);
     let said = foreign_advertisement();
     let effects = heard(&mut node, now, 1, Mac([2, 0, 0, 0, 0, 3]), said.emit());

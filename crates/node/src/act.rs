@@ -64,7 +64,7 @@ pub enum Act {
     /// Adds an address to an interface (`true`) or removes it. The node already has the change; the host's own stack
     /// must follow.
     Address(Iface, InterfaceAddress, bool),
-    /// Stores a record under this key, or removes it (`None`). Later requests of the same role for the same input wait
+    /// Stores a record under this key, or removes it (`None`). What the role requests later for the same input waits
     /// for the driver's report. The driver reports that the record is durable ([`crate::Node::resume`]), or could not
     /// be stored ([`crate::Node::withdraw`]). Several records may be pending. The driver must report on each of them,
     /// in the order of these acts. The node has put the role's name before the key, so that keys of different roles

@@ -204,8 +204,8 @@ impl Arp {
     /// Processes a received message.
     pub(crate) fn hear(&mut self, now: Instant, ear: &Ear<'_>, message: &Message) -> Heard {
         if (ear.is_own)(message.sender) && message.sender_mac != ear.mac {
-            // Another host uses an address of this node, or an agent still answers for this node after its return. The
-            // message is not learnt.
+            // Another host uses an address of this node, or this node has returned and an agent still answers for it.
+            // The message is not learnt.
             let in_use = Some(message.sender);
             return Heard { answer: None, released: VecDeque::new(), end: reason::ARP_CONFLICT, in_use };
         }
@@ -251,7 +251,7 @@ impl Arp {
         Some(Due::Failed(key.0, self.waiting.take(key)))
     }
 
-    /// Reports the packets that wait for a neighbor.
+    /// Calls `each` with the identity of each packet that waits for a neighbor.
     pub(crate) fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         self.waiting.holds(each);
     }
@@ -309,9 +309,9 @@ impl Arp {
     }
 
     /// Gives up the resolution of one neighbor, and returns the packets that waited for this neighbor. Each unknown
-    /// neighbor has the rank of its most important waiting packet. The neighbor with the lowest rank is given up; of
-    /// several, one with the most requests. Returns `None` if the lowest rank is above `origin`. So a forwarded scan
-    /// does not displace more important packets.
+    /// neighbor has the rank of its most important waiting packet ([`Origin`]). The neighbor with the lowest rank is
+    /// given up; of several, one with the most requests. Returns `None` if the lowest rank is above `origin`, the rank
+    /// of the new packet. So a forwarded scan does not displace more important packets.
     fn give_up_for(&mut self, origin: Origin) -> Option<(Iface, VecDeque<Packet>)> {
         let rank = |(key, sought): (&NeighborKey, &Sought)| {
             (self.waiting.highest(*key), Reverse(sought.tries), sought.next, *key)

@@ -72,17 +72,17 @@ pub struct Rx {
 }
 
 impl Rx {
-    /// Returns the value for a packet with this header that was in no tunnel.
+    /// Returns the `Rx` of a packet with this header. The packet was in no tunnel.
     pub const fn new(iface: Iface, why: PuntReason, header: Header) -> Self {
         Self { iface, why, tunnel: None, header }
     }
 
-    /// Returns the value for a packet that was in no tunnel. Fails if the header of the packet is malformed.
+    /// Returns the `Rx` of `packet`, which was in no tunnel. Fails if the header of the packet is malformed.
     pub fn parse(iface: Iface, why: PuntReason, packet: &Packet) -> Result<Self, Malformed> {
         Ok(Self::new(iface, why, Header::parse(&packet.bytes)?.0))
     }
 
-    /// Returns the IP payload of the packet that came with this value.
+    /// Returns the IP payload of `packet`, the packet that came with this `Rx`.
     pub fn payload<'a>(&self, packet: &'a Packet) -> &'a [u8] {
         debug_assert_eq!(Header::parse(&packet.bytes), Ok((self.header, ipv4::payload(&packet.bytes))));
         ipv4::payload(&packet.bytes)
@@ -101,7 +101,7 @@ pub struct Boot {
 }
 
 impl Boot {
-    /// Returns the value for a first start: no record is stored.
+    /// Returns the `Boot` of a first start: no record is stored.
     pub const fn new(wall: WallTime) -> Self {
         Self { wall, stored: Vec::new(), clean: true }
     }

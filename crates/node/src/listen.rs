@@ -12,7 +12,7 @@ pub(crate) struct Traffic {
     protocol: u8,
     proto: Option<Proto>,
     about: About,
-    /// The ends of this TCP segment, or of the TCP segment that this ICMP error quotes.
+    /// The ends of the TCP segment in the packet, or of the TCP segment that the packet quotes as an ICMP error.
     segment: Option<Ends>,
 }
 

@@ -60,9 +60,9 @@ pub const TCP: &str = "tcp";
 /// The begin or end of a stage of a handoff. Begin and end are separate events, so that a missing one is noticed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Span {
-    /// The stage begins here.
+    /// The stage begins at the instant of the mark.
     Begins(Stage),
-    /// The stage ends here.
+    /// The stage ends at the instant of the mark.
     Ends(Stage),
 }
 

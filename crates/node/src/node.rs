@@ -78,7 +78,8 @@ pub struct Node {
     pub(crate) addresses: Vec<Ipv4Addr>,
     /// The interfaces that came up, sorted by number.
     pub(crate) ifaces: Vec<Interface>,
-    /// `None` until interface addresses, ICMP errors, ARP settings or records need it. A million idle hosts have none.
+    /// `None` until the node has an interface address, an ARP setting or a record, or sends an ICMP error. A million
+    /// idle hosts have none.
     pub(crate) net: Option<Box<Net>>,
     pub(crate) streams: Streams,
 }
@@ -111,8 +112,8 @@ impl Node {
         self.roles.iter().fold(own, |first, role| Instant::sooner(first, role.deadline()))
     }
 
-    /// Returns the first role whose deadline is at `now` or before, so that a driver can name a role that does not
-    /// advance. Returns `None` if there is no such role.
+    /// Returns the first role whose deadline is at `now` or before, or `None` if there is no such role. So a driver can
+    /// name a role that breaks law 2 of this crate.
     pub fn overdue(&self, now: Instant) -> Option<RoleId> {
         let mut deadlines = self.roles.iter().map(|role| role.deadline());
         let index = deadlines.position(|deadline| deadline.is_some_and(|due| due <= now))?;

@@ -224,8 +224,8 @@ impl Role for Echo {
     }
 }
 
-/// If two roles answer each other without end, the node stops them and names one of them. The next node that uses the
-/// outbox is not affected.
+/// If two roles answer each other in an endless loop, the node ends the loop and names one of the roles. The next node
+/// that uses the outbox is not affected.
 #[test]
 fn effects_without_end_stop_and_reach_no_other_node() {
     let mut node = Node::new(vec![Box::new(Echo), Box::new(Echo)], vec![OWN]);

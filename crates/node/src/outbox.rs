@@ -196,7 +196,7 @@ impl Outbox {
         self.measure();
     }
 
-    /// Returns whether an effect is not resolved yet.
+    /// Returns whether any effect is not resolved yet.
     pub(crate) fn has_effects(&self) -> bool {
         !self.asks.is_empty()
     }
@@ -206,7 +206,7 @@ impl Outbox {
         self.asks.pop_front()
     }
 
-    /// Returns whether the driver has not taken an act that stores a record.
+    /// Returns whether an act that stores a record still waits for the driver.
     pub(crate) fn has_records(&self) -> bool {
         self.acts.iter().any(|(_, act)| matches!(act, Act::Store(..)))
     }

@@ -55,7 +55,7 @@ pub struct Tuple {
 }
 
 impl Tuple {
-    /// Returns a number with the same order as the fields. Look-ups with the number are faster, and a stack makes
+    /// Returns a number that orders tuples as their fields do. Look-ups with the number are faster, and a stack makes
     /// several look-ups for each segment.
     fn number(&self) -> u128 {
         let end = |addr: Addr| u64::from(addr.ip().to_bits()) << 16 | u64::from(addr.port());
@@ -285,7 +285,7 @@ pub mod refusal {
 /// The largest payload of a UDP datagram over IPv4 in bytes: the credit of a datagram stream.
 pub const UDP_ROOM: usize = 65_507;
 
-/// An event of a stream, from a driver or from a role that serves: a [`StreamEvent`] that owns its bytes.
+/// An event of a stream, from a driver or from a role that provides a transport: a [`StreamEvent`] that owns its bytes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum OwnedStreamEvent {
     /// The stream is open, with this local address ([`StreamEvent::Opened`]).
@@ -365,11 +365,10 @@ impl OwnedStreamEvent {
 #[derive(Clone, Debug, Default)]
 pub struct Inbox {
     wanted: u32,
-    /// `None` until a datagram arrives for which no read is open.
+    /// The datagrams that were not read yet. `None` until a datagram arrives for which no read is open.
     queue: Option<Box<Waiting>>,
 }
 
-/// Datagrams that were not read yet.
 type Waiting = VecDeque<(PacketId, Vec<u8>)>;
 
 impl Inbox {

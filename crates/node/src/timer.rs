@@ -84,8 +84,8 @@ impl<K: Ord + Copy> Expiry<K> {
         self.due.insert((at, key));
     }
 
-    /// Sets the deadline of a key unless an earlier or equal one is set. At the earlier one, the caller checks the key
-    /// and sets the next deadline. So the caller need not move the deadline at each step (lazy re-arming).
+    /// Sets the deadline of a key to `at`. An earlier deadline is kept: when it is reached, the caller can set the next
+    /// one. So the caller need not move the deadline whenever the deadline is postponed (lazy re-arming).
     pub fn set_by(&mut self, key: K, at: Instant) {
         if self.at.get(&key).is_none_or(|before| at < *before) {
             self.set(key, at);

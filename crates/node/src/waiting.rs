@@ -12,8 +12,8 @@ const ALL: usize = 1 << 20;
 /// The number of bytes that is added to the length of each packet, so that the number of empty packets is limited too.
 const OVERHEAD: usize = 64;
 
-/// The origin of a packet, the least important first. The packets of roles keep other hosts reachable, so a burst of
-/// data must not displace them.
+/// The origin of a packet; a later variant is more important. The packets of roles keep other hosts reachable, so a
+/// burst of data must not displace the packets of roles.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Origin {
     /// Another host sent the packet, and this host forwards it.
@@ -105,7 +105,7 @@ impl Waiting {
         Some(*origin)
     }
 
-    /// Reports the packets that wait for a neighbor.
+    /// Calls `each` with the identity of each packet that waits for a neighbor.
     pub(crate) fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         for packet in self.queues.values().flat_map(|queue| queue.packets.values()) {
             each(packet.id);

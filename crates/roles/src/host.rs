@@ -109,7 +109,7 @@ pub struct RouteConfig {
     /// The name of the interface by which packets leave.
     pub interface: String,
     /// The next hop: its IP address, for example `10.1.0.254`, or its link address, for example `02:00:00:00:00:01`.
-    /// Without it, each destination is a neighbor on the link.
+    /// Without this key, each destination is a neighbor on the link.
     #[serde(default, deserialize_with = "some_text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub via: Option<Via>,
@@ -218,7 +218,8 @@ impl HostConfig {
         visited.collect()
     }
 
-    /// Returns the addresses to which the host's roles send without a request: support routers send to each other.
+    /// Returns the addresses to which the host's roles send without a previous request from these addresses. These are
+    /// the other support routers of a support router.
     fn partners(&self) -> Vec<Ipv4Addr> {
         let routers = self.roles.iter().filter_map(|role| match role {
             RoleConfig::IndirectTcpSupportRouter(config) => Some(&config.routers),

@@ -10,8 +10,8 @@ pub struct Surroundings {
     pub own: Vec<InterfaceAddress>,
     /// The names of the host's interfaces on which it is a foreign agent of Mobile IP.
     pub visited: Vec<String>,
-    /// The addresses of other hosts to which the host's roles send without a request: the support routers of Indirect
-    /// TCP.
+    /// The addresses of other hosts to which the host's roles send without a previous request from these addresses: the
+    /// support routers of Indirect TCP.
     pub partners: Vec<Ipv4Addr>,
     /// The addresses of the host's home agents of Mobile IP.
     pub home_agents: Vec<Ipv4Addr>,

@@ -120,8 +120,8 @@ pub struct TcpConfig {
     pub nagle: Option<bool>,
     /// Simulator: the send buffer of a connection, in bytes.
     pub send_buffer: Option<u32>,
-    /// The receive buffer of a connection, in bytes. Linux: about the largest window that is offered; without it, the
-    /// kernel's default.
+    /// The receive buffer of a connection, in bytes. Linux: about the largest window that is offered; without this key,
+    /// the kernel's default.
     pub receive_buffer: Option<u32>,
 }
 

@@ -43,9 +43,9 @@ const SHARED: u16 = 4096;
 /// The maximum number of signed messages that are checked in one second, in addition to [`VERIFIED_OF_KNOWN`] (not from
 /// an RFC). At 10 us for each, they take 0.2 s.
 const VERIFIED: u16 = 20_000;
-/// The maximum number of additional messages that are checked in one second for each mobile node (not from an RFC).
-/// Only messages from the source address of the mobile node's last update count. So forged messages from other
-/// addresses cannot use up this number.
+/// The maximum number of signed messages that are checked in one second for each mobile node, in addition to
+/// [`VERIFIED`] (not from an RFC). Only messages from the source address of the mobile node's last update count. So
+/// forged messages from other addresses cannot use up this number.
 const VERIFIED_OF_KNOWN: u16 = 2000;
 /// The UDP payload size in the OPT record of an answer, in bytes (RFC 6891, section 6.2.4). With the headers of IPv4
 /// and UDP, it needs an MTU of at least 1260 bytes.
@@ -66,7 +66,7 @@ struct Entry {
     under_way: VecDeque<Option<Accepted>>,
     /// The clock for signatures of this mobile node: its wall time at [`Instant::ZERO`]. It is never set back:
     /// otherwise, a mobile node that has signed with a later time could not update its addresses until the clock
-    /// reaches this time. It depends on the last accepted update, so each entry has a separate clock.
+    /// reaches this time. It depends on the last accepted update, so each mobile node has a separate clock.
     signature_zero: WallTime,
     updates: Rate,
     queries: Rate,
@@ -113,8 +113,8 @@ struct Asked {
     header: Header,
     question: Option<Question>,
     options: bool,
-    /// The index of the entry whose key signed the request, and the MAC of the request; `None` without a valid
-    /// signature.
+    /// The index in `entries` of the mobile node whose key signed the request, and the MAC of the request; `None`
+    /// without a valid signature.
     signer: Option<(usize, Vec<u8>)>,
 }
 
@@ -320,8 +320,8 @@ impl LocationManager {
             || self.verified.may(now, VERIFIED)
     }
 
-    /// Returns the index of the entry whose key signed a message. An update with an earlier signing time than the last
-    /// accepted update fails with BADTIME (RFC 8945, section 5.2.3).
+    /// Returns the index of the mobile node whose key signed a message. An update with an earlier signing time than the
+    /// last accepted update fails with BADTIME (RFC 8945, section 5.2.3).
     fn signer(&self, now: Instant, signed: &Signed, is_update: bool) -> Result<usize, Failure> {
         let index = self.by_name.get(&signed.tsig.key).copied().ok_or(Failure::BadKey)?;
         let entry = self.entries.get(index).ok_or(Failure::BadKey)?;
@@ -397,11 +397,11 @@ impl LocationManager {
             if !self.may_answer(now, host) {
                 return self.ignore(TOO_MANY, id, out);
             }
-            // The changes of this update were made before.
+            // The changes of this update were made when its first copy was stored.
             return self.refuse(now, id, &asked, Rcode::NoError, out);
         }
         if is_repeated(entry.latest()) {
-            // The first copy is answered when its record is stored.
+            // Only the first copy of this update is answered, when its record is stored.
             return self.ignore("under way", id, out);
         }
         let most = self.config.updates;
@@ -441,7 +441,8 @@ impl LocationManager {
     }
 
     /// Removes the oldest pending record of a mobile node, because its storage has succeeded or failed. Returns the
-    /// entry's index and the update. `None` if the record is that of an ended registration, or if the name is unknown.
+    /// index of the mobile node, and the update. `None` if the record is that of an ended registration, or if the name
+    /// is unknown.
     fn decided(&mut self, key: &[u8]) -> Option<(usize, Accepted)> {
         let name = Name::read(key, 0).ok().map(|(name, _)| name)?;
         let index = *self.by_name.get(&name)?;
@@ -464,7 +465,8 @@ impl LocationManager {
 
     // --- answers ---------------------------------------------------------------------------------------------------
 
-    /// Sends an answer without records. With [`Rcode::NoError`], it says that all changes of an update were made.
+    /// Sends an answer without records. With [`Rcode::NoError`], the answer says that all changes of an update were
+    /// made.
     fn refuse(&mut self, now: Instant, id: StreamId, asked: &Asked, rcode: Rcode, out: &mut Outbox) {
         let questions = asked.question.clone().into_iter().collect();
         let message = Message { header: asked.header.answer(rcode), questions, ..Message::default() };
@@ -528,8 +530,9 @@ impl LocationManager {
     // --- ends of registrations, and failures -----------------------------------------------------------------------
 
     /// Removes the addresses and texts of a mobile node whose registration has ended. While the record of an update is
-    /// pending, the removal is not stored, because that record is newer and must be the last. The removal is not stored
-    /// later either: with the old record, the registration ends after the next start as well.
+    /// pending, the removal is not stored, because it would replace that newer record. The removal is not stored later
+    /// either: if the old record stays, the registration ends after the next start, because the record contains the
+    /// time of the end.
     fn lapsed(&mut self, index: usize, out: &mut Outbox) {
         let Some(entry) = self.entries.get_mut(index) else { return };
         entry.location.addresses.clear();

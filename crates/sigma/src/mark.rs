@@ -46,7 +46,8 @@ pub(crate) enum SigmaEvent {
     /// The location manager gave this address of a peer, and the mobile node sends an outstanding request to this
     /// address.
     PeerLocated { name: String, address: Ipv4Addr },
-    /// The mobile node has decided to move between two networks. `switches`: the path switch begins at this instant.
+    /// The mobile node has decided to move between two networks. `switches`: whether the path switch begins at this
+    /// instant.
     Handoff { kind: &'static str, from: String, to: String, switches: bool },
     /// The first data arrived at this address, the new primary address of the mobile node.
     FirstData { address: Ipv4Addr },

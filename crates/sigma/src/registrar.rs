@@ -202,7 +202,7 @@ impl Registrar {
                 self.send(out);
             }
             StreamEvent::Data(bytes) => self.answer(now, bytes, out),
-            // The port is in use, or the host does not have the address yet or any more.
+            // The port is in use, or this host does not have the address: not yet, or not any more.
             StreamEvent::Closed(_) => {
                 self.pending = None;
                 self.due = Some(now + PAUSES[1]);

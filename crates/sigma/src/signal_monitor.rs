@@ -69,7 +69,8 @@ impl SignalMonitor {
         (now.since(level.heard) <= SILENCE).then_some(level.hundredths)
     }
 
-    /// Returns the strongest of the wanted cells that are strong enough to be prepared; `None` if there is none.
+    /// Returns the strongest cell among the cells that are strong enough to be prepared and for which `wanted` is true;
+    /// `None` if there is none.
     pub(crate) fn candidate(&self, now: Instant, wanted: impl Fn(Cell) -> bool) -> Option<Cell> {
         let strong = |cell: &&Cell| {
             self.level(now, **cell).is_some_and(|level| level >= i32::from(self.config.prepare) * 100)

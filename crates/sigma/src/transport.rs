@@ -1,8 +1,8 @@
 //! SCTP as a transport for the programs of a host: maps streams of bytes to associations.
 //!
 //! A stream of bytes is sent as messages in stream 0 of a separate association; each message fits one packet of the
-//! default MTU, 1500 bytes. SCTP ends both directions at once: if one program finishes, both have finished (RFC 9260,
-//! section 9.2). Data that have arrived can still be read.
+//! default MTU, 1500 bytes. SCTP ends both directions at the same time: if one program finishes, both have finished
+//! (RFC 9260, section 9.2). Data that have arrived can still be read.
 
 use crate::config::SctpConfig;
 use auth::Key;
@@ -132,7 +132,7 @@ impl Transport {
         self.endpoint.associations().any(|(_, it)| it.is_open() && it.detour() == Some(address))
     }
 
-    /// Lets associations that are opening from the lost address `gone` continue from `here`.
+    /// Lets associations that are opening from the lost address `gone` continue to open from `here`.
     pub(crate) fn open_from(&mut self, now: Instant, gone: Ipv4Addr, here: Ipv4Addr) {
         let by_it = self.endpoint.associations().filter(|(_, it)| it.opens_from() == Some(gone));
         let by_it = by_it.map(|(id, _)| id);
@@ -300,7 +300,7 @@ impl Transport {
 
     fn finish(&mut self, now: Instant, id: StreamId, out: &mut Outbox) {
         // If the stream still waits for an address, nothing was written. The program gets the same reason as if INIT
-        // was sent already.
+        // had been sent already.
         if self.stop_listening(id, out) || self.stop_waiting(id, Some(GIVEN_UP), out) {
             return;
         }
@@ -504,7 +504,7 @@ impl User {
 }
 
 /// The reason that a program gets when it closes an association before it opened.
-const GIVEN_UP: &str = "given up";
+const GIVEN_UP: &str = "closed before it opened";
 
 /// Returns the reason why an association ended, as a text for the program. Most of these texts are used by all
 /// transports.

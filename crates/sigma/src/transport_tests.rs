@@ -106,7 +106,7 @@ fn what_is_opened_without_an_address_waits_for_one() {
     let refused = Some(refusal::NO_ADDRESS.to_owned());
     assert_eq!(told(&mut out), [OwnedStreamEvent::Closed(stream(WAITING as u32), refused.clone())]);
     assert!(sent(&mut transport, at(1000)).is_empty());
-    // A program that aborts or finishes is notified at once, as after INIT was sent.
+    // A program that aborts or finishes is notified at once, as if INIT had been sent already.
     transport.serve(at(1500), stream(0), StreamOp::Abort, &[], &mut out);
     transport.serve(at(1500), stream(1), StreamOp::Finish, &[], &mut out);
     let given_up = Some(GIVEN_UP.to_owned());

@@ -370,8 +370,8 @@ fn what_cannot_be_read_is_answered_only_if_it_asks() {
     assert!(stage.answer(b"\0\x07\x80\0").is_none(), "an answer to nothing");
     let header = Header { opcode: 4, ..Header::default() };
     assert_eq!(stage.rcode(&Message { header, ..Message::default() }.emit()), Rcode::NotImp);
-    // With one address, the answer is only 16 bytes longer than the query, so the location manager hardly amplifies
-    // traffic.
+    // With one address, the answer is only 16 bytes longer than the query. So an attacker with a forged source address
+    // gains at most 16 bytes for each query.
     let update = stage.signed(&update(OLD));
     stage.send(&update);
     let asked = query("mn.sigma.example", kind::A);
@@ -516,8 +516,9 @@ fn a_mobile_node_whose_clock_was_ahead_is_told_a_time_that_is_accepted() {
     assert_eq!(moves(&mut stage, NEW, WALL + 2), Some(1));
 }
 
-/// A mobile node's clock that is ahead by nearly the fudge must not affect the clock for the signatures of other mobile
-/// nodes, even after several restarts of the location manager.
+/// After each of three starts of the location manager, a mobile node signs with a time that is 299 s, 1 s less than the
+/// fudge, ahead of the location manager's clock for its signatures. The clock for the signatures of other mobile nodes
+/// must not change.
 #[test]
 fn after_a_restart_a_mobile_node_is_compared_with_its_own_signatures_only() {
     const OTHER: &str = "10.1.8.5.home.sigma.example";

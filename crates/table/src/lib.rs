@@ -260,7 +260,7 @@ pub struct Found {
     pub entry: EntryId,
     /// The role that set the route.
     pub owner: RoleId,
-    /// The route.
+    /// The action and the lifetime of the route.
     pub route: Route,
 }
 

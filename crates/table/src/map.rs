@@ -309,8 +309,9 @@ impl MapRoute {
         }
     }
 
-    /// Returns the route and its last use. `reasons` returns the reason that has a number ([`Reason::code`]). Fails if
-    /// the bytes are not those of a route, or if the number has no reason.
+    /// Returns the route and its last use. `reasons` converts a number to the drop reason with this number
+    /// ([`Reason::code`]), or returns `None`. Fails if the bytes are not those of a route, or if `reasons` returns
+    /// `None`.
     pub fn read(&self, reasons: impl FnOnce(u32) -> Option<Reason>) -> Result<(Found, Instant), NotAnEntry> {
         let action = match self.action {
             tag::FORWARD => self.next_hop().map(Action::Forward),

@@ -1,5 +1,5 @@
-//! Slow start, congestion avoidance and fast retransmit: Tahoe, Reno (RFC 5681), `NewReno` (RFC 6582). The windows of
-//! recovery by selective acknowledgments (RFC 6675), and of recovery per segment as in Linux.
+//! The congestion window in slow start, congestion avoidance and fast recovery: Tahoe, Reno (RFC 5681), `NewReno` (RFC
+//! 6582), selective acknowledgments (RFC 6675), and recovery per segment as in Linux.
 
 use crate::{Avoidance, Cubic, Profile, Recovery, Seq};
 use wire::{Duration, Instant};
@@ -225,8 +225,9 @@ impl Congestion {
         }
     }
 
-    /// Ends a recovery with [`Recovery::Sack`], because all data up to `max` is sent again for another reason than a
-    /// loss. Duplicates that these retransmissions cause do not begin a recovery.
+    /// Ends the current recovery, if there is one. Only for [`Recovery::Sack`]. The caller sends all data up to `max`
+    /// again, for another reason than a loss. Duplicate acknowledgments that these retransmissions cause do not begin a
+    /// recovery.
     pub(crate) const fn sent_again(&mut self, max: Seq) {
         self.phase = Phase::No;
         self.recover = max;

@@ -72,7 +72,8 @@ impl IcmpError {
     /// Returns the error datagram from `reporter` to the sender of `original`. Returns `None` if the header of
     /// `original` is malformed, or if no error may be sent (RFC 1812, section 4.3.2.7). No error may be sent about an
     /// ICMP error or a fragment other than the first. The source must be the address of one host, and the destination
-    /// must not be a group or 255.255.255.255. The caller must check that the packet was no other broadcast.
+    /// must not be a group or 255.255.255.255. The caller must check that the packet was not sent to the broadcast
+    /// address of a link's prefix, or in a broadcast frame.
     pub fn about(self, original: &[u8], reporter: Ipv4Addr) -> Option<Vec<u8>> {
         Header::parse(original).ok()?;
         self.about_quoted(original, reporter)
@@ -147,13 +148,13 @@ pub struct Quote<'a> {
     /// The MTU of the next hop in bytes, in an error of type 3 and code 4. The value is zero if the router is older
     /// than RFC 1191.
     pub mtu: u16,
-    /// The total length of the datagram in bytes, header included.
+    /// The total length of the quoted datagram in bytes, header included.
     pub len: u16,
-    /// The protocol of the datagram.
+    /// The protocol number of the quoted datagram.
     pub protocol: u8,
-    /// The source address of the datagram.
+    /// The source address of the quoted datagram.
     pub src: Ipv4Addr,
-    /// The destination address of the datagram.
+    /// The destination address of the quoted datagram.
     pub dst: Ipv4Addr,
     /// The quoted bytes of the datagram's payload. RFC 792 requires the first eight.
     pub payload: &'a [u8],

@@ -8,9 +8,9 @@ use core::net::SocketAddrV4;
 /// Returns the identity of an IPv4 datagram: a hash over bytes that forwarding does not change.
 ///
 /// The hash leaves out the time to live, the header checksum, DSCP and ECN. It also leaves out the checksums of UDP and
-/// ICMP, because offloading fills in a checksum late. If the datagram is atomic and neither TCP nor SCTP, the
-/// identification is left out. The kernel chooses the identification, but a recorder must know the identity before the
-/// datagram is sent.
+/// ICMP, because with checksum offloading, a recorder sees the datagram before its checksum is computed. If the
+/// datagram is atomic and neither TCP nor SCTP, the identification is left out. The kernel chooses the identification,
+/// but a recorder must know the identity before the datagram is sent.
 ///
 /// TCP and SCTP can send the same bytes again. Then only the identification distinguishes the retransmission from the
 /// original, so their hash includes it. Equal datagrams share an identity, and the ledger counts how many there are. In

@@ -85,8 +85,8 @@ impl Rto {
     }
 
     /// Continues from the state of another estimator. `smoothed` is the `SRTT` and `RTTVAR` of the other estimator, or
-    /// `None` before its first sample. `base` is its time-out without doublings; the function limits `base` to the
-    /// maximum, and `doublings` to 16.
+    /// `None` before the first sample. `base` is the time-out of the other estimator without doublings. The function
+    /// limits `base` to the maximum, and `doublings` to 16.
     pub fn restore(&mut self, smoothed: Option<(Duration, Duration)>, base: Duration, doublings: u32) {
         self.smoothed = smoothed;
         self.base = base.min(self.bounds.max);

@@ -45,9 +45,9 @@ impl Seq {
 }
 
 /// The state of a TCP connection as plain data. A state in which both ends have sent a FIN has at least one
-/// unacknowledged byte or FIN of this end. The state does not contain the congestion window, because the window starts
-/// again at the other host. The state does not contain data received after a gap either, because the peer sends these
-/// data again.
+/// unacknowledged byte or FIN of this end. The state does not contain the congestion window, because the other host
+/// begins with an initial window. The state does not contain data received after a gap either, because the peer sends
+/// these data again.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TcpState {
     /// The local address and port.

@@ -43,7 +43,7 @@ pub(crate) fn alone() -> Turn {
     Turn::take(PLACES)
 }
 
-/// Waits until half of the [`PLACES`] are free, and takes them: for tests that repeat late runs.
+/// Waits until half of the [`PLACES`] are free, and takes them: for tests that repeat a run if this machine delayed it.
 pub(crate) fn beside_few() -> Turn {
     Turn::take(PLACES / 2)
 }
@@ -113,8 +113,8 @@ impl Output {
         self.ended_with_4() && !self.doubts.is_empty() && self.doubts.iter().all(Doubt::is_timing)
     }
 
-    /// Returns whether the command ended with 4. If its command fails, `make` ends with 2, and prints the exit code of
-    /// the command.
+    /// Returns whether the command ended with 4. If the command is `make`, returns whether a program that it started
+    /// ended with 4: then `make` ends with 2, and its last line ends with `Error 4`.
     fn ended_with_4(&self) -> bool {
         let code = self.status.code();
         code == Some(4) || (code == Some(2) && text(&self.stderr).trim_end().ends_with("Error 4"))
@@ -301,8 +301,8 @@ pub(crate) fn signal(pid: u32, signal: rustix::process::Signal) {
     rustix::process::kill_process(pid, signal).unwrap();
 }
 
-/// Removes the record and the lock that a killed daemon of root left. The namespace ends with its test, so its changes
-/// need not be undone.
+/// Removes the record and the lock that a killed daemon of root left. The changes of the daemon need not be undone,
+/// because `namespace` ends with the test.
 pub(crate) fn forget(namespace: &os::NetNs) {
     let Ok(Ok(cookie)) = namespace.run(os::namespace::cookie) else { return };
     for suffix in ["json", "lock"] {

@@ -200,7 +200,7 @@ impl Fabric {
 
     /// Lets the base station and the radios return to a cell that they lost, after a cut has ended. A radio stays
     /// outside if another cut hides the cell from it. A radio with a course does not return: it hears the cell in its
-    /// next sample, and its host decides.
+    /// next sample, and its host decides whether to tune to the cell.
     fn return_to(&mut self, now: Instant, cell: Cell) -> Vec<Consequence> {
         let lost = self.cuts.lost.iter().filter(|(_, of)| **of == cell).map(|(port, _)| *port);
         let lost: Vec<PortId> = lost.filter(|port| !self.cuts.hides(cell, *port)).collect();

@@ -62,7 +62,7 @@ impl Fabric {
         self.drains.leaving.iter().map(|(port, leaving)| self.leaves_at(*port, leaving)).min()
     }
 
-    /// Lets the draining radios leave that have no frame to send, or no time left.
+    /// Lets each draining radio leave its cell if no frame waits at the radio, or if its time to drain has ended.
     pub(crate) fn leave(&mut self, now: Instant) {
         while let Some((port, Leaving { to, .. })) = self.first_to_leave(now) {
             self.drains.leaving.remove(&port);

@@ -56,7 +56,7 @@ impl Fabric {
     }
 
     /// Grants a channel for one frame, unless beacons are due first or the senders collide. Returns when the channel
-    /// must be granted again, or `None` if no frame waits or no time is known.
+    /// must be granted again. Returns `None` if no frame waits, or if it is not known when a waiting frame can be sent.
     fn grant(&mut self, at: Instant, place: usize) -> Option<Instant> {
         let busy = self.send_beacons(at, place);
         if busy > at {
@@ -102,7 +102,7 @@ impl Fabric {
     /// Returns the queues whose first frame can be sent at `at`, with their ranks. Also returns the instant from which
     /// the first frame of another queue can be sent.
     ///
-    /// If other frames wait, a frame that is offered at the instant of a grant takes part only in the grant after it.
+    /// If other frames wait, a frame that is offered at the instant of a grant takes part only in the next grant.
     /// In the simulator, a frame lands, its host answers, and the channel is granted again, all at one instant. On
     /// Linux, the answer would come about 100 us later. With this rule, the answer waits equally long in both backends.
     /// An 802.11 radio could not send at that instant either, because it senses the channel first.
@@ -189,7 +189,8 @@ impl Fabric {
         self.due.insert((at, place));
     }
 
-    /// Sends the beacons that are due before a frame could begin now. Returns when the channel is free after them.
+    /// Sends the beacons that are due before a frame can begin at `now`. Returns when the channel is free after these
+    /// beacons.
     pub(crate) fn send_beacons(&mut self, now: Instant, place: usize) -> Instant {
         let Some(channel) = self.channels.get_mut(place) else { return now };
         for cell in &channel.cells {

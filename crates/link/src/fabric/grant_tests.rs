@@ -134,7 +134,7 @@ fn a_radio_sends_its_frames_in_the_order_of_their_offers() {
     }
 }
 
-/// Without beacons, contention and absences, the channel is never idle while a frame waits.
+/// If there are no beacons and no contention, and no radio is away, the channel is never idle while a frame waits.
 #[test]
 fn the_channel_does_not_rest_while_a_frame_waits() {
     for access in [Access::Fair, Access::Fifo] {
@@ -202,7 +202,7 @@ fn every_radio_has_the_same_share_however_long_its_queue_is() {
     }
 }
 
-/// Returns the longest time that an uplink frame waits for its first bit, while the station always has frames to send.
+/// Returns the longest time from the offer of an uplink frame to its first bit. The station always has frames to send.
 fn uplink(access: Access) -> Duration {
     let mut fabric = fabric([air(access, None); 2], 1, Listening::default());
     let (mut rng, mut now, mut worst) = (Rng::new(5), Instant::ZERO, Duration::ZERO);

@@ -101,6 +101,13 @@ impl Advertisement {
         if sequence == 0xffff { 256 } else { sequence + 1 }
     }
 
+    /// Returns the preference of the agent as a router: that of its own address, or else of the first router address. 0
+    /// without a router address, which is the default preference (RFC 1256, section 4.1).
+    pub fn preference(&self) -> i32 {
+        let own = self.routers.iter().find(|(router, _)| *router == self.src);
+        own.or_else(|| self.routers.first()).map_or(0, |(_, preference)| *preference)
+    }
+
     /// Parses `icmp`, the payload of the datagram with header `ip`.
     ///
     /// It is an error if the message is malformed, if its time to live is not 1, or if it has no Mobility Agent

@@ -117,7 +117,7 @@ const CODES: [(Code, u8, &str); 34] = [
 ];
 
 impl Code {
-    /// Returns the code with this number; [`Code::Unassigned`] if no other variant has this number.
+    /// Returns the code for `number`; [`Code::Unassigned`] if no other variant has this number.
     pub fn from_number(number: u8) -> Self {
         let known = CODES.iter().find(|(_, other, _)| *other == number);
         known.map_or(Self::Unassigned(number), |(code, ..)| *code)

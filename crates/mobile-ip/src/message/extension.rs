@@ -93,16 +93,16 @@ impl Association {
         Authentication { between, spi: self.spi, authenticator }
     }
 
-    /// Returns whether an extension with the SPI of this association authenticates `before`: all bytes of the message
-    /// before the extension. The time of the comparison does not depend on the position of a wrong byte.
+    /// Returns whether `authentication` has the SPI of this association and authenticates `before`: all bytes of the
+    /// message before the extension. The time of the comparison does not depend on the position of a wrong byte.
     pub fn verifies(&self, authentication: &Authentication, before: &[u8]) -> bool {
         authentication.spi == self.spi
             && equal(&self.sign(authentication.between, before).authenticator, &authentication.authenticator)
     }
 }
 
-/// Returns the authentication extension between these two nodes, and the number of extensions before it; `None` if
-/// there is none.
+/// Returns the authentication extension between the two nodes of `between`, and the number of extensions before it;
+/// `None` if there is none.
 pub(super) fn find(extensions: &[Extension], between: Between) -> Option<(usize, &Authentication)> {
     extensions.iter().enumerate().find_map(|(at, extension)| match extension {
         Extension::Authentication(found) if found.between == between => Some((at, found)),
@@ -174,20 +174,20 @@ macro_rules! signed {
                 self.emit_before(self.extensions.len())
             }
 
-            /// Appends an authentication between these two nodes. It covers all bytes that the message had before this
-            /// call.
+            /// Appends an authentication between the two nodes of `between`. The authentication covers all bytes that
+            /// the message had before this call.
             pub fn sign(&mut self, between: extension::Between, association: &extension::Association) {
                 let signed = association.sign(between, &self.emit());
                 self.extensions.push(Extension::Authentication(signed));
             }
 
-            /// Returns the authentication between these two nodes; `None` if there is none.
+            /// Returns the authentication between the two nodes of `between`; `None` if there is none.
             pub fn authentication(&self, between: extension::Between) -> Option<&extension::Authentication> {
                 extension::find(&self.extensions, between).map(|(_, found)| found)
             }
 
-            /// Returns whether the message has an authentication between these two nodes that has the SPI of this
-            /// association and a correct authenticator.
+            /// Returns whether the message has an authentication between the two nodes of `between`, with the SPI of
+            /// `association` and a correct authenticator.
             pub fn verify(&self, between: extension::Between, association: &extension::Association) -> bool {
                 extension::find(&self.extensions, between)
                     .is_some_and(|(at, found)| association.verifies(found, &self.emit_before(at)))

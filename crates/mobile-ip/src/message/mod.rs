@@ -75,8 +75,8 @@ impl Received {
         Self::of(ip, payload)
     }
 
-    /// Parses the payload of a datagram with this header. It is an error if the datagram is a fragment, is not UDP, or
-    /// is malformed.
+    /// Parses `payload`, the payload of the datagram with header `ip`. It is an error if the datagram is a fragment, is
+    /// not UDP, or is malformed.
     pub fn of(ip: Header, payload: &[u8]) -> Result<Self, Malformed> {
         if ip.protocol != ipv4::UDP {
             return Err(Malformed("mip_protocol"));
@@ -96,7 +96,7 @@ impl Received {
     }
 }
 
-/// Returns the registration message `payload` as an IPv4 datagram with this time to live.
+/// Returns the registration message `payload` as an IPv4 datagram with time to live `ttl`.
 pub fn datagram(src: SocketAddrV4, dst: SocketAddrV4, ttl: u8, payload: &[u8]) -> Vec<u8> {
     let whole = udp::packet(src, dst, payload);
     let udp = whole.get(ipv4::HEADER..).unwrap_or_default();

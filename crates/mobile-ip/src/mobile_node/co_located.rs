@@ -3,6 +3,7 @@
 //! registers through this agent.
 
 use super::{MobileNode, NO_AGENT, Timer};
+use crate::agents::Uses;
 use crate::registrar::Target;
 use node::{Action, InterfaceAddress, Neighbor, Notification, Outbox};
 use wire::{Iface, Instant, Ipv4Addr, Mac};
@@ -39,9 +40,10 @@ impl MobileNode {
         if self.mac.is_none() || present.is_some_and(|agent| self.is_home_agent(agent)) {
             return;
         }
+        self.agents.uses = Uses::Required;
         self.detecting = false; // the network was detected before the address was acquired
-        let required = self.agents.freshest(|who, known| known.heard >= self.linked && self.is_usable(who));
-        match required {
+        let heard = self.agents.iter().filter(|(who, known)| known.heard >= self.linked && self.is_usable(*who));
+        match heard.max_by_key(|(who, known)| (known.heard, *who)).map(|(who, _)| who) {
             Some(agent) => self.choose(now, agent, out),
             None => self.register_directly(now, out),
         }
@@ -79,7 +81,11 @@ impl MobileNode {
 
     /// Gives up the co-located care-of address. If the node registered with it, the node searches again.
     pub(super) fn leave_own_address(&mut self, out: &mut Outbox) {
-        if !self.own.leave(out) || self.attached.is_some_and(|agent| self.is_home_agent(agent)) {
+        if !self.own.leave(out) {
+            return;
+        }
+        self.agents.uses = Uses::None;
+        if self.attached.is_some_and(|agent| self.is_home_agent(agent)) {
             return;
         }
         if let Some(agent) = self.attached.take() {

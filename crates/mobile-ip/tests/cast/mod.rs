@@ -389,7 +389,7 @@ fn advert(from: &str, args: &Args<'_>) -> Packet {
     packet
 }
 
-/// Returns a UDP datagram that contains the number of the packet.
+/// Returns a UDP datagram whose payload is the number of the next packet.
 fn number(teller: &Teller<MobileIp>, src: Ipv4Addr, dst: Ipv4Addr) -> Vec<u8> {
     let [src, dst] = [src, dst].map(|address| SocketAddrV4::new(address, 9000));
     udp::packet(src, dst, &(teller.packets + 1).to_be_bytes())

@@ -19,7 +19,7 @@ fn sent(effects: &[Effect]) -> Vec<Registration> {
     effects.iter().filter_map(message).collect()
 }
 
-/// Returns a foreign agent that has received a request, and the messages that it sent then.
+/// Returns a foreign agent that has received a request, and the messages that the agent then sent.
 fn relayed(changes: &str, asked: &Request) -> (ForeignAgent, Vec<Registration>) {
     let mut agent = foreign_agent(changes).unwrap();
     start(&mut agent);

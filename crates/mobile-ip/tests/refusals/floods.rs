@@ -50,8 +50,8 @@ fn counted(agent: &ForeignAgent, reason: &str) -> u64 {
     }
 }
 
-/// Requests from one link address must have at most 4 places. Requests from another link address for a mobile node's
-/// home address must not use the places of the mobile node.
+/// At most 4 requests from one link address may wait. Requests from another link address for a mobile node's home
+/// address must not prevent a request of the mobile node.
 #[test]
 fn one_link_address_cannot_take_all_places() {
     let mut agent = foreign_agent("pending = 256").unwrap();
@@ -72,7 +72,7 @@ fn one_link_address_cannot_take_all_places() {
 }
 
 /// If the home agents do not answer, the oldest request that has waited for 250 ms must be dropped for a newer one, but
-/// only if no place is free.
+/// only if the maximum number of requests wait.
 #[test]
 fn a_request_that_has_waited_for_long_gives_way_to_a_newer_one() {
     let mut agent = agent(8);
@@ -91,8 +91,8 @@ fn a_request_that_has_waited_for_long_gives_way_to_a_newer_one() {
     assert!(answer(&mut agent, at(1290), &asked(1)));
 }
 
-/// If all 4 places of a link address are used, a request that has waited for 250 ms must be dropped for a newer one
-/// from this address.
+/// If 4 requests from a link address wait, a request that has waited for 250 ms must be dropped for a newer one from
+/// this address.
 #[test]
 fn a_link_address_gives_way_to_itself() {
     let mut agent = agent(256);
@@ -103,8 +103,8 @@ fn a_link_address_gives_way_to_itself() {
     assert!(ask(&mut agent, at(1250), ATTACKER, &request(at(1250), home(5))));
 }
 
-/// A flood must not use the separate places of a visitor, neither with only the visitor's link address nor with only
-/// its home address.
+/// A flood of requests that have only the visitor's link address, or only its home address, must not prevent the
+/// visitor from renewing its registration.
 #[test]
 fn a_visitor_renews_its_registration_during_any_flood() {
     let mut agent = agent(8);
@@ -130,9 +130,9 @@ fn a_visitor_renews_its_registration_during_any_flood() {
     assert!(!answer(&mut agent, at(2003), &next[0]) && answer(&mut agent, at(2003), &next[1]));
 }
 
-/// A mobile node whose home agent has answered before must get a place at once, as long as requests with unknown home
-/// agents use more than half of all places. In a flood with a known home agent, a request with an unknown home agent
-/// must still get a place.
+/// The maximum number of requests waits, and more than half of them have unknown home agents. A request with a home
+/// agent that has answered before must then immediately replace one of those with unknown home agents. In a flood with
+/// a known home agent, a request with an unknown home agent must still be relayed.
 #[test]
 fn a_newcomer_of_a_home_agent_that_answers_takes_the_place_of_one_that_nothing_is_known_of() {
     let mut known = agent(8);
@@ -157,8 +157,8 @@ fn a_newcomer_of_a_home_agent_that_answers_takes_the_place_of_one_that_nothing_i
     assert!(answer(&mut flooded, at(2040), &unknown(0)));
 }
 
-/// If made-up home agents use all classes, a mobile node of a known home agent must get a class at once. A mobile node
-/// of an unknown home agent must get a class when the other requests have waited for 250 ms.
+/// If made-up home agents use all packet classes, a mobile node of a known home agent must become a visitor at once. A
+/// mobile node of an unknown home agent must become a visitor when the other requests have waited for 250 ms.
 #[test]
 fn home_agents_that_do_not_answer_give_way_to_others() {
     let mut agent = agent(1024);

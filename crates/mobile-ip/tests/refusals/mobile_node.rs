@@ -184,7 +184,7 @@ fn a_silent_home_agent_does_not_cut_off_a_node_at_home() {
 /// expired and so the home agent is not new.
 #[test]
 fn a_quick_return_home_is_noticed_by_the_first_advertisement() {
-    let mut node = mobile_node("link_trigger = false").unwrap();
+    let mut node = mobile_node("link_trigger = false\nmovement = \"ecs\"").unwrap();
     start(&mut node);
     heard(&mut node, Instant::from_millis(1000), 1, ATTACKER, home_advertisement(3).emit());
     let away = Instant::from_millis(2100);

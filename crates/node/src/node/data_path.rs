@@ -37,8 +37,8 @@ impl Ruleset {
         self.mirror = Some(mirror);
     }
 
-    /// Returns whether the mirror has reported as many routes and policies as the rules contain, or there is no mirror.
-    /// The function counts all entries, so it is for debug builds.
+    /// Returns whether the mirror has reported as many routes and policies as the rules contain. Without a mirror,
+    /// returns true. The function counts all entries, so it is for debug builds.
     pub(crate) fn is_mirrored(&self) -> bool {
         let routes = || self.entries.iter().flatten().filter(|entry| !entry.is_gone()).count();
         self.mirror.as_ref().is_none_or(|mirror| mirror.len() == (routes(), self.policies.len()))
@@ -99,7 +99,7 @@ impl Node {
     /// does not have.
     ///
     /// A driver calls the function with the current time before [`crate::Input::Timeout`]. So the time-out ends only
-    /// routes that neither the node nor the data path used. A driver that loads a data path again first calls the
+    /// routes that neither the node nor the data path used. Before a driver fills a new data path, it calls the
     /// function with [`Instant::NEVER`]. This call takes the uses of all routes whose lifetime can still end.
     pub fn ask_uses(&mut self, by: Instant, last_use: &mut dyn FnMut(&RouteKey) -> Option<Instant>) {
         self.rules.ask_uses(by, last_use);

@@ -191,7 +191,7 @@ fn error_of(packet: &Packet) -> (Option<Ipv4Addr>, Ipv4Addr, u16) {
     (exit, header.dst, quote.mtu)
 }
 
-/// If both hosts are away from home, the sender gets the error by the tunnel of this node to the sender.
+/// If sender and receiver are away from home, the sender gets the error by the tunnel of this node to the sender.
 #[test]
 fn a_sender_that_is_away_is_told_by_its_tunnel() {
     let tunnel = |dst| Action::Tunnel(Encap { src: OWN, dst, mtu: 1480 });
@@ -375,10 +375,11 @@ fn an_address_comes_and_goes_with_its_route() {
 #[test]
 fn of_two_addresses_in_one_prefix_the_other_keeps_the_route() {
     let (mut node, mut out) = node(Vec::new());
-    let [first, second] = ["10.5.0.1/24", "10.5.0.3/24"].map(|text| text.parse().unwrap());
-    let neighbor = Ipv4Addr::new(10, 5, 0, 2);
+    let [first, second] = ["10.5.0.1/24", "10.5.0.99/24"].map(|text| text.parse().unwrap());
+    let mut neighbors = (2..).map(|last| Ipv4Addr::new(10, 5, 0, last)); // a neighbor is not asked for twice
     let mut apply = |address, is_added| {
         node.apply(Instant::ZERO, RoleId(0), &Act::Address(AIR, address, is_added));
+        let neighbor = neighbors.next().unwrap();
         let acts = receive(&mut node, &mut out, received(datagram_of(FAR, neighbor, 100), MACS[0]));
         sent(&acts).1.link.kind == EtherType::ARP
     };

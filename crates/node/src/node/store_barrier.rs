@@ -29,8 +29,8 @@ struct Waiting {
     /// The number of the record that must be durable, or have failed, before the effect is resolved. The numbers never
     /// decrease from the front of a queue to its back.
     until: u64,
-    /// Whether the effect was requested after this record in the same step. Such an effect is withdrawn with the
-    /// record. Any other effect waits only to keep the order.
+    /// Whether the record `until` was requested before the effect in the same step. Such an effect is withdrawn with
+    /// the record. Any other effect waits only to keep the order.
     is_bound: bool,
 }
 
@@ -121,6 +121,7 @@ impl Node {
     }
 
     /// Returns the number of pending records.
+    #[cfg(test)]
     pub(crate) fn records_under_way(&self) -> usize {
         self.net.as_ref().map_or(0, |net| net.records.under_way.len())
     }
@@ -164,14 +165,15 @@ impl Node {
         }
     }
 
-    /// Notes that all effects are resolved or held. Effects of later steps are not bound to the records of these steps.
+    /// Notes that all effects are resolved or held. Effects of later steps are not withdrawn with the records of these
+    /// steps.
     pub(crate) fn end_step(&mut self) {
         if let Some(net) = &mut self.net {
             net.records.last = None;
         }
     }
 
-    /// Reports the packets that wait for a record.
+    /// Calls `each` with the identity of each packet that waits for a record. Skips packets without an identity.
     pub(crate) fn holds_for_records(&self, each: &mut dyn FnMut(PacketId)) {
         let queues = self.net.iter().flat_map(|net| net.records.waiting.values());
         for waiting in queues.flatten() {

@@ -125,7 +125,7 @@ impl Node {
         self.notify_user(now, user, id, event, out);
     }
 
-    /// Passes an event of a stream that a role provides to the driver, for a program outside.
+    /// Passes an event of a stream to the driver, for a program outside. A role provides the stream.
     fn notify_driver(
         &mut self,
         provider: RoleId,

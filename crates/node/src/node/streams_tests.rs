@@ -47,7 +47,7 @@ impl Role for Puppet {
     }
 }
 
-/// A node with two users and two roles that serve, and the inputs that they received.
+/// A node with two roles that use streams and two roles that provide a transport, and the inputs of these roles.
 struct Stage {
     node: Node,
     out: Outbox,
@@ -79,7 +79,7 @@ impl Stage {
         self.heard()
     }
 
-    /// Reports an event of a role that serves, and returns the inputs that all roles received.
+    /// Reports an event of a role that provides a transport, and returns the inputs that all roles received.
     fn tell(&mut self, provider: RoleId, told: &OwnedStreamEvent) -> Vec<(&'static str, String)> {
         self.node.served(Instant::ZERO, provider, told, &mut self.out);
         self.heard()
@@ -167,7 +167,7 @@ fn equal_numbers_of_two_users_are_two_streams() {
         let global = StreamId((u32::from(user.0) + 1) << 16 | 3);
         assert_eq!(stage.tell(PIPER, &data(global)), said(name, "3 Data([7])"));
     }
-    // A role that uses a large number does not reach the streams of another role.
+    // A role that uses a number above its range does not reach the streams of another role.
     assert_eq!(
         stage.ask(BOB, StreamId(1 << 16 | 3), StreamOp::Read(1)),
         said("piper", "serve 20003 Read(1)")
@@ -190,7 +190,7 @@ fn equal_numbers_of_two_who_serve_are_two_streams() {
         stage.tell(OTHER, &accepted(StreamId(2 << 16 | 1))),
         said("bob", &format!("1 Accepted(StreamId({of_other}), 10.0.0.1:9, 10.0.0.1:8)"))
     );
-    // Each role that serves has its own number for an accepted stream, and the user has the node's number.
+    // Each role that provides a transport numbers its accepted streams itself. The user has the node's number.
     assert_eq!(
         stage.ask(ALICE, StreamId(of_piper), StreamOp::Read(1)),
         said("piper", "serve 40000000 Read(1)")
@@ -284,7 +284,7 @@ fn a_driver_asks_for_streams_of_its_own_only() {
         assert_eq!(serve(&mut stage, OUTSIDE, open(by)), (vec![], Some(Act::Served(closed))));
     }
     assert_eq!((stage.node.transport("pipe"), stage.node.transport("none")), (Some(PIPE), None));
-    // A role serves a stream of the driver like a stream of a role.
+    // A role provides a stream to the driver as it does to another role.
     let asked = format!("serve 1000003 {:?}", open(PIPE));
     let peer = match open(PIPE) {
         StreamOp::Open { peer, .. } => Some(peer),

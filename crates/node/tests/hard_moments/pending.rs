@@ -67,7 +67,7 @@ impl NewAgent {
                 self.pending = Some((packet.link.src, 0));
                 let lifetime = Lifetime::Until(now + PENDING);
                 out.route(visitor, Route { action: Action::Punt, lifetime });
-                // Both messages are sent at once: the update does not wait for the home agent.
+                // The update does not wait for the home agent's reply.
                 out.send_routed(tell("update", OLD));
                 out.send_routed(tell("request", HOME));
             }

@@ -202,7 +202,7 @@ fn mac(iface: Iface) -> Mac {
     Mac([2, 0, 0, 0, 9, iface.0 as u8])
 }
 
-/// The number of events of each kind in a run. A run with few events proves nothing.
+/// The number of events of each kind in a run. The test requires a minimum of each kind.
 #[derive(Clone, Copy, Default, Debug)]
 struct Counts {
     acts: usize,
@@ -277,8 +277,8 @@ impl Pair {
         self.compare()
     }
 
-    /// Gives both nodes the time-outs that are due. A twin that reads the clock ends routes itself. So the function
-    /// sometimes does nothing for such a twin, as if the driver were late.
+    /// Gives both nodes the time-outs that are due. A twin that reads the clock ends routes itself. With such a twin,
+    /// the function does nothing in about one of three calls, as if the driver handled the time-outs later.
     fn time_out(&mut self) -> Result<(), String> {
         if self.reads_clock && self.choices.below(3) == 0 {
             return Ok(());
@@ -318,7 +318,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Counts an act by its kind. Returns whether the driver loses it because of the defect under test.
+    /// Counts an act by its kind. Returns whether the driver loses the act because of the defect under test.
     fn loses(&mut self, act: &MirrorAct) -> bool {
         let defect = match act {
             MirrorAct::Route(_, Some((found, _))) if found.owner == RoleId::NODE => {

@@ -10,7 +10,6 @@ use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Prefix, Reason, Rng};
 
 /// The number of interfaces, without the interface to the host's own stack.
 pub(crate) const IFACES: u16 = 3;
-/// The number of roles.
 pub(crate) const ROLES: u64 = 2;
 /// The class of the routes that a check looks up.
 const MAPPED: Class = Class(2);

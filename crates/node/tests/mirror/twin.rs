@@ -56,8 +56,8 @@ impl Twin {
         if is_known { Ok(()) } else { Err(format!("an act without an entry: {act:?}")) }
     }
 
-    /// Records the uses of a verdict, as a program in a kernel does. Returns the routes whose use must be reported at
-    /// once, because their owners may have been notified that they are idle.
+    /// Records the uses of the routes in a verdict, as a program in a kernel does. Returns the routes whose use must be
+    /// reported at once, because their owners may have been notified that the routes are idle.
     pub(crate) fn record(&mut self, now: Instant, verdict: &Verdict) -> Vec<RouteKey> {
         let mut reports = Vec::new();
         for entry in verdict.used.into_iter().flatten() {

@@ -97,7 +97,6 @@ impl Header {
     }
 }
 
-/// A position in a message.
 struct Cursor<'a> {
     message: &'a [u8],
     at: usize,

@@ -31,7 +31,7 @@ pub struct Tsig {
     pub time: u64,
     /// The permitted difference between `time` and the clock of the receiver, in seconds.
     pub fudge: u16,
-    /// The MAC, 32 bytes with HMAC-SHA-256; empty in some error answers.
+    /// The MAC, 32 bytes with HMAC-SHA-256; empty in the answer to a request whose key or MAC is not accepted.
     pub mac: Vec<u8>,
     /// The message number when the message was signed. A relay may change the number in the header.
     pub original_id: u16,
@@ -291,7 +291,7 @@ mod tests {
             changed[at] ^= 0x20;
             let Ok(Received { signed: Some(signed), message }) = Received::parse(&changed) else { continue };
             let unchanged = Received::parse(&bytes).unwrap().message == message;
-            // Only the case of a letter in a name may differ.
+            // A change is accepted only if it changes the case of a letter in a name.
             let verdict = signed.verify(&key(1), None, NOW);
             assert!(verdict.is_err() || (unchanged && bytes[at].is_ascii_alphabetic()), "{at}");
         }

@@ -13,7 +13,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 impl MobileNode {
-    /// Asks the peers of all open associations for changes.
+    /// Asks the peers of all open associations for `changes`.
     pub(super) fn ask_all(&mut self, now: Instant, changes: &[Change], out: &mut Outbox) {
         for id in self.transport.open() {
             self.ask(now, id, changes);
@@ -33,8 +33,8 @@ impl MobileNode {
         let Some(association) = self.transport.open_mut(id) else { return };
         match association.change(now, changes) {
             Ok(()) => self.asked.extend(changes.iter().map(|change| (id, *change))),
-            // The change is not possible in the present state of the association: the address is already in it, is
-            // unknown in it or is its last address, or too many changes wait.
+            // The change is not possible now: the association already has the address, does not have it, or has no
+            // other address, or too many changes wait.
             Err(RequestError::Known | RequestError::Full | RequestError::Unknown | RequestError::Last) => {
                 self.waiting.insert(id);
                 self.lacks(now, id, changes.iter().any(|it| matches!(it, Change::SetPrimary(_))));
@@ -93,8 +93,8 @@ impl MobileNode {
         }
     }
 
-    /// Returns whether data may move to this address: all peers have answered the request to add it, and at least one
-    /// association has it, or no association is open.
+    /// Returns whether data may move to `address`. All peers must have answered the request to add it. If associations
+    /// are open, at least one of them must have `address`.
     pub(super) fn may_be_used(&self, address: Ipv4Addr) -> bool {
         let open = self.transport.open();
         !self.waits_for(Change::Add(address))

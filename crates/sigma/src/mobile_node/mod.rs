@@ -117,7 +117,7 @@ pub struct MobileNode {
     accepted: BTreeSet<Change>,
     /// Associations that lack a change, and whether they lack the primary address.
     lacking: BTreeMap<AssociationId, bool>,
-    /// How many times peers were asked again since no association lacked a change.
+    /// How many times peers were asked again since the last time that no association lacked a change.
     again: u32,
     /// Associations for which a change could not be requested in their state at that time, for example because a
     /// deletion of the same address waited for an answer.
@@ -180,7 +180,7 @@ impl MobileNode {
         self.network(at).map(|network| network.address.address)
     }
 
-    /// Returns the address from which new associations open; empty if this host has no address.
+    /// Returns a list with the address from which new associations open; empty if this host has no address.
     fn own(&self) -> Vec<Ipv4Addr> {
         self.current.and_then(|at| self.address_of(at)).into_iter().collect()
     }
@@ -274,7 +274,7 @@ impl MobileNode {
         out.add_address(iface, address);
     }
 
-    /// Begins to use the first network, and registers its address.
+    /// Makes the network with index `at` the current one, and registers its address with the location manager.
     fn settle_in(&mut self, now: Instant, at: usize, out: &mut Outbox) {
         self.turn_to(at, out);
         self.register(now, out);
@@ -412,7 +412,7 @@ impl MobileNode {
         out.mark(SigmaEvent::Handoff { kind, from, to, switches }.into());
     }
 
-    /// Begins a handoff to the network of radio `at`, while the current network is still usable.
+    /// Begins a handoff to the network with index `at`, while the current network is still usable.
     fn hand_off(&mut self, now: Instant, at: usize, out: &mut Outbox) {
         let Some(address) = self.address_of(at) else { return };
         self.mark_handoff("overlap", self.current, at, true, out);
@@ -469,7 +469,7 @@ impl MobileNode {
                 self.broken = self.radios.get(radio).map(|(iface, _)| (*iface, at));
                 self.set(radio, Standing::Idle);
                 // Answers to the deletion of other addresses cannot arrive any more. So these addresses are given up
-                // now: the next network of this host may be one of theirs.
+                // now: the next network of this host may be the network of one of these addresses.
                 let leaving = self.leaving().collect();
                 self.give_up(now, leaving, out);
                 let coming = self.radios.iter().find_map(|(_, other)| other.network());

@@ -278,7 +278,7 @@ fn program(teller: &mut Teller<Sigma>, what: &[&str]) {
         ["finishes"] => StreamOp::Finish,
         _ => panic!("no step {what:?}"),
     };
-    // An accepted association has the first stream number of the role.
+    // The role gives the first accepted association this stream number.
     let accepted = StreamId(StreamId::SERVED);
     let id = match (&op, teller.cast.program) {
         (StreamOp::Listen { .. }, _) => {

@@ -100,8 +100,8 @@ pub(super) fn located(question: &[u8], address: Ipv4Addr) -> Vec<u8> {
     Message { header: message.header.answer(Rcode::NoError), answers, ..message }.emit()
 }
 
-/// Returns a location manager's answer to an update, with this result. Arguments: `forged`, or `clock`, the error of
-/// the location manager's clock in seconds.
+/// Returns a location manager's answer to `update`, with the result `rcode`. Arguments: `forged`, or `clock`, the error
+/// of the location manager's clock in seconds.
 pub(super) fn answer(update: &[u8], rcode: &str, args: &Args<'_>, seconds: u64) -> Vec<u8> {
     let Received { message, signed } = Received::parse(update).unwrap();
     let tsig = signed.unwrap().tsig;

@@ -21,7 +21,7 @@ impl Peer {
         Self::allowing(home, Config::default().added_per_minute)
     }
 
-    /// Returns a host that accepts this number of unconfirmed addresses in one minute.
+    /// Returns a host that accepts `added_per_minute` unconfirmed addresses in one minute.
     fn allowing(home: Ipv4Addr, added_per_minute: usize) -> Self {
         let config = Config { rto_min: Duration::from_millis(200), added_per_minute, ..Config::default() };
         Self { endpoint: Endpoint::new(config, Key::new([3; 16]), Rng::new(2)), home }
@@ -50,7 +50,7 @@ impl Peer {
         self.read();
     }
 
-    /// Reads all that has arrived.
+    /// Reads all data that have arrived.
     fn read(&mut self) {
         let Some(association) = self.association().and_then(|id| self.endpoint.association_mut(id)) else {
             return;

@@ -1,0 +1,211 @@
+//! Movement detection: whether a mobile node stays with its agent, or registers with another (RFC 5944, section 2.4.2).
+//!
+//! A policy has no state. [`Situation::decide`] decides about one event from the list of agents and the agent in use.
+//! The decision names its reason, which the mobile node records.
+
+use crate::agents::{Agent, AgentChange, Agents};
+use crate::config::Movement;
+use wire::{Instant, Ipv4Addr};
+
+/// What a mobile node decides about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Occurrence {
+    /// An advertisement of this usable agent arrived, and shows this change.
+    Heard(Ipv4Addr, AgentChange),
+    /// The advertisement of the agent in use has expired, or the agent has left.
+    AgentLost,
+    /// The registration is to be renewed.
+    RenewalDue,
+    /// The lifetime of the registration has ended.
+    Lapsed,
+}
+
+/// What a mobile node does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Decision {
+    /// It stays with the agent in use.
+    Stay(Why),
+    /// It registers with this agent, which may be the agent in use.
+    Register(Ipv4Addr, Why),
+    /// It has no agent to register with, and solicits.
+    Search(Why),
+}
+
+/// The reason of a decision.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Why {
+    /// No agent is in use.
+    NoAgent,
+    /// The agent in use was heard, and has not changed.
+    SameAgent,
+    /// The sequence number of the agent in use shows that it restarted.
+    AgentRestarted,
+    /// The link came up, and the configuration has `link_trigger`.
+    LinkUp,
+    /// The home agent was heard, so the node is at home (RFC 5944, section 2.4.3).
+    AtHome,
+    /// The agent was not in the list of agents.
+    NewAgent,
+    /// The agent was in the list of agents already.
+    KnownAgent,
+    /// The agent is in the subnet of the agent in use.
+    SameSubnet,
+    /// The agent is in another subnet than the agent in use.
+    OtherSubnet,
+    /// One of the two agents advertises no prefix (RFC 5944, section 2.4.2.2).
+    UnknownSubnet,
+    /// The advertisement of the agent in use has not expired.
+    AgentAlive,
+    /// The advertisement of the agent in use has expired, or the agent has left.
+    AgentLost,
+    /// The registration has not ended.
+    RegistrationHolds,
+    /// The registration is to be renewed, or has ended.
+    RegistrationEnds,
+    /// The requests to the agent in use were not answered.
+    NoReply,
+    /// The agent in use denied the request.
+    Denied,
+}
+
+impl Why {
+    /// Returns the name of the reason in records.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::NoAgent => "no_agent",
+            Self::SameAgent => "same_agent",
+            Self::AgentRestarted => "agent_restarted",
+            Self::LinkUp => "link_up",
+            Self::AtHome => "at_home",
+            Self::NewAgent => "new_agent",
+            Self::KnownAgent => "known_agent",
+            Self::SameSubnet => "same_subnet",
+            Self::OtherSubnet => "other_subnet",
+            Self::UnknownSubnet => "unknown_subnet",
+            Self::AgentAlive => "agent_alive",
+            Self::AgentLost => "agent_lost",
+            Self::RegistrationHolds => "registration_holds",
+            Self::RegistrationEnds => "registration_ends",
+            Self::NoReply => "no_reply",
+            Self::Denied => "denied",
+        }
+    }
+}
+
+/// What a policy knows when it decides.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Situation<'a> {
+    pub(crate) now: Instant,
+    pub(crate) policy: Movement,
+    /// Whether the node registers with its home agent whenever it hears it.
+    pub(crate) home_first: bool,
+    pub(crate) home_agent: Ipv4Addr,
+    /// The agents that were heard and have not expired.
+    pub(crate) agents: &'a Agents,
+    /// The agent in use; `None` if there is none. It may have expired.
+    pub(crate) in_use: Option<Ipv4Addr>,
+    /// Whether the link came up, and no usable agent was heard since. Always false without `link_trigger`.
+    pub(crate) triggered: bool,
+    /// Whether the node is registered away from home.
+    pub(crate) registered: bool,
+    /// The lifetime that the node requests, in seconds. An agent that offers more is not better.
+    pub(crate) lifetime: u16,
+}
+
+impl Situation<'_> {
+    /// Returns what the node does.
+    pub(crate) fn decide(&self, occurrence: Occurrence) -> Decision {
+        match occurrence {
+            Occurrence::Heard(agent, change) => self.heard(agent, change),
+            Occurrence::AgentLost if self.policy == Movement::Expiry && self.registered => {
+                Decision::Stay(Why::RegistrationHolds)
+            }
+            Occurrence::AgentLost => self.turn(Why::AgentLost),
+            Occurrence::RenewalDue => self.renewal(),
+            Occurrence::Lapsed if self.is_alive() => Decision::Stay(Why::AgentAlive),
+            Occurrence::Lapsed => self.turn(Why::RegistrationEnds),
+        }
+    }
+
+    fn heard(&self, agent: Ipv4Addr, change: AgentChange) -> Decision {
+        let Some(in_use) = self.in_use else { return Decision::Register(agent, Why::NoAgent) };
+        if in_use == agent {
+            // After the link came up, the node registers again with the agent in use. The agent may have restarted
+            // although its sequence number does not show this, or a reply may be lost.
+            return match change {
+                AgentChange::Restarted => Decision::Register(agent, Why::AgentRestarted),
+                _ if self.triggered => Decision::Register(agent, Why::LinkUp),
+                // The agent had expired. Its former sequence number is forgotten, so it may have restarted.
+                AgentChange::New => Decision::Register(agent, Why::NewAgent),
+                AgentChange::None => Decision::Stay(Why::SameAgent),
+            };
+        }
+        if self.triggered {
+            return Decision::Register(agent, Why::LinkUp);
+        }
+        if self.home_first && agent == self.home_agent {
+            return Decision::Register(agent, Why::AtHome);
+        }
+        let is_new = change == AgentChange::New;
+        match (self.policy, self.agents.share_a_subnet(in_use, agent)) {
+            (Movement::Lcs | Movement::Pm, _) => Decision::Stay(Why::AgentAlive),
+            (Movement::Expiry, _) => Decision::Stay(Why::RegistrationHolds),
+            // With several agents in one subnet, the node would register with each of them in turn.
+            (Movement::Ecs | Movement::PmEager, Some(true)) => Decision::Stay(Why::SameSubnet),
+            (Movement::PmEager, None) => Decision::Stay(Why::UnknownSubnet),
+            (Movement::Ecs | Movement::PmEager, _) if !is_new => Decision::Stay(Why::KnownAgent),
+            (Movement::Ecs, _) => Decision::Register(agent, Why::NewAgent),
+            (Movement::PmEager, Some(false)) => Decision::Register(agent, Why::OtherSubnet),
+        }
+    }
+
+    /// Decides whether the registration is renewed with the agent in use. With `pm`, the node turns to an agent of
+    /// another subnet if it no longer hears the agent in use (RFC 5944, section 2.4.2.2).
+    fn renewal(&self) -> Decision {
+        let Some(in_use) = self.in_use else { return self.turn(Why::RegistrationEnds) };
+        if !self.is_alive() {
+            return self.turn(Why::RegistrationEnds);
+        }
+        let is_heard = |who| self.agents.get(who).is_some_and(|agent| agent.is_heard(self.now));
+        match self.other_agent() {
+            Some(other)
+                if self.policy == Movement::Pm
+                    && !is_heard(in_use)
+                    && is_heard(other)
+                    && self.agents.share_a_subnet(in_use, other) == Some(false) =>
+            {
+                Decision::Register(other, Why::OtherSubnet)
+            }
+            _ => Decision::Stay(Why::AgentAlive),
+        }
+    }
+
+    fn turn(&self, why: Why) -> Decision {
+        self.other_agent().map_or(Decision::Search(why), |other| Decision::Register(other, why))
+    }
+
+    /// Returns whether an agent is in use and has not expired.
+    fn is_alive(&self) -> bool {
+        self.in_use.is_some_and(|agent| self.agents.get(agent).is_some())
+    }
+
+    /// Returns the best usable agent except the agent in use; `None` if there is none.
+    ///
+    /// An agent that was heard within half of its lifetime is better than one that was not. Then the order is: the home
+    /// agent with `home_first`; the higher preference (RFC 1256, section 3); the longer lifetime, up to the requested
+    /// one; the agent that was heard last; the higher address.
+    pub(crate) fn other_agent(&self) -> Option<Ipv4Addr> {
+        let others = self.agents.iter().filter(|(who, _)| Some(*who) != self.in_use);
+        let usable = others.filter(|(who, _)| self.agents.is_usable(*who, self.home_agent));
+        let rank = |(who, agent): &(Ipv4Addr, &Agent)| {
+            let is_home = self.home_first && *who == self.home_agent;
+            let lifetime = agent.registration_lifetime.min(self.lifetime);
+            (agent.is_heard(self.now), is_home, agent.preference, lifetime, agent.heard, *who)
+        };
+        usable.max_by_key(rank).map(|(who, _)| who)
+    }
+}
+
+#[cfg(test)]
+#[path = "movement_tests.rs"]
+mod tests;

@@ -1,0 +1,345 @@
+use super::*;
+use crate::message::{ALL_SYSTEMS, Advertisement, AgentFlags};
+use wire::Mac;
+
+const HOME_AGENT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
+
+/// An agent of the tables: its name, address, prefix length (0: not advertised), preference and registration lifetime.
+/// `home` is the home agent. `A` and `B` are in different subnets, `a` is in the subnet of `A`, and `n` advertises no
+/// prefix. `P` is preferred, and `S` offers short registrations.
+const AGENTS: [(&str, Ipv4Addr, u8, i32, u16); 7] = [
+    ("home", HOME_AGENT, 16, 0, 300),
+    ("A", Ipv4Addr::new(10, 3, 0, 1), 24, 0, 300),
+    ("a", Ipv4Addr::new(10, 3, 0, 2), 24, 0, 300),
+    ("B", Ipv4Addr::new(10, 4, 0, 1), 24, 0, 300),
+    ("n", Ipv4Addr::new(10, 5, 0, 1), 0, 0, 300),
+    ("P", Ipv4Addr::new(10, 6, 0, 1), 24, 7, 300),
+    ("S", Ipv4Addr::new(10, 7, 0, 1), 24, 0, 30),
+];
+
+fn name(address: Ipv4Addr) -> &'static str {
+    AGENTS.iter().find(|(_, other, ..)| *other == address).unwrap().0
+}
+
+/// A mobile node that does what the policy decides, at once.
+struct Walker {
+    policy: Movement,
+    home_first: bool,
+    agents: Agents,
+    in_use: Option<Ipv4Addr>,
+    triggered: bool,
+}
+
+impl Walker {
+    fn new(policy: Movement) -> Self {
+        Self { policy, home_first: true, agents: Agents::default(), in_use: None, triggered: false }
+    }
+
+    fn decide(&mut self, now: Instant, occurrence: Occurrence) -> String {
+        let situation = Situation {
+            now,
+            policy: self.policy,
+            home_first: self.home_first,
+            home_agent: HOME_AGENT,
+            agents: &self.agents,
+            in_use: self.in_use,
+            triggered: self.triggered,
+            registered: self.in_use.is_some_and(|agent| agent != HOME_AGENT),
+            lifetime: 300,
+        };
+        match situation.decide(occurrence) {
+            Decision::Stay(why) => format!("stay: {}", why.name()),
+            Decision::Register(agent, why) => {
+                self.in_use = Some(agent);
+                format!("{}: {}", name(agent), why.name())
+            }
+            Decision::Search(why) => {
+                self.in_use = None;
+                format!("search: {}", why.name())
+            }
+        }
+    }
+
+    fn hear(&mut self, now: Instant, who: &str, sequence: u16) -> String {
+        let (_, src, len, preference, registration_lifetime) =
+            *AGENTS.iter().find(|(other, ..)| *other == who).unwrap();
+        let is_home = src == HOME_AGENT;
+        let advertisement = Advertisement {
+            src,
+            dst: ALL_SYSTEMS,
+            registered_only: false,
+            lifetime: 3,
+            routers: vec![(src, preference)],
+            sequence,
+            registration_lifetime,
+            flags: if is_home { AgentFlags::HOME } else { AgentFlags::FOREIGN },
+            care_of: if is_home { Vec::new() } else { vec![src] },
+            prefix_lengths: (len > 0).then(|| vec![len]),
+        };
+        let change = self.agents.hear(now, &advertisement, Mac([2, 0, 0, 0, 0, 1]), self.in_use);
+        let decision = self.decide(now, Occurrence::Heard(src, change));
+        self.triggered = false;
+        decision
+    }
+
+    /// Returns the decisions about a table of events. A row has a time in milliseconds and an event: the name of an
+    /// agent that is heard, `up`, `renewal` or `lapse`. The loss of the agent in use is an event of its own time.
+    fn walk(&mut self, rows: &[(u64, &str)]) -> Vec<(u64, String)> {
+        let mut all = Vec::new();
+        for (number, (at, event)) in (300u16..).zip(rows) {
+            let now = Instant::from_millis(*at);
+            while let Some(due) = self.agents.due().filter(|due| *due <= now) {
+                let Some((lost, _)) = self.agents.expired(due) else { continue };
+                if self.in_use == Some(lost) {
+                    all.push((due.0 / 1_000_000, self.decide(due, Occurrence::AgentLost)));
+                }
+            }
+            let decision = match *event {
+                "up" => {
+                    self.triggered = true;
+                    continue;
+                }
+                "tick" => continue,
+                "renewal" => self.decide(now, Occurrence::RenewalDue),
+                "lapse" => self.decide(now, Occurrence::Lapsed),
+                restarted if restarted.ends_with('*') => self.hear(now, restarted.trim_end_matches('*'), 0),
+                who => self.hear(now, who, number),
+            };
+            if decision != "stay: same_agent" {
+                all.push((*at, decision));
+            }
+        }
+        all
+    }
+}
+
+fn check(policy: Movement, rows: &[(u64, &str)], expected: &[(u64, &str)]) {
+    let decisions = Walker::new(policy).walk(rows);
+    let decisions: Vec<_> = decisions.iter().map(|(at, what)| (*at, what.as_str())).collect();
+    assert_eq!(decisions, expected, "{policy:?}");
+}
+
+/// A move from the cell of `A` to the cell of `B` at 2.3 s. The cells do not overlap.
+const APART: [(u64, &str); 8] =
+    [(0, "A"), (1000, "A"), (2000, "A"), (2500, "B"), (3500, "B"), (4500, "B"), (5500, "B"), (6500, "B")];
+
+#[test]
+fn in_cells_apart_a_lazy_policy_waits_for_the_end_of_the_advertisements_lifetime() {
+    for policy in [Movement::Lcs, Movement::Pm] {
+        let ignored = "stay: agent_alive";
+        let expected =
+            [(0, "A: no_agent"), (2500, ignored), (3500, ignored), (4500, ignored), (5000, "B: agent_lost")];
+        check(policy, &APART, &expected);
+    }
+    check(Movement::Ecs, &APART, &[(0, "A: no_agent"), (2500, "B: new_agent")]);
+    check(Movement::PmEager, &APART, &[(0, "A: no_agent"), (2500, "B: other_subnet")]);
+    let waits = [2500, 3500, 4500].map(|at| (at, "stay: registration_holds"));
+    let after = [5000, 5500, 6500].map(|at| (at, "stay: registration_holds"));
+    check(Movement::Expiry, &APART, &[&[(0, "A: no_agent")], &waits[..], &after[..]].concat());
+}
+
+#[test]
+fn with_expiry_the_next_renewal_turns_to_an_agent_that_is_alive() {
+    let rows = [&APART[..], &[(8000, "renewal"), (8000, "B"), (9000, "renewal")]].concat();
+    let mut walker = Walker::new(Movement::Expiry);
+    let decisions = walker.walk(&rows);
+    let last = decisions.iter().filter(|(at, _)| *at >= 8000).map(|(at, what)| (*at, what.as_str()));
+    assert!(last.eq([(8000, "B: registration_ends"), (9000, "stay: agent_alive")]), "{decisions:?}");
+    // Without another agent, the node searches.
+    check(
+        Movement::Expiry,
+        &[(0, "A"), (4000, "renewal"), (4500, "B")],
+        &[
+            (0, "A: no_agent"),
+            (3000, "stay: registration_holds"),
+            (4000, "search: registration_ends"),
+            (4500, "B: no_agent"),
+        ],
+    );
+    // At home there is no registration that could end.
+    check(
+        Movement::Expiry,
+        &[(0, "home"), (2500, "B"), (3500, "B")],
+        &[(0, "home: no_agent"), (2500, "stay: registration_holds"), (3000, "B: agent_lost")],
+    );
+}
+
+#[test]
+fn in_cells_that_overlap_only_eager_policies_leave_an_agent_that_is_heard() {
+    let rows =
+        [(0, "A"), (500, "B"), (1000, "A"), (1500, "B"), (2000, "A"), (2500, "B"), (3500, "B"), (4500, "B")];
+    check(
+        Movement::Ecs,
+        &rows,
+        &[
+            (0, "A: no_agent"),
+            (500, "B: new_agent"),
+            (1000, "stay: known_agent"),
+            (2000, "stay: known_agent"),
+        ],
+    );
+    check(
+        Movement::PmEager,
+        &rows,
+        &[
+            (0, "A: no_agent"),
+            (500, "B: other_subnet"),
+            (1000, "stay: known_agent"),
+            (2000, "stay: known_agent"),
+        ],
+    );
+    let ignored = [500, 1500, 2500, 3500, 4500].map(|at| (at, "stay: agent_alive"));
+    check(Movement::Lcs, &rows, &[&[(0, "A: no_agent")], &ignored[..]].concat());
+}
+
+#[test]
+fn with_pm_a_renewal_turns_to_a_heard_agent_of_another_subnet() {
+    // `A` is no longer heard 1.5 s after its last advertisement.
+    for (agent, at, expected) in [
+        ("B", 1500, "stay: agent_alive"),
+        ("B", 1501, "B: other_subnet"),
+        ("a", 1501, "stay: agent_alive"),
+        ("n", 1501, "stay: agent_alive"),
+    ] {
+        let rows = [(0, "A"), (900, agent), (at, "renewal")];
+        check(Movement::Pm, &rows, &[(0, "A: no_agent"), (900, "stay: agent_alive"), (at, expected)]);
+    }
+    let rows = [(0, "A"), (900, "B"), (1501, "renewal")];
+    check(
+        Movement::Lcs,
+        &rows,
+        &[(0, "A: no_agent"), (900, "stay: agent_alive"), (1501, "stay: agent_alive")],
+    );
+}
+
+#[test]
+fn an_agent_of_the_same_subnet_is_not_new_and_prefix_matching_needs_both_prefixes() {
+    let rows = [(0, "A"), (500, "a"), (600, "n"), (700, "B")];
+    let first = (0, "A: no_agent");
+    check(
+        Movement::Ecs,
+        &rows,
+        &[first, (500, "stay: same_subnet"), (600, "n: new_agent"), (700, "B: new_agent")],
+    );
+    check(
+        Movement::PmEager,
+        &rows,
+        &[first, (500, "stay: same_subnet"), (600, "stay: unknown_subnet"), (700, "B: other_subnet")],
+    );
+}
+
+#[test]
+fn a_ping_pong_is_followed_at_once_only_while_the_other_agent_has_expired() {
+    // The node is in the cell of `B` from 2.2 s to 3.6 s, and from 7.4 s.
+    let rows =
+        [(0, "A"), (2000, "A"), (2500, "B"), (3500, "B"), (4000, "A"), (5000, "A"), (7000, "A"), (7500, "B")];
+    check(
+        Movement::Ecs,
+        &rows,
+        &[
+            (0, "A: no_agent"),
+            (2500, "B: new_agent"),
+            (4000, "stay: known_agent"),
+            (5000, "stay: known_agent"),
+            (6500, "A: agent_lost"),
+            (7500, "B: new_agent"),
+        ],
+    );
+}
+
+#[test]
+fn the_home_agent_comes_first_if_so_configured() {
+    let rows = [(0, "A"), (500, "home"), (600, "A"), (1000, "home")];
+    for policy in [Movement::Lcs, Movement::Pm, Movement::PmEager, Movement::Ecs, Movement::Expiry] {
+        let mut walker = Walker::new(policy);
+        assert_eq!(walker.walk(&rows)[1], (500, "home: at_home".to_owned()), "{policy:?}");
+    }
+    for (policy, expected) in [
+        (Movement::Lcs, "stay: agent_alive"),
+        (Movement::Ecs, "home: new_agent"),
+        (Movement::Expiry, "stay: registration_holds"),
+    ] {
+        let mut walker = Walker { home_first: false, ..Walker::new(policy) };
+        assert_eq!(walker.walk(&rows)[1], (500, expected.to_owned()), "{policy:?}");
+    }
+}
+
+#[test]
+fn a_restart_and_a_link_that_comes_up_make_the_node_register_again() {
+    for policy in [Movement::Lcs, Movement::Pm, Movement::PmEager, Movement::Ecs, Movement::Expiry] {
+        check(
+            policy,
+            &[(0, "A"), (1000, "A*"), (1500, "up"), (2000, "A"), (2100, "up"), (2500, "B"), (2600, "B")],
+            &[(0, "A: no_agent"), (1000, "A: agent_restarted"), (2000, "A: link_up"), (2500, "B: link_up")],
+        );
+    }
+}
+
+#[test]
+fn of_several_agents_the_one_that_is_heard_and_preferred_is_chosen() {
+    // `A` is lost at 3 s.
+    for (rows, expected) in [
+        // Preference counts more than the time of the last advertisement, if that is not too long ago.
+        (&[(0, "A"), (2000, "P"), (2500, "B"), (3000, "tick")][..], "P: agent_lost"),
+        (&[(0, "A"), (1400, "P"), (2500, "B"), (3000, "tick")][..], "B: agent_lost"),
+        // A longer registration counts more too.
+        (&[(0, "A"), (2500, "B"), (2600, "S"), (3000, "tick")][..], "B: agent_lost"),
+        (&[(0, "A"), (2500, "B"), (2600, "n"), (3000, "tick")][..], "n: agent_lost"),
+        // The home agent counts most. It is not chosen before, because it came first.
+        (&[(0, "A"), (3000, "tick")][..], "search: agent_lost"),
+    ] {
+        let mut walker = Walker::new(Movement::Lcs);
+        let decisions = walker.walk(rows);
+        assert_eq!(decisions.last(), Some(&(3000, expected.to_owned())), "{rows:?}");
+    }
+}
+
+#[test]
+fn a_registration_that_has_ended_is_not_repeated_through_an_agent_that_is_gone() {
+    check(
+        Movement::Expiry,
+        &[(0, "A"), (4000, "lapse"), (4100, "A")],
+        &[
+            (0, "A: no_agent"),
+            (3000, "stay: registration_holds"),
+            (4000, "search: registration_ends"),
+            (4100, "A: no_agent"),
+        ],
+    );
+    check(Movement::Lcs, &[(0, "A"), (1000, "lapse")], &[(0, "A: no_agent"), (1000, "stay: agent_alive")]);
+}
+
+/// An agent that has expired may have restarted, and may have lost its visitors.
+#[test]
+fn with_expiry_an_agent_that_is_heard_again_is_registered_with() {
+    check(
+        Movement::Expiry,
+        &[(0, "A"), (4000, "A"), (4500, "A")],
+        &[(0, "A: no_agent"), (3000, "stay: registration_holds"), (4000, "A: new_agent")],
+    );
+}
+
+#[test]
+fn each_reason_has_another_name() {
+    use Why as W;
+    let all = [
+        W::NoAgent,
+        W::SameAgent,
+        W::AgentRestarted,
+        W::LinkUp,
+        W::AtHome,
+        W::NewAgent,
+        W::KnownAgent,
+        W::SameSubnet,
+        W::OtherSubnet,
+        W::UnknownSubnet,
+        W::AgentAlive,
+        W::AgentLost,
+        W::RegistrationHolds,
+        W::RegistrationEnds,
+        W::NoReply,
+        W::Denied,
+    ];
+    let names: std::collections::BTreeSet<_> = all.iter().map(|why| why.name()).collect();
+    assert_eq!(names.len(), all.len());
+}
