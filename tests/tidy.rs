@@ -464,9 +464,10 @@ fn every_variant_of_the_core_has_its_row() {
 }
 
 /// The crates of roles, by their code in `docs/core.md`.
-const ROLES: [(&str, &str); 5] = [
+const ROLES: [(&str, &str); 6] = [
     ("CIP", "cellular-ip"),
     ("MIP", "mobile-ip"),
+    ("DHCP", "dhcp"),
     ("SIG", "sigma"),
     ("ITCP", "indirect-tcp"),
     ("APP", "apps"),
