@@ -118,10 +118,7 @@ impl Client {
         let iface = interfaces.number("interface", &config.interface)?;
         Ok(Self {
             iface,
-            listens: [
-                Listen::Group(iface, Ipv4Addr::BROADCAST),
-                Listen::Local(Proto::Udp(CLIENT_PORT)),
-            ],
+            listens: [Listen::Group(iface, Ipv4Addr::BROADCAST), Listen::Local(Proto::Udp(CLIENT_PORT))],
             rng,
             timers: Timers::default(),
             announcer: Announcer::new(config.announcements.clone()),
@@ -434,11 +431,8 @@ impl Client {
             return;
         }
         self.open(now);
-        let decline = Message {
-            requested: Some(address),
-            server: Some(server),
-            ..self.message(now, Kind::Decline)
-        };
+        let decline =
+            Message { requested: Some(address), server: Some(server), ..self.message(now, Kind::Decline) };
         self.broadcast(Ipv4Addr::UNSPECIFIED, &decline, out);
         self.pause(now, PAUSE);
     }
@@ -452,7 +446,8 @@ impl Client {
         }
         self.open(now);
         let own = lease.address.address;
-        let message = Message { current: own, server: Some(lease.terms.server), ..self.message(now, Kind::Release) };
+        let message =
+            Message { current: own, server: Some(lease.terms.server), ..self.message(now, Kind::Release) };
         self.transaction = None;
         // The host has no address any more, so it cannot ask for the server's link address.
         let bytes = datagram(own, lease.terms.server, &message);
@@ -476,7 +471,13 @@ impl Client {
         self.refused.end(rx.iface, packet, ends, out);
     }
 
-    fn receive(&mut self, now: Instant, message: &Message, from: Mac, out: &mut Outbox) -> Result<(), Reason> {
+    fn receive(
+        &mut self,
+        now: Instant,
+        message: &Message,
+        from: Mac,
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
         if self.transaction.is_some_and(|transaction| transaction != message.transaction) {
             return Err(refusal::TRANSACTION);
         }
@@ -511,7 +512,14 @@ impl Client {
 
     /// Handles an address that the operating system could not add or remove. If it was not added, the lease is given up,
     /// and the client begins again after a pause.
-    fn failed(&mut self, now: Instant, address: InterfaceAddress, is_added: bool, why: &str, out: &mut Outbox) {
+    fn failed(
+        &mut self,
+        now: Instant,
+        address: InterfaceAddress,
+        is_added: bool,
+        why: &str,
+        out: &mut Outbox,
+    ) {
         out.mark(DhcpEvent::AddressFailed { address: address.address, why: why.to_owned() }.into());
         let is_held = matches!(&self.state, State::Bound(lease, _) if lease.address == address);
         if is_added && is_held {
@@ -530,7 +538,9 @@ impl Client {
                 Ok(Value::map([("address", Value::from(address))]))
             }
             ("release", _) => Err("the interface has no address of a lease".to_owned()),
-            ("renew", _) if self.mac.is_none() => Err(format!("the link of `{}` is down", self.config.interface)),
+            ("renew", _) if self.mac.is_none() => {
+                Err(format!("the link of `{}` is down", self.config.interface))
+            }
             ("renew", State::Bound(lease, _)) => {
                 let address = lease.address.address;
                 self.extend(now, Phase::Renewing, out);

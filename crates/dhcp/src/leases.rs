@@ -82,7 +82,8 @@ impl Leases {
         (client, mac): (&ClientId, Mac),
         requested: Option<Ipv4Addr>,
     ) -> Option<Ipv4Addr> {
-        let fits = |address: &Ipv4Addr| self.may_have(mac, *address) && self.is_free_for(now, client, *address);
+        let fits =
+            |address: &Ipv4Addr| self.may_have(mac, *address) && self.is_free_for(now, client, *address);
         if let Some(fixed) = self.fixed.get(&mac) {
             return Some(*fixed).filter(fits);
         }

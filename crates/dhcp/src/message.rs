@@ -96,7 +96,10 @@ impl Kind {
     }
 
     fn number(self) -> MessageType {
-        Self::ALL.into_iter().find(|(kind, _)| *kind == self).map_or(MessageType::Inform, |(_, number)| number)
+        Self::ALL
+            .into_iter()
+            .find(|(kind, _)| *kind == self)
+            .map_or(MessageType::Inform, |(_, number)| number)
     }
 
     fn of(number: MessageType) -> Option<Self> {

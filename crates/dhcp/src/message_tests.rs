@@ -126,7 +126,8 @@ fn options_are_read_from_the_fields_for_names_too() {
 #[test]
 fn a_datagram_for_another_port_is_refused() {
     use wire::{SocketAddrV4, ipv4};
-    let [from, to] = [(10, SERVER_PORT), (255, CLIENT_PORT)].map(|(last, port)| SocketAddrV4::new(Ipv4Addr::new(10, 3, 0, last), port));
+    let [from, to] = [(10, SERVER_PORT), (255, CLIENT_PORT)]
+        .map(|(last, port)| SocketAddrV4::new(Ipv4Addr::new(10, 3, 0, last), port));
     let bytes = udp::packet(from, to, &offer().emit());
     let (ip, payload) = Header::parse(&bytes).unwrap();
     assert_eq!(Message::of(&ip, payload, CLIENT_PORT), Ok(offer()));

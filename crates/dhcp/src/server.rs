@@ -35,10 +35,7 @@ impl Server {
         let iface = interfaces.number("interface", &config.interface)?;
         Ok(Self {
             iface,
-            listens: [
-                Listen::Group(iface, Ipv4Addr::BROADCAST),
-                Listen::Local(Proto::Udp(SERVER_PORT)),
-            ],
+            listens: [Listen::Group(iface, Ipv4Addr::BROADCAST), Listen::Local(Proto::Udp(SERVER_PORT))],
             mac: None,
             leases: Leases::new(&config),
             pending: Pending::default(),
@@ -58,7 +55,13 @@ impl Server {
         self.refused.end(rx.iface, packet, ends, out);
     }
 
-    fn receive(&mut self, now: Instant, iface: Iface, message: &Message, out: &mut Outbox) -> Result<(), Reason> {
+    fn receive(
+        &mut self,
+        now: Instant,
+        iface: Iface,
+        message: &Message,
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
         if iface != self.iface {
             return Err(refusal::OTHER_LINK);
         }
@@ -137,7 +140,9 @@ impl Server {
             // The client has selected an offer.
             (Some(server), _) if server != self.config.address.address => {
                 // The client takes another server's offer.
-                if let Some(offered) = self.leases.candidate(now, (&client, message.client), None).filter(|it| has(*it)) {
+                if let Some(offered) =
+                    self.leases.candidate(now, (&client, message.client), None).filter(|it| has(*it))
+                {
                     self.leases.end(now, offered);
                 }
                 Err(refusal::OTHER_SERVER)

@@ -34,7 +34,8 @@ pub(crate) struct Dhcp {
 }
 
 fn host(name: &str) -> (Ipv4Addr, Mac) {
-    let (_, address, mac) = HOSTS.iter().find(|(other, ..)| *other == name).unwrap_or_else(|| panic!("{name}"));
+    let (_, address, mac) =
+        HOSTS.iter().find(|(other, ..)| *other == name).unwrap_or_else(|| panic!("{name}"));
     (*address, *mac)
 }
 
@@ -59,7 +60,9 @@ struct Args<'a>(&'a [&'a str]);
 
 impl<'a> Args<'a> {
     fn get(&self, name: &str) -> Option<&'a str> {
-        self.0.iter().find_map(|arg| arg.split_once('=').filter(|(key, _)| *key == name).map(|(_, value)| value))
+        self.0
+            .iter()
+            .find_map(|arg| arg.split_once('=').filter(|(key, _)| *key == name).map(|(_, value)| value))
     }
     fn address(&self, name: &str) -> Option<Ipv4Addr> {
         self.get(name).map(|text| text.parse().unwrap_or_else(|_| host(text).0))
@@ -138,7 +141,9 @@ impl Cast for Dhcp {
             let message = arp::Message::parse(&packet.bytes).unwrap();
             return match message.operation {
                 arp::Operation::Reply => format!("ARP: {} is here", message.sender),
-                arp::Operation::Request if message.is_gratuitous() => format!("ARP: {} is here now", message.sender),
+                arp::Operation::Request if message.is_gratuitous() => {
+                    format!("ARP: {} is here now", message.sender)
+                }
                 arp::Operation::Request => format!("ARP: {} asks for {}", message.sender, message.target),
             };
         }
@@ -186,12 +191,16 @@ impl Dhcp {
             renew: args.number("t1"),
             rebind: args.number("t2"),
             prefix: Some(24).filter(|_| !is_nak && !args.has("maskless")),
-            router: Some(args.address("router").unwrap_or(host("server").0)).filter(|_| !args.has("routerless")),
+            router: Some(args.address("router").unwrap_or(host("server").0))
+                .filter(|_| !args.has("routerless")),
             ..Message::new(kind, args.number("xid").unwrap_or(asked.transaction), client)
         };
         let to = if asked.current.is_unspecified() { Ipv4Addr::BROADCAST } else { asked.current };
         let (from, to) = (SocketAddrV4::new(address, SERVER_PORT), SocketAddrV4::new(to, CLIENT_PORT));
-        let mut packet = Packet::new(if to.ip().is_broadcast() { Mac::BROADCAST } else { OWN }, udp::packet(from, to, &message.emit()));
+        let mut packet = Packet::new(
+            if to.ip().is_broadcast() { Mac::BROADCAST } else { OWN },
+            udp::packet(from, to, &message.emit()),
+        );
         packet.link.src = mac;
         packet
     }
@@ -212,7 +221,10 @@ fn of_client(kind: Kind, args: &Args<'_>) -> Packet {
     };
     let to = args.address("to").unwrap_or(Ipv4Addr::BROADCAST);
     let (from, to) = (SocketAddrV4::new(current, CLIENT_PORT), SocketAddrV4::new(to, SERVER_PORT));
-    let mut packet = Packet::new(if to.ip().is_broadcast() { Mac::BROADCAST } else { OWN }, udp::packet(from, to, &message.emit()));
+    let mut packet = Packet::new(
+        if to.ip().is_broadcast() { Mac::BROADCAST } else { OWN },
+        udp::packet(from, to, &message.emit()),
+    );
     packet.link.src = mac;
     packet
 }

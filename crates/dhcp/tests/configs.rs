@@ -40,9 +40,18 @@ fn a_wrong_key_of_a_server_is_named() {
         ("lease = '4.5s'", "`lease`: must be whole seconds"),
         ("router = '10.4.0.1'", "`router`: 10.4.0.1 must be a host address of 10.3.0.0/24"),
         ("probe_wait = '0s'", "`probe_wait`: must be greater than zero"),
-        ("fixed = [{ mac = '02:00:00:00:00:0a', address = '10.4.0.9' }]", "`fixed`: 10.4.0.9 must be a host address"),
-        ("fixed = [{ mac = '02:00:00:00:00:0a', address = '10.3.0.1' }]", "`fixed`: 10.3.0.1 for 02:00:00:00:00:0a: each"),
-        ("fixed = [{ mac = '03:00:00:00:00:0a', address = '10.3.0.9' }]", "`fixed`: 10.3.0.9 for 03:00:00:00:00:0a: each"),
+        (
+            "fixed = [{ mac = '02:00:00:00:00:0a', address = '10.4.0.9' }]",
+            "`fixed`: 10.4.0.9 must be a host address",
+        ),
+        (
+            "fixed = [{ mac = '02:00:00:00:00:0a', address = '10.3.0.1' }]",
+            "`fixed`: 10.3.0.1 for 02:00:00:00:00:0a: each",
+        ),
+        (
+            "fixed = [{ mac = '03:00:00:00:00:0a', address = '10.3.0.9' }]",
+            "`fixed`: 10.3.0.9 for 03:00:00:00:00:0a: each",
+        ),
         (
             "fixed = [{ mac = '02:00:00:00:00:0a', address = '10.3.0.9' }, { mac = '02:00:00:00:00:0a', address = '10.3.0.8' }]",
             "`fixed`: 10.3.0.8 for 02:00:00:00:00:0a: each",

@@ -394,7 +394,8 @@ impl MobileNodeConfig {
 impl MobileNodeConfig {
     fn check_care_of(&self) -> Result<(), ConfigError> {
         if self.networks.is_empty() == (self.care_of == CareOf::Configured) {
-            let problem = "must list at least one network with `care_of = \"configured\"`, and none without it";
+            let problem =
+                "must list at least one network with `care_of = \"configured\"`, and none without it";
             return Err(ConfigError::new("networks", problem));
         }
         let home = self.address;
@@ -404,9 +405,9 @@ impl MobileNodeConfig {
                 let problem = format!("{address} must not be in the home network {}", home.link);
                 return Err(ConfigError::new("networks", problem));
             }
-            if !address.link.contains(*router) || *router == address.address || address.is_broadcast(*router) {
-                let problem =
-                    format!("the router {router} must be another host address of {}", address.link);
+            if !address.link.contains(*router) || *router == address.address || address.is_broadcast(*router)
+            {
+                let problem = format!("the router {router} must be another host address of {}", address.link);
                 return Err(ConfigError::new("networks", problem));
             }
         }

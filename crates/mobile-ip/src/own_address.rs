@@ -3,9 +3,7 @@
 
 use crate::config::{CareOf, Foreign, MobileNodeConfig};
 use crate::mark::MobileIpEvent;
-use node::{
-    Action, Class, Hop, InterfaceAddress, Lifetime, NextHop, Outbox, Route, RouteKey,
-};
+use node::{Action, Class, Hop, InterfaceAddress, Lifetime, NextHop, Outbox, Route, RouteKey};
 use wire::{Cell, Duration, Iface, Instant, Ipv4Addr, Prefix, Reason};
 
 /// The reason to drop a packet out of a tunnel to the co-located care-of address: it is not for the home address.

@@ -12,7 +12,9 @@ impl MobileNode {
     /// Handles the reports of other roles about addresses.
     pub(super) fn notified(&mut self, now: Instant, notification: &Notification, out: &mut Outbox) {
         match *notification {
-            Notification::AddressAcquired(iface, own, router) => self.acquired(now, (iface, own), router, out),
+            Notification::AddressAcquired(iface, own, router) => {
+                self.acquired(now, (iface, own), router, out)
+            }
             Notification::AddressLost(iface, own) if self.own.is_lost(iface, own) => {
                 self.leave_own_address(out);
                 self.solicit(now, out);
@@ -35,14 +37,16 @@ impl MobileNode {
 
     /// Registers with the care-of address that is usable now. At home, the node does not use it.
     pub(super) fn own_address_ready(&mut self, now: Instant, out: &mut Outbox) {
-        let heard = |agent: &Ipv4Addr| self.agents.get(*agent).is_some_and(|known| known.heard >= self.linked);
+        let heard =
+            |agent: &Ipv4Addr| self.agents.get(*agent).is_some_and(|known| known.heard >= self.linked);
         let present = self.attached.filter(heard);
         if self.mac.is_none() || present.is_some_and(|agent| self.is_home_agent(agent)) {
             return;
         }
         self.agents.uses = Uses::Required;
         self.detecting = false; // the network was detected before the address was acquired
-        let heard = self.agents.iter().filter(|(who, known)| known.heard >= self.linked && self.is_usable(*who));
+        let heard =
+            self.agents.iter().filter(|(who, known)| known.heard >= self.linked && self.is_usable(*who));
         match heard.max_by_key(|(who, known)| (known.heard, *who)).map(|(who, _)| who) {
             Some(agent) => self.choose(now, agent, out),
             None => self.register_directly(now, out),

@@ -10,8 +10,8 @@ use mobile_ip::message::{
 use mobile_ip::{ForeignAgent, HomeAgent, MobileNode};
 use node::config::Interfaces;
 use node::{
-    Action, Class, Hop, Input, InterfaceAddress, Lifetime, Node, Notification, Outbox, Rng, Role, Route, RouteKey,
-    Value,
+    Action, Class, Hop, Input, InterfaceAddress, Lifetime, Node, Notification, Outbox, Rng, Role, Route,
+    RouteKey, Value,
 };
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -354,8 +354,11 @@ fn reply(teller: &mut Teller<MobileIp>, args: &Args<'_>) -> (String, Packet) {
     }
     let from = args.get("from", "ha".to_owned());
     let (src, mac) = person(&from);
-    let (iface, dst) =
-        if args.has("from") { ("air", args.get("at", HOME)) } else { ("up", person(&args.get("to", "fa".to_owned())).0) };
+    let (iface, dst) = if args.has("from") {
+        ("air", args.get("at", HOME))
+    } else {
+        ("up", person(&args.get("to", "fa".to_owned())).0)
+    };
     let [from, to] = [src, dst].map(|address| SocketAddrV4::new(address, PORT));
     let mut packet = Packet::new(Mac::ZERO, datagram(from, to, 64, &reply.emit()));
     packet.link.src = mac;
