@@ -122,7 +122,11 @@ impl ForeignAgent {
             config.address,
             config.advertise.clone(),
             config.registration_lifetime,
-            AgentFlags::FOREIGN,
+            if config.registration_required {
+                AgentFlags::FOREIGN | AgentFlags::REGISTRATION_REQUIRED
+            } else {
+                AgentFlags::FOREIGN
+            },
             rng,
         );
         let others = config.visited.iter().map(|name| interfaces.number("interface", name));
@@ -205,10 +209,11 @@ impl ForeignAgent {
         out: &mut Outbox,
     ) -> Result<(), Reason> {
         let Pending { mac, ref request, .. } = pending;
-        // The reply is sent to the home address at `mac`. So `mac` must not be a group, and the home address must be a
-        // host's address and not this agent's.
-        let is_own = request.home == self.config.address.address;
-        if mac.is_group() || ip.src != request.home || !is_host(request.home) || is_own {
+        // The reply is sent to the source address at `mac`. So `mac` must not be a group, and the source address must be
+        // a host's address and not this agent's: the home address, or the mobile node's own care-of address.
+        let is_own = [request.home, ip.src].contains(&self.config.address.address);
+        let source = if has_own_address(request) { request.care_of } else { request.home };
+        if mac.is_group() || ip.src != source || !is_host(request.home) || is_own {
             return Err(Reason("implausible_source"));
         }
         if self.is_repeated_by_another(&pending) {
@@ -245,7 +250,12 @@ impl ForeignAgent {
         if is_ours(&request.home_agent) && !is_beside {
             return Err(Code::InvalidHomeAgent);
         }
-        if request.lifetime != 0 && request.care_of != own {
+        // A co-located care-of address is an address of the visited link.
+        let is_care_of = match has_own_address(request) {
+            true => self.config.address.link.contains(request.care_of) && !is_ours(&request.care_of),
+            false => request.lifetime == 0 || request.care_of == own,
+        };
+        if !is_care_of {
             return Err(Code::InvalidCareOf);
         }
         // This host's own packets to a visitor's home address may go to the visitor. So the addresses of neighbors, of
@@ -404,6 +414,8 @@ impl ForeignAgent {
                 return Err(REPEATED_BY_ANOTHER);
             }
             let lifetime = reply.lifetime.min(pending.request.lifetime).min(self.longest());
+            // The tunnel of a mobile node with its own care-of address does not end here.
+            let lifetime = if has_own_address(&pending.request) { 0 } else { lifetime };
             self.admit(now, &pending, lifetime, out);
             self.forget_older(&pending);
         }
@@ -617,6 +629,12 @@ impl ForeignAgent {
     const fn longest(&self) -> u16 {
         self.config.registration_lifetime.as_secs() as u16
     }
+}
+
+/// Returns whether the care-of address of a request is the mobile node's own (flag D), and the request is for a binding
+/// to it. A request to end all bindings has the home address as care-of address.
+fn has_own_address(request: &Request) -> bool {
+    request.flags.has(RequestFlags::DECAPSULATION) && request.care_of != request.home
 }
 
 impl Role for ForeignAgent {

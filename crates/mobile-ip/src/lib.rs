@@ -7,15 +7,15 @@
 //! ```
 //!
 //! Away from home, a mobile node registers a care-of address, the exit of its tunnel, through a foreign agent. Its home
-//! agent answers ARP requests for the home address, and tunnels packets for this address to the care-of address.
+//! agent answers ARP requests for the home address, and tunnels packets for this address to the care-of address. With a
+//! care-of address of its own (co-located), the mobile node registers directly, and is itself the exit of the tunnel.
 //!
 //! - [`home_agent`]: keeps bindings, answers ARP requests for mobile nodes that are away, tunnels packets to them.
 //! - [`foreign_agent`]: advertises, relays registrations, takes the packets for its visitors out of tunnels.
 //! - [`mobile_node`]: listens for agents, detects movement, registers.
 //! - [`message`]: the messages of these roles. [`mark`]: the events that these roles record for measurements.
 //!
-//! Not implemented: route optimization, smooth handoff, reverse tunnels, nonces, simultaneous bindings, and co-located
-//! care-of addresses.
+//! Not implemented: route optimization, smooth handoff, reverse tunnels, nonces, and simultaneous bindings.
 
 mod advertiser;
 mod agents;
@@ -29,6 +29,7 @@ pub mod mark;
 pub mod message;
 pub mod mobile_node;
 mod movement;
+mod own_address;
 mod pending;
 mod registrar;
 mod reply_counts;

@@ -8,6 +8,8 @@
 //!       └────────────────────┴───────────── registering <──────────────────────┘
 //! ```
 
+mod co_located;
+
 use crate::agents::{Agent, AgentChange, Agents, offered};
 use crate::config::{Associations, MobileNodeConfig, Movement, is_host};
 use crate::home_agent::refusal;
@@ -17,6 +19,7 @@ use crate::message::{
     Solicitation,
 };
 use crate::movement::{Decision, Occurrence, Situation, Why};
+use crate::own_address::OwnAddress;
 use crate::registrar::{Registrar, ReplyOutcome, Target};
 use node::config::{ConfigError, Interfaces};
 use node::{
@@ -88,6 +91,8 @@ pub struct MobileNode {
     listens: [Listen; 4],
     registrar: Registrar,
     agents: Agents,
+    /// The co-located care-of address; not used if the node takes care-of addresses from foreign agents.
+    own: OwnAddress,
     announcer: Announcer,
     timers: Timers<Timer, 5>,
     /// The link address of the interface; `None` while the link is down.
@@ -143,7 +148,8 @@ impl MobileNode {
                 Associations::new(&config.foreign_agents),
                 rng,
             ),
-            agents: Agents::default(),
+            agents: Agents::of_node(config.care_of),
+            own: OwnAddress::new(&config, iface),
             announcer: Announcer::new(config.announcements.clone()),
             timers: Timers::default(),
             mac: None,
@@ -171,13 +177,15 @@ impl MobileNode {
 
     fn link(&mut self, now: Instant, link: Link<'_>, out: &mut Outbox) {
         match link {
-            Link::Up { mac, .. } => {
+            Link::Up { mac, cell, .. } => {
+                self.leave_own_address(out);
                 self.mac = Some(mac);
                 self.linked = now;
                 self.detecting = true;
                 self.ignored.clear();
                 self.end_kept(out);
                 out.mark(MobileIpEvent::LinkUp.into());
+                self.own.link_up(now, cell, out);
                 if self.config.link_trigger || self.attached.is_none() {
                     self.hint(now, out);
                 }
@@ -187,6 +195,7 @@ impl MobileNode {
             Link::Down(_) => {
                 self.mac = None;
                 self.timers.stop(Timer::Solicit);
+                self.leave_own_address(out);
                 self.end_kept(out);
                 if let (true, Some(agent)) = (self.config.link_trigger, self.attached) {
                     self.agents.suspect(now, agent);
@@ -327,6 +336,11 @@ impl MobileNode {
         self.agents.is_usable(agent, self.registrar.home_agent())
     }
 
+    /// Returns whether an address is the home address or the co-located care-of address.
+    fn is_own(&self, address: Ipv4Addr) -> bool {
+        address == self.home || Some(address) == self.own.address()
+    }
+
     fn is_home_agent(&self, agent: Ipv4Addr) -> bool {
         agent == self.registrar.home_agent()
     }
@@ -362,7 +376,11 @@ impl MobileNode {
             out.neighbor(self.iface, left, None);
         }
         if self.is_home_agent(agent) {
+            self.own.close(out);
             self.come_home(now, known.mac, out);
+        } else if self.own.address().is_some() {
+            out.neighbor(self.iface, agent, Neighbor::At(known.mac));
+            self.visit(out);
         } else {
             self.go_away(agent, known.mac, known.registered_only, out);
         }
@@ -380,11 +398,13 @@ impl MobileNode {
             return None;
         }
         let lifetime = (self.config.lifetime.as_secs() as u16).min(known.registration_lifetime);
+        let own = self.own.address().filter(|_| !at_home);
         Some(Target {
             agent,
             mac: known.mac,
-            care_of: known.care_of.filter(|_| !at_home).unwrap_or(self.home),
+            care_of: own.or(known.care_of.filter(|_| !at_home)).unwrap_or(self.home),
             lifetime: if at_home { 0 } else { lifetime },
+            is_co_located: own.is_some(),
         })
     }
 
@@ -438,6 +458,9 @@ impl MobileNode {
     /// Ends the use of `agent`, because there is no agent to register with, and solicits. `last` is as in
     /// [`Self::lost`].
     fn search(&mut self, now: Instant, agent: Ipv4Addr, last: Option<&Agent>, out: &mut Outbox) {
+        if self.own.address().is_some() && self.mac.is_some() {
+            return self.register_directly(now, out);
+        }
         self.attached = None;
         self.registrar.turn_to(None);
         self.timers.stop(Timer::Retry);
@@ -484,8 +507,13 @@ impl MobileNode {
     /// target: no agent to register with.
     fn register(&mut self, now: Instant, out: &mut Outbox) {
         let Some((packet, event, retry)) = self.registrar.request(now) else { return };
+        self.own.follow(self.registrar.home_agent(), out);
         out.mark(event.into());
-        out.send(self.iface, packet);
+        if packet.link.dst == Mac::ZERO {
+            out.send_routed(packet); // to the home agent, through the router of the visited network
+        } else {
+            out.send(self.iface, packet);
+        }
         self.timers.set(Timer::Retry, retry);
         self.timers.stop(Timer::Renew);
     }
@@ -577,6 +605,9 @@ impl MobileNode {
             self.lost(now, agent, Some(&last), out);
         }
         self.announcer.timeout(now, out);
+        if self.own.timeout(now, out) {
+            self.own_address_ready(now, out);
+        }
         while let Some(timer) = self.timers.pop(now) {
             match timer {
                 Timer::Solicit => self.solicit(now, out),
@@ -597,7 +628,7 @@ impl MobileNode {
             (Decision::Register(other, why), _) => self.turn(now, other, why, out),
             (Decision::Search(_), Some(agent)) => self.search(now, agent, None, out),
             (Decision::Stay(_) | Decision::Search(_), _) => {
-                self.registrar.turn_to(self.attached.and_then(|agent| self.target(agent)));
+                self.registrar.turn_to(self.present_target());
                 self.register(now, out);
             }
         }
@@ -634,6 +665,10 @@ impl MobileNode {
     ) -> Result<Value, String> {
         let heard = || self.agents.iter().map(|(who, _)| who.to_string()).collect::<Vec<_>>().join(", ");
         let agent = match command.args.get("agent") {
+            None if self.attached.is_none() && self.own.address().is_some() => {
+                self.register_directly(now, out);
+                return Ok(Value::map([("agent", Value::from(self.registrar.home_agent()))]));
+            }
             None => self.attached.ok_or_else(|| {
                 format!(
                     "no agent is in use; `agent` must be a heard agent that takes registrations; heard: {}",
@@ -656,8 +691,7 @@ impl MobileNode {
     /// movement detection decides so, for example for a new agent.
     fn command_deregister(&mut self, now: Instant, out: &mut Outbox) -> Result<Value, String> {
         let target = self
-            .attached
-            .and_then(|agent| self.target(agent))
+            .present_target()
             .ok_or("no agent that takes registrations is in use, so no registration can be ended")?;
         let answer = Value::map([("agent", Value::from(target.agent))]);
         self.registrar.turn_to(Some(Target { lifetime: 0, ..target }));
@@ -667,7 +701,7 @@ impl MobileNode {
 
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let ends = match rx.header.protocol {
-            ipv4::UDP if rx.header.dst == self.home => self.registration(now, rx, &packet, out),
+            ipv4::UDP if self.is_own(rx.header.dst) => self.registration(now, rx, &packet, out),
             ipv4::ICMP if rx.payload(&packet).first() == Some(&ADVERTISEMENT) => {
                 self.advertisement(now, rx, &packet, out)
             }
@@ -704,19 +738,19 @@ impl Role for MobileNode {
                 let answer = self.command(now, command, out);
                 out.answer(id, answer);
             }
+            Input::Notification(notification) => self.notified(now, notification, out),
             Input::Wall(zero) => self.registrar.set_clock(zero),
             Input::Link(..)
             | Input::Idle(..)
             | Input::Stream(..)
             | Input::Serve(..)
-            | Input::Notification(_)
             | Input::Failed(_)
             | Input::Stored(_) => {}
         }
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let due = [self.timers.next(), self.agents.due(), self.announcer.due()];
+        let due = [self.timers.next(), self.agents.due(), self.announcer.due(), self.own.due()];
         due.into_iter().flatten().min()
     }
 

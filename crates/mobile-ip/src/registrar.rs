@@ -46,6 +46,9 @@ pub(crate) struct Target {
     pub(crate) care_of: Ipv4Addr,
     /// The lifetime to request, in seconds; 0 ends the binding.
     pub(crate) lifetime: u16,
+    /// Whether the care-of address is the node's own. Then the request comes from this address. If `mac` is zero, the
+    /// request goes to the home agent by the routes of the node.
+    pub(crate) is_co_located: bool,
 }
 
 /// The request that waits for a reply.
@@ -214,16 +217,18 @@ impl Registrar {
     /// Makes the next request, which is pending from now on. Returns the request, the event to record, and when the
     /// wait for the reply ends. `None` if there is no target.
     pub(crate) fn request(&mut self, now: Instant) -> Option<(Packet, MobileIpEvent, Instant)> {
-        let Target { agent, mac, care_of, lifetime } = self.target?;
+        let Target { agent, mac, care_of, lifetime, is_co_located } = self.target?;
         let identification = self.identification(now);
-        let (home, home_agent, flags) = (self.home, self.home_agent, RequestFlags::default());
+        let (home, home_agent) = (self.home, self.home_agent);
+        let flags = if is_co_located { RequestFlags::DECAPSULATION } else { RequestFlags::default() };
         let mut request =
             Request { flags, lifetime, home, home_agent, care_of, identification, extensions: Vec::new() };
         request.sign(Between::MobileHome, &self.association);
         if let Some(association) = self.foreign_agents.first(agent) {
             request.sign(Between::MobileForeign, association);
         }
-        let [from, to] = [home, agent].map(|address| SocketAddrV4::new(address, PORT));
+        let source = if is_co_located { care_of } else { home };
+        let [from, to] = [source, agent].map(|address| SocketAddrV4::new(address, PORT));
         let packet = Packet::new(mac, datagram(from, to, TTL, &request.emit()));
         self.attempts += 1;
         self.pending = Some(Pending { identification, lifetime, care_of, sent: now });
@@ -351,6 +356,9 @@ impl Registrar {
             }
             Code::UnknownHomeAgent if is_host(reply.home_agent) && reply.home_agent != self.home_agent => {
                 self.home_agent = reply.home_agent;
+                if target.mac == Mac::ZERO {
+                    target.agent = reply.home_agent;
+                }
                 true
             }
             _ => false,

@@ -170,7 +170,7 @@ impl Node {
     }
 
     fn admit(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
-        if packet.link.kind == EtherType::ARP && self.speaks_arp(iface) {
+        if packet.link.kind == EtherType::ARP && self.hears_arp(iface) {
             return self.hear_arp(now, iface, packet, out);
         }
         if packet.link.kind != EtherType::IPV4 {
