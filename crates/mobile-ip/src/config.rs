@@ -236,8 +236,9 @@ pub struct Peer {
     pub address: Ipv4Addr,
     /// The security parameter index, at least 256 (RFC 5944, section 1.6).
     pub spi: u32,
-    /// The algorithm of the authenticator: `hmac-sha256`, or `hmac-md5` for a peer that supports nothing else;
-    /// default `hmac-sha256`.
+    /// The algorithm of the authenticator: `hmac-sha256`, or for a peer that does not support it `hmac-md5`,
+    /// `keyed-md5` (RFC 3344) or `keyed-md5-without-spi` (RFC 2002); default `hmac-sha256`. A message is never checked
+    /// with another algorithm than this one.
     #[serde(default)]
     pub algorithm: Algorithm,
     /// The key of the association, at least 16 bytes in hexadecimal.

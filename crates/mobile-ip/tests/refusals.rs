@@ -6,6 +6,8 @@ mod agents;
 mod floods;
 #[path = "refusals/mobile_node.rs"]
 mod mobile_node_alone;
+#[path = "refusals/registration.rs"]
+mod registration;
 
 use auth::Key as Secret;
 use mobile_ip::config::{ForeignAgentConfig, HomeAgentConfig, MobileNodeConfig};

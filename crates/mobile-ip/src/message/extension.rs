@@ -1,6 +1,6 @@
 //! The extensions of a registration message, and its authentication.
 
-use auth::{Key, equal, hmac_md5, hmac_sha256};
+use auth::{Key, equal, hmac_md5, hmac_sha256, keyed_md5};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use wire::{Malformed, Reader};
@@ -29,7 +29,7 @@ pub struct Authentication {
     pub between: Between,
     /// The security parameter index. It selects an association between the two nodes.
     pub spi: u32,
-    /// The authenticator: 32 bytes for HMAC-SHA-256, and 16 bytes for HMAC-MD5. A received authenticator may have any
+    /// The authenticator: 32 bytes for HMAC-SHA-256, and 16 bytes for the other algorithms. A received authenticator may have any
     /// length up to 251 bytes.
     pub authenticator: Vec<u8>,
 }
@@ -58,6 +58,11 @@ pub enum Algorithm {
     HmacSha256,
     /// HMAC-MD5, 16 bytes. RFC 5944 requires it from all implementations.
     HmacMd5,
+    /// Keyed MD5 in the mode prefix and suffix, 16 bytes (RFC 3344, section 5.1). It is weak: use it only for a peer
+    /// that supports nothing else.
+    KeyedMd5,
+    /// As `keyed-md5`, but the authenticator does not cover the SPI. So RFC 2002, section 3.5.1, defines it.
+    KeyedMd5WithoutSpi,
 }
 
 /// A mobility security association with one peer (RFC 5944, section 1.6).
@@ -73,11 +78,11 @@ pub struct Association {
 
 impl Association {
     /// Returns type, length and SPI of the extension: the last bytes that the authenticator covers (RFC 5944, section
-    /// 3.5.1).
+    /// 3.5.1). With [`Algorithm::KeyedMd5WithoutSpi`] it covers only the type and the length.
     fn head(&self, between: Between) -> [u8; 6] {
         let length = 4 + match self.algorithm {
             Algorithm::HmacSha256 => 32,
-            Algorithm::HmacMd5 => 16,
+            Algorithm::HmacMd5 | Algorithm::KeyedMd5 | Algorithm::KeyedMd5WithoutSpi => 16,
         };
         let [a, b, c, d] = self.spi.to_be_bytes();
         [between as u8, length, a, b, c, d]
@@ -85,10 +90,14 @@ impl Association {
 
     /// Returns the extension that authenticates `before`: all bytes of the message before the extension.
     pub fn sign(&self, between: Between, before: &[u8]) -> Authentication {
-        let parts = [before, &self.head(between)];
+        let head = self.head(between);
+        let [kind, length, ..] = head;
+        let parts = [before, &head];
         let authenticator = match self.algorithm {
             Algorithm::HmacSha256 => hmac_sha256(&self.key, &parts).to_vec(),
             Algorithm::HmacMd5 => hmac_md5(&self.key, &parts).to_vec(),
+            Algorithm::KeyedMd5 => keyed_md5(&self.key, &parts).to_vec(),
+            Algorithm::KeyedMd5WithoutSpi => keyed_md5(&self.key, &[before, &[kind, length]]).to_vec(),
         };
         Authentication { between, spi: self.spi, authenticator }
     }

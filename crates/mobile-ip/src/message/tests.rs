@@ -69,6 +69,8 @@ fn the_golden_request_is_made_and_read() {
 fn the_golden_authenticators() {
     let cases = [
         (Algorithm::HmacMd5, "201400000100", "7f63376cd6b74227e848a28cfd451751"),
+        (Algorithm::KeyedMd5, "201400000100", "01f1befbe65516cb87b4f2da4e4faf65"),
+        (Algorithm::KeyedMd5WithoutSpi, "201400000100", "c9fc9a71fb83833462b825eee09e1086"),
         (
             Algorithm::HmacSha256,
             "202400000100",
@@ -95,6 +97,8 @@ fn an_association_is_more_than_its_key() {
     assert!(!signed.verify(Between::ForeignHome, &ours));
     for other in [
         association(Algorithm::HmacMd5),
+        association(Algorithm::KeyedMd5),
+        association(Algorithm::KeyedMd5WithoutSpi),
         Association { spi: 257, ..ours.clone() },
         Association { key: Key::new([0; 16]), ..ours.clone() },
     ] {
@@ -356,7 +360,8 @@ proptest! {
 
     #[test]
     fn one_wrong_bit_is_noticed(request in requests(), algorithm in prop_oneof![
-        Just(Algorithm::HmacSha256), Just(Algorithm::HmacMd5)
+        Just(Algorithm::HmacSha256), Just(Algorithm::HmacMd5),
+        Just(Algorithm::KeyedMd5), Just(Algorithm::KeyedMd5WithoutSpi)
     ]) {
         let association = association(algorithm);
         let mut signed = Request { extensions: Vec::new(), ..request };

@@ -72,7 +72,8 @@ fn a_refused_tuning_changes_no_cause() {
     for at in times.collect::<Vec<_>>() {
         for host in hosts {
             let index = outcome.records.partition_point(|record| record.at <= at);
-            let refused = [What::Tuned(Iface(1), wire::Cell(9)), What::Down(Iface(1), node::Link::UNSUPPORTED.into())];
+            let refused =
+                [What::Tuned(Iface(1), wire::Cell(9)), What::Down(Iface(1), node::Link::UNSUPPORTED.into())];
             let refused = refused.map(|what| Record { at, host, what });
             outcome.records.splice(index..index, refused);
         }
