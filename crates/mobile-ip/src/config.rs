@@ -14,6 +14,9 @@ const SHORTEST_KEY: usize = 16;
 /// The greatest reserved security parameter index: 0 to 255 are reserved (RFC 5944, section 1.6).
 const RESERVED_SPIS: u32 = 255;
 
+/// The greatest number of simultaneous bindings of one mobile node (not from an RFC).
+const MOST_BINDINGS: usize = 8;
+
 /// The configuration of a home agent: its network, its mobile nodes and its limits.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -40,6 +43,12 @@ pub struct HomeAgentConfig {
     #[serde(default = "replay_window", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub replay_window: Duration,
+    /// The maximum number of bindings of one mobile node at a time, from 1 to 8; default 8 (not from an RFC). A mobile
+    /// node asks for an additional binding with flag S. Each packet is then copied to each care-of address. With 1, a
+    /// request with flag S replaces the binding, and is answered with code 1 (RFC 5944, section 3.8.2.2).
+    #[serde(default = "simultaneous_bindings")]
+    #[schemars(range(min = 1, max = 8))]
+    pub simultaneous_bindings: usize,
     /// The size of the largest datagram inside a tunnel, in bytes, at least 548. The default is 1480: the payload of an
     /// Ethernet frame (1500 bytes) without the outer header (20 bytes).
     #[serde(default = "tunnel_mtu")]
@@ -241,10 +250,37 @@ pub struct Peer {
     /// with another algorithm than this one.
     #[serde(default)]
     pub algorithm: Algorithm,
+    /// How the association protects the requests of a mobile node to its home agent against replay: `timestamps` or
+    /// `nonces`; default `timestamps` (RFC 5944, section 5.7). Both ends must have the same value. All associations with
+    /// one mobile node must have the same value.
+    #[serde(default)]
+    pub replay: Replay,
     /// The key of the association, at least 16 bytes in hexadecimal.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub key: Key,
+}
+
+/// How an association protects requests against replay (RFC 5944, section 5.7).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Replay {
+    /// The Identification is a timestamp: near the home agent's clock, and later than that of the last accepted request.
+    #[default]
+    Timestamps,
+    /// The high half of the Identification is the nonce in the home agent's last reply. The low half is a random number
+    /// of the mobile node. So the two clocks need not agree.
+    Nonces,
+}
+
+impl Replay {
+    /// Returns the name in a configuration and in a role's status.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Timestamps => "timestamps",
+            Self::Nonces => "nonces",
+        }
+    }
 }
 
 impl Peer {
@@ -257,7 +293,11 @@ impl Peer {
 /// The security associations of a role, by the peer's address. Those with the same peer are in the order of the
 /// configuration.
 #[derive(Clone, Debug)]
-pub(crate) struct Associations(BTreeMap<Ipv4Addr, Vec<Association>>);
+pub(crate) struct Associations {
+    all: BTreeMap<Ipv4Addr, Vec<Association>>,
+    /// The peers whose associations use nonces.
+    nonces: BTreeSet<Ipv4Addr>,
+}
 
 impl Associations {
     pub(crate) fn new(peers: &[Peer]) -> Self {
@@ -265,17 +305,23 @@ impl Associations {
         for peer in peers {
             all.entry(peer.address).or_default().push(peer.association());
         }
-        Self(all)
+        let nonces = peers.iter().filter(|peer| peer.replay == Replay::Nonces).map(|peer| peer.address);
+        Self { all, nonces: nonces.collect() }
+    }
+
+    /// Returns how the associations with `peer` protect against replay.
+    pub(crate) fn replay(&self, peer: Ipv4Addr) -> Replay {
+        if self.nonces.contains(&peer) { Replay::Nonces } else { Replay::Timestamps }
     }
 
     /// Returns the association to sign with: the first that is configured for `peer`. `None` if there is none.
     pub(crate) fn first(&self, peer: Ipv4Addr) -> Option<&Association> {
-        self.0.get(&peer)?.first()
+        self.all.get(&peer)?.first()
     }
 
     /// Returns the association with `peer` that has this SPI; `None` if there is none.
     pub(crate) fn named(&self, peer: Ipv4Addr, spi: u32) -> Option<&Association> {
-        self.0.get(&peer)?.iter().find(|association| association.spi == spi)
+        self.all.get(&peer)?.iter().find(|association| association.spi == spi)
     }
 }
 
@@ -284,7 +330,7 @@ impl HomeAgentConfig {
     pub fn check(&self) -> Result<(), ConfigError> {
         check_address("address", self.address)?;
         check_peers("mobile_nodes", &self.mobile_nodes)?;
-        check_peers("foreign_agents", &self.foreign_agents)?;
+        check_agent_peers("foreign_agents", &self.foreign_agents)?;
         check_lifetime("registration_lifetime", self.registration_lifetime)?;
         self.advertise.check()?;
         for peer in &self.mobile_nodes {
@@ -305,6 +351,10 @@ impl HomeAgentConfig {
                 "must be greater than 3s (RFC 5944, section 5.7.1)",
             ));
         }
+        if !(1..=MOST_BINDINGS).contains(&self.simultaneous_bindings) {
+            let problem = format!("must be from 1 to {MOST_BINDINGS}");
+            return Err(ConfigError::new("simultaneous_bindings", problem));
+        }
         if self.tunnel_mtu < SMALLEST_MTU {
             let problem = format!(
                 "must be at least {SMALLEST_MTU} bytes, the smallest MTU that the home agent uses for a tunnel"
@@ -319,8 +369,8 @@ impl ForeignAgentConfig {
     /// Checks the configuration. An error names the key and the problem.
     pub fn check(&self) -> Result<(), ConfigError> {
         check_address("address", self.address)?;
-        check_peers("mobile_nodes", &self.mobile_nodes)?;
-        check_peers("home_agents", &self.home_agents)?;
+        check_agent_peers("mobile_nodes", &self.mobile_nodes)?;
+        check_agent_peers("home_agents", &self.home_agents)?;
         check_lifetime("registration_lifetime", self.registration_lifetime)?;
         self.advertise.check()?;
         if self.pending_timeout.is_zero() {
@@ -335,7 +385,7 @@ impl MobileNodeConfig {
     pub fn check(&self) -> Result<(), ConfigError> {
         check_address("address", self.address)?;
         check_peers("home_agent", std::slice::from_ref(&self.home_agent))?;
-        check_peers("foreign_agents", &self.foreign_agents)?;
+        check_agent_peers("foreign_agents", &self.foreign_agents)?;
         check_lifetime("lifetime", self.lifetime)?;
         if self.home_agent.address == self.address.address {
             return Err(ConfigError::new("home_agent", "must have another address than the mobile node"));
@@ -405,6 +455,8 @@ fn check_peers(key: &'static str, peers: &[Peer]) -> Result<(), ConfigError> {
             )
         } else if let Err((_, problem)) = check_association(peer.spi, &peer.key) {
             format!("{}: {problem}", peer.address)
+        } else if peers.iter().any(|other| other.address == peer.address && other.replay != peer.replay) {
+            format!("{}: all its associations must have the same `replay`", peer.address)
         } else if !known.insert((peer.address, peer.spi)) {
             format!("{} has two associations with SPI {}; give each a different SPI", peer.address, peer.spi)
         } else {
@@ -413,6 +465,22 @@ fn check_peers(key: &'static str, peers: &[Peer]) -> Result<(), ConfigError> {
         return Err(ConfigError::new(key, problem));
     }
     Ok(())
+}
+
+/// Checks the associations between a foreign agent and its peers. Requests are protected against replay between the
+/// mobile node and its home agent only.
+fn check_agent_peers(key: &'static str, peers: &[Peer]) -> Result<(), ConfigError> {
+    check_peers(key, peers)?;
+    match peers.iter().find(|peer| peer.replay == Replay::Nonces) {
+        Some(peer) => {
+            let problem = format!(
+                "{}: `replay` must be `timestamps`; nonces are used only between a mobile node and its home agent",
+                peer.address
+            );
+            Err(ConfigError::new(key, problem))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Checks the lifetime of registrations. A lifetime is sent in whole seconds, and [`INFINITE`] means without end.
@@ -448,6 +516,9 @@ const fn registration_lifetime() -> Duration {
 }
 const fn replay_window() -> Duration {
     Duration::from_secs(7)
+}
+const fn simultaneous_bindings() -> usize {
+    MOST_BINDINGS
 }
 const fn tunnel_mtu() -> u16 {
     1480

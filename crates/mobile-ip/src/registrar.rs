@@ -2,7 +2,7 @@
 //! section 3.6).
 
 use crate::clock::Clock;
-use crate::config::{Associations, Peer, is_host};
+use crate::config::{Associations, Peer, Replay, is_host};
 use crate::home_agent::refusal;
 use crate::mark::MobileIpEvent;
 use crate::message::{Association, Between, Code, PORT, Reply, Request, RequestFlags, datagram};
@@ -54,7 +54,12 @@ struct Pending {
     identification: u64,
     lifetime: u16,
     care_of: Ipv4Addr,
+    /// When the request was sent first.
     sent: Instant,
+    /// The request, which is sent again unchanged if the association uses nonces.
+    packet: Packet,
+    /// Whether the request was sent more than once. Then its round trip is not known.
+    is_repeated: bool,
 }
 
 /// A registration that has not ended.
@@ -86,6 +91,9 @@ pub(crate) struct Registrar {
     home: Ipv4Addr,
     home_agent: Ipv4Addr,
     association: Association,
+    replay: Replay,
+    /// With nonces: the nonce of the last authentic reply of the home agent; `None` before the first.
+    nonce: Option<u32>,
     foreign_agents: Associations,
     clock: Clock,
     /// How far the home agent's clock is ahead of this host's clock: whole seconds, as a difference of NTP timestamps
@@ -119,6 +127,8 @@ impl Registrar {
             home,
             home_agent: home_agent.address,
             association: home_agent.association(),
+            replay: home_agent.replay,
+            nonce: None,
             foreign_agents,
             clock: Clock::default(),
             offset: 0,
@@ -182,7 +192,7 @@ impl Registrar {
     }
 
     /// Returns the registration's part of the role's status.
-    pub(crate) fn status(&self) -> [(&'static str, Value); 6] {
+    pub(crate) fn status(&self) -> [(&'static str, Value); 7] {
         let held =
             |value: fn(&Self, Held) -> Value| self.current.map_or(Value::None, |held| value(self, held));
         let ends = |held: Held| held.sent + Duration::from_secs(held.lifetime.into());
@@ -194,6 +204,7 @@ impl Registrar {
                 self.current.map_or(Value::None, |held| self.clock.unix_seconds(ends(held)).into()),
             ),
             ("spi", Value::from(self.association.spi)),
+            ("replay", Value::from(self.replay.name())),
             ("home_agent_ahead_s", Value::from(self.offset.cast_signed() >> 32)),
             ("codes", self.codes.status()),
         ]
@@ -213,7 +224,26 @@ impl Registrar {
 
     /// Makes the next request, which is pending from now on. Returns the request, the event to record, and when the
     /// wait for the reply ends. `None` if there is no target.
+    ///
+    /// With nonces, a repetition has the same bytes: its nonce is still the last one that the home agent has sent. With
+    /// timestamps, each repetition has a new Identification.
     pub(crate) fn request(&mut self, now: Instant) -> Option<(Packet, MobileIpEvent, Instant)> {
+        let Target { agent, care_of, lifetime, .. } = self.target?;
+        self.attempts += 1;
+        self.is_denied = false;
+        let same = |pending: &&mut Pending| (pending.lifetime, pending.care_of) == (lifetime, care_of);
+        let packet = match self.pending.as_mut().filter(same).filter(|_| self.replay == Replay::Nonces) {
+            Some(pending) => {
+                pending.is_repeated = true;
+                pending.packet.clone()
+            }
+            None => self.new_request(now)?,
+        };
+        let event = MobileIpEvent::RequestSent { agent, care_of, lifetime, attempt: self.attempts };
+        Some((packet, event, now + self.wait(lifetime)))
+    }
+
+    fn new_request(&mut self, now: Instant) -> Option<Packet> {
         let Target { agent, mac, care_of, lifetime } = self.target?;
         let identification = self.identification(now);
         let (home, home_agent, flags) = (self.home, self.home_agent, RequestFlags::default());
@@ -225,11 +255,11 @@ impl Registrar {
         }
         let [from, to] = [home, agent].map(|address| SocketAddrV4::new(address, PORT));
         let packet = Packet::new(mac, datagram(from, to, TTL, &request.emit()));
-        self.attempts += 1;
-        self.pending = Some(Pending { identification, lifetime, care_of, sent: now });
-        self.is_denied = false;
-        let event = MobileIpEvent::RequestSent { agent, care_of, lifetime, attempt: self.attempts };
-        Some((packet, event, now + self.wait(lifetime)))
+        let is_repeated = false;
+        let copy = packet.clone();
+        self.pending =
+            Some(Pending { identification, lifetime, care_of, sent: now, packet: copy, is_repeated });
+        Some(packet)
     }
 
     /// Returns how long to wait for a reply to the last attempt: twice as long as for the attempt before, up to a
@@ -247,7 +277,18 @@ impl Registrar {
     /// was set back. It may be earlier after the home agent has corrected the clock. The low half differs from the low
     /// halves of the last 16 Identifications: otherwise, requests that are whole seconds apart could have the same low
     /// half.
+    ///
+    /// With nonces, the high half is the nonce of the home agent, and the low half is random (RFC 5944, section 5.7.2).
+    /// Before the first nonce is known, the high half is random: the home agent denies the request, and sends a nonce.
     fn identification(&mut self, now: Instant) -> u64 {
+        if self.replay == Replay::Nonces {
+            let nonce = self.nonce.unwrap_or_else(|| self.rng.draw() as u32);
+            let mut low = self.rng.draw() as u32;
+            while self.recent.contains(&low) {
+                low = self.rng.draw() as u32;
+            }
+            return self.record_identification(u64::from(nonce) << 32 | u64::from(low));
+        }
         let clock = self.clock.ntp(now).wrapping_add(self.offset);
         let mut next = self.last_identification.wrapping_add(1);
         let first = self.last_identification == 0;
@@ -258,12 +299,16 @@ impl Registrar {
         while self.recent.contains(&(fresh as u32)) {
             fresh = clock & !RANDOM | self.rng.draw() & RANDOM;
         }
-        self.last_identification = if first || ntp_distance(fresh, next) >= 0 { fresh } else { next };
+        self.record_identification(if first || ntp_distance(fresh, next) >= 0 { fresh } else { next })
+    }
+
+    fn record_identification(&mut self, identification: u64) -> u64 {
+        self.last_identification = identification;
         if self.recent.len() >= RECENT {
             self.recent.pop_front();
         }
-        self.recent.push_back(self.last_identification as u32);
-        self.last_identification
+        self.recent.push_back(identification as u32);
+        identification
     }
 
     /// Applies a reply to the registration (RFC 5944, section 3.6.2). Fails with the reason to drop the reply.
@@ -281,10 +326,15 @@ impl Registrar {
         let by_agent = reply.code.is_of_foreign_agent();
         self.authenticate(target.agent, from, by_agent, reply)?;
         self.codes.count(reply.code);
-        let (asked, care_of, sent) = (pending.lifetime, pending.care_of, pending.sent);
+        let Pending { lifetime: asked, care_of, sent, is_repeated, .. } = *pending;
+        if !by_agent && self.replay == Replay::Nonces {
+            self.nonce = Some((reply.identification >> 32) as u32);
+        }
         if reply.code.is_accepted() && (reply.lifetime > 0 || asked == 0) {
             let lifetime = reply.lifetime.min(asked);
-            self.round_trip = Some(now.since(sent));
+            if !is_repeated || self.round_trip.is_none() {
+                self.round_trip = Some(now.since(sent));
+            }
             (self.pending, self.attempts, self.is_denied) = (None, 0, false);
             self.followed.clear();
             self.current = (lifetime > 0).then_some(Held { care_of, lifetime, sent });
@@ -340,6 +390,8 @@ impl Registrar {
                 target.lifetime = reply.lifetime;
                 true
             }
+            // The nonce of the denial is already recorded.
+            Code::IdentificationMismatch if self.replay == Replay::Nonces => true,
             Code::IdentificationMismatch => {
                 // The correction is in whole seconds, because the low half of the reply's Identification is a copy of
                 // the request's low half.

@@ -22,6 +22,7 @@ transcripts! {
     in "transcripts", told by Teller::<MobileIp>::tell;
     a_home_agent_stores_switches_tells_and_answers_in_this_order: "home-agent-registration";
     a_home_agent_denies_with_a_reason_or_not_at_all: "home-agent-denials";
+    a_packet_is_copied_to_each_binding: "home-agent-bindings";
     the_path_mtu_of_a_tunnel_reaches_the_sender: "home-agent-tunnels";
     bindings_survive_a_restart: "home-agent-restart";
     what_cannot_be_stored_did_not_happen: "home-agent-storage";

@@ -1,9 +1,9 @@
 //! The bindings of a home agent: what is stored, the tunnels, and their ends (RFC 5944, sections 3.8 and 4.2.3).
 
-use super::{Accepted, Home, HomeAgent, accepted, home_of, key_of, key_to};
+use super::{Accepted, Home, HomeAgent, home_of, key_of, key_to};
 use crate::binding::Binding;
 use crate::mark::MobileIpEvent;
-use crate::message::{Between, Code};
+use crate::message::Code;
 use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Report};
 use node::{Action, Encap, Lifetime, Neighbor, Outbox, Route};
 use wire::icmp::IcmpError;
@@ -21,46 +21,48 @@ impl HomeAgent {
     pub(super) fn stored(&mut self, now: Instant, key: &[u8], out: &mut Outbox) {
         let Some(host) = home_of(key) else { return };
         let Some(Accepted { record, granted, path, request }) = self.decided(host) else { return };
-        let spi = request.authentication(Between::MobileHome).map(|found| found.spi);
+        let to = record.bindings.clone();
         let home = self.homes.entry(host).or_default();
-        home.spi = spi;
-        let before = home.record.replace(record);
-        let [from, to] = [before, Some(record)].map(|record| record.and_then(|record| record.binding));
-        self.switch(now, host, from, to, path.at_home, out);
-        self.reply(now, &request, accepted(&request), granted, path, out);
-        mark_change(host, from, to, out);
+        home.nonce = None;
+        let from = home.record.replace(record).map_or_else(Vec::new, |before| before.bindings);
+        self.switch(now, host, &from, &to, path.at_home, out);
+        self.reply(now, &request, self.accepted(&request), granted, path, out);
+        mark_change(host, &from, &to, out);
     }
 
-    /// Switches the path to a mobile node from its old to its new binding. `at_home` is the link address of the mobile
-    /// node, if it sent the request from the home network.
+    /// Switches the paths to a mobile node from its old to its new bindings, which are already on record. `at_home` is
+    /// the link address of the mobile node, if it sent the request from the home network.
     pub(super) fn switch(
         &mut self,
         now: Instant,
         host: Ipv4Addr,
-        from: Option<Binding>,
-        to: Option<Binding>,
+        from: &[Binding],
+        to: &[Binding],
         at_home: Option<Mac>,
         out: &mut Outbox,
     ) {
-        let care_of = |binding: Option<Binding>| binding.map(|binding| binding.care_of);
-        self.tunnels.rebind(care_of(from), care_of(to));
-        if let Some(Binding { care_of, ends, .. }) = to {
-            let ends = now + until(self.clock.wall(now), ends);
-            if let Some(home) = self.homes.get_mut(&host) {
-                home.ends = ends;
-            }
-            self.tunnel(host, care_of, ends, out);
-        } else if from.is_some() {
-            out.route(key_to(host), None);
+        for binding in to {
+            self.tunnels.rebind(None, Some(binding.care_of));
         }
+        for binding in from {
+            self.tunnels.rebind(Some(binding.care_of), None);
+        }
+        let wall = self.clock.wall(now);
+        let home = self.homes.entry(host).or_default();
+        let ends = |binding: &Binding| {
+            let same = from.contains(binding).then(|| home.ends.get(&binding.care_of)).flatten();
+            (binding.care_of, same.map_or_else(|| now + until(wall, binding.ends), |end| *end))
+        };
+        home.ends = to.iter().map(ends).collect();
+        self.route(host, !from.is_empty(), out);
         match (from, to, at_home) {
-            (None, Some(_), _) => {
+            ([], [_, ..], _) => {
                 out.neighbor(self.iface, host, Neighbor::Proxy);
                 if let Some(mac) = self.mac {
                     self.announcer.announce(now, (self.iface, host), mac, out);
                 }
             }
-            (Some(_), None, _) => {
+            ([_, ..], [], _) => {
                 out.neighbor(self.iface, host, None);
                 self.announcer.stop(host);
                 if let Some(mac) = at_home {
@@ -71,22 +73,43 @@ impl HomeAgent {
         }
     }
 
+    /// Sets the route for packets to a mobile node. With one binding, the node puts them into the tunnel. With several
+    /// bindings, this role gets them, and sends a copy to each care-of address. Without a binding, a route is removed
+    /// if there `was` one.
+    fn route(&mut self, host: Ipv4Addr, was: bool, out: &mut Outbox) {
+        self.ending.stop(host);
+        let ends = self.homes.get(&host).map(|home| &home.ends);
+        let ends: Vec<_> = ends.into_iter().flatten().map(|(care_of, end)| (*care_of, *end)).collect();
+        let times = || ends.iter().map(|(_, end)| *end);
+        match (&*ends, times().min(), times().max()) {
+            ([(care_of, end)], ..) => self.tunnel(host, *care_of, *end, out),
+            (_, Some(first), Some(last)) => {
+                self.ending.set(host, first);
+                out.route(key_to(host), Route { action: Action::Punt, lifetime: Lifetime::Until(last) });
+            }
+            _ if was => out.route(key_to(host), None),
+            _ => {}
+        }
+    }
+
     pub(super) fn tunnel(&self, host: Ipv4Addr, care_of: Ipv4Addr, ends: Instant, out: &mut Outbox) {
-        let mtu = self.tunnels.mtu(care_of, self.config.tunnel_mtu);
-        let encap = Encap { src: self.config.address.address, dst: care_of, mtu };
+        let encap = self.encap(care_of);
         out.route(key_to(host), Route { action: Action::Tunnel(encap), lifetime: Lifetime::Until(ends) });
     }
 
-    /// Returns the mobile nodes at a care-of address, and when their bindings end.
-    pub(super) fn bound_to(&self, care_of: Ipv4Addr) -> impl Iterator<Item = (Ipv4Addr, Instant)> {
-        let is_there = move |home: &Home| home.record?.binding.filter(|binding| binding.care_of == care_of);
-        self.homes.iter().filter_map(move |(host, home)| is_there(home).map(|_| (*host, home.ends)))
+    /// Returns the tunnel to a care-of address, with the MTU that is known now.
+    pub(super) fn encap(&self, care_of: Ipv4Addr) -> Encap {
+        let mtu = self.tunnels.mtu(care_of, self.config.tunnel_mtu);
+        Encap { src: self.config.address.address, dst: care_of, mtu }
     }
 
     /// Sets the MTU of the tunnels to a care-of address to the MTU that is known now.
     pub(super) fn adjust(&self, care_of: Ipv4Addr, out: &mut Outbox) {
-        for (host, ends) in self.bound_to(care_of) {
-            self.tunnel(host, care_of, ends, out);
+        for (host, home) in &self.homes {
+            // With several bindings there is no route into the tunnel: each copy uses the MTU of its time.
+            if let (Some(end), 1) = (home.ends.get(&care_of), home.ends.len()) {
+                self.tunnel(*host, care_of, *end, out);
+            }
         }
     }
 
@@ -122,22 +145,30 @@ impl HomeAgent {
         Ok(())
     }
 
-    /// Ends a binding whose route has expired. No message is sent (RFC 5944, section 3.8). Does nothing if the binding
-    /// was renewed: the new route is set only when an earlier record is durable, and the old route can expire before.
+    /// Ends the bindings of a mobile node whose lifetimes have ended. No message is sent (RFC 5944, section 3.8). Does
+    /// nothing if they were renewed: the new route is set only when an earlier record is durable, and the old route can
+    /// expire before.
     pub(super) fn expired(&mut self, now: Instant, host: Ipv4Addr, out: &mut Outbox) {
-        let Some(home) = self.homes.get_mut(&host).filter(|home| home.ends <= now) else { return };
+        let Some(home) = self.homes.get_mut(&host) else { return };
         let Some(record) = &mut home.record else { return };
-        let from = record.binding.take();
-        let ended = *record;
+        let has_ended = |binding: &Binding| home.ends.get(&binding.care_of).is_none_or(|end| *end <= now);
+        let from = record.bindings.clone();
+        record.bindings.retain(|binding| !has_ended(binding));
+        let (to, ended) = (record.bindings.clone(), record.emit());
+        if to.len() == from.len() {
+            return;
+        }
         // While another storage request for the mobile node waits for its result, the end is not stored, because it
         // would replace the record of a newer registration. If the end is not stored, the next start drops the binding:
         // the old record contains the time of the end.
         let is_last = !self.under_way.has(host);
-        self.switch(now, host, from, None, None, out);
-        out.mark(MobileIpEvent::BindingExpired { host }.into());
+        self.switch(now, host, &from, &to, None, out);
+        for _ in to.len()..from.len() {
+            out.mark(MobileIpEvent::BindingExpired { host }.into());
+        }
         if is_last {
             self.under_way.push(host, None);
-            out.store(key_of(host), ended.emit());
+            out.store(key_of(host), ended);
         }
     }
 
@@ -145,22 +176,25 @@ impl HomeAgent {
     pub(super) fn not_stored(&mut self, now: Instant, key: &[u8], out: &mut Outbox) {
         let Some(host) = home_of(key) else { return };
         let Some(Accepted { path, request, .. }) = self.decided(host) else { return };
-        if self.homes.get(&host).is_some_and(|home| home.record.is_none()) && !self.under_way.has(host) {
+        let is_new = |home: &Home| home.record.is_none() && home.nonce.is_none();
+        if self.homes.get(&host).is_some_and(is_new) && !self.under_way.has(host) {
             self.homes.remove(&host);
         }
+        self.use_nonce(Code::HomeResources, host);
         out.mark(MobileIpEvent::NotStored { host }.into());
         self.reply(now, &request, Code::HomeResources, 0, path, out);
     }
 }
 
-/// Marks a change of the path to a mobile node; does nothing if the care-of address is the same as before.
-fn mark_change(host: Ipv4Addr, from: Option<Binding>, to: Option<Binding>, out: &mut Outbox) {
-    let place = |binding: Option<Binding>| binding.map(|binding| binding.care_of);
-    if place(from) == place(to) {
+/// Marks a change of the paths to a mobile node; does nothing if the care-of addresses are the same as before.
+fn mark_change(host: Ipv4Addr, from: &[Binding], to: &[Binding], out: &mut Outbox) {
+    let has = |all: &[Binding], care_of| all.iter().any(|binding| binding.care_of == care_of);
+    let same = from.len() == to.len() && to.iter().all(|binding| has(from, binding.care_of));
+    if same {
         return;
     }
-    out.mark(match place(to) {
-        Some(care_of) => MobileIpEvent::BindingChanged { host, care_of }.into(),
+    out.mark(match to.last() {
+        Some(Binding { care_of, .. }) => MobileIpEvent::BindingChanged { host, care_of: *care_of }.into(),
         None => MobileIpEvent::BindingRemoved { host }.into(),
     });
     out.mark(MobileIpEvent::PathSwitched { host }.into());

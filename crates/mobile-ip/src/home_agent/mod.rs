@@ -10,6 +10,7 @@
 //! undo.
 
 mod bindings;
+mod copies;
 mod requests;
 
 use crate::advertiser::Advertiser;
@@ -25,12 +26,12 @@ use crate::under_way::UnderWay;
 use auth::ReplayWindow;
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Announcer, Boot, FailedAct, Input, Link, Listen, Outbox, Proto, Refusals, Rng, Role, RouteKey, Rx, Value,
+    Announcer, Boot, Expiry, FailedAct, Input, Link, Listen, Outbox, Proto, PuntReason, Refusals, Rng, Role,
+    RouteKey, Rx, Value,
 };
 use std::collections::BTreeMap;
-use wire::icmp::{self};
-use wire::ipv4;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, SocketAddrV4, ntp_distance};
+use wire::{icmp, ipv4};
 
 /// Reasons for which an agent or a mobile node refuses a registration message. Malformed messages have the reasons of
 /// [`crate::message`].
@@ -82,12 +83,19 @@ struct Home {
     /// The last durable record, to which the routes correspond; `None` if there is none. An expired binding is already
     /// removed from this record.
     record: Option<BindingRecord>,
-    /// The SPI of the registration in `record`; `None` if there is no record, or if the record was restored when the
-    /// role started.
-    spi: Option<u32>,
-    /// When the route of the binding ends, by the monotonic clock. The node then reports the route as idle. The time in
-    /// `record` may differ, because the wall clock may be set in the meantime.
-    ends: Instant,
+    /// The nonce that was sent last, if it is newer than the one in `record`. It is not stored: after a restart, the
+    /// mobile node gets a new nonce in a denial.
+    nonce: Option<u32>,
+    /// When each binding ends, by care-of address and by the monotonic clock. The times in `record` may differ, because
+    /// the wall clock may be set in the meantime.
+    ends: BTreeMap<Ipv4Addr, Instant>,
+}
+
+impl Home {
+    /// Returns the bindings of the durable record, the oldest first.
+    fn bindings(&self) -> &[Binding] {
+        self.record.as_ref().map_or(&[], |record| record.bindings.as_slice())
+    }
 }
 
 /// A registration whose record is not durable yet.
@@ -115,6 +123,8 @@ pub struct HomeAgent {
     /// The clock that Identification fields are compared with. It is never set back: otherwise, a mobile node with a
     /// later Identification on record could not register until the clock reaches this Identification.
     steady: Clock,
+    /// The NTP time of this start.
+    started: u64,
     window: ReplayWindow,
     /// The NTP time of this start after an unclean stop; `None` after a clean stop. New requests with an Identification
     /// that is not later are denied, whatever the record contains.
@@ -122,6 +132,10 @@ pub struct HomeAgent {
     mobile_nodes: Associations,
     foreign_agents: Associations,
     homes: BTreeMap<Ipv4Addr, Home>,
+    /// When the first binding of each mobile node with several bindings ends.
+    ending: Expiry<Ipv4Addr>,
+    /// The random numbers of the nonces.
+    nonces: Rng,
     /// The storage requests without a result. `None`: the request stores the end of a binding, whose route is already
     /// removed.
     under_way: UnderWay<Option<Accepted>>,
@@ -151,6 +165,7 @@ impl HomeAgent {
         let iface = interfaces.number("interface", &config.interface)?;
         let [routers, agents, solicitations] = Advertiser::listens(iface);
         let errors = Listen::IcmpAbout(Proto::IpIp);
+        let nonces = rng.fork("nonces");
         let advertiser = Advertiser::new(
             iface,
             config.address,
@@ -164,11 +179,14 @@ impl HomeAgent {
             listens: [Listen::Local(Proto::Udp(PORT)), routers, agents, solicitations, errors],
             clock: Clock::default(),
             steady: Clock::default(),
+            started: 0,
             window: ReplayWindow::new(config.replay_window),
             floor: None,
             mobile_nodes: Associations::new(&config.mobile_nodes),
             foreign_agents: Associations::new(&config.foreign_agents),
             homes: BTreeMap::new(),
+            ending: Expiry::default(),
+            nonces,
             under_way: UnderWay::default(),
             mac: None,
             announcer: Announcer::new(config.announcements.clone()),
@@ -189,29 +207,37 @@ impl HomeAgent {
     /// tunneled from now on, and ARP requests for the home address are answered.
     fn start(&mut self, now: Instant, boot: &Boot, out: &mut Outbox) {
         (self.clock.zero, self.steady.zero) = (boot.wall, boot.wall);
+        self.started = self.steady.ntp(now);
         // After an unclean stop, the last record may be damaged, or lost in a store that does not sync. The mobile node
         // may have received the reply all the same.
-        self.floor = (!boot.clean).then(|| self.steady.ntp(now));
+        self.floor = (!boot.clean).then_some(self.started);
         for (key, value) in &boot.stored {
             match self.restore(now, key, value, out) {
                 Ok(()) => {}
                 Err(Reason(why)) => out.mark(MobileIpEvent::RecordRefused { why }.into()),
             }
         }
-        let records = self.homes.values().filter_map(|home| home.record);
-        let latest = records.map(|record| ntp_distance(record.identification, self.steady.ntp(now))).max();
+        let records = self.homes.values().filter_map(|home| home.record.as_ref());
+        let timestamps = records.filter(|record| record.nonce.is_none()).map(|record| record.identification);
+        let latest = timestamps.map(|last| ntp_distance(last, self.started)).max();
         self.steady.advance(latest.unwrap_or(0));
     }
 
     fn restore(&mut self, now: Instant, key: &[u8], value: &[u8], out: &mut Outbox) -> Result<(), Reason> {
-        let record = BindingRecord::parse(value)?;
+        let mut record = BindingRecord::parse(value)?;
         let host = home_of(key).filter(|host| self.mobile_nodes.first(*host).is_some());
         let host = host.ok_or(refusal::NO_ASSOCIATION)?;
-        let binding = record.binding.filter(|binding| self.clock.wall(now) < binding.ends);
-        self.homes.entry(host).or_default().record = Some(BindingRecord { binding, ..record });
-        if let Some(binding) = binding {
-            out.mark(MobileIpEvent::BindingRestored { host, care_of: binding.care_of }.into());
-            self.switch(now, host, None, Some(binding), None, out);
+        record.bindings.retain(|binding| self.clock.wall(now) < binding.ends);
+        let bindings = record.bindings.clone();
+        // A request with the stored nonce may have been accepted before an unclean stop, and its record may be lost. So
+        // the stored nonce is replaced.
+        let nonce = (self.floor.is_some() && record.nonce.is_some()).then(|| self.nonces.draw() as u32);
+        *self.homes.entry(host).or_default() = Home { record: Some(record), nonce, ends: BTreeMap::new() };
+        for Binding { care_of, .. } in &bindings {
+            out.mark(MobileIpEvent::BindingRestored { host, care_of: *care_of }.into());
+        }
+        if !bindings.is_empty() {
+            self.switch(now, host, &[], &bindings, None, out);
         }
         Ok(())
     }
@@ -222,7 +248,7 @@ impl HomeAgent {
                 self.mac = Some(mac);
                 self.advertiser.up(now);
                 for (host, home) in &self.homes {
-                    if home.record.is_some_and(|record| record.binding.is_some()) {
+                    if !home.bindings().is_empty() {
                         self.announcer.announce(now, (self.iface, *host), mac, out);
                     }
                 }
@@ -239,6 +265,7 @@ impl HomeAgent {
 
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         match rx.header.protocol {
+            _ if rx.why == PuntReason::Action => self.copy(now, rx, packet, out),
             ipv4::UDP if rx.header.dst == self.config.address.address => {
                 self.registration(now, rx, packet, out);
             }
@@ -257,6 +284,9 @@ impl HomeAgent {
     fn timeout(&mut self, now: Instant, out: &mut Outbox) {
         while let Some(care_of) = self.tunnels.expired(now) {
             self.adjust(care_of, out);
+        }
+        while let Some(host) = self.ending.pop(now) {
+            self.expired(now, host, out);
         }
         self.announcer.timeout(now, out);
         self.advertiser.timeout(now, false, out);
@@ -295,21 +325,24 @@ impl Role for HomeAgent {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let due = [self.announcer.due(), self.advertiser.due(), self.tunnels.due()];
+        let due = [self.announcer.due(), self.advertiser.due(), self.tunnels.due(), self.ending.next()];
         due.into_iter().flatten().min()
     }
 
     fn status(&self) -> Value {
-        let bound =
-            self.homes.iter().filter_map(|(host, home)| Some((host, home.spi, home.record?.binding?)));
-        let bindings = bound.map(|(host, spi, Binding { care_of, granted, ends })| {
-            let value = Value::map([
-                ("care_of", Value::from(care_of)),
-                ("lifetime_s", Value::from(u32::from(granted))),
-                ("ends_unix_s", Value::from(ends.0 / 1_000_000_000)),
-                ("spi", spi.map_or(Value::None, Value::from)),
-            ]);
-            (host.to_string(), value)
+        let binding = |binding: &Binding| {
+            Value::map([
+                ("care_of", Value::from(binding.care_of)),
+                ("lifetime_s", Value::from(u32::from(binding.granted))),
+                ("since_unix_s", Value::from(binding.since.0 / 1_000_000_000)),
+                ("ends_unix_s", Value::from(binding.ends.0 / 1_000_000_000)),
+                ("spi", binding.spi.map_or(Value::None, Value::from)),
+                ("flags", Value::from(RequestFlags(binding.flags).letters())),
+            ])
+        };
+        let bound = self.homes.iter().filter(|(_, home)| !home.bindings().is_empty());
+        let bindings = bound.map(|(host, home)| {
+            (host.to_string(), Value::List(home.bindings().iter().map(binding).collect()))
         });
         Value::map([
             ("bindings", Value::Map(bindings.collect())),
@@ -317,12 +350,6 @@ impl Role for HomeAgent {
             ("refused", self.refused.status()),
         ])
     }
-}
-
-/// Returns the code of an accepted request. With flag S, a request asks for simultaneous bindings, which are not
-/// supported (RFC 5944, section 3.8.2.2).
-const fn accepted(request: &Request) -> Code {
-    if request.flags.has(RequestFlags::SIMULTANEOUS) { Code::AcceptedNoSimultaneous } else { Code::Accepted }
 }
 
 const fn seconds(seconds: u16) -> Duration {

@@ -1,8 +1,8 @@
 //! The requests at a home agent: what is accepted, and what is denied (RFC 5944, section 3.8.2); the replies.
 
-use super::{Accepted, Denial, HomeAgent, Path, UNDER_WAY, accepted, key_of, refusal, seconds};
+use super::{Accepted, Denial, HomeAgent, Path, UNDER_WAY, key_of, refusal, seconds};
 use crate::binding::{Binding, BindingRecord};
-use crate::config::is_host;
+use crate::config::{Replay, is_host};
 use crate::message::{
     Association, Between, Code, PORT, Received, Registration, Request, RequestFlags, datagram,
 };
@@ -42,9 +42,12 @@ impl HomeAgent {
         match denial {
             Denial::Code(code) => {
                 self.refused.count(refusal::DENIED);
+                self.use_nonce(code, request.home);
                 self.reply(now, &request, code, 0, path, out);
             }
-            Denial::Again(lifetime) => self.reply(now, &request, accepted(&request), lifetime, path, out),
+            Denial::Again(lifetime) => {
+                self.reply(now, &request, self.accepted(&request), lifetime, path, out);
+            }
             Denial::Silent(_) => {}
         }
         out.discard(rx.iface, packet, reason::CONSUMED);
@@ -74,6 +77,8 @@ impl HomeAgent {
             Code::HomeReverseTunnel
         } else if asks(RequestFlags::MINIMAL) || asks(RequestFlags::GRE) {
             Code::HomeEncapsulation
+        } else if self.bindings_after(now, request).len() > self.config.simultaneous_bindings {
+            Code::TooManyBindings
         } else {
             return if self.under_way.len() < UNDER_WAY {
                 Ok(())
@@ -120,58 +125,140 @@ impl HomeAgent {
         }
     }
 
-    /// Checks the Identification of a request: replay protection by timestamps (RFC 5944, section 5.7.1).
+    /// Checks the Identification of a request (RFC 5944, section 5.7).
     pub(super) fn judge_identification(&self, now: Instant, request: &Request) -> Result<(), Denial> {
-        let home = self.homes.get(&request.home);
+        if let Some(repeated) = self.judge_repetition(request) {
+            return Err(repeated);
+        }
+        let is_new = match self.replay(request) {
+            Replay::Timestamps => self.is_timely(now, request),
+            Replay::Nonces => self.nonce(request.home) == Some((request.identification >> 32) as u32),
+        };
+        if is_new { Ok(()) } else { Err(Denial::Code(Code::IdentificationMismatch)) }
+    }
+
+    /// Returns the answer to a request that has the Identification of the last accepted request; `None` for other
+    /// requests. The request is a duplicate from the network, or a repetition by the mobile node. If the record is
+    /// durable, the request is answered with the same reply. It does not extend the lifetime (RFC 5944, section
+    /// 3.8.2.2).
+    fn judge_repetition(&self, request: &Request) -> Option<Denial> {
+        let record =
+            self.latest(request.home).filter(|last| last.identification == request.identification)?;
+        let granted = match record.of(request.care_of) {
+            Some(binding) if request.lifetime != 0 => binding.granted,
+            None if request.lifetime == 0
+                && (request.care_of != request.home || record.bindings.is_empty()) =>
+            {
+                0
+            }
+            _ => return None,
+        };
+        let is_durable = self.homes.get(&request.home).and_then(|home| home.record.as_ref()) == Some(record);
+        Some(if is_durable { Denial::Again(granted) } else { Denial::Silent(refusal::UNDER_WAY) })
+    }
+
+    /// Returns whether the Identification is a timestamp near this agent's clock, and later than that of the last
+    /// accepted request (RFC 5944, section 5.7.1).
+    fn is_timely(&self, now: Instant, request: &Request) -> bool {
         let record = self.latest(request.home);
-        if let Some(record) = record
-            && record.identification == request.identification
-        {
-            // The request is a duplicate from the network, or a repetition by the mobile node. If the record is
-            // durable, the request is answered with the same reply. It does not extend the lifetime (RFC 5944, section
-            // 3.8.2.2).
-            let is_durable = home.and_then(|home| home.record) == Some(record);
-            let again = |granted| {
-                if is_durable { Denial::Again(granted) } else { Denial::Silent(refusal::UNDER_WAY) }
-            };
-            match record.binding {
-                None if request.lifetime == 0 => return Err(again(0)),
-                Some(binding) if request.lifetime != 0 && binding.care_of == request.care_of => {
-                    return Err(again(binding.granted));
-                }
-                _ => {}
+        // If the last request had a nonce, its Identification is no time. Then the request must be later than the start
+        // of this agent, from which on the association has used timestamps.
+        let had_nonce = record.is_some_and(|record| record.nonce.is_some());
+        let floor = self.floor.or_else(|| had_nonce.then_some(self.started));
+        let stale = floor.is_some_and(|floor| ntp_distance(request.identification, floor) <= 0);
+        let last = record.filter(|_| !had_nonce).map(|record| record.identification);
+        !stale && self.window.check(self.steady.ntp(now), last, request.identification).is_ok()
+    }
+
+    /// Returns how the association of a request protects against replay.
+    fn replay(&self, request: &Request) -> Replay {
+        self.mobile_nodes.replay(request.home)
+    }
+
+    /// Returns the nonce that the next request of a mobile node must have; `None` if no nonce was sent yet.
+    fn nonce(&self, host: Ipv4Addr) -> Option<u32> {
+        let sent = self.homes.get(&host).and_then(|home| home.nonce);
+        sent.or_else(|| self.latest(host)?.nonce)
+    }
+
+    /// Returns a nonce that differs from the present one of a mobile node.
+    fn fresh_nonce(&mut self, host: Ipv4Addr) -> u32 {
+        let present = self.nonce(host);
+        loop {
+            let fresh = self.nonces.draw() as u32;
+            if Some(fresh) != present {
+                return fresh;
             }
         }
-        let stale = self.floor.is_some_and(|floor| ntp_distance(request.identification, floor) <= 0);
-        let last = record.map(|record| record.identification);
-        if stale || self.window.check(self.steady.ntp(now), last, request.identification).is_err() {
-            return Err(Denial::Code(Code::IdentificationMismatch));
+    }
+
+    /// Replaces the nonce of a mobile node whose request is denied with `code`, if the request had the present nonce.
+    /// Otherwise an attacker could repeat the request later, when there is no reason to deny it any more. A request
+    /// without the present nonce changes nothing: else, repetitions of old requests would keep the mobile node from
+    /// registering.
+    pub(super) fn use_nonce(&mut self, code: Code, host: Ipv4Addr) {
+        let is_before_nonce =
+            matches!(code, Code::HomeMobileFailed | Code::ForeignFailed | Code::IdentificationMismatch);
+        let nonces = self.mobile_nodes.replay(host) == Replay::Nonces;
+        if nonces && (self.nonce(host).is_none() || !is_before_nonce) {
+            let fresh = self.fresh_nonce(host);
+            self.homes.entry(host).or_default().nonce = Some(fresh);
         }
-        Ok(())
     }
 
     /// Returns the record that a mobile node has when all registrations under way are durable; `None` if there is none.
     /// The next request is compared with this record.
-    pub(super) fn latest(&self, host: Ipv4Addr) -> Option<BindingRecord> {
+    pub(super) fn latest(&self, host: Ipv4Addr) -> Option<&BindingRecord> {
         let accepted = self.under_way.of(host).rev().flatten().next();
-        accepted.map(|accepted| accepted.record).or_else(|| self.homes.get(&host)?.record)
+        accepted.map(|accepted| &accepted.record).or_else(|| self.homes.get(&host)?.record.as_ref())
+    }
+
+    fn granted(&self, request: &Request) -> u16 {
+        request.lifetime.min(self.config.registration_lifetime.as_secs() as u16)
+    }
+
+    /// Returns the code of an accepted request. With flag S, a request asks for simultaneous bindings (RFC 5944, section
+    /// 3.8.2.2).
+    pub(super) fn accepted(&self, request: &Request) -> Code {
+        if request.flags.has(RequestFlags::SIMULTANEOUS) && self.config.simultaneous_bindings == 1 {
+            Code::AcceptedNoSimultaneous
+        } else {
+            Code::Accepted
+        }
+    }
+
+    /// Returns the bindings that a mobile node has after this request is accepted (RFC 5944, section 3.8.2.2), the
+    /// oldest first.
+    fn bindings_after(&self, now: Instant, request: &Request) -> Vec<Binding> {
+        let Request { home, care_of, lifetime, flags, .. } = *request;
+        let mut bindings = self.latest(home).map_or_else(Vec::new, |record| record.bindings.clone());
+        if lifetime == 0 {
+            // A deregistration of one care-of address does not end the bindings of others.
+            bindings.retain(|other| care_of != home && other.care_of != care_of);
+            return bindings;
+        }
+        let wall = self.clock.wall(now);
+        let before = bindings.iter().find(|other| other.care_of == care_of);
+        let since = before.map_or(wall, |before| before.since);
+        let keeps = flags.has(RequestFlags::SIMULTANEOUS) && self.config.simultaneous_bindings > 1;
+        bindings.retain(|other| keeps && other.care_of != care_of);
+        let granted = self.granted(request);
+        let ends = self.clock.wall(now + seconds(granted));
+        let spi = request.authentication(Between::MobileHome).map(|found| found.spi);
+        bindings.push(Binding { care_of, flags: flags.0, granted, spi, since, ends });
+        bindings
     }
 
     pub(super) fn accept(&mut self, now: Instant, request: Request, path: Path, out: &mut Outbox) {
         let host = request.home;
-        let longest = self.config.registration_lifetime.as_secs() as u16;
-        let granted = request.lifetime.min(longest);
-        let ends = self.clock.wall(now + seconds(granted));
+        let bindings = self.bindings_after(now, &request);
+        let nonces = self.replay(&request) == Replay::Nonces;
+        let nonce = nonces.then(|| self.fresh_nonce(host));
+        let granted = self.granted(&request);
         self.homes.entry(host).or_default();
-        let binding = match self.latest(host).and_then(|record| record.binding) {
-            _ if granted > 0 => Some(Binding { care_of: request.care_of, granted, ends }),
-            // A deregistration of another care-of address than the bound one does not end the binding.
-            Some(other) if request.care_of != host && request.care_of != other.care_of => Some(other),
-            _ => None,
-        };
-        let record = BindingRecord { identification: request.identification, binding };
-        self.under_way.push(host, Some(Accepted { record, granted, path, request: Box::new(request) }));
+        let record = BindingRecord { identification: request.identification, nonce, bindings };
         out.store(key_of(host), record.emit());
+        self.under_way.push(host, Some(Accepted { record, granted, path, request: Box::new(request) }));
     }
 
     pub(super) fn reply(
@@ -187,11 +274,16 @@ impl HomeAgent {
         let own = self.config.address.address;
         let mut reply = request.reply(code);
         (reply.lifetime, reply.home_agent) = (lifetime, own);
-        if code == Code::IdentificationMismatch {
+        let low = request.identification & 0xffff_ffff;
+        match (self.replay(request), self.nonce(request.home)) {
+            // The high half is the nonce of the next request (RFC 5944, section 5.7.2).
+            (Replay::Nonces, Some(nonce)) => reply.identification = u64::from(nonce) << 32 | low,
             // The high half is the home agent's clock, so that the mobile node can correct its clock (RFC 5944, section
             // 5.7.1).
-            let low = request.identification & 0xffff_ffff;
-            reply.identification = self.steady.ntp(now) & !0xffff_ffff | low;
+            (Replay::Timestamps, _) if code == Code::IdentificationMismatch => {
+                reply.identification = self.steady.ntp(now) & !0xffff_ffff | low;
+            }
+            _ => {}
         }
         reply.sign(Between::MobileHome, association);
         if let Some(association) = self.foreign_agents.first(*path.to.ip()) {

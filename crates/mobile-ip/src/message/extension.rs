@@ -65,6 +65,18 @@ pub enum Algorithm {
     KeyedMd5WithoutSpi,
 }
 
+impl Algorithm {
+    /// Returns the name in a configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::HmacSha256 => "hmac-sha256",
+            Self::HmacMd5 => "hmac-md5",
+            Self::KeyedMd5 => "keyed-md5",
+            Self::KeyedMd5WithoutSpi => "keyed-md5-without-spi",
+        }
+    }
+}
+
 /// A mobility security association with one peer (RFC 5944, section 1.6).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Association {

@@ -47,6 +47,12 @@ impl RequestFlags {
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
+
+    /// Returns the letters of the flags that are set, in the order of RFC 5944, section 3.3, for example `ST`.
+    pub fn letters(self) -> String {
+        let letters = "SBDMGrTx".chars().enumerate();
+        letters.filter(|(at, _)| self.0 & (0x80 >> at) != 0).map(|(_, letter)| letter).collect()
+    }
 }
 
 /// A Registration Request: asks to bind a home address to a care-of address for a limited time (RFC 5944, section 3.3).

@@ -129,8 +129,11 @@ impl Cast for MobileIp {
                 packet.link.src = mac;
                 ("visited".to_owned(), packet)
             }
-            ["data", iface] => {
-                (iface.to_owned(), from_person("router", &number(teller, CORRESPONDENT, HOME)))
+            ["data", iface, ref args @ ..] => {
+                let args = Args::new(args);
+                let bytes =
+                    sized(&number(teller, CORRESPONDENT, HOME), args.get("size", 0), args.get("ttl", 64));
+                (iface.to_owned(), from_person("router", &bytes))
             }
             ["send"] => ("host".to_owned(), from_person("mn", &number(teller, HOME, CORRESPONDENT))),
             ["send", "home"] => {
@@ -331,6 +334,16 @@ fn advert(from: &str, args: &Args<'_>) -> Packet {
 fn number(teller: &Teller<MobileIp>, src: Ipv4Addr, dst: Ipv4Addr) -> Vec<u8> {
     let [src, dst] = [src, dst].map(|address| SocketAddrV4::new(address, 9000));
     udp::packet(src, dst, &(teller.packets + 1).to_be_bytes())
+}
+
+/// Returns a datagram with this time to live, and with zeros before its number so that it has at least `size` bytes.
+fn sized(datagram: &[u8], size: usize, ttl: u8) -> Vec<u8> {
+    let (header, payload) = Header::parse(datagram).unwrap();
+    let [src, dst] = [header.src, header.dst].map(|address| SocketAddrV4::new(address, 9000));
+    let more = vec![0; size.saturating_sub(datagram.len())];
+    let whole = udp::packet(src, dst, &[more.as_slice(), &payload[8..]].concat());
+    let (header, payload) = Header::parse(&whole).unwrap();
+    Header { ttl, ..header }.emit(payload)
 }
 
 /// Returns a datagram for `to` in a tunnel from `entry` to the first foreign agent, and the interface by which it

@@ -1,6 +1,7 @@
 //! Tests of registration: the algorithms of associations, nonces, several bindings and the flags of requests.
 
 use super::*;
+use node::Value;
 
 /// Returns a home agent whose association with the mobile node has these further keys, for example `algorithm`.
 fn home_agent_with(keys: &str) -> HomeAgent {
@@ -45,4 +46,223 @@ fn a_request_is_checked_with_the_algorithm_of_its_association_only() {
         ))
     };
     refused(peer("algorithm = \"md5\""), "unknown variant `md5`", "keyed-md5-without-spi");
+}
+
+// --- nonces (RFC 5944, section 5.7.2) ------------------------------------------------------------------------------------
+
+/// Returns a signed request with this Identification.
+fn asked_with(identification: u64, change: impl FnOnce(&mut Request)) -> Request {
+    let mut request = request(Instant::ZERO, HOME);
+    request.extensions.clear();
+    request.identification = identification;
+    change(&mut request);
+    request.sign(Between::MobileHome, &association());
+    request
+}
+
+/// Gives a home agent a request. Returns the reply, and whether the request changed a binding.
+fn answer(agent: &mut HomeAgent, at: u64, request: &Request) -> (Option<Reply>, bool) {
+    let bytes = packet(request.care_of, AGENT, &request.emit());
+    let effects = heard(agent, Instant::from_millis(at), 2, MOBILE, bytes);
+    let reply = effects.iter().find_map(|effect| match effect {
+        Effect::Send(_, packet) => match Received::parse(&packet.bytes).ok()?.message {
+            Registration::Reply(reply) => Some(reply),
+            Registration::Request(_) => None,
+        },
+        _ => None,
+    });
+    (reply, moved(&effects))
+}
+
+const fn with(nonce: u64, low: u64) -> u64 {
+    nonce << 32 | low
+}
+
+/// Returns the code of a reply and its nonce, and checks its low half and its authentication.
+fn nonce_of((reply, _): &(Option<Reply>, bool), low: u64) -> (Code, u64) {
+    let reply = reply.as_ref().unwrap();
+    assert!(reply.verify(Between::MobileHome, &association()));
+    assert_eq!(reply.identification & 0xffff_ffff, low);
+    (reply.code, reply.identification >> 32)
+}
+
+#[test]
+fn each_nonce_is_accepted_once_and_a_wrong_one_gets_a_new_one() {
+    let mut agent = home_agent_with("replay = 'nonces'");
+    // A timestamp of now is no nonce.
+    let stamp = WALL.plus(Instant::from_millis(1000).since(Instant::ZERO)).to_ntp();
+    let denied = answer(&mut agent, 1000, &asked_with(stamp, |_| {}));
+    let (code, first) = nonce_of(&denied, stamp & 0xffff_ffff);
+    assert_eq!((code, denied.1), (Code::IdentificationMismatch, false));
+    let asked = asked_with(with(first, 7), |_| {});
+    let accepted = answer(&mut agent, 2000, &asked);
+    let (code, second) = nonce_of(&accepted, 7);
+    assert_eq!((code, accepted.1), (Code::Accepted, true));
+    assert_ne!(first, second);
+    // The same request gets the same reply, and changes nothing.
+    assert_eq!(answer(&mut agent, 3500, &asked), (accepted.0, false));
+    // The nonce of an accepted request is not accepted again. The denial does not change the present nonce: otherwise,
+    // repetitions of old requests would keep the mobile node from registering.
+    for (at, low) in [(5000, 8), (6500, 9)] {
+        let replayed = answer(&mut agent, at, &asked_with(with(first, low), |_| {}));
+        assert_eq!((nonce_of(&replayed, low), replayed.1), ((Code::IdentificationMismatch, second), false));
+    }
+    // Time does not matter.
+    let later = answer(&mut agent, 90_000_000, &asked_with(with(second, 10), |_| {}));
+    assert_eq!((nonce_of(&later, 10).0, later.1), (Code::Accepted, true));
+}
+
+/// A request that is denied for another reason than its nonce has used its nonce. Otherwise an attacker could repeat the
+/// request when the reason does not apply any more.
+#[test]
+fn a_denied_request_has_used_its_nonce() {
+    let mut agent = home_agent_with("replay = 'nonces'");
+    let (_, first) = nonce_of(&answer(&mut agent, 1000, &asked_with(1, |_| {})), 1);
+    let bad = asked_with(with(first, 2), |asked| asked.flags = RequestFlags::RESERVED);
+    let (code, second) = nonce_of(&answer(&mut agent, 2000, &bad), 2);
+    assert_eq!(code, Code::HomeBadRequest);
+    assert_ne!(first, second);
+    let (code, present) = nonce_of(&answer(&mut agent, 4000, &bad), 2);
+    assert_eq!((code, present), (Code::IdentificationMismatch, second));
+    // A request with a wrong authenticator uses no nonce, whatever nonce it has.
+    let mut forged = asked_with(with(second, 3), |_| {});
+    forged.extensions.clear();
+    forged.sign(Between::MobileHome, &Association { key: Secret::new([9; 16]), ..association() });
+    assert_eq!(nonce_of(&answer(&mut agent, 6000, &forged), 3), (Code::HomeMobileFailed, second));
+    let good = answer(&mut agent, 8000, &asked_with(with(second, 4), |_| {}));
+    assert_eq!(nonce_of(&good, 4).0, Code::Accepted);
+}
+
+/// Gives a role `Start` with the records that the effects store.
+fn restarted(mut agent: HomeAgent, effects: &[Effect], clean: bool) -> HomeAgent {
+    let stored = effects.iter().find_map(|effect| match effect {
+        Effect::Do(Act::Store(key, Some(value))) => Some((key.clone(), value.clone())),
+        _ => None,
+    });
+    let boot = Boot { stored: vec![stored.unwrap()], clean, ..Boot::new(WALL) };
+    give(&mut agent, Instant::ZERO, Input::Start(&boot));
+    agent
+}
+
+#[test]
+fn a_nonce_survives_a_restart_unless_records_may_be_lost() {
+    let config =
+        format!("mobile_nodes = [{{ address = \"{HOME}\", spi = 256, key = \"{KEY}\", replay = 'nonces' }}]");
+    for clean in [true, false] {
+        let mut agent = home_agent_with("replay = 'nonces'");
+        let (_, first) = nonce_of(&answer(&mut agent, 1000, &asked_with(1, |_| {})), 1);
+        let bytes = packet(VISITED, AGENT, &asked_with(with(first, 2), |_| {}).emit());
+        let effects = heard(&mut agent, Instant::from_millis(2000), 2, MOBILE, bytes);
+        let (_, second) = {
+            let reply = effects.iter().find_map(|effect| match effect {
+                Effect::Send(_, packet) => match Received::parse(&packet.bytes).ok()?.message {
+                    Registration::Reply(reply) => Some(reply),
+                    Registration::Request(_) => None,
+                },
+                _ => None,
+            });
+            nonce_of(&(reply, true), 2)
+        };
+        let mut agent = restarted(home_agent(&config).unwrap(), &effects, clean);
+        let (code, third) = nonce_of(&answer(&mut agent, 3000, &asked_with(with(second, 3), |_| {})), 3);
+        let expected = if clean { Code::Accepted } else { Code::IdentificationMismatch };
+        assert_eq!(code, expected, "clean: {clean}");
+        assert_ne!(second, third);
+        // A home agent that uses timestamps from now on accepts only requests that are later than its start.
+        let mut agent = restarted(home_agent("").unwrap(), &effects, true);
+        let stamp = |ms| WALL.plus(Instant::from_millis(ms).since(Instant::ZERO)).to_ntp();
+        let old = answer(&mut agent, 4000, &asked_with(stamp(0), |_| {}));
+        assert_eq!(old.0.unwrap().code, Code::IdentificationMismatch);
+        let new = answer(&mut agent, 4000, &asked_with(stamp(4000), |_| {}));
+        assert_eq!(new.0.unwrap().code, Code::Accepted);
+    }
+}
+
+#[test]
+fn a_mobile_node_repeats_the_same_bytes_and_uses_each_nonce_once() {
+    let at = Instant::from_millis;
+    let home =
+        format!("home_agent = {{ address = \"{AGENT}\", spi = 256, key = \"{KEY}\", replay = 'nonces' }}");
+    let mut node = mobile_node(&home).unwrap();
+    start(&mut node);
+    let agent = Mac([2, 0, 0, 0, 0, 3]);
+    let requests = |effects: &[Effect]| -> Vec<Vec<u8>> {
+        let sent = effects.iter().filter_map(|effect| match effect {
+            Effect::Send(_, packet) => Received::parse(&packet.bytes).ok().map(|_| packet.bytes.clone()),
+            _ => None,
+        });
+        sent.collect()
+    };
+    let read = |bytes: &[u8]| match Received::parse(bytes).unwrap().message {
+        Registration::Request(request) => request,
+        Registration::Reply(reply) => panic!("{reply:?}"),
+    };
+    let first = requests(&heard(&mut node, at(1000), 1, agent, foreign_advertisement().emit())).remove(0);
+    let now = node_deadline(&node);
+    let repeated = requests(&give(&mut node, now, Input::Timeout));
+    assert_eq!(repeated, [first.clone()]);
+    let reply = |request: &Request, code, nonce: u64| {
+        let low = request.identification & 0xffff_ffff;
+        let mut reply = Reply { identification: with(nonce, low), lifetime: 300, ..request.reply(code) };
+        reply.sign(Between::MobileHome, &association());
+        packet(VISITED, HOME, &reply.emit())
+    };
+    let denial = reply(&read(&first), Code::IdentificationMismatch, 77);
+    let second = read(&requests(&heard(&mut node, now, 1, agent, denial))[0]);
+    assert_eq!(second.identification >> 32, 77);
+    assert_ne!(second.identification as u32, read(&first).identification as u32);
+    let accepted = reply(&second, Code::Accepted, 88);
+    assert!(requests(&heard(&mut node, now, 1, agent, accepted)).is_empty());
+    heard(&mut node, now, 1, agent, foreign_advertisement().emit());
+    let answer = give(&mut node, now, Input::Command(node::CommandId(1), &register()));
+    let third = read(&requests(&answer)[0]);
+    assert_eq!(third.identification >> 32, 88);
+    assert_ne!(third.identification as u32, second.identification as u32);
+}
+
+fn register() -> node::Command {
+    node::Command { verb: "register".to_owned(), args: Value::map([]) }
+}
+
+fn node_deadline(node: &MobileNode) -> Instant {
+    node.deadline().unwrap()
+}
+
+#[test]
+fn a_replay_style_that_cannot_work_is_refused() {
+    let peer = |keys: &str| format!("{{ address = \"{HOME}\", spi = SPI, key = \"{KEY}\", {keys} }}");
+    let two = |first: &str, second: &str| {
+        let [one, two] = [(first, "256"), (second, "257")].map(|(keys, spi)| peer(keys).replace("SPI", spi));
+        home_agent(&format!("mobile_nodes = [{one}, {two}]"))
+    };
+    assert!(two("replay = 'nonces'", "replay = 'nonces'").is_ok());
+    refused(two("replay = 'nonces'", "replay = 'timestamps'"), "`mobile_nodes`", "the same `replay`");
+    let nonces = peer("replay = 'nonces'").replace("SPI", "256");
+    refused(foreign_agent(&format!("mobile_nodes = [{nonces}]")), "`mobile_nodes`", "`timestamps`");
+    refused(foreign_agent(&format!("home_agents = [{nonces}]")), "`home_agents`", "`timestamps`");
+    refused(home_agent(&format!("foreign_agents = [{nonces}]")), "`foreign_agents`", "`timestamps`");
+    refused(home_agent("simultaneous_bindings = 0"), "`simultaneous_bindings`", "from 1 to 8");
+    refused(home_agent("simultaneous_bindings = 9"), "`simultaneous_bindings`", "from 1 to 8");
+}
+
+// --- several bindings (RFC 5944, section 3.8.2.2) ------------------------------------------------------------------------
+
+#[test]
+fn a_mobile_node_has_at_most_eight_bindings() {
+    let mut agent = home_agent("").unwrap();
+    start(&mut agent);
+    let ask = |agent: &mut HomeAgent, number: u8, at: u64| {
+        let stamp = WALL.plus(Instant::from_millis(at).since(Instant::ZERO)).to_ntp();
+        let asked = asked_with(stamp, |asked| {
+            asked.flags = RequestFlags::SIMULTANEOUS;
+            asked.care_of = Ipv4Addr::new(10, 3, number, 1);
+        });
+        answer(agent, at, &asked).0.unwrap().code
+    };
+    for number in 0..8 {
+        assert_eq!(ask(&mut agent, number, 1000 * u64::from(number + 1)), Code::Accepted);
+    }
+    assert_eq!(ask(&mut agent, 9, 10_000), Code::TooManyBindings);
+    // A renewal needs no place.
+    assert_eq!(ask(&mut agent, 3, 12_000), Code::Accepted);
 }

@@ -1,0 +1,69 @@
+//! The packets of which a home agent sends several copies: those to a mobile node with several bindings (RFC 5944,
+//! section 3.8.2.2).
+
+use super::HomeAgent;
+use node::{Encap, Outbox, Rx, reason};
+use wire::icmp::IcmpError;
+use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Reason, ipip, ipv4};
+
+impl HomeAgent {
+    /// Sends a copy of a packet to each care-of address of its destination. The checks are those of a node with one
+    /// tunnel: a packet of another host loses one from its time to live (RFC 2003, section 3.1), and its sender gets an
+    /// ICMP error if it is too big for a tunnel. Each copy, sent or dropped, keeps the identity of the packet.
+    pub(super) fn copy(&mut self, now: Instant, rx: Rx, mut packet: Packet, out: &mut Outbox) {
+        let home = self.homes.get(&rx.header.dst);
+        let exits: Vec<Ipv4Addr> = home.into_iter().flat_map(|home| home.ends.keys().copied()).collect();
+        if exits.is_empty() {
+            return out.discard(rx.iface, packet, reason::NO_ROUTE);
+        }
+        let is_forwarded = rx.iface != Iface::HOST || rx.tunnel.is_some();
+        if is_forwarded && self.is_own(rx.header.src) {
+            return out.discard(rx.iface, packet, reason::TUNNEL_LOOP);
+        }
+        if is_forwarded && !ipv4::decrement_ttl(&mut packet.bytes) {
+            self.tell(now, IcmpError::TimeExceeded, &packet, out);
+            return out.discard(rx.iface, packet, reason::TTL_EXPIRED);
+        }
+        let len = ipv4::total_len(&packet.bytes);
+        let mut too_big = None;
+        for care_of in exits {
+            let encap = self.encap(care_of);
+            let refusal = if rx.header.src == care_of {
+                Err(reason::TUNNEL_LOOP)
+            } else if len > usize::from(encap.mtu) {
+                too_big = Some(too_big.map_or(encap.mtu, |mtu: u16| mtu.min(encap.mtu)));
+                Err(if rx.header.dont_fragment { reason::TOO_BIG } else { reason::NO_FRAGMENTATION })
+            } else {
+                in_tunnel(&packet, encap)
+            };
+            match refusal {
+                Ok(copy) => out.send_routed(copy),
+                Err(reason) => out.discard(rx.iface, packet.clone(), reason),
+            }
+        }
+        if let Some(mtu) = too_big {
+            self.tell(now, IcmpError::FragmentationNeeded { mtu }, &packet, out);
+        }
+    }
+
+    /// Returns whether an address belongs to this host.
+    fn is_own(&self, address: Ipv4Addr) -> bool {
+        let mut own = self.config.host.iter().chain([&self.config.address]);
+        own.any(|own| own.address == address)
+    }
+
+    /// Sends an ICMP error to the sender of a packet, at most one per second.
+    fn tell(&mut self, now: Instant, error: IcmpError, about: &Packet, out: &mut Outbox) {
+        let Some(bytes) = error.about(&about.bytes, self.config.address.address) else { return };
+        let sender = ipv4::addresses(&bytes).map(|(_, to)| to);
+        if sender.is_some_and(|to| self.told.may(now, to)) {
+            out.send_routed(Packet::new(Mac::ZERO, bytes));
+        }
+    }
+}
+
+/// Returns a copy of a packet in a tunnel. Fails if the packet does not fit into a datagram.
+fn in_tunnel(packet: &Packet, encap: Encap) -> Result<Packet, Reason> {
+    let bytes = ipip::encapsulate(&packet.bytes, encap.src, encap.dst)?;
+    Ok(Packet { bytes, ..packet.clone() })
+}
