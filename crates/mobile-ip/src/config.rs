@@ -1,6 +1,6 @@
 //! The configuration of the Mobile IP roles.
 
-use crate::message::{Algorithm, Association, INFINITE};
+use crate::message::{Algorithm, Association, INFINITE, RequestFlags};
 use crate::tunnels::SMALLEST_MTU;
 use auth::Key;
 use node::config::{ConfigError, span, spans, text};
@@ -161,6 +161,7 @@ impl Default for Advertise {
 /// The configuration of a mobile node: its home network, its associations and its movement detection.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "the keys are independent options of one file")]
 pub struct MobileNodeConfig {
     /// The home address, and the length of the home network's prefix, for example `10.1.0.7/16`.
     #[serde(deserialize_with = "text")]
@@ -193,6 +194,14 @@ pub struct MobileNodeConfig {
     #[serde(default = "lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub lifetime: Duration,
+    /// Whether the mobile node asks for simultaneous bindings (flag S): the home agent keeps its earlier care-of addresses,
+    /// and sends a copy of each packet to each of them; default false (RFC 5944, section 3.6.1.1).
+    #[serde(default)]
+    pub simultaneous_bindings: bool,
+    /// Whether the mobile node receives the broadcasts of its home network, at home and away (flag B); default false
+    /// (RFC 5944, section 4.3).
+    #[serde(default)]
+    pub broadcasts: bool,
     /// The times at which the mobile node announces its return on the home network by gratuitous ARP (RFC 5944, section
     /// 4.6). They count from the return, and are in ascending order; default `0s`, `1s` and `3s` (not from an RFC).
     #[serde(default = "announcements", deserialize_with = "spans")]
@@ -381,6 +390,13 @@ impl ForeignAgentConfig {
 }
 
 impl MobileNodeConfig {
+    /// Returns the flags of a request for a binding, except those that depend on the agent.
+    pub(crate) const fn flags(&self) -> RequestFlags {
+        RequestFlags(0)
+            .with(RequestFlags::SIMULTANEOUS, self.simultaneous_bindings)
+            .with(RequestFlags::BROADCAST, self.broadcasts)
+    }
+
     /// Checks the configuration. An error names the key and the problem.
     pub fn check(&self) -> Result<(), ConfigError> {
         check_address("address", self.address)?;

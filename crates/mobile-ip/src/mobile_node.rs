@@ -24,8 +24,8 @@ use node::{
     Refusals, Rng, Role, Route, RouteKey, Rx, TimerName, Timers, Value,
 };
 use std::collections::BTreeSet;
-use wire::ipv4;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason};
+use wire::{ipip, ipv4};
 
 /// The reason to drop a packet of this host: the node has no route through an agent. It has chosen no agent yet, or its
 /// last foreign agent has expired or left. Through an expired agent, the node still sends while its registration holds
@@ -85,7 +85,7 @@ pub struct MobileNode {
     config: MobileNodeConfig,
     iface: Iface,
     home: Ipv4Addr,
-    listens: [Listen; 4],
+    listens: Vec<Listen>,
     registrar: Registrar,
     agents: Agents,
     announcer: Announcer,
@@ -131,15 +131,11 @@ impl MobileNode {
         Ok(Self {
             iface,
             home: config.address.address,
-            listens: [
-                Listen::Group(iface, ALL_SYSTEMS),
-                Listen::Group(iface, Ipv4Addr::BROADCAST),
-                Listen::Local(Proto::Icmp(ADVERTISEMENT)),
-                Listen::Local(Proto::Udp(PORT)),
-            ],
+            listens: listens(iface, &config),
             registrar: Registrar::new(
                 config.address.address,
                 &config.home_agent,
+                config.flags(),
                 Associations::new(&config.foreign_agents),
                 rng,
             ),
@@ -661,17 +657,58 @@ impl MobileNode {
         Ok(answer)
     }
 
+    /// Returns a broadcast of the home network for this host's own stack. At home, it is the packet itself. Away, it is
+    /// in the packet, in a tunnel from the home agent to the home address (RFC 5944, section 4.3). If the packet is
+    /// something else, or the node does not receive broadcasts, the packet is the error.
+    fn broadcast(&self, rx: Rx, packet: Packet) -> Result<Packet, Packet> {
+        let own = self.config.address;
+        let is_broadcast = |to| to == Ipv4Addr::BROADCAST || own.is_broadcast(to);
+        if !self.config.broadcasts || rx.iface != self.iface {
+            return Err(packet);
+        }
+        let at_home = self.attached.is_some_and(|agent| self.is_home_agent(agent));
+        if at_home && is_broadcast(rx.header.dst) {
+            return Ok(packet);
+        }
+        let is_tunnel = rx.header.dst == self.home && self.is_home_agent(rx.header.src);
+        match ipip::decapsulate(&packet.bytes) {
+            Ok((_, inner)) if is_tunnel && ipv4::addresses(inner).is_some_and(|(_, to)| is_broadcast(to)) => {
+                let bytes = inner.to_vec();
+                Ok(Packet { bytes, ..packet })
+            }
+            _ => Err(packet),
+        }
+    }
+
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let ends = match rx.header.protocol {
             ipv4::UDP if rx.header.dst == self.home => self.registration(now, rx, &packet, out),
             ipv4::ICMP if rx.payload(&packet).first() == Some(&ADVERTISEMENT) => {
                 self.advertisement(now, rx, &packet, out)
             }
-            // The groups that the role listens to also receive packets for other roles.
-            _ => return out.pass(rx, packet),
+            _ => match self.broadcast(rx, packet) {
+                Ok(broadcast) => return out.send(Iface::HOST, broadcast),
+                // The groups that the role listens to also receive packets for other roles.
+                Err(packet) => return out.pass(rx, packet),
+            },
         };
         self.refused.end(rx.iface, packet, ends, out);
     }
+}
+
+/// Returns the traffic for which a mobile node listens.
+fn listens(iface: Iface, config: &MobileNodeConfig) -> Vec<Listen> {
+    let mut listens = vec![
+        Listen::Group(iface, ALL_SYSTEMS),
+        Listen::Group(iface, Ipv4Addr::BROADCAST),
+        Listen::Local(Proto::Icmp(ADVERTISEMENT)),
+        Listen::Local(Proto::Udp(PORT)),
+    ];
+    if config.broadcasts {
+        listens.push(Listen::Local(Proto::IpIp));
+        listens.extend(config.address.broadcast().map(|to| Listen::Group(iface, to)));
+    }
+    listens
 }
 
 impl Role for MobileNode {

@@ -94,6 +94,8 @@ pub(crate) struct Registrar {
     replay: Replay,
     /// With nonces: the nonce of the last authentic reply of the home agent; `None` before the first.
     nonce: Option<u32>,
+    /// The flags of a request for a binding.
+    flags: RequestFlags,
     foreign_agents: Associations,
     clock: Clock,
     /// How far the home agent's clock is ahead of this host's clock: whole seconds, as a difference of NTP timestamps
@@ -122,13 +124,20 @@ pub(crate) struct Registrar {
 }
 
 impl Registrar {
-    pub(crate) fn new(home: Ipv4Addr, home_agent: &Peer, foreign_agents: Associations, rng: Rng) -> Self {
+    pub(crate) fn new(
+        home: Ipv4Addr,
+        home_agent: &Peer,
+        flags: RequestFlags,
+        foreign_agents: Associations,
+        rng: Rng,
+    ) -> Self {
         Self {
             home,
             home_agent: home_agent.address,
             association: home_agent.association(),
             replay: home_agent.replay,
             nonce: None,
+            flags,
             foreign_agents,
             clock: Clock::default(),
             offset: 0,
@@ -246,7 +255,8 @@ impl Registrar {
     fn new_request(&mut self, now: Instant) -> Option<Packet> {
         let Target { agent, mac, care_of, lifetime } = self.target?;
         let identification = self.identification(now);
-        let (home, home_agent, flags) = (self.home, self.home_agent, RequestFlags::default());
+        let (home, home_agent) = (self.home, self.home_agent);
+        let flags = if lifetime == 0 { RequestFlags::default() } else { self.flags };
         let mut request =
             Request { flags, lifetime, home, home_agent, care_of, identification, extensions: Vec::new() };
         request.sign(Between::MobileHome, &self.association);

@@ -23,6 +23,8 @@ transcripts! {
     a_home_agent_stores_switches_tells_and_answers_in_this_order: "home-agent-registration";
     a_home_agent_denies_with_a_reason_or_not_at_all: "home-agent-denials";
     a_packet_is_copied_to_each_binding: "home-agent-bindings";
+    broadcasts_of_the_home_network_follow_who_asks_for_them: "home-agent-broadcasts";
+    a_mobile_node_receives_broadcasts_at_home_and_away: "mobile-node-broadcasts";
     the_path_mtu_of_a_tunnel_reaches_the_sender: "home-agent-tunnels";
     bindings_survive_a_restart: "home-agent-restart";
     what_cannot_be_stored_did_not_happen: "home-agent-storage";

@@ -1,8 +1,9 @@
 //! The packets of which a home agent sends several copies: those to a mobile node with several bindings (RFC 5944,
-//! section 3.8.2.2).
+//! section 3.8.2.2), and broadcasts of the home network (section 4.3).
 
 use super::HomeAgent;
-use node::{Encap, Outbox, Rx, reason};
+use crate::message::RequestFlags;
+use node::{Encap, Outbox, PuntReason, Rx, reason};
 use wire::icmp::IcmpError;
 use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Reason, ipip, ipv4};
 
@@ -43,6 +44,44 @@ impl HomeAgent {
         }
         if let Some(mtu) = too_big {
             self.tell(now, IcmpError::FragmentationNeeded { mtu }, &packet, out);
+        }
+    }
+
+    /// Sends a copy of a broadcast of the home network to each binding that asked for broadcasts with flag B. Copies that
+    /// are too big for their tunnel are dropped. There are no ICMP errors about broadcasts (RFC 1812, section 4.3.2.7).
+    /// Does nothing with other packets.
+    ///
+    /// With flag D, the mobile node opens the tunnel itself, and the broadcast is in one tunnel. Otherwise the foreign
+    /// agent opens the tunnel: it cannot forward a broadcast to one visitor. So the broadcast is in another tunnel to
+    /// the home address, inside the first one.
+    pub(super) fn copy_broadcast(&self, rx: Rx, packet: &Packet, out: &mut Outbox) {
+        let is_for_all = super::broadcasts(self.config.address).any(|all| all == rx.header.dst);
+        if !is_for_all || rx.iface != self.iface || rx.why != PuntReason::Listen || self.is_own(rx.header.src)
+        {
+            return;
+        }
+        let (own, len) = (self.config.address.address, ipv4::total_len(&packet.bytes));
+        for (host, home) in &self.homes {
+            for binding in home.bindings() {
+                let flags = RequestFlags(binding.flags);
+                if !flags.has(RequestFlags::BROADCAST) {
+                    continue;
+                }
+                let encap = self.encap(binding.care_of);
+                let layers = if flags.has(RequestFlags::CO_LOCATED) { 0 } else { ipip::OVERHEAD };
+                let copy = if len + layers > usize::from(encap.mtu) {
+                    Err(reason::TOO_BIG)
+                } else if layers == 0 {
+                    in_tunnel(packet, encap)
+                } else {
+                    let inner = Encap { src: own, dst: *host, ..encap };
+                    in_tunnel(packet, inner).and_then(|inner| in_tunnel(&inner, encap))
+                };
+                match copy {
+                    Ok(copy) => out.send_routed(copy),
+                    Err(reason) => out.discard(rx.iface, packet.clone(), reason),
+                }
+            }
         }
     }
 

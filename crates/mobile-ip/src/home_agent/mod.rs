@@ -30,7 +30,10 @@ use node::{
     RouteKey, Rx, Value,
 };
 use std::collections::BTreeMap;
-use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, SocketAddrV4, ntp_distance};
+use wire::{
+    Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Prefix, Reason, SocketAddrV4,
+    ntp_distance,
+};
 use wire::{icmp, ipv4};
 
 /// Reasons for which an agent or a mobile node refuses a registration message. Malformed messages have the reasons of
@@ -118,7 +121,7 @@ const UNDER_WAY: usize = 16_384;
 pub struct HomeAgent {
     config: HomeAgentConfig,
     iface: Iface,
-    listens: [Listen; 5],
+    listens: Vec<Listen>,
     clock: Clock,
     /// The clock that Identification fields are compared with. It is never set back: otherwise, a mobile node with a
     /// later Identification on record could not register until the clock reaches this Identification.
@@ -165,6 +168,8 @@ impl HomeAgent {
         let iface = interfaces.number("interface", &config.interface)?;
         let [routers, agents, solicitations] = Advertiser::listens(iface);
         let errors = Listen::IcmpAbout(Proto::IpIp);
+        let mut listens = vec![Listen::Local(Proto::Udp(PORT)), routers, agents, solicitations, errors];
+        listens.extend(broadcasts(config.address).map(|to| Listen::Group(iface, to)));
         let nonces = rng.fork("nonces");
         let advertiser = Advertiser::new(
             iface,
@@ -176,7 +181,7 @@ impl HomeAgent {
         );
         Ok(Self {
             iface,
-            listens: [Listen::Local(Proto::Udp(PORT)), routers, agents, solicitations, errors],
+            listens,
             clock: Clock::default(),
             steady: Clock::default(),
             started: 0,
@@ -277,7 +282,10 @@ impl HomeAgent {
                 let ends = self.advertiser.solicited(now, rx, &packet, false, out);
                 self.refused.end(rx.iface, packet, ends, out);
             }
-            _ => out.pass(rx, packet),
+            _ => {
+                self.copy_broadcast(rx, &packet, out);
+                out.pass(rx, packet);
+            }
         }
     }
 
@@ -350,6 +358,11 @@ impl Role for HomeAgent {
             ("refused", self.refused.status()),
         ])
     }
+}
+
+/// Returns the broadcast addresses of a link: 255.255.255.255, and that of its prefix. A prefix of 31 or 32 bits has none.
+fn broadcasts(own: InterfaceAddress) -> impl Iterator<Item = Ipv4Addr> {
+    [Ipv4Addr::BROADCAST].into_iter().chain(own.broadcast())
 }
 
 const fn seconds(seconds: u16) -> Duration {

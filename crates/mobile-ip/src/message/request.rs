@@ -34,6 +34,8 @@ impl RequestFlags {
     pub const SIMULTANEOUS: Self = Self(0x80);
     /// B: tunnel the broadcasts of the home network to the mobile node.
     pub const BROADCAST: Self = Self(0x40);
+    /// D: the mobile node itself opens the tunnel, because its care-of address is co-located.
+    pub const CO_LOCATED: Self = Self(0x20);
     /// M: minimal encapsulation (RFC 2004).
     pub const MINIMAL: Self = Self(0x10);
     /// G: generic routing encapsulation (RFC 2784).
@@ -46,6 +48,12 @@ impl RequestFlags {
     /// Returns whether any flag of `other` is set.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
+    }
+
+    /// Returns these flags, and those of `other` if `condition` is true.
+    #[must_use]
+    pub const fn with(self, other: Self, condition: bool) -> Self {
+        if condition { Self(self.0 | other.0) } else { self }
     }
 
     /// Returns the letters of the flags that are set, in the order of RFC 5944, section 3.3, for example `ST`.

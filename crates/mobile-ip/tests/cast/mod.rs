@@ -140,6 +140,23 @@ impl Cast for MobileIp {
                 let to = person("other").0;
                 ("host".to_owned(), from_person("mn", &number(teller, HOME, to)))
             }
+            // A host of the home network sends to all hosts of the network, or to `to`.
+            ["broadcast", iface, ref args @ ..] => {
+                let (args, (from, mac)) = (Args::new(args), person("other"));
+                let to = args.get("to", Ipv4Addr::BROADCAST);
+                let bytes = sized(&number(teller, from, to), args.get("size", 0), 1);
+                let mut packet = from_person("other", &bytes);
+                packet.link = Frame { src: mac, dst: Mac::BROADCAST, ..packet.link };
+                (iface.to_owned(), packet)
+            }
+            // The home agent has put a broadcast into a tunnel to the home address. The foreign agent has opened the
+            // outer tunnel.
+            ["tunnelled-broadcast", ref args @ ..] => {
+                let args = Args::new(args);
+                let inner = number(teller, person("other").0, args.get("to", Ipv4Addr::BROADCAST));
+                let outer = ipip::encapsulate(&inner, args.get("from", HOME_AGENT), HOME).unwrap();
+                ("air".to_owned(), from_person("fa", &outer))
+            }
             ["tunnel", to] => tunnelled(teller, HOME_AGENT, to),
             ["tunnel", to, "by", entry] => tunnelled(teller, entry.parse().unwrap(), to),
             // A router on the path of the tunnel drops a packet of the correspondent, and sends an ICMP error to the
@@ -189,10 +206,7 @@ impl Cast for MobileIp {
         if Solicitation::parse(&header, payload).is_ok() {
             return "solicitation".to_owned();
         }
-        match ipip::decapsulate(&packet.bytes) {
-            Ok((_, inner)) => format!("{} in a tunnel to {}", data_name(inner), header.dst),
-            Err(_) => data_name(&packet.bytes),
-        }
+        tunnel_name(&packet.bytes)
     }
 
     fn neighbor(&self, mac: Mac) -> Option<&'static str> {
@@ -365,6 +379,14 @@ fn from_person(name: &str, bytes: &[u8]) -> Packet {
     let mut packet = Packet::new(Mac::ZERO, bytes.to_vec());
     packet.link = Frame { src: person(name).1, ..packet.link };
     packet
+}
+
+/// Returns the name of a datagram, which may be in one or several tunnels.
+fn tunnel_name(bytes: &[u8]) -> String {
+    match ipip::decapsulate(bytes) {
+        Ok((outer, inner)) => format!("{} in a tunnel to {}", tunnel_name(inner), outer.dst),
+        Err(_) => data_name(bytes),
+    }
 }
 
 fn data_name(bytes: &[u8]) -> String {

@@ -200,7 +200,7 @@ fn a_mobile_node_repeats_the_same_bytes_and_uses_each_nonce_once() {
     let first = requests(&heard(&mut node, at(1000), 1, agent, foreign_advertisement().emit())).remove(0);
     let now = node_deadline(&node);
     let repeated = requests(&give(&mut node, now, Input::Timeout));
-    assert_eq!(repeated, [first.clone()]);
+    assert_eq!(repeated, std::slice::from_ref(&first));
     let reply = |request: &Request, code, nonce: u64| {
         let low = request.identification & 0xffff_ffff;
         let mut reply = Reply { identification: with(nonce, low), lifetime: 300, ..request.reply(code) };
