@@ -28,6 +28,8 @@ pub(crate) struct Agent {
     /// [`Agents::hear`] may keep an earlier value.
     pub(crate) registration_lifetime: u16,
     pub(crate) registered_only: bool,
+    /// The flags of the last advertisement.
+    pub(crate) flags: AgentFlags,
     /// The first care-of address that the agent offers; `None` if it is not a foreign agent.
     pub(crate) care_of: Option<Ipv4Addr>,
     prefix: Option<Prefix>,
@@ -93,6 +95,7 @@ impl Agents {
             registration_lifetime: before
                 .map_or(advertisement.registration_lifetime, |old| old.registration_lifetime),
             registered_only: advertisement.registered_only,
+            flags: advertisement.flags,
             care_of: offered(advertisement),
             prefix: advertisement.prefix(),
         };

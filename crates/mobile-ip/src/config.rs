@@ -49,6 +49,11 @@ pub struct HomeAgentConfig {
     #[serde(default = "simultaneous_bindings")]
     #[schemars(range(min = 1, max = 8))]
     pub simultaneous_bindings: usize,
+    /// Whether the home agent accepts reverse tunnels (flag T): `none`, `offered` or `required`; default `none` (RFC
+    /// 3024). A packet from a reverse tunnel is forwarded only if its source has a binding with flag T to the care-of
+    /// address from which the tunnel comes.
+    #[serde(default)]
+    pub reverse_tunnel: AgentReverseTunnel,
     /// The size of the largest datagram inside a tunnel, in bytes, at least 548. The default is 1480: the payload of an
     /// Ethernet frame (1500 bytes) without the outer header (20 bytes).
     #[serde(default = "tunnel_mtu")]
@@ -113,6 +118,18 @@ pub struct ForeignAgentConfig {
     /// Requests of registered visitors are not counted.
     #[serde(default = "pending")]
     pub pending: usize,
+    /// Whether the foreign agent offers reverse tunnels (flag T): `none`, `offered` or `required`; default `none` (RFC
+    /// 3024).
+    #[serde(default)]
+    pub reverse_tunnel: AgentReverseTunnel,
+    /// Whether the foreign agent supports the encapsulating delivery style of reverse tunnels; default true. Otherwise
+    /// such requests are denied (code 79; RFC 3024, section 4.3.1).
+    #[serde(default = "yes")]
+    pub encapsulating_delivery: bool,
+    /// The size of the largest datagram inside a reverse tunnel, in bytes, at least 548; default 1480, as for a home
+    /// agent.
+    #[serde(default = "tunnel_mtu")]
+    pub tunnel_mtu: u16,
     /// How long a request waits for the home agent's reply at most, greater than zero; default `7s` (RFC 5944, section
     /// 3.7.1).
     #[serde(default = "pending_timeout", deserialize_with = "span")]
@@ -202,6 +219,10 @@ pub struct MobileNodeConfig {
     /// (RFC 5944, section 4.3).
     #[serde(default)]
     pub broadcasts: bool,
+    /// Whether the mobile node asks for a reverse tunnel (flag T): `none`, `direct` or `encapsulating`; default `none`
+    /// (RFC 3024). It asks only foreign agents that offer one, because others would deny the request.
+    #[serde(default)]
+    pub reverse_tunnel: ReverseTunnel,
     /// The times at which the mobile node announces its return on the home network by gratuitous ARP (RFC 5944, section
     /// 4.6). They count from the return, and are in ascending order; default `0s`, `1s` and `3s` (not from an RFC).
     #[serde(default = "announcements", deserialize_with = "spans")]
@@ -268,6 +289,34 @@ pub struct Peer {
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub key: Key,
+}
+
+/// Whether an agent supports reverse tunnels (RFC 3024): from the care-of address to the home agent.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AgentReverseTunnel {
+    /// The agent denies requests with flag T (code 74 or 137).
+    #[default]
+    None,
+    /// The agent accepts requests with and without flag T.
+    Offered,
+    /// The agent denies registrations without flag T (code 75 or 138).
+    Required,
+}
+
+/// Whether a mobile node asks for a reverse tunnel (RFC 3024), and how it sends its packets to the foreign agent.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReverseTunnel {
+    /// The mobile node asks for no reverse tunnel.
+    #[default]
+    None,
+    /// The mobile node sends its packets to the foreign agent as its router, and the foreign agent puts them into the
+    /// reverse tunnel.
+    Direct,
+    /// The mobile node puts its packets into a tunnel to the foreign agent, and the foreign agent puts them into the
+    /// reverse tunnel.
+    Encapsulating,
 }
 
 /// How an association protects requests against replay (RFC 5944, section 5.7).
@@ -364,12 +413,7 @@ impl HomeAgentConfig {
             let problem = format!("must be from 1 to {MOST_BINDINGS}");
             return Err(ConfigError::new("simultaneous_bindings", problem));
         }
-        if self.tunnel_mtu < SMALLEST_MTU {
-            let problem = format!(
-                "must be at least {SMALLEST_MTU} bytes, the smallest MTU that the home agent uses for a tunnel"
-            );
-            return Err(ConfigError::new("tunnel_mtu", problem));
-        }
+        check_tunnel_mtu(self.tunnel_mtu)?;
         check_announcements(&self.announcements)
     }
 }
@@ -382,6 +426,7 @@ impl ForeignAgentConfig {
         check_agent_peers("home_agents", &self.home_agents)?;
         check_lifetime("registration_lifetime", self.registration_lifetime)?;
         self.advertise.check()?;
+        check_tunnel_mtu(self.tunnel_mtu)?;
         if self.pending_timeout.is_zero() {
             return Err(ConfigError::new("pending_timeout", "must be greater than zero"));
         }
@@ -506,6 +551,15 @@ fn check_lifetime(key: &'static str, lifetime: Duration) -> Result<(), ConfigErr
         return Ok(());
     }
     Err(ConfigError::new(key, "must be whole seconds, from 3s to 65534s"))
+}
+
+fn check_tunnel_mtu(mtu: u16) -> Result<(), ConfigError> {
+    if mtu >= SMALLEST_MTU {
+        return Ok(());
+    }
+    let problem =
+        format!("must be at least {SMALLEST_MTU} bytes, the smallest MTU that an agent uses for a tunnel");
+    Err(ConfigError::new("tunnel_mtu", problem))
 }
 
 /// Checks the times of announcements. Announcements are sent in the order of the list, so the times must be ascending.

@@ -9,19 +9,19 @@
 //! ```
 
 use crate::agents::{Agent, AgentChange, Agents, offered};
-use crate::config::{Associations, MobileNodeConfig, Movement, is_host};
+use crate::config::{Associations, MobileNodeConfig, Movement, ReverseTunnel, is_host};
 use crate::home_agent::refusal;
 use crate::mark::{MOBILE_NODE, MobileIpEvent};
 use crate::message::{
     ADVERTISEMENT, ALL_ROUTERS, ALL_SYSTEMS, Advertisement, AgentFlags, PORT, Received, Registration,
-    Solicitation,
+    RequestFlags, Solicitation,
 };
 use crate::movement::{Decision, Occurrence, Situation, Why};
 use crate::registrar::{Registrar, ReplyOutcome, Target};
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Action, Announcer, Class, Command, Hop, Input, Lifetime, Link, Listen, Neighbor, NextHop, Outbox, Proto,
-    Refusals, Rng, Role, Route, RouteKey, Rx, TimerName, Timers, Value,
+    Action, Announcer, Class, Command, Encap, Hop, Input, Lifetime, Link, Listen, Neighbor, NextHop, Outbox,
+    Proto, Refusals, Rng, Role, Route, RouteKey, Rx, TimerName, Timers, Value,
 };
 use std::collections::BTreeSet;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason};
@@ -58,6 +58,9 @@ const IGNORED: usize = 32;
 /// After this number of requests without acceptance, another agent is tried (not from an RFC).
 const PATIENCE: u32 = 3;
 
+/// The MTU of an interface in bytes, until its link comes up and reports it.
+const ETHERNET_MTU: u16 = 1500;
+
 #[derive(Clone, Copy, Debug)]
 enum Timer {
     /// The next solicitation is due.
@@ -92,6 +95,8 @@ pub struct MobileNode {
     timers: Timers<Timer, 5>,
     /// The link address of the interface; `None` while the link is down.
     mac: Option<Mac>,
+    /// The MTU of the interface in bytes.
+    mtu: u16,
     /// The agent in use: the agent that was chosen last. `None` if none was chosen, or if it was lost.
     attached: Option<Ipv4Addr>,
     /// With `link_trigger`: whether the link came up, and no usable agent was heard since. Then the node registers with
@@ -135,7 +140,6 @@ impl MobileNode {
             registrar: Registrar::new(
                 config.address.address,
                 &config.home_agent,
-                config.flags(),
                 Associations::new(&config.foreign_agents),
                 rng,
             ),
@@ -143,6 +147,7 @@ impl MobileNode {
             announcer: Announcer::new(config.announcements.clone()),
             timers: Timers::default(),
             mac: None,
+            mtu: ETHERNET_MTU,
             attached: None,
             triggered: false,
             detecting: false,
@@ -167,8 +172,8 @@ impl MobileNode {
 
     fn link(&mut self, now: Instant, link: Link<'_>, out: &mut Outbox) {
         match link {
-            Link::Up { mac, .. } => {
-                self.mac = Some(mac);
+            Link::Up { mac, mtu, .. } => {
+                (self.mac, self.mtu) = (Some(mac), mtu);
                 self.linked = now;
                 self.detecting = true;
                 self.ignored.clear();
@@ -354,6 +359,9 @@ impl MobileNode {
         }
         self.detected(agent, out);
         let kept = self.kept.take().filter(|kept| *kept != agent);
+        for left in left.into_iter().chain(kept) {
+            self.end_tunnel_to(left, out);
+        }
         for left in left.filter(|left| !self.is_home_agent(*left)).into_iter().chain(kept) {
             out.neighbor(self.iface, left, None);
         }
@@ -365,6 +373,11 @@ impl MobileNode {
         self.registrar.turn_to(self.target(agent));
         self.register(now, out);
         out.notify(node::Notification::Gateway(agent));
+    }
+
+    /// Returns whether the node asks this agent for a reverse tunnel.
+    const fn asks_reverse(&self, agent: &Agent) -> bool {
+        !matches!(self.config.reverse_tunnel, ReverseTunnel::None) && agent.flags.has(AgentFlags::REVERSE)
     }
 
     /// Returns what to register with an agent. `None` if the agent is not in the list, or is a foreign agent with
@@ -381,6 +394,8 @@ impl MobileNode {
             mac: known.mac,
             care_of: known.care_of.filter(|_| !at_home).unwrap_or(self.home),
             lifetime: if at_home { 0 } else { lifetime },
+            flags: self.config.flags().with(RequestFlags::REVERSE, self.asks_reverse(known)),
+            encapsulating: self.config.reverse_tunnel == ReverseTunnel::Encapsulating,
         })
     }
 
@@ -460,6 +475,7 @@ impl MobileNode {
     /// Removes the agent in `kept`, if there is one. From now on, packets are dropped with [`NO_AGENT`].
     fn end_kept(&mut self, out: &mut Outbox) {
         if let Some(agent) = self.kept.take() {
+            self.end_tunnel_to(agent, out);
             out.neighbor(self.iface, agent, None);
             self.route(Action::Drop(NO_AGENT), Action::Drop(NO_AGENT), out);
         }
@@ -471,6 +487,26 @@ impl MobileNode {
         let home_link = RouteKey { dst: self.config.address.link, ..DEFAULT_ROUTE };
         for (key, action) in [(DEFAULT_ROUTE, far), (home_link, near)] {
             out.route(key, Route { action, lifetime: Lifetime::Permanent });
+        }
+    }
+
+    /// Sends this host's own packets through a tunnel to the agent: the encapsulating delivery style of a reverse tunnel
+    /// (RFC 3024, section 5.1). Packets to the agent itself are not in the tunnel.
+    fn tunnel_to(&self, agent: Ipv4Addr, forward: Action, out: &mut Outbox) {
+        let tunnel = Action::Tunnel(Encap {
+            src: self.home,
+            dst: agent,
+            mtu: self.mtu.saturating_sub(ipip::OVERHEAD as u16),
+        });
+        let lifetime = Lifetime::Permanent;
+        out.route(RouteKey::to(Class::HOST, agent), Route { action: forward, lifetime });
+        self.route(tunnel, tunnel, out);
+    }
+
+    /// Removes the route for packets to an agent that is not used any more.
+    fn end_tunnel_to(&self, agent: Ipv4Addr, out: &mut Outbox) {
+        if self.config.reverse_tunnel == ReverseTunnel::Encapsulating {
+            out.route(RouteKey::to(Class::HOST, agent), None);
         }
     }
 
@@ -544,11 +580,14 @@ impl MobileNode {
         let renew = sent + if is_late { in_time } else { in_time.min(lifetime * 4 / 5) };
         self.timers.set(Timer::Renew, renew.max(now + REGISTRATION_PAUSE));
         self.timers.set(Timer::Lapse, sent + lifetime);
-        let way =
-            self.attached.and_then(|agent| self.agents.get(agent)).filter(|known| known.registered_only);
-        if let Some(known) = way {
-            let way = Action::Forward(Hop::mac(self.iface, known.mac));
-            self.route(way, way, out);
+        let known = self.attached.and_then(|agent| Some((agent, self.agents.get(agent)?)));
+        if let Some((agent, known)) = known {
+            let forward = Action::Forward(Hop::mac(self.iface, known.mac));
+            if self.asks_reverse(known) && self.config.reverse_tunnel == ReverseTunnel::Encapsulating {
+                self.tunnel_to(agent, forward, out);
+            } else if known.registered_only {
+                self.route(forward, forward, out);
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::config::{Associations, Peer, Replay, is_host};
 use crate::home_agent::refusal;
 use crate::mark::MobileIpEvent;
-use crate::message::{Association, Between, Code, PORT, Reply, Request, RequestFlags, datagram};
+use crate::message::{Association, Between, Code, Extension, PORT, Reply, Request, RequestFlags, datagram};
 use crate::reply_counts::ReplyCounts;
 use node::{Rng, Value};
 use std::collections::VecDeque;
@@ -46,6 +46,10 @@ pub(crate) struct Target {
     pub(crate) care_of: Ipv4Addr,
     /// The lifetime to request, in seconds; 0 ends the binding.
     pub(crate) lifetime: u16,
+    /// The flags of the request, unless it ends the binding.
+    pub(crate) flags: RequestFlags,
+    /// With flag T: whether the node puts its packets into a tunnel to the agent (RFC 3024, section 3.3).
+    pub(crate) encapsulating: bool,
 }
 
 /// The request that waits for a reply.
@@ -94,8 +98,6 @@ pub(crate) struct Registrar {
     replay: Replay,
     /// With nonces: the nonce of the last authentic reply of the home agent; `None` before the first.
     nonce: Option<u32>,
-    /// The flags of a request for a binding.
-    flags: RequestFlags,
     foreign_agents: Associations,
     clock: Clock,
     /// How far the home agent's clock is ahead of this host's clock: whole seconds, as a difference of NTP timestamps
@@ -124,20 +126,13 @@ pub(crate) struct Registrar {
 }
 
 impl Registrar {
-    pub(crate) fn new(
-        home: Ipv4Addr,
-        home_agent: &Peer,
-        flags: RequestFlags,
-        foreign_agents: Associations,
-        rng: Rng,
-    ) -> Self {
+    pub(crate) fn new(home: Ipv4Addr, home_agent: &Peer, foreign_agents: Associations, rng: Rng) -> Self {
         Self {
             home,
             home_agent: home_agent.address,
             association: home_agent.association(),
             replay: home_agent.replay,
             nonce: None,
-            flags,
             foreign_agents,
             clock: Clock::default(),
             offset: 0,
@@ -253,13 +248,16 @@ impl Registrar {
     }
 
     fn new_request(&mut self, now: Instant) -> Option<Packet> {
-        let Target { agent, mac, care_of, lifetime } = self.target?;
+        let Target { agent, mac, care_of, lifetime, flags, encapsulating } = self.target?;
         let identification = self.identification(now);
         let (home, home_agent) = (self.home, self.home_agent);
-        let flags = if lifetime == 0 { RequestFlags::default() } else { self.flags };
+        let flags = if lifetime == 0 { RequestFlags::default() } else { flags };
         let mut request =
             Request { flags, lifetime, home, home_agent, care_of, identification, extensions: Vec::new() };
         request.sign(Between::MobileHome, &self.association);
+        if encapsulating && flags.has(RequestFlags::REVERSE) {
+            request.extensions.push(Extension::encapsulating_delivery());
+        }
         if let Some(association) = self.foreign_agents.first(agent) {
             request.sign(Between::MobileForeign, association);
         }

@@ -25,6 +25,9 @@ transcripts! {
     a_packet_is_copied_to_each_binding: "home-agent-bindings";
     broadcasts_of_the_home_network_follow_who_asks_for_them: "home-agent-broadcasts";
     a_mobile_node_receives_broadcasts_at_home_and_away: "mobile-node-broadcasts";
+    a_home_agent_forwards_from_the_reverse_tunnels_of_bindings: "home-agent-reverse";
+    a_foreign_agent_tunnels_what_its_visitors_send: "foreign-agent-reverse";
+    a_mobile_node_sends_through_a_reverse_tunnel: "mobile-node-reverse";
     the_path_mtu_of_a_tunnel_reaches_the_sender: "home-agent-tunnels";
     bindings_survive_a_restart: "home-agent-restart";
     what_cannot_be_stored_did_not_happen: "home-agent-storage";

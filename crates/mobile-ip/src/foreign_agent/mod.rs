@@ -20,14 +20,15 @@
 
 mod replies;
 mod requests;
+mod reverse;
 mod visits;
 
 use crate::advertiser::Advertiser;
 use crate::clock::Clock;
-use crate::config::{Associations, ForeignAgentConfig};
+use crate::config::{AgentReverseTunnel, Associations, ForeignAgentConfig};
 use crate::limiter::Limiter;
 use crate::mark::{FOREIGN_AGENT, MobileIpEvent};
-use crate::message::{AgentFlags, Code, PORT, Received, Registration};
+use crate::message::{AgentFlags, Code, PORT, Received, Registration, RequestFlags};
 use crate::pending::{Pending, Waiting};
 use crate::reply_counts::ReplyCounts;
 use node::config::{ConfigError, Interfaces};
@@ -35,6 +36,7 @@ use node::{
     Action, Class, Input, Lifetime, Link, Listen, Outbox, Proto, Refusals, Rng, Role, Route, RouteKey, Rx,
     Value,
 };
+use reverse::Reverse;
 use std::collections::BTreeMap;
 use wire::icmp::{self};
 use wire::ipv4::{self};
@@ -48,7 +50,10 @@ const STRANGERS: Class = Class(Class::CLOSED.0 + 16);
 const FIRST_CLASS: u8 = STRANGERS.0 + 1;
 /// The maximum number of home agents with visitors at a time: the number of packet classes for home agents (not from an
 /// RFC).
-const HOME_AGENTS: u8 = u8::MAX - FIRST_CLASS;
+const HOME_AGENTS: u8 = FIRST_REVERSE_CLASS - FIRST_CLASS;
+/// The first packet class for packets that visitors put into a tunnel to this agent. Higher classes are for the same
+/// purpose ([`reverse`]).
+const FIRST_REVERSE_CLASS: u8 = u8::MAX - reverse::PAIRS;
 /// The reason to drop a packet from a tunnel: its destination is not a visitor of the home agent that sent the packet.
 pub const NOT_A_VISITOR: Reason = Reason("not_a_visitor");
 /// The reason to forget a pending request: a request of another home or link address takes its place. The reason is
@@ -82,6 +87,12 @@ struct Visitor {
     ends: Instant,
     /// The key of the route for this host's own packets to this visitor; `None` if there is no such route.
     reached: Option<RouteKey>,
+    /// The reverse tunnel of the visitor's packets; `None` if it did not ask for one.
+    reverse: Option<Reverse>,
+    /// The flags of the request accepted last.
+    flags: RequestFlags,
+    /// When the visit began. Renewals do not change it.
+    since: Instant,
 }
 
 /// The role of a foreign agent (RFC 5944, section 3.7).
@@ -123,7 +134,7 @@ impl ForeignAgent {
             config.address,
             config.advertise.clone(),
             config.registration_lifetime,
-            AgentFlags::FOREIGN,
+            AgentFlags::FOREIGN.with(AgentFlags::REVERSE, config.reverse_tunnel != AgentReverseTunnel::None),
             rng,
         );
         let others = config.visited.iter().map(|name| interfaces.number("interface", name));
@@ -186,7 +197,8 @@ impl ForeignAgent {
             Registration::Request(request) if rx.iface == self.iface => {
                 let mac = packet.link.src;
                 let standing = self.standing(mac, &request);
-                let pending = Pending { mac, from, since: now, standing, request };
+                let ttl = received.ip.ttl;
+                let pending = Pending { mac, from, since: now, standing, ttl, request };
                 self.request(now, &received.ip, pending, out)
             }
             Registration::Request(_) => Err(Reason("wrong_direction")),
@@ -256,13 +268,17 @@ impl Role for ForeignAgent {
         let visit = |((host, home_agent), visitor): (&Visit, &Visitor)| {
             let value = Value::map([
                 ("home_agent", Value::from(*home_agent)),
+                ("care_of", Value::from(self.config.address.address)),
                 ("lifetime_s", Value::from(u32::from(visitor.lifetime))),
+                ("since_unix_s", Value::from(self.clock.unix_seconds(visitor.since))),
                 ("ends_unix_s", Value::from(self.clock.unix_seconds(visitor.ends))),
                 ("spi", self.mobile_nodes.first(*host).map_or(Value::None, |found| Value::from(found.spi))),
                 (
                     "home_agent_spi",
                     self.home_agents.first(*home_agent).map_or(Value::None, |found| found.spi.into()),
                 ),
+                ("flags", Value::from(visitor.flags.letters())),
+                ("delivery", visitor.reverse.map_or(Value::None, |reverse| reverse.style().into())),
             ]);
             (host.to_string(), value)
         };

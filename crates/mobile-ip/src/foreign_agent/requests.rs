@@ -1,7 +1,7 @@
 //! The requests at a foreign agent: what is relayed, and what is denied (RFC 5944, section 3.7.2).
 
 use super::{ForeignAgent, GAVE_WAY, HOME_AGENTS, NO_PLACE, REPEATED_BY_ANOTHER, Visitor};
-use crate::config::is_host;
+use crate::config::{AgentReverseTunnel, is_host};
 use crate::home_agent::refusal;
 use crate::message::{Between, Code, PORT, Request, RequestFlags, datagram};
 use crate::pending::{Pending, RequestKey, Standing, low};
@@ -73,13 +73,40 @@ impl ForeignAgent {
         if request.lifetime > self.longest() {
             return Err(Code::LifetimeTooLong);
         }
-        if asks(RequestFlags::REVERSE) {
-            return Err(Code::ForeignReverseTunnel);
-        }
+        self.judge_reverse(pending)?;
         if asks(RequestFlags::MINIMAL) || asks(RequestFlags::GRE) {
             return Err(Code::ForeignEncapsulation);
         }
         self.place(pending).ok_or(Code::ForeignResources)
+    }
+
+    /// Checks what a request asks of a reverse tunnel (RFC 3024, section 4.3.1). Fails with the code of the denial.
+    fn judge_reverse(&self, Pending { mac, request, ttl, .. }: &Pending) -> Result<(), Code> {
+        let style = request.encapsulating_delivery();
+        if !request.flags.has(RequestFlags::REVERSE) {
+            // The extension has a meaning only with flag T.
+            return match self.config.reverse_tunnel {
+                _ if style.is_some() => Err(Code::ForeignBadRequest),
+                AgentReverseTunnel::Required if request.lifetime != 0 => Err(Code::ForeignReverseMandatory),
+                _ => Ok(()),
+            };
+        }
+        if self.config.reverse_tunnel == AgentReverseTunnel::None {
+            return Err(Code::ForeignReverseTunnel);
+        }
+        // With another time to live, a router has forwarded the request: the mobile node is not on this link.
+        if *ttl != u8::MAX {
+            return Err(Code::TooDistant);
+        }
+        match style {
+            Some([_, ..]) => Err(Code::ForeignBadRequest),
+            Some([]) if !self.config.encapsulating_delivery => Err(Code::DeliveryStyle),
+            _ if request.lifetime == 0 => Ok(()),
+            _ => {
+                let pair = self.reverse_pair((request.home, request.home_agent), *mac);
+                pair.map(|_| ()).ok_or(Code::ForeignResources)
+            }
+        }
     }
 
     /// Returns whether the Mobile-Foreign Authentication of a request is correct. Returns true if there is no

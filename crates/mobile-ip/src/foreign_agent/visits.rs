@@ -1,6 +1,6 @@
 //! The visitors of a foreign agent: their routes, and the ends of their visits (RFC 5944, section 4.2.2).
 
-use super::{FIRST_CLASS, ForeignAgent, NOT_A_VISITOR, Visit, Visitor};
+use super::{FIRST_CLASS, FIRST_REVERSE_CLASS, ForeignAgent, NOT_A_VISITOR, Visit, Visitor};
 use crate::mark::MobileIpEvent;
 use crate::message::Request;
 use crate::pending::Pending;
@@ -38,7 +38,12 @@ impl ForeignAgent {
             out.route(key, route);
             out.neighbor(self.iface, host, Neighbor::At(mac));
         }
-        if self.visitors.insert(visit, Visitor { mac, identification, lifetime, ends, reached }).is_none() {
+        let before = self.visitors.get(&visit).map(|visitor| (visitor.since, visitor.reverse));
+        let reverse = self.reverse(visit, pending, ends, out);
+        let (since, flags) = (before.map_or(now, |(since, _)| since), pending.request.flags);
+        let visitor = Visitor { mac, identification, lifetime, ends, reached, reverse, flags, since };
+        self.visitors.insert(visit, visitor);
+        if before.is_none() {
             out.mark(MobileIpEvent::VisitorArrived { host }.into());
         }
     }
@@ -50,7 +55,7 @@ impl ForeignAgent {
             return Some(*class);
         }
         let is_free = |class: &Class| !self.classes.values().any(|other| other == class);
-        let class = (FIRST_CLASS..u8::MAX).map(Class).find(is_free)?;
+        let class = (FIRST_CLASS..FIRST_REVERSE_CLASS).map(Class).find(is_free)?;
         self.classes.insert(home_agent, class);
         out.route(
             RouteKey::all(class),
@@ -85,6 +90,9 @@ impl ForeignAgent {
         }
         if let Some(key) = visitor.reached {
             self.unreach(key, host, out);
+        }
+        if let Some(reverse) = visitor.reverse {
+            self.end_reverse(host, reverse, out);
         }
     }
 

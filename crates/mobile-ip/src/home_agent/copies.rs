@@ -1,7 +1,8 @@
 //! The packets of which a home agent sends several copies: those to a mobile node with several bindings (RFC 5944,
 //! section 3.8.2.2), and broadcasts of the home network (section 4.3).
 
-use super::HomeAgent;
+use super::{HomeAgent, refusal};
+use crate::binding::Binding;
 use crate::message::RequestFlags;
 use node::{Encap, Outbox, PuntReason, Rx, reason};
 use wire::icmp::IcmpError;
@@ -83,6 +84,35 @@ impl HomeAgent {
                 }
             }
         }
+    }
+
+    /// Forwards a packet from a reverse tunnel, if the tunnel comes from a care-of address of the packet's source, and
+    /// the binding has flag T (RFC 3024, section 4.4). Otherwise any host could send in the name of a mobile node.
+    /// Declines a packet whose source is no mobile node of this agent: it may be for another tunnel of this host.
+    pub(super) fn reverse(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
+        let (header, inner) = match ipip::decapsulate(&packet.bytes) {
+            Ok((_, inner)) => match ipv4::Header::parse(inner) {
+                Ok((header, _)) => (header, inner.to_vec()),
+                Err(malformed) => return self.refused.end(rx.iface, packet, Err(malformed.into()), out),
+            },
+            Err(malformed) => return self.refused.end(rx.iface, packet, Err(malformed.into()), out),
+        };
+        if self.mobile_nodes.first(header.src).is_none() {
+            return out.pass(rx, packet);
+        }
+        let home = self.homes.get(&header.src);
+        let is_exit = |binding: &&Binding| binding.care_of == rx.header.src;
+        let binding = home.and_then(|home| home.bindings().iter().find(is_exit));
+        if !binding.is_some_and(|binding| RequestFlags(binding.flags).has(RequestFlags::REVERSE)) {
+            return self.refused.end(rx.iface, packet, Err(refusal::NO_REVERSE_TUNNEL), out);
+        }
+        let mut packet = Packet { bytes: inner, ..packet };
+        if !ipv4::decrement_ttl(&mut packet.bytes) {
+            self.tell(now, IcmpError::TimeExceeded, &packet, out);
+            return self.refused.end(rx.iface, packet, Err(reason::TTL_EXPIRED), out);
+        }
+        self.reversed += 1;
+        out.send_routed(packet);
     }
 
     /// Returns whether an address belongs to this host.

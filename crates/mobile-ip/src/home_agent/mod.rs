@@ -16,7 +16,7 @@ mod requests;
 use crate::advertiser::Advertiser;
 use crate::binding::{Binding, BindingRecord};
 use crate::clock::Clock;
-use crate::config::{Associations, HomeAgentConfig};
+use crate::config::{AgentReverseTunnel, Associations, HomeAgentConfig};
 use crate::limiter::Limiter;
 use crate::mark::{HOME_AGENT, MobileIpEvent};
 use crate::message::{AgentFlags, Code, PORT, Request, RequestFlags};
@@ -56,6 +56,9 @@ pub mod refusal {
     /// The request is not answered, because the same sender or request was answered within the last second, or 1024
     /// other senders or requests were.
     pub const ANSWERED: Reason = Reason("answered_recently");
+    /// The packet is in a reverse tunnel, but the inner source has no binding with flag T to the outer source (RFC 3024,
+    /// section 4.4).
+    pub const NO_REVERSE_TUNNEL: Reason = Reason("no_reverse_tunnel");
     /// The request repeats one that was accepted. The reply is not sent yet, because the record is not durable.
     pub const UNDER_WAY: Reason = Reason("answer_under_way");
 }
@@ -157,6 +160,8 @@ pub struct HomeAgent {
     told: Limiter<Ipv4Addr>,
     /// The number of replies that were sent, by code.
     codes: ReplyCounts,
+    /// The number of packets from reverse tunnels that were forwarded.
+    reversed: u64,
     refused: Refusals,
 }
 
@@ -169,6 +174,9 @@ impl HomeAgent {
         let [routers, agents, solicitations] = Advertiser::listens(iface);
         let errors = Listen::IcmpAbout(Proto::IpIp);
         let mut listens = vec![Listen::Local(Proto::Udp(PORT)), routers, agents, solicitations, errors];
+        if config.reverse_tunnel != AgentReverseTunnel::None {
+            listens.push(Listen::Local(Proto::IpIp));
+        }
         listens.extend(broadcasts(config.address).map(|to| Listen::Group(iface, to)));
         let nonces = rng.fork("nonces");
         let advertiser = Advertiser::new(
@@ -176,7 +184,7 @@ impl HomeAgent {
             config.address,
             config.advertise.clone(),
             config.registration_lifetime,
-            AgentFlags::HOME,
+            AgentFlags::HOME.with(AgentFlags::REVERSE, config.reverse_tunnel != AgentReverseTunnel::None),
             rng,
         );
         Ok(Self {
@@ -201,6 +209,7 @@ impl HomeAgent {
             denials: Limiter::default(),
             told: Limiter::default(),
             codes: ReplyCounts::default(),
+            reversed: 0,
             refused: Refusals::default(),
             config,
         })
@@ -274,6 +283,7 @@ impl HomeAgent {
             ipv4::UDP if rx.header.dst == self.config.address.address => {
                 self.registration(now, rx, packet, out);
             }
+            ipv4::IPIP if rx.header.dst == self.config.address.address => self.reverse(now, rx, packet, out),
             ipv4::ICMP if rx.payload(&packet).first().is_some_and(|kind| icmp::is_error(*kind)) => {
                 let ends = self.tunnel_error(now, rx.payload(&packet), out);
                 self.refused.end(rx.iface, packet, ends, out);
@@ -354,6 +364,7 @@ impl Role for HomeAgent {
         });
         Value::map([
             ("bindings", Value::Map(bindings.collect())),
+            ("reversed", Value::from(self.reversed)),
             ("codes", self.codes.status()),
             ("refused", self.refused.status()),
         ])

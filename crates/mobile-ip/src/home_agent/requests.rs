@@ -2,7 +2,7 @@
 
 use super::{Accepted, Denial, HomeAgent, Path, UNDER_WAY, key_of, refusal, seconds};
 use crate::binding::{Binding, BindingRecord};
-use crate::config::{Replay, is_host};
+use crate::config::{AgentReverseTunnel, Replay, is_host};
 use crate::message::{
     Association, Between, Code, PORT, Received, Registration, Request, RequestFlags, datagram,
 };
@@ -66,15 +66,17 @@ impl HomeAgent {
         self.judge_identification(now, request)?;
         let own = self.config.address.address;
         let asks = |flags| request.flags.has(flags);
-        let moves = request.lifetime != 0;
+        let (moves, reverse) = (request.lifetime != 0, self.config.reverse_tunnel);
         let code = if asks(RequestFlags::RESERVED) {
             Code::HomeBadRequest
         } else if request.home_agent != own {
             Code::UnknownHomeAgent
         } else if !self.is_elsewhere(request.care_of) || (moves && request.care_of == request.home) {
             Code::HomeBadRequest
-        } else if asks(RequestFlags::REVERSE) {
+        } else if asks(RequestFlags::REVERSE) && reverse == AgentReverseTunnel::None {
             Code::HomeReverseTunnel
+        } else if moves && !asks(RequestFlags::REVERSE) && reverse == AgentReverseTunnel::Required {
+            Code::HomeReverseMandatory
         } else if asks(RequestFlags::MINIMAL) || asks(RequestFlags::GRE) {
             Code::HomeEncapsulation
         } else if self.bindings_after(now, request).len() > self.config.simultaneous_bindings {

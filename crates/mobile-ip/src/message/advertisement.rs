@@ -51,12 +51,22 @@ impl AgentFlags {
     pub const HOME: Self = Self(0x2000);
     /// F: the agent is a foreign agent.
     pub const FOREIGN: Self = Self(0x1000);
-    /// T: the agent supports reverse tunnels.
+    /// M: the agent supports minimal encapsulation (RFC 2004).
+    pub const MINIMAL: Self = Self(0x0800);
+    /// G: the agent supports generic routing encapsulation (RFC 2784).
+    pub const GRE: Self = Self(0x0400);
+    /// T: the agent supports reverse tunnels (RFC 3024).
     pub const REVERSE: Self = Self(0x0100);
 
     /// Returns whether any flag of `other` is set.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
+    }
+
+    /// Returns these flags, and those of `other` if `condition` is true.
+    #[must_use]
+    pub const fn with(self, other: Self, condition: bool) -> Self {
+        if condition { Self(self.0 | other.0) } else { self }
     }
 }
 

@@ -49,6 +49,36 @@ pub enum Extension {
     },
 }
 
+/// The type of the Encapsulating Delivery Style Extension, which has no data (RFC 3024, section 3.3).
+const ENCAPSULATING_DELIVERY: u8 = 130;
+
+impl Extension {
+    /// Returns the Encapsulating Delivery Style Extension of a request (RFC 3024, section 3.3).
+    pub const fn encapsulating_delivery() -> Self {
+        Self::Skipped { kind: ENCAPSULATING_DELIVERY, data: Vec::new() }
+    }
+
+    /// Returns the data of the extension if it has this type and is not interpreted by the parser.
+    pub(super) fn data(&self, kind: u8) -> Option<&[u8]> {
+        match self {
+            Self::Skipped { kind: own, data } if *own == kind => Some(data),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the data of the first extension of this type after the Mobile-Home Authentication, where extensions for the
+/// foreign agent are. `None` if there is none.
+pub(super) fn for_foreign_agent(extensions: &[Extension], kind: u8) -> Option<&[u8]> {
+    let (at, _) = find(extensions, Between::MobileHome)?;
+    extensions.iter().skip(at + 1).find_map(|extension| extension.data(kind))
+}
+
+/// Returns the data of the Encapsulating Delivery Style Extension of a request; `None` if there is none.
+pub(super) fn delivery(extensions: &[Extension]) -> Option<&[u8]> {
+    for_foreign_agent(extensions, ENCAPSULATING_DELIVERY)
+}
+
 /// The algorithm of an authenticator (RFC 5944, section 5.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

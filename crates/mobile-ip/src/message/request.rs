@@ -114,6 +114,12 @@ impl Request {
         }
     }
 
+    /// Returns the data of the Encapsulating Delivery Style Extension for the foreign agent; it must be empty (RFC 3024,
+    /// section 3.3). `None` if the request has no such extension after its Mobile-Home Authentication.
+    pub fn encapsulating_delivery(&self) -> Option<&[u8]> {
+        extension::delivery(&self.extensions)
+    }
+
     fn emit_before(&self, extensions: usize) -> Vec<u8> {
         let mut out = vec![TYPE, self.flags.0];
         out.extend_from_slice(&self.lifetime.to_be_bytes());

@@ -266,3 +266,47 @@ fn a_mobile_node_has_at_most_eight_bindings() {
     // A renewal needs no place.
     assert_eq!(ask(&mut agent, 3, 12_000), Code::Accepted);
 }
+
+// --- reverse tunnels (RFC 3024) ------------------------------------------------------------------------------------------
+
+/// An attacker registers a visitor's home address with a home agent of the attacker, also with flag T. The packets of the
+/// visitor must stay in the tunnel to the visitor's home agent.
+#[test]
+fn a_reverse_tunnel_takes_no_packets_of_another_link_address() {
+    let now = Instant::from_millis(1000);
+    let mut agent = foreign_agent("reverse_tunnel = 'offered'").unwrap();
+    start(&mut agent);
+    let register = |agent: &mut ForeignAgent, from: Mac, home_agent: Ipv4Addr, ms: u64| {
+        let mut asked = request(Instant::from_millis(ms), HOME);
+        (asked.flags, asked.home_agent) = (RequestFlags::REVERSE, home_agent);
+        heard(agent, now, 1, from, packet(HOME, VISITED, &asked.emit()));
+        heard(agent, now, UP, ATTACKER, reply_to(&asked, home_agent))
+    };
+    let tunnels = |effects: &[Effect]| -> Vec<(Option<Mac>, Class, Ipv4Addr)> {
+        let policies = effects.iter().filter_map(|effect| match effect {
+            Effect::Do(Act::IngressPolicy(port, Some(policy))) => Some((port.from, policy.class)),
+            _ => None,
+        });
+        let exit = |class: Class| {
+            effects.iter().find_map(|effect| match effect {
+                Effect::Do(Act::Route(
+                    key,
+                    Some(node::Route { action: node::Action::Tunnel(encap), .. }),
+                )) if key.class == Some(class) && key.src == Prefix::host(HOME) => Some(encap.dst),
+                _ => None,
+            })
+        };
+        policies.filter_map(|(from, class)| Some((from, class, exit(class)?))).collect()
+    };
+    let [(visitor, class, exit)] = tunnels(&register(&mut agent, MOBILE, AGENT, 1000))[..] else { panic!() };
+    assert_eq!((visitor, exit), (Some(MOBILE), AGENT));
+    let other = Ipv4Addr::new(10, 8, 0, 1);
+    let [(attacker, second, exit)] = tunnels(&register(&mut agent, ATTACKER, other, 2000))[..] else {
+        panic!()
+    };
+    assert_eq!((attacker, exit), (Some(ATTACKER), other));
+    assert_ne!(class, second);
+    // One link address cannot have two reverse tunnels for one home address.
+    let third = register(&mut agent, ATTACKER, Ipv4Addr::new(10, 8, 0, 2), 3000);
+    assert!(tunnels(&third).is_empty());
+}
