@@ -186,6 +186,7 @@ mod tests {
             flags: AgentFlags::FOREIGN,
             care_of: vec![src],
             prefix_lengths: (prefix > 0).then(|| vec![prefix]),
+            challenge: None,
         }
     }
 

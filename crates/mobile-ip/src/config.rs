@@ -126,6 +126,16 @@ pub struct ForeignAgentConfig {
     /// such requests are denied (code 79; RFC 3024, section 4.3.1).
     #[serde(default = "yes")]
     pub encapsulating_delivery: bool,
+    /// Whether a request must contain a challenge from one of the last advertisements, and a Mobile-Foreign
+    /// Authentication; default false (RFC 4721). So a recorded request cannot be used again. Only the mobile nodes in
+    /// `mobile_nodes` can then register.
+    #[serde(default)]
+    pub challenge: bool,
+    /// The number of last advertised challenges that a request may contain, from 1 to 16; default 2 (RFC 4721, section
+    /// 9).
+    #[serde(default = "challenge_window")]
+    #[schemars(range(min = 1, max = 16))]
+    pub challenge_window: usize,
     /// The size of the largest datagram inside a reverse tunnel, in bytes, at least 548; default 1480, as for a home
     /// agent.
     #[serde(default = "tunnel_mtu")]
@@ -427,6 +437,13 @@ impl ForeignAgentConfig {
         check_lifetime("registration_lifetime", self.registration_lifetime)?;
         self.advertise.check()?;
         check_tunnel_mtu(self.tunnel_mtu)?;
+        if !(1..=16).contains(&self.challenge_window) {
+            return Err(ConfigError::new("challenge_window", "must be from 1 to 16"));
+        }
+        if self.challenge && self.mobile_nodes.is_empty() {
+            let problem = "needs `mobile_nodes`: without an association, no mobile node could register";
+            return Err(ConfigError::new("challenge", problem));
+        }
         if self.pending_timeout.is_zero() {
             return Err(ConfigError::new("pending_timeout", "must be greater than zero"));
         }
@@ -595,6 +612,9 @@ const fn tunnel_mtu() -> u16 {
 }
 fn announcements() -> Vec<Duration> {
     vec![Duration::ZERO, Duration::from_secs(1), Duration::from_secs(3)]
+}
+const fn challenge_window() -> usize {
+    2
 }
 const fn visitors() -> usize {
     1024

@@ -261,6 +261,7 @@ impl MobileNode {
             self.agents.forget(agent);
             return Ok(());
         }
+        self.registrar.hear_challenge(agent, advertisement.challenge.clone());
         let change = self.agents.hear(now, &advertisement, mac, self.attached);
         self.decide(now, agent, change, out);
         Ok(())

@@ -8,7 +8,7 @@ use crate::mark::MobileIpEvent;
 use crate::message::{Association, Between, Code, Extension, PORT, Reply, Request, RequestFlags, datagram};
 use crate::reply_counts::ReplyCounts;
 use node::{Rng, Value};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, WallTime, ntp_distance};
 
 /// The reason to drop a reply: it matches no pending request.
@@ -109,6 +109,8 @@ pub(crate) struct Registrar {
     recent: VecDeque<u32>,
     rng: Rng,
     target: Option<Target>,
+    /// The last challenge of each foreign agent with an association, in its advertisement or reply (RFC 4721).
+    challenges: BTreeMap<Ipv4Addr, Vec<u8>>,
     pending: Option<Pending>,
     /// Whether the last request was denied, and the next request uses no correction from the denial.
     is_denied: bool,
@@ -140,6 +142,7 @@ impl Registrar {
             recent: VecDeque::new(),
             rng,
             target: None,
+            challenges: BTreeMap::new(),
             pending: None,
             is_denied: false,
             attempts: 0,
@@ -157,6 +160,18 @@ impl Registrar {
     /// Returns the address of the home agent: the configured one, or the one that a denial (code 136) has named.
     pub(crate) const fn home_agent(&self) -> Ipv4Addr {
         self.home_agent
+    }
+
+    /// Records the challenge of an agent's advertisement; `None` if it has none. Agents without an association are
+    /// ignored: without an authentication, a challenge in a request is of no use.
+    pub(crate) fn hear_challenge(&mut self, agent: Ipv4Addr, challenge: Option<Vec<u8>>) {
+        if self.foreign_agents.first(agent).is_none() {
+            return;
+        }
+        match challenge {
+            Some(challenge) => _ = self.challenges.insert(agent, challenge),
+            None => _ = self.challenges.remove(&agent),
+        }
     }
 
     /// Sets the target. Drops the pending request, and resets the number of attempts and the used corrections.
@@ -259,6 +274,7 @@ impl Registrar {
             request.extensions.push(Extension::encapsulating_delivery());
         }
         if let Some(association) = self.foreign_agents.first(agent) {
+            request.extensions.extend(self.challenges.get(&agent).cloned().map(Extension::challenge));
             request.sign(Between::MobileForeign, association);
         }
         let [from, to] = [home, agent].map(|address| SocketAddrV4::new(address, PORT));
@@ -333,6 +349,12 @@ impl Registrar {
         }
         let by_agent = reply.code.is_of_foreign_agent();
         self.authenticate(target.agent, from, by_agent, reply)?;
+        // A challenge that an authentication of the agent covers is for the next request (RFC 4721, section 3.3).
+        if let Some(challenge) =
+            reply.challenge().filter(|_| self.foreign_agents.first(target.agent).is_some())
+        {
+            self.challenges.insert(target.agent, challenge.to_vec());
+        }
         self.codes.count(reply.code);
         let Pending { lifetime: asked, care_of, sent, is_repeated, .. } = *pending;
         if !by_agent && self.replay == Replay::Nonces {
@@ -397,6 +419,10 @@ impl Registrar {
             Code::LifetimeTooLong if (least..asked).contains(&reply.lifetime) => {
                 target.lifetime = reply.lifetime;
                 true
+            }
+            // The challenge of the denial is already recorded.
+            Code::UnknownChallenge | Code::MissingChallenge | Code::StaleChallenge => {
+                is_proven && reply.challenge().is_some()
             }
             // The nonce of the denial is already recorded.
             Code::IdentificationMismatch if self.replay == Replay::Nonces => true,

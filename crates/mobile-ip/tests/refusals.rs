@@ -398,6 +398,7 @@ fn foreign_advertisement() -> Advertisement {
         flags: AgentFlags::FOREIGN,
         care_of: vec![VISITED],
         prefix_lengths: None,
+        challenge: None,
     }
 }
 
@@ -456,6 +457,7 @@ fn who_cannot_be_an_agent_is_not_one() {
             flags: AgentFlags::FOREIGN,
             care_of: vec![request.care_of],
             prefix_lengths: None,
+            challenge: None,
         };
         let bytes = advertisement.emit();
         let (header, payload) = Header::parse(&bytes).unwrap();

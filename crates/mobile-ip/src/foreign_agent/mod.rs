@@ -37,7 +37,7 @@ use node::{
     Value,
 };
 use reverse::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use wire::icmp::{self};
 use wire::ipv4::{self};
 use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason};
@@ -73,6 +73,10 @@ pub const NOT_FROM_HOME: Reason = Reason("not_from_home_agent");
 /// The reason to drop a reply: the configuration requires a Foreign-Home Authentication, but it is missing or wrong.
 pub const HOME_AGENT_FAILED: Reason = Reason("home_agent_failed");
 
+/// The maximum number of challenges that are remembered for a visitor because it has used them (not from an RFC). There
+/// are at most 16 other valid ones.
+const USED_CHALLENGES: usize = 17;
+
 /// The key of a visit: the home address of the mobile node, and the address of its home agent.
 type Visit = (Ipv4Addr, Ipv4Addr);
 
@@ -91,6 +95,12 @@ struct Visitor {
     reverse: Option<Reverse>,
     /// The flags of the request accepted last.
     flags: RequestFlags,
+    /// The challenges of the accepted requests, the oldest first; at most [`USED_CHALLENGES`]. They are not accepted
+    /// again.
+    used: VecDeque<Vec<u8>>,
+    /// The challenge in the last reply to this visitor, which its next request may contain (RFC 4721, section 3.3);
+    /// `None` without challenges.
+    issued: Option<Vec<u8>>,
     /// When the visit began. Renewals do not change it.
     since: Instant,
 }
@@ -110,6 +120,8 @@ pub struct ForeignAgent {
     /// The class of packets from the tunnels of each home agent that has visitors here.
     classes: BTreeMap<Ipv4Addr, Class>,
     advertiser: Advertiser,
+    /// The random numbers from which each start takes its challenges.
+    challenges: Rng,
     denials: Limiter<Mac>,
     /// The number of replies that were sent to mobile nodes, by code: relayed replies, and denials by this agent.
     codes: ReplyCounts,
@@ -129,7 +141,8 @@ impl ForeignAgent {
         let iface = interfaces.number("interface", &config.interface)?;
         let [routers, agents, solicitations] = Advertiser::listens(iface);
         let errors = Listen::IcmpAbout(Proto::Udp(PORT));
-        let advertiser = Advertiser::new(
+        let challenges = rng.fork("challenges");
+        let mut advertiser = Advertiser::new(
             iface,
             config.address,
             config.advertise.clone(),
@@ -137,6 +150,9 @@ impl ForeignAgent {
             AgentFlags::FOREIGN.with(AgentFlags::REVERSE, config.reverse_tunnel != AgentReverseTunnel::None),
             rng,
         );
+        if config.challenge {
+            advertiser.challenge(challenges.clone(), config.challenge_window);
+        }
         let others = config.visited.iter().map(|name| interfaces.number("interface", name));
         let visited = [Ok(iface)].into_iter().chain(others).collect::<Result<_, _>>()?;
         Ok(Self {
@@ -149,6 +165,7 @@ impl ForeignAgent {
             visitors: BTreeMap::new(),
             classes: BTreeMap::new(),
             advertiser,
+            challenges,
             denials: Limiter::default(),
             codes: ReplyCounts::default(),
             refused: Refusals::default(),
@@ -157,7 +174,12 @@ impl ForeignAgent {
         })
     }
 
-    fn start(&self, out: &mut Outbox) {
+    fn start(&mut self, now: Instant, out: &mut Outbox) {
+        if self.config.challenge {
+            // After a restart, no challenge of before is valid.
+            let rng = self.challenges.fork(&self.clock.ntp(now).to_string());
+            self.advertiser.challenge(rng, self.config.challenge_window);
+        }
         let care_of =
             RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(self.config.address.address) };
         out.route(care_of, Route { action: Action::Open(STRANGERS), lifetime: Lifetime::Permanent });
@@ -241,7 +263,7 @@ impl Role for ForeignAgent {
         match input {
             Input::Start(boot) => {
                 self.clock.zero = boot.wall;
-                self.start(out);
+                self.start(now, out);
             }
             Input::Wall(zero) => self.clock.zero = zero,
             Input::Timeout => self.timeout(now, out),

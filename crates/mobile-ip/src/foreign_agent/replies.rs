@@ -1,7 +1,7 @@
 //! The replies of home agents at a foreign agent, and ICMP errors about requests (RFC 5944, section 3.7.3).
 
 use super::{ForeignAgent, HOME_AGENT_FAILED, NOT_FROM_HOME, NOT_PENDING, REPEATED_BY_ANOTHER};
-use crate::message::{Between, Code, PORT, Reply, Request, datagram};
+use crate::message::{Between, Code, Extension, PORT, Reply, Request, datagram};
 use crate::pending::{Pending, low};
 use node::{Outbox, Rx};
 use wire::icmp::{self, Quote};
@@ -58,6 +58,10 @@ impl ForeignAgent {
     /// Sends a reply to the link address of the request. ARP is not used, because another host could answer an ARP
     /// request for the home address.
     pub(super) fn send_reply(&mut self, pending: &Pending, mut reply: Reply, out: &mut Outbox) {
+        let visitor = self.visitors.get(&(reply.home, pending.request.home_agent));
+        let issued = visitor.filter(|visitor| visitor.mac == pending.mac).and_then(|own| own.issued.clone());
+        let challenge = issued.or_else(|| self.advertiser.challenges.newest());
+        reply.extensions.extend(challenge.map(Extension::challenge));
         if let Some(association) = self.mobile_nodes.first(reply.home) {
             reply.sign(Between::MobileForeign, association);
         }

@@ -45,6 +45,7 @@ impl ForeignAgent {
         let request = &pending.request;
         let asks = |flags| request.flags.has(flags);
         let own = self.config.address.address;
+        self.judge_challenge(request)?;
         if !self.is_authentic(request) {
             return Err(Code::MobileFailed);
         }
@@ -109,11 +110,35 @@ impl ForeignAgent {
         }
     }
 
+    /// Checks the challenge of a request, if one is required (RFC 4721, section 3.2): it must be one of the last
+    /// advertised, or that of the last reply to the visitor, and the visitor must not have used it. Fails with the code
+    /// of the denial.
+    fn judge_challenge(&self, request: &Request) -> Result<(), Code> {
+        if !self.config.challenge {
+            return Ok(());
+        }
+        if !request.has_challenge() {
+            return Err(Code::MissingChallenge);
+        }
+        // Without the authentication that covers it, a challenge proves nothing.
+        let challenge = request.challenge().ok_or(Code::MobileFailed)?;
+        let visitor = self.visitors.get(&(request.home, request.home_agent));
+        if visitor.is_some_and(|visitor| visitor.used.iter().any(|used| used == challenge)) {
+            return Err(Code::StaleChallenge);
+        }
+        let is_issued = visitor.is_some_and(|visitor| visitor.issued.as_deref() == Some(challenge));
+        if is_issued || self.advertiser.challenges.is_valid(challenge) {
+            Ok(())
+        } else {
+            Err(Code::UnknownChallenge)
+        }
+    }
+
     /// Returns whether the Mobile-Foreign Authentication of a request is correct. Returns true if there is no
-    /// association with the mobile node, because then no authentication is required.
+    /// association with the mobile node and no challenge is required, because then no authentication is required.
     pub(super) fn is_authentic(&self, request: &Request) -> bool {
         if self.mobile_nodes.first(request.home).is_none() {
-            return true;
+            return !self.config.challenge;
         }
         let spi = request.authentication(Between::MobileForeign).map(|found| found.spi);
         let association = spi.and_then(|spi| self.mobile_nodes.named(request.home, spi));

@@ -1,6 +1,6 @@
 //! The visitors of a foreign agent: their routes, and the ends of their visits (RFC 5944, section 4.2.2).
 
-use super::{FIRST_CLASS, FIRST_REVERSE_CLASS, ForeignAgent, NOT_A_VISITOR, Visit, Visitor};
+use super::{FIRST_CLASS, FIRST_REVERSE_CLASS, ForeignAgent, NOT_A_VISITOR, USED_CHALLENGES, Visit, Visitor};
 use crate::mark::MobileIpEvent;
 use crate::message::Request;
 use crate::pending::Pending;
@@ -38,12 +38,29 @@ impl ForeignAgent {
             out.route(key, route);
             out.neighbor(self.iface, host, Neighbor::At(mac));
         }
-        let before = self.visitors.get(&visit).map(|visitor| (visitor.since, visitor.reverse));
         let reverse = self.reverse(visit, pending, ends, out);
-        let (since, flags) = (before.map_or(now, |(since, _)| since), pending.request.flags);
-        let visitor = Visitor { mac, identification, lifetime, ends, reached, reverse, flags, since };
+        let (since, flags) = (self.visitors.get(&visit).map(|before| before.since), pending.request.flags);
+        let mut used =
+            self.visitors.get_mut(&visit).map(|old| std::mem::take(&mut old.used)).unwrap_or_default();
+        used.extend(pending.request.challenge().map(<[u8]>::to_vec));
+        while used.len() > USED_CHALLENGES {
+            used.pop_front();
+        }
+        let issued = self.advertiser.challenges.draw();
+        let visitor = Visitor {
+            mac,
+            identification,
+            lifetime,
+            ends,
+            reached,
+            reverse,
+            flags,
+            used,
+            issued,
+            since: since.unwrap_or(now),
+        };
         self.visitors.insert(visit, visitor);
-        if before.is_none() {
+        if since.is_none() {
             out.mark(MobileIpEvent::VisitorArrived { host }.into());
         }
     }

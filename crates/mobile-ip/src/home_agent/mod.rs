@@ -222,6 +222,8 @@ impl HomeAgent {
     fn start(&mut self, now: Instant, boot: &Boot, out: &mut Outbox) {
         (self.clock.zero, self.steady.zero) = (boot.wall, boot.wall);
         self.started = self.steady.ntp(now);
+        // The nonces of each start differ.
+        self.nonces = self.nonces.fork(&self.started.to_string());
         // After an unclean stop, the last record may be damaged, or lost in a store that does not sync. The mobile node
         // may have received the reply all the same.
         self.floor = (!boot.clean).then_some(self.started);

@@ -52,7 +52,15 @@ pub enum Extension {
 /// The type of the Encapsulating Delivery Style Extension, which has no data (RFC 3024, section 3.3).
 const ENCAPSULATING_DELIVERY: u8 = 130;
 
+/// The type of the Mobile-Foreign Challenge Extension (RFC 4721, section 4).
+const CHALLENGE: u8 = 132;
+
 impl Extension {
+    /// Returns the Mobile-Foreign Challenge Extension with this challenge, of at most 255 bytes (RFC 4721, section 4).
+    pub const fn challenge(challenge: Vec<u8>) -> Self {
+        Self::Skipped { kind: CHALLENGE, data: challenge }
+    }
+
     /// Returns the Encapsulating Delivery Style Extension of a request (RFC 3024, section 3.3).
     pub const fn encapsulating_delivery() -> Self {
         Self::Skipped { kind: ENCAPSULATING_DELIVERY, data: Vec::new() }
@@ -72,6 +80,17 @@ impl Extension {
 pub(super) fn for_foreign_agent(extensions: &[Extension], kind: u8) -> Option<&[u8]> {
     let (at, _) = find(extensions, Between::MobileHome)?;
     extensions.iter().skip(at + 1).find_map(|extension| extension.data(kind))
+}
+
+/// Returns the challenge before the Mobile-Foreign Authentication, which covers it; `None` if there is none.
+pub(super) fn challenge(extensions: &[Extension]) -> Option<&[u8]> {
+    let (end, _) = find(extensions, Between::MobileForeign)?;
+    extensions.iter().take(end).find_map(|extension| extension.data(CHALLENGE))
+}
+
+/// Returns whether there is a challenge.
+pub(super) fn has_challenge(extensions: &[Extension]) -> bool {
+    extensions.iter().any(|extension| extension.data(CHALLENGE).is_some())
 }
 
 /// Returns the data of the Encapsulating Delivery Style Extension of a request; `None` if there is none.
@@ -242,6 +261,17 @@ macro_rules! signed {
             pub fn verify(&self, between: extension::Between, association: &extension::Association) -> bool {
                 extension::find(&self.extensions, between)
                     .is_some_and(|(at, found)| association.verifies(found, &self.emit_before(at)))
+            }
+
+            /// Returns the challenge that the Mobile-Foreign Authentication covers (RFC 4721, section 4); `None` if there
+            /// is no such challenge.
+            pub fn challenge(&self) -> Option<&[u8]> {
+                extension::challenge(&self.extensions)
+            }
+
+            /// Returns whether the message has a challenge, authenticated or not.
+            pub fn has_challenge(&self) -> bool {
+                extension::has_challenge(&self.extensions)
             }
 
             /// Removes the extensions after the Mobile-Home Authentication, which are for the foreign agent only (RFC

@@ -42,6 +42,7 @@ fn advertisement() -> Advertisement {
         flags: AgentFlags::FOREIGN | AgentFlags::REGISTRATION_REQUIRED,
         care_of: vec![Ipv4Addr::new(10, 3, 0, 1)],
         prefix_lengths: Some(vec![24]),
+        challenge: None,
     }
 }
 
@@ -221,6 +222,33 @@ fn refused(change: impl FnOnce(&mut Header, &mut Vec<u8>)) -> &'static str {
     Advertisement::parse(&header, &icmp).unwrap_err().0
 }
 
+/// A challenge counts only if the Mobile-Foreign Authentication covers it (RFC 4721, section 4). The delivery style is for
+/// the foreign agent, so it must be after the Mobile-Home Authentication (RFC 3024, section 3.3).
+#[test]
+fn extensions_for_the_foreign_agent_count_at_their_places() {
+    let ours = association(Algorithm::HmacSha256);
+    let challenge = || Extension::challenge(vec![1, 2, 3, 4]);
+    let mut request = request();
+    request.extensions.push(Extension::encapsulating_delivery());
+    request.sign(Between::MobileHome, &ours);
+    assert_eq!(request.encapsulating_delivery(), None);
+    request.extensions.push(Extension::encapsulating_delivery());
+    assert_eq!(request.encapsulating_delivery(), Some(&[][..]));
+    assert_eq!((request.challenge(), request.has_challenge()), (None, false));
+    let mut after = request.clone();
+    after.sign(Between::MobileForeign, &ours);
+    after.extensions.push(challenge());
+    assert_eq!((after.challenge(), after.has_challenge()), (None, true));
+    request.extensions.push(challenge());
+    request.sign(Between::MobileForeign, &ours);
+    assert_eq!(request.challenge(), Some(&[1, 2, 3, 4][..]));
+    let mut bytes = request.emit();
+    assert_eq!(Request::parse(&bytes), Ok(request));
+    // Types and lengths as in the RFCs.
+    bytes.drain(..24 + 2 + 38);
+    assert_eq!(bytes[..8], [130, 0, 132, 4, 1, 2, 3, 4]);
+}
+
 #[test]
 fn wrong_advertisements_are_refused() {
     assert_eq!(refused(|header, _| header.ttl = 2), "mip_ttl");
@@ -237,7 +265,10 @@ fn wrong_advertisements_are_refused() {
     assert_eq!(refused(|_, icmp| icmp[17] = 5), "mip_mobility_length");
     assert_eq!(refused(|_, icmp| icmp[17] = 200), "mip_extension_overrun");
     assert_eq!(refused(|_, icmp| icmp[16] = 17), "mip_unknown_extension");
-    assert_eq!(refused(|_, icmp| icmp[28] = 24), "mip_unknown_extension");
+    assert_eq!(refused(|_, icmp| icmp[28] = 25), "mip_unknown_extension");
+    assert_eq!(refused(|_, icmp| icmp.extend_from_slice(&[24, 0])), "mip_challenge_length");
+    assert_eq!(refused(|_, icmp| icmp.extend_from_slice(&[24, 1, 7, 24, 1, 7])), "mip_extension_twice");
+    assert_eq!(refused(|_, icmp| icmp.extend_from_slice(&[24, 2, 7])), "mip_extension_overrun");
     assert_eq!(refused(|_, icmp| icmp[30] = 33), "mip_prefix_lengths");
     assert_eq!(refused(|_, icmp| icmp.extend_from_slice(&[19, 0])), "mip_prefix_lengths");
     assert_eq!(refused(|_, icmp| icmp.extend_from_slice(&[19, 1, 24])), "mip_extension_twice");
@@ -342,6 +373,7 @@ fn advertisements() -> impl Strategy<Value = Advertisement> {
                 flags: AgentFlags(flags) | AgentFlags::HOME,
                 care_of,
                 prefix_lengths,
+                challenge: (lifetime % 2 == 1).then(|| sequence.to_be_bytes().to_vec()),
             }
         },
     )

@@ -328,6 +328,7 @@ fn advert(from: &str, args: &Args<'_>) -> Packet {
         flags,
         care_of: if foreign { vec![src] } else { Vec::new() },
         prefix_lengths: Some(vec![if foreign { 24 } else { 16 }]),
+        challenge: None,
     };
     let mut packet = Packet::new(Mac::of_group(ALL_SYSTEMS).unwrap(), said.emit());
     packet.link.src = mac;
