@@ -196,8 +196,14 @@ pub struct MobileNodeConfig {
     pub address: InterfaceAddress,
     /// The name of the interface that moves between networks.
     pub interface: String,
-    /// The home agent, with the security association that signs requests.
+    /// The home agent, with the security association that signs requests. The address may be the broadcast address of
+    /// the home network: then the mobile node asks the home agents of this network for their address (RFC 5944, section
+    /// 3.6.1.2).
     pub home_agent: Peer,
+    /// Further home agents, in the order of their use. The mobile node turns to the next one if its home agent is
+    /// unreachable (codes 80 to 88), or has not answered 3 requests. After the last one, it turns to the first again.
+    #[serde(default)]
+    pub backup_home_agents: Vec<Peer>,
     /// The foreign agents with which the mobile node has security associations.
     #[serde(default)]
     pub foreign_agents: Vec<Peer>,
@@ -467,6 +473,13 @@ impl MobileNodeConfig {
         check_lifetime("lifetime", self.lifetime)?;
         if self.home_agent.address == self.address.address {
             return Err(ConfigError::new("home_agent", "must have another address than the mobile node"));
+        }
+        check_peers("backup_home_agents", &self.backup_home_agents)?;
+        let mut known = BTreeSet::from([self.address.address, self.home_agent.address]);
+        if let Some(peer) = self.backup_home_agents.iter().find(|peer| !known.insert(peer.address)) {
+            let problem =
+                format!("{} must be another address than all others of this mobile node", peer.address);
+            return Err(ConfigError::new("backup_home_agents", problem));
         }
         check_announcements(&self.announcements)
     }

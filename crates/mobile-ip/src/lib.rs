@@ -24,6 +24,7 @@ mod clock;
 pub mod config;
 pub mod foreign_agent;
 pub mod home_agent;
+mod home_agents;
 mod limiter;
 pub mod mark;
 pub mod message;

@@ -11,9 +11,10 @@
 use crate::agents::{Agent, AgentChange, Agents, offered};
 use crate::config::{Associations, MobileNodeConfig, Movement, ReverseTunnel, is_host};
 use crate::home_agent::refusal;
+use crate::home_agents::HomeAgents;
 use crate::mark::{MOBILE_NODE, MobileIpEvent};
 use crate::message::{
-    ADVERTISEMENT, ALL_ROUTERS, ALL_SYSTEMS, Advertisement, AgentFlags, PORT, Received, Registration,
+    ADVERTISEMENT, ALL_ROUTERS, ALL_SYSTEMS, Advertisement, AgentFlags, Code, PORT, Received, Registration,
     RequestFlags, Solicitation,
 };
 use crate::movement::{Decision, Occurrence, Situation, Why};
@@ -139,7 +140,7 @@ impl MobileNode {
             listens: listens(iface, &config),
             registrar: Registrar::new(
                 config.address.address,
-                &config.home_agent,
+                HomeAgents::new(config.address, &config.home_agent, &config.backup_home_agents),
                 Associations::new(&config.foreign_agents),
                 rng,
             ),
@@ -263,6 +264,13 @@ impl MobileNode {
         }
         self.registrar.hear_challenge(agent, advertisement.challenge.clone());
         let change = self.agents.hear(now, &advertisement, mac, self.attached);
+        // The home agent in use comes first, if it is heard too.
+        if advertisement.flags.has(AgentFlags::HOME)
+            && self.agents.get(self.registrar.home_agent()).is_none()
+            && self.registrar.select_home_agent(agent)
+        {
+            out.mark(MobileIpEvent::HomeAgentChosen { home_agent: agent }.into());
+        }
         self.decide(now, agent, change, out);
         Ok(())
     }
@@ -546,6 +554,12 @@ impl MobileNode {
             }
             ReplyOutcome::Denied { by_agent, is_proven } => {
                 out.mark(MobileIpEvent::Denied { code: reply.code }.into());
+                if is_unreachable(reply.code) {
+                    self.registrar.doubt_home_agent();
+                    if is_proven && self.turn_to_next_home_agent(now, out) {
+                        return Ok(());
+                    }
+                }
                 // After an authenticated denial by a foreign agent, another agent is tried. After any other denial, the
                 // node waits as without a reply. If the denial was not authenticated, the home agent's reply may still
                 // arrive.
@@ -592,8 +606,23 @@ impl MobileNode {
         }
     }
 
-    /// Repeats the request, or tries another agent.
+    /// If the home agent does not answer and there is another one, registers with that one. Returns whether it does.
+    fn turn_to_next_home_agent(&mut self, now: Instant, out: &mut Outbox) -> bool {
+        let at_home = self.attached.is_some_and(|agent| self.is_home_agent(agent));
+        if at_home || !self.registrar.is_home_agent_silent() {
+            return false;
+        }
+        let Some(home_agent) = self.registrar.next_home_agent() else { return false };
+        out.mark(MobileIpEvent::HomeAgentChosen { home_agent }.into());
+        self.register(now, out);
+        true
+    }
+
+    /// Repeats the request, or tries another home agent or foreign agent.
     fn retry(&mut self, now: Instant, out: &mut Outbox) {
+        if self.turn_to_next_home_agent(now, out) {
+            return;
+        }
         let is_denied = self.registrar.has_unproven_denial();
         let turns = self.registrar.attempts() >= PATIENCE || is_denied;
         match self.situation(now).other_agent().filter(|_| turns) {
@@ -734,6 +763,11 @@ impl MobileNode {
         };
         self.refused.end(rx.iface, packet, ends, out);
     }
+}
+
+/// Returns whether a foreign agent denies a request because the home agent is unreachable (RFC 5944, section 3.4).
+fn is_unreachable(code: Code) -> bool {
+    matches!(code.number(), 80..=95)
 }
 
 /// Returns the traffic for which a mobile node listens.

@@ -2,10 +2,11 @@
 //! section 3.6).
 
 use crate::clock::Clock;
-use crate::config::{Associations, Peer, Replay, is_host};
+use crate::config::{Associations, Replay, is_host};
 use crate::home_agent::refusal;
+use crate::home_agents::HomeAgents;
 use crate::mark::MobileIpEvent;
-use crate::message::{Association, Between, Code, Extension, PORT, Reply, Request, RequestFlags, datagram};
+use crate::message::{Between, Code, Extension, PORT, Reply, Request, RequestFlags, datagram};
 use crate::reply_counts::ReplyCounts;
 use node::{Rng, Value};
 use std::collections::{BTreeMap, VecDeque};
@@ -33,6 +34,8 @@ const LEAST_UNPROVEN: u16 = 30;
 const RANDOM: u64 = 0xfff;
 /// The number of last Identifications whose low halves are not used again (not from an RFC).
 const RECENT: usize = 16;
+/// After this number of requests that the home agent has not answered, the next home agent is tried (not from an RFC).
+const PATIENCE: u32 = 3;
 const MARGIN: Duration = Duration::from_millis(100);
 /// The time to live of a request. With 255, an agent can see that no router has forwarded the request.
 const TTL: u8 = 255;
@@ -93,9 +96,9 @@ pub(crate) enum ReplyOutcome {
 #[derive(Debug)]
 pub(crate) struct Registrar {
     home: Ipv4Addr,
-    home_agent: Ipv4Addr,
-    association: Association,
-    replay: Replay,
+    home_agents: HomeAgents,
+    /// The number of requests since a home agent was chosen or has answered.
+    unanswered: u32,
     /// With nonces: the nonce of the last authentic reply of the home agent; `None` before the first.
     nonce: Option<u32>,
     foreign_agents: Associations,
@@ -128,12 +131,16 @@ pub(crate) struct Registrar {
 }
 
 impl Registrar {
-    pub(crate) fn new(home: Ipv4Addr, home_agent: &Peer, foreign_agents: Associations, rng: Rng) -> Self {
+    pub(crate) fn new(
+        home: Ipv4Addr,
+        home_agents: HomeAgents,
+        foreign_agents: Associations,
+        rng: Rng,
+    ) -> Self {
         Self {
             home,
-            home_agent: home_agent.address,
-            association: home_agent.association(),
-            replay: home_agent.replay,
+            home_agents,
+            unanswered: 0,
             nonce: None,
             foreign_agents,
             clock: Clock::default(),
@@ -157,9 +164,48 @@ impl Registrar {
         self.clock.zero = zero;
     }
 
-    /// Returns the address of the home agent: the configured one, or the one that a denial (code 136) has named.
+    /// Returns the address of the home agent in use ([`HomeAgents::address`]).
     pub(crate) const fn home_agent(&self) -> Ipv4Addr {
-        self.home_agent
+        self.home_agents.address()
+    }
+
+    /// Turns to the next home agent, because the present one is unreachable or does not answer. The registration with
+    /// the present one stays until its lifetime ends. Returns the address of the next one; `None` if there is no other.
+    pub(crate) fn next_home_agent(&mut self) -> Option<Ipv4Addr> {
+        self.unanswered = 0;
+        if !self.home_agents.next() {
+            return None;
+        }
+        self.has_changed();
+        Some(self.home_agent())
+    }
+
+    /// Uses a home agent that is heard on the link ([`HomeAgents::select`]), unless the node is registered with another
+    /// one: that one must be told that the node is at home. Returns whether the home agent was changed.
+    pub(crate) fn select_home_agent(&mut self, heard: Ipv4Addr) -> bool {
+        if self.current.is_some() || heard == self.home_agent() || !self.home_agents.select(heard) {
+            return false;
+        }
+        self.has_changed();
+        true
+    }
+
+    /// Drops what depends on the home agent of before.
+    fn has_changed(&mut self) {
+        (self.pending, self.nonce, self.is_denied, self.unanswered) = (None, None, false, 0);
+        self.followed.clear();
+    }
+
+    /// Returns whether [`PATIENCE`] requests to the home agent were not answered, or the home agent was reported as
+    /// unreachable.
+    pub(crate) const fn is_home_agent_silent(&self) -> bool {
+        self.unanswered >= PATIENCE
+    }
+
+    /// Records an unauthenticated report that the home agent is unreachable. The next home agent is tried when the wait
+    /// for the reply ends.
+    pub(crate) const fn doubt_home_agent(&mut self) {
+        self.unanswered = PATIENCE;
     }
 
     /// Records the challenge of an agent's advertisement; `None` if it has none. Agents without an association are
@@ -211,7 +257,7 @@ impl Registrar {
     }
 
     /// Returns the registration's part of the role's status.
-    pub(crate) fn status(&self) -> [(&'static str, Value); 7] {
+    pub(crate) fn status(&self) -> [(&'static str, Value); 8] {
         let held =
             |value: fn(&Self, Held) -> Value| self.current.map_or(Value::None, |held| value(self, held));
         let ends = |held: Held| held.sent + Duration::from_secs(held.lifetime.into());
@@ -222,8 +268,9 @@ impl Registrar {
                 "ends_unix_s",
                 self.current.map_or(Value::None, |held| self.clock.unix_seconds(ends(held)).into()),
             ),
-            ("spi", Value::from(self.association.spi)),
-            ("replay", Value::from(self.replay.name())),
+            ("spi", Value::from(self.home_agents.association().spi)),
+            ("replay", Value::from(self.home_agents.replay().name())),
+            ("home_agent", Value::from(self.home_agent())),
             ("home_agent_ahead_s", Value::from(self.offset.cast_signed() >> 32)),
             ("codes", self.codes.status()),
         ]
@@ -249,9 +296,15 @@ impl Registrar {
     pub(crate) fn request(&mut self, now: Instant) -> Option<(Packet, MobileIpEvent, Instant)> {
         let Target { agent, care_of, lifetime, .. } = self.target?;
         self.attempts += 1;
+        self.unanswered = self.unanswered.saturating_add(1);
         self.is_denied = false;
         let same = |pending: &&mut Pending| (pending.lifetime, pending.care_of) == (lifetime, care_of);
-        let packet = match self.pending.as_mut().filter(same).filter(|_| self.replay == Replay::Nonces) {
+        let packet = match self
+            .pending
+            .as_mut()
+            .filter(same)
+            .filter(|_| self.home_agents.replay() == Replay::Nonces)
+        {
             Some(pending) => {
                 pending.is_repeated = true;
                 pending.packet.clone()
@@ -265,11 +318,11 @@ impl Registrar {
     fn new_request(&mut self, now: Instant) -> Option<Packet> {
         let Target { agent, mac, care_of, lifetime, flags, encapsulating } = self.target?;
         let identification = self.identification(now);
-        let (home, home_agent) = (self.home, self.home_agent);
+        let (home, home_agent) = (self.home, self.home_agent());
         let flags = if lifetime == 0 { RequestFlags::default() } else { flags };
         let mut request =
             Request { flags, lifetime, home, home_agent, care_of, identification, extensions: Vec::new() };
-        request.sign(Between::MobileHome, &self.association);
+        request.sign(Between::MobileHome, self.home_agents.association());
         if encapsulating && flags.has(RequestFlags::REVERSE) {
             request.extensions.push(Extension::encapsulating_delivery());
         }
@@ -305,7 +358,7 @@ impl Registrar {
     /// With nonces, the high half is the nonce of the home agent, and the low half is random (RFC 5944, section 5.7.2).
     /// Before the first nonce is known, the high half is random: the home agent denies the request, and sends a nonce.
     fn identification(&mut self, now: Instant) -> u64 {
-        if self.replay == Replay::Nonces {
+        if self.home_agents.replay() == Replay::Nonces {
             let nonce = self.nonce.unwrap_or_else(|| self.rng.draw() as u32);
             let mut low = self.rng.draw() as u32;
             while self.recent.contains(&low) {
@@ -357,7 +410,10 @@ impl Registrar {
         }
         self.codes.count(reply.code);
         let Pending { lifetime: asked, care_of, sent, is_repeated, .. } = *pending;
-        if !by_agent && self.replay == Replay::Nonces {
+        if !by_agent {
+            self.unanswered = 0;
+        }
+        if !by_agent && self.home_agents.replay() == Replay::Nonces {
             self.nonce = Some((reply.identification >> 32) as u32);
         }
         if reply.code.is_accepted() && (reply.lifetime > 0 || asked == 0) {
@@ -398,11 +454,11 @@ impl Registrar {
         by_agent: bool,
         reply: &Reply,
     ) -> Result<(), Reason> {
-        let at_home = agent == self.home_agent;
+        let at_home = agent == self.home_agent();
         if from != agent || (by_agent && at_home) {
             return Err(refusal::UNEXPECTED);
         }
-        let home = by_agent || reply.verify(Between::MobileHome, &self.association);
+        let home = by_agent || reply.verify(Between::MobileHome, self.home_agents.association());
         let foreign = match self.foreign_agents.first(agent) {
             Some(association) if !at_home => reply.verify(Between::MobileForeign, association),
             _ => true,
@@ -425,7 +481,7 @@ impl Registrar {
                 is_proven && reply.challenge().is_some()
             }
             // The nonce of the denial is already recorded.
-            Code::IdentificationMismatch if self.replay == Replay::Nonces => true,
+            Code::IdentificationMismatch if self.home_agents.replay() == Replay::Nonces => true,
             Code::IdentificationMismatch => {
                 // The correction is in whole seconds, because the low half of the reply's Identification is a copy of
                 // the request's low half.
@@ -435,8 +491,10 @@ impl Registrar {
                 self.last_identification = 0;
                 true
             }
-            Code::UnknownHomeAgent if is_host(reply.home_agent) && reply.home_agent != self.home_agent => {
-                self.home_agent = reply.home_agent;
+            Code::UnknownHomeAgent
+                if is_host(reply.home_agent) && reply.home_agent != self.home_agents.address() =>
+            {
+                self.home_agents.learn(reply.home_agent);
                 true
             }
             _ => false,

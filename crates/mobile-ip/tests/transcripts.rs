@@ -28,6 +28,8 @@ transcripts! {
     a_home_agent_forwards_from_the_reverse_tunnels_of_bindings: "home-agent-reverse";
     a_foreign_agent_tunnels_what_its_visitors_send: "foreign-agent-reverse";
     a_mobile_node_sends_through_a_reverse_tunnel: "mobile-node-reverse";
+    a_home_agent_answers_requests_to_its_network: "home-agent-discovery";
+    a_mobile_node_finds_its_home_agent_and_the_next_one: "mobile-node-home-agents";
     the_path_mtu_of_a_tunnel_reaches_the_sender: "home-agent-tunnels";
     bindings_survive_a_restart: "home-agent-restart";
     what_cannot_be_stored_did_not_happen: "home-agent-storage";

@@ -177,6 +177,10 @@ impl HomeAgent {
         if config.reverse_tunnel != AgentReverseTunnel::None {
             listens.push(Listen::Local(Proto::IpIp));
         }
+        // Requests to the broadcast address of the home network pass this host on their way to the network.
+        if let Some(all) = config.address.broadcast() {
+            listens.push(Listen::Transit(Proto::Udp(PORT), Prefix::host(all)));
+        }
         listens.extend(broadcasts(config.address).map(|to| Listen::Group(iface, to)));
         let nonces = rng.fork("nonces");
         let advertiser = Advertiser::new(
@@ -282,9 +286,7 @@ impl HomeAgent {
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         match rx.header.protocol {
             _ if rx.why == PuntReason::Action => self.copy(now, rx, packet, out),
-            ipv4::UDP if rx.header.dst == self.config.address.address => {
-                self.registration(now, rx, packet, out);
-            }
+            ipv4::UDP if self.is_for_agents(&rx, &packet) => self.registration(now, rx, packet, out),
             ipv4::IPIP if rx.header.dst == self.config.address.address => self.reverse(now, rx, packet, out),
             ipv4::ICMP if rx.payload(&packet).first().is_some_and(|kind| icmp::is_error(*kind)) => {
                 let ends = self.tunnel_error(now, rx.payload(&packet), out);
@@ -299,6 +301,14 @@ impl HomeAgent {
                 out.pass(rx, packet);
             }
         }
+    }
+
+    /// Returns whether a UDP datagram is a registration message to this agent, or to all home agents of its network (RFC
+    /// 5944, section 3.6.1.2).
+    fn is_for_agents(&self, rx: &Rx, packet: &Packet) -> bool {
+        let to_port = || rx.payload(packet).get(2..4) == Some(&PORT.to_be_bytes());
+        let own = self.config.address;
+        rx.header.dst == own.address || (own.is_broadcast(rx.header.dst) && to_port())
     }
 
     fn timeout(&mut self, now: Instant, out: &mut Outbox) {

@@ -268,6 +268,7 @@ fn request(teller: &mut Teller<MobileIp>, from: &str, args: &Args<'_>) -> (Strin
     } else {
         HOME_AGENT
     };
+    let at = args.get("at", at);
     let [from, to] = [src, at].map(|address| SocketAddrV4::new(address, PORT));
     teller.cast.request = Some(request.clone());
     let mut packet = Packet::new(Mac::ZERO, datagram(from, to, args.get("ttl", 255), &request.emit()));
@@ -460,9 +461,11 @@ fn registration_name(received: &Received) -> String {
     match &received.message {
         Registration::Request(request) => {
             let names = signed(&|kind| request.verify(kind, &association(kind)));
-            let Request { home, care_of, lifetime, flags, .. } = request;
+            let Request { home, care_of, lifetime, flags, home_agent, .. } = request;
+            // Most requests are to the home agent of the transcripts.
+            let of = if *home_agent == HOME_AGENT { String::new() } else { format!(" of {home_agent}") };
             let flags = if flags.0 == 0 { String::new() } else { format!(" with {}", flags.letters()) };
-            format!("request: {home} at {care_of} for {lifetime} s{flags}, signed by {names}")
+            format!("request: {home}{of} at {care_of} for {lifetime} s{flags}, signed by {names}")
         }
         Registration::Reply(reply) => {
             let names = signed(&|kind| reply.verify(kind, &association(kind)));
