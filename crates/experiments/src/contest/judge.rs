@@ -1,4 +1,4 @@
-//! The properties that must hold in a comparison, and the changes that must break them.
+//! The properties that must hold in a comparison, and the changes of settings with which they must fail.
 
 use super::agreement::{Both, Claim};
 use super::carry_out::{Comparison, points, repetitions};
@@ -160,9 +160,9 @@ fn has_pairs(legs: &[&Leg]) -> bool {
     pairs(legs).next().is_some()
 }
 
-/// Returns the share of pairs that both backends rank alike, of all pairs that are told apart on a backend. A pair
-/// counts only if both backends agree about the outages of both its legs. A single pair with different orders makes the
-/// property fail.
+/// Returns the share of pairs that both backends rank alike, of all pairs that are told apart on a backend. A pair is
+/// ranked alike only if the backends also agree about the outages of both legs. The property fails if the share is
+/// zero, or if a single pair has different orders.
 fn order(legs: &[&Leg], both: &Both<'_>) -> Check {
     let claims: Vec<Claim> = pairs(legs).map(|(a, b)| both.claim(a, b)).collect();
     let is = |of: fn(&Claim) -> bool| claims.iter().filter(|claim| of(claim)).count();

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub struct Published {
     /// The name of the metric.
     pub metric: &'static str,
-    /// The figure, table or section of the paper.
+    /// The figure, table or section of the paper in which the number is printed.
     pub figure: &'static str,
     /// The published number, in the metric's unit.
     pub value: f64,
@@ -38,7 +38,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the name used in reports.
+    /// Returns the word for this purpose in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Main => "main",
@@ -78,7 +78,7 @@ pub type Measure = fn(&Outcome) -> Result<Samples, String>;
 /// One point of an experiment.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// The name in tables. It is unique in the experiment.
+    /// The name of the point in tables. No other point of the experiment has it.
     pub label: String,
     /// The values of the varied parameters, by the names of the parameters.
     pub setting: Vec<(&'static str, Setting)>,
@@ -112,7 +112,7 @@ pub struct Point {
 }
 
 impl Point {
-    /// Returns whether a parameter has this value.
+    /// Returns whether the parameter `name` has the value `value`.
     pub fn has(&self, name: &str, value: impl Into<Setting>) -> bool {
         self.number_or_text(name) == Some(value.into())
     }

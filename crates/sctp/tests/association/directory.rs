@@ -149,7 +149,7 @@ fn with_a_key_a_cookie_follows_the_peer() {
     assert_eq!(paths(&mut net), [CN2]);
 }
 
-/// If the directory's address does not answer, INIT goes to the address that the user gave as well.
+/// If the directory's address does not answer, INIT also goes to the address that the user gave.
 #[test]
 fn an_opening_returns_to_the_addresses_that_the_user_gave() {
     let mut net = Network::new(&patient());
@@ -163,8 +163,8 @@ fn an_opening_returns_to_the_addresses_that_the_user_gave() {
     assert_eq!(paths(&mut net), [CN]);
 }
 
-/// If the directory repeats its answer, no further packet is sent at once, and packets to the other addresses are not
-/// delayed.
+/// If the directory repeats its answer, no further packet is sent immediately, and packets to the other addresses are
+/// not delayed.
 #[test]
 fn a_directory_that_repeats_itself_changes_nothing() {
     let mut net = Network::new(&patient());

@@ -225,7 +225,7 @@ fn kind(role: &Table) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.name == name)
 }
 
-/// Returns the hosts with a role of this kind, in the order of the file.
+/// Returns the names of the hosts with a role of the kind `kind`, in the order of the file.
 fn hosts_of<'a>(scenario: &'a Scenario, kind: &'a str) -> impl Iterator<Item = &'a str> {
     scenario.host.iter().filter_map(move |(name, host)| {
         let mut roles = host.get("role").and_then(Value::as_array).into_iter().flatten();

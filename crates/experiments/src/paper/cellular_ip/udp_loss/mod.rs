@@ -168,7 +168,7 @@ fn point(case: &Case, scale: Scale) -> Point {
     let published = if case.kind == Kind::Main { vec![published(case)] } else { Vec::new() };
     let base = (case.kind == Kind::Main).then(|| format!("{} {}/s RTT 83", case.handoff, case.rate));
     Point {
-        // The phases depend on this text. The unit is left out, so that it does not change the phases.
+        // The phases depend on the label. Its unit is left out, so that the unit does not change the phases.
         overrides: overrides(case, &label.replace(" packets", ""), n, interval),
         label,
         setting,
