@@ -71,6 +71,14 @@ pub struct HomeAgentConfig {
     /// and no broadcast address of these links, is accepted as a care-of address.
     #[serde(skip)]
     pub host: Vec<InterfaceAddress>,
+    /// The care-of addresses of the foreign agents on the same host. The caller sets them. They are accepted as care-of
+    /// addresses in the requests that these agents relay.
+    #[serde(skip)]
+    pub foreign: Vec<Ipv4Addr>,
+    /// Whether a foreign agent with the same address and interface is on the same host. The caller sets it. That agent
+    /// then advertises for both: a mobile node knows agents by their address.
+    #[serde(skip)]
+    pub is_foreign: bool,
 }
 
 /// The configuration of a foreign agent: its network, its associations and its limits.
@@ -93,9 +101,14 @@ pub struct ForeignAgentConfig {
     /// All addresses of the host on which the foreign agent runs. The caller sets them.
     #[serde(skip)]
     pub own: Vec<Ipv4Addr>,
-    /// The addresses in `own` that belong to home agents on the same host. The caller sets them.
+    /// The addresses in `own` that belong to home agents on the same host. The caller sets them. Requests for these home
+    /// agents are relayed to them. A home agent may have the address of this foreign agent.
     #[serde(skip)]
     pub beside: Vec<Ipv4Addr>,
+    /// Whether a home agent with the same address and interface is on the same host. The caller sets it. This agent then
+    /// advertises for both.
+    #[serde(skip)]
+    pub is_home: bool,
     /// The mobile nodes with which the foreign agent has security associations.
     #[serde(default)]
     pub mobile_nodes: Vec<Peer>,

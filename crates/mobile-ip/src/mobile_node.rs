@@ -258,7 +258,9 @@ impl MobileNode {
             return Ok(());
         }
         // An agent that takes no new visitors is removed from the list, unless it is the agent in use.
-        if advertisement.flags.has(AgentFlags::BUSY) && self.attached != Some(agent) {
+        // A home agent takes its own mobile nodes, also if it is a foreign agent that takes no visitors.
+        let is_busy = advertisement.flags.has(AgentFlags::BUSY) && !self.is_home_agent(agent);
+        if is_busy && self.attached != Some(agent) {
             self.agents.forget(agent);
             return Ok(());
         }

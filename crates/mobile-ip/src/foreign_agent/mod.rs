@@ -33,8 +33,8 @@ use crate::pending::{Pending, Waiting};
 use crate::reply_counts::ReplyCounts;
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Action, Class, Input, Lifetime, Link, Listen, Outbox, Proto, Refusals, Rng, Role, Route, RouteKey, Rx,
-    Value,
+    Action, Class, Input, Lifetime, Link, Listen, Outbox, Proto, PuntReason, Refusals, Rng, Role, Route,
+    RouteKey, Rx, Value,
 };
 use reverse::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -191,6 +191,8 @@ impl ForeignAgent {
 
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let ends = match rx.header.protocol {
+            _ if rx.why == PuntReason::Action => return self.route_opened(rx, packet, out),
+            ipv4::UDP if self.is_for_home_agent(&rx, &packet) => return out.pass(rx, packet),
             ipv4::UDP if rx.header.dst == self.config.address.address => {
                 self.registration(now, rx, &packet, out)
             }
@@ -204,6 +206,19 @@ impl ForeignAgent {
             _ => return out.pass(rx, packet),
         };
         self.refused.end(rx.iface, packet, ends, out);
+    }
+
+    /// Returns whether a message to this agent is for the home agent on this host with the same address: a request that
+    /// asks for no visit here, or that does not come from the visited network.
+    fn is_for_home_agent(&self, rx: &Rx, packet: &Packet) -> bool {
+        let own = self.config.address.address;
+        if rx.header.dst != own || !self.config.beside.contains(&own) {
+            return false;
+        }
+        match Received::of(rx.header, rx.payload(packet)).map(|received| received.message) {
+            Ok(Registration::Request(request)) => rx.iface != self.iface || request.care_of != own,
+            _ => false,
+        }
     }
 
     fn registration(

@@ -54,9 +54,9 @@ impl ForeignAgent {
             return Err(Code::ForeignBadRequest);
         }
         // A request with an address of this host as the home agent is not relayed (RFC 5944, section 3.7.2). It is
-        // relayed if a home agent on this host has the address, and this foreign agent has another address.
+        // relayed if a home agent on this host has the address.
         let is_ours = |address: &Ipv4Addr| *address == own || self.config.own.contains(address);
-        let is_beside = request.home_agent != own && self.config.beside.contains(&request.home_agent);
+        let is_beside = self.config.beside.contains(&request.home_agent);
         if is_ours(&request.home_agent) && !is_beside {
             return Err(Code::InvalidHomeAgent);
         }

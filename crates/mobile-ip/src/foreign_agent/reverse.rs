@@ -8,8 +8,8 @@
 use super::{FIRST_REVERSE_CLASS, ForeignAgent, Visit};
 use crate::message::RequestFlags;
 use crate::pending::Pending;
-use node::{Action, Class, Encap, IngressPolicy, Lifetime, Outbox, Port, Route, RouteKey};
-use wire::{Instant, Ipv4Addr, Mac, Prefix, Reason};
+use node::{Action, Class, Encap, IngressPolicy, Lifetime, Outbox, Port, Route, RouteKey, Rx, reason};
+use wire::{Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, ipv4};
 
 /// The number of pairs of classes for visitors with reverse tunnels (not from an RFC). One pair is enough unless link
 /// addresses claim the same home address with different home agents: each then has a separate pair.
@@ -80,7 +80,11 @@ impl ForeignAgent {
         let reverse = reverse?;
         let own = self.config.address.address;
         let lifetime = Lifetime::Until(ends);
+        // The home agent on this host may have the address of this agent. A tunnel would then begin and end at one address,
+        // as the tunnel to the visitor does. So this host routes the packet at once.
+        let is_here = home_agent == own;
         let tunnel = Action::Tunnel(Encap { src: own, dst: home_agent, mtu: self.config.tunnel_mtu });
+        let tunnel = if is_here { Action::Punt } else { tunnel };
         let port = Port { iface: self.iface, from: Some(reverse.mac) };
         out.ingress_policy(
             port,
@@ -92,10 +96,20 @@ impl ForeignAgent {
             let open = Action::Open(reverse.opened());
             out.route(to_agent(host, own, reverse), Route { action: open, lifetime });
             out.route(from(host, reverse.opened()), Route { action: tunnel, lifetime });
-        } else {
+        } else if !is_here {
             out.route(from(host, reverse.frames()), Route { action: tunnel, lifetime });
         }
         Some(reverse)
+    }
+
+    /// Routes a packet that a visitor has put into a tunnel to this agent, if its home agent has the address of this
+    /// agent.
+    pub(super) fn route_opened(&mut self, rx: Rx, mut packet: Packet, out: &mut Outbox) {
+        if ipv4::decrement_ttl(&mut packet.bytes) {
+            out.send_routed(packet);
+        } else {
+            self.refused.end(rx.iface, packet, Err(reason::TTL_EXPIRED), out);
+        }
     }
 
     /// Removes the routes of a reverse tunnel whose visit has ended: it is not in the list of visitors any more.

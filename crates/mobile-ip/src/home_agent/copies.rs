@@ -97,7 +97,10 @@ impl HomeAgent {
             },
             Err(malformed) => return self.refused.end(rx.iface, packet, Err(malformed.into()), out),
         };
-        if self.mobile_nodes.first(header.src).is_none() {
+        // A visitor of the foreign agent with the same address puts its packets into a tunnel to that agent.
+        let is_delivery =
+            rx.header.src == header.src && self.config.foreign.contains(&self.config.address.address);
+        if is_delivery || self.mobile_nodes.first(header.src).is_none() {
             return out.pass(rx, packet);
         }
         let home = self.homes.get(&header.src);

@@ -266,7 +266,9 @@ impl HomeAgent {
         match link {
             Link::Up { mac, .. } => {
                 self.mac = Some(mac);
-                self.advertiser.up(now);
+                if !self.config.is_foreign {
+                    self.advertiser.up(now);
+                }
                 for (host, home) in &self.homes {
                     if !home.bindings().is_empty() {
                         self.announcer.announce(now, (self.iface, *host), mac, out);
@@ -292,6 +294,8 @@ impl HomeAgent {
                 let ends = self.tunnel_error(now, rx.payload(&packet), out);
                 self.refused.end(rx.iface, packet, ends, out);
             }
+            // The foreign agent with the same address answers.
+            ipv4::ICMP if self.config.is_foreign => out.pass(rx, packet),
             ipv4::ICMP => {
                 let ends = self.advertiser.solicited(now, rx, &packet, false, out);
                 self.refused.end(rx.iface, packet, ends, out);

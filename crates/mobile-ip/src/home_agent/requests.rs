@@ -8,7 +8,7 @@ use crate::message::{
 };
 use node::{Outbox, Rx, reason};
 use wire::ipv4;
-use wire::{Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, ntp_distance};
+use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, ntp_distance};
 
 impl HomeAgent {
     pub(super) fn registration(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
@@ -16,6 +16,9 @@ impl HomeAgent {
             Ok(received) => received,
             Err(malformed) => return self.refuse(rx, packet, malformed.into(), out),
         };
+        if self.is_for_foreign_agent(&rx, &received.message) {
+            return out.pass(rx, packet);
+        }
         let (to, src) = (received.sender(), received.ip.src);
         let Registration::Request(request) = received.message else {
             return self.refuse(rx, packet, refusal::UNEXPECTED, out);
@@ -71,7 +74,9 @@ impl HomeAgent {
             Code::HomeBadRequest
         } else if request.home_agent != own {
             Code::UnknownHomeAgent
-        } else if !self.is_elsewhere(request.care_of) || (moves && request.care_of == request.home) {
+        } else if !(self.is_elsewhere(request.care_of) || self.is_relayed_here(src, request))
+            || (moves && request.care_of == request.home)
+        {
             Code::HomeBadRequest
         } else if asks(RequestFlags::REVERSE) && reverse == AgentReverseTunnel::None {
             Code::HomeReverseTunnel
@@ -96,6 +101,27 @@ impl HomeAgent {
     pub(super) fn is_elsewhere(&self, care_of: Ipv4Addr) -> bool {
         let mut own = self.config.host.iter().chain([&self.config.address]);
         is_host(care_of) && !own.any(|own| own.address == care_of || own.is_broadcast(care_of))
+    }
+
+    /// Returns whether a foreign agent on this host has relayed a request, and offers its care-of address. The tunnel then
+    /// begins and ends at this host.
+    fn is_relayed_here(&self, src: Ipv4Addr, request: &Request) -> bool {
+        src == request.care_of && self.config.foreign.contains(&src)
+    }
+
+    /// Returns whether a message to this agent is for a foreign agent on this host with the same address: a reply, a
+    /// request for another home agent, or a request of a visitor. Of the latter, this agent gets the relayed request.
+    fn is_for_foreign_agent(&self, rx: &Rx, message: &Registration) -> bool {
+        let own = self.config.address.address;
+        self.config.foreign.contains(&own)
+            && match message {
+                Registration::Reply(_) => true,
+                Registration::Request(request) => {
+                    let is_ours =
+                        request.home_agent == own || self.config.address.is_broadcast(request.home_agent);
+                    !is_ours || (request.care_of == own && rx.iface != Iface::HOST)
+                }
+            }
     }
 
     /// Returns the association that the request's Mobile-Home Authentication names; `None` if there is none.

@@ -462,3 +462,165 @@ fn a_reverse_tunnel_takes_no_packets_of_another_link_address() {
     let third = register(&mut agent, ATTACKER, Ipv4Addr::new(10, 8, 0, 2), 3000);
     assert!(tunnels(&third).is_empty());
 }
+
+// --- a home agent and a foreign agent on one host --------------------------------------------------------------------------
+
+/// A router with a home network, a visited network and an uplink, and the two agents as its roles.
+struct Router {
+    node: node::Node,
+    out: Outbox,
+    now: Instant,
+}
+
+const HOME_LINK: Iface = Iface(1);
+const VISITED_LINK: Iface = Iface(2);
+const UPLINK: Iface = Iface(3);
+/// The link address of each interface of the router.
+const ROUTER: Mac = Mac([2, 0, 0, 0, 1, 1]);
+const CORRESPONDENT: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
+
+impl Router {
+    /// Returns a router whose foreign agent has this address. The foreign agent is the first role, or the last one.
+    fn new(foreign: Ipv4Addr, foreign_first: bool) -> Self {
+        let names = ["home", "visited", "up"].map(str::to_owned);
+        let mut config: HomeAgentConfig = table(HOME_AGENT, "reverse_tunnel = 'offered'").try_into().unwrap();
+        config.foreign = vec![foreign];
+        let home_agent = HomeAgent::new(config, Interfaces(&names), Rng::new(1)).unwrap();
+        let changes = format!("address = \"{foreign}/32\"\nreverse_tunnel = 'offered'");
+        let mut config: ForeignAgentConfig = table(FOREIGN_AGENT, &changes).try_into().unwrap();
+        (config.own, config.beside) = (vec![AGENT, foreign], vec![AGENT]);
+        let foreign_agent = ForeignAgent::new(config, Interfaces(&names), Rng::new(2)).unwrap();
+        let mut roles: Vec<Box<dyn Role>> = vec![Box::new(home_agent), Box::new(foreign_agent)];
+        if foreign_first {
+            roles.reverse();
+        }
+        let mut node = node::Node::new(roles, vec![AGENT, foreign]);
+        node.add_address(Instant::ZERO, HOME_LINK, "10.1.0.2/16".parse().unwrap());
+        let mut router = Self { node, out: Outbox::default(), now: Instant::ZERO };
+        router.node.handle(router.now, Input::Start(&Boot::new(WALL)), &mut router.out);
+        for iface in [HOME_LINK, VISITED_LINK, UPLINK] {
+            let up = Link::Up { cell: None, mac: ROUTER, mtu: 1500, name: "any" };
+            router.node.handle(router.now, Input::Link(iface, up), &mut router.out);
+        }
+        let hop = node::Action::Forward(node::Hop::mac(UPLINK, ATTACKER));
+        let key = RouteKey { class: None, src: Prefix::ANY, dst: Prefix::ANY };
+        router.node.set_route(
+            router.now,
+            key,
+            node::Route { action: hop, lifetime: node::Lifetime::Permanent },
+        );
+        router.acts();
+        router
+    }
+
+    /// Takes the acts, and reports each record as durable. Returns the frames that were sent, and the drop reasons.
+    fn acts(&mut self) -> (Vec<(Iface, Packet)>, Vec<&'static str>) {
+        let (mut sent, mut drops) = (Vec::new(), Vec::new());
+        while let Some((_, act)) = self.out.next_act() {
+            match act {
+                Act::Transmit(iface, packet) => sent.push((iface, packet)),
+                Act::Drop(_, _, reason) => drops.push(reason.0),
+                Act::Store(..) => self.node.resume(self.now, 1, &mut self.out),
+                _ => {}
+            }
+        }
+        (sent, drops)
+    }
+
+    fn receive(
+        &mut self,
+        ms: u64,
+        iface: Iface,
+        from: Mac,
+        bytes: Vec<u8>,
+    ) -> (Vec<(Iface, Packet)>, Vec<&'static str>) {
+        self.now = Instant::from_millis(ms);
+        let mut packet = Packet::new(ROUTER, bytes);
+        (packet.link.src, packet.id) = (from, PacketId(ms));
+        self.node.receive(self.now, iface, packet, &mut self.out);
+        self.acts()
+    }
+}
+
+fn code_of(packet: &Packet) -> Option<Code> {
+    match Received::parse(&packet.bytes).ok()?.message {
+        Registration::Reply(reply) => Some(reply.code),
+        Registration::Request(_) => None,
+    }
+}
+
+/// A mobile node visits another network of the router that is its home agent. The tunnel begins and ends at this router.
+/// The foreign agent may have the address of the home agent.
+#[test]
+fn two_agents_on_one_host_register_and_forward_as_on_two() {
+    for (foreign, first) in [(VISITED, true), (VISITED, false), (AGENT, true), (AGENT, false)] {
+        let mut router = Router::new(foreign, first);
+        let asked = |ms: u64, change: &dyn Fn(&mut Request)| {
+            let mut asked = request(Instant::from_millis(ms), HOME);
+            asked.extensions.clear();
+            asked.care_of = foreign;
+            change(&mut asked);
+            asked.sign(Between::MobileHome, &association());
+            packet(HOME, foreign, &asked.emit())
+        };
+        let moves = asked(1000, &|asked| asked.flags = RequestFlags::REVERSE);
+        let (sent, _) = router.receive(1000, VISITED_LINK, MOBILE, moves);
+        let reply = sent.iter().find(|(iface, _)| *iface == VISITED_LINK).unwrap();
+        assert_eq!(code_of(&reply.1), Some(Code::Accepted), "{foreign}, {first}");
+        assert_eq!(reply.1.link.dst, MOBILE);
+        // A packet for the mobile node reaches it on the visited link, as it was.
+        let data = |src, dst| {
+            let [src, dst] = sockets(src, dst);
+            wire::udp::packet(src, dst, b"data")
+        };
+        let (sent, drops) = router.receive(2000, UPLINK, ATTACKER, data(CORRESPONDENT, HOME));
+        let [(iface, arrived)] = sent.as_slice() else { panic!("{foreign}, {first}: {sent:?} {drops:?}") };
+        assert_eq!((*iface, arrived.link.dst), (VISITED_LINK, MOBILE));
+        assert_eq!(ipv4::addresses(&arrived.bytes), Some((CORRESPONDENT, HOME)));
+        // A packet of the mobile node goes through the reverse tunnel, and leaves by the uplink.
+        let (sent, drops) = router.receive(3000, VISITED_LINK, MOBILE, data(HOME, CORRESPONDENT));
+        let [(iface, left)] = sent.as_slice() else { panic!("{foreign}, {first}: {sent:?} {drops:?}") };
+        assert_eq!((*iface, ipv4::addresses(&left.bytes)), (UPLINK, Some((HOME, CORRESPONDENT))));
+        let status = router.node.status();
+        let reversed = status.get("home_agent").and_then(|status| status.get("reversed")?.as_int());
+        // With one address, no tunnel is needed from the foreign agent to the home agent.
+        assert_eq!(reversed, Some((foreign != AGENT).into()));
+        // The same with the encapsulating delivery style.
+        let mut encapsulating = request(Instant::from_millis(3100), HOME);
+        encapsulating.extensions.clear();
+        (encapsulating.care_of, encapsulating.flags) = (foreign, RequestFlags::REVERSE);
+        encapsulating.sign(Between::MobileHome, &association());
+        encapsulating.extensions.push(Extension::encapsulating_delivery());
+        let bytes = packet(HOME, foreign, &encapsulating.emit());
+        let (sent, _) = router.receive(3100, VISITED_LINK, MOBILE, bytes);
+        assert!(sent.iter().any(|(_, packet)| code_of(packet) == Some(Code::Accepted)));
+        let outer = wire::ipip::encapsulate(&data(HOME, CORRESPONDENT), HOME, foreign).unwrap();
+        let (sent, drops) = router.receive(3200, VISITED_LINK, MOBILE, outer);
+        let [(iface, left)] = sent.as_slice() else { panic!("{foreign}, {first}: {sent:?} {drops:?}") };
+        assert_eq!((*iface, ipv4::addresses(&left.bytes)), (UPLINK, Some((HOME, CORRESPONDENT))));
+        // The mobile node comes home, and tells its home agent there.
+        let mut home = request(Instant::from_millis(4000), HOME);
+        home.extensions.clear();
+        (home.lifetime, home.care_of) = (0, HOME);
+        home.sign(Between::MobileHome, &association());
+        let (sent, drops) = router.receive(4000, HOME_LINK, MOBILE, packet(HOME, AGENT, &home.emit()));
+        let reply = sent.iter().find_map(|(iface, packet)| Some((*iface, code_of(packet)?)));
+        assert_eq!(reply, Some((HOME_LINK, Code::Accepted)), "{foreign}, {first}: {drops:?}");
+    }
+}
+
+/// A request with the care-of address of a foreign agent on the same host must come from that agent.
+#[test]
+fn a_care_of_address_of_the_host_is_accepted_from_its_foreign_agent_only() {
+    let mut config: HomeAgentConfig = table(HOME_AGENT, "").try_into().unwrap();
+    (config.foreign, config.host) = (vec![VISITED], vec!["10.3.0.1/24".parse().unwrap()]);
+    let names = ["home", "up"].map(str::to_owned);
+    let now = Instant::from_millis(1000);
+    let mut agent = HomeAgent::new(config, Interfaces(&names), Rng::new(1)).unwrap();
+    start(&mut agent);
+    let asked = request(now, HOME).emit();
+    let from =
+        |agent: &mut HomeAgent, src| code_sent(&heard(agent, now, 2, MOBILE, packet(src, AGENT, &asked)));
+    assert_eq!(from(&mut agent, Ipv4Addr::new(10, 4, 0, 1)), Some(Code::HomeBadRequest));
+    assert_eq!(from(&mut agent, VISITED), Some(Code::Accepted));
+}
