@@ -3,11 +3,11 @@
 use crate::message::{Algorithm, Association, INFINITE, RequestFlags};
 use crate::tunnels::SMALLEST_MTU;
 use auth::Key;
-use node::config::{ConfigError, span, spans, text};
+use node::config::{ConfigError, span, spans, text, texts};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
-use wire::{Duration, InterfaceAddress, Ipv4Addr};
+use wire::{Duration, InterfaceAddress, Ipv4Addr, Prefix};
 
 /// The minimum length of an association's key, in bytes (RFC 5944, section 5.1).
 const SHORTEST_KEY: usize = 16;
@@ -49,6 +49,11 @@ pub struct HomeAgentConfig {
     #[serde(default = "simultaneous_bindings")]
     #[schemars(range(min = 1, max = 8))]
     pub simultaneous_bindings: usize,
+    /// The prefixes of networks in which no mobile node may register a care-of address, for example `["10.4.0.0/16"]`;
+    /// default none. Such requests are denied with code 129.
+    #[serde(default, deserialize_with = "texts")]
+    #[schemars(schema_with = "node::config::schema::prefixes")]
+    pub prohibited_care_of: Vec<Prefix>,
     /// Whether the home agent accepts reverse tunnels (flag T): `none`, `offered` or `required`; default `none` (RFC
     /// 3024). A packet from a reverse tunnel is forwarded only if its source has a binding with flag T to the care-of
     /// address from which the tunnel comes.

@@ -14,8 +14,8 @@
 //! - [`mobile_node`]: listens for agents, detects movement, registers.
 //! - [`message`]: the messages of these roles. [`mark`]: the events that these roles record for measurements.
 //!
-//! Not implemented: route optimization, smooth handoff, reverse tunnels, nonces, simultaneous bindings, and co-located
-//! care-of addresses.
+//! `docs/mobile-ip.md` lists the options of a registration, and the codes of denials. Not implemented: route
+//! optimization, smooth handoff, and co-located care-of addresses.
 
 mod advertiser;
 mod agents;

@@ -8,25 +8,27 @@
 //!       └────────────────────┴───────────── registering <──────────────────────┘
 //! ```
 
+mod options;
+
 use crate::agents::{Agent, AgentChange, Agents, offered};
 use crate::config::{Associations, MobileNodeConfig, Movement, ReverseTunnel, is_host};
 use crate::home_agent::refusal;
 use crate::home_agents::HomeAgents;
 use crate::mark::{MOBILE_NODE, MobileIpEvent};
 use crate::message::{
-    ADVERTISEMENT, ALL_ROUTERS, ALL_SYSTEMS, Advertisement, AgentFlags, Code, PORT, Received, Registration,
-    RequestFlags, Solicitation,
+    ADVERTISEMENT, ALL_ROUTERS, Advertisement, AgentFlags, Received, Registration, RequestFlags, Solicitation,
 };
 use crate::movement::{Decision, Occurrence, Situation, Why};
 use crate::registrar::{Registrar, ReplyOutcome, Target};
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Action, Announcer, Class, Command, Encap, Hop, Input, Lifetime, Link, Listen, Neighbor, NextHop, Outbox,
-    Proto, Refusals, Rng, Role, Route, RouteKey, Rx, TimerName, Timers, Value,
+    Action, Announcer, Class, Command, Hop, Input, Lifetime, Link, Listen, Neighbor, NextHop, Outbox,
+    Refusals, Rng, Role, Route, RouteKey, Rx, TimerName, Timers, Value,
 };
+use options::{is_unreachable, listens};
 use std::collections::BTreeSet;
+use wire::ipv4;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason};
-use wire::{ipip, ipv4};
 
 /// The reason to drop a packet of this host: the node has no route through an agent. It has chosen no agent yet, or its
 /// last foreign agent has expired or left. Through an expired agent, the node still sends while its registration holds
@@ -386,11 +388,6 @@ impl MobileNode {
         out.notify(node::Notification::Gateway(agent));
     }
 
-    /// Returns whether the node asks this agent for a reverse tunnel.
-    const fn asks_reverse(&self, agent: &Agent) -> bool {
-        !matches!(self.config.reverse_tunnel, ReverseTunnel::None) && agent.flags.has(AgentFlags::REVERSE)
-    }
-
     /// Returns what to register with an agent. `None` if the agent is not in the list, or is a foreign agent with
     /// registration lifetime 0: a request for lifetime 0 would end the registration.
     fn target(&self, agent: Ipv4Addr) -> Option<Target> {
@@ -501,26 +498,6 @@ impl MobileNode {
         }
     }
 
-    /// Sends this host's own packets through a tunnel to the agent: the encapsulating delivery style of a reverse tunnel
-    /// (RFC 3024, section 5.1). Packets to the agent itself are not in the tunnel.
-    fn tunnel_to(&self, agent: Ipv4Addr, forward: Action, out: &mut Outbox) {
-        let tunnel = Action::Tunnel(Encap {
-            src: self.home,
-            dst: agent,
-            mtu: self.mtu.saturating_sub(ipip::OVERHEAD as u16),
-        });
-        let lifetime = Lifetime::Permanent;
-        out.route(RouteKey::to(Class::HOST, agent), Route { action: forward, lifetime });
-        self.route(tunnel, tunnel, out);
-    }
-
-    /// Removes the route for packets to an agent that is not used any more.
-    fn end_tunnel_to(&self, agent: Ipv4Addr, out: &mut Outbox) {
-        if self.config.reverse_tunnel == ReverseTunnel::Encapsulating {
-            out.route(RouteKey::to(Class::HOST, agent), None);
-        }
-    }
-
     // --- registration (RFC 5944, section 3.6) ----------------------------------------------------------------------
 
     /// Sends the next Registration Request, and sets the time of its repetition. Does nothing if the registrar has no
@@ -606,18 +583,6 @@ impl MobileNode {
                 self.route(forward, forward, out);
             }
         }
-    }
-
-    /// If the home agent does not answer and there is another one, registers with that one. Returns whether it does.
-    fn turn_to_next_home_agent(&mut self, now: Instant, out: &mut Outbox) -> bool {
-        let at_home = self.attached.is_some_and(|agent| self.is_home_agent(agent));
-        if at_home || !self.registrar.is_home_agent_silent() {
-            return false;
-        }
-        let Some(home_agent) = self.registrar.next_home_agent() else { return false };
-        out.mark(MobileIpEvent::HomeAgentChosen { home_agent }.into());
-        self.register(now, out);
-        true
     }
 
     /// Repeats the request, or tries another home agent or foreign agent.
@@ -728,29 +693,6 @@ impl MobileNode {
         Ok(answer)
     }
 
-    /// Returns a broadcast of the home network for this host's own stack. At home, it is the packet itself. Away, it is
-    /// in the packet, in a tunnel from the home agent to the home address (RFC 5944, section 4.3). If the packet is
-    /// something else, or the node does not receive broadcasts, the packet is the error.
-    fn broadcast(&self, rx: Rx, packet: Packet) -> Result<Packet, Packet> {
-        let own = self.config.address;
-        let is_broadcast = |to| to == Ipv4Addr::BROADCAST || own.is_broadcast(to);
-        if !self.config.broadcasts || rx.iface != self.iface {
-            return Err(packet);
-        }
-        let at_home = self.attached.is_some_and(|agent| self.is_home_agent(agent));
-        if at_home && is_broadcast(rx.header.dst) {
-            return Ok(packet);
-        }
-        let is_tunnel = rx.header.dst == self.home && self.is_home_agent(rx.header.src);
-        match ipip::decapsulate(&packet.bytes) {
-            Ok((_, inner)) if is_tunnel && ipv4::addresses(inner).is_some_and(|(_, to)| is_broadcast(to)) => {
-                let bytes = inner.to_vec();
-                Ok(Packet { bytes, ..packet })
-            }
-            _ => Err(packet),
-        }
-    }
-
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let ends = match rx.header.protocol {
             ipv4::UDP if rx.header.dst == self.home => self.registration(now, rx, &packet, out),
@@ -765,26 +707,6 @@ impl MobileNode {
         };
         self.refused.end(rx.iface, packet, ends, out);
     }
-}
-
-/// Returns whether a foreign agent denies a request because the home agent is unreachable (RFC 5944, section 3.4).
-fn is_unreachable(code: Code) -> bool {
-    matches!(code.number(), 80..=95)
-}
-
-/// Returns the traffic for which a mobile node listens.
-fn listens(iface: Iface, config: &MobileNodeConfig) -> Vec<Listen> {
-    let mut listens = vec![
-        Listen::Group(iface, ALL_SYSTEMS),
-        Listen::Group(iface, Ipv4Addr::BROADCAST),
-        Listen::Local(Proto::Icmp(ADVERTISEMENT)),
-        Listen::Local(Proto::Udp(PORT)),
-    ];
-    if config.broadcasts {
-        listens.push(Listen::Local(Proto::IpIp));
-        listens.extend(config.address.broadcast().map(|to| Listen::Group(iface, to)));
-    }
-    listens
 }
 
 impl Role for MobileNode {

@@ -65,6 +65,7 @@ struct Pending {
     sent: Instant,
     /// The request, which is sent again unchanged if the association uses nonces.
     packet: Packet,
+    flags: RequestFlags,
     /// Whether the request was sent more than once. Then its round trip is not known.
     is_repeated: bool,
 }
@@ -76,6 +77,7 @@ struct Held {
     /// The granted lifetime in seconds, counted from `sent`.
     lifetime: u16,
     sent: Instant,
+    flags: RequestFlags,
 }
 
 /// What a reply means for the registration.
@@ -181,7 +183,7 @@ impl Registrar {
     }
 
     /// Uses a home agent that is heard on the link ([`HomeAgents::select`]), unless the node is registered with another
-    /// one: that one must be told that the node is at home. Returns whether the home agent was changed.
+    /// one: that one must get the request of the node that is at home. Returns whether the home agent was changed.
     pub(crate) fn select_home_agent(&mut self, heard: Ipv4Addr) -> bool {
         if self.current.is_some() || heard == self.home_agent() || !self.home_agents.select(heard) {
             return false;
@@ -257,13 +259,15 @@ impl Registrar {
     }
 
     /// Returns the registration's part of the role's status.
-    pub(crate) fn status(&self) -> [(&'static str, Value); 8] {
+    pub(crate) fn status(&self) -> [(&'static str, Value); 10] {
         let held =
             |value: fn(&Self, Held) -> Value| self.current.map_or(Value::None, |held| value(self, held));
         let ends = |held: Held| held.sent + Duration::from_secs(held.lifetime.into());
         [
             ("care_of", held(|_, held| Value::from(held.care_of))),
             ("lifetime_s", held(|_, held| Value::from(u32::from(held.lifetime)))),
+            ("since_unix_s", held(|own, held| Value::from(own.clock.unix_seconds(held.sent)))),
+            ("flags", held(|_, held| Value::from(held.flags.letters()))),
             (
                 "ends_unix_s",
                 self.current.map_or(Value::None, |held| self.clock.unix_seconds(ends(held)).into()),
@@ -335,7 +339,7 @@ impl Registrar {
         let is_repeated = false;
         let copy = packet.clone();
         self.pending =
-            Some(Pending { identification, lifetime, care_of, sent: now, packet: copy, is_repeated });
+            Some(Pending { identification, lifetime, care_of, sent: now, packet: copy, flags, is_repeated });
         Some(packet)
     }
 
@@ -409,7 +413,7 @@ impl Registrar {
             self.challenges.insert(target.agent, challenge.to_vec());
         }
         self.codes.count(reply.code);
-        let Pending { lifetime: asked, care_of, sent, is_repeated, .. } = *pending;
+        let Pending { lifetime: asked, care_of, sent, flags, is_repeated, .. } = *pending;
         if !by_agent {
             self.unanswered = 0;
         }
@@ -423,7 +427,7 @@ impl Registrar {
             }
             (self.pending, self.attempts, self.is_denied) = (None, 0, false);
             self.followed.clear();
-            self.current = (lifetime > 0).then_some(Held { care_of, lifetime, sent });
+            self.current = (lifetime > 0).then_some(Held { care_of, lifetime, sent, flags });
             return Ok(ReplyOutcome::Registered { care_of, lifetime, sent });
         }
         // Without an association, a foreign agent's denial is not authenticated. So the request stays pending, because

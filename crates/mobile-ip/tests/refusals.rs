@@ -2,6 +2,8 @@
 
 #[path = "refusals/agents.rs"]
 mod agents;
+#[path = "refusals/codes.rs"]
+mod codes;
 #[path = "refusals/floods.rs"]
 mod floods;
 #[path = "refusals/mobile_node.rs"]

@@ -28,7 +28,7 @@ use crate::clock::Clock;
 use crate::config::{AgentReverseTunnel, Associations, ForeignAgentConfig};
 use crate::limiter::Limiter;
 use crate::mark::{FOREIGN_AGENT, MobileIpEvent};
-use crate::message::{AgentFlags, Code, PORT, Received, Registration, RequestFlags};
+use crate::message::{ALL_AGENTS, AgentFlags, Code, PORT, Received, Registration, RequestFlags};
 use crate::pending::{Pending, Waiting};
 use crate::reply_counts::ReplyCounts;
 use node::config::{ConfigError, Interfaces};
@@ -62,6 +62,11 @@ pub const GAVE_WAY: Reason = Reason("gave_way");
 /// The reason to deny a request: the agent has too many visits, waiting requests or home agents. The reason is only
 /// counted. If a denial is sent, the packet is consumed. Otherwise it is dropped with [`refusal::ANSWERED`].
 pub const NO_PLACE: Reason = Reason("no_place");
+/// The reason to deny a request that the home agent has accepted: another visit has taken its place. It is only counted,
+/// because the packet of the reply is consumed.
+pub const NOT_ADMITTED: Reason = Reason("not_admitted");
+/// The reason to drop a request to all mobility agents: it names another agent's care-of address.
+pub const FOR_ANOTHER_AGENT: Reason = Reason("for_another_agent");
 /// The reason to drop a reply or an ICMP error: it matches no pending request.
 pub const NOT_PENDING: Reason = Reason("not_pending");
 /// The reason to drop a request, or the reply to a request: another link address has sent the same request, or has
@@ -193,9 +198,7 @@ impl ForeignAgent {
         let ends = match rx.header.protocol {
             _ if rx.why == PuntReason::Action => return self.route_opened(rx, packet, out),
             ipv4::UDP if self.is_for_home_agent(&rx, &packet) => return out.pass(rx, packet),
-            ipv4::UDP if rx.header.dst == self.config.address.address => {
-                self.registration(now, rx, &packet, out)
-            }
+            ipv4::UDP if self.is_for_agents(&rx, &packet) => self.registration(now, rx, &packet, out),
             ipv4::ICMP if rx.payload(&packet).first().is_some_and(|kind| icmp::is_error(*kind)) => {
                 self.unreachable(now, rx, rx.payload(&packet), out)
             }
@@ -208,11 +211,20 @@ impl ForeignAgent {
         self.refused.end(rx.iface, packet, ends, out);
     }
 
+    /// Returns whether a UDP datagram is a registration message to this agent, or to all mobility agents of the visited
+    /// link: a mobile node may not know the address of the agent.
+    fn is_for_agents(&self, rx: &Rx, packet: &Packet) -> bool {
+        let to_port = || rx.payload(packet).get(2..4) == Some(&PORT.to_be_bytes());
+        let is_group = rx.header.dst == ALL_AGENTS && rx.iface == self.iface;
+        rx.header.dst == self.config.address.address || (is_group && to_port())
+    }
+
     /// Returns whether a message to this agent is for the home agent on this host with the same address: a request that
     /// asks for no visit here, or that does not come from the visited network.
     fn is_for_home_agent(&self, rx: &Rx, packet: &Packet) -> bool {
         let own = self.config.address.address;
-        if rx.header.dst != own || !self.config.beside.contains(&own) {
+        let is_ours = rx.header.dst == own || rx.header.dst == ALL_AGENTS;
+        if !is_ours || !self.config.beside.contains(&own) {
             return false;
         }
         match Received::of(rx.header, rx.payload(packet)).map(|received| received.message) {
@@ -228,9 +240,19 @@ impl ForeignAgent {
         packet: &Packet,
         out: &mut Outbox,
     ) -> Result<(), Reason> {
-        let received = Received::of(rx.header, rx.payload(packet))?;
+        let received = match Received::of(rx.header, rx.payload(packet)) {
+            Ok(received) => received,
+            Err(malformed) => {
+                self.malformed_reply(now, rx, packet, out);
+                return Err(malformed.into());
+            }
+        };
         let from = received.sender();
+        let is_own = rx.header.dst == self.config.address.address;
         match received.message {
+            Registration::Request(request) if !is_own && request.care_of != self.config.address.address => {
+                Err(FOR_ANOTHER_AGENT)
+            }
             Registration::Request(request) if rx.iface == self.iface => {
                 let mac = packet.link.src;
                 let standing = self.standing(mac, &request);

@@ -1,12 +1,12 @@
 //! The replies of home agents at a foreign agent, and ICMP errors about requests (RFC 5944, section 3.7.3).
 
-use super::{ForeignAgent, HOME_AGENT_FAILED, NOT_FROM_HOME, NOT_PENDING, REPEATED_BY_ANOTHER};
+use super::{ForeignAgent, HOME_AGENT_FAILED, NOT_ADMITTED, NOT_FROM_HOME, NOT_PENDING, REPEATED_BY_ANOTHER};
 use crate::message::{Between, Code, Extension, PORT, Reply, Request, datagram};
 use crate::pending::{Pending, low};
 use node::{Outbox, Rx};
 use wire::icmp::{self, Quote};
-use wire::ipv4;
 use wire::{Instant, Ipv4Addr, Packet, Reason, SocketAddrV4, ntp_distance};
+use wire::{ipv4, udp};
 
 impl ForeignAgent {
     pub(super) fn reply(&mut self, now: Instant, mut reply: Reply, out: &mut Outbox) -> Result<(), Reason> {
@@ -26,11 +26,33 @@ impl ForeignAgent {
                 return Err(REPEATED_BY_ANOTHER);
             }
             let lifetime = reply.lifetime.min(pending.request.lifetime).min(self.longest());
-            self.admit(now, &pending, lifetime, out);
+            if let Err(code) = self.admit(now, &pending, lifetime, out) {
+                self.refused.count(NOT_ADMITTED);
+                return self.deny(now, &pending, code, out);
+            }
             self.forget_older(&pending);
         }
         self.send_reply(&pending, reply, out);
         Ok(())
+    }
+
+    /// Denies the request to which a malformed message is the reply (code 71), if the message can be matched with a waiting
+    /// request and does not come from a visited link. Does nothing with other messages.
+    pub(super) fn malformed_reply(&mut self, now: Instant, rx: Rx, packet: &Packet, out: &mut Outbox) {
+        let Ok(datagram) = udp::Datagram::parse(rx.payload(packet), rx.header.src, rx.header.dst) else {
+            return;
+        };
+        // The type, the home address and the low half of the Identification (RFC 5944, section 3.4).
+        let field = |at: usize| <[u8; 4]>::try_from(datagram.payload.get(at..at + 4)?).ok();
+        let (Some([3, ..]), Some(home), Some(low)) = (field(0), field(4), field(16)) else { return };
+        let asked = (Ipv4Addr::from_octets(home), u32::from_be_bytes(low));
+        if self.visited.contains(&rx.iface) {
+            return;
+        }
+        if let Some(pending) = self.waiting.remove(asked) {
+            // `deny` may fail, because denials are limited. Without a reply, the mobile node repeats its request.
+            let _ = self.deny(now, &pending, Code::BadReply, out);
+        }
     }
 
     /// Returns whether the Foreign-Home Authentication of a reply is correct. Returns true if there is no association

@@ -2,21 +2,37 @@
 
 use super::{FIRST_CLASS, FIRST_REVERSE_CLASS, ForeignAgent, NOT_A_VISITOR, USED_CHALLENGES, Visit, Visitor};
 use crate::mark::MobileIpEvent;
-use crate::message::Request;
+use crate::message::{Code, Request, RequestFlags};
 use crate::pending::Pending;
 use node::{Action, Class, Hop, Lifetime, Neighbor, Outbox, Route, RouteKey};
 use wire::{Duration, Instant, Ipv4Addr, Prefix};
 
 impl ForeignAgent {
-    /// Registers or renews a visitor for `lifetime` seconds; 0 ends the visit. Does nothing if no packet class is free
-    /// for the home agent.
-    pub(super) fn admit(&mut self, now: Instant, pending: &Pending, lifetime: u16, out: &mut Outbox) {
+    /// Registers or renews a visitor for `lifetime` seconds; 0 ends the visit. The place of the visit was free when the
+    /// request arrived, but requests that wait have no place yet. Fails with the code of the denial if other visits have
+    /// taken it: [`Code::ForeignResources`] if there are `visitors` visits, [`Code::ForeignUnspecified`] if no packet
+    /// class is free.
+    pub(super) fn admit(
+        &mut self,
+        now: Instant,
+        pending: &Pending,
+        lifetime: u16,
+        out: &mut Outbox,
+    ) -> Result<(), Code> {
         let Request { home: host, home_agent, identification, .. } = pending.request;
         let visit = (host, home_agent);
         if lifetime == 0 {
-            return self.leave(visit, out);
+            self.leave(visit, out);
+            return Ok(());
         }
-        let Some(class) = self.open_for(home_agent, out) else { return };
+        if self.is_busy() && !self.visitors.contains_key(&visit) {
+            return Err(Code::ForeignResources);
+        }
+        if pending.request.flags.has(RequestFlags::REVERSE) && self.reverse_pair(visit, pending.mac).is_none()
+        {
+            return Err(Code::ForeignUnspecified);
+        }
+        let class = self.open_for(home_agent, out).ok_or(Code::ForeignUnspecified)?;
         let mac = pending.mac;
         let ends = now + Duration::from_secs(lifetime.into());
         let route =
@@ -63,6 +79,7 @@ impl ForeignAgent {
         if since.is_none() {
             out.mark(MobileIpEvent::VisitorArrived { host }.into());
         }
+        Ok(())
     }
 
     /// Returns the packet class of a home agent. If it has none, assigns a free class, and sets the routes for packets

@@ -19,7 +19,7 @@ use crate::clock::Clock;
 use crate::config::{AgentReverseTunnel, Associations, HomeAgentConfig};
 use crate::limiter::Limiter;
 use crate::mark::{HOME_AGENT, MobileIpEvent};
-use crate::message::{AgentFlags, Code, PORT, Request, RequestFlags};
+use crate::message::{ALL_AGENTS, AgentFlags, Code, PORT, Request, RequestFlags};
 use crate::reply_counts::ReplyCounts;
 use crate::tunnels::Tunnels;
 use crate::under_way::UnderWay;
@@ -45,8 +45,8 @@ pub mod refusal {
     /// a reply that arrived by another interface than this role's, or that the agent in use cannot have sent. The
     /// message is not answered: otherwise, a forged source address could make a host answer its own messages.
     pub const UNEXPECTED: Reason = Reason("unexpected_message");
-    /// The request has no Mobile-Home Authentication, or no association with the mobile node has the SPI of the
-    /// request. A stored record of a host without an association is refused for the same reason.
+    /// There is no association with the mobile node of the request. A stored record of a host without an association is
+    /// refused for the same reason.
     pub const NO_ASSOCIATION: Reason = Reason("no_association");
     /// The request has a Foreign-Home Authentication, but there is no association with the source address of the
     /// request.
@@ -307,12 +307,13 @@ impl HomeAgent {
         }
     }
 
-    /// Returns whether a UDP datagram is a registration message to this agent, or to all home agents of its network (RFC
-    /// 5944, section 3.6.1.2).
+    /// Returns whether a UDP datagram is a registration message to this agent, to all home agents of its network (RFC 5944,
+    /// section 3.6.1.2), or to all mobility agents of its link.
     fn is_for_agents(&self, rx: &Rx, packet: &Packet) -> bool {
         let to_port = || rx.payload(packet).get(2..4) == Some(&PORT.to_be_bytes());
         let own = self.config.address;
-        rx.header.dst == own.address || (own.is_broadcast(rx.header.dst) && to_port())
+        let is_group = rx.header.dst == ALL_AGENTS && rx.iface == self.iface;
+        rx.header.dst == own.address || ((is_group || own.is_broadcast(rx.header.dst)) && to_port())
     }
 
     fn timeout(&mut self, now: Instant, out: &mut Outbox) {

@@ -58,9 +58,13 @@ impl HomeAgent {
 
     /// Decides whether to accept a request (RFC 5944, section 3.8.2). Changes nothing.
     pub(super) fn judge(&self, now: Instant, src: Ipv4Addr, request: &Request) -> Result<(), Denial> {
-        let association = self.association(request).ok_or(Denial::Silent(refusal::NO_ASSOCIATION))?;
+        if self.mobile_nodes.first(request.home).is_none() {
+            return Err(Denial::Silent(refusal::NO_ASSOCIATION));
+        }
         let relayed = self.judge_foreign_agent(src, request)?;
-        if !request.verify(Between::MobileHome, association) {
+        // Without an authentication, with an unknown SPI and with a wrong authenticator (RFC 5944, section 3.8.2.1).
+        let association = self.association(request);
+        if !association.is_some_and(|association| request.verify(Between::MobileHome, association)) {
             return Err(Denial::Code(Code::HomeMobileFailed));
         }
         if relayed == Some(false) {
@@ -78,6 +82,8 @@ impl HomeAgent {
             || (moves && request.care_of == request.home)
         {
             Code::HomeBadRequest
+        } else if moves && self.config.prohibited_care_of.iter().any(|net| net.contains(request.care_of)) {
+            Code::HomeProhibited
         } else if asks(RequestFlags::REVERSE) && reverse == AgentReverseTunnel::None {
             Code::HomeReverseTunnel
         } else if moves && !asks(RequestFlags::REVERSE) && reverse == AgentReverseTunnel::Required {
@@ -222,7 +228,7 @@ impl HomeAgent {
 
     /// Replaces the nonce of a mobile node whose request is denied with `code`, if the request had the present nonce.
     /// Otherwise an attacker could repeat the request later, when there is no reason to deny it any more. A request
-    /// without the present nonce changes nothing: else, repetitions of old requests would keep the mobile node from
+    /// without the present nonce changes nothing: else, repetitions of earlier requests would keep the mobile node from
     /// registering.
     pub(super) fn use_nonce(&mut self, code: Code, host: Ipv4Addr) {
         let is_before_nonce =
@@ -298,7 +304,9 @@ impl HomeAgent {
         path: Path,
         out: &mut Outbox,
     ) {
-        let Some(association) = self.association(request) else { return };
+        // A request with an unknown SPI is answered with the first association of the mobile node.
+        let first = || self.mobile_nodes.first(request.home);
+        let Some(association) = self.association(request).or_else(first) else { return };
         let own = self.config.address.address;
         let mut reply = request.reply(code);
         (reply.lifetime, reply.home_agent) = (lifetime, own);

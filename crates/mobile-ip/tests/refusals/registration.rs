@@ -104,7 +104,7 @@ fn each_nonce_is_accepted_once_and_a_wrong_one_gets_a_new_one() {
     // The same request gets the same reply, and changes nothing.
     assert_eq!(answer(&mut agent, 3500, &asked), (accepted.0, false));
     // The nonce of an accepted request is not accepted again. The denial does not change the present nonce: otherwise,
-    // repetitions of old requests would keep the mobile node from registering.
+    // repetitions of earlier requests would keep the mobile node from registering.
     for (at, low) in [(5000, 8), (6500, 9)] {
         let replayed = answer(&mut agent, at, &asked_with(with(first, low), |_| {}));
         assert_eq!((nonce_of(&replayed, low), replayed.1), ((Code::IdentificationMismatch, second), false));
