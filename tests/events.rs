@@ -297,8 +297,8 @@ fn calls(outcome: &Outcome, name: &str) -> Vec<(u16, u32)> {
     calls
 }
 
-/// A host that restarts does not use its old sequence number again (RFC 9293, section 3.4.1, and RFC 6528). So the
-/// peer's old connection does not answer instead of a new one.
+/// A host that restarts chooses another initial sequence number for a new connection (RFC 9293, section 3.4.1, and RFC
+/// 6528). So the peer cannot take its SYN for a segment of the old connection.
 #[test]
 fn a_host_that_restarts_opens_a_connection_of_its_own() {
     let host = "host = \"mobile\"";

@@ -405,7 +405,7 @@ fn text(outcome: &Outcome, dir: &Path) -> String {
     if !outcome.handoffs.is_empty() {
         let _ = writeln!(
             out,
-            "one run is not a distribution: `--runs 40` executes 40 runs {}",
+            "these are the values of one run; `--runs 40` executes 40 runs {}",
             variety(&outcome.plan)
         );
     }

@@ -63,6 +63,8 @@ pub struct Draft {
     pub routers: Vec<Router>,
     /// The time that a radio needs to change cells, in milliseconds.
     pub retune_ms: u64,
+    /// The movement detection of all mobile hosts; unused by protocols without Mobile IP.
+    pub detection: Detection,
     /// The size of a host's or router's buffer for a connection, in bytes.
     pub buffer: u32,
     /// The mobile hosts.
@@ -71,6 +73,34 @@ pub struct Draft {
     pub faults: Vec<Fault>,
     /// The time after [`Draft::last_change`] for which datagrams are sent, in milliseconds.
     pub watched_ms: u64,
+}
+
+/// How the mobile nodes of Mobile IP detect that they have moved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Detection {
+    /// The policy: a value of the key `movement` of a mobile node.
+    pub policy: &'static str,
+    /// Whether a link that comes up is a reason to register (`link_trigger`).
+    pub trigger: bool,
+}
+
+impl Detection {
+    /// The policies, in the order of the numbers that are drawn.
+    pub const POLICIES: [&'static str; 5] = ["lcs", "pm", "pm-eager", "ecs", "expiry"];
+    /// The values of the roles if a scenario gives none.
+    pub const DEFAULT: Self = Self { policy: "lcs", trigger: true };
+    /// The lifetime of a registration with `expiry`, in seconds.
+    pub const LIFETIME: u64 = 10;
+
+    /// Returns the longest time from the end of a move until the mobile node registers, in milliseconds. The lifetime
+    /// of an advertisement is 3 s, and the period of advertisements is 1 s. With `expiry`, the registration must end.
+    pub const fn longest_ms(self) -> u64 {
+        match self.policy.as_bytes() {
+            _ if self.trigger => 0,
+            b"expiry" => Self::LIFETIME * 1000 + 1000,
+            _ => 4000,
+        }
+    }
 }
 
 /// The properties of a wire or of a cell.
@@ -277,7 +307,8 @@ impl Draft {
         2 * one * if self.is_triangle() { 3 } else { 1 } / 1000 + 1
     }
 
-    fn is_triangle(&self) -> bool {
+    /// Returns whether packets to a mobile host cross its home network.
+    pub(crate) fn is_triangle(&self) -> bool {
         matches!(self.protocol, Protocol::MobileIp | Protocol::IndirectTcp)
             || self.hosts.iter().flat_map(|host| &host.work).any(|work| work.peer.is_some())
     }

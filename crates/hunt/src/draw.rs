@@ -1,6 +1,6 @@
 //! Draws a scenario from a seed. `docs/hunt.md` has the values and their probabilities.
 
-use crate::draft::{Draft, Kind, Link, Mobile, Move, Protocol, Router, Work};
+use crate::draft::{Detection, Draft, Kind, Link, Mobile, Move, Protocol, Router, Work};
 use crate::fault::{Fault, Node, Spot, What};
 use wire::Rng;
 
@@ -135,6 +135,7 @@ pub fn draw(protocol: Protocol, seed: u64, size: &Size) -> Draft {
         core,
         routers,
         retune_ms,
+        detection: detection(protocol, seed),
         buffer,
         hosts: Vec::new(),
         faults: Vec::new(),
@@ -150,6 +151,16 @@ pub fn draw(protocol: Protocol, seed: u64, size: &Size) -> Draft {
     // The faults are drawn last, so that no other random number of the draw depends on the faults.
     draft.faults = faults(&mut dice, &draft, size.faults);
     draft
+}
+
+/// Draws the movement detection. It has separate random numbers, so that no other part of the draw depends on it.
+fn detection(protocol: Protocol, seed: u64) -> Detection {
+    let mut dice = Dice(Rng::new(seed).fork("detection").fork(protocol.name()));
+    if dice.percent(40) {
+        return Detection::DEFAULT;
+    }
+    let policy = dice.pick(&Detection::POLICIES).unwrap_or(Detection::DEFAULT.policy);
+    Detection { policy, trigger: dice.percent(40) }
 }
 
 /// Draws the faults: none in 65 % of scenarios, and 1 to `most` in the others. Faults do not overlap.

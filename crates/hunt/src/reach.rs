@@ -62,7 +62,9 @@ impl Draft {
         let mut here = host.start;
         let mut since = 0;
         for step in &host.moves {
-            let left = step.at + step.overlap.unsigned_abs() + self.retune_ms;
+            // Until the host has registered by the new cell, its packets are sent to the old one.
+            let detection = if self.is_triangle() { self.detection.longest_ms() } else { 0 };
+            let left = step.at + step.overlap.unsigned_abs() + self.retune_ms + detection;
             if since <= to && left >= from {
                 cells.insert(here);
             }

@@ -1,6 +1,6 @@
 //! Shrinks a failing draft while the same judge still finds a violation.
 
-use crate::draft::{Draft, Kind, Protocol};
+use crate::draft::{Detection, Draft, Kind, Protocol};
 use crate::judge::Judge;
 use crate::run::{Verdict, run};
 
@@ -51,6 +51,7 @@ fn candidates(draft: &Draft) -> Vec<Draft> {
     for fault in (0..draft.faults.len()).rev() {
         with(&|draft| drop_at(&mut draft.faults, fault));
     }
+    with(&|draft| draft.detection = Detection::DEFAULT);
     with(&|draft| draft.links_mut().for_each(|link| link.loss = 0));
     with(&|draft| draft.links_mut().for_each(|link| link.mtu = 1500));
     for (index, host) in draft.hosts.iter().enumerate() {

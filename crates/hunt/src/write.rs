@@ -1,6 +1,6 @@
 //! Writes a draft as a TOML scenario file, as a user would write it.
 
-use crate::draft::{Draft, Kind, Link, Mobile, Move, Protocol, Work, mobile_name};
+use crate::draft::{Detection, Draft, Kind, Link, Mobile, Move, Protocol, Work, mobile_name};
 use crate::fault::{Fault, Node, Spot, What};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -255,7 +255,7 @@ fn protocol_roles(draft: &Draft, number: usize, host: &Mobile) -> Vec<String> {
     };
     let moves = host.moves.iter().map(step).collect::<Vec<_>>().join(", ");
     let roam = format!("{{ kind = \"apps/roam\", start = \"{start}\", moves = [{moves}] }}");
-    let mobile_node = "{ kind = \"mobile-ip/mobile-node\" }".to_owned();
+    let mobile_node = mobile_node(draft.detection);
     match draft.protocol {
         Protocol::CellularIp => {
             vec![format!("{{ kind = \"cellular-ip/mobile\", start = \"{start}\", moves = [{moves}] }}")]
@@ -273,6 +273,22 @@ fn protocol_roles(draft: &Draft, number: usize, host: &Mobile) -> Vec<String> {
             )]
         }
     }
+}
+
+/// Returns the role of a mobile node of Mobile IP. Values that are the default are left out.
+fn mobile_node(detection: Detection) -> String {
+    let Detection { policy, trigger } = detection;
+    let mut keys = "kind = \"mobile-ip/mobile-node\"".to_owned();
+    if policy != Detection::DEFAULT.policy {
+        let _ = write!(keys, ", movement = \"{policy}\"");
+    }
+    if !trigger {
+        keys.push_str(", link_trigger = false");
+    }
+    if policy == "expiry" {
+        let _ = write!(keys, ", lifetime = \"{}s\"", Detection::LIFETIME);
+    }
+    format!("{{ {keys} }}")
 }
 
 /// Returns the cells of a host, in the order of its first visits.

@@ -46,9 +46,9 @@ pub struct Beacon {
 /// these radios draw from twice as many slots, at most [`Contention::most`].
 ///
 /// If another radio sends first, a waiting radio continues its countdown later, and the frame of the other radio counts
-/// as one slot. A radio whose first frame is offered during a countdown waits for the next countdown. The model is that
-/// of Bianchi, "Performance analysis of the IEEE 802.11 distributed coordination function", 2000; `air_tests.rs`
-/// compares with it.
+/// as one slot. While the radios of a channel count down, a radio that gets its first frame does not join them: it
+/// begins to count after the next frame on the channel. The model is that of Bianchi, "Performance analysis of the IEEE
+/// 802.11 distributed coordination function", 2000; `air_tests.rs` compares with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Contention {
     /// The length of a slot, for example 20 us for 802.11b.

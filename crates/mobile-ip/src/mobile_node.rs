@@ -559,6 +559,10 @@ impl MobileNode {
             self.next = None; // this agent has answered: no further request is due
             self.timers.stop(Timer::Hold);
         }
+        // A reply shows, as an advertisement does, that the agent is on the link.
+        if let Some(agent) = self.attached {
+            self.detected(agent, out);
+        }
         self.timers.stop(Timer::Retry);
         self.solicitations = 0;
         if lifetime == 0 {

@@ -135,7 +135,9 @@ impl Situation<'_> {
             return match change {
                 AgentChange::Restarted => Decision::Register(agent, Why::AgentRestarted),
                 _ if self.triggered => Decision::Register(agent, Why::LinkUp),
-                AgentChange::New | AgentChange::None => Decision::Stay(Why::SameAgent),
+                // The agent had expired. Its former sequence number is forgotten, so it may have restarted.
+                AgentChange::New => Decision::Register(agent, Why::NewAgent),
+                AgentChange::None => Decision::Stay(Why::SameAgent),
             };
         }
         if self.triggered {

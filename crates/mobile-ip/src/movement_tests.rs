@@ -310,6 +310,16 @@ fn a_registration_that_has_ended_is_not_repeated_through_an_agent_that_is_gone()
     check(Movement::Lcs, &[(0, "A"), (1000, "lapse")], &[(0, "A: no_agent"), (1000, "stay: agent_alive")]);
 }
 
+/// An agent that has expired may have restarted, and may have lost its visitors.
+#[test]
+fn with_expiry_an_agent_that_is_heard_again_is_registered_with() {
+    check(
+        Movement::Expiry,
+        &[(0, "A"), (4000, "A"), (4500, "A")],
+        &[(0, "A: no_agent"), (3000, "stay: registration_holds"), (4000, "A: new_agent")],
+    );
+}
+
 #[test]
 fn each_reason_has_another_name() {
     use Why as W;

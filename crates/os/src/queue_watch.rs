@@ -110,7 +110,7 @@ impl QueueWatch {
                 continue;
             }
             let what = body.get(HEADERS - 16..).and_then(kind_of);
-            let what = what.unwrap_or_else(|| format!("a traffic control message of type {kind}"));
+            let what = what.unwrap_or_else(|| format!("kind without a name, rtnetlink message type {kind}"));
             self.found.insert((name.clone(), what));
         }
     }

@@ -37,7 +37,7 @@ pub struct Run<W = Vec<Record>> {
 /// A reason why a run ended early: a host kept causing work for itself at one instant of virtual time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stopped {
-    /// The instant of the run at which the host kept causing work.
+    /// The instant of the run, in virtual time, that did not end, because the host caused more and more work at it.
     pub at: Instant,
     /// The host that kept causing work for itself.
     pub host: HostId,
@@ -146,7 +146,8 @@ impl<W: Witness> World<W> {
         self.schedule(at, FutureEvent::Command(host, command));
     }
 
-    /// Makes requests of a host's roles to store durable records fail, as `fault` says.
+    /// Injects a fault into the disk of `host`. The requests of its roles to store a record then fail: all of them, or
+    /// those that `fault` selects.
     pub fn fail_stores(&mut self, host: HostId, fault: StoreFault) {
         self.stores.fail(host, fault);
     }

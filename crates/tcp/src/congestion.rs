@@ -225,8 +225,9 @@ impl Congestion {
         }
     }
 
-    /// Ends a recovery with [`Recovery::Sack`], because all data up to `max` is sent again for another reason than a
-    /// loss. Duplicates that these retransmissions cause do not begin a recovery.
+    /// Ends the current recovery, if there is one. Only for [`Recovery::Sack`]. The caller sends all data up to `max`
+    /// again, for another reason than a loss. Duplicate acknowledgments that these retransmissions cause do not begin a
+    /// recovery.
     pub(crate) const fn sent_again(&mut self, max: Seq) {
         self.phase = Phase::No;
         self.recover = max;

@@ -128,7 +128,7 @@ impl BulkServer {
         let stalled = self.clients.extract_if(.., |_, client| client.standing.active + PATIENCE <= now);
         for (id, client) in stalled {
             self.stalled += 1;
-            out.mark(lost(&client, "it has not read for too long"));
+            out.mark(lost(&client, "the client has not read for 10 minutes"));
             out.stream(id, StreamOp::Abort);
         }
     }

@@ -113,8 +113,8 @@ impl Output {
         self.ended_with_4() && !self.doubts.is_empty() && self.doubts.iter().all(Doubt::is_timing)
     }
 
-    /// Returns whether the command ended with 4. If its command fails, `make` ends with 2, and prints the exit code of
-    /// the command.
+    /// Returns whether the command ended with 4. If the command is `make`, returns whether a program that it started
+    /// ended with 4: then `make` ends with 2, and its last line ends with `Error 4`.
     fn ended_with_4(&self) -> bool {
         let code = self.status.code();
         code == Some(4) || (code == Some(2) && text(&self.stderr).trim_end().ends_with("Error 4"))

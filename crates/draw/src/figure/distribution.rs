@@ -31,7 +31,8 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Returns the series `name` with values from the source `style`.
+    /// Returns a series with this name and these values, in any order. `style` is the source of the values: a paper, the
+    /// simulator or Linux.
     pub fn new(name: impl Into<String>, style: Style, values: Vec<f64>) -> Self {
         Self { name: name.into(), style, values }
     }

@@ -181,7 +181,7 @@ impl PointFigure {
     #[must_use]
     pub fn csv(&self) -> String {
         let mut csv = Csv::default();
-        csv.row(["series", "source", &self.x.text(), &self.y.text(), "low", "high", "low and high"]);
+        csv.row(["series", "source", &self.x.text(), &self.y.text(), "low", "high", "kind of low and high"]);
         for series in &self.series {
             for point in series.points.iter().filter(|point| point.is_drawable()) {
                 let [lo, hi, kind] = point.whisker.map_or_else(Default::default, |whisker| {

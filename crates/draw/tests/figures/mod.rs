@@ -41,7 +41,7 @@ fn the_numbers_of_points() {
         ..empty_points()
     };
     let expected = "\
-series,source,\"RTT, path (ms)\",loss,low,high,low and high
+series,source,\"RTT, path (ms)\",loss,low,high,kind of low and high
 hard,published,3,0.125,,,
 hard,linux,3,0.1,0.05,0.2,interval
 ";

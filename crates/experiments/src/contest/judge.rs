@@ -136,7 +136,8 @@ impl MustHold {
     }
 }
 
-/// Returns the number of runs of these legs with an outage for which `such` is true, or `None` if no run has an outage.
+/// Returns the number of valid runs of these legs for whose outage `such` is true, or `None` if no valid run has a
+/// measured outage. An outage is in milliseconds: 0 if nothing was interrupted, infinite if it did not end.
 fn count(legs: &[&Leg], results: &Results, such: fn(f64) -> bool) -> Option<f64> {
     let all: Vec<f64> = legs.iter().flat_map(|leg| values(results, leg, OUTAGE.name)).collect();
     (!all.is_empty()).then(|| all.iter().filter(|outage| such(**outage)).count() as f64)

@@ -75,7 +75,7 @@ pub type Samples = BTreeMap<&'static str, Vec<f64>>;
 /// A function that evaluates a run. It returns an error if the run cannot be evaluated.
 pub type Measure = fn(&Outcome) -> Result<Samples, String>;
 
-/// One point of an experiment.
+/// One combination of parameter values at which an experiment is measured, with its scenario and settings.
 #[derive(Clone, Debug)]
 pub struct Point {
     /// The name of the point in tables. No other point of the experiment has it.
@@ -90,8 +90,8 @@ pub struct Point {
     pub scenario: &'static str,
     /// The settings in which the point differs from the scenario.
     pub overrides: Vec<scenario::Setting>,
-    /// The additional settings of each run, if its repetitions take several runs. Empty: one run contains all
-    /// repetitions.
+    /// The additional settings of each run, if the repetitions of the point are divided among several runs. Empty: one
+    /// run contains all repetitions.
     pub runs: Vec<Vec<scenario::Setting>>,
     /// Whether the runs of the point are repetitions at the scenario's own phases, each with a separate seed
     /// ([`Repetition`]).

@@ -1,7 +1,7 @@
 //! Tests of each judge, with facts that keep its rule and facts that violate it.
 
 use super::*;
-use crate::draft::{Link, Mobile, Move, Protocol, Router, Work};
+use crate::draft::{Detection, Link, Mobile, Move, Protocol, Router, Work};
 use crate::facts::Ends;
 use crate::fault::{Fault, Node, Spot, What};
 use wire::Duration;
@@ -23,6 +23,7 @@ pub(crate) fn draft(kind: Kind) -> Draft {
         buffer: 16384,
         hosts: vec![Mobile { start: 0, moves: vec![step], work: vec![work] }],
         faults: Vec::new(),
+        detection: Detection::DEFAULT,
         watched_ms: 20_000,
     }
 }

@@ -1,7 +1,7 @@
 //! Tests that shrinking keeps references: each index of a router or host still refers to the same router or host.
 
 use super::*;
-use crate::draft::{Link, Mobile, Move, Router, Work};
+use crate::draft::{Detection, Link, Mobile, Move, Router, Work};
 use crate::fault::{Fault, Node, Spot, What};
 
 fn draft() -> Draft {
@@ -22,6 +22,7 @@ fn draft() -> Draft {
             Mobile { start: 2, moves: vec![], work: vec![work(9016, Some(1))] },
         ],
         faults: vec![],
+        detection: Detection::DEFAULT,
         watched_ms: 20_000,
     }
 }

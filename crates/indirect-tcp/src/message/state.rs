@@ -5,8 +5,8 @@
 //!   0 version u8 · 1 side u8 · 2 family u8 · 3 TCP state u8 · 4 flags u16 · 6 the peer's window scale u8 · 7 the router's u8
 //!   8 local port u16 · 10 remote port u16 · 12 MSS u32 · 16 local address (16) · 32 remote address (16)
 //!  48 SND.UNA u32 · 52 bytes to send u32 · 56 of them unsent u32 (the router's FIN is not counted)
-//!  60 sequence of the first byte received u32 (one more after the peer's FIN) · 64 bytes received u32 · 68 timestamp u32
-//!  72 SND.WL1 u32 · 76 SND.WND u32 · 80 largest SND.WND u32 · 84 RCV.WND u32 · 88 RCV.NXT when it was announced u32
+//!  60 RCV.NXT minus bytes received u32 (RCV.NXT includes the peer's FIN) · 64 bytes received u32 · 68 timestamp u32
+//!  72 SND.WL1 u32 · 76 SND.WND u32 · 80 largest SND.WND u32 · 84 RCV.WND u32 · 88 RCV.NXT when RCV.WND was announced u32
 //!  92 smoothed round trip u32 · 96 its variation u32: microseconds, or both zero (a hint: RFC 9040, section 8.1)
 //! 100 hints, zero here: congestion window, buffers, options (28) · 128 congestion control's name (16)
 //! 144 bytes received · bytes to send

@@ -213,6 +213,29 @@ fn a_second_hint_counts_when_the_link_has_been_quiet() {
     assert_eq!(leaves_by(&effects), Some(node::Action::Forward(hop)), "{effects:?}");
 }
 
+/// After the link came up, a reply ends movement detection if no advertisement was heard before it.
+#[test]
+fn a_reply_shows_that_the_agent_is_on_the_link() {
+    let mut node = mobile_node("link_trigger = false").unwrap();
+    start(&mut node);
+    let at = Instant::from_millis;
+    let effects = heard(&mut node, at(1000), 1, Mac([2, 0, 0, 0, 0, 3]), foreign_advertisement().emit());
+    let request = requests(&effects).remove(0);
+    give(
+        &mut node,
+        at(1010),
+        Input::Link(Iface(1), Link::Up { cell: None, mac: MOBILE, mtu: 1500, name: "air" }),
+    );
+    let mut reply = request.reply(Code::Accepted);
+    reply.lifetime = 60;
+    reply.sign(Between::MobileHome, &association());
+    let effects =
+        heard(&mut node, at(1040), 1, Mac([2, 0, 0, 0, 0, 3]), packet(VISITED, HOME, &reply.emit()));
+    let is_heard =
+        |effect: &Effect| matches!(effect, Effect::Do(Act::Mark(mark)) if mark.name == "agent_heard");
+    assert!(effects.iter().any(is_heard), "{effects:?}");
+}
+
 /// Returns a mobile node that is registered through a foreign agent for 60 s from 1000 ms on. The reply took 40 ms.
 fn registered_away() -> MobileNode {
     let (mut node, request) = asked(Instant::from_millis(1000));

@@ -29,9 +29,10 @@ pub(super) fn keys_of(text: &str, settings: &[Setting]) -> Vec<String> {
 }
 
 /// Returns whether a setting for `name` applies to a kind of role. The name `station` applies to base stations and to
-/// gateways.
+/// gateways of Cellular IP. The name `mobile` applies to mobile hosts of Cellular IP and to mobile nodes of Mobile IP.
 fn answers_to(kind: &str, name: &str) -> bool {
-    kind.rsplit('/').next() == Some(name) || (kind == "cellular-ip/gateway" && name == "station")
+    kind.rsplit('/').next() == Some(name)
+        || matches!((kind, name), ("cellular-ip/gateway", "station") | ("mobile-ip/mobile-node", "mobile"))
 }
 
 impl FromStr for Setting {

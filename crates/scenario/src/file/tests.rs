@@ -234,7 +234,7 @@ fn a_timetable_may_be_given_by_its_rule() {
     }
     assert!(!text.contains("7000000000ns") && !text.contains("between"));
     for (rule, expected) in [
-        ("{ every = \"2s\" }", "`moves.between`: name the base stations"),
+        ("{ every = \"2s\" }", "`moves.between`: must be a list of at least one station"),
         ("{ between = [\"foreign\"] }", "`moves.every`: give the time between two moves"),
         ("{ between = [\"foreign\"], every = \"0s\" }", "`moves.every`"),
         ("{ between = [\"foreign\"], every = 2 }", "`moves.every`: write a time"),
@@ -309,6 +309,13 @@ fn settings_reach_every_role_of_a_name_and_values_in_the_file() {
     assert!(set("mobile.movez.kind=semisoft").unwrap_err().to_string().contains("no table `mobile`"));
     assert!(set("station.delay_devise=0").unwrap_err().to_string().contains("unknown field `delay_devise`"));
     assert!(set("statoin.delay_device=0").unwrap_err().to_string().contains("there are: cell, cellular-ip"));
+    const DOWNLOAD: &str = include_str!("../../../../scenarios/mobile-ip/download.toml");
+    let policy = |name: &str| {
+        let setting = format!("mobile.movement={name}").parse().unwrap();
+        Scenario::plan("download.toml", DOWNLOAD, &[setting], 1)
+    };
+    assert!(policy("ecs").unwrap().hosts.iter().any(|host| host.text.contains("movement = \"ecs\"")));
+    assert!(policy("eager").unwrap_err().to_string().contains("`ecs`"));
     let program = format!("{FIRST}\n[[host.mobile.program]]\ncommand = \"true\"\nstart = \"1s\"\n");
     let late = |set: &str| Scenario::plan("p.toml", &program, &[set.parse().unwrap()], 1);
     let plan = late("host.mobile.program[0].start=2s").unwrap();

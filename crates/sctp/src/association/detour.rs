@@ -31,7 +31,8 @@ struct Repeated {
     at: Instant,
     /// The cumulative TSN at the time of the first repetition.
     upto: Tsn,
-    /// The last address of ours that a repetition came to while packets to the peer left from another one.
+    /// The address of this endpoint to which the peer last sent repeated data while this endpoint sent from another of
+    /// its addresses. `None` if there was no such repetition.
     local: Option<Ipv4Addr>,
 }
 

@@ -79,8 +79,8 @@ fn without_a_key_an_opening_begins_anew_where_the_peer_is() {
     assert_eq!(paths(&mut net), [CN2]);
 }
 
-/// With a pair key, only the peer can make COOKIE ACK. A host at the false address, which does not have the key, gets
-/// no association.
+/// The directory gives a false address. With a pair key, only the peer can make COOKIE ACK. The host at the false
+/// address does not have the key, so it gets no association.
 #[test]
 fn with_a_key_nobody_else_acknowledges_a_cookie() {
     let mut net = echoed(&keyed());

@@ -251,7 +251,7 @@ pub(crate) fn write_out(duration: Duration, role: &mut Table) -> Result<(), Stri
     };
     let places: Vec<&Value> = rule.get("between").and_then(Value::as_array).into_iter().flatten().collect();
     if places.is_empty() {
-        return Err("`moves.between`: name the base stations, in the order of the moves".to_owned());
+        return Err("`moves.between`: must be a list of at least one station, in the order of the moves, for example `[\"b2\", \"b3\"]`".to_owned());
     }
     let every = span("every")?
         .filter(|every| !every.is_zero())

@@ -47,9 +47,10 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
     source: "Campbell et al. 2000, figure 5; numbers from its companion draft-gomez-cellularip-perf-00, table 1",
     notes: &[
         "Scenario: payload 100 bytes, b2 <-> b3, cells 2 Mb/s, retune 5 ms, delay device of 1 packet. The n handoffs are spread\n  \
-         evenly over the packet spacing. RTT 3: wires of 1 ms and the transmission times, together 2.92 ms. The rest of a\n  \
-         longer RTT is a delay on both wires behind b1, downlink only (our choice). Excursion (the time in which the radio\n  \
-         sends the semisoft packet in the new cell and returns) 0 ms, semisoft delay 100 ms (our choice).",
+         evenly over the packet spacing. RTT: nominal, in ms. RTT 3: wires of 1 ms and the transmission times, together\n  \
+         2.92 ms. For a longer RTT, both wires behind b1 have an additional delay, downlink only (our choice). Excursion (the\n  \
+         time in which the radio sends the semisoft packet in the new cell and returns) 0 ms, semisoft delay 100 ms (our\n  \
+         choice).",
         "formula: hard: rate x (RTT + retune). Semisoft: the sum of these terms, each if positive: rate x (excursion + airtime)\n  \
          if there is an excursion; rate x (lead + retune + airtime - delay device x spacing); rate x (RTT - semisoft delay).\n  \
          lead: the time by which the delay of the new path is shorter than that of the old path; 0 except in the rows `new path\n  \
@@ -187,12 +188,12 @@ fn point(case: &Case, scale: Scale) -> Point {
 }
 
 const SLOPE: [&str; 2] = [
-    "hard, 25/s: least-squares slope of lost over RTT = packet rate within 10 %",
-    "hard, 50/s: least-squares slope of lost over RTT = packet rate within 10 %",
+    "hard, 25 packets/s: the least-squares slope of lost packets over RTT is the packet rate within 10 %",
+    "hard, 50 packets/s: the least-squares slope of lost packets over RTT is the packet rate within 10 %",
 ];
 const RATIO: [&str; 2] = [
-    "hard, RTT 43: lost at 50/s over lost at 25/s in 1.8..2.3",
-    "hard, RTT 83: lost at 50/s over lost at 25/s in 1.8..2.3",
+    "hard, RTT 43 ms: packets lost at 50/s divided by packets lost at 25/s is from 1.8 to 2.3",
+    "hard, RTT 83 ms: packets lost at 50/s divided by packets lost at 25/s is from 1.8 to 2.3",
 ];
 
 /// Returns the texts of the must-holds for a published loss of hard handoff: the slope of the line at this rate, and

@@ -243,8 +243,8 @@ fn figures(report: &Report) -> Vec<Drawn> {
         "Measured: medians of n = {n} handoffs with their 95 % intervals, scale {}.",
         report.scale.name()
     );
-    let published = "Published (machines of 1995): 265 ms for an idle connection; 60 + 150 + 1230 = 1440 ms (our sum) with \
-                     buffers of 32 KB. The second point is drawn at 64 KB, the most data that can move with such buffers. The \
+    let published = "Published (machines of 1995): 265 ms for an idle connection. With buffers of 32 KB: 60 + 150 ms until the \
+                     handoff request (as for an idle connection), and 1230 ms until the end; our sum is 1440 ms. The second point is drawn at 64 KB, the most data that can move with such buffers. The \
                      line only connects the two points.";
     let figure = |title: String, y: Axis, series, caption| {
         Drawn::Points(PointFigure {
