@@ -19,13 +19,13 @@ use crate::message::{
     ADVERTISEMENT, ALL_ROUTERS, Advertisement, AgentFlags, Received, Registration, RequestFlags, Solicitation,
 };
 use crate::movement::{Decision, Occurrence, Situation, Why};
-use crate::registrar::{Registrar, ReplyOutcome, Target};
+use crate::registrar::{Registrar, ReplyOutcome, Target, is_unreachable};
 use node::config::{ConfigError, Interfaces};
 use node::{
     Action, Announcer, Class, Command, Hop, Input, Lifetime, Link, Listen, Neighbor, NextHop, Outbox,
     Refusals, Rng, Role, Route, RouteKey, Rx, TimerName, Timers, Value,
 };
-use options::{is_unreachable, listens};
+use options::listens;
 use std::collections::BTreeSet;
 use wire::ipv4;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason};

@@ -40,6 +40,24 @@ const MARGIN: Duration = Duration::from_millis(100);
 /// The time to live of a request. With 255, an agent can see that no router has forwarded the request.
 const TTL: u8 = 255;
 
+/// Returns whether a foreign agent denies a request because the home agent did not answer or is unreachable (codes 78 and
+/// 80 to 95; RFC 5944, section 3.4).
+const fn is_about_home_agent(code: Code) -> bool {
+    matches!(code, Code::RegistrationTimeout) || is_unreachable(code)
+}
+
+/// Returns whether a foreign agent denies a request because the home agent is unreachable.
+pub(crate) const fn is_unreachable(code: Code) -> bool {
+    matches!(
+        code,
+        Code::HomeNetUnreachable
+            | Code::HomeHostUnreachable
+            | Code::HomePortUnreachable
+            | Code::HomeUnreachable
+            | Code::Unassigned(80..=95)
+    )
+}
+
 /// What to register, and through which agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Target {
@@ -414,7 +432,8 @@ impl Registrar {
         }
         self.codes.count(reply.code);
         let Pending { lifetime: asked, care_of, sent, flags, is_repeated, .. } = *pending;
-        if !by_agent {
+        // A denial by the foreign agent for another reason says nothing about the home agent.
+        if !is_about_home_agent(reply.code) {
             self.unanswered = 0;
         }
         if !by_agent && self.home_agents.replay() == Replay::Nonces {

@@ -5,7 +5,7 @@ use super::MobileNode;
 use crate::agents::Agent;
 use crate::config::{MobileNodeConfig, ReverseTunnel};
 use crate::mark::MobileIpEvent;
-use crate::message::{ADVERTISEMENT, ALL_SYSTEMS, AgentFlags, Code, PORT};
+use crate::message::{ADVERTISEMENT, ALL_SYSTEMS, AgentFlags, PORT};
 use node::{Action, Class, Encap, Lifetime, Listen, Outbox, Proto, Route, RouteKey, Rx};
 use wire::{Iface, Instant, Ipv4Addr, Packet, ipip, ipv4};
 
@@ -69,11 +69,6 @@ impl MobileNode {
             _ => Err(packet),
         }
     }
-}
-
-/// Returns whether a foreign agent denies a request because the home agent is unreachable (RFC 5944, section 3.4).
-pub(super) fn is_unreachable(code: Code) -> bool {
-    matches!(code.number(), 80..=95)
 }
 
 /// Returns the traffic for which a mobile node listens.

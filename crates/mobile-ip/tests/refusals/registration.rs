@@ -624,3 +624,41 @@ fn a_care_of_address_of_the_host_is_accepted_from_its_foreign_agent_only() {
     assert_eq!(from(&mut agent, Ipv4Addr::new(10, 4, 0, 1)), Some(Code::HomeBadRequest));
     assert_eq!(from(&mut agent, VISITED), Some(Code::Accepted));
 }
+
+/// A foreign agent that takes no visitors says nothing about the home agent. So the mobile node stays with its home agent.
+#[test]
+fn a_busy_foreign_agent_is_no_reason_to_leave_the_home_agent() {
+    let agent = Mac([2, 0, 0, 0, 0, 3]);
+    let other = Ipv4Addr::new(10, 1, 0, 3);
+    let peers = format!("backup_home_agents = [{{ address = \"{other}\", spi = 256, key = \"{KEY}\" }}]");
+    for (code, expected) in [(Code::ForeignResources, AGENT), (Code::RegistrationTimeout, other)] {
+        let mut node = mobile_node(&peers).unwrap();
+        start(&mut node);
+        let said = Advertisement { lifetime: 600, ..foreign_advertisement() };
+        let mut effects = heard(&mut node, Instant::from_millis(1000), 1, agent, said.emit());
+        let mut last = AGENT;
+        for _ in 0..5 {
+            let sent = effects.iter().find_map(|effect| match effect {
+                Effect::Send(_, packet) => match Received::parse(&packet.bytes).ok()?.message {
+                    Registration::Request(request) => Some(request),
+                    Registration::Reply(_) => None,
+                },
+                _ => None,
+            });
+            let Some(asked) = sent else { break };
+            last = asked.home_agent;
+            let now = node.deadline().unwrap();
+            heard(&mut node, now, 1, agent, packet(VISITED, HOME, &asked.reply(code).emit()));
+            effects = give(&mut node, now, Input::Timeout);
+            if last == other {
+                break;
+            }
+        }
+        assert_eq!(last, expected, "{code}");
+    }
+    refused(
+        mobile_node(&peers.replace("10.1.0.3", "10.1.0.2")),
+        "`backup_home_agents`",
+        "another address than all others",
+    );
+}
