@@ -305,6 +305,66 @@ fn a_node_that_comes_home_does_not_send_to_neighbors_that_it_knew_before() {
     assert!((220..=230).contains(&arrived), "{arrived} of 225 datagrams reached the node that is away");
 }
 
+/// Returns the run of [`TWO_AWAY`] with further keys of the home agent, the foreign agent, the mobile nodes and the table
+/// `[mobile-ip]`. The ledger must balance, and no doubt may be left.
+fn two_away_with(home: &str, foreign: &str, mobile: &str, shared: &str) -> Outcome {
+    let with = |kind: &str, keys: &str| match keys {
+        "" => format!("\"mobile-ip/{kind}\""),
+        keys => format!("\"mobile-ip/{kind}\", {keys}"),
+    };
+    let text = TWO_AWAY
+        .replace("\"mobile-ip/home-agent\"", &with("home-agent", home))
+        .replace("\"mobile-ip/foreign-agent\"", &with("foreign-agent", foreign))
+        .replace("\"mobile-ip/mobile-node\"", &with("mobile-node", mobile))
+        .replace("[mobile-ip]", &format!("[mobile-ip]\n{shared}"));
+    let outcome = recorder::run::simulate(Scenario::plan("two-away", &text, &[], 1).unwrap()).unwrap();
+    assert_eq!(outcome.doubts, []);
+    assert!(outcome.ledger.balances());
+    outcome
+}
+
+/// Returns how many packets entered a tunnel from the first address to the second one.
+fn tunnelled(outcome: &Outcome, from: [u8; 4], to: [u8; 4]) -> usize {
+    let ends = |packet: &Packet| match Header::parse(&packet.bytes) {
+        Ok((header, _)) => is_tunnelled(packet) && header.src.octets() == from && header.dst.octets() == to,
+        Err(_) => false,
+    };
+    let sent = outcome.records.iter().filter(|record| record.host == HostId(1));
+    sent.filter(|record| matches!(&record.what, What::Sent(_, packet) if ends(packet))).count()
+}
+
+/// From 3 s to 8 s, both mobile nodes are away, and one sends 50 datagrams per second to the other. With a reverse tunnel,
+/// the datagrams go to the home agent and come back.
+#[test]
+fn what_a_visitor_sends_goes_through_its_reverse_tunnel_in_both_styles() {
+    let (foreign, home) = ([10, 2, 0, 1], [10, 1, 0, 1]);
+    let without = two_away_with("", "", "", "").ledger.delivered;
+    for style in ["direct", "encapsulating"] {
+        let offered = "reverse_tunnel = 'offered'";
+        let outcome = two_away_with(offered, offered, &format!("reverse_tunnel = '{style}'"), "");
+        let there = tunnelled(&outcome, foreign, home);
+        assert!((225..=252).contains(&there), "{style}: {there} of 250 datagrams in the reverse tunnel");
+        let lost = without.abs_diff(outcome.ledger.delivered);
+        assert!(lost < 40, "{style}: {lost} packets more or less are delivered");
+    }
+}
+
+/// With nonces, the first request of each node is denied, and the next one is accepted, also with a weak algorithm.
+#[test]
+fn nonces_and_keyed_md5_register_as_timestamps_do() {
+    for algorithm in ["hmac-sha256", "keyed-md5", "keyed-md5-without-spi"] {
+        let shared = format!("replay = 'nonces'\nalgorithm = '{algorithm}'");
+        let outcome = two_away_with("", "", "", &shared);
+        let codes = denials(&outcome);
+        assert!(
+            codes.iter().all(|code| code.starts_with("133")) && codes.len() == 2,
+            "{algorithm}: {codes:?}"
+        );
+        // At home, away, and one of them at home again.
+        assert_eq!(marks(&outcome.records, "registered").count(), 5, "{algorithm}");
+    }
+}
+
 /// Runs 60 mobile nodes that leave home at one instant, and one that has left before. `agent` is configuration of the
 /// foreign agent, `faults` are events.
 fn crowd(agent: &str, faults: &str) -> Outcome {

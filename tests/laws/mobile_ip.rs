@@ -125,6 +125,7 @@ pub(super) fn to_mobile_node(rng: &mut Rng, _now: Instant) -> Post {
         flags: busy | if home { AgentFlags::HOME } else { AgentFlags::FOREIGN },
         care_of: if home { Vec::new() } else { vec![src] },
         prefix_lengths: Some(vec![24]),
+        challenge: None,
     };
     Post { rx: rx(1, PuntReason::Listen), from: Mac([2, 0, 0, 0, 0, src.octets()[1]]), bytes: said.emit() }
 }

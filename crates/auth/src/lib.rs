@@ -10,5 +10,5 @@ mod replay;
 
 pub use equal::equal;
 pub use key::{Key, ParseKeyError};
-pub use mac::{hmac_md5, hmac_sha1, hmac_sha256};
+pub use mac::{hmac_md5, hmac_sha1, hmac_sha256, keyed_md5};
 pub use replay::{ReplayWindow, Untimely};

@@ -39,6 +39,18 @@ pub fn hmac_md5(key: &Key, parts: &[&[u8]]) -> [u8; 16] {
     mac.finalize().into_bytes().into()
 }
 
+/// Returns the keyed MD5 of `parts`, concatenated, in the mode *prefix and suffix*: the MD5 of the key, the parts and the
+/// key again (RFC 2002, section 3.5.1). Mobile IP before RFC 3344 has no other algorithm. It is weaker than HMAC: use it
+/// only for a peer that supports nothing else.
+pub fn keyed_md5(key: &Key, parts: &[&[u8]]) -> [u8; 16] {
+    let mut digest = Md5::new_with_prefix(key.as_bytes());
+    for part in parts {
+        digest.update(part);
+    }
+    digest.update(key.as_bytes());
+    digest.finalize().into()
+}
+
 /// Returns the key padded with zeros to one block. A longer key is hashed first (RFC 2104, section 2).
 fn one_block<D: Digest>(key: &[u8]) -> [u8; BLOCK] {
     let mut block = [0; BLOCK];
@@ -72,6 +84,20 @@ mod tests {
             assert_eq!(hmac_md5(&Key::new(key), &[data]).to_vec(), hex(expected));
             let (head, tail) = data.split_at(3);
             assert_eq!(hmac_md5(&Key::new(key), &[head, tail]).to_vec(), hex(expected));
+        }
+    }
+
+    /// Computed with Python's hashlib: `md5(key + data + key)`.
+    #[test]
+    fn keyed_md5_is_that_of_another_implementation() {
+        let key = Key::new(b"1234567812345678");
+        for (data, expected) in [
+            (&b""[..], "8993930e271c9985b304d83239d0c70d"),
+            (b"what do ya want for nothing?", "78853eec4d15ab8d220301f39c290d96"),
+        ] {
+            assert_eq!(keyed_md5(&key, &[data]).to_vec(), hex(expected));
+            let (head, tail) = data.split_at(data.len() / 2);
+            assert_eq!(keyed_md5(&key, &[head, tail]).to_vec(), hex(expected));
         }
     }
 

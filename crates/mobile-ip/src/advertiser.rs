@@ -5,6 +5,7 @@ use crate::message::{
     ALL_AGENTS, ALL_ROUTERS, ALL_SYSTEMS, Advertisement, AgentFlags, SOLICITATION, Solicitation,
 };
 use node::{Listen, Outbox, Proto, Rng, Rx};
+use std::collections::VecDeque;
 use wire::{Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Reason, nanos_of};
 
 /// The reason to drop a solicitation: the agent has sent or scheduled 2 * [`Advertise::answers`] answers in this
@@ -32,6 +33,44 @@ pub(crate) struct Advertiser {
     /// When the advertisement that answers several solicitations together is due; `None` if there is no such
     /// advertisement.
     together: Option<Instant>,
+    /// The challenges in the advertisements; there are none by default.
+    pub(crate) challenges: Challenges,
+}
+
+/// The challenges in the advertisements of a foreign agent (RFC 4721, section 3.2).
+#[derive(Debug, Default)]
+pub(crate) struct Challenges {
+    /// The random numbers of the challenges; `None` without challenges.
+    rng: Option<Rng>,
+    /// The number of last challenges that are valid (`CHALLENGE_WINDOW` of RFC 4721, section 9).
+    window: usize,
+    /// The valid challenges, the oldest first.
+    last: VecDeque<Vec<u8>>,
+}
+
+impl Challenges {
+    /// Returns a challenge of 8 random bytes; `None` without challenges.
+    pub(crate) fn draw(&mut self) -> Option<Vec<u8>> {
+        self.rng.as_mut().map(|rng| rng.draw().to_be_bytes().to_vec())
+    }
+
+    /// Replaces the oldest valid challenge by a new one.
+    fn change(&mut self) {
+        let next = self.draw();
+        self.last.extend(next);
+        while self.last.len() > self.window {
+            self.last.pop_front();
+        }
+    }
+
+    /// Returns the newest challenge; `None` without challenges.
+    pub(crate) fn newest(&self) -> Option<Vec<u8>> {
+        self.last.back().cloned()
+    }
+
+    pub(crate) fn is_valid(&self, challenge: &[u8]) -> bool {
+        self.last.iter().any(|valid| valid == challenge)
+    }
 }
 
 impl Advertiser {
@@ -57,8 +96,16 @@ impl Advertiser {
             flags: kind,
             care_of: if foreign { vec![own.address] } else { Vec::new() },
             prefix_lengths: Some(vec![own.link.len()]),
+            challenge: None,
         };
-        Self { iface, own, config, next, due: None, rng, second: 0, answered: 0, together: None }
+        let challenges = Challenges::default();
+        Self { iface, own, config, next, due: None, rng, second: 0, answered: 0, together: None, challenges }
+    }
+
+    /// Puts challenges into the advertisements from now on, the last `window` of which are valid.
+    pub(crate) fn challenge(&mut self, rng: Rng, window: usize) {
+        self.challenges = Challenges { rng: Some(rng), window, last: VecDeque::new() };
+        self.challenges.change();
     }
 
     /// Returns what an agent must listen to for solicitations: two groups on `iface`, and ICMP type 10 to this host.
@@ -95,6 +142,9 @@ impl Advertiser {
         if self.due.is_none_or(|due| due > now) {
             return;
         }
+        // Answers to solicitations repeat the newest challenge: otherwise, solicitations could make all challenges
+        // invalid.
+        self.challenges.change();
         self.send(ALL_SYSTEMS, None, busy, out);
         let sooner = self.chance_below(self.config.jitter);
         self.due = Some(now + self.config.interval.saturating_sub(sooner));
@@ -145,7 +195,8 @@ impl Advertiser {
 
     fn send(&mut self, dst: Ipv4Addr, mac: Option<Mac>, busy: bool, out: &mut Outbox) {
         let busy = if busy { AgentFlags::BUSY } else { AgentFlags::default() };
-        let advertisement = Advertisement { dst, flags: self.next.flags | busy, ..self.next.clone() };
+        let (flags, challenge) = (self.next.flags | busy, self.challenges.newest());
+        let advertisement = Advertisement { dst, flags, challenge, ..self.next.clone() };
         self.next.sequence = Advertisement::after(self.next.sequence);
         let mac = mac.or_else(|| Mac::of_group(dst)).unwrap_or(Mac::BROADCAST);
         out.send(self.iface, Packet::new(mac, advertisement.emit()));

@@ -29,8 +29,8 @@ pub(crate) struct Agent {
     /// [`Agents::hear`] may keep an earlier value.
     pub(crate) registration_lifetime: u16,
     pub(crate) registered_only: bool,
-    /// R: a mobile node with a co-located care-of address must register through this agent.
-    pub(crate) registration_required: bool,
+    /// The flags of the last advertisement.
+    pub(crate) flags: AgentFlags,
     /// The first care-of address that the agent offers; `None` if it is not a foreign agent.
     pub(crate) care_of: Option<Ipv4Addr>,
     prefix: Option<Prefix>,
@@ -116,7 +116,7 @@ impl Agents {
             registration_lifetime: before
                 .map_or(advertisement.registration_lifetime, |old| old.registration_lifetime),
             registered_only: advertisement.registered_only,
-            registration_required: advertisement.flags.has(AgentFlags::REGISTRATION_REQUIRED),
+            flags: advertisement.flags,
             care_of: offered(advertisement),
             prefix: advertisement.prefix(),
         };
@@ -152,7 +152,7 @@ impl Agents {
         let takes = |known: &Agent| {
             let is_used = match self.uses {
                 Uses::All => true,
-                Uses::Required => known.registration_required,
+                Uses::Required => known.flags.has(AgentFlags::REGISTRATION_REQUIRED),
                 Uses::None => false,
             };
             is_used && known.takes_registrations()
@@ -215,6 +215,7 @@ mod tests {
             flags: AgentFlags::FOREIGN,
             care_of: vec![src],
             prefix_lengths: (prefix > 0).then(|| vec![prefix]),
+            challenge: None,
         }
     }
 

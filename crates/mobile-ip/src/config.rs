@@ -1,18 +1,21 @@
 //! The configuration of the Mobile IP roles.
 
-use crate::message::{Algorithm, Association, INFINITE};
+use crate::message::{Algorithm, Association, INFINITE, RequestFlags};
 use crate::tunnels::SMALLEST_MTU;
 use auth::Key;
-use node::config::{ConfigError, span, spans, text};
+use node::config::{ConfigError, span, spans, text, texts};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
-use wire::{Duration, InterfaceAddress, Ipv4Addr};
+use wire::{Duration, InterfaceAddress, Ipv4Addr, Prefix};
 
 /// The minimum length of an association's key, in bytes (RFC 5944, section 5.1).
 const SHORTEST_KEY: usize = 16;
 /// The greatest reserved security parameter index: 0 to 255 are reserved (RFC 5944, section 1.6).
 const RESERVED_SPIS: u32 = 255;
+
+/// The greatest number of simultaneous bindings of one mobile node (not from an RFC).
+const MOST_BINDINGS: usize = 8;
 
 /// The configuration of a home agent: its network, its mobile nodes and its limits.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -40,6 +43,22 @@ pub struct HomeAgentConfig {
     #[serde(default = "replay_window", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub replay_window: Duration,
+    /// The maximum number of bindings of one mobile node at a time, from 1 to 8; default 8 (not from an RFC). A mobile
+    /// node asks for an additional binding with flag S. Each packet is then copied to each care-of address. With 1, a
+    /// request with flag S replaces the binding, and is answered with code 1 (RFC 5944, section 3.8.2.2).
+    #[serde(default = "simultaneous_bindings")]
+    #[schemars(range(min = 1, max = 8))]
+    pub simultaneous_bindings: usize,
+    /// The prefixes of networks in which no mobile node may register a care-of address, for example `["10.4.0.0/16"]`;
+    /// default none. Such requests are denied with code 129.
+    #[serde(default, deserialize_with = "texts")]
+    #[schemars(schema_with = "node::config::schema::prefixes")]
+    pub prohibited_care_of: Vec<Prefix>,
+    /// Whether the home agent accepts reverse tunnels (flag T): `none`, `offered` or `required`; default `none` (RFC
+    /// 3024). A packet from a reverse tunnel is forwarded only if its source has a binding with flag T to the care-of
+    /// address from which the tunnel comes.
+    #[serde(default)]
+    pub reverse_tunnel: AgentReverseTunnel,
     /// The size of the largest datagram inside a tunnel, in bytes, at least 548. The default is 1480: the payload of an
     /// Ethernet frame (1500 bytes) without the outer header (20 bytes).
     #[serde(default = "tunnel_mtu")]
@@ -57,6 +76,14 @@ pub struct HomeAgentConfig {
     /// and no broadcast address of these links, is accepted as a care-of address.
     #[serde(skip)]
     pub host: Vec<InterfaceAddress>,
+    /// The care-of addresses of the foreign agents on the same host. The caller sets them. They are accepted as care-of
+    /// addresses in the requests that these agents relay.
+    #[serde(skip)]
+    pub foreign: Vec<Ipv4Addr>,
+    /// Whether a foreign agent with the same address and interface is on the same host. The caller sets it. That agent
+    /// then advertises for both: a mobile node knows agents by their address.
+    #[serde(skip)]
+    pub is_foreign: bool,
 }
 
 /// The configuration of a foreign agent: its network, its associations and its limits.
@@ -79,9 +106,14 @@ pub struct ForeignAgentConfig {
     /// All addresses of the host on which the foreign agent runs. The caller sets them.
     #[serde(skip)]
     pub own: Vec<Ipv4Addr>,
-    /// The addresses in `own` that belong to home agents on the same host. The caller sets them.
+    /// The addresses in `own` that belong to home agents on the same host. The caller sets them. Requests for these home
+    /// agents are relayed to them. A home agent may have the address of this foreign agent.
     #[serde(skip)]
     pub beside: Vec<Ipv4Addr>,
+    /// Whether a home agent with the same address and interface is on the same host. The caller sets it. This agent then
+    /// advertises for both.
+    #[serde(skip)]
+    pub is_home: bool,
     /// The mobile nodes with which the foreign agent has security associations.
     #[serde(default)]
     pub mobile_nodes: Vec<Peer>,
@@ -108,6 +140,28 @@ pub struct ForeignAgentConfig {
     /// Requests of registered visitors are not counted.
     #[serde(default = "pending")]
     pub pending: usize,
+    /// Whether the foreign agent offers reverse tunnels (flag T): `none`, `offered` or `required`; default `none` (RFC
+    /// 3024).
+    #[serde(default)]
+    pub reverse_tunnel: AgentReverseTunnel,
+    /// Whether the foreign agent supports the encapsulating delivery style of reverse tunnels; default true. Otherwise
+    /// such requests are denied (code 79; RFC 3024, section 4.3.1).
+    #[serde(default = "yes")]
+    pub encapsulating_delivery: bool,
+    /// Whether a request must contain a challenge from one of the last advertisements, and a Mobile-Foreign
+    /// Authentication; default false (RFC 4721). So a recorded request cannot be used again. Only the mobile nodes in
+    /// `mobile_nodes` can then register.
+    #[serde(default)]
+    pub challenge: bool,
+    /// The number of last advertised challenges that a request may contain, from 1 to 16; default 2 (RFC 4721, section
+    /// 9).
+    #[serde(default = "challenge_window")]
+    #[schemars(range(min = 1, max = 16))]
+    pub challenge_window: usize,
+    /// The size of the largest datagram inside a reverse tunnel, in bytes, at least 548; default 1480, as for a home
+    /// agent.
+    #[serde(default = "tunnel_mtu")]
+    pub tunnel_mtu: u16,
     /// How long a request waits for the home agent's reply at most, greater than zero; default `7s` (RFC 5944, section
     /// 3.7.1).
     #[serde(default = "pending_timeout", deserialize_with = "span")]
@@ -156,6 +210,7 @@ impl Default for Advertise {
 /// The configuration of a mobile node: its home network, its associations and its movement detection.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "the keys are independent options of one file")]
 pub struct MobileNodeConfig {
     /// The home address, and the length of the home network's prefix, for example `10.1.0.7/16`.
     #[serde(deserialize_with = "text")]
@@ -163,8 +218,14 @@ pub struct MobileNodeConfig {
     pub address: InterfaceAddress,
     /// The name of the interface that moves between networks.
     pub interface: String,
-    /// The home agent, with the security association that signs requests.
+    /// The home agent, with the security association that signs requests. The address may be the broadcast address of
+    /// the home network: then the mobile node asks the home agents of this network for their address (RFC 5944, section
+    /// 3.6.1.2).
     pub home_agent: Peer,
+    /// Further home agents, in the order of their use. The mobile node turns to the next one if its home agent is
+    /// unreachable (codes 80 to 88), or has not answered 3 requests. After the last one, it turns to the first again.
+    #[serde(default)]
+    pub backup_home_agents: Vec<Peer>,
     /// The foreign agents with which the mobile node has security associations.
     #[serde(default)]
     pub foreign_agents: Vec<Peer>,
@@ -200,6 +261,18 @@ pub struct MobileNodeConfig {
     #[serde(default = "lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub lifetime: Duration,
+    /// Whether the mobile node asks for simultaneous bindings (flag S): the home agent keeps its earlier care-of addresses,
+    /// and sends a copy of each packet to each of them; default false (RFC 5944, section 3.6.1.1).
+    #[serde(default)]
+    pub simultaneous_bindings: bool,
+    /// Whether the mobile node receives the broadcasts of its home network, at home and away (flag B); default false
+    /// (RFC 5944, section 4.3).
+    #[serde(default)]
+    pub broadcasts: bool,
+    /// Whether the mobile node asks for a reverse tunnel (flag T): `none`, `direct` or `encapsulating`; default `none`
+    /// (RFC 3024). It asks only foreign agents that offer one, because others would deny the request.
+    #[serde(default)]
+    pub reverse_tunnel: ReverseTunnel,
     /// The times at which the mobile node announces its return on the home network by gratuitous ARP (RFC 5944, section
     /// 4.6). They count from the return, and are in ascending order; default `0s`, `1s` and `3s` (not from an RFC).
     #[serde(default = "announcements", deserialize_with = "spans")]
@@ -283,14 +356,70 @@ pub struct Peer {
     pub address: Ipv4Addr,
     /// The security parameter index, at least 256 (RFC 5944, section 1.6).
     pub spi: u32,
-    /// The algorithm of the authenticator: `hmac-sha256`, or `hmac-md5` for a peer that supports nothing else;
-    /// default `hmac-sha256`.
+    /// The algorithm of the authenticator: `hmac-sha256`, or for a peer that does not support it `hmac-md5`,
+    /// `keyed-md5` (RFC 3344) or `keyed-md5-without-spi` (RFC 2002); default `hmac-sha256`. A message is never checked
+    /// with another algorithm than this one.
     #[serde(default)]
     pub algorithm: Algorithm,
+    /// How the association protects the requests of a mobile node to its home agent against replay: `timestamps` or
+    /// `nonces`; default `timestamps` (RFC 5944, section 5.7). Both ends must have the same value. All associations with
+    /// one mobile node must have the same value.
+    #[serde(default)]
+    pub replay: Replay,
     /// The key of the association, at least 16 bytes in hexadecimal.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub key: Key,
+}
+
+/// Whether an agent supports reverse tunnels (RFC 3024): from the care-of address to the home agent.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AgentReverseTunnel {
+    /// The agent denies requests with flag T (code 74 or 137).
+    #[default]
+    None,
+    /// The agent accepts requests with and without flag T.
+    Offered,
+    /// The agent denies registrations without flag T (code 75 or 138).
+    Required,
+}
+
+/// Whether a mobile node asks for a reverse tunnel (RFC 3024), and how it sends its packets to the foreign agent.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReverseTunnel {
+    /// The mobile node asks for no reverse tunnel.
+    #[default]
+    None,
+    /// The mobile node sends its packets to the foreign agent as its router, and the foreign agent puts them into the
+    /// reverse tunnel.
+    Direct,
+    /// The mobile node puts its packets into a tunnel to the foreign agent, and the foreign agent puts them into the
+    /// reverse tunnel.
+    Encapsulating,
+}
+
+/// How an association protects requests against replay (RFC 5944, section 5.7).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Replay {
+    /// The Identification is a timestamp: near the home agent's clock, and later than that of the last accepted request.
+    #[default]
+    Timestamps,
+    /// The high half of the Identification is the nonce in the home agent's last reply. The low half is a random number
+    /// of the mobile node. So the two clocks need not agree.
+    Nonces,
+}
+
+impl Replay {
+    /// Returns the name in a configuration and in a role's status.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Timestamps => "timestamps",
+            Self::Nonces => "nonces",
+        }
+    }
 }
 
 impl Peer {
@@ -303,7 +432,11 @@ impl Peer {
 /// The security associations of a role, by the peer's address. Those with the same peer are in the order of the
 /// configuration.
 #[derive(Clone, Debug)]
-pub(crate) struct Associations(BTreeMap<Ipv4Addr, Vec<Association>>);
+pub(crate) struct Associations {
+    all: BTreeMap<Ipv4Addr, Vec<Association>>,
+    /// The peers whose associations use nonces.
+    nonces: BTreeSet<Ipv4Addr>,
+}
 
 impl Associations {
     pub(crate) fn new(peers: &[Peer]) -> Self {
@@ -311,17 +444,23 @@ impl Associations {
         for peer in peers {
             all.entry(peer.address).or_default().push(peer.association());
         }
-        Self(all)
+        let nonces = peers.iter().filter(|peer| peer.replay == Replay::Nonces).map(|peer| peer.address);
+        Self { all, nonces: nonces.collect() }
+    }
+
+    /// Returns how the associations with `peer` protect against replay.
+    pub(crate) fn replay(&self, peer: Ipv4Addr) -> Replay {
+        if self.nonces.contains(&peer) { Replay::Nonces } else { Replay::Timestamps }
     }
 
     /// Returns the association to sign with: the first that is configured for `peer`. `None` if there is none.
     pub(crate) fn first(&self, peer: Ipv4Addr) -> Option<&Association> {
-        self.0.get(&peer)?.first()
+        self.all.get(&peer)?.first()
     }
 
     /// Returns the association with `peer` that has this SPI; `None` if there is none.
     pub(crate) fn named(&self, peer: Ipv4Addr, spi: u32) -> Option<&Association> {
-        self.0.get(&peer)?.iter().find(|association| association.spi == spi)
+        self.all.get(&peer)?.iter().find(|association| association.spi == spi)
     }
 }
 
@@ -330,7 +469,7 @@ impl HomeAgentConfig {
     pub fn check(&self) -> Result<(), ConfigError> {
         check_address("address", self.address)?;
         check_peers("mobile_nodes", &self.mobile_nodes)?;
-        check_peers("foreign_agents", &self.foreign_agents)?;
+        check_agent_peers("foreign_agents", &self.foreign_agents)?;
         check_lifetime("registration_lifetime", self.registration_lifetime)?;
         self.advertise.check()?;
         for peer in &self.mobile_nodes {
@@ -351,12 +490,11 @@ impl HomeAgentConfig {
                 "must be greater than 3s (RFC 5944, section 5.7.1)",
             ));
         }
-        if self.tunnel_mtu < SMALLEST_MTU {
-            let problem = format!(
-                "must be at least {SMALLEST_MTU} bytes, the smallest MTU that the home agent uses for a tunnel"
-            );
-            return Err(ConfigError::new("tunnel_mtu", problem));
+        if !(1..=MOST_BINDINGS).contains(&self.simultaneous_bindings) {
+            let problem = format!("must be from 1 to {MOST_BINDINGS}");
+            return Err(ConfigError::new("simultaneous_bindings", problem));
         }
+        check_tunnel_mtu(self.tunnel_mtu)?;
         check_announcements(&self.announcements)
     }
 }
@@ -365,10 +503,18 @@ impl ForeignAgentConfig {
     /// Checks the configuration. An error names the key and the problem.
     pub fn check(&self) -> Result<(), ConfigError> {
         check_address("address", self.address)?;
-        check_peers("mobile_nodes", &self.mobile_nodes)?;
-        check_peers("home_agents", &self.home_agents)?;
+        check_agent_peers("mobile_nodes", &self.mobile_nodes)?;
+        check_agent_peers("home_agents", &self.home_agents)?;
         check_lifetime("registration_lifetime", self.registration_lifetime)?;
         self.advertise.check()?;
+        check_tunnel_mtu(self.tunnel_mtu)?;
+        if !(1..=16).contains(&self.challenge_window) {
+            return Err(ConfigError::new("challenge_window", "must be from 1 to 16"));
+        }
+        if self.challenge && self.mobile_nodes.is_empty() {
+            let problem = "needs `mobile_nodes`: without an association, no mobile node could register";
+            return Err(ConfigError::new("challenge", problem));
+        }
         if self.pending_timeout.is_zero() {
             return Err(ConfigError::new("pending_timeout", "must be greater than zero"));
         }
@@ -377,16 +523,30 @@ impl ForeignAgentConfig {
 }
 
 impl MobileNodeConfig {
+    /// Returns the flags of a request for a binding, except those that depend on the agent.
+    pub(crate) const fn flags(&self) -> RequestFlags {
+        RequestFlags(0)
+            .with(RequestFlags::SIMULTANEOUS, self.simultaneous_bindings)
+            .with(RequestFlags::BROADCAST, self.broadcasts)
+    }
+
     /// Checks the configuration. An error names the key and the problem.
     pub fn check(&self) -> Result<(), ConfigError> {
         check_address("address", self.address)?;
         check_peers("home_agent", std::slice::from_ref(&self.home_agent))?;
-        check_peers("foreign_agents", &self.foreign_agents)?;
+        check_agent_peers("foreign_agents", &self.foreign_agents)?;
         check_lifetime("lifetime", self.lifetime)?;
         if self.home_agent.address == self.address.address {
             return Err(ConfigError::new("home_agent", "must have another address than the mobile node"));
         }
         self.check_care_of()?;
+        check_peers("backup_home_agents", &self.backup_home_agents)?;
+        let mut known = BTreeSet::from([self.address.address, self.home_agent.address]);
+        if let Some(peer) = self.backup_home_agents.iter().find(|peer| !known.insert(peer.address)) {
+            let problem =
+                format!("{} must be another address than all others of this mobile node", peer.address);
+            return Err(ConfigError::new("backup_home_agents", problem));
+        }
         check_announcements(&self.announcements)
     }
 }
@@ -476,6 +636,8 @@ fn check_peers(key: &'static str, peers: &[Peer]) -> Result<(), ConfigError> {
             )
         } else if let Err((_, problem)) = check_association(peer.spi, &peer.key) {
             format!("{}: {problem}", peer.address)
+        } else if peers.iter().any(|other| other.address == peer.address && other.replay != peer.replay) {
+            format!("{}: all its associations must have the same `replay`", peer.address)
         } else if !known.insert((peer.address, peer.spi)) {
             format!("{} has two associations with SPI {}; give each a different SPI", peer.address, peer.spi)
         } else {
@@ -486,6 +648,22 @@ fn check_peers(key: &'static str, peers: &[Peer]) -> Result<(), ConfigError> {
     Ok(())
 }
 
+/// Checks the associations between a foreign agent and its peers. Requests are protected against replay between the
+/// mobile node and its home agent only.
+fn check_agent_peers(key: &'static str, peers: &[Peer]) -> Result<(), ConfigError> {
+    check_peers(key, peers)?;
+    match peers.iter().find(|peer| peer.replay == Replay::Nonces) {
+        Some(peer) => {
+            let problem = format!(
+                "{}: `replay` must be `timestamps`; nonces are used only between a mobile node and its home agent",
+                peer.address
+            );
+            Err(ConfigError::new(key, problem))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Checks the lifetime of registrations. A lifetime is sent in whole seconds, and [`INFINITE`] means without end.
 /// Requests are at least 1 s apart. So a lifetime shorter than 3 s could end before a lost request is repeated.
 fn check_lifetime(key: &'static str, lifetime: Duration) -> Result<(), ConfigError> {
@@ -493,6 +671,15 @@ fn check_lifetime(key: &'static str, lifetime: Duration) -> Result<(), ConfigErr
         return Ok(());
     }
     Err(ConfigError::new(key, "must be whole seconds, from 3s to 65534s"))
+}
+
+fn check_tunnel_mtu(mtu: u16) -> Result<(), ConfigError> {
+    if mtu >= SMALLEST_MTU {
+        return Ok(());
+    }
+    let problem =
+        format!("must be at least {SMALLEST_MTU} bytes, the smallest MTU that an agent uses for a tunnel");
+    Err(ConfigError::new("tunnel_mtu", problem))
 }
 
 /// Checks the times of announcements. Announcements are sent in the order of the list, so the times must be ascending.
@@ -520,11 +707,17 @@ const fn registration_lifetime() -> Duration {
 const fn replay_window() -> Duration {
     Duration::from_secs(7)
 }
+const fn simultaneous_bindings() -> usize {
+    MOST_BINDINGS
+}
 const fn tunnel_mtu() -> u16 {
     1480
 }
 fn announcements() -> Vec<Duration> {
     vec![Duration::ZERO, Duration::from_secs(1), Duration::from_secs(3)]
+}
+const fn challenge_window() -> usize {
+    2
 }
 const fn visitors() -> usize {
     1024

@@ -15,7 +15,8 @@
 //! - [`mobile_node`]: listens for agents, detects movement, registers.
 //! - [`message`]: the messages of these roles. [`mark`]: the events that these roles record for measurements.
 //!
-//! Not implemented: route optimization, smooth handoff, reverse tunnels, nonces, and simultaneous bindings.
+//! `docs/mobile-ip.md` lists the options of a registration, and the codes of denials. Not implemented: route
+//! optimization and smooth handoff.
 
 mod advertiser;
 mod agents;
@@ -24,6 +25,7 @@ mod clock;
 pub mod config;
 pub mod foreign_agent;
 pub mod home_agent;
+mod home_agents;
 mod limiter;
 pub mod mark;
 pub mod message;

@@ -43,6 +43,9 @@ pub(crate) enum MobileIpEvent {
     AgentIgnored { agent: Ipv4Addr, policy: &'static str, why: &'static str },
     /// Movement detection decided that the mobile node stays with its agent, although the agent has expired or left.
     AgentKept { agent: Ipv4Addr, policy: &'static str, why: &'static str },
+    /// The mobile node uses this home agent from now on: the home agent before did not answer, was unreachable or was not
+    /// known.
+    HomeAgentChosen { home_agent: Ipv4Addr },
     /// The mobile node waits before it registers: its last registration began less than a second ago.
     RegistrationWaits { agent: Ipv4Addr },
     /// The mobile node sent a Registration Request. `lifetime` is the requested lifetime in seconds. `attempt` is 1 for
@@ -102,6 +105,9 @@ impl From<MobileIpEvent> for Mark {
                 decided("agent_ignored", agent, policy, why)
             }
             MobileIpEvent::AgentKept { agent, policy, why } => decided("agent_kept", agent, policy, why),
+            MobileIpEvent::HomeAgentChosen { home_agent } => {
+                mobile("home_agent_chosen").with("home_agent", home_agent)
+            }
             MobileIpEvent::RegistrationWaits { agent } => {
                 mobile("registration_waits").with("agent", agent).at(Span::Begins(Stage::Registration))
             }

@@ -9,23 +9,25 @@
 //! ```
 
 mod co_located;
+mod options;
 
 use crate::agents::{Agent, AgentChange, Agents, offered};
-use crate::config::{Associations, MobileNodeConfig, Movement, is_host};
+use crate::config::{Associations, MobileNodeConfig, Movement, ReverseTunnel, is_host};
 use crate::home_agent::refusal;
+use crate::home_agents::HomeAgents;
 use crate::mark::{MOBILE_NODE, MobileIpEvent};
 use crate::message::{
-    ADVERTISEMENT, ALL_ROUTERS, ALL_SYSTEMS, Advertisement, AgentFlags, PORT, Received, Registration,
-    Solicitation,
+    ADVERTISEMENT, ALL_ROUTERS, Advertisement, AgentFlags, Received, Registration, RequestFlags, Solicitation,
 };
 use crate::movement::{Decision, Occurrence, Situation, Why};
 use crate::own_address::OwnAddress;
-use crate::registrar::{Registrar, ReplyOutcome, Target};
+use crate::registrar::{Registrar, ReplyOutcome, Target, is_unreachable};
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Action, Announcer, Class, Command, Hop, Input, Lifetime, Link, Listen, Neighbor, NextHop, Outbox, Proto,
+    Action, Announcer, Class, Command, Hop, Input, Lifetime, Link, Listen, Neighbor, NextHop, Outbox,
     Refusals, Rng, Role, Route, RouteKey, Rx, TimerName, Timers, Value,
 };
+use options::listens;
 use std::collections::BTreeSet;
 use wire::ipv4;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason};
@@ -61,6 +63,9 @@ const IGNORED: usize = 32;
 /// After this number of requests without acceptance, another agent is tried (not from an RFC).
 const PATIENCE: u32 = 3;
 
+/// The MTU of an interface in bytes, until its link comes up and reports it.
+const ETHERNET_MTU: u16 = 1500;
+
 #[derive(Clone, Copy, Debug)]
 enum Timer {
     /// The next solicitation is due.
@@ -88,7 +93,7 @@ pub struct MobileNode {
     config: MobileNodeConfig,
     iface: Iface,
     home: Ipv4Addr,
-    listens: [Listen; 4],
+    listens: Vec<Listen>,
     registrar: Registrar,
     agents: Agents,
     /// The co-located care-of address; not used if the node takes care-of addresses from foreign agents.
@@ -97,6 +102,8 @@ pub struct MobileNode {
     timers: Timers<Timer, 5>,
     /// The link address of the interface; `None` while the link is down.
     mac: Option<Mac>,
+    /// The MTU of the interface in bytes.
+    mtu: u16,
     /// The agent in use: the agent that was chosen last. `None` if none was chosen, or if it was lost.
     attached: Option<Ipv4Addr>,
     /// With `link_trigger`: whether the link came up, and no usable agent was heard since. Then the node registers with
@@ -136,15 +143,10 @@ impl MobileNode {
         Ok(Self {
             iface,
             home: config.address.address,
-            listens: [
-                Listen::Group(iface, ALL_SYSTEMS),
-                Listen::Group(iface, Ipv4Addr::BROADCAST),
-                Listen::Local(Proto::Icmp(ADVERTISEMENT)),
-                Listen::Local(Proto::Udp(PORT)),
-            ],
+            listens: listens(iface, &config),
             registrar: Registrar::new(
                 config.address.address,
-                &config.home_agent,
+                HomeAgents::new(config.address, &config.home_agent, &config.backup_home_agents),
                 Associations::new(&config.foreign_agents),
                 rng,
             ),
@@ -153,6 +155,7 @@ impl MobileNode {
             announcer: Announcer::new(config.announcements.clone()),
             timers: Timers::default(),
             mac: None,
+            mtu: ETHERNET_MTU,
             attached: None,
             triggered: false,
             detecting: false,
@@ -177,9 +180,9 @@ impl MobileNode {
 
     fn link(&mut self, now: Instant, link: Link<'_>, out: &mut Outbox) {
         match link {
-            Link::Up { mac, cell, .. } => {
+            Link::Up { mac, cell, mtu, .. } => {
                 self.leave_own_address(out);
-                self.mac = Some(mac);
+                (self.mac, self.mtu) = (Some(mac), mtu);
                 self.linked = now;
                 self.detecting = true;
                 self.ignored.clear();
@@ -265,11 +268,21 @@ impl MobileNode {
             return Ok(());
         }
         // An agent that takes no new visitors is removed from the list, unless it is the agent in use.
-        if advertisement.flags.has(AgentFlags::BUSY) && self.attached != Some(agent) {
+        // A home agent takes its own mobile nodes, also if it is a foreign agent that takes no visitors.
+        let is_busy = advertisement.flags.has(AgentFlags::BUSY) && !self.is_home_agent(agent);
+        if is_busy && self.attached != Some(agent) {
             self.agents.forget(agent);
             return Ok(());
         }
+        self.registrar.hear_challenge(agent, advertisement.challenge.clone());
         let change = self.agents.hear(now, &advertisement, mac, self.attached);
+        // The home agent in use comes first, if it is heard too.
+        if advertisement.flags.has(AgentFlags::HOME)
+            && self.agents.get(self.registrar.home_agent()).is_none()
+            && self.registrar.select_home_agent(agent)
+        {
+            out.mark(MobileIpEvent::HomeAgentChosen { home_agent: agent }.into());
+        }
         self.decide(now, agent, change, out);
         Ok(())
     }
@@ -372,6 +385,9 @@ impl MobileNode {
         }
         self.detected(agent, out);
         let kept = self.kept.take().filter(|kept| *kept != agent);
+        for left in left.into_iter().chain(kept) {
+            self.end_tunnel_to(left, out);
+        }
         for left in left.filter(|left| !self.is_home_agent(*left)).into_iter().chain(kept) {
             out.neighbor(self.iface, left, None);
         }
@@ -404,7 +420,12 @@ impl MobileNode {
             mac: known.mac,
             care_of: own.or(known.care_of.filter(|_| !at_home)).unwrap_or(self.home),
             lifetime: if at_home { 0 } else { lifetime },
-            is_co_located: own.is_some(),
+            flags: self
+                .config
+                .flags()
+                .with(RequestFlags::REVERSE, self.asks_reverse(known))
+                .with(RequestFlags::CO_LOCATED, own.is_some()),
+            encapsulating: self.config.reverse_tunnel == ReverseTunnel::Encapsulating,
         })
     }
 
@@ -487,6 +508,7 @@ impl MobileNode {
     /// Removes the agent in `kept`, if there is one. From now on, packets are dropped with [`NO_AGENT`].
     fn end_kept(&mut self, out: &mut Outbox) {
         if let Some(agent) = self.kept.take() {
+            self.end_tunnel_to(agent, out);
             out.neighbor(self.iface, agent, None);
             self.route(Action::Drop(NO_AGENT), Action::Drop(NO_AGENT), out);
         }
@@ -541,6 +563,12 @@ impl MobileNode {
             }
             ReplyOutcome::Denied { by_agent, is_proven } => {
                 out.mark(MobileIpEvent::Denied { code: reply.code }.into());
+                if is_unreachable(reply.code) {
+                    self.registrar.doubt_home_agent();
+                    if is_proven && self.turn_to_next_home_agent(now, out) {
+                        return Ok(());
+                    }
+                }
                 // After an authenticated denial by a foreign agent, another agent is tried. After any other denial, the
                 // node waits as without a reply. If the denial was not authenticated, the home agent's reply may still
                 // arrive.
@@ -580,16 +608,22 @@ impl MobileNode {
         let renew = sent + if is_late { in_time } else { in_time.min(lifetime * 4 / 5) };
         self.timers.set(Timer::Renew, renew.max(now + REGISTRATION_PAUSE));
         self.timers.set(Timer::Lapse, sent + lifetime);
-        let way =
-            self.attached.and_then(|agent| self.agents.get(agent)).filter(|known| known.registered_only);
-        if let Some(known) = way {
-            let way = Action::Forward(Hop::mac(self.iface, known.mac));
-            self.route(way, way, out);
+        let known = self.attached.and_then(|agent| Some((agent, self.agents.get(agent)?)));
+        if let Some((agent, known)) = known {
+            let forward = Action::Forward(Hop::mac(self.iface, known.mac));
+            if self.asks_reverse(known) && self.config.reverse_tunnel == ReverseTunnel::Encapsulating {
+                self.tunnel_to(agent, forward, out);
+            } else if known.registered_only {
+                self.route(forward, forward, out);
+            }
         }
     }
 
-    /// Repeats the request, or tries another agent.
+    /// Repeats the request, or tries another home agent or foreign agent.
     fn retry(&mut self, now: Instant, out: &mut Outbox) {
+        if self.turn_to_next_home_agent(now, out) {
+            return;
+        }
         let is_denied = self.registrar.has_unproven_denial();
         let turns = self.registrar.attempts() >= PATIENCE || is_denied;
         match self.situation(now).other_agent().filter(|_| turns) {
@@ -705,8 +739,11 @@ impl MobileNode {
             ipv4::ICMP if rx.payload(&packet).first() == Some(&ADVERTISEMENT) => {
                 self.advertisement(now, rx, &packet, out)
             }
-            // The groups that the role listens to also receive packets for other roles.
-            _ => return out.pass(rx, packet),
+            _ => match self.broadcast(rx, packet) {
+                Ok(broadcast) => return out.send(Iface::HOST, broadcast),
+                // The groups that the role listens to also receive packets for other roles.
+                Err(packet) => return out.pass(rx, packet),
+            },
         };
         self.refused.end(rx.iface, packet, ends, out);
     }

@@ -75,6 +75,7 @@ impl Walker {
             flags: if is_home { AgentFlags::HOME } else { AgentFlags::FOREIGN },
             care_of: if is_home { Vec::new() } else { vec![src] },
             prefix_lengths: (len > 0).then(|| vec![len]),
+            challenge: None,
         };
         let change = self.agents.hear(now, &advertisement, Mac([2, 0, 0, 0, 0, 1]), self.in_use);
         let decision = self.decide(now, Occurrence::Heard(src, change));

@@ -58,6 +58,8 @@ pub(crate) struct Pending {
     /// When the request arrived.
     pub(crate) since: Instant,
     pub(crate) standing: Standing,
+    /// The time to live with which the request arrived.
+    pub(crate) ttl: u8,
     pub(crate) request: Request,
 }
 

@@ -2,13 +2,14 @@
 //! section 3.6).
 
 use crate::clock::Clock;
-use crate::config::{Associations, Peer, is_host};
+use crate::config::{Associations, Replay, is_host};
 use crate::home_agent::refusal;
+use crate::home_agents::HomeAgents;
 use crate::mark::MobileIpEvent;
-use crate::message::{Association, Between, Code, PORT, Reply, Request, RequestFlags, datagram};
+use crate::message::{Between, Code, Extension, PORT, Reply, Request, RequestFlags, datagram};
 use crate::reply_counts::ReplyCounts;
 use node::{Rng, Value};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, WallTime, ntp_distance};
 
 /// The reason to drop a reply: it matches no pending request.
@@ -33,9 +34,29 @@ const LEAST_UNPROVEN: u16 = 30;
 const RANDOM: u64 = 0xfff;
 /// The number of last Identifications whose low halves are not used again (not from an RFC).
 const RECENT: usize = 16;
+/// After this number of requests that the home agent has not answered, the next home agent is tried (not from an RFC).
+const PATIENCE: u32 = 3;
 const MARGIN: Duration = Duration::from_millis(100);
 /// The time to live of a request. With 255, an agent can see that no router has forwarded the request.
 const TTL: u8 = 255;
+
+/// Returns whether a foreign agent denies a request because the home agent did not answer or is unreachable (codes 78 and
+/// 80 to 95; RFC 5944, section 3.4).
+const fn is_about_home_agent(code: Code) -> bool {
+    matches!(code, Code::RegistrationTimeout) || is_unreachable(code)
+}
+
+/// Returns whether a foreign agent denies a request because the home agent is unreachable.
+pub(crate) const fn is_unreachable(code: Code) -> bool {
+    matches!(
+        code,
+        Code::HomeNetUnreachable
+            | Code::HomeHostUnreachable
+            | Code::HomePortUnreachable
+            | Code::HomeUnreachable
+            | Code::Unassigned(80..=95)
+    )
+}
 
 /// What to register, and through which agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,9 +67,10 @@ pub(crate) struct Target {
     pub(crate) care_of: Ipv4Addr,
     /// The lifetime to request, in seconds; 0 ends the binding.
     pub(crate) lifetime: u16,
-    /// Whether the care-of address is the node's own. Then the request comes from this address. If `mac` is zero, the
-    /// request goes to the home agent by the routes of the node.
-    pub(crate) is_co_located: bool,
+    /// The flags of the request, unless it ends the binding.
+    pub(crate) flags: RequestFlags,
+    /// With flag T: whether the node puts its packets into a tunnel to the agent (RFC 3024, section 3.3).
+    pub(crate) encapsulating: bool,
 }
 
 /// The request that waits for a reply.
@@ -57,7 +79,13 @@ struct Pending {
     identification: u64,
     lifetime: u16,
     care_of: Ipv4Addr,
+    /// When the request was sent first.
     sent: Instant,
+    /// The request, which is sent again unchanged if the association uses nonces.
+    packet: Packet,
+    flags: RequestFlags,
+    /// Whether the request was sent more than once. Then its round trip is not known.
+    is_repeated: bool,
 }
 
 /// A registration that has not ended.
@@ -67,6 +95,7 @@ struct Held {
     /// The granted lifetime in seconds, counted from `sent`.
     lifetime: u16,
     sent: Instant,
+    flags: RequestFlags,
 }
 
 /// What a reply means for the registration.
@@ -87,8 +116,11 @@ pub(crate) enum ReplyOutcome {
 #[derive(Debug)]
 pub(crate) struct Registrar {
     home: Ipv4Addr,
-    home_agent: Ipv4Addr,
-    association: Association,
+    home_agents: HomeAgents,
+    /// The number of requests since a home agent was chosen or has answered.
+    unanswered: u32,
+    /// With nonces: the nonce of the last authentic reply of the home agent; `None` before the first.
+    nonce: Option<u32>,
     foreign_agents: Associations,
     clock: Clock,
     /// How far the home agent's clock is ahead of this host's clock: whole seconds, as a difference of NTP timestamps
@@ -100,6 +132,8 @@ pub(crate) struct Registrar {
     recent: VecDeque<u32>,
     rng: Rng,
     target: Option<Target>,
+    /// The last challenge of each foreign agent with an association, in its advertisement or reply (RFC 4721).
+    challenges: BTreeMap<Ipv4Addr, Vec<u8>>,
     pending: Option<Pending>,
     /// Whether the last request was denied, and the next request uses no correction from the denial.
     is_denied: bool,
@@ -117,11 +151,17 @@ pub(crate) struct Registrar {
 }
 
 impl Registrar {
-    pub(crate) fn new(home: Ipv4Addr, home_agent: &Peer, foreign_agents: Associations, rng: Rng) -> Self {
+    pub(crate) fn new(
+        home: Ipv4Addr,
+        home_agents: HomeAgents,
+        foreign_agents: Associations,
+        rng: Rng,
+    ) -> Self {
         Self {
             home,
-            home_agent: home_agent.address,
-            association: home_agent.association(),
+            home_agents,
+            unanswered: 0,
+            nonce: None,
             foreign_agents,
             clock: Clock::default(),
             offset: 0,
@@ -129,6 +169,7 @@ impl Registrar {
             recent: VecDeque::new(),
             rng,
             target: None,
+            challenges: BTreeMap::new(),
             pending: None,
             is_denied: false,
             attempts: 0,
@@ -143,9 +184,60 @@ impl Registrar {
         self.clock.zero = zero;
     }
 
-    /// Returns the address of the home agent: the configured one, or the one that a denial (code 136) has named.
+    /// Returns the address of the home agent in use ([`HomeAgents::address`]).
     pub(crate) const fn home_agent(&self) -> Ipv4Addr {
-        self.home_agent
+        self.home_agents.address()
+    }
+
+    /// Turns to the next home agent, because the present one is unreachable or does not answer. The registration with
+    /// the present one stays until its lifetime ends. Returns the address of the next one; `None` if there is no other.
+    pub(crate) fn next_home_agent(&mut self) -> Option<Ipv4Addr> {
+        self.unanswered = 0;
+        if !self.home_agents.next() {
+            return None;
+        }
+        self.has_changed();
+        Some(self.home_agent())
+    }
+
+    /// Uses a home agent that is heard on the link ([`HomeAgents::select`]), unless the node is registered with another
+    /// one: that one must get the request of the node that is at home. Returns whether the home agent was changed.
+    pub(crate) fn select_home_agent(&mut self, heard: Ipv4Addr) -> bool {
+        if self.current.is_some() || heard == self.home_agent() || !self.home_agents.select(heard) {
+            return false;
+        }
+        self.has_changed();
+        true
+    }
+
+    /// Drops what depends on the home agent of before.
+    fn has_changed(&mut self) {
+        (self.pending, self.nonce, self.is_denied, self.unanswered) = (None, None, false, 0);
+        self.followed.clear();
+    }
+
+    /// Returns whether [`PATIENCE`] requests to the home agent were not answered, or the home agent was reported as
+    /// unreachable.
+    pub(crate) const fn is_home_agent_silent(&self) -> bool {
+        self.unanswered >= PATIENCE
+    }
+
+    /// Records an unauthenticated report that the home agent is unreachable. The next home agent is tried when the wait
+    /// for the reply ends.
+    pub(crate) const fn doubt_home_agent(&mut self) {
+        self.unanswered = PATIENCE;
+    }
+
+    /// Records the challenge of an agent's advertisement; `None` if it has none. Agents without an association are
+    /// ignored: without an authentication, a challenge in a request is of no use.
+    pub(crate) fn hear_challenge(&mut self, agent: Ipv4Addr, challenge: Option<Vec<u8>>) {
+        if self.foreign_agents.first(agent).is_none() {
+            return;
+        }
+        match challenge {
+            Some(challenge) => _ = self.challenges.insert(agent, challenge),
+            None => _ = self.challenges.remove(&agent),
+        }
     }
 
     /// Sets the target. Drops the pending request, and resets the number of attempts and the used corrections.
@@ -185,18 +277,22 @@ impl Registrar {
     }
 
     /// Returns the registration's part of the role's status.
-    pub(crate) fn status(&self) -> [(&'static str, Value); 6] {
+    pub(crate) fn status(&self) -> [(&'static str, Value); 10] {
         let held =
             |value: fn(&Self, Held) -> Value| self.current.map_or(Value::None, |held| value(self, held));
         let ends = |held: Held| held.sent + Duration::from_secs(held.lifetime.into());
         [
             ("care_of", held(|_, held| Value::from(held.care_of))),
             ("lifetime_s", held(|_, held| Value::from(u32::from(held.lifetime)))),
+            ("since_unix_s", held(|own, held| Value::from(own.clock.unix_seconds(held.sent)))),
+            ("flags", held(|_, held| Value::from(held.flags.letters()))),
             (
                 "ends_unix_s",
                 self.current.map_or(Value::None, |held| self.clock.unix_seconds(ends(held)).into()),
             ),
-            ("spi", Value::from(self.association.spi)),
+            ("spi", Value::from(self.home_agents.association().spi)),
+            ("replay", Value::from(self.home_agents.replay().name())),
+            ("home_agent", Value::from(self.home_agent())),
             ("home_agent_ahead_s", Value::from(self.offset.cast_signed() >> 32)),
             ("codes", self.codes.status()),
         ]
@@ -216,25 +312,57 @@ impl Registrar {
 
     /// Makes the next request, which is pending from now on. Returns the request, the event to record, and when the
     /// wait for the reply ends. `None` if there is no target.
+    ///
+    /// With nonces, a repetition has the same bytes: its nonce is still the last one that the home agent has sent. With
+    /// timestamps, each repetition has a new Identification.
     pub(crate) fn request(&mut self, now: Instant) -> Option<(Packet, MobileIpEvent, Instant)> {
-        let Target { agent, mac, care_of, lifetime, is_co_located } = self.target?;
+        let Target { agent, care_of, lifetime, .. } = self.target?;
+        self.attempts += 1;
+        self.unanswered = self.unanswered.saturating_add(1);
+        self.is_denied = false;
+        let same = |pending: &&mut Pending| (pending.lifetime, pending.care_of) == (lifetime, care_of);
+        let packet = match self
+            .pending
+            .as_mut()
+            .filter(same)
+            .filter(|_| self.home_agents.replay() == Replay::Nonces)
+        {
+            Some(pending) => {
+                pending.is_repeated = true;
+                pending.packet.clone()
+            }
+            None => self.new_request(now)?,
+        };
+        let event = MobileIpEvent::RequestSent { agent, care_of, lifetime, attempt: self.attempts };
+        Some((packet, event, now + self.wait(lifetime)))
+    }
+
+    fn new_request(&mut self, now: Instant) -> Option<Packet> {
+        let Target { agent, mac, care_of, lifetime, flags, encapsulating } = self.target?;
         let identification = self.identification(now);
-        let (home, home_agent) = (self.home, self.home_agent);
-        let flags = if is_co_located { RequestFlags::DECAPSULATION } else { RequestFlags::default() };
+        let (home, home_agent) = (self.home, self.home_agent());
+        // The flag D shows whose address the care-of address is, also when the binding ends.
+        let is_co_located = flags.has(RequestFlags::CO_LOCATED);
+        let none = RequestFlags::default().with(RequestFlags::CO_LOCATED, is_co_located);
+        let flags = if lifetime == 0 { none } else { flags };
         let mut request =
             Request { flags, lifetime, home, home_agent, care_of, identification, extensions: Vec::new() };
-        request.sign(Between::MobileHome, &self.association);
+        request.sign(Between::MobileHome, self.home_agents.association());
+        if encapsulating && flags.has(RequestFlags::REVERSE) {
+            request.extensions.push(Extension::encapsulating_delivery());
+        }
         if let Some(association) = self.foreign_agents.first(agent) {
+            request.extensions.extend(self.challenges.get(&agent).cloned().map(Extension::challenge));
             request.sign(Between::MobileForeign, association);
         }
         let source = if is_co_located { care_of } else { home };
         let [from, to] = [source, agent].map(|address| SocketAddrV4::new(address, PORT));
         let packet = Packet::new(mac, datagram(from, to, TTL, &request.emit()));
-        self.attempts += 1;
-        self.pending = Some(Pending { identification, lifetime, care_of, sent: now });
-        self.is_denied = false;
-        let event = MobileIpEvent::RequestSent { agent, care_of, lifetime, attempt: self.attempts };
-        Some((packet, event, now + self.wait(lifetime)))
+        let is_repeated = false;
+        let copy = packet.clone();
+        self.pending =
+            Some(Pending { identification, lifetime, care_of, sent: now, packet: copy, flags, is_repeated });
+        Some(packet)
     }
 
     /// Returns how long to wait for a reply to the last attempt: twice as long as for the attempt before, up to a
@@ -252,7 +380,18 @@ impl Registrar {
     /// was set back. It may be earlier after the home agent has corrected the clock. The low half differs from the low
     /// halves of the last 16 Identifications: otherwise, requests that are whole seconds apart could have the same low
     /// half.
+    ///
+    /// With nonces, the high half is the nonce of the home agent, and the low half is random (RFC 5944, section 5.7.2).
+    /// Before the first nonce is known, the high half is random: the home agent denies the request, and sends a nonce.
     fn identification(&mut self, now: Instant) -> u64 {
+        if self.home_agents.replay() == Replay::Nonces {
+            let nonce = self.nonce.unwrap_or_else(|| self.rng.draw() as u32);
+            let mut low = self.rng.draw() as u32;
+            while self.recent.contains(&low) {
+                low = self.rng.draw() as u32;
+            }
+            return self.record_identification(u64::from(nonce) << 32 | u64::from(low));
+        }
         let clock = self.clock.ntp(now).wrapping_add(self.offset);
         let mut next = self.last_identification.wrapping_add(1);
         let first = self.last_identification == 0;
@@ -263,12 +402,16 @@ impl Registrar {
         while self.recent.contains(&(fresh as u32)) {
             fresh = clock & !RANDOM | self.rng.draw() & RANDOM;
         }
-        self.last_identification = if first || ntp_distance(fresh, next) >= 0 { fresh } else { next };
+        self.record_identification(if first || ntp_distance(fresh, next) >= 0 { fresh } else { next })
+    }
+
+    fn record_identification(&mut self, identification: u64) -> u64 {
+        self.last_identification = identification;
         if self.recent.len() >= RECENT {
             self.recent.pop_front();
         }
-        self.recent.push_back(self.last_identification as u32);
-        self.last_identification
+        self.recent.push_back(identification as u32);
+        identification
     }
 
     /// Applies a reply to the registration (RFC 5944, section 3.6.2). Fails with the reason to drop the reply.
@@ -285,14 +428,29 @@ impl Registrar {
         }
         let by_agent = reply.code.is_of_foreign_agent();
         self.authenticate(target.agent, from, by_agent, reply)?;
+        // A challenge that an authentication of the agent covers is for the next request (RFC 4721, section 3.3).
+        if let Some(challenge) =
+            reply.challenge().filter(|_| self.foreign_agents.first(target.agent).is_some())
+        {
+            self.challenges.insert(target.agent, challenge.to_vec());
+        }
         self.codes.count(reply.code);
-        let (asked, care_of, sent) = (pending.lifetime, pending.care_of, pending.sent);
+        let Pending { lifetime: asked, care_of, sent, flags, is_repeated, .. } = *pending;
+        // A denial by the foreign agent for another reason says nothing about the home agent.
+        if !is_about_home_agent(reply.code) {
+            self.unanswered = 0;
+        }
+        if !by_agent && self.home_agents.replay() == Replay::Nonces {
+            self.nonce = Some((reply.identification >> 32) as u32);
+        }
         if reply.code.is_accepted() && (reply.lifetime > 0 || asked == 0) {
             let lifetime = reply.lifetime.min(asked);
-            self.round_trip = Some(now.since(sent));
+            if !is_repeated || self.round_trip.is_none() {
+                self.round_trip = Some(now.since(sent));
+            }
             (self.pending, self.attempts, self.is_denied) = (None, 0, false);
             self.followed.clear();
-            self.current = (lifetime > 0).then_some(Held { care_of, lifetime, sent });
+            self.current = (lifetime > 0).then_some(Held { care_of, lifetime, sent, flags });
             return Ok(ReplyOutcome::Registered { care_of, lifetime, sent });
         }
         // Without an association, a foreign agent's denial is not authenticated. So the request stays pending, because
@@ -323,11 +481,11 @@ impl Registrar {
         by_agent: bool,
         reply: &Reply,
     ) -> Result<(), Reason> {
-        let at_home = agent == self.home_agent;
+        let at_home = agent == self.home_agent();
         if from != agent || (by_agent && at_home) {
             return Err(refusal::UNEXPECTED);
         }
-        let home = by_agent || reply.verify(Between::MobileHome, &self.association);
+        let home = by_agent || reply.verify(Between::MobileHome, self.home_agents.association());
         let foreign = match self.foreign_agents.first(agent) {
             Some(association) if !at_home => reply.verify(Between::MobileForeign, association),
             _ => true,
@@ -345,6 +503,12 @@ impl Registrar {
                 target.lifetime = reply.lifetime;
                 true
             }
+            // The challenge of the denial is already recorded.
+            Code::UnknownChallenge | Code::MissingChallenge | Code::StaleChallenge => {
+                is_proven && reply.challenge().is_some()
+            }
+            // The nonce of the denial is already recorded.
+            Code::IdentificationMismatch if self.home_agents.replay() == Replay::Nonces => true,
             Code::IdentificationMismatch => {
                 // The correction is in whole seconds, because the low half of the reply's Identification is a copy of
                 // the request's low half.
@@ -354,11 +518,13 @@ impl Registrar {
                 self.last_identification = 0;
                 true
             }
-            Code::UnknownHomeAgent if is_host(reply.home_agent) && reply.home_agent != self.home_agent => {
-                self.home_agent = reply.home_agent;
+            Code::UnknownHomeAgent
+                if is_host(reply.home_agent) && reply.home_agent != self.home_agents.address() =>
+            {
                 if target.mac == Mac::ZERO {
-                    target.agent = reply.home_agent;
+                    target.agent = reply.home_agent; // the request goes directly to the home agent
                 }
+                self.home_agents.learn(reply.home_agent);
                 true
             }
             _ => false,

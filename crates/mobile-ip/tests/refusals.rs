@@ -2,10 +2,14 @@
 
 #[path = "refusals/agents.rs"]
 mod agents;
+#[path = "refusals/codes.rs"]
+mod codes;
 #[path = "refusals/floods.rs"]
 mod floods;
 #[path = "refusals/mobile_node.rs"]
 mod mobile_node_alone;
+#[path = "refusals/registration.rs"]
+mod registration;
 
 use auth::Key as Secret;
 use mobile_ip::config::{ForeignAgentConfig, HomeAgentConfig, MobileNodeConfig};
@@ -426,6 +430,7 @@ fn foreign_advertisement() -> Advertisement {
         flags: AgentFlags::FOREIGN,
         care_of: vec![VISITED],
         prefix_lengths: None,
+        challenge: None,
     }
 }
 
@@ -484,6 +489,7 @@ fn who_cannot_be_an_agent_is_not_one() {
             flags: AgentFlags::FOREIGN,
             care_of: vec![request.care_of],
             prefix_lengths: None,
+            challenge: None,
         };
         let bytes = advertisement.emit();
         let (header, payload) = Header::parse(&bytes).unwrap();

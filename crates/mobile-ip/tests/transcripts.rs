@@ -22,6 +22,14 @@ transcripts! {
     in "transcripts", told by Teller::<MobileIp>::tell;
     a_home_agent_stores_switches_tells_and_answers_in_this_order: "home-agent-registration";
     a_home_agent_denies_with_a_reason_or_not_at_all: "home-agent-denials";
+    a_packet_is_copied_to_each_binding: "home-agent-bindings";
+    broadcasts_of_the_home_network_follow_who_asks_for_them: "home-agent-broadcasts";
+    a_mobile_node_receives_broadcasts_at_home_and_away: "mobile-node-broadcasts";
+    a_home_agent_forwards_from_the_reverse_tunnels_of_bindings: "home-agent-reverse";
+    a_foreign_agent_tunnels_what_its_visitors_send: "foreign-agent-reverse";
+    a_mobile_node_sends_through_a_reverse_tunnel: "mobile-node-reverse";
+    a_home_agent_answers_requests_to_its_network: "home-agent-discovery";
+    a_mobile_node_finds_its_home_agent_and_the_next_one: "mobile-node-home-agents";
     the_path_mtu_of_a_tunnel_reaches_the_sender: "home-agent-tunnels";
     bindings_survive_a_restart: "home-agent-restart";
     what_cannot_be_stored_did_not_happen: "home-agent-storage";

@@ -20,6 +20,15 @@ pub fn some_text<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
     text(deserializer).map(Some)
 }
 
+/// Deserializes a list of values from their text forms.
+pub fn texts<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    let read = |text: String| text.parse().map_err(|error| D::Error::custom(format!("`{text}`: {error}")));
+    texts.into_iter().map(read).collect()
+}
+
 /// Deserializes a duration such as `250us`, `5ms`, `1.5s` or `3min`, for `#[serde(deserialize_with)]`.
 pub fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     deserializer.deserialize_any(SpanText)

@@ -274,3 +274,61 @@ fn time_that_runs_backwards_is_noticed() {
     node.handle(Instant::from_millis(2), Input::Timeout, &mut out);
     node.handle(Instant::from_millis(1), Input::Timeout, &mut out);
 }
+
+/// A role that listens for UDP port 434. It declines packets from port 1, and sends a packet to its own host when it is
+/// notified of the wall clock.
+#[derive(Debug, Default)]
+struct Neighborly {
+    received: u64,
+}
+
+impl Role for Neighborly {
+    fn name(&self) -> &'static str {
+        "neighborly"
+    }
+    fn listens(&self) -> &[Listen] {
+        &[Listen::Local(crate::Proto::Udp(434))]
+    }
+    fn handle(&mut self, _now: Instant, input: Input<'_>, out: &mut Outbox) {
+        let to_own = |from| udp::packet(SocketAddrV4::new(OWN, from), SocketAddrV4::new(OWN, 434), b"to us");
+        match input {
+            Input::Wall(_) => out.send_routed(Packet::new(Mac::ZERO, to_own(1))),
+            Input::Packet(rx, packet) if packet.bytes == to_own(1) && self.received == 0 => {
+                self.received += 1;
+                out.pass(rx, packet);
+            }
+            Input::Packet(..) => self.received += 10,
+            _ => {}
+        }
+    }
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+    fn status(&self) -> Value {
+        Value::from(self.received)
+    }
+}
+
+/// Two roles of one host send to each other by the addresses of the host, as on two hosts. A packet that all of them
+/// decline goes to the host's own stack.
+#[test]
+fn a_packet_of_a_role_to_its_own_host_reaches_the_role_that_listens() {
+    for roles in [1, 2] {
+        let all = (0..roles).map(|_| Box::<Neighborly>::default() as Box<dyn Role>).collect();
+        let (mut node, mut out) = (Node::new(all, vec![OWN]), Outbox::default());
+        node.notify_all(Instant::ZERO, &Input::Wall(wire::WallTime(0)), &mut out);
+        node.settle(Instant::ZERO, &mut out);
+        let received: Vec<_> = node.roles.iter().map(|role| role.status()).collect();
+        let to_host = std::iter::from_fn(|| out.next_act())
+            .filter(|(_, act)| matches!(act, Act::Transmit(Iface::HOST, _)))
+            .count();
+        // Each role sends one packet. The first role declines the first one, and so does the next role. The first role
+        // takes the second packet.
+        let expected = if roles == 1 {
+            (vec![Value::from(1_u64)], 1)
+        } else {
+            (vec![Value::from(11_u64), Value::from(1_u64)], 1)
+        };
+        assert_eq!((received, to_host), expected);
+    }
+}

@@ -235,16 +235,28 @@ impl HostConfig {
             visited: self.visited(),
             partners: self.partners(),
             home_agents: self.home_agents(),
+            foreign_agents: self.foreign_agents(),
         })
     }
 
-    /// Returns the addresses of the host's home agents.
-    fn home_agents(&self) -> Vec<Ipv4Addr> {
+    /// Returns the address and the interface of each home agent of the host.
+    fn home_agents(&self) -> Vec<(Ipv4Addr, String)> {
         let home_agents = self.roles.iter().filter_map(|role| match role {
-            RoleConfig::MobileIpHomeAgent(config) => Some(config.address.address),
+            RoleConfig::MobileIpHomeAgent(config) => Some((config.address.address, config.interface.clone())),
             _ => None,
         });
         home_agents.collect()
+    }
+
+    /// Returns the address and the interface of each foreign agent of the host.
+    fn foreign_agents(&self) -> Vec<(Ipv4Addr, String)> {
+        let foreign_agents = self.roles.iter().filter_map(|role| match role {
+            RoleConfig::MobileIpForeignAgent(config) => {
+                Some((config.address.address, config.interface.clone()))
+            }
+            _ => None,
+        });
+        foreign_agents.collect()
     }
 
     fn interface_names(&self) -> Vec<String> {
@@ -375,7 +387,7 @@ mod tests {
         let config: HostConfig = toml::from_str(text).unwrap();
         let around = config.surroundings().unwrap();
         let home_agents = [Ipv4Addr::new(10, 9, 0, 1)];
-        assert_eq!(around.home_agents, home_agents);
+        assert_eq!(around.home_agents.iter().map(|(address, _)| *address).collect::<Vec<_>>(), home_agents);
         let agent = "kind = 'mobile-ip/foreign-agent'\ninterface = 'v'\naddress = '10.1.0.1/24'\n";
         let agent: RoleConfig = toml::from_str(agent).unwrap();
         let RoleConfig::MobileIpForeignAgent(agent) = agent.on_host(&around) else { panic!() };

@@ -148,12 +148,19 @@ impl RoleConfig {
             Self::CellularIpGateway(config) | Self::CellularIpStation(config) => {
                 config.own = around.addresses();
             }
-            Self::MobileIpHomeAgent(config) => config.host.clone_from(&around.own),
+            Self::MobileIpHomeAgent(config) => {
+                config.host.clone_from(&around.own);
+                config.foreign = around.foreign_agents.iter().map(|(address, _)| *address).collect();
+                let own = (config.address.address, config.interface.clone());
+                config.is_foreign = around.foreign_agents.contains(&own);
+            }
             Self::MobileIpForeignAgent(config) => {
                 config.own = around.addresses();
                 config.visited.clone_from(&around.visited);
                 config.partners.clone_from(&around.partners);
-                config.beside.clone_from(&around.home_agents);
+                config.beside = around.home_agents.iter().map(|(address, _)| *address).collect();
+                let own = (config.address.address, config.interface.clone());
+                config.is_home = around.home_agents.contains(&own);
             }
             _ => {}
         }

@@ -13,8 +13,10 @@ pub struct Surroundings {
     /// The addresses of other hosts to which the host's roles send without a previous request from these addresses: the
     /// support routers of Indirect TCP.
     pub partners: Vec<Ipv4Addr>,
-    /// The addresses of the host's home agents of Mobile IP.
-    pub home_agents: Vec<Ipv4Addr>,
+    /// The addresses of the host's home agents of Mobile IP, each with its interface.
+    pub home_agents: Vec<(Ipv4Addr, String)>,
+    /// The addresses of the host's foreign agents of Mobile IP, each with its interface.
+    pub foreign_agents: Vec<(Ipv4Addr, String)>,
 }
 
 impl Surroundings {

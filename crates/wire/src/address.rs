@@ -180,10 +180,17 @@ impl InterfaceAddress {
         Self { address, link: Prefix::new(address, len) }
     }
 
+    /// Returns the directed broadcast address of this link; `None` for a prefix of 31 or 32 bits, which has none (RFC
+    /// 3021).
+    pub fn broadcast(self) -> Option<Ipv4Addr> {
+        let last = Ipv4Addr::from_bits(self.link.address().to_bits() | !Prefix::mask(self.link.len()));
+        (self.link.len() < 31).then_some(last)
+    }
+
     /// Returns whether `to` is the directed broadcast address of this link. A prefix of 31 bits (RFC 3021) or 32 bits
     /// has no such address.
     pub fn is_broadcast(self, to: Ipv4Addr) -> bool {
-        self.link.len() < 31 && to.to_bits() == self.link.address().to_bits() | !Prefix::mask(self.link.len())
+        self.broadcast() == Some(to)
     }
 }
 

@@ -35,7 +35,7 @@ fn assert_downloaded(output: &Output, out: &Path) {
     assert_eq!(client["state"], "done", "{client}");
     assert_eq!(client["bytes"], 1_200_000, "{client}");
     assert_eq!(status("mobile")["mobile_node"]["care_of"], "10.2.0.1");
-    assert_eq!(status("home")["home_agent"]["bindings"]["10.1.0.7"]["care_of"], "10.2.0.1");
+    assert_eq!(status("home")["home_agent"]["bindings"]["10.1.0.7"][0]["care_of"], "10.2.0.1");
 }
 
 #[test]

@@ -189,7 +189,7 @@ impl Agent {
         let status = self.try_ask(r#"{"do":{"verb":"status"}}"#).expect("a status");
         let bindings = status["home_agent"]["bindings"].as_object().expect("bindings");
         let care_of =
-            |binding: &serde_json::Value| binding["care_of"].as_str().expect("an address").to_owned();
+            |bindings: &serde_json::Value| bindings[0]["care_of"].as_str().expect("an address").to_owned();
         bindings.iter().map(|(host, binding)| (host.clone(), care_of(binding))).collect()
     }
 

@@ -473,13 +473,13 @@ impl Clients {
     }
 }
 
-/// Returns the ends of a TCP segment from this host; `None` for any other datagram.
 /// Ends a connection that no role serves with a reset, so that the program does not take it for an answered one.
 fn refuse(socket: OwnedFd) {
     let _ = sockopt::set_socket_linger(&socket, Some(std::time::Duration::ZERO));
     drop(socket);
 }
 
+/// Returns the ends of a TCP segment from this host; `None` for any other datagram.
 fn ends_of(bytes: &[u8]) -> Option<Ends> {
     let (header, payload) = Header::parse(bytes).ok()?;
     let [a, b, c, d] = *payload.first_chunk().filter(|_| header.protocol == ::tcp::PROTOCOL)?;

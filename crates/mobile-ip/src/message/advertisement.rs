@@ -1,5 +1,6 @@
 //! The Agent Advertisement: a Router Advertisement (RFC 1256, section 3) with the Mobility Agent Advertisement
-//! Extension (RFC 5944, section 2.1.1) and optionally the Prefix-Lengths Extension (RFC 5944, section 2.1.2).
+//! Extension (RFC 5944, section 2.1.1), and optionally the Prefix-Lengths Extension (RFC 5944, section 2.1.2) and the
+//! Agent Advertisement Challenge Extension (RFC 4721, section 2).
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -18,6 +19,8 @@
 //! |   K care-of addresses …
 //! +---------------+---------------+-------------------------------+
 //! |    Type 19    |    Length N   | one prefix length per router address …
+//! +---------------+---------------+-------------------------------+
+//! |    Type 24    |    Length     | challenge …
 //! ```
 
 use super::{address, one_hop};
@@ -32,6 +35,7 @@ pub const ADVERTISEMENT: u8 = 9;
 const PADDING: u8 = 0;
 const MOBILITY: u8 = 16;
 const PREFIX_LENGTHS: u8 = 19;
+const CHALLENGE: u8 = 24;
 /// The ICMP code of an agent that routes for registered mobile nodes only (RFC 5944, section 2.1).
 const NOT_COMMON: u8 = 16;
 /// The size of a router address with its preference, in 4-byte words.
@@ -51,12 +55,22 @@ impl AgentFlags {
     pub const HOME: Self = Self(0x2000);
     /// F: the agent is a foreign agent.
     pub const FOREIGN: Self = Self(0x1000);
-    /// T: the agent supports reverse tunnels.
+    /// M: the agent supports minimal encapsulation (RFC 2004).
+    pub const MINIMAL: Self = Self(0x0800);
+    /// G: the agent supports generic routing encapsulation (RFC 2784).
+    pub const GRE: Self = Self(0x0400);
+    /// T: the agent supports reverse tunnels (RFC 3024).
     pub const REVERSE: Self = Self(0x0100);
 
     /// Returns whether any flag of `other` is set.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
+    }
+
+    /// Returns these flags, and those of `other` if `condition` is true.
+    #[must_use]
+    pub const fn with(self, other: Self, condition: bool) -> Self {
+        if condition { Self(self.0 | other.0) } else { self }
     }
 }
 
@@ -92,6 +106,9 @@ pub struct Advertisement {
     /// The prefix length of each router address in bits, in the order of `routers`; `None` without the Prefix-Lengths
     /// Extension.
     pub prefix_lengths: Option<Vec<u8>>,
+    /// The challenge of a foreign agent, from 1 to 255 bytes; `None` without the Challenge Extension (RFC 4721, section
+    /// 2).
+    pub challenge: Option<Vec<u8>>,
 }
 
 impl Advertisement {
@@ -127,7 +144,7 @@ impl Advertisement {
         for _ in 0..count {
             routers.push((address(&mut r)?, r.u32()?.cast_signed()));
         }
-        let (mobility, prefix_lengths) = extensions(r.rest(), usize::from(count))?;
+        let Extensions { mobility, prefix_lengths, challenge } = extensions(r.rest(), usize::from(count))?;
         let Mobility { sequence, registration_lifetime, flags, care_of } = mobility;
         Ok(Self {
             src: ip.src,
@@ -140,6 +157,7 @@ impl Advertisement {
             flags,
             care_of,
             prefix_lengths,
+            challenge,
         })
     }
 
@@ -162,6 +180,10 @@ impl Advertisement {
             body.extend_from_slice(&[PREFIX_LENGTHS, lengths.len() as u8]);
             body.extend_from_slice(lengths);
         }
+        if let Some(challenge) = &self.challenge {
+            body.extend_from_slice(&[CHALLENGE, challenge.len() as u8]);
+            body.extend_from_slice(challenge);
+        }
         let code = if self.registered_only { NOT_COMMON } else { 0 };
         let icmp = Message { kind: ADVERTISEMENT, code, body: &body }.emit();
         Header { ttl: 1, ..Header::new(ipv4::ICMP, self.src, self.dst) }.emit(&icmp)
@@ -183,9 +205,16 @@ struct Mobility {
     care_of: Vec<Ipv4Addr>,
 }
 
-fn extensions(bytes: &[u8], routers: usize) -> Result<(Mobility, Option<Vec<u8>>), Malformed> {
+/// The extensions of an advertisement that this crate interprets.
+struct Extensions {
+    mobility: Mobility,
+    prefix_lengths: Option<Vec<u8>>,
+    challenge: Option<Vec<u8>>,
+}
+
+fn extensions(bytes: &[u8], routers: usize) -> Result<Extensions, Malformed> {
     let mut r = Reader::new(bytes, Malformed("mip_extension_truncated"));
-    let (mut found, mut lengths) = (None, None);
+    let (mut found, mut lengths, mut challenge) = (None, None, None);
     while !r.is_empty() {
         let kind = r.u8()?;
         if kind == PADDING {
@@ -196,6 +225,8 @@ fn extensions(bytes: &[u8], routers: usize) -> Result<(Mobility, Option<Vec<u8>>
         let twice = match kind {
             MOBILITY => found.replace(mobility(data)?).is_some(),
             PREFIX_LENGTHS => lengths.replace(prefix_lengths(data, routers)?).is_some(),
+            CHALLENGE if data.is_empty() => return Err(Malformed("mip_challenge_length")),
+            CHALLENGE => challenge.replace(data.to_vec()).is_some(),
             ..=127 => return Err(Malformed("mip_unknown_extension")),
             _ => false,
         };
@@ -203,7 +234,8 @@ fn extensions(bytes: &[u8], routers: usize) -> Result<(Mobility, Option<Vec<u8>>
             return Err(Malformed("mip_extension_twice"));
         }
     }
-    Ok((found.ok_or(Malformed("mip_no_agent"))?, lengths))
+    let mobility = found.ok_or(Malformed("mip_no_agent"))?;
+    Ok(Extensions { mobility, prefix_lengths: lengths, challenge })
 }
 
 fn mobility(data: &[u8]) -> Result<Mobility, Malformed> {

@@ -48,6 +48,12 @@ pub enum Code {
     HomePortUnreachable,
     /// Code 88, denied by the foreign agent: home agent unreachable for another reason.
     HomeUnreachable,
+    /// Code 104, denied by the foreign agent: the challenge is not one of its last ones (RFC 4721).
+    UnknownChallenge,
+    /// Code 105, denied by the foreign agent: the request has no challenge (RFC 4721).
+    MissingChallenge,
+    /// Code 106, denied by the foreign agent: the mobile node has used the challenge before (RFC 4721).
+    StaleChallenge,
     /// Code 194, denied by the foreign agent: the Home Agent field is not acceptable.
     InvalidHomeAgent,
     /// Code 128, denied by the home agent: no reason given.
@@ -79,7 +85,7 @@ pub enum Code {
 }
 
 /// Each known code, its number and its name.
-const CODES: [(Code, u8, &str); 34] = [
+const CODES: [(Code, u8, &str); 37] = [
     (Code::Accepted, 0, "accepted"),
     (Code::AcceptedNoSimultaneous, 1, "accepted, no simultaneous bindings"),
     (Code::ForeignUnspecified, 64, "foreign agent: unspecified"),
@@ -101,6 +107,9 @@ const CODES: [(Code, u8, &str); 34] = [
     (Code::HomeHostUnreachable, 81, "foreign agent: home agent host unreachable"),
     (Code::HomePortUnreachable, 82, "foreign agent: home agent port unreachable"),
     (Code::HomeUnreachable, 88, "foreign agent: home agent unreachable"),
+    (Code::UnknownChallenge, 104, "foreign agent: unknown challenge"),
+    (Code::MissingChallenge, 105, "foreign agent: missing challenge"),
+    (Code::StaleChallenge, 106, "foreign agent: stale challenge"),
     (Code::InvalidHomeAgent, 194, "foreign agent: invalid home agent address"),
     (Code::HomeUnspecified, 128, "home agent: unspecified"),
     (Code::HomeProhibited, 129, "home agent: prohibited"),

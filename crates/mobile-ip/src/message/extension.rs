@@ -1,6 +1,6 @@
 //! The extensions of a registration message, and its authentication.
 
-use auth::{Key, equal, hmac_md5, hmac_sha256};
+use auth::{Key, equal, hmac_md5, hmac_sha256, keyed_md5};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use wire::{Malformed, Reader};
@@ -29,7 +29,7 @@ pub struct Authentication {
     pub between: Between,
     /// The security parameter index. It selects an association between the two nodes.
     pub spi: u32,
-    /// The authenticator: 32 bytes for HMAC-SHA-256, and 16 bytes for HMAC-MD5. A received authenticator may have any
+    /// The authenticator: 32 bytes for HMAC-SHA-256, and 16 bytes for the other algorithms. A received authenticator may have any
     /// length up to 251 bytes.
     pub authenticator: Vec<u8>,
 }
@@ -49,6 +49,55 @@ pub enum Extension {
     },
 }
 
+/// The type of the Encapsulating Delivery Style Extension, which has no data (RFC 3024, section 3.3).
+const ENCAPSULATING_DELIVERY: u8 = 130;
+
+/// The type of the Mobile-Foreign Challenge Extension (RFC 4721, section 4).
+const CHALLENGE: u8 = 132;
+
+impl Extension {
+    /// Returns the Mobile-Foreign Challenge Extension with this challenge, of at most 255 bytes (RFC 4721, section 4).
+    pub const fn challenge(challenge: Vec<u8>) -> Self {
+        Self::Skipped { kind: CHALLENGE, data: challenge }
+    }
+
+    /// Returns the Encapsulating Delivery Style Extension of a request (RFC 3024, section 3.3).
+    pub const fn encapsulating_delivery() -> Self {
+        Self::Skipped { kind: ENCAPSULATING_DELIVERY, data: Vec::new() }
+    }
+
+    /// Returns the data of the extension if it has this type and is not interpreted by the parser.
+    pub(super) fn data(&self, kind: u8) -> Option<&[u8]> {
+        match self {
+            Self::Skipped { kind: own, data } if *own == kind => Some(data),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the data of the first extension of this type after the Mobile-Home Authentication, where extensions for the
+/// foreign agent are. `None` if there is none.
+pub(super) fn for_foreign_agent(extensions: &[Extension], kind: u8) -> Option<&[u8]> {
+    let (at, _) = find(extensions, Between::MobileHome)?;
+    extensions.iter().skip(at + 1).find_map(|extension| extension.data(kind))
+}
+
+/// Returns the challenge before the Mobile-Foreign Authentication, which covers it; `None` if there is none.
+pub(super) fn challenge(extensions: &[Extension]) -> Option<&[u8]> {
+    let (end, _) = find(extensions, Between::MobileForeign)?;
+    extensions.iter().take(end).find_map(|extension| extension.data(CHALLENGE))
+}
+
+/// Returns whether there is a challenge.
+pub(super) fn has_challenge(extensions: &[Extension]) -> bool {
+    extensions.iter().any(|extension| extension.data(CHALLENGE).is_some())
+}
+
+/// Returns the data of the Encapsulating Delivery Style Extension of a request; `None` if there is none.
+pub(super) fn delivery(extensions: &[Extension]) -> Option<&[u8]> {
+    for_foreign_agent(extensions, ENCAPSULATING_DELIVERY)
+}
+
 /// The algorithm of an authenticator (RFC 5944, section 5.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -58,6 +107,23 @@ pub enum Algorithm {
     HmacSha256,
     /// HMAC-MD5, 16 bytes. RFC 5944 requires it from all implementations.
     HmacMd5,
+    /// Keyed MD5 in the mode prefix and suffix, 16 bytes (RFC 3344, section 5.1). It is weak: use it only for a peer
+    /// that supports nothing else.
+    KeyedMd5,
+    /// As `keyed-md5`, but the authenticator does not cover the SPI. So RFC 2002, section 3.5.1, defines it.
+    KeyedMd5WithoutSpi,
+}
+
+impl Algorithm {
+    /// Returns the name in a configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::HmacSha256 => "hmac-sha256",
+            Self::HmacMd5 => "hmac-md5",
+            Self::KeyedMd5 => "keyed-md5",
+            Self::KeyedMd5WithoutSpi => "keyed-md5-without-spi",
+        }
+    }
 }
 
 /// A mobility security association with one peer (RFC 5944, section 1.6).
@@ -73,11 +139,11 @@ pub struct Association {
 
 impl Association {
     /// Returns type, length and SPI of the extension: the last bytes that the authenticator covers (RFC 5944, section
-    /// 3.5.1).
+    /// 3.5.1). With [`Algorithm::KeyedMd5WithoutSpi`] it covers only the type and the length.
     fn head(&self, between: Between) -> [u8; 6] {
         let length = 4 + match self.algorithm {
             Algorithm::HmacSha256 => 32,
-            Algorithm::HmacMd5 => 16,
+            Algorithm::HmacMd5 | Algorithm::KeyedMd5 | Algorithm::KeyedMd5WithoutSpi => 16,
         };
         let [a, b, c, d] = self.spi.to_be_bytes();
         [between as u8, length, a, b, c, d]
@@ -85,10 +151,14 @@ impl Association {
 
     /// Returns the extension that authenticates `before`: all bytes of the message before the extension.
     pub fn sign(&self, between: Between, before: &[u8]) -> Authentication {
-        let parts = [before, &self.head(between)];
+        let head = self.head(between);
+        let [kind, length, ..] = head;
+        let parts = [before, &head];
         let authenticator = match self.algorithm {
             Algorithm::HmacSha256 => hmac_sha256(&self.key, &parts).to_vec(),
             Algorithm::HmacMd5 => hmac_md5(&self.key, &parts).to_vec(),
+            Algorithm::KeyedMd5 => keyed_md5(&self.key, &parts).to_vec(),
+            Algorithm::KeyedMd5WithoutSpi => keyed_md5(&self.key, &[before, &[kind, length]]).to_vec(),
         };
         Authentication { between, spi: self.spi, authenticator }
     }
@@ -191,6 +261,17 @@ macro_rules! signed {
             pub fn verify(&self, between: extension::Between, association: &extension::Association) -> bool {
                 extension::find(&self.extensions, between)
                     .is_some_and(|(at, found)| association.verifies(found, &self.emit_before(at)))
+            }
+
+            /// Returns the challenge that the Mobile-Foreign Authentication covers (RFC 4721, section 4); `None` if there
+            /// is no such challenge.
+            pub fn challenge(&self) -> Option<&[u8]> {
+                extension::challenge(&self.extensions)
+            }
+
+            /// Returns whether the message has a challenge, authenticated or not.
+            pub fn has_challenge(&self) -> bool {
+                extension::has_challenge(&self.extensions)
             }
 
             /// Removes the extensions after the Mobile-Home Authentication, which are for the foreign agent only (RFC

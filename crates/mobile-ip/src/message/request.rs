@@ -34,8 +34,8 @@ impl RequestFlags {
     pub const SIMULTANEOUS: Self = Self(0x80);
     /// B: tunnel the broadcasts of the home network to the mobile node.
     pub const BROADCAST: Self = Self(0x40);
-    /// D: the mobile node itself is the exit of the tunnel: the care-of address is co-located.
-    pub const DECAPSULATION: Self = Self(0x20);
+    /// D: the mobile node itself opens the tunnel, because its care-of address is co-located.
+    pub const CO_LOCATED: Self = Self(0x20);
     /// M: minimal encapsulation (RFC 2004).
     pub const MINIMAL: Self = Self(0x10);
     /// G: generic routing encapsulation (RFC 2784).
@@ -48,6 +48,18 @@ impl RequestFlags {
     /// Returns whether any flag of `other` is set.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
+    }
+
+    /// Returns these flags, and those of `other` if `condition` is true.
+    #[must_use]
+    pub const fn with(self, other: Self, condition: bool) -> Self {
+        if condition { Self(self.0 | other.0) } else { self }
+    }
+
+    /// Returns the letters of the flags that are set, in the order of RFC 5944, section 3.3, for example `ST`.
+    pub fn letters(self) -> String {
+        let letters = "SBDMGrTx".chars().enumerate();
+        letters.filter(|(at, _)| self.0 & (0x80 >> at) != 0).map(|(_, letter)| letter).collect()
     }
 }
 
@@ -100,6 +112,18 @@ impl Request {
             identification: self.identification,
             extensions: Vec::new(),
         }
+    }
+
+    /// Returns whether the care-of address is the mobile node's own (flag D), and the request is for a binding to it. A
+    /// request to end all bindings has the home address as care-of address.
+    pub fn has_own_address(&self) -> bool {
+        self.flags.has(RequestFlags::CO_LOCATED) && self.care_of != self.home
+    }
+
+    /// Returns the data of the Encapsulating Delivery Style Extension for the foreign agent; it must be empty (RFC 3024,
+    /// section 3.3). `None` if the request has no such extension after its Mobile-Home Authentication.
+    pub fn encapsulating_delivery(&self) -> Option<&[u8]> {
+        extension::delivery(&self.extensions)
     }
 
     fn emit_before(&self, extensions: usize) -> Vec<u8> {

@@ -42,6 +42,7 @@ fn advertisement() -> Advertisement {
         flags: AgentFlags::FOREIGN | AgentFlags::REGISTRATION_REQUIRED,
         care_of: vec![Ipv4Addr::new(10, 3, 0, 1)],
         prefix_lengths: Some(vec![24]),
+        challenge: None,
     }
 }
 
@@ -69,6 +70,8 @@ fn the_golden_request_is_made_and_read() {
 fn the_golden_authenticators() {
     let cases = [
         (Algorithm::HmacMd5, "201400000100", "7f63376cd6b74227e848a28cfd451751"),
+        (Algorithm::KeyedMd5, "201400000100", "01f1befbe65516cb87b4f2da4e4faf65"),
+        (Algorithm::KeyedMd5WithoutSpi, "201400000100", "c9fc9a71fb83833462b825eee09e1086"),
         (
             Algorithm::HmacSha256,
             "202400000100",
@@ -95,6 +98,8 @@ fn an_association_is_more_than_its_key() {
     assert!(!signed.verify(Between::ForeignHome, &ours));
     for other in [
         association(Algorithm::HmacMd5),
+        association(Algorithm::KeyedMd5),
+        association(Algorithm::KeyedMd5WithoutSpi),
         Association { spi: 257, ..ours.clone() },
         Association { key: Key::new([0; 16]), ..ours.clone() },
     ] {
@@ -217,6 +222,33 @@ fn refused(change: impl FnOnce(&mut Header, &mut Vec<u8>)) -> &'static str {
     Advertisement::parse(&header, &icmp).unwrap_err().0
 }
 
+/// A challenge counts only if the Mobile-Foreign Authentication covers it (RFC 4721, section 4). The delivery style is for
+/// the foreign agent, so it must be after the Mobile-Home Authentication (RFC 3024, section 3.3).
+#[test]
+fn extensions_for_the_foreign_agent_count_at_their_places() {
+    let ours = association(Algorithm::HmacSha256);
+    let challenge = || Extension::challenge(vec![1, 2, 3, 4]);
+    let mut request = request();
+    request.extensions.push(Extension::encapsulating_delivery());
+    request.sign(Between::MobileHome, &ours);
+    assert_eq!(request.encapsulating_delivery(), None);
+    request.extensions.push(Extension::encapsulating_delivery());
+    assert_eq!(request.encapsulating_delivery(), Some(&[][..]));
+    assert_eq!((request.challenge(), request.has_challenge()), (None, false));
+    let mut after = request.clone();
+    after.sign(Between::MobileForeign, &ours);
+    after.extensions.push(challenge());
+    assert_eq!((after.challenge(), after.has_challenge()), (None, true));
+    request.extensions.push(challenge());
+    request.sign(Between::MobileForeign, &ours);
+    assert_eq!(request.challenge(), Some(&[1, 2, 3, 4][..]));
+    let mut bytes = request.emit();
+    assert_eq!(Request::parse(&bytes), Ok(request));
+    // Types and lengths as in the RFCs.
+    bytes.drain(..24 + 2 + 38);
+    assert_eq!(bytes[..8], [130, 0, 132, 4, 1, 2, 3, 4]);
+}
+
 #[test]
 fn wrong_advertisements_are_refused() {
     assert_eq!(refused(|header, _| header.ttl = 2), "mip_ttl");
@@ -233,7 +265,10 @@ fn wrong_advertisements_are_refused() {
     assert_eq!(refused(|_, icmp| icmp[17] = 5), "mip_mobility_length");
     assert_eq!(refused(|_, icmp| icmp[17] = 200), "mip_extension_overrun");
     assert_eq!(refused(|_, icmp| icmp[16] = 17), "mip_unknown_extension");
-    assert_eq!(refused(|_, icmp| icmp[28] = 24), "mip_unknown_extension");
+    assert_eq!(refused(|_, icmp| icmp[28] = 25), "mip_unknown_extension");
+    assert_eq!(refused(|_, icmp| icmp.extend_from_slice(&[24, 0])), "mip_challenge_length");
+    assert_eq!(refused(|_, icmp| icmp.extend_from_slice(&[24, 1, 7, 24, 1, 7])), "mip_extension_twice");
+    assert_eq!(refused(|_, icmp| icmp.extend_from_slice(&[24, 2, 7])), "mip_extension_overrun");
     assert_eq!(refused(|_, icmp| icmp[30] = 33), "mip_prefix_lengths");
     assert_eq!(refused(|_, icmp| icmp.extend_from_slice(&[19, 0])), "mip_prefix_lengths");
     assert_eq!(refused(|_, icmp| icmp.extend_from_slice(&[19, 1, 24])), "mip_extension_twice");
@@ -338,6 +373,7 @@ fn advertisements() -> impl Strategy<Value = Advertisement> {
                 flags: AgentFlags(flags) | AgentFlags::HOME,
                 care_of,
                 prefix_lengths,
+                challenge: (lifetime % 2 == 1).then(|| sequence.to_be_bytes().to_vec()),
             }
         },
     )
@@ -356,7 +392,8 @@ proptest! {
 
     #[test]
     fn one_wrong_bit_is_noticed(request in requests(), algorithm in prop_oneof![
-        Just(Algorithm::HmacSha256), Just(Algorithm::HmacMd5)
+        Just(Algorithm::HmacSha256), Just(Algorithm::HmacMd5),
+        Just(Algorithm::KeyedMd5), Just(Algorithm::KeyedMd5WithoutSpi)
     ]) {
         let association = association(algorithm);
         let mut signed = Request { extensions: Vec::new(), ..request };

@@ -4,6 +4,7 @@
 
 use super::{MobileNode, NO_AGENT, Timer};
 use crate::agents::Uses;
+use crate::message::RequestFlags;
 use crate::registrar::Target;
 use node::{Action, InterfaceAddress, Neighbor, Notification, Outbox};
 use wire::{Iface, Instant, Ipv4Addr, Mac};
@@ -116,7 +117,8 @@ impl MobileNode {
             mac: Mac::ZERO,
             care_of: self.own.address()?,
             lifetime: self.config.lifetime.as_secs() as u16,
-            is_co_located: true,
+            flags: self.config.flags().with(RequestFlags::CO_LOCATED, true),
+            encapsulating: false,
         })
     }
 }

@@ -4,7 +4,7 @@
 use crate::transcript::{Cast, Teller, WALL};
 use auth::Key as Secret;
 use mobile_ip::message::{
-    ALL_SYSTEMS, Advertisement, AgentFlags, Algorithm, Association, Between, Code, PORT, Received,
+    ALL_SYSTEMS, Advertisement, AgentFlags, Algorithm, Association, Between, Code, Extension, PORT, Received,
     Registration, Reply, Request, RequestFlags, Solicitation, datagram,
 };
 use mobile_ip::{ForeignAgent, HomeAgent, MobileNode};
@@ -129,15 +129,18 @@ impl Cast for MobileIp {
             ["again"] => teller.cast.last.clone().unwrap(),
             ["reply", ref args @ ..] => reply(teller, &Args::new(args)),
             ["advert", from, ref args @ ..] => ("air".to_owned(), advert(from, &Args::new(args))),
-            ["solicit"] => {
+            ["solicit", ref on @ ..] => {
                 let (src, mac) = person("mn");
                 let dst = mobile_ip::message::ALL_ROUTERS;
                 let mut packet = Packet::new(Mac::of_group(dst).unwrap(), Solicitation { src, dst }.emit());
                 packet.link.src = mac;
-                ("visited".to_owned(), packet)
+                (on.first().copied().unwrap_or("visited").to_owned(), packet)
             }
-            ["data", iface] => {
-                (iface.to_owned(), from_person("router", &number(teller, CORRESPONDENT, HOME)))
+            ["data", iface, ref args @ ..] => {
+                let args = Args::new(args);
+                let bytes =
+                    sized(&number(teller, CORRESPONDENT, HOME), args.get("size", 0), args.get("ttl", 64));
+                (iface.to_owned(), from_person("router", &bytes))
             }
             ["send"] => ("host".to_owned(), from_person("mn", &number(teller, HOME, CORRESPONDENT))),
             ["send", "home"] => {
@@ -182,7 +185,7 @@ impl Cast for MobileIp {
                 let error = IcmpError::HostUnreachable.about(&about, person("router").0).unwrap();
                 ("up".to_owned(), from_person("router", &error))
             }
-            _ => panic!("no step {words:?}"),
+            _ => flagged(teller, words),
         };
         teller.cast.last = Some((iface.clone(), packet.clone()));
         teller.receive(&iface, packet);
@@ -200,15 +203,13 @@ impl Cast for MobileIp {
         }
         if let Ok(said) = Advertisement::parse(&header, payload) {
             let busy = if said.flags.has(AgentFlags::BUSY) { ", busy" } else { "" };
-            return format!("advertisement {}{busy}", said.sequence);
+            let reverse = if said.flags.has(AgentFlags::REVERSE) { ", reverse tunnels" } else { "" };
+            return format!("advertisement {}{busy}{reverse}", said.sequence);
         }
         if Solicitation::parse(&header, payload).is_ok() {
             return "solicitation".to_owned();
         }
-        match ipip::decapsulate(&packet.bytes) {
-            Ok((_, inner)) => format!("{} in a tunnel to {}", data_name(inner), header.dst),
-            Err(_) => data_name(&packet.bytes),
-        }
+        tunnel_name(&packet.bytes)
     }
 
     fn neighbor(&self, mac: Mac) -> Option<&'static str> {
@@ -216,7 +217,11 @@ impl Cast for MobileIp {
     }
 
     fn class(&self, class: Class) -> Option<&'static str> {
-        (class.is_closed()).then_some("from tunnels")
+        match class.0 {
+            16..128 => Some("of a visitor"),
+            247.. => Some("from a visitor's tunnel"),
+            _ => class.is_closed().then_some("from tunnels"),
+        }
     }
 
     fn heed(&mut self, packet: &Packet) {
@@ -298,12 +303,16 @@ fn request(teller: &mut Teller<MobileIp>, from: &str, args: &Args<'_>) -> (Strin
         let key = if args.has("forged") { Secret::new([0; 16]) } else { ours.key.clone() };
         request.sign(Between::MobileHome, &Association { spi: args.get("spi", ours.spi), key, ..ours });
     }
+    if let Some(data) = args.0.get("style") {
+        let style = Extension::Skipped { kind: 130, data: data.as_bytes().to_vec() };
+        request.extensions.push(style);
+    }
     if from == "fa2" && !args.has("alone") {
         let ours = association(Between::ForeignHome);
         let key = if args.has("false") { Secret::new([0; 16]) } else { ours.key.clone() };
         request.sign(Between::ForeignHome, &Association { key, ..ours });
     }
-    let is_own = request.flags.has(RequestFlags::DECAPSULATION);
+    let is_own = request.flags.has(RequestFlags::CO_LOCATED);
     let src = if from == "mn" && is_own {
         request.care_of
     } else if from == "mn" {
@@ -318,9 +327,10 @@ fn request(teller: &mut Teller<MobileIp>, from: &str, args: &Args<'_>) -> (Strin
     } else {
         HOME_AGENT
     };
+    let at = args.get("at", at);
     let [from, to] = [src, at].map(|address| SocketAddrV4::new(address, PORT));
     teller.cast.request = Some(request.clone());
-    let mut packet = Packet::new(Mac::ZERO, datagram(from, to, 255, &request.emit()));
+    let mut packet = Packet::new(Mac::ZERO, datagram(from, to, args.get("ttl", 255), &request.emit()));
     packet.link.src = mac;
     let iface = if mac != person("mn").1 {
         "up"
@@ -369,12 +379,8 @@ fn advert(from: &str, args: &Args<'_>) -> Packet {
     let (src, mac) = person(from);
     let foreign = from != "ha";
     let mut flags = if foreign { AgentFlags::FOREIGN } else { AgentFlags::HOME };
-    if args.has("required") {
-        flags = flags | AgentFlags::REGISTRATION_REQUIRED;
-    }
-    if args.has("busy") {
-        flags = flags | AgentFlags::BUSY;
-    }
+    flags = flags.with(AgentFlags::BUSY, args.has("busy")).with(AgentFlags::REVERSE, args.has("reverse"));
+    flags = flags.with(AgentFlags::REGISTRATION_REQUIRED, args.has("required"));
     let said = Advertisement {
         src,
         dst: ALL_SYSTEMS,
@@ -386,6 +392,7 @@ fn advert(from: &str, args: &Args<'_>) -> Packet {
         flags,
         care_of: if foreign { vec![src] } else { Vec::new() },
         prefix_lengths: Some(vec![if foreign { 24 } else { 16 }]),
+        challenge: None,
     };
     let mut packet = Packet::new(Mac::of_group(ALL_SYSTEMS).unwrap(), said.emit());
     packet.link.src = mac;
@@ -396,6 +403,56 @@ fn advert(from: &str, args: &Args<'_>) -> Packet {
 fn number(teller: &Teller<MobileIp>, src: Ipv4Addr, dst: Ipv4Addr) -> Vec<u8> {
     let [src, dst] = [src, dst].map(|address| SocketAddrV4::new(address, 9000));
     udp::packet(src, dst, &(teller.packets + 1).to_be_bytes())
+}
+
+/// Returns a datagram with this time to live, and with zeros before its number so that it has at least `size` bytes.
+fn sized(datagram: &[u8], size: usize, ttl: u8) -> Vec<u8> {
+    let (header, payload) = Header::parse(datagram).unwrap();
+    let [src, dst] = [header.src, header.dst].map(|address| SocketAddrV4::new(address, 9000));
+    let more = vec![0; size.saturating_sub(datagram.len())];
+    let whole = udp::packet(src, dst, &[more.as_slice(), &payload[8..]].concat());
+    let (header, payload) = Header::parse(&whole).unwrap();
+    Header { ttl, ..header }.emit(payload)
+}
+
+/// Returns the packet of a step about the options of registrations: broadcasts and reverse tunnels.
+fn flagged(teller: &Teller<MobileIp>, words: &[&str]) -> (String, Packet) {
+    match *words {
+        // A host of the home network sends to all hosts of the network, or to `to`.
+        ["broadcast", iface, ref args @ ..] => {
+            let (args, (from, mac)) = (Args::new(args), person("other"));
+            let to = args.get("to", Ipv4Addr::BROADCAST);
+            let bytes = sized(&number(teller, from, to), args.get("size", 0), 1);
+            let mut packet = from_person("other", &bytes);
+            packet.link = Frame { src: mac, dst: Mac::BROADCAST, ..packet.link };
+            (iface.to_owned(), packet)
+        }
+        // The home agent has put a broadcast into a tunnel to the home address. The foreign agent has opened the
+        // outer tunnel.
+        ["tunnelled-broadcast", ref args @ ..] => {
+            let args = Args::new(args);
+            let inner = number(teller, person("other").0, args.get("to", Ipv4Addr::BROADCAST));
+            let outer = ipip::encapsulate(&inner, args.get("from", HOME_AGENT), HOME).unwrap();
+            ("air".to_owned(), from_person("fa", &outer))
+        }
+        // A foreign agent has put a packet from `src` into a reverse tunnel to the home agent.
+        ["reverse", from, ref args @ ..] => {
+            let args = Args::new(args);
+            let inner = number(teller, args.get("src", HOME), args.get("to", CORRESPONDENT));
+            let inner = sized(&inner, 0, args.get("ttl", 63));
+            let outer = ipip::encapsulate(&inner, person(from).0, HOME_AGENT).unwrap();
+            ("up".to_owned(), from_person("router", &outer))
+        }
+        // A visitor sends a packet, or puts it into a tunnel to the foreign agent (`encapsulated`).
+        ["visitor", from, ref args @ ..] => {
+            let args = Args::new(args);
+            let inner = number(teller, args.get("src", HOME), args.get("to", CORRESPONDENT));
+            let outer = ipip::encapsulate(&inner, HOME, person("fa").0).unwrap();
+            let bytes = if args.has("encapsulated") { outer } else { inner };
+            ("visited".to_owned(), from_person(from, &bytes))
+        }
+        _ => panic!("no step {words:?}"),
+    }
 }
 
 /// Returns a datagram for `to` in a tunnel from `entry` to the first foreign agent, and the interface by which it
@@ -417,6 +474,14 @@ fn from_person(name: &str, bytes: &[u8]) -> Packet {
     let mut packet = Packet::new(Mac::ZERO, bytes.to_vec());
     packet.link = Frame { src: person(name).1, ..packet.link };
     packet
+}
+
+/// Returns the name of a datagram, which may be in one or several tunnels.
+fn tunnel_name(bytes: &[u8]) -> String {
+    match ipip::decapsulate(bytes) {
+        Ok((outer, inner)) => format!("{} in a tunnel to {}", tunnel_name(inner), outer.dst),
+        Err(_) => data_name(bytes),
+    }
 }
 
 fn data_name(bytes: &[u8]) -> String {
@@ -459,9 +524,11 @@ fn registration_name(received: &Received) -> String {
     match &received.message {
         Registration::Request(request) => {
             let names = signed(&|kind| request.verify(kind, &association(kind)));
-            let Request { home, care_of, lifetime, .. } = request;
-            let own = if request.flags.has(RequestFlags::DECAPSULATION) { " of its own" } else { "" };
-            format!("request: {home} at {care_of}{own} for {lifetime} s, signed by {names}")
+            let Request { home, care_of, lifetime, flags, home_agent, .. } = request;
+            // Most requests are to the home agent of the transcripts.
+            let of = if *home_agent == HOME_AGENT { String::new() } else { format!(" of {home_agent}") };
+            let flags = if flags.0 == 0 { String::new() } else { format!(" with {}", flags.letters()) };
+            format!("request: {home}{of} at {care_of} for {lifetime} s{flags}, signed by {names}")
         }
         Registration::Reply(reply) => {
             let names = signed(&|kind| reply.verify(kind, &association(kind)));

@@ -186,7 +186,9 @@ fn changed(now: Instant, change: impl Fn(&mut Request)) -> Request {
 /// Returns the care-of address to which a home agent has bound the mobile node; `None` if there is no binding.
 fn bound_to(agent: &HomeAgent) -> Option<String> {
     let bindings = agent.status().get("bindings").cloned()?;
-    bindings.get(&HOME.to_string())?.get("care_of")?.as_text().map(str::to_owned)
+    let Some(Value::List(all)) = bindings.get(&HOME.to_string()) else { return None };
+    assert_eq!(all.len(), 1, "{all:?}");
+    all[0].get("care_of")?.as_text().map(str::to_owned)
 }
 
 /// A foreign agent authenticates a request, but the home agent has no association with this foreign agent. The request

@@ -42,3 +42,8 @@ pub fn interface_address(_: &mut SchemaGenerator) -> Schema {
 pub fn prefix(generator: &mut SchemaGenerator) -> Schema {
     interface_address(generator)
 }
+
+/// Returns the schema of a list of prefixes, as [`super::texts`] reads it.
+pub fn prefixes(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "array", "items": prefix(generator) })
+}

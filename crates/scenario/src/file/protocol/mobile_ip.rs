@@ -4,6 +4,8 @@ use super::{Around, default, hosts_of};
 use crate::file::Scenario;
 use crate::file::layout::Layout;
 use crate::file::networks::AIR;
+use ::mobile_ip::config::Replay;
+use ::mobile_ip::message::Algorithm;
 use auth::Key;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -18,6 +20,12 @@ pub(crate) struct MobileIp {
     #[serde(default = "first_spi")]
     #[schemars(range(min = 256))]
     pub(crate) spi: u32,
+    /// The algorithm of the authenticators [default: hmac-sha256].
+    #[serde(default)]
+    pub(crate) algorithm: Algorithm,
+    /// How requests are protected against replay: by timestamps or by nonces [default: timestamps].
+    #[serde(default)]
+    pub(crate) replay: Replay,
     /// The key: 16 bytes or more, in hexadecimal.
     #[serde(deserialize_with = "node::config::text")]
     #[schemars(schema_with = "node::config::schema::key")]
@@ -86,6 +94,8 @@ fn peer(scenario: &Scenario, layout: &Layout, host: &str) -> Result<Value, Strin
     Ok(Value::Table(Table::from_iter([
         ("address".to_owned(), Value::from(address)),
         ("spi".to_owned(), Value::from(i64::from(shared.spi))),
+        ("algorithm".to_owned(), Value::from(shared.algorithm.name())),
+        ("replay".to_owned(), Value::from(shared.replay.name())),
         ("key".to_owned(), Value::from(hex(shared.key.as_bytes()))),
     ])))
 }

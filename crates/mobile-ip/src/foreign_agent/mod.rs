@@ -1,0 +1,349 @@
+//! The foreign agent: advertises, relays registrations, and ends the tunnels to its visitors.
+//!
+//! A mobile node becomes a visitor only when a reply accepts its request. A host on a visited link cannot answer for a
+//! home agent: replies, and ICMP errors about requests, are dropped if they arrive from a visited link. This applies to
+//! the visited links of all foreign agents of this host.
+//!
+//! A packet from a tunnel is forwarded to a visitor only if the source of the tunnel is the visitor's home agent. The
+//! packet is sent to the link address that registered, without ARP. All other packets from tunnels are dropped without
+//! an answer (RFC 5944, section 4.2.2).
+//!
+//! Without an association with the mobile node or its home agent, a visit is not authenticated: the visitor can claim
+//! the home address of another host. Of the packets that this host itself sends, such a visitor gets only packets from
+//! the care-of address, for example ICMP errors. A home address in the visited network is denied, because a neighbor
+//! may have this address. The addresses of this host are denied as home addresses.
+//!
+//! The agent has at most `visitors` visits at a time (1024 by default). Without associations, a host on the link can
+//! use up all visits: it invents home addresses, and another host accepts the requests as the home agent. Then other
+//! mobile nodes are denied (`no_place`) until the forged registrations end. Visitors can still renew their
+//! registrations. A shorter `registration_lifetime` limits this time.
+
+mod replies;
+mod requests;
+mod reverse;
+mod visits;
+
+use crate::advertiser::Advertiser;
+use crate::clock::Clock;
+use crate::config::{AgentReverseTunnel, Associations, ForeignAgentConfig};
+use crate::limiter::Limiter;
+use crate::mark::{FOREIGN_AGENT, MobileIpEvent};
+use crate::message::{ALL_AGENTS, AgentFlags, Code, PORT, Received, Registration, RequestFlags};
+use crate::pending::{Pending, Waiting};
+use crate::reply_counts::ReplyCounts;
+use node::config::{ConfigError, Interfaces};
+use node::{
+    Action, Class, Input, Lifetime, Link, Listen, Outbox, Proto, PuntReason, Refusals, Rng, Role, Route,
+    RouteKey, Rx, Value,
+};
+use reverse::Reverse;
+use std::collections::{BTreeMap, VecDeque};
+use wire::icmp::{self};
+use wire::ipv4::{self};
+use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason};
+
+/// The class of packets from tunnels whose source is not a visitor's home agent. The only route of this class drops
+/// these packets.
+const STRANGERS: Class = Class(Class::CLOSED.0 + 16);
+/// The first packet class for home agents. Each home agent with visitors has a separate class, so that packets from its
+/// tunnels find routes to its mobile nodes only.
+const FIRST_CLASS: u8 = STRANGERS.0 + 1;
+/// The maximum number of home agents with visitors at a time: the number of packet classes for home agents (not from an
+/// RFC).
+const HOME_AGENTS: u8 = FIRST_REVERSE_CLASS - FIRST_CLASS;
+/// The first packet class for packets that visitors put into a tunnel to this agent. Higher classes are for the same
+/// purpose ([`reverse`]).
+const FIRST_REVERSE_CLASS: u8 = u8::MAX - reverse::PAIRS;
+/// The reason to drop a packet from a tunnel: its destination is not a visitor of the home agent that sent the packet.
+pub const NOT_A_VISITOR: Reason = Reason("not_a_visitor");
+/// The reason to forget a pending request: a request of another home or link address takes its place. The reason is
+/// only counted, because the packet of the request was relayed.
+pub const GAVE_WAY: Reason = Reason("gave_way");
+/// The reason to deny a request: the agent has too many visits, waiting requests or home agents. The reason is only
+/// counted. If a denial is sent, the packet is consumed. Otherwise it is dropped with [`refusal::ANSWERED`].
+pub const NO_PLACE: Reason = Reason("no_place");
+/// The reason to deny a request that the home agent has accepted: another visit has taken its place. It is only counted,
+/// because the packet of the reply is consumed.
+pub const NOT_ADMITTED: Reason = Reason("not_admitted");
+/// The reason to drop a request to all mobility agents: it names another agent's care-of address.
+pub const FOR_ANOTHER_AGENT: Reason = Reason("for_another_agent");
+/// The reason to drop a reply or an ICMP error: it matches no pending request.
+pub const NOT_PENDING: Reason = Reason("not_pending");
+/// The reason to drop a request, or the reply to a request: another link address has sent the same request, or has
+/// registered with the same or a later request.
+pub const REPEATED_BY_ANOTHER: Reason = Reason("repeated_by_another");
+/// The reason to drop a reply, or an ICMP error about a request: it arrived from a visited link, not from the home
+/// agent.
+pub const NOT_FROM_HOME: Reason = Reason("not_from_home_agent");
+/// The reason to drop a reply: the configuration requires a Foreign-Home Authentication, but it is missing or wrong.
+pub const HOME_AGENT_FAILED: Reason = Reason("home_agent_failed");
+
+/// The maximum number of challenges that are remembered for a visitor because it has used them (not from an RFC). There
+/// are at most 16 other valid ones.
+const USED_CHALLENGES: usize = 17;
+
+/// The key of a visit: the home address of the mobile node, and the address of its home agent.
+type Visit = (Ipv4Addr, Ipv4Addr);
+
+/// A mobile node that is registered through this foreign agent.
+#[derive(Debug)]
+struct Visitor {
+    mac: Mac,
+    /// The Identification of the request accepted last.
+    identification: u64,
+    /// The granted lifetime in seconds, and when it ends.
+    lifetime: u16,
+    ends: Instant,
+    /// The key of the route for this host's own packets to this visitor; `None` if there is no such route.
+    reached: Option<RouteKey>,
+    /// The reverse tunnel of the visitor's packets; `None` if it did not ask for one.
+    reverse: Option<Reverse>,
+    /// The flags of the request accepted last.
+    flags: RequestFlags,
+    /// The challenges of the accepted requests, the oldest first; at most [`USED_CHALLENGES`]. They are not accepted
+    /// again.
+    used: VecDeque<Vec<u8>>,
+    /// The challenge in the last reply to this visitor, which its next request may contain (RFC 4721, section 3.3);
+    /// `None` without challenges.
+    issued: Option<Vec<u8>>,
+    /// When the visit began. Renewals do not change it.
+    since: Instant,
+}
+
+/// The role of a foreign agent (RFC 5944, section 3.7).
+#[derive(Debug)]
+pub struct ForeignAgent {
+    config: ForeignAgentConfig,
+    iface: Iface,
+    /// The interfaces to visited networks: this agent's, and those of the host's other foreign agents.
+    visited: Vec<Iface>,
+    listens: [Listen; 5],
+    mobile_nodes: Associations,
+    home_agents: Associations,
+    waiting: Waiting,
+    visitors: BTreeMap<Visit, Visitor>,
+    /// The class of packets from the tunnels of each home agent that has visitors here.
+    classes: BTreeMap<Ipv4Addr, Class>,
+    advertiser: Advertiser,
+    /// The random numbers from which each start takes its challenges.
+    challenges: Rng,
+    denials: Limiter<Mac>,
+    /// The number of replies that were sent to mobile nodes, by code: relayed replies, and denials by this agent.
+    codes: ReplyCounts,
+    refused: Refusals,
+    clock: Clock,
+}
+
+impl ForeignAgent {
+    /// Creates a foreign agent on a host with these interfaces. An error names the invalid key of the configuration,
+    /// for example `interface` if the host does not have this interface.
+    pub fn new(
+        config: ForeignAgentConfig,
+        interfaces: Interfaces<'_>,
+        rng: Rng,
+    ) -> Result<Self, ConfigError> {
+        config.check()?;
+        let iface = interfaces.number("interface", &config.interface)?;
+        let [routers, agents, solicitations] = Advertiser::listens(iface);
+        let errors = Listen::IcmpAbout(Proto::Udp(PORT));
+        let challenges = rng.fork("challenges");
+        let flags = AgentFlags::FOREIGN
+            .with(AgentFlags::REVERSE, config.reverse_tunnel != AgentReverseTunnel::None)
+            .with(AgentFlags::REGISTRATION_REQUIRED, config.registration_required);
+        let lifetime = config.registration_lifetime;
+        let mut advertiser =
+            Advertiser::new(iface, config.address, config.advertise.clone(), lifetime, flags, rng);
+        if config.challenge {
+            advertiser.challenge(challenges.clone(), config.challenge_window);
+        }
+        let others = config.visited.iter().map(|name| interfaces.number("interface", name));
+        let visited = [Ok(iface)].into_iter().chain(others).collect::<Result<_, _>>()?;
+        Ok(Self {
+            iface,
+            visited,
+            listens: [Listen::Local(Proto::Udp(PORT)), routers, agents, solicitations, errors],
+            mobile_nodes: Associations::new(&config.mobile_nodes),
+            home_agents: Associations::new(&config.home_agents),
+            waiting: Waiting::new(config.pending),
+            visitors: BTreeMap::new(),
+            classes: BTreeMap::new(),
+            advertiser,
+            challenges,
+            denials: Limiter::default(),
+            codes: ReplyCounts::default(),
+            refused: Refusals::default(),
+            clock: Clock::default(),
+            config,
+        })
+    }
+
+    fn start(&mut self, now: Instant, out: &mut Outbox) {
+        if self.config.challenge {
+            // After a restart, no challenge of before is valid.
+            let rng = self.challenges.fork(&self.clock.ntp(now).to_string());
+            self.advertiser.challenge(rng, self.config.challenge_window);
+        }
+        let care_of =
+            RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(self.config.address.address) };
+        out.route(care_of, Route { action: Action::Open(STRANGERS), lifetime: Lifetime::Permanent });
+        out.route(
+            RouteKey::all(STRANGERS),
+            Route { action: Action::Drop(NOT_A_VISITOR), lifetime: Lifetime::Permanent },
+        );
+    }
+
+    fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
+        let ends = match rx.header.protocol {
+            _ if rx.why == PuntReason::Action => return self.route_opened(rx, packet, out),
+            ipv4::UDP if self.is_for_home_agent(&rx, &packet) => return out.pass(rx, packet),
+            ipv4::UDP if self.is_for_agents(&rx, &packet) => self.registration(now, rx, &packet, out),
+            ipv4::ICMP if rx.payload(&packet).first().is_some_and(|kind| icmp::is_error(*kind)) => {
+                self.unreachable(now, rx, rx.payload(&packet), out)
+            }
+            ipv4::ICMP => {
+                let busy = self.is_busy();
+                self.advertiser.solicited(now, rx, &packet, busy, out)
+            }
+            _ => return out.pass(rx, packet),
+        };
+        self.refused.end(rx.iface, packet, ends, out);
+    }
+
+    /// Returns whether a UDP datagram is a registration message to this agent, or to all mobility agents of the visited
+    /// link: a mobile node may not know the address of the agent.
+    fn is_for_agents(&self, rx: &Rx, packet: &Packet) -> bool {
+        let to_port = || rx.payload(packet).get(2..4) == Some(&PORT.to_be_bytes());
+        let is_group = rx.header.dst == ALL_AGENTS && rx.iface == self.iface;
+        rx.header.dst == self.config.address.address || (is_group && to_port())
+    }
+
+    /// Returns whether a message to this agent is for the home agent on this host with the same address: a request that
+    /// asks for no visit here, or that does not come from the visited network.
+    fn is_for_home_agent(&self, rx: &Rx, packet: &Packet) -> bool {
+        let own = self.config.address.address;
+        let is_ours = rx.header.dst == own || rx.header.dst == ALL_AGENTS;
+        if !is_ours || !self.config.beside.contains(&own) {
+            return false;
+        }
+        match Received::of(rx.header, rx.payload(packet)).map(|received| received.message) {
+            Ok(Registration::Request(request)) => rx.iface != self.iface || request.care_of != own,
+            _ => false,
+        }
+    }
+
+    fn registration(
+        &mut self,
+        now: Instant,
+        rx: Rx,
+        packet: &Packet,
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
+        let received = match Received::of(rx.header, rx.payload(packet)) {
+            Ok(received) => received,
+            Err(malformed) => {
+                self.malformed_reply(now, rx, packet, out);
+                return Err(malformed.into());
+            }
+        };
+        let from = received.sender();
+        let is_own = rx.header.dst == self.config.address.address;
+        match received.message {
+            Registration::Request(request) if !is_own && request.care_of != self.config.address.address => {
+                Err(FOR_ANOTHER_AGENT)
+            }
+            Registration::Request(request) if rx.iface == self.iface => {
+                let mac = packet.link.src;
+                let standing = self.standing(mac, &request);
+                let ttl = received.ip.ttl;
+                let pending = Pending { mac, from, since: now, standing, ttl, request };
+                self.request(now, &received.ip, pending, out)
+            }
+            Registration::Request(_) => Err(Reason("wrong_direction")),
+            // Without an association, only the interface shows that a reply is forged.
+            Registration::Reply(_) if self.visited.contains(&rx.iface) => Err(NOT_FROM_HOME),
+            Registration::Reply(reply) => self.reply(now, reply, out),
+        }
+    }
+
+    fn timeout(&mut self, now: Instant, out: &mut Outbox) {
+        while let Some(pending) = self.waiting.pop(now) {
+            out.mark(MobileIpEvent::RequestTimedOut { host: pending.request.home }.into());
+            // `deny` may fail, because denials are limited. Without a reply, the mobile node repeats its request.
+            let _ = self.deny(now, &pending, Code::RegistrationTimeout, out);
+        }
+        let busy = self.is_busy();
+        self.advertiser.timeout(now, busy, out);
+    }
+
+    fn is_busy(&self) -> bool {
+        self.visitors.len() >= self.config.visitors
+    }
+
+    /// Returns the longest registration that is accepted, in seconds.
+    const fn longest(&self) -> u16 {
+        self.config.registration_lifetime.as_secs() as u16
+    }
+}
+
+impl Role for ForeignAgent {
+    fn name(&self) -> &'static str {
+        FOREIGN_AGENT
+    }
+
+    fn listens(&self) -> &[Listen] {
+        &self.listens
+    }
+
+    fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
+        match input {
+            Input::Start(boot) => {
+                self.clock.zero = boot.wall;
+                self.start(now, out);
+            }
+            Input::Wall(zero) => self.clock.zero = zero,
+            Input::Timeout => self.timeout(now, out),
+            Input::Idle(key, _) => self.expired(now, key, out),
+            Input::Packet(rx, packet) => self.packet(now, rx, packet, out),
+            Input::Link(iface, Link::Up { .. }) if iface == self.iface => self.advertiser.up(now),
+            Input::Link(iface, Link::Down(_)) if iface == self.iface => self.advertiser.down(),
+            Input::Link(..)
+            | Input::Stream(..)
+            | Input::Command(..)
+            | Input::Failed(_)
+            | Input::Serve(..)
+            | Input::Notification(_)
+            | Input::Stored(_) => {}
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let due = [self.waiting.next(), self.advertiser.due()];
+        due.into_iter().flatten().min()
+    }
+
+    fn status(&self) -> Value {
+        let visit = |((host, home_agent), visitor): (&Visit, &Visitor)| {
+            let value = Value::map([
+                ("home_agent", Value::from(*home_agent)),
+                ("care_of", Value::from(self.config.address.address)),
+                ("lifetime_s", Value::from(u32::from(visitor.lifetime))),
+                ("since_unix_s", Value::from(self.clock.unix_seconds(visitor.since))),
+                ("ends_unix_s", Value::from(self.clock.unix_seconds(visitor.ends))),
+                ("spi", self.mobile_nodes.first(*host).map_or(Value::None, |found| Value::from(found.spi))),
+                (
+                    "home_agent_spi",
+                    self.home_agents.first(*home_agent).map_or(Value::None, |found| found.spi.into()),
+                ),
+                ("flags", Value::from(visitor.flags.letters())),
+                ("delivery", visitor.reverse.map_or(Value::None, |reverse| reverse.style().into())),
+            ]);
+            (host.to_string(), value)
+        };
+        Value::map([
+            ("visitors", Value::Map(self.visitors.iter().map(visit).collect())),
+            ("pending", Value::from(self.waiting.len() as u64)),
+            ("codes", self.codes.status()),
+            ("refused", self.refused.status()),
+        ])
+    }
+}

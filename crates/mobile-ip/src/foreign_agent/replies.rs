@@ -1,0 +1,132 @@
+//! The replies of home agents at a foreign agent, and ICMP errors about requests (RFC 5944, section 3.7.3).
+
+use super::{ForeignAgent, HOME_AGENT_FAILED, NOT_ADMITTED, NOT_FROM_HOME, NOT_PENDING, REPEATED_BY_ANOTHER};
+use crate::message::{Between, Code, Extension, PORT, Reply, Request, datagram};
+use crate::pending::{Pending, low};
+use node::{Outbox, Rx};
+use wire::icmp::{self, Quote};
+use wire::{Instant, Ipv4Addr, Packet, Reason, SocketAddrV4, ntp_distance};
+use wire::{ipv4, udp};
+
+impl ForeignAgent {
+    pub(super) fn reply(&mut self, now: Instant, mut reply: Reply, out: &mut Outbox) -> Result<(), Reason> {
+        let asked = (reply.home, low(reply.identification));
+        let pending = self.waiting.get(asked).ok_or(NOT_PENDING)?;
+        if !self.is_home_agent(pending, &reply) {
+            if let Some(pending) = self.waiting.remove(asked) {
+                self.deny(now, &pending, Code::HomeFailed, out)?;
+            }
+            return Err(HOME_AGENT_FAILED);
+        }
+        let Some(pending) = self.waiting.remove(asked) else { return Err(NOT_PENDING) };
+        self.waiting.has_answered(now, pending.request.home_agent);
+        reply.strip();
+        if reply.code.is_accepted() {
+            if self.is_overtaken(pending.mac, &pending.request) {
+                return Err(REPEATED_BY_ANOTHER);
+            }
+            let lifetime = reply.lifetime.min(pending.request.lifetime).min(self.longest());
+            // The tunnel of a mobile node with its own care-of address does not end here.
+            let lifetime = if pending.request.has_own_address() { 0 } else { lifetime };
+            if let Err(code) = self.admit(now, &pending, lifetime, out) {
+                self.refused.count(NOT_ADMITTED);
+                return self.deny(now, &pending, code, out);
+            }
+            self.forget_older(&pending);
+        }
+        self.send_reply(&pending, reply, out);
+        Ok(())
+    }
+
+    /// Denies the request to which a malformed message is the reply (code 71), if the message can be matched with a waiting
+    /// request and does not come from a visited link. Does nothing with other messages.
+    pub(super) fn malformed_reply(&mut self, now: Instant, rx: Rx, packet: &Packet, out: &mut Outbox) {
+        let Ok(datagram) = udp::Datagram::parse(rx.payload(packet), rx.header.src, rx.header.dst) else {
+            return;
+        };
+        // The type, the home address and the low half of the Identification (RFC 5944, section 3.4).
+        let field = |at: usize| <[u8; 4]>::try_from(datagram.payload.get(at..at + 4)?).ok();
+        let (Some([3, ..]), Some(home), Some(low)) = (field(0), field(4), field(16)) else { return };
+        let asked = (Ipv4Addr::from_octets(home), u32::from_be_bytes(low));
+        if self.visited.contains(&rx.iface) {
+            return;
+        }
+        if let Some(pending) = self.waiting.remove(asked) {
+            // `deny` may fail, because denials are limited. Without a reply, the mobile node repeats its request.
+            let _ = self.deny(now, &pending, Code::BadReply, out);
+        }
+    }
+
+    /// Returns whether the Foreign-Home Authentication of a reply is correct. Returns true if there is no association
+    /// with the home agent, because then no authentication is required.
+    pub(super) fn is_home_agent(&self, pending: &Pending, reply: &Reply) -> bool {
+        let home_agent = pending.request.home_agent;
+        if self.home_agents.first(home_agent).is_none() {
+            return true;
+        }
+        let spi = reply.authentication(Between::ForeignHome).map(|found| found.spi);
+        let association = spi.and_then(|spi| self.home_agents.named(home_agent, spi));
+        association.is_some_and(|association| reply.verify(Between::ForeignHome, association))
+    }
+
+    /// Drops the waiting requests from the same home and link address with an earlier Identification than the accepted
+    /// request.
+    pub(super) fn forget_older(&mut self, Pending { mac, request, .. }: &Pending) {
+        let older = |other: &Request| ntp_distance(other.identification, request.identification) < 0;
+        let own = self.waiting.of(request.home, *mac).filter(|(_, other)| older(&other.request));
+        for asked in own.map(|(asked, _)| asked).collect::<Vec<_>>() {
+            self.waiting.remove(asked);
+        }
+    }
+
+    /// Sends a reply to the link address of the request. ARP is not used, because another host could answer an ARP
+    /// request for the home address.
+    pub(super) fn send_reply(&mut self, pending: &Pending, mut reply: Reply, out: &mut Outbox) {
+        let visitor = self.visitors.get(&(reply.home, pending.request.home_agent));
+        let issued = visitor.filter(|visitor| visitor.mac == pending.mac).and_then(|own| own.issued.clone());
+        let challenge = issued.or_else(|| self.advertiser.challenges.newest());
+        reply.extensions.extend(challenge.map(Extension::challenge));
+        if let Some(association) = self.mobile_nodes.first(reply.home) {
+            reply.sign(Between::MobileForeign, association);
+        }
+        self.codes.count(reply.code);
+        let own = SocketAddrV4::new(self.config.address.address, PORT);
+        let bytes = datagram(own, pending.from, ipv4::DEFAULT_TTL, &reply.emit());
+        out.send(self.iface, Packet::new(pending.mac, bytes));
+    }
+
+    /// Denies a relayed request about which an ICMP error arrived. The error must quote the relayed request. It must
+    /// not arrive from a visited link: hosts there may have heard the request, and could forge the error.
+    pub(super) fn unreachable(
+        &mut self,
+        now: Instant,
+        rx: Rx,
+        icmp: &[u8],
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
+        if self.visited.contains(&rx.iface) {
+            return Err(NOT_FROM_HOME);
+        }
+        let message = icmp::Message::parse(icmp)?;
+        let quote = Quote::of(&message)?;
+        // `at` is an offset in the request. The request follows the UDP header of 8 bytes. The quote may end before the
+        // field.
+        let field = |at: usize| quote.payload.get(8 + at..8 + at + 4)?.try_into().ok();
+        let (Some(home), Some(low)) = (field(4), field(20)) else { return Err(NOT_PENDING) };
+        let asked = (Ipv4Addr::from_octets(home), u32::from_be_bytes(low));
+        let about_it = |pending: &Pending| {
+            quote.protocol == ipv4::UDP
+                && (quote.src, quote.dst) == (self.config.address.address, pending.request.home_agent)
+        };
+        if !self.waiting.get(asked).is_some_and(about_it) {
+            return Err(NOT_PENDING);
+        }
+        let code = match (quote.kind, quote.code) {
+            (3, 0) => Code::HomeNetUnreachable,
+            (3, 1) => Code::HomeHostUnreachable,
+            (3, 3) => Code::HomePortUnreachable,
+            _ => Code::HomeUnreachable,
+        };
+        self.waiting.remove(asked).map_or(Err(NOT_PENDING), |pending| self.deny(now, &pending, code, out))
+    }
+}

@@ -1,0 +1,271 @@
+//! The requests at a foreign agent: what is relayed, and what is denied (RFC 5944, section 3.7.2).
+
+use super::{ForeignAgent, GAVE_WAY, HOME_AGENTS, NO_PLACE, REPEATED_BY_ANOTHER, Visitor};
+use crate::config::{AgentReverseTunnel, is_host};
+use crate::home_agent::refusal;
+use crate::message::{Between, Code, PORT, Request, RequestFlags, datagram};
+use crate::pending::{Pending, RequestKey, Standing, low};
+use node::Outbox;
+use std::collections::BTreeSet;
+use wire::ipv4::{self, Header};
+use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, ntp_distance};
+
+impl ForeignAgent {
+    pub(super) fn request(
+        &mut self,
+        now: Instant,
+        ip: &Header,
+        pending: Pending,
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
+        let Pending { mac, ref request, .. } = pending;
+        // The reply is sent to the source address at `mac`. So `mac` must not be a group, and the source address must be
+        // a host's address and not this agent's: the home address, or the mobile node's own care-of address.
+        let is_own = [request.home, ip.src].contains(&self.config.address.address);
+        let source = if request.has_own_address() { request.care_of } else { request.home };
+        if mac.is_group() || ip.src != source || !is_host(request.home) || is_own {
+            return Err(Reason("implausible_source"));
+        }
+        if self.is_repeated_by_another(&pending) {
+            return Err(REPEATED_BY_ANOTHER);
+        }
+        match self.judge(&pending) {
+            Ok(give_way) => self.relay(now, pending, &give_way, out),
+            Err(code) => {
+                if code == Code::ForeignResources {
+                    self.refused.count(NO_PLACE);
+                }
+                return self.deny(now, &pending, code, out);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the waiting requests to drop so that `pending` can be relayed, or the code of the denial of `pending`.
+    pub(super) fn judge(&self, pending: &Pending) -> Result<Vec<RequestKey>, Code> {
+        let request = &pending.request;
+        let asks = |flags| request.flags.has(flags);
+        let own = self.config.address.address;
+        self.judge_challenge(request)?;
+        if !self.is_authentic(request) {
+            return Err(Code::MobileFailed);
+        }
+        if asks(RequestFlags::RESERVED) || !is_host(request.home_agent) || request.home_agent == request.home
+        {
+            return Err(Code::ForeignBadRequest);
+        }
+        // A request with an address of this host as the home agent is not relayed (RFC 5944, section 3.7.2). It is
+        // relayed if a home agent on this host has the address.
+        let is_ours = |address: &Ipv4Addr| *address == own || self.config.own.contains(address);
+        let is_beside = self.config.beside.contains(&request.home_agent);
+        if is_ours(&request.home_agent) && !is_beside {
+            return Err(Code::InvalidHomeAgent);
+        }
+        // A co-located care-of address is an address of the visited link.
+        let is_care_of = match request.has_own_address() {
+            true => self.config.address.link.contains(request.care_of) && !is_ours(&request.care_of),
+            false => request.lifetime == 0 || request.care_of == own,
+        };
+        if !is_care_of {
+            return Err(Code::InvalidCareOf);
+        }
+        // This host's own packets to a visitor's home address may go to the visitor. So the addresses of neighbors, of
+        // other roles' peers and of this host are denied as home addresses.
+        let is_others = self.config.address.link.contains(request.home)
+            || self.config.partners.contains(&request.home)
+            || is_ours(&request.home);
+        if request.lifetime != 0 && is_others {
+            return Err(Code::ForeignProhibited);
+        }
+        if request.lifetime > self.longest() {
+            return Err(Code::LifetimeTooLong);
+        }
+        self.judge_reverse(pending)?;
+        if asks(RequestFlags::MINIMAL) || asks(RequestFlags::GRE) {
+            return Err(Code::ForeignEncapsulation);
+        }
+        self.place(pending).ok_or(Code::ForeignResources)
+    }
+
+    /// Checks what a request asks of a reverse tunnel (RFC 3024, section 4.3.1). Fails with the code of the denial.
+    fn judge_reverse(&self, Pending { mac, request, ttl, .. }: &Pending) -> Result<(), Code> {
+        let style = request.encapsulating_delivery();
+        if !request.flags.has(RequestFlags::REVERSE) {
+            // The extension has a meaning only with flag T.
+            return match self.config.reverse_tunnel {
+                _ if style.is_some() => Err(Code::ForeignBadRequest),
+                AgentReverseTunnel::Required if request.lifetime != 0 => Err(Code::ForeignReverseMandatory),
+                _ => Ok(()),
+            };
+        }
+        if self.config.reverse_tunnel == AgentReverseTunnel::None {
+            return Err(Code::ForeignReverseTunnel);
+        }
+        // With another time to live, a router has forwarded the request: the mobile node is not on this link.
+        if *ttl != u8::MAX {
+            return Err(Code::TooDistant);
+        }
+        match style {
+            Some([_, ..]) => Err(Code::ForeignBadRequest),
+            Some([]) if !self.config.encapsulating_delivery => Err(Code::DeliveryStyle),
+            _ if request.lifetime == 0 => Ok(()),
+            _ => {
+                let pair = self.reverse_pair((request.home, request.home_agent), *mac);
+                pair.map(|_| ()).ok_or(Code::ForeignResources)
+            }
+        }
+    }
+
+    /// Checks the challenge of a request, if one is required (RFC 4721, section 3.2): it must be one of the last
+    /// advertised, or that of the last reply to the visitor, and the visitor must not have used it. Fails with the code
+    /// of the denial.
+    fn judge_challenge(&self, request: &Request) -> Result<(), Code> {
+        if !self.config.challenge {
+            return Ok(());
+        }
+        if !request.has_challenge() {
+            return Err(Code::MissingChallenge);
+        }
+        // Without the authentication that covers it, a challenge proves nothing.
+        let challenge = request.challenge().ok_or(Code::MobileFailed)?;
+        let visitor = self.visitors.get(&(request.home, request.home_agent));
+        if visitor.is_some_and(|visitor| visitor.used.iter().any(|used| used == challenge)) {
+            return Err(Code::StaleChallenge);
+        }
+        let is_issued = visitor.is_some_and(|visitor| visitor.issued.as_deref() == Some(challenge));
+        if is_issued || self.advertiser.challenges.is_valid(challenge) {
+            Ok(())
+        } else {
+            Err(Code::UnknownChallenge)
+        }
+    }
+
+    /// Returns whether the Mobile-Foreign Authentication of a request is correct. Returns true if there is no
+    /// association with the mobile node and no challenge is required, because then no authentication is required.
+    pub(super) fn is_authentic(&self, request: &Request) -> bool {
+        if self.mobile_nodes.first(request.home).is_none() {
+            return !self.config.challenge;
+        }
+        let spi = request.authentication(Between::MobileForeign).map(|found| found.spi);
+        let association = spi.and_then(|spi| self.mobile_nodes.named(request.home, spi));
+        association.is_some_and(|association| request.verify(Between::MobileForeign, association))
+    }
+
+    /// Returns whether another link address has sent the same request before, or has registered with the same or a
+    /// later request. If so, this request may be a replay: the reply and the visit belong to the other link address. A
+    /// new request of a mobile node has a later Identification, unless the node's clock was corrected.
+    pub(super) fn is_repeated_by_another(&self, Pending { mac, request, .. }: &Pending) -> bool {
+        let asked = (request.home, low(request.identification));
+        let waits = self.waiting.get(asked).is_some_and(|pending| pending.mac != *mac);
+        waits || self.is_overtaken(*mac, request)
+    }
+
+    /// Returns whether the mobile node has registered from another link address, with the same or a later request than
+    /// `request`.
+    pub(super) fn is_overtaken(&self, mac: Mac, request: &Request) -> bool {
+        let visitor = self.visitors.get(&(request.home, request.home_agent));
+        let later = |visitor: &Visitor| ntp_distance(request.identification, visitor.identification) <= 0;
+        visitor.is_some_and(|visitor| visitor.mac != mac && later(visitor))
+    }
+
+    /// Returns how plausible a request from `mac` is. The authentication of the request is not checked here.
+    pub(super) fn standing(&self, mac: Mac, request: &Request) -> Standing {
+        let visitor = self.visitors.get(&(request.home, request.home_agent));
+        let is_known = self.waiting.is_answered(request.home_agent)
+            || self.classes.contains_key(&request.home_agent)
+            || self.home_agents.first(request.home_agent).is_some()
+            || self.mobile_nodes.first(request.home).is_some();
+        match visitor {
+            Some(visitor) if visitor.mac == mac => Standing::Visitor,
+            _ if is_known => Standing::Known,
+            _ => Standing::Unknown,
+        }
+    }
+
+    /// Returns the waiting requests to drop so that `new` can wait; `None` if `new` must be denied.
+    pub(super) fn place(&self, new: &Pending) -> Option<Vec<RequestKey>> {
+        let mut give_way = self.class_place(new)?;
+        give_way.extend(self.waiting.place(new)?);
+        Some(give_way)
+    }
+
+    /// Returns the waiting requests to drop so that the home agent of `new` can have a packet class. `None` if no class
+    /// can become free, or if `new` begins a visit and the maximum number of visits is reached. The result is empty for
+    /// a deregistration: it begins no visit. A waiting request reserves a class for its home agent, because the visit
+    /// needs a class when the request is accepted.
+    pub(super) fn class_place(&self, new: &Pending) -> Option<Vec<RequestKey>> {
+        let Request { home, home_agent, lifetime, .. } = new.request;
+        if lifetime == 0 {
+            return Some(Vec::new());
+        }
+        if self.is_busy() && !self.visitors.contains_key(&(home, home_agent)) {
+            return None;
+        }
+        let taken: BTreeSet<_> = self.classes.keys().copied().chain(self.waiting.wanted()).collect();
+        if taken.contains(&home_agent) || taken.len() < HOME_AGENTS.into() {
+            return Some(Vec::new());
+        }
+        let has_class = |other| self.classes.contains_key(&other);
+        let other = self.waiting.home_agent_that_gives_way(new, has_class)?;
+        Some(self.waiting.wanting(other))
+    }
+
+    pub(super) fn relay(
+        &mut self,
+        now: Instant,
+        pending: Pending,
+        give_way: &[RequestKey],
+        out: &mut Outbox,
+    ) {
+        let Pending { mac, ref request, .. } = pending;
+        for asked in give_way {
+            if let Some(other) = self.waiting.remove(*asked)
+                && (other.mac, other.request.home) != (mac, request.home)
+            {
+                self.refused.count(GAVE_WAY);
+            }
+        }
+        self.keep_path_to(request.home_agent, out);
+        let mut relayed = request.clone();
+        relayed.strip();
+        if let Some(association) = self.home_agents.first(request.home_agent)
+            && request.lifetime != 0
+        {
+            relayed.sign(Between::ForeignHome, association);
+        }
+        let own = SocketAddrV4::new(self.config.address.address, PORT);
+        let to = SocketAddrV4::new(request.home_agent, PORT);
+        let bytes = datagram(own, to, ipv4::DEFAULT_TTL, &relayed.emit());
+        out.send_routed(Packet::new(Mac::ZERO, bytes));
+        self.waiting.insert(now + self.patience(&pending.request), pending);
+    }
+
+    /// Returns how long a request waits for its reply: `pending_timeout`, or the requested lifetime if this is shorter
+    /// and not 0 (RFC 5944, section 3.7.2.2).
+    pub(super) fn patience(&self, request: &Request) -> Duration {
+        let timeout = self.config.pending_timeout;
+        match request.lifetime {
+            0 => timeout,
+            lifetime => timeout.min(Duration::from_secs(lifetime.into())),
+        }
+    }
+
+    /// Denies a request with `code`, at most once a second for each link address (RFC 5944, section 3.7.2, has this
+    /// limit for each mobile node). Fails if a request from the same link address was denied within the last second, or
+    /// if requests from 1024 other link addresses were.
+    pub(super) fn deny(
+        &mut self,
+        now: Instant,
+        pending: &Pending,
+        code: Code,
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
+        if !self.denials.may(now, pending.mac) {
+            return Err(refusal::ANSWERED);
+        }
+        let mut reply = pending.request.reply(code);
+        reply.lifetime = if code == Code::LifetimeTooLong { self.longest() } else { 0 };
+        self.send_reply(pending, reply, out);
+        Ok(())
+    }
+}

@@ -1,0 +1,145 @@
+//! The reverse tunnels of a foreign agent, from the care-of address to the home agents of its visitors (RFC 3024).
+//!
+//! Packets of a visitor with flag T are found by the visitor's link address: its frames have a separate class. In this
+//! class, packets with the home address as their source go into the tunnel to the home agent. So a host on another link
+//! cannot use the tunnel. With the encapsulating style, packets that the visitor puts into a tunnel to this agent are
+//! opened, and then go into the tunnel; its other packets are routed as usual.
+
+use super::{FIRST_REVERSE_CLASS, ForeignAgent, Visit};
+use crate::message::RequestFlags;
+use crate::pending::Pending;
+use node::{Action, Class, Encap, IngressPolicy, Lifetime, Outbox, Port, Route, RouteKey, Rx, reason};
+use wire::{Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, ipv4};
+
+/// The number of pairs of classes for visitors with reverse tunnels (not from an RFC). One pair is enough unless link
+/// addresses claim the same home address with different home agents: each then has a separate pair.
+pub(super) const PAIRS: u8 = 8;
+/// The first class of frames from visitors with reverse tunnels.
+const FIRST: u8 = 16;
+/// The reason to drop a packet that a visitor has put into a tunnel to this agent: its source is not the visitor's home
+/// address.
+pub(super) const NOT_OF_THE_VISITOR: Reason = Reason("not_of_the_visitor");
+
+/// The reverse tunnel of one visitor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Reverse {
+    /// The number of the pair of classes, less than [`PAIRS`].
+    pair: u8,
+    mac: Mac,
+    encapsulating: bool,
+}
+
+impl Reverse {
+    /// Returns the name of the delivery style.
+    pub(super) const fn style(self) -> &'static str {
+        if self.encapsulating { "encapsulating" } else { "direct" }
+    }
+
+    /// Returns the class of the visitor's frames.
+    const fn frames(self) -> Class {
+        Class(FIRST + self.pair)
+    }
+
+    /// Returns the class of packets from the visitor's tunnel.
+    const fn opened(self) -> Class {
+        Class(FIRST_REVERSE_CLASS + self.pair)
+    }
+}
+
+impl ForeignAgent {
+    /// Returns the pair of classes for the reverse tunnel of a visit from `mac`; `None` if no pair is free. All visits
+    /// from one link address have the same pair, and visits with the same home address have different ones.
+    pub(super) fn reverse_pair(&self, visit: Visit, mac: Mac) -> Option<u8> {
+        let others = || self.visitors.iter().filter(|(other, _)| **other != visit);
+        let used = || others().filter_map(|(other, visitor)| Some((other.0, visitor.reverse?)));
+        let is_free = |pair: u8| !used().any(|(host, reverse)| host == visit.0 && reverse.pair == pair);
+        match used().find(|(_, reverse)| reverse.mac == mac) {
+            Some((_, reverse)) => Some(reverse.pair).filter(|pair| is_free(*pair)),
+            None => (0..PAIRS).find(|pair| is_free(*pair)),
+        }
+    }
+
+    /// Sets the routes of the reverse tunnel that an accepted request asks for, until the visit ends at `ends`. Removes
+    /// those of the visit's earlier request, if they differ. Returns the reverse tunnel; `None` without flag T.
+    pub(super) fn reverse(
+        &self,
+        visit: Visit,
+        pending: &Pending,
+        ends: Instant,
+        out: &mut Outbox,
+    ) -> Option<Reverse> {
+        let (host, home_agent) = visit;
+        let asks = pending.request.flags.has(RequestFlags::REVERSE);
+        let encapsulating = pending.request.encapsulating_delivery().is_some();
+        let pair = self.reverse_pair(visit, pending.mac).filter(|_| asks);
+        let reverse = pair.map(|pair| Reverse { pair, mac: pending.mac, encapsulating });
+        let before = self.visitors.get(&visit).and_then(|visitor| visitor.reverse);
+        if let Some(old) = before.filter(|_| before != reverse) {
+            self.remove_reverse(visit, old, out);
+        }
+        let reverse = reverse?;
+        let own = self.config.address.address;
+        let lifetime = Lifetime::Until(ends);
+        // The home agent on this host may have the address of this agent. A tunnel would then begin and end at one address,
+        // as the tunnel to the visitor does. So this host routes the packet at once.
+        let is_here = home_agent == own;
+        let tunnel = Action::Tunnel(Encap { src: own, dst: home_agent, mtu: self.config.tunnel_mtu });
+        let tunnel = if is_here { Action::Punt } else { tunnel };
+        let port = Port { iface: self.iface, from: Some(reverse.mac) };
+        out.ingress_policy(
+            port,
+            IngressPolicy { class: reverse.frames(), check: None, ttl: true, icmp: true, punts: 0 },
+        );
+        if encapsulating {
+            let drop = Action::Drop(NOT_OF_THE_VISITOR);
+            out.route(RouteKey::all(reverse.opened()), Route { action: drop, lifetime: Lifetime::Permanent });
+            let open = Action::Open(reverse.opened());
+            out.route(to_agent(host, own, reverse), Route { action: open, lifetime });
+            out.route(from(host, reverse.opened()), Route { action: tunnel, lifetime });
+        } else if !is_here {
+            out.route(from(host, reverse.frames()), Route { action: tunnel, lifetime });
+        }
+        Some(reverse)
+    }
+
+    /// Routes a packet that a visitor has put into a tunnel to this agent, if its home agent has the address of this
+    /// agent.
+    pub(super) fn route_opened(&mut self, rx: Rx, mut packet: Packet, out: &mut Outbox) {
+        if ipv4::decrement_ttl(&mut packet.bytes) {
+            out.send_routed(packet);
+        } else {
+            self.refused.end(rx.iface, packet, Err(reason::TTL_EXPIRED), out);
+        }
+    }
+
+    /// Removes the routes of a reverse tunnel whose visit has ended: it is not in the list of visitors any more.
+    pub(super) fn end_reverse(&self, host: Ipv4Addr, reverse: Reverse, out: &mut Outbox) {
+        self.remove_reverse((host, Ipv4Addr::UNSPECIFIED), reverse, out);
+    }
+
+    /// Removes the routes of a reverse tunnel of `visit`, and the class of its link address unless another visit needs
+    /// the class.
+    fn remove_reverse(&self, visit: Visit, reverse: Reverse, out: &mut Outbox) {
+        let (host, own) = (visit.0, self.config.address.address);
+        if reverse.encapsulating {
+            out.route(to_agent(host, own, reverse), None);
+            out.route(from(host, reverse.opened()), None);
+        } else {
+            out.route(from(host, reverse.frames()), None);
+        }
+        let mut others = self.visitors.iter().filter(|(other, _)| **other != visit);
+        if !others.any(|(_, other)| other.reverse.is_some_and(|other| other.mac == reverse.mac)) {
+            out.ingress_policy(Port { iface: self.iface, from: Some(reverse.mac) }, None);
+        }
+    }
+}
+
+/// Returns the key of the route for packets of a class from a home address.
+const fn from(host: Ipv4Addr, class: Class) -> RouteKey {
+    RouteKey { src: Prefix::host(host), ..RouteKey::all(class) }
+}
+
+/// Returns the key of the route for packets from a visitor to this agent.
+const fn to_agent(host: Ipv4Addr, own: Ipv4Addr, reverse: Reverse) -> RouteKey {
+    RouteKey { dst: Prefix::host(own), ..from(host, reverse.frames()) }
+}

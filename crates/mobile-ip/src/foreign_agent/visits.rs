@@ -1,0 +1,175 @@
+//! The visitors of a foreign agent: their routes, and the ends of their visits (RFC 5944, section 4.2.2).
+
+use super::{FIRST_CLASS, FIRST_REVERSE_CLASS, ForeignAgent, NOT_A_VISITOR, USED_CHALLENGES, Visit, Visitor};
+use crate::mark::MobileIpEvent;
+use crate::message::{Code, Request, RequestFlags};
+use crate::pending::Pending;
+use node::{Action, Class, Hop, Lifetime, Neighbor, Outbox, Route, RouteKey};
+use wire::{Duration, Instant, Ipv4Addr, Prefix};
+
+impl ForeignAgent {
+    /// Registers or renews a visitor for `lifetime` seconds; 0 ends the visit. The place of the visit was free when the
+    /// request arrived, but requests that wait have no place yet. Fails with the code of the denial if other visits have
+    /// taken it: [`Code::ForeignResources`] if there are `visitors` visits, [`Code::ForeignUnspecified`] if no packet
+    /// class is free.
+    pub(super) fn admit(
+        &mut self,
+        now: Instant,
+        pending: &Pending,
+        lifetime: u16,
+        out: &mut Outbox,
+    ) -> Result<(), Code> {
+        let Request { home: host, home_agent, identification, .. } = pending.request;
+        let visit = (host, home_agent);
+        if lifetime == 0 {
+            self.leave(visit, out);
+            return Ok(());
+        }
+        if self.is_busy() && !self.visitors.contains_key(&visit) {
+            return Err(Code::ForeignResources);
+        }
+        if pending.request.flags.has(RequestFlags::REVERSE) && self.reverse_pair(visit, pending.mac).is_none()
+        {
+            return Err(Code::ForeignUnspecified);
+        }
+        let class = self.open_for(home_agent, out).ok_or(Code::ForeignUnspecified)?;
+        let mac = pending.mac;
+        let ends = now + Duration::from_secs(lifetime.into());
+        let route =
+            Route { action: Action::Forward(Hop::mac(self.iface, mac)), lifetime: Lifetime::Until(ends) };
+        out.route(RouteKey::to(class, host), route);
+        let mut all = self.visitors.iter();
+        let taken =
+            all.any(|(other, visitor)| other.0 == host && *other != visit && visitor.reached.is_some());
+        let is_free = !taken && !self.is_home_agent_of_any(host);
+        let reached = is_free.then(|| self.own_packets_to(visit));
+        let before = self.visitors.get(&visit).and_then(|visitor| visitor.reached);
+        if let Some(key) = before.filter(|_| reached.is_none()) {
+            self.unreach(key, host, out);
+        }
+        if let Some(key) = reached {
+            // This host's own packets to a visitor, for example ICMP errors, are sent on the link without ARP (RFC
+            // 5944, section 4.2.2). Otherwise, a packet from the care-of address would go to the home agent. The home
+            // agent would drop the packet as a tunnel loop.
+            out.route(key, route);
+            out.neighbor(self.iface, host, Neighbor::At(mac));
+        }
+        let reverse = self.reverse(visit, pending, ends, out);
+        let (since, flags) = (self.visitors.get(&visit).map(|before| before.since), pending.request.flags);
+        let mut used =
+            self.visitors.get_mut(&visit).map(|old| std::mem::take(&mut old.used)).unwrap_or_default();
+        used.extend(pending.request.challenge().map(<[u8]>::to_vec));
+        while used.len() > USED_CHALLENGES {
+            used.pop_front();
+        }
+        let issued = self.advertiser.challenges.draw();
+        let visitor = Visitor {
+            mac,
+            identification,
+            lifetime,
+            ends,
+            reached,
+            reverse,
+            flags,
+            used,
+            issued,
+            since: since.unwrap_or(now),
+        };
+        self.visitors.insert(visit, visitor);
+        if since.is_none() {
+            out.mark(MobileIpEvent::VisitorArrived { host }.into());
+        }
+        Ok(())
+    }
+
+    /// Returns the packet class of a home agent. If it has none, assigns a free class, and sets the routes for packets
+    /// from its tunnels. `None` if no class is free.
+    pub(super) fn open_for(&mut self, home_agent: Ipv4Addr, out: &mut Outbox) -> Option<Class> {
+        if let Some(class) = self.classes.get(&home_agent) {
+            return Some(*class);
+        }
+        let is_free = |class: &Class| !self.classes.values().any(|other| other == class);
+        let class = (FIRST_CLASS..FIRST_REVERSE_CLASS).map(Class).find(is_free)?;
+        self.classes.insert(home_agent, class);
+        out.route(
+            RouteKey::all(class),
+            Route { action: Action::Drop(NOT_A_VISITOR), lifetime: Lifetime::Permanent },
+        );
+        out.route(
+            self.tunnel(home_agent),
+            Route { action: Action::Open(class), lifetime: Lifetime::Permanent },
+        );
+        Some(class)
+    }
+
+    /// Returns the key of the route for packets from a home agent to the care-of address.
+    pub(super) const fn tunnel(&self, home_agent: Ipv4Addr) -> RouteKey {
+        RouteKey {
+            class: None,
+            src: Prefix::host(home_agent),
+            dst: Prefix::host(self.config.address.address),
+        }
+    }
+
+    pub(super) fn leave(&mut self, visit: Visit, out: &mut Outbox) {
+        let Some(visitor) = self.visitors.remove(&visit) else { return };
+        let (host, home_agent) = visit;
+        if let Some(class) = self.classes.get(&home_agent).copied() {
+            out.route(RouteKey::to(class, host), None);
+            if !self.visitors.keys().any(|(_, other)| *other == home_agent) {
+                self.classes.remove(&home_agent);
+                out.route(self.tunnel(home_agent), None);
+                out.route(RouteKey::all(class), None);
+            }
+        }
+        if let Some(key) = visitor.reached {
+            self.unreach(key, host, out);
+        }
+        if let Some(reverse) = visitor.reverse {
+            self.end_reverse(host, reverse, out);
+        }
+    }
+
+    /// Returns the key of the route for this host's own packets to a visitor. The route is for any source address if an
+    /// association authenticates the visit, and otherwise for the care-of address only.
+    pub(super) fn own_packets_to(&self, (host, home_agent): Visit) -> RouteKey {
+        let is_proved =
+            self.mobile_nodes.first(host).is_some() || self.home_agents.first(home_agent).is_some();
+        let own = Prefix::host(self.config.address.address);
+        let src = if is_proved { Prefix::ANY } else { own };
+        RouteKey { src, ..RouteKey::to(Class::HOST, host) }
+    }
+
+    pub(super) fn unreach(&self, key: RouteKey, host: Ipv4Addr, out: &mut Outbox) {
+        out.route(key, None);
+        out.neighbor(self.iface, host, None);
+    }
+
+    pub(super) fn is_home_agent_of_any(&self, host: Ipv4Addr) -> bool {
+        let waits = self.waiting.requests().any(|request| request.home_agent == host);
+        waits || self.classes.contains_key(&host)
+    }
+
+    /// Removes the route for this host's own packets to a visitor whose home address equals `home_agent`. Otherwise,
+    /// requests for the home agent would be sent to the visitor.
+    pub(super) fn keep_path_to(&mut self, home_agent: Ipv4Addr, out: &mut Outbox) {
+        let same = |visit: &Visit, visitor: &Visitor| visit.0 == home_agent && visitor.reached.is_some();
+        let found = self.visitors.iter_mut().find(|(visit, visitor)| same(visit, visitor));
+        if let Some(key) = found.and_then(|(_, visitor)| visitor.reached.take()) {
+            self.unreach(key, home_agent, out);
+        }
+    }
+
+    /// Ends a visit whose route in the packet class of the home agent has expired. Does nothing if the visit was
+    /// renewed.
+    pub(super) fn expired(&mut self, now: Instant, key: RouteKey, out: &mut Outbox) {
+        let mut agents = self.classes.iter().filter(|(_, class)| key.class == Some(**class));
+        let Some(visit) = agents.next().map(|(home_agent, _)| (key.dst.address(), *home_agent)) else {
+            return;
+        };
+        if self.visitors.get(&visit).is_some_and(|visitor| visitor.ends <= now) {
+            self.leave(visit, out);
+            out.mark(MobileIpEvent::VisitorExpired { host: visit.0 }.into());
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The bindings of a home agent: what is stored, the tunnels, and their ends (RFC 5944, sections 3.8 and 4.2.3).
+
+use super::{Accepted, Home, HomeAgent, home_of, key_of, key_to};
+use crate::binding::Binding;
+use crate::mark::MobileIpEvent;
+use crate::message::Code;
+use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Report};
+use node::{Action, Encap, Lifetime, Neighbor, Outbox, Route};
+use wire::icmp::IcmpError;
+use wire::ipv4;
+use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, WallTime};
+
+impl HomeAgent {
+    /// Removes the oldest storage request for a mobile node, because the result of this request has arrived. Returns
+    /// the registration; `None` if the request stored the end of a binding.
+    pub(super) fn decided(&mut self, host: Ipv4Addr) -> Option<Accepted> {
+        self.under_way.pop(host)?
+    }
+
+    /// Applies a registration whose record is durable, and sends the reply.
+    pub(super) fn stored(&mut self, now: Instant, key: &[u8], out: &mut Outbox) {
+        let Some(host) = home_of(key) else { return };
+        let Some(Accepted { record, granted, path, request }) = self.decided(host) else { return };
+        let to = record.bindings.clone();
+        let home = self.homes.entry(host).or_default();
+        home.nonce = None;
+        let from = home.record.replace(record).map_or_else(Vec::new, |before| before.bindings);
+        self.switch(now, host, &from, &to, path.at_home, out);
+        self.reply(now, &request, self.accepted(&request), granted, path, out);
+        mark_change(host, &from, &to, out);
+    }
+
+    /// Switches the paths to a mobile node from its old to its new bindings, which are already on record. `at_home` is
+    /// the link address of the mobile node, if it sent the request from the home network.
+    pub(super) fn switch(
+        &mut self,
+        now: Instant,
+        host: Ipv4Addr,
+        from: &[Binding],
+        to: &[Binding],
+        at_home: Option<Mac>,
+        out: &mut Outbox,
+    ) {
+        for binding in to {
+            self.tunnels.rebind(None, Some(binding.care_of));
+        }
+        for binding in from {
+            self.tunnels.rebind(Some(binding.care_of), None);
+        }
+        let wall = self.clock.wall(now);
+        let home = self.homes.entry(host).or_default();
+        let ends = |binding: &Binding| {
+            let same = from.contains(binding).then(|| home.ends.get(&binding.care_of)).flatten();
+            (binding.care_of, same.map_or_else(|| now + until(wall, binding.ends), |end| *end))
+        };
+        home.ends = to.iter().map(ends).collect();
+        self.route(host, !from.is_empty(), out);
+        match (from, to, at_home) {
+            ([], [_, ..], _) => {
+                out.neighbor(self.iface, host, Neighbor::Proxy);
+                if let Some(mac) = self.mac {
+                    self.announcer.announce(now, (self.iface, host), mac, out);
+                }
+            }
+            ([_, ..], [], _) => {
+                out.neighbor(self.iface, host, None);
+                self.announcer.stop(host);
+                if let Some(mac) = at_home {
+                    self.announcer.announce(now, (self.iface, host), mac, out);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Sets the route for packets to a mobile node. With one binding, the node puts them into the tunnel. With several
+    /// bindings, this role gets them, and sends a copy to each care-of address. Without a binding, a route is removed
+    /// if there `was` one.
+    fn route(&mut self, host: Ipv4Addr, was: bool, out: &mut Outbox) {
+        self.ending.stop(host);
+        let ends = self.homes.get(&host).map(|home| &home.ends);
+        let ends: Vec<_> = ends.into_iter().flatten().map(|(care_of, end)| (*care_of, *end)).collect();
+        let times = || ends.iter().map(|(_, end)| *end);
+        match (&*ends, times().min(), times().max()) {
+            ([(care_of, end)], ..) => self.tunnel(host, *care_of, *end, out),
+            (_, Some(first), Some(last)) => {
+                self.ending.set(host, first);
+                out.route(key_to(host), Route { action: Action::Punt, lifetime: Lifetime::Until(last) });
+            }
+            _ if was => out.route(key_to(host), None),
+            _ => {}
+        }
+    }
+
+    pub(super) fn tunnel(&self, host: Ipv4Addr, care_of: Ipv4Addr, ends: Instant, out: &mut Outbox) {
+        let encap = self.encap(care_of);
+        out.route(key_to(host), Route { action: Action::Tunnel(encap), lifetime: Lifetime::Until(ends) });
+    }
+
+    /// Returns the tunnel to a care-of address, with the MTU that is known now.
+    pub(super) fn encap(&self, care_of: Ipv4Addr) -> Encap {
+        let mtu = self.tunnels.mtu(care_of, self.config.tunnel_mtu);
+        Encap { src: self.config.address.address, dst: care_of, mtu }
+    }
+
+    /// Sets the MTU of the tunnels to a care-of address to the MTU that is known now.
+    pub(super) fn adjust(&self, care_of: Ipv4Addr, out: &mut Outbox) {
+        for (host, home) in &self.homes {
+            // With several bindings there is no route into the tunnel: each copy uses the MTU of its time.
+            if let (Some(end), 1) = (home.ends.get(&care_of), home.ends.len()) {
+                self.tunnel(*host, care_of, *end, out);
+            }
+        }
+    }
+
+    /// Handles an ICMP error about a packet in a tunnel of this agent. A smaller path MTU in the error is used for
+    /// later packets. The sender of the inner datagram gets an error, at most one per second, if enough of the datagram
+    /// is quoted (RFC 2003, section 4).
+    pub(super) fn tunnel_error(&mut self, now: Instant, icmp: &[u8], out: &mut Outbox) -> Result<(), Reason> {
+        let own = self.config.address.address;
+        let report = Report::parse(icmp, own)?;
+        if !self.tunnels.is_exit(report.care_of) {
+            return Err(NOT_ABOUT_A_TUNNEL);
+        }
+        if let Some(mtu) = report.mtu()
+            && self.tunnels.lower(now, report.care_of, mtu)
+        {
+            self.adjust(report.care_of, out);
+        }
+        let error = report.error.map(|error| match report.mtu() {
+            // The reported MTU may be that of an earlier path to the exit, and larger than the present MTU.
+            Some(_) => {
+                let mtu = self.tunnels.mtu(report.care_of, self.config.tunnel_mtu);
+                IcmpError::FragmentationNeeded { mtu }
+            }
+            None => error,
+        });
+        let told = error.and_then(|error| error.about_quoted(report.inner, own));
+        let sender = told.as_ref().and_then(|bytes| ipv4::addresses(bytes)).map(|(_, to)| to);
+        if let (Some(bytes), Some(to)) = (told, sender)
+            && self.told.may(now, to)
+        {
+            out.send_routed(Packet::new(Mac::ZERO, bytes));
+        }
+        Ok(())
+    }
+
+    /// Ends the bindings of a mobile node whose lifetimes have ended. No message is sent (RFC 5944, section 3.8). Does
+    /// nothing if they were renewed: the new route is set only when an earlier record is durable, and the old route can
+    /// expire before.
+    pub(super) fn expired(&mut self, now: Instant, host: Ipv4Addr, out: &mut Outbox) {
+        let Some(home) = self.homes.get_mut(&host) else { return };
+        let Some(record) = &mut home.record else { return };
+        let has_ended = |binding: &Binding| home.ends.get(&binding.care_of).is_none_or(|end| *end <= now);
+        let from = record.bindings.clone();
+        record.bindings.retain(|binding| !has_ended(binding));
+        let (to, ended) = (record.bindings.clone(), record.emit());
+        if to.len() == from.len() {
+            return;
+        }
+        // While another storage request for the mobile node waits for its result, the end is not stored, because it
+        // would replace the record of a newer registration. If the end is not stored, the next start drops the binding:
+        // the old record contains the time of the end.
+        let is_last = !self.under_way.has(host);
+        self.switch(now, host, &from, &to, None, out);
+        for _ in to.len()..from.len() {
+            out.mark(MobileIpEvent::BindingExpired { host }.into());
+        }
+        if is_last {
+            self.under_way.push(host, None);
+            out.store(key_of(host), ended);
+        }
+    }
+
+    /// Denies a registration whose record could not be stored.
+    pub(super) fn not_stored(&mut self, now: Instant, key: &[u8], out: &mut Outbox) {
+        let Some(host) = home_of(key) else { return };
+        let Some(Accepted { path, request, .. }) = self.decided(host) else { return };
+        let is_new = |home: &Home| home.record.is_none() && home.nonce.is_none();
+        if self.homes.get(&host).is_some_and(is_new) && !self.under_way.has(host) {
+            self.homes.remove(&host);
+        }
+        self.use_nonce(Code::HomeResources, host);
+        out.mark(MobileIpEvent::NotStored { host }.into());
+        self.reply(now, &request, Code::HomeResources, 0, path, out);
+    }
+}
+
+/// Marks a change of the paths to a mobile node; does nothing if the care-of addresses are the same as before.
+fn mark_change(host: Ipv4Addr, from: &[Binding], to: &[Binding], out: &mut Outbox) {
+    let has = |all: &[Binding], care_of| all.iter().any(|binding| binding.care_of == care_of);
+    let same = from.len() == to.len() && to.iter().all(|binding| has(from, binding.care_of));
+    if same {
+        return;
+    }
+    out.mark(match to.last() {
+        Some(Binding { care_of, .. }) => MobileIpEvent::BindingChanged { host, care_of: *care_of }.into(),
+        None => MobileIpEvent::BindingRemoved { host }.into(),
+    });
+    out.mark(MobileIpEvent::PathSwitched { host }.into());
+}
+
+fn until(now: WallTime, then: WallTime) -> Duration {
+    Duration::from_nanos(then.0.saturating_sub(now.0).max(0).cast_unsigned())
+}

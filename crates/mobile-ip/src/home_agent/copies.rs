@@ -1,0 +1,141 @@
+//! The packets of which a home agent sends several copies: those to a mobile node with several bindings (RFC 5944,
+//! section 3.8.2.2), and broadcasts of the home network (section 4.3).
+
+use super::{HomeAgent, refusal};
+use crate::binding::Binding;
+use crate::message::RequestFlags;
+use node::{Encap, Outbox, PuntReason, Rx, reason};
+use wire::icmp::IcmpError;
+use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Reason, ipip, ipv4};
+
+impl HomeAgent {
+    /// Sends a copy of a packet to each care-of address of its destination. The checks are those of a node with one
+    /// tunnel: a packet of another host loses one from its time to live (RFC 2003, section 3.1), and its sender gets an
+    /// ICMP error if it is too big for a tunnel. Each copy, sent or dropped, keeps the identity of the packet.
+    pub(super) fn copy(&mut self, now: Instant, rx: Rx, mut packet: Packet, out: &mut Outbox) {
+        let home = self.homes.get(&rx.header.dst);
+        let exits: Vec<Ipv4Addr> = home.into_iter().flat_map(|home| home.ends.keys().copied()).collect();
+        if exits.is_empty() {
+            return out.discard(rx.iface, packet, reason::NO_ROUTE);
+        }
+        let is_forwarded = rx.iface != Iface::HOST || rx.tunnel.is_some();
+        if is_forwarded && self.is_own(rx.header.src) {
+            return out.discard(rx.iface, packet, reason::TUNNEL_LOOP);
+        }
+        if is_forwarded && !ipv4::decrement_ttl(&mut packet.bytes) {
+            self.tell(now, IcmpError::TimeExceeded, &packet, out);
+            return out.discard(rx.iface, packet, reason::TTL_EXPIRED);
+        }
+        let len = ipv4::total_len(&packet.bytes);
+        let mut too_big = None;
+        for care_of in exits {
+            let encap = self.encap(care_of);
+            let refusal = if rx.header.src == care_of {
+                Err(reason::TUNNEL_LOOP)
+            } else if len > usize::from(encap.mtu) {
+                too_big = Some(too_big.map_or(encap.mtu, |mtu: u16| mtu.min(encap.mtu)));
+                Err(if rx.header.dont_fragment { reason::TOO_BIG } else { reason::NO_FRAGMENTATION })
+            } else {
+                in_tunnel(&packet, encap)
+            };
+            match refusal {
+                Ok(copy) => out.send_routed(copy),
+                Err(reason) => out.discard(rx.iface, packet.clone(), reason),
+            }
+        }
+        if let Some(mtu) = too_big {
+            self.tell(now, IcmpError::FragmentationNeeded { mtu }, &packet, out);
+        }
+    }
+
+    /// Sends a copy of a broadcast of the home network to each binding that asked for broadcasts with flag B. Copies that
+    /// are too big for their tunnel are dropped. There are no ICMP errors about broadcasts (RFC 1812, section 4.3.2.7).
+    /// Does nothing with other packets.
+    ///
+    /// With flag D, the mobile node opens the tunnel itself, and the broadcast is in one tunnel. Otherwise the foreign
+    /// agent opens the tunnel: it cannot forward a broadcast to one visitor. So the broadcast is in another tunnel to
+    /// the home address, inside the first one.
+    pub(super) fn copy_broadcast(&self, rx: Rx, packet: &Packet, out: &mut Outbox) {
+        let is_for_all = super::broadcasts(self.config.address).any(|all| all == rx.header.dst);
+        if !is_for_all || rx.iface != self.iface || rx.why != PuntReason::Listen || self.is_own(rx.header.src)
+        {
+            return;
+        }
+        let (own, len) = (self.config.address.address, ipv4::total_len(&packet.bytes));
+        for (host, home) in &self.homes {
+            for binding in home.bindings() {
+                let flags = RequestFlags(binding.flags);
+                if !flags.has(RequestFlags::BROADCAST) {
+                    continue;
+                }
+                let encap = self.encap(binding.care_of);
+                let layers = if flags.has(RequestFlags::CO_LOCATED) { 0 } else { ipip::OVERHEAD };
+                let copy = if len + layers > usize::from(encap.mtu) {
+                    Err(reason::TOO_BIG)
+                } else if layers == 0 {
+                    in_tunnel(packet, encap)
+                } else {
+                    let inner = Encap { src: own, dst: *host, ..encap };
+                    in_tunnel(packet, inner).and_then(|inner| in_tunnel(&inner, encap))
+                };
+                match copy {
+                    Ok(copy) => out.send_routed(copy),
+                    Err(reason) => out.discard(rx.iface, packet.clone(), reason),
+                }
+            }
+        }
+    }
+
+    /// Forwards a packet from a reverse tunnel, if the tunnel comes from a care-of address of the packet's source, and
+    /// the binding has flag T (RFC 3024, section 4.4). Otherwise any host could send in the name of a mobile node.
+    /// Declines a packet whose source is no mobile node of this agent: it may be for another tunnel of this host.
+    pub(super) fn reverse(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
+        let (header, inner) = match ipip::decapsulate(&packet.bytes) {
+            Ok((_, inner)) => match ipv4::Header::parse(inner) {
+                Ok((header, _)) => (header, inner.to_vec()),
+                Err(malformed) => return self.refused.end(rx.iface, packet, Err(malformed.into()), out),
+            },
+            Err(malformed) => return self.refused.end(rx.iface, packet, Err(malformed.into()), out),
+        };
+        // A visitor of the foreign agent with the same address puts its packets into a tunnel to that agent.
+        let is_delivery =
+            rx.header.src == header.src && self.config.foreign.contains(&self.config.address.address);
+        if is_delivery || self.mobile_nodes.first(header.src).is_none() {
+            return out.pass(rx, packet);
+        }
+        let home = self.homes.get(&header.src);
+        let is_exit = |binding: &&Binding| binding.care_of == rx.header.src;
+        let binding = home.and_then(|home| home.bindings().iter().find(is_exit));
+        if !binding.is_some_and(|binding| RequestFlags(binding.flags).has(RequestFlags::REVERSE)) {
+            return self.refused.end(rx.iface, packet, Err(refusal::NO_REVERSE_TUNNEL), out);
+        }
+        let mut packet = Packet { bytes: inner, ..packet };
+        if !ipv4::decrement_ttl(&mut packet.bytes) {
+            self.tell(now, IcmpError::TimeExceeded, &packet, out);
+            return self.refused.end(rx.iface, packet, Err(reason::TTL_EXPIRED), out);
+        }
+        self.reversed += 1;
+        out.send_routed(packet);
+    }
+
+    /// Returns whether an address belongs to this host.
+    fn is_own(&self, address: Ipv4Addr) -> bool {
+        let mut own = self.config.host.iter().chain([&self.config.address]);
+        own.any(|own| own.address == address)
+    }
+
+    /// Sends an ICMP error to the sender of a packet, at most one per second.
+    fn tell(&mut self, now: Instant, error: IcmpError, about: &Packet, out: &mut Outbox) {
+        let Some(bytes) = error.about(&about.bytes, self.config.address.address) else { return };
+        let sender = ipv4::addresses(&bytes).map(|(_, to)| to);
+        if sender.is_some_and(|to| self.told.may(now, to)) {
+            out.send_routed(Packet::new(Mac::ZERO, bytes));
+        }
+    }
+}
+
+/// Returns a copy of a packet in a tunnel. Fails if the packet does not fit into a datagram.
+fn in_tunnel(packet: &Packet, encap: Encap) -> Result<Packet, Reason> {
+    let bytes = ipip::encapsulate(&packet.bytes, encap.src, encap.dst)?;
+    Ok(Packet { bytes, ..packet.clone() })
+}

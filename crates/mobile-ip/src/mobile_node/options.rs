@@ -1,0 +1,87 @@
+//! What a mobile node may ask for besides a binding: a reverse tunnel, another home agent, and the broadcasts of its home
+//! network.
+
+use super::MobileNode;
+use crate::agents::Agent;
+use crate::config::{MobileNodeConfig, ReverseTunnel};
+use crate::mark::MobileIpEvent;
+use crate::message::{ADVERTISEMENT, ALL_SYSTEMS, AgentFlags, PORT};
+use node::{Action, Class, Encap, Lifetime, Listen, Outbox, Proto, Route, RouteKey, Rx};
+use wire::{Iface, Instant, Ipv4Addr, Packet, ipip, ipv4};
+
+impl MobileNode {
+    /// Returns whether the node asks this agent for a reverse tunnel.
+    pub(super) const fn asks_reverse(&self, agent: &Agent) -> bool {
+        !matches!(self.config.reverse_tunnel, ReverseTunnel::None) && agent.flags.has(AgentFlags::REVERSE)
+    }
+
+    /// Sends this host's own packets through a tunnel to the agent: the encapsulating delivery style of a reverse tunnel
+    /// (RFC 3024, section 5.1). Packets to the agent itself are not in the tunnel.
+    pub(super) fn tunnel_to(&self, agent: Ipv4Addr, forward: Action, out: &mut Outbox) {
+        let tunnel = Action::Tunnel(Encap {
+            src: self.home,
+            dst: agent,
+            mtu: self.mtu.saturating_sub(ipip::OVERHEAD as u16),
+        });
+        let lifetime = Lifetime::Permanent;
+        out.route(RouteKey::to(Class::HOST, agent), Route { action: forward, lifetime });
+        self.route(tunnel, tunnel, out);
+    }
+
+    /// Removes the route for packets to an agent that is not used any more.
+    pub(super) fn end_tunnel_to(&self, agent: Ipv4Addr, out: &mut Outbox) {
+        if self.config.reverse_tunnel == ReverseTunnel::Encapsulating {
+            out.route(RouteKey::to(Class::HOST, agent), None);
+        }
+    }
+
+    /// If the home agent does not answer and there is another one, registers with that one. Returns whether it does.
+    pub(super) fn turn_to_next_home_agent(&mut self, now: Instant, out: &mut Outbox) -> bool {
+        let at_home = self.attached.is_some_and(|agent| self.is_home_agent(agent));
+        if at_home || !self.registrar.is_home_agent_silent() {
+            return false;
+        }
+        let Some(home_agent) = self.registrar.next_home_agent() else { return false };
+        out.mark(MobileIpEvent::HomeAgentChosen { home_agent }.into());
+        self.register(now, out);
+        true
+    }
+
+    /// Returns a broadcast of the home network for this host's own stack. At home, it is the packet itself. Away, it is
+    /// in the packet, in a tunnel from the home agent to the home address (RFC 5944, section 4.3). If the packet is
+    /// something else, or the node does not receive broadcasts, the packet is the error.
+    pub(super) fn broadcast(&self, rx: Rx, packet: Packet) -> Result<Packet, Packet> {
+        let own = self.config.address;
+        let is_broadcast = |to| to == Ipv4Addr::BROADCAST || own.is_broadcast(to);
+        if !self.config.broadcasts || rx.iface != self.iface {
+            return Err(packet);
+        }
+        let at_home = self.attached.is_some_and(|agent| self.is_home_agent(agent));
+        if at_home && is_broadcast(rx.header.dst) {
+            return Ok(packet);
+        }
+        let is_tunnel = rx.header.dst == self.home && self.is_home_agent(rx.header.src);
+        match ipip::decapsulate(&packet.bytes) {
+            Ok((_, inner)) if is_tunnel && ipv4::addresses(inner).is_some_and(|(_, to)| is_broadcast(to)) => {
+                let bytes = inner.to_vec();
+                Ok(Packet { bytes, ..packet })
+            }
+            _ => Err(packet),
+        }
+    }
+}
+
+/// Returns the traffic for which a mobile node listens.
+pub(super) fn listens(iface: Iface, config: &MobileNodeConfig) -> Vec<Listen> {
+    let mut listens = vec![
+        Listen::Group(iface, ALL_SYSTEMS),
+        Listen::Group(iface, Ipv4Addr::BROADCAST),
+        Listen::Local(Proto::Icmp(ADVERTISEMENT)),
+        Listen::Local(Proto::Udp(PORT)),
+    ];
+    if config.broadcasts {
+        listens.push(Listen::Local(Proto::IpIp));
+        listens.extend(config.address.broadcast().map(|to| Listen::Group(iface, to)));
+    }
+    listens
+}
