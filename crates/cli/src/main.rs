@@ -104,7 +104,7 @@ fn main() -> ExitCode {
     let result = match output::unwritten() {
         // A signal can cause other errors, for example because a file is already removed. Only the signal is reported.
         _ if result.is_err() && interrupt::came() => Err(Failure::Interrupted),
-        Some(error) => Err(Failure::Machine(format!("cannot write standard output: {error}"))),
+        Some(error) => Err(Failure::Machine(format!("cannot write to standard output: {error}"))),
         None => result,
     };
     end(result)

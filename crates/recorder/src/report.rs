@@ -53,7 +53,7 @@ pub fn text(outcome: &Outcome) -> String {
     out.push('\n');
     out.push_str(&flow_table(outcome));
     for failure in &outcome.failures {
-        let _ = writeln!(out, "does not hold: {failure}");
+        let _ = writeln!(out, "failure: {failure}");
     }
     out
 }
