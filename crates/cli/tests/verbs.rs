@@ -146,7 +146,7 @@ fn diff_tells_whether_two_runs_part() {
     }
     let text = prints(folder.path(), &["diff", "runs/first-sim-1", "same"], 0);
     assert!(
-        text.contains("no divergence: 68 messages at 4 nodes compared, 0 refreshes excluded\n"),
+        text.contains("no divergence: 68 messages at 4 nodes compared, 0 periodic route-updates excluded\n"),
         "{text}"
     );
     assert!(text.contains("\nsame fingerprint "), "{text}");
@@ -273,8 +273,8 @@ fn every_failure_has_its_number() {
         ),
         (&["scale", "--hosts", "100,100"], 2, "--hosts: 100 is given twice"),
         (&["scale", "--hosts", "100 1000"], 2, "with commas between them, for example 100,1000"),
-        (&["explain", "mine"], 2, "is it a run directory?"),
-        (&["diff", "mine", "mine"], 2, "is it a run directory?"),
+        (&["explain", "mine"], 2, "give a directory that `wayfare run` wrote"),
+        (&["diff", "mine", "mine"], 2, "give a directory that `wayfare run` wrote"),
     ] {
         let problem = refused(folder.path(), arguments, status);
         assert!(problem.contains(says), "{arguments:?}: {problem}");

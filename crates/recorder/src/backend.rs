@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use wire::WallTime;
 
-/// The backend of a run.
+/// The program that moves the packets of a run: the simulator or Linux.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Backend {
@@ -56,7 +56,7 @@ pub struct BackendReport {
     pub details: serde_json::Value,
 }
 
-/// The output of a program of a scenario.
+/// What one program of the scenario wrote, and the file for it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ProgramOutput {
     /// The name of the output's file in a run directory.
@@ -65,7 +65,7 @@ pub struct ProgramOutput {
     pub output: Vec<u8>,
 }
 
-/// The machine of a run, and the user of the run's process.
+/// The machine on which a scenario was run on Linux, and the user who ran it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Machine {
     /// The machine's kernel release.
@@ -81,6 +81,6 @@ pub struct Daemon {
     pub host: String,
     /// The daemon's process id inside the PID namespace of the run.
     pub pid: u32,
-    /// How the daemon ended, as text.
+    /// How the daemon ended, for example `exit status: 0` or `signal: 9 (SIGKILL)`.
     pub exit: String,
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use trace::{HostId, Record, What};
 use wire::{Iface, Instant, Mac, Packet, PacketId};
 
-/// One observation of a packet at one interface.
+/// One observation of a packet at one interface, and the hops that follow. It is a row of `packets.csv`.
 #[derive(Clone, Debug)]
 pub struct Hop {
     /// The index of the record of this observation, in the records of the run.
@@ -168,7 +168,8 @@ impl<'a> Journeys<'a> {
         ends
     }
 
-    /// Returns the ends of all copies that passed the hop with the index `hop`, as text.
+    /// Returns the ends of all copies that passed the hop with the index `hop` as one line, for example `delivered to
+    /// mobile; lost at b1:air: link_error`.
     pub fn fate(&self, hop: usize) -> String {
         let mut counts: BTreeMap<Fate, usize> = BTreeMap::new();
         for end in self.ends(hop) {
@@ -311,7 +312,7 @@ impl<'a> Journeys<'a> {
     }
 }
 
-/// One observation of a packet at one interface of a host.
+/// The time, place, direction and packet of a hop, as [`Journeys::seen`] returns them.
 #[derive(Clone, Copy, Debug)]
 pub struct Sighting<'a> {
     /// The time of the observation.

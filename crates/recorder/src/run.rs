@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use trace::{Doubt, Fingerprint, HostId, Record};
 use wire::WallTime;
 
-/// A run that has ended.
+/// A run that has ended: its plan, its records, and the results of their analysis.
 #[derive(Debug)]
 pub struct Outcome {
     /// The plan that was run.
@@ -24,7 +24,7 @@ pub struct Outcome {
     pub records: Vec<Record>,
     /// The fingerprint of a simulated run; `None` on Linux.
     pub fingerprint: Option<Fingerprint>,
-    /// The ledger of packets.
+    /// The counts of all packets; zero if the records of a host are missing.
     pub ledger: Ledger,
     /// The flows, in the order in which they began.
     pub flows: Vec<Flow>,
@@ -176,7 +176,7 @@ fn restless(plan: &Plan, stopped: &sim::Stopped) -> Doubt {
     Doubt::Restless { host, role: stopped.role.to_owned(), at_s: stopped.at.as_secs_f64() }
 }
 
-/// A simulated run that kept no records.
+/// The results of a simulated run that kept no records.
 #[derive(Debug)]
 pub struct Counted {
     /// The fingerprint of the run. It is the same as with records.

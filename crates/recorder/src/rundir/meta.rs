@@ -43,7 +43,7 @@ pub struct RunFile {
     /// The events of the scenario in the order of time, for example crashes and cuts.
     #[serde(default)]
     pub events: Vec<EventPart>,
-    /// The versions of Wayfare and Rust of the program that executed the run.
+    /// The version of Wayfare that executed the run.
     pub versions: Versions,
     /// The machine on which a run on Linux was executed; null in the simulator.
     pub machine: Option<Machine>,
@@ -130,7 +130,7 @@ impl EventPart {
     }
 }
 
-/// The versions of the program that executed the run.
+/// The version of Wayfare that executed a run, and the version of Rust that it needs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Versions {
     /// The version of Wayfare.
@@ -139,7 +139,7 @@ pub struct Versions {
     pub rust: String,
 }
 
-/// The results of a run.
+/// The results of a run: ledger, handoffs, holes and flows.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Summary {
     /// The totals of the ledger.
@@ -171,7 +171,7 @@ pub struct LedgerSummary {
     pub balances: bool,
 }
 
-/// The cost of a handoff.
+/// A handoff: its host, stations and times, and the cost for each flow.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct HandoffSummary {
     /// The number of the handoff in the run, from 1.
@@ -193,10 +193,11 @@ pub struct HandoffSummary {
     pub cut_s: f64,
     /// The cost for each flow of the host that existed at the cut; empty if no flow existed.
     pub flows: Vec<FlowCostSummary>,
-    /// The time from the cut until the switching node has the new path, plus one transit down this path, in
-    /// milliseconds. Null if it was not measured (docs/glossary.md, "Latency").
+    /// The time from the cut until the switching node has the new path, plus the delay of one packet down
+    /// this path, in milliseconds. Null if it was not measured (docs/glossary.md, "Latency").
     pub latency_ms: Option<f64>,
-    /// The round trip between host and crossover during this handoff, in milliseconds; null if it was not measured.
+    /// The time of the host's signalling to the node that changed the host's mapping (for example the crossover), plus
+    /// the delay of one packet with data from this node to the host. In milliseconds; null if it was not measured.
     pub round_trip_ms: Option<f64>,
 }
 
@@ -260,7 +261,7 @@ pub struct FlowSummary {
     pub ended_s: Option<f64>,
     /// How the flow ended: `completed`, `reset`, `refused` or `unfinished`.
     pub end: String,
-    /// The number of new bytes that the receiving application received.
+    /// The number of bytes that the receiving application received. Repeated bytes count once.
     pub bytes: u64,
     /// The goodput over the duration of the flow, in kbit/s.
     pub goodput_kbps: f64,
@@ -330,7 +331,7 @@ impl RunFile {
         }
     }
 
-    /// Returns the text of `run.json`.
+    /// Returns the text of `run.json`, or an error if a value cannot be converted to JSON.
     pub fn to_json(&self) -> std::io::Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }

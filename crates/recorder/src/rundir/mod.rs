@@ -71,7 +71,7 @@ impl Default for Options {
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// A file is missing or cannot be read.
-    #[error("{0}: {1}; is it a run directory?")]
+    #[error("{0}: {1}; give a directory that `wayfare run` wrote")]
     File(PathBuf, io::Error),
     /// `run.json` is malformed.
     #[error("{0}: {1}")]
@@ -94,7 +94,7 @@ pub enum ReadError {
     )]
     Changed(PathBuf),
     /// The number of records (first number) is not that in `run.json` (second number).
-    #[error("{0}: {1} records, and run.json counts {2}; the numbers must be equal")]
+    #[error("{0}: the file has {1} records, and run.json requires {2}; run the scenario again")]
     Truncated(PathBuf, usize, usize),
 }
 
@@ -259,7 +259,8 @@ fn read_records(path: &Path, count: usize) -> Result<Vec<Record>, ReadError> {
 
 fn record(line: &str) -> Result<Record, String> {
     let host = || line.strip_prefix("{\"host\":")?.split_once(',');
-    let (host, fields) = host().ok_or("the line must begin with the field `host`")?;
+    let (host, fields) =
+        host().ok_or("the line must begin with the field `host`, for example `{\"host\":0,`")?;
     let host = host.parse().map_err(|_| format!("`host` must be the number of a host, not `{host}`"))?;
     Record::from_line(HostId(host), &format!("{{{fields}"))
 }

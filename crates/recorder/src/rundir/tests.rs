@@ -152,7 +152,9 @@ fn a_damaged_directory_is_refused_with_the_place() {
     let older = json.replace("\"format\": 6", "\"format\": 5").replace("\"backend\": ", "\"world\": ");
     fs::write(dir.join("run.json"), older).unwrap();
     assert!(refusal().contains("format 5 of a run directory; this program reads format 6"), "{}", refusal());
-    assert!(read(folder.path()).unwrap_err().to_string().contains("is it a run directory?"));
+    assert!(
+        read(folder.path()).unwrap_err().to_string().contains("give a directory that `wayfare run` wrote")
+    );
 }
 
 /// A run directory is rejected if a byte in the middle of a file was changed, also in a file that is not read back. The
