@@ -96,8 +96,8 @@ impl FlowEnd {
     }
 }
 
-/// The one-way delay of a flow's datagrams, or of the pieces of a stream. It lasts from the first transmission until the
-/// receiving application has the last byte of the datagram or piece.
+/// The one-way delay of a flow's datagrams, or of the pieces of a stream. It lasts from the first transmission until
+/// the receiving application has the last byte of the datagram or piece.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Delay {
     /// The median, by the nearest rank.

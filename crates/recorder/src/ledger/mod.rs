@@ -74,8 +74,8 @@ pub struct Vanished {
     pub last_seen: Instant,
     /// The last place where the packet was seen, and the next place where it should have been seen.
     pub between: (String, String),
-    /// The interface, as `host:interface`, at which the packet arrived although no record shows that it was sent. `None`
-    /// for any other vanished copy.
+    /// The interface, as `host:interface`, at which the packet arrived although no record shows that it was sent.
+    /// `None` for any other vanished copy.
     pub came_in: Option<String>,
 }
 
