@@ -34,7 +34,9 @@ fn examine() -> Result<(), Failure> {
             print("\nthis machine can execute runs on Linux\n");
             Ok(())
         }
-        Some(missing) => Err(Failure::Machine(format!("runs on Linux need: {missing}"))),
+        Some(missing) => {
+            Err(Failure::Machine(format!("runs on Linux need these missing features: {missing}")))
+        }
     }
 }
 

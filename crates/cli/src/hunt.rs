@@ -104,8 +104,7 @@ pub(crate) fn hunt(args: &Args) -> Result<(), Failure> {
         return Ok(());
     }
     if args.on == On::Linux && args.known.is_some() {
-        let why =
-            "--known is allowed only with --on sim: the recorded shares of seeds are those of the simulator";
+        let why = "--known is allowed only with --on sim, because the findings in the file were counted in the simulator";
         return Err(Failure::Usage(why.to_owned()));
     }
     let known = args.known.as_deref().map_or_else(|| Ok(Vec::new()), Known::read)?;
@@ -185,7 +184,7 @@ fn report(args: &Args, protocol: Protocol, found: &[Found], known: &[Known]) -> 
             let seeds: Vec<_> = all.iter().map(|found| found.seed.to_string()).collect();
             let seeds = seeds.join(" ");
             print(&format!(
-                "  known: {judge}: {} seeds, at most {most} allowed: {seeds}: {finding}\n",
+                "  known: {judge}: found at {} seeds (at most {most} are allowed): {seeds}: {finding}\n",
                 all.len()
             ));
             continue;

@@ -44,9 +44,9 @@ impl Backend {
 pub struct BackendReport {
     /// The wall-clock time at which the run began.
     pub began: WallTime,
-    /// The machine on which the run took place.
+    /// The kernel and the user id with which the run took place.
     pub machine: Machine,
-    /// The daemons, in the order of the hosts.
+    /// The daemon of each host, in the order of the hosts in the plan.
     pub daemons: Vec<Daemon>,
     /// The hosts without records, by name. No packet can be followed through these hosts.
     pub hosts_without_records: Vec<String>,
@@ -65,7 +65,7 @@ pub struct ProgramOutput {
     pub output: Vec<u8>,
 }
 
-/// The machine on which a scenario was run on Linux, and the user who ran it.
+/// The kernel of the machine on which a scenario was run on Linux, and the user id of the process that ran it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Machine {
     /// The machine's kernel release.

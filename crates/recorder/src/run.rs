@@ -140,7 +140,7 @@ impl Outcome {
     }
 }
 
-/// Why a simulation did not produce a run.
+/// The error of [`simulate`]: why there is no run.
 #[derive(Debug, thiserror::Error)]
 pub enum NotSimulated {
     /// The simulator's hosts cannot be built from the plan.
@@ -198,8 +198,8 @@ pub struct Counted {
     pub doubts: Vec<Doubt>,
 }
 
-/// Runs `world`, whose witness must be a [`Running`] ledger. The ledger forgets each packet when it is finalised, so
-/// that memory is bounded by the packets under way. Results that need records, such as handoffs, are not available.
+/// Runs `world`, which counts its packets in a [`Running`] ledger. The ledger forgets each packet when it is finalised,
+/// so that memory is bounded by the packets under way. Results that need records, such as handoffs, are not available.
 pub fn count(world: sim::World<Running>, plan: &Plan) -> Counted {
     let mut run = world.run(plan.end());
     let (hops, most_open) = (run.records.hops(), run.records.most_open());

@@ -451,7 +451,7 @@ pub struct NamedDoubt {
 }
 
 impl NamedDoubt {
-    /// Returns each of the `doubts` of one run with the name of the run, `of`.
+    /// Returns a named doubt for each of the `doubts` of one run; `of` is the name of the run.
     pub fn all(of: &str, doubts: &[Doubt]) -> Vec<Self> {
         doubts.iter().map(|doubt| Self { of: of.to_owned(), doubt: doubt.clone() }).collect()
     }

@@ -107,7 +107,7 @@ impl Fingerprinter {
         Fingerprint { version: Fingerprint::VERSION, value: self.value() }
     }
 
-    /// Adds one word.
+    /// Adds one 64-bit word.
     pub fn word(&mut self, word: u64) {
         self.0 = folded(self.0, word);
     }

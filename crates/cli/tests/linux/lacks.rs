@@ -65,7 +65,7 @@ fn without_raw_sockets_there_is_no_run() {
     let output = run_without("AF_PACKET", &SHORT, &library, out.path());
     assert_lacks(&output, &["raw sockets, which carry the frames", "Operation not permitted"], out.path());
     let told = run_without("AF_PACKET", &["doctor"], &library, out.path());
-    assert_exit(&told, 3, "runs on Linux need: packet sockets with time stamps");
+    assert_exit(&told, 3, "runs on Linux need these missing features: packet sockets with time stamps");
 }
 
 /// Without the capability `CAP_NET_RAW`, raw sockets are named as missing. The test needs root: another user would get
@@ -128,8 +128,10 @@ fn in_a_plain_chroot_the_missing_feature_is_named() {
             root,
         );
         let told = in_it(prepare, "doctor");
-        let need =
-            text(&told.stderr).lines().find(|line| line.contains("runs on Linux need: ")).map(str::to_owned);
+        let need = text(&told.stderr)
+            .lines()
+            .find(|line| line.contains("runs on Linux need these missing features: "))
+            .map(str::to_owned);
         assert!(told.status.code() == Some(3) && need.is_some_and(|need| need.contains(feature)), "{told:?}");
     };
     let proc = format!("mount -t proc proc '{at}/proc' &&");

@@ -68,7 +68,7 @@ impl Transport {
     }
 }
 
-/// How a flow ended.
+/// How a flow ended, as in the column `end` of the table of flows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum FlowEnd {
     /// The receiving application (or the kernel of a receiving program) has received the end of the stream, or the

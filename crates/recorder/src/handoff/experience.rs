@@ -40,7 +40,7 @@ pub struct FlowCost {
     pub flow: usize,
     /// The effect on the receiving application.
     pub experience: Experience,
-    /// When the flow again had half of its goodput in the second before the cut.
+    /// When the flow again had half of the goodput that it had in the second before the cut.
     pub recovery: Recovery,
     /// Packets with data of which no copy arrived (datagrams at the application, segments at the host's stack). A
     /// packet counts if it was lost between the decision to move and the decision for the host's next handoff, and was
@@ -60,7 +60,7 @@ impl FlowCost {
     }
 }
 
-/// When a flow again had half of the goodput of the second before the cut.
+/// When a flow again had half of the goodput that it had in the second before the cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Recovery {
     /// There was no outage, and after the cut the goodput was never less than half of the goodput before the cut.

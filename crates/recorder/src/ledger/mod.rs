@@ -149,7 +149,11 @@ pub fn close(plan: &Plan, records: &[Record]) -> Ledger {
         }
     }
     let ledger = books.close();
-    assert_eq!(losses.len() as u64, ledger.dropped_total(), "the list of losses and their number differ");
+    assert_eq!(
+        losses.len() as u64,
+        ledger.dropped_total(),
+        "the number of listed losses must be the number of counted drops"
+    );
     Ledger { losses, ..ledger }
 }
 

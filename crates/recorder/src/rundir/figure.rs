@@ -15,7 +15,7 @@ pub(super) fn handoffs(outcome: &Outcome, journeys: &Journeys<'_>, places: &Plac
     let undrawn = match events.len() {
         more if more > super::steps::EVENTS => {
             format!(
-                " The {more} events of the scenario are not drawn: handoffs.csv and the report have them."
+                " The {more} events of the scenario are too many to be drawn; handoffs.csv and the report list them."
             )
         }
         _ => String::new(),

@@ -21,7 +21,7 @@ pub(super) struct FormatOnly {
     pub(super) format: u32,
 }
 
-/// The contents of `run.json`.
+/// The contents of `run.json`: the scenario, the environment and the results of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RunFile {
     /// The number of the run directory's format. A program reads only directories of the format that it writes.
@@ -71,7 +71,7 @@ pub struct RunFile {
     pub files: Vec<String>,
 }
 
-/// The scenario of a run.
+/// The scenario of a run: its name, description, duration and text.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ScenarioPart {
     /// The name of the scenario, for example `first`.
@@ -118,7 +118,7 @@ pub struct EventPart {
     pub kind: String,
     /// The host or link, for example `home`, `wire left` or `cell 2`.
     pub target: String,
-    /// For `loss`, `mtu` and `clock`: the new value; otherwise null.
+    /// For `loss`, `mtu` and `clock`: the new value, for example `10 %`; otherwise null.
     pub value: Option<String>,
 }
 
@@ -163,7 +163,7 @@ pub struct LedgerSummary {
     pub delivered: u64,
     /// The number of packets and copies that were dropped or lost.
     pub dropped: u64,
-    /// The dropped packets and copies by reason (docs/glossary.md).
+    /// For each reason (docs/glossary.md), the number of packets and copies that were dropped or lost.
     pub reasons: BTreeMap<String, u64>,
     /// The number of packets and copies that a node or link held when the run ended.
     pub held: u64,
@@ -206,15 +206,16 @@ pub struct HandoffSummary {
 pub struct FlowCostSummary {
     /// The flow's number, from 1: its position in `summary.flows`.
     pub flow: usize,
-    /// `none`, `outage`, `never` (no new data until the flow or the run ended) or `not measured`.
+    /// The effect on the receiving application: `none`, `outage`, `never` (no new data until the flow or the run ended)
+    /// or `not measured`.
     pub experience: String,
     /// The duration of the outage (docs/glossary.md) from the cut, or from the begin of the hole, in milliseconds. Null
     /// unless `experience` is `outage`.
     pub outage_ms: Option<f64>,
-    /// `unneeded` (after the cut, the goodput was never less than half of the goodput before the cut), `recovered`,
-    /// `never` (not before the flow or the run ended), or `not measured`. For a hole always `not measured`.
+    /// Whether the goodput recovered: `recovered`, `never` (not before the flow or the run ended), or `not measured`.
+    /// `unneeded`: after the cut, it was never less than half of the goodput before the cut. A hole is `not measured`.
     pub recovery: String,
-    /// The time from the cut until the flow again had half of its goodput in the second before the cut, in
+    /// The time from the cut until the flow again had half of the goodput that it had in the second before the cut, in
     /// milliseconds. Null unless `recovery` is `recovered`.
     pub recovered_ms: Option<f64>,
     /// The number of packets with data that belong to the handoff or the hole, and of which no copy arrived.
@@ -225,7 +226,7 @@ pub struct FlowCostSummary {
     pub owners: Vec<OwnerSummary>,
 }
 
-/// An outage without a handoff.
+/// An outage of one flow that no handoff caused (a hole).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct HoleSummary {
     /// The name of the host to which the outage belongs, at one end of the flow. It is the end whose link went down. If

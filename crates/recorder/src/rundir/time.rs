@@ -86,7 +86,9 @@ fn events(outcome: &Outcome) -> (Vec<(Instant, String)>, String) {
         1..=EVENTS => {
             " Lines with a number are handoffs; lines with words are events of the scenario.".to_owned()
         }
-        more => format!(" The {more} events of the scenario have no lines; the report has them."),
+        more => {
+            format!(" The {more} events of the scenario are too many to be drawn; the report lists them.")
+        }
     };
     all.truncate(if all.len() > EVENTS { 0 } else { EVENTS });
     (all, about)
