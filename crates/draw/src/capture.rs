@@ -106,8 +106,8 @@ impl Capture {
         Self { interfaces: interfaces.to_vec(), epoch, snap, packets: Vec::new() }
     }
 
-    /// Adds a packet. The order of calls matters only among packets of the same instant. Fails if the interface is
-    /// unknown.
+    /// Adds a packet. [`Capture::finish`] sorts the packets by time; packets of one instant keep the order of these calls.
+    /// Returns an error if the interface index is out of range.
     pub fn packet(&mut self, seen: &Seen<'_>) -> Result<(), CaptureError> {
         let known = self.interfaces.len();
         let interface = match u32::try_from(seen.interface) {

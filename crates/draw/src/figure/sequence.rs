@@ -47,7 +47,7 @@ pub enum Noticed {
     NotMeasured,
 }
 
-/// The effect of a handoff on one flow.
+/// The effect of a handoff on one flow: the parts of the outage, the recovery and the losses.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cost {
     /// The flow, as an index into [`SequenceFigure::flows`].
@@ -218,7 +218,7 @@ impl Counts {
     }
 }
 
-/// The packets of one flow over time.
+/// The packets of one flow over time: sent, received, lost and duplicated.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlowTrace {
     /// The ends of the flow and its transport, for example "server:80 > mobile:49152, TCP".

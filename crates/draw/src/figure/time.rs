@@ -40,7 +40,7 @@ pub enum Joined {
     Dots,
 }
 
-/// Values of one flow over time.
+/// The values of one flow or connection over time, drawn as one line in a panel.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TimeLine {
     /// The name of the line in the legend. Lines with the same name have one colour in all panels.
