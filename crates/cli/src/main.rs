@@ -59,7 +59,7 @@ enum Verb {
     Diff(diff::Args),
     /// Run the daemon of one host in this network namespace.
     Node(node::Args),
-    /// Run a program; a role of this host's daemon makes its TCP connections.
+    /// Run a program whose TCP connections are made through a role of this host's daemon.
     Exec(exec::Args),
     /// Print which kernel features are available and used; with --clean, undo what terminated labs and daemons left
     /// behind.

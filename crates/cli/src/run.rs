@@ -33,7 +33,7 @@ pub(crate) struct Args {
     /// The random seed of the run, or of the first of several runs.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = seed, allow_negative_numbers = true)]
     seed: u64,
-    /// The number of runs; for a grid, of runs of each point. Each run has the next seed and a different phase: each
+    /// The number of runs; for a grid, the number for each point. Each run has the next seed and a different phase: each
     /// move and each start of a flow is shifted by a separate time of at most the scenario's `phase` (1 s by default)
     /// [default: 1; for a grid 10, or the number in the scenario].
     #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The numbers of mobile hosts. Each number is a separate run.
+    /// The numbers of mobile hosts, with commas between them.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "100,1000,10000,100000,1000000",
         value_parser = mobiles)]
     hosts: Vec<u32>,
