@@ -92,7 +92,7 @@ pub struct TimeFigure {
     pub handoffs: Vec<(Instant, String)>,
     /// The end of the time axis, in the time of the run. The axis begins at zero.
     pub until: Instant,
-    /// The parts of the run that are drawn enlarged, below the panels of the whole run.
+    /// Parts of the run. The first 12 are drawn enlarged, below the panels of the whole run.
     pub windows: Vec<TimeWindow>,
     /// The text below the figure.
     pub caption: String,
