@@ -43,7 +43,7 @@ impl SequenceFigure {
         let mut notes = vec![self.caption.clone()];
         for handoff in self.handoffs.iter().filter(|handoff| handoff.costs.is_empty()).take(8) {
             notes.push(format!(
-                "Handoff {} ({}) is not measured, because {} has no flow.",
+                "Handoff {} ({}) is not measured, because {} had no flow at the cut.",
                 handoff.number, handoff.label, handoff.host
             ));
         }
