@@ -287,7 +287,7 @@ fn a_figure_says_that_it_draws_no_events() {
         let figure = sequence(&outcome);
         let (svg, csv) = (figure.svg(), figure.csv());
         assert_eq!(svg.contains("cut of wire internet") || svg.contains("cut of wire"), is_drawn);
-        assert_eq!(figure.caption.contains("events of the scenario are not drawn"), !is_drawn);
+        assert_eq!(figure.caption.contains("events of the scenario are too many to be drawn"), !is_drawn);
         assert_eq!(
             csv.lines().filter(|line| line.contains("cut of wire internet")).count(),
             events / 2,
