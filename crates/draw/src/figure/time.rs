@@ -77,7 +77,7 @@ pub struct TimeWindow {
     pub until: Instant,
     /// The flows that are drawn, by their index ([`TimeLine::flow`]).
     pub flows: Vec<usize>,
-    /// The handoff of the window, as an index into [`TimeFigure::handoffs`]. The label of this handoff is placed first.
+    /// The handoff of the window, as an index into `TimeFigure::handoffs`. The label of this handoff is placed first.
     pub handoff: usize,
 }
 
