@@ -96,7 +96,10 @@ fn what_is_not_there_to_judge_is_an_error_of_use() {
             .contains("nothing does not exist; give a folder with agree.json")
     );
     std::fs::write(folder.path().join("bad.json"), "{\"scenarios\": [1]}").unwrap();
-    assert!(errors(&["agree", "--from", "bad.json"]).contains("bad.json is not a record of `agree`: "));
+    assert!(
+        errors(&["agree", "--from", "bad.json"])
+            .contains("bad.json is not a record that `wayfare agree` wrote: ")
+    );
     record(folder.path(), [50.0; 6]);
     assert!(errors(&["agree", "bulk", "--from", "."]).contains("has no runs of bulk"));
     assert!(errors(&["agree", "--from", ".", "--runs", "3"]).contains("cannot be used with"));
