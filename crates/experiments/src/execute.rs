@@ -41,7 +41,7 @@ pub fn run_point(plan: Plan, backend: Backend, how: &How<'_>) -> Result<Outcome,
         Backend::Linux => {
             let programs = how
                 .linux
-                .ok_or_else(|| NotRun::Cannot("the programs for runs on Linux are missing".to_owned()))?;
+                .ok_or_else(|| NotRun::Cannot("the programs for runs on Linux were not found".to_owned()))?;
             run::run(plan, programs, how.stop).map_err(|error| match error {
                 missing @ (LinuxError::Machine(_) | LinuxError::Lacks(_)) => {
                     NotRun::Cannot(missing.to_string())

@@ -44,7 +44,7 @@ impl Repeated {
         Scenario::repetition(&self.file, &self.text, &self.set, self.seed.wrapping_add(number), repetition)
     }
 
-    /// Returns the compared metrics of a run, and the reasons why it is invalid. A leg of `compare` that cannot be
+    /// Returns the compared metrics of a run, and the reasons why the run is invalid. A leg of `compare` that cannot be
     /// evaluated is invalid.
     pub fn read(&self, outcome: &Outcome) -> Run {
         let values = match self.leg {

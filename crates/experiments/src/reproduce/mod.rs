@@ -41,12 +41,12 @@ use wire::Duration;
 /// The number and the length of the runs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Scale {
-    /// Few and short runs, for each change of the code.
+    /// Few and short runs, to check each change of the code.
     Quick,
-    /// More runs than `Quick`.
+    /// More and longer runs than `Quick`.
     #[default]
     Default,
-    /// The most runs.
+    /// The largest number of runs.
     Full,
 }
 
@@ -103,7 +103,7 @@ pub const SIM: &[Backend] = &[Backend::Sim];
 pub struct Experiment {
     /// The identifier, `PAPER/NAME`.
     pub id: &'static str,
-    /// A description in one line.
+    /// The measured effect, in one line.
     pub about: &'static str,
     /// The paper's authors and year.
     pub paper: &'static str,
