@@ -46,7 +46,8 @@ pub struct Plan {
     pub cells: Vec<CellSpec>,
     /// The events of the scenario, given or drawn, ordered by time.
     pub events: Vec<PlannedEvent>,
-    /// The hosts and wires of a `[tree]`. If it is given, `hosts`, `wires` and `cells` are empty.
+    /// The tree of a scenario with `[tree]`; `hosts`, `wires` and `cells` are then empty. `None` for any other
+    /// scenario.
     pub tree: Option<Arc<Tree>>,
 }
 

@@ -253,7 +253,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "at = \"server:9000\"",
         "at = \"mobile:9000\"",
-        "line 18, column 43: `host.server.role[0].at`: `mobile` is another host; write `server`, or an address of it",
+        "line 18, column 43: `host.server.role[0].at`: `mobile` is another host; write `server`, or an address of `server`",
     ),
     (
         "apps/bulk-server",
@@ -285,7 +285,7 @@ const CASES: &[(&str, &str, &str)] = &[
         "at = \"-1s\"",
         "line 24, column 43: `host.mobile.role[0].moves[0].at`: `-1s` is negative",
     ),
-    ("\"5s\"", "\"100000min\"", "line 2, column 12: `duration`: allowed: above 0s, at most 1440min"),
+    ("\"5s\"", "\"100000min\"", "line 2, column 12: `duration`: must be above 0s and at most 1440min"),
     (
         "\"5s\"",
         "\"99999999999s\"",
@@ -448,11 +448,13 @@ fn a_move_to_its_own_cell_is_a_mistake_only_of_a_role_that_then_does_nothing() {
     assert_eq!(warnings(&file, &text), "", "a handoff of more than 7 s");
     let (file, first) = Scenario::find("first").unwrap();
     let stays = first.replacen("to = \"b3\", kind = \"hard\"", "to = \"b2\", kind = \"hard\"", 1);
-    assert!(warnings(&file, &stays).contains("the host is at `b2` already: nothing moves"));
+    assert!(warnings(&file, &stays).contains("the host is at `b2` already, so this move has no effect"));
     let late = first.replacen("start = \"0.5s\", stop = \"5.5s\"", "start = \"60s\", stop = \"5.5s\"", 1);
     let said = warnings(&file, &late);
     assert!(
-        said.contains(".start`: starts at 60s, and the run ends at 6s: it never runs; allowed: below 6s"),
+        said.contains(
+            ".start`: starts at 60s, but the run ends at 6s, so this role never runs; allowed: below 6s"
+        ),
         "{said}"
     );
 }
@@ -484,7 +486,8 @@ fn an_address_that_is_in_no_cells_network_is_named() {
         .unwrap_err()
         .to_string();
     assert!(
-        refusal.contains("the address of `mobile`, 10.77.0.7, is in the `net` of no cell; there are: 10."),
+        refusal
+            .contains("the address of `mobile`, 10.77.0.7, is in the `net` of no cell; the cells have: 10."),
         "{refusal}"
     );
 }

@@ -25,7 +25,7 @@ pub(crate) fn course(
         })?;
         if points.is_empty() || !points.is_sorted_by_key(|point| point.0) {
             return Err(wrong(
-                "needs at least one point, in the order of time, for example [[\"0s\", -60], [\"5s\", -90]]",
+                "must be a list of at least one point, in the order of time, for example [[\"0s\", -60], [\"5s\", -90]]",
             ));
         }
         if points.iter().any(|point| !(-130..=0).contains(&point.1)) {

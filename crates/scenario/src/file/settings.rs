@@ -40,8 +40,9 @@ impl FromStr for Setting {
     fn from_str(text: &str) -> Result<Self, String> {
         // The error must not show the value, which may be a secret.
         let shown = text.split_inclusive('=').next().unwrap_or_default();
-        let bad =
-            || format!("`{shown}`: write KEY=VALUE, for example station.delay_device=0 or radio.retune=5ms");
+        let bad = || {
+            format!("`{shown}`: must be KEY=VALUE, for example station.delay_device=0 or radio.retune=5ms")
+        };
         let (path, value) = text.split_once('=').ok_or_else(bad)?;
         let path: Vec<String> = path.split('.').map(|step| step.trim().to_owned()).collect();
         if path.iter().any(String::is_empty) {
@@ -120,7 +121,10 @@ impl Setting {
     /// Applies the setting to a scenario's document. Returns the paths of the changed values. Fails if the setting
     /// applies to no role, and its path leads to no table.
     pub(crate) fn apply(&self, document: &mut Table) -> Result<Vec<String>, String> {
-        let (first, rest) = self.path.split_first().ok_or("a setting has no path; write KEY=VALUE")?;
+        let (first, rest) = self
+            .path
+            .split_first()
+            .ok_or("a setting has no key; write KEY=VALUE, for example radio.retune=5ms")?;
         let mut changed = Vec::new();
         for (path, role) in roles_at(document) {
             if role.get("kind").and_then(Value::as_str).is_some_and(|kind| answers_to(kind, first)) {
@@ -159,7 +163,10 @@ impl Setting {
 
     fn apply_to_path(&self, document: &mut Table) -> Result<(), String> {
         let name = self.path.join(".");
-        let (last, parents) = self.path.split_last().ok_or("a setting has no path; write KEY=VALUE")?;
+        let (last, parents) = self
+            .path
+            .split_last()
+            .ok_or("a setting has no key; write KEY=VALUE, for example radio.retune=5ms")?;
         let mut known = names_of(document);
         let mut table = document;
         for (depth, step) in parents.iter().enumerate() {
