@@ -78,8 +78,8 @@ impl Fault {
         matches!(self.what, What::Crash(_))
     }
 
-    /// Returns the index of the router that the fault affects, or whose wire or cell it affects. `None` for the core
-    /// link and for all hosts that are no routers of the draft.
+    /// Returns the index of the affected router, or of the router whose wire or cell is affected. `None` for the core
+    /// link, and for all hosts that are no routers of the draft.
     pub const fn router(&self) -> Option<usize> {
         match self.what {
             What::Crash(Node::Router(router))
