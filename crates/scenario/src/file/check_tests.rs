@@ -243,7 +243,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "    { kind = \"apps/bulk-client\"",
         "    { kind = \"apps/constant-rate\", to = \"server:1\", rate = 4294967295, size = 100, start = \"0s\", stop = \"1s\" },\n    { kind = \"apps/bulk-client\"",
-        "line 25, column 60: `host.mobile.role[1].rate`: must be 1 to 1000000 datagrams per second, and is 4294967295",
+        "line 25, column 60: `host.mobile.role[1].rate`: must be 1 to 1000000 datagrams per second, but is 4294967295",
     ),
     (
         "bytes = 1000",
