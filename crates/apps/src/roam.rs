@@ -37,7 +37,7 @@ pub struct RoamPlace {
     pub cell: u16,
 }
 
-/// A move of the timetable.
+/// A move of the timetable: its time, and the place to which the host moves.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Move {

@@ -15,7 +15,7 @@ pub enum NotRun {
     Broken(String),
 }
 
-/// Options for runs.
+/// The options for the runs of an experiment: parallel runs, programs, the stop flag, and reports of progress.
 #[derive(Clone, Copy)]
 pub struct How<'a> {
     /// The largest number of parallel runs.

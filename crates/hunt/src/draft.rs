@@ -65,7 +65,7 @@ pub struct Draft {
     pub retune_ms: u64,
     /// The size of a host's or router's buffer for a connection, in bytes.
     pub buffer: u32,
-    /// The mobile hosts.
+    /// The mobile hosts, at least one. Other parts of the draft name a host by its index in this list.
     pub hosts: Vec<Mobile>,
     /// Faults, in the order of time, without overlap.
     pub faults: Vec<Fault>,
@@ -84,7 +84,7 @@ pub struct Link {
     pub mtu: u16,
 }
 
-/// A router and its cell.
+/// A router, its cell, and its wire to the node above it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Router {
     /// The index in [`Draft::routers`] of the node above the router in the tree. Protocols without a tree ignore it.
@@ -104,7 +104,7 @@ pub struct Mobile {
     pub start: usize,
     /// The moves of the host, in the order of time.
     pub moves: Vec<Move>,
-    /// The workloads of the host.
+    /// The workloads of the host, at least one.
     pub work: Vec<Work>,
 }
 
@@ -122,7 +122,7 @@ pub struct Move {
     pub overlap: i64,
 }
 
-/// A workload of a mobile host.
+/// A workload of a mobile host: a connection, or a stream of datagrams, between the host and a peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Work {
     /// The port of the workload. No other workload of the draft has this port.

@@ -1,6 +1,6 @@
 //! The faults of a draft, which become `[[event]]` tables. Times are in milliseconds.
 
-/// A fault of a host or a link.
+/// A fault of a host or a link: its begin, its duration and its kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fault {
     /// The begin of the fault, in milliseconds.
@@ -12,7 +12,7 @@ pub struct Fault {
     pub what: What,
 }
 
-/// A kind of fault.
+/// A kind of fault, with the host or link that it affects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum What {
     /// A host crashes, and restarts from its stored state.

@@ -123,7 +123,7 @@ pub struct Row {
     pub note: Option<String>,
 }
 
-/// The results of both backends for a scenario.
+/// The comparison of both backends for one scenario: the verdict, and a row for each compared metric.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The name of the scenario.

@@ -77,7 +77,7 @@ pub(super) struct Key {
     pub(super) seed: u64,
 }
 
-/// The result of one run.
+/// The compared metrics of one run, and the reasons why the run is invalid.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Run {
     /// The values of the run by metric. An outage without end is infinite.

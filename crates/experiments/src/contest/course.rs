@@ -23,7 +23,7 @@ struct File {
     contender: Map<String, Value>,
 }
 
-/// A protocol under test.
+/// A protocol under test, as the table `[contender.NAME]` of the benchmark file describes it.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct Contender {
     /// The name of the protocol in commands and files.

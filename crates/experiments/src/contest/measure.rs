@@ -9,7 +9,7 @@ use recorder::run::Outcome;
 use trace::{HostId, Record, What};
 use wire::{Duration, Iface, Instant};
 
-/// A metric of the comparison.
+/// A metric of `wayfare compare`: its name, its unit, and its form in tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Metric {
     /// The name of the metric in files. It ends with the unit, if the metric has one.

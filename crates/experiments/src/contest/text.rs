@@ -81,20 +81,15 @@ fn repetitions(comparison: &Comparison) -> String {
         let _ = match (comparison.repeat, results.backend) {
             (Repeat::UntilNarrow(_), Backend::Sim) => writeln!(
                 out,
-                "sim: up to 40 runs of each leg (10, 20 or 40), until each interval of an outage is narrower than 15 % of the median"
+                "sim: 10, 20 or 40 runs of each leg, until the 95 % interval of each median outage is narrower than 15 % of the median"
             ),
             (Repeat::UntilNarrow(runs), Backend::Linux) => writeln!(
                 out,
-                "linux: {} of each leg, for any width of the interval; `--runs N` makes N runs",
+                "linux: {} of each leg, also if an interval is wide; `--runs N` makes N runs",
                 fixed(runs)
             ),
             (Repeat::Fixed(runs), backend) => {
-                writeln!(
-                    out,
-                    "{}: {} of each leg, for any width of the interval",
-                    backend.name(),
-                    fixed(runs)
-                )
+                writeln!(out, "{}: {} of each leg, also if an interval is wide", backend.name(), fixed(runs))
             }
         };
     }

@@ -24,7 +24,7 @@ impl Statistic {
     }
 }
 
-/// The combined value of repeated runs.
+/// The mean or the median of repeated runs, with an interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Estimate {
     /// The mean or the median of the values.

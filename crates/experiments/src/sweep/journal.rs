@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use trace::{Doubt, Fingerprint, Fingerprinter};
 
-/// The result of a run that has ended.
+/// The result of one run of a sweep, as one line of the journal has it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Done {
     /// The index of the run in the sweep's list of jobs.

@@ -74,10 +74,10 @@ impl Point {
     }
 }
 
-/// One run of a sweep.
+/// One run of a sweep: its point of the grid, its seed and its phases.
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
-    /// The index of the run's point in the grid. The last axis changes first.
+    /// The index of the run's point in the grid. From one point to the next, the value on the last axis changes first.
     pub point: usize,
     /// The random seed of the run.
     pub seed: u64,

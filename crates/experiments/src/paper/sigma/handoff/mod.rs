@@ -72,7 +72,7 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
         "Mobile IP: lifetime 10 s, which has no effect here, because the mobile node receives an advertisement of the new agent\n  \
          before the lifetime ends; advertisements 1/s, no link trigger.",
         "Our mobile node registers with the first agent from which it receives an advertisement. The paper's mobile node waited\n  \
-         for the end of its registration, hence 8 s.",
+         for the end of its registration, so the published gap is 8 s.",
     ],
     backends: BOTH,
     metrics: &[
