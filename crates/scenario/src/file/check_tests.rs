@@ -60,7 +60,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "[\"server\", \"router\"]",
         "[\"server\", \"absent\"]",
-        "line 4, column 8: `wire.in.ends`: no host `absent`; there are: server, router, west, mobile",
+        "line 4, column 8: `wire.in.ends`: there is no host `absent`; there are: server, router, west, mobile",
     ),
     (
         "[\"router\", \"west\"]",
@@ -89,7 +89,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "station = \"west\"",
         "station = \"east\"",
-        "line 14, column 11: `cell.1.station`: no host `east`, did you mean `west`?; there are: ",
+        "line 14, column 11: `cell.1.station`: there is no host `east`, did you mean `west`?; there are: ",
     ),
     (
         "[cell.1]",
@@ -201,7 +201,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "[host.router]",
         "[host.router]\ndefault_route = \"mobile\"",
-        "line 20, column 17: `host.router.default_route`: no wire between `router` and `mobile`",
+        "line 20, column 17: `host.router.default_route`: there is no wire between `router` and `mobile`",
     ),
     (
         "[host.router]",
@@ -233,7 +233,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "kind = \"apps/roam\"",
         "kind = \"apps/roam\", start = \"wets\"",
-        "line 24, column 35: `host.mobile.role[0].start`: no base station `wets`, did you mean `west`?; there are: west",
+        "line 24, column 35: `host.mobile.role[0].start`: there is no base station `wets`, did you mean `west`?; there are: west",
     ),
     (
         "    { kind = \"apps/bulk-client\"",
@@ -263,7 +263,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "\"server:9000\" },\n]",
         "\"sever:9000\" },\n]",
-        "line 25, column 39: `host.mobile.role[1].to`: no host `sever`, did you mean `server`?; there are: server",
+        "line 25, column 39: `host.mobile.role[1].to`: there is no host `sever`, did you mean `server`?; there are: server",
     ),
     (
         "\"server:9000\" },\n]",
@@ -278,7 +278,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "to = \"west\"",
         "to = \"east\"",
-        "line 24, column 54: `host.mobile.role[0].moves[0].to`: no base station `east`, did you mean `west`?",
+        "line 24, column 54: `host.mobile.role[0].moves[0].to`: there is no base station `east`, did you mean `west`?",
     ),
     (
         "at = \"1s\"",

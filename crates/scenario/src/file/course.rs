@@ -21,7 +21,7 @@ pub(crate) fn course(
         let wrong = |problem: &str| source.at_path(&format!("host.{name}.course.{cell}"), problem);
         let number = cell.parse().ok().filter(|_| scenario.cell.contains_key(cell)).ok_or_else(|| {
             let cells: Vec<&str> = scenario.cell.keys().map(String::as_str).collect();
-            wrong(&format!("no cell `{cell}`; there are: {}", cells.join(", ")))
+            wrong(&format!("there is no cell `{cell}`; there are: {}", cells.join(", ")))
         })?;
         if points.is_empty() || !points.is_sorted_by_key(|point| point.0) {
             return Err(wrong(

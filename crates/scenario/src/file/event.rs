@@ -361,7 +361,7 @@ fn known_wire(scenario: &Scenario, wire: &str) -> Result<(), String> {
     }
     let names: Vec<&str> = scenario.wire.keys().map(String::as_str).collect();
     let meant = did_you_mean(wire, names.iter().copied());
-    Err(format!("no wire `{wire}`{meant}; there are: {}", names.join(", ")))
+    Err(format!("there is no wire `{wire}`{meant}; there are: {}", names.join(", ")))
 }
 
 fn known_cell(scenario: &Scenario, cell: u16) -> Result<(), String> {
@@ -369,7 +369,7 @@ fn known_cell(scenario: &Scenario, cell: u16) -> Result<(), String> {
         return Ok(());
     }
     let names: Vec<&str> = scenario.cell.keys().map(String::as_str).collect();
-    Err(format!("no cell {cell}; there are: {}", names.join(", ")))
+    Err(format!("there is no cell {cell}; there are: {}", names.join(", ")))
 }
 
 /// The state of a host or link after some of its events.

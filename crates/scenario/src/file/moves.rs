@@ -48,7 +48,7 @@ pub(super) fn check(layout: &Layout, name: &str, host: &Host) -> Result<(), Wron
                 let meant = did_you_mean(to, known.iter().copied());
                 return wrong(
                     "to",
-                    format!("no base station `{to}`{meant}; there are: {}", known.join(", ")),
+                    format!("there is no base station `{to}`{meant}; there are: {}", known.join(", ")),
                 );
             }
             let Some(at) = step.at else { continue };

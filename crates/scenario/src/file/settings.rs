@@ -194,13 +194,15 @@ impl Setting {
                 None if length.is_some() => {
                     let length = length.unwrap_or_default();
                     let last = if length > 1 { format!(" to {key}[{}]", length - 1) } else { String::new() };
-                    return Err(format!("`{name}`: no `{step}`; there are: {key}[0]{last}"));
+                    return Err(format!("`{name}`: there is no `{step}`; there are: {key}[0]{last}"));
                 }
                 _ => {
                     let what = if depth > 0 { "table" } else { "role and no table" };
                     let nearest = did_you_mean(step, known.iter().map(String::as_str));
                     let known = known.join(", ");
-                    return Err(format!("`{name}`: no {what} `{step}`{nearest}; there are: {known}"));
+                    return Err(format!(
+                        "`{name}`: there is no {what} `{step}`{nearest}; there are: {known}"
+                    ));
                 }
             };
         }
@@ -257,11 +259,11 @@ mod tests {
             |setting: &str| setting.parse::<Setting>().unwrap().apply(&mut document).unwrap_err();
         assert_eq!(
             refusal("wire.leftt.delay=5ms"),
-            "`wire.leftt.delay`: no table `leftt`, did you mean `left`?; there are: left, right"
+            "`wire.leftt.delay`: there is no table `leftt`, did you mean `left`?; there are: left, right"
         );
         assert_eq!(
             refusal("wir.left.delay=5ms"),
-            "`wir.left.delay`: no role and no table `wir`, did you mean `wire`?; there are: host, sink, wire"
+            "`wir.left.delay`: there is no role and no table `wir`, did you mean `wire`?; there are: host, sink, wire"
         );
     }
 

@@ -138,7 +138,7 @@ fn a_mobile_host_has_as_many_radios_as_it_says_and_goes_its_way_with_all_of_them
         mobile.ports.iter().all(|port| port.course.is_some()) && mobile.ports[0].mac != mobile.ports[1].mac
     );
     let cases = [
-        ("course.3 = [[\"0s\", -60]]", "`host.mobile.course.3`: no cell `3`; there are: 1, 2"),
+        ("course.3 = [[\"0s\", -60]]", "`host.mobile.course.3`: there is no cell `3`; there are: 1, 2"),
         (
             "course.1 = []",
             "`host.mobile.course.1`: must be a list of at least one point, in the order of time",

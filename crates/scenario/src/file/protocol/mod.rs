@@ -281,7 +281,7 @@ fn begin_with(all: &mut [Value], start: Option<&str>) -> Result<(), String> {
         let known: Vec<&str> =
             all.iter().filter_map(|value| value.get("name").and_then(Value::as_str)).collect();
         let meant = super::did_you_mean(start, known.iter().copied());
-        format!("`start`: no base station `{start}`{meant}; there are: {}", known.join(", "))
+        format!("`start`: there is no base station `{start}`{meant}; there are: {}", known.join(", "))
     })?;
     all.swap(0, at);
     Ok(())
