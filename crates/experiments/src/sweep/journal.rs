@@ -198,7 +198,8 @@ impl Journal {
         Ok(Self { file: Mutex::new(file), sweep: digest, done })
     }
 
-    /// Returns whether a job was completed when the journal was opened.
+    /// Returns whether the run of a job was completed when the journal was opened. `job` is an index in the sweep's
+    /// list of jobs.
     pub fn has(&self, job: usize) -> bool {
         self.done.contains_key(&job)
     }

@@ -51,8 +51,8 @@ pub struct EventTable {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RandomTable {
-    /// The kinds of events, all equally likely. The event that ends an event, for example `restart`, follows
-    /// automatically.
+    /// The kinds of the drawn events, all equally likely. Each event is ended automatically after the time `lasts`, for
+    /// example a `crash` by a `restart`.
     #[schemars(length(min = 1))]
     pub kinds: Vec<EventKind>,
     /// The average number of events that are drawn per second, above 0 and at most 1000. Drawn events that conflict
