@@ -207,7 +207,7 @@ mod tests {
         let (key, problem) = Networks::new(&scenario, &[]).err().unwrap();
         assert_eq!(
             (key.as_str(), problem.as_str()),
-            ("wire.left.net", "10.0.1.0/31 has too few addresses; write a shorter prefix")
+            ("wire.left.net", "10.0.1.0/31 has too few addresses; the prefix must have at most 30 bits")
         );
     }
 }
