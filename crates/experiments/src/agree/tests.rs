@@ -146,7 +146,7 @@ fn a_metric_that_one_backend_alone_has_differs_and_nothing_is_printed_as_no_numb
     for (sim, linux, says) in [
         (&all, &none, "not measured on Linux"),
         (&none, &all, "not measured in the simulator"),
-        (&all, &some, "measured in 12 of 12 runs in the simulator, in 8 of 12 on Linux"),
+        (&all, &some, "measured in 12 of 12 runs in the simulator, and in 8 of 12 runs on Linux"),
     ] {
         let reports = [judged(sim.clone(), linux.clone())];
         assert_eq!(reports[0].agreement, Agreement::Differs, "{says}");
