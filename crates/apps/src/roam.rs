@@ -67,8 +67,8 @@ pub struct Roam {
 }
 
 impl Roam {
-    /// Returns the role for a host with these interfaces. Fails if the interface or a place of a move is unknown, there
-    /// is no place, or the moves are not in the order of time.
+    /// Returns the role for a host with these interfaces. Fails if the interface or a place of a move is unknown. Fails
+    /// if there is no place, or if the moves are not in the order of time.
     pub fn new(config: RoamConfig, interfaces: Interfaces<'_>) -> Result<Self, ConfigError> {
         let interface = interfaces.number("interface", &config.interface)?;
         if config.places.is_empty() {

@@ -313,8 +313,8 @@ pub struct MetricSummary {
     pub kind: String,
     /// The number of runs in which the metric was measured. If it is above [`KEPT`], `n` of the summary is [`KEPT`].
     pub runs: u64,
-    /// The number of runs that had handoffs of this kind (of any kind if `kind` is empty), and in which the metric was
-    /// not measured, for example because no flow was active. 0 for a metric per run.
+    /// The number of runs with handoffs of this kind in which the metric was not measured, for example because no flow
+    /// was active. If `kind` is empty, handoffs of any kind count. 0 for a metric per run.
     pub not_measured: u64,
     /// The summary of the kept values; `None` if no run measured the metric.
     #[serde(flatten)]

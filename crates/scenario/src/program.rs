@@ -12,7 +12,8 @@ use wire::Duration;
 #[serde(deny_unknown_fields)]
 pub struct Program {
     /// A command for `sh -c`. If the command is not found (status 127) or fails, the run exits with 1 and names the
-    /// command, unless the scenario has ended the program. Nothing checks before the run whether the command exists.
+    /// command. This does not apply if the scenario has ended the program. Nothing checks before the run whether the
+    /// command exists.
     pub command: String,
     /// The time at which the program starts, from the begin of the run [default: 0 s].
     #[serde(default, deserialize_with = "node::config::span")]

@@ -52,8 +52,8 @@ pub enum Resolution {
     Relative(f64),
 }
 
-/// The compared metrics with their limits. Times have a resolution of 2 ms, because at least 99 % of the frames in a
-/// valid run on Linux are at most 2 ms late. Packets are counted exactly.
+/// The compared metrics with their limits. Times have a resolution of 2 ms. In a valid run on Linux, at least 99 % of
+/// the frames are at most 2 ms late. Packets are counted exactly.
 pub const COMPARED: [Compared; 4] = [
     Compared { metric: "outage_ms", resolution: Resolution::Absolute(2.0), allowance: 20.0 },
     Compared { metric: "longest_stall_ms", resolution: Resolution::Absolute(2.0), allowance: 20.0 },

@@ -203,8 +203,8 @@ impl EventTable {
         Self { at, kind, host: None, wire: None, cell: None, loss: None, mtu: None, step: None }
     }
 
-    /// Returns the host or link of the event in words (empty if there is none), for example `home`, `wire left`, `cell
-    /// 2` or `cell 2 for mobile`.
+    /// Returns the host or link of the event in words, for example `home`, `wire left` or `cell 2 for mobile`. Empty if
+    /// the event has neither.
     pub fn target(&self) -> String {
         match (&self.wire, self.cell, &self.host) {
             (Some(wire), ..) => format!("wire {wire}"),

@@ -112,7 +112,7 @@ const MUST_HOLD: &[MustHold] = &[
         breakers: &[SHORT_QUEUES],
     },
     MustHold {
-        text: "the slope of the median time over the bytes moved is the transmission time of a byte on the router link (8 bits / rate), within 20 %",
+        text: "the slope of the median time over the bytes moved is 8 bits / rate of the router link, within 20 %",
         value: "slope x rate / 8",
         backends: BOTH,
         needs: is_adjacent,
