@@ -54,7 +54,7 @@ const MUST_HOLD: &[MustHold] = &[
         breaker: Breaker { who: None, set: &["cell.2.loss=1.0"] },
     },
     MustHold {
-        text: "if two protocols are told apart on a backend (by 30 ms and 15 %), and the backends agree about their outages: both backends have the same order of the protocols",
+        text: "if two protocols are told apart on a backend (by 30 ms and 15 %), and the backends agree about both outages: both backends have the same order of the two protocols",
         value: "of the pairs that are told apart on a backend, the share (0 to 1) with agreement about both outages and the same order; the lines `pairs` name all pairs",
         of: |_| true,
         check: Asks::Both(order),
