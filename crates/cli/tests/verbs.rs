@@ -229,7 +229,7 @@ fn a_comparison_for_programs_has_a_row_for_every_metric() {
 fn what_must_hold_of_a_comparison_can_be_broken() {
     let folder = tempfile::tempdir().unwrap();
     let text = prints(folder.path(), &["compare", "--self-test"], 0);
-    assert_eq!(text.lines().filter(|line| line.starts_with("broke it")).count(), 3, "{text}");
+    assert_eq!(text.lines().filter(|line| line.starts_with("fails, as required")).count(), 3, "{text}");
 }
 
 #[test]
@@ -326,7 +326,7 @@ fn a_sweep_gives_the_same_however_many_run_at_once() {
     };
     let (one, four) = (with("1"), with("4"));
     assert_eq!(one, four);
-    assert!(one.starts_with("cellular-ip-retune: 4 points, 6 runs of each\n"), "{one}");
+    assert!(one.starts_with("cellular-ip-retune: 4 points, 6 runs of each point\n"), "{one}");
     assert!(one.lines().any(|line| line.starts_with("fingerprint ")), "{one}");
     for file in ["outage_ms.csv", "lost_packets.csv", "goodput_kbps.csv", "outage_ms.svg"] {
         let [a, b] = ["1", "4"].map(|jobs| std::fs::read(folder.path().join(jobs).join(file)).unwrap());

@@ -113,7 +113,7 @@ impl Layout {
         }
         let names: Vec<&str> = self.hosts.iter().map(|(name, _)| name.as_str()).collect();
         let meant = did_you_mean(host, names.iter().copied());
-        Err(format!("no host `{host}`{meant}; there are: {}", names.join(", ")))
+        Err(format!("there is no host `{host}`{meant}; there are: {}", names.join(", ")))
     }
 
     /// Returns the number of a host: its position in the file, from 1. Zero for an unknown host.
@@ -180,7 +180,7 @@ impl Layout {
         match theirs.filter(|_| wired) {
             Some(index) => Ok((neighbor.to_owned(), self.mac(neighbor, index))),
             None => Err(format!(
-                "no wire between `{host}` and `{neighbor}`; name the host at the other end of a wire"
+                "there is no wire between `{host}` and `{neighbor}`; name the host at the other end of a wire"
             )),
         }
     }
