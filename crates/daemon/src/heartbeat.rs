@@ -21,7 +21,7 @@ impl Stall {
     }
 }
 
-/// Detects stalls by a periodic timer: a process that notices the timer late did not run, whatever the cause.
+/// A detector of stalls, with a periodic timer. If a process notices the timer late, it did not run in between.
 #[derive(Clone, Debug)]
 pub struct Heartbeat {
     next: Instant,

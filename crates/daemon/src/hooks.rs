@@ -70,8 +70,8 @@ impl Daemon {
                 // The hook is installed when the device returns.
                 Err(error) if error.is_absent() => {}
                 Err(error) => {
-                    let text = "the ingress hook is missing, so the kernel handles this daemon's packets too";
-                    failure = Some(format!("{text}: {error}"));
+                    let text = "has no ingress hook, so the kernel also handles the packets of this daemon";
+                    failure = Some(format!("the interface {device} {text}: {error}"));
                 }
             }
         }

@@ -11,7 +11,7 @@ use os::{
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What was found at a path, and what was done about it.
+/// What a daemon left at a path (a record of changes, a lock or a folder), and what was done about it.
 #[derive(Debug)]
 pub enum LeftByDaemon {
     /// A process holds the lock or the claim of this namespace, so the namespace's daemon counts as alive. Nothing was
