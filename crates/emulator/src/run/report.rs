@@ -96,8 +96,8 @@ pub struct InterfaceReport {
 pub struct CrashReport {
     /// Time of the crash, in microseconds of the run: of the kill, or of the daemon's last record if that is later.
     pub at_us: u64,
-    /// When the next daemon was requested to begin, in microseconds of the run; `None` if none was before the run
-    /// ended.
+    /// When the host's next daemon was requested to begin, in microseconds of the run. `None` if the host had no next
+    /// daemon before the run ended.
     pub restarted_us: Option<u64>,
 }
 
@@ -240,7 +240,7 @@ impl LinuxReport {
         };
         let pairs = [
             ("Udp.OutDatagrams", "the application sent", count(|what| matches!(what, What::AppSent(_)))),
-            ("Tcp.InSegs", "the node gave it", segments_given(outcome, index, began)),
+            ("Tcp.InSegs", "the node gave the kernel", segments_given(outcome, index, began)),
         ];
         // The kernel also counts the packets of programs in this namespace, which the records do not contain.
         let has_programs = self.programs.iter().any(|program| program.host == *host);
