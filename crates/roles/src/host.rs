@@ -115,7 +115,7 @@ pub struct RouteConfig {
     pub via: Option<Via>,
 }
 
-/// The next hop of a route.
+/// The next hop of a route: its IP address or its link address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Via {
     /// The next hop has this link address.
