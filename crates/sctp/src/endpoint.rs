@@ -18,7 +18,7 @@ use wire::{Instant, Ipv4Addr, Malformed, Reader, Reason, Rng};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct AssociationId(pub u32);
 
-/// An ICMP error about a packet that we sent.
+/// An ICMP error about a packet that this host sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rejection {
     /// ICMP type 3, code 2: the host has no SCTP.

@@ -55,7 +55,7 @@ pub struct Profile {
     /// arrivals that is longer than the time-out. In both cases, the peer may be in slow start (Linux:
     /// `tcp_enter_quickack_mode`, `tcp_event_data_recv`).
     pub quick_again: bool,
-    /// The size of the send buffer, in bytes. It holds written data until the peer acknowledges it.
+    /// The size of the send buffer, in bytes. The buffer holds written data until the peer acknowledges it.
     pub send_buffer: u32,
     /// The size of the receive buffer, in bytes. It is the largest window that is announced. Without window scaling, at
     /// most 65535 bytes are announced.

@@ -21,7 +21,7 @@ pub enum ChangedLink {
     Radio(Cell, PortId),
 }
 
-/// The change of a link.
+/// What changes at a link: whether it carries frames, or one of its parameters.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Change {
     /// The link carries nothing. Frames in flight on it are lost.

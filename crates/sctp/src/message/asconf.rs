@@ -130,8 +130,8 @@ impl Address {
 pub struct Asconf {
     /// The serial number. The first ASCONF has the sender's initial TSN, and each further ASCONF the next number.
     pub serial: u32,
-    /// An address of the sender that the receiver knows. By it the receiver finds the association if the packet's
-    /// source is unknown.
+    /// An address of the sender that the receiver knows. The receiver finds the association by this address if the
+    /// packet's source is unknown.
     pub lookup: Address,
     /// The requests, in the order in which they are applied.
     pub requests: Vec<Request>,

@@ -145,8 +145,8 @@ impl Packet {
     }
 }
 
-/// Sets the checksum of a packet in bytes, which may be malformed otherwise. Has no effect on fewer than 12 bytes.
-/// For tests that change bytes.
+/// Sets the checksum of the packet `bytes`, which may be malformed otherwise. Has no effect on fewer than 12 bytes.
+/// Tests that change bytes of a packet call this function.
 pub fn set_checksum(bytes: &mut [u8]) {
     let sum = sum(bytes).to_le_bytes();
     if let Some(field) = bytes.get_mut(CHECKSUM..HEADER) {
