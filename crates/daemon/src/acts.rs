@@ -26,7 +26,7 @@ impl Daemon {
         let Some(role) = self.out.take_runaway() else { return Ok(()) };
         let role = self.node.role_name(role);
         let why = format!(
-            "its role `{role}` requested more than 100000 effects in one step; this is a defect of the role"
+            "its roles, in the end `{role}`, requested more than 100000 effects in one step; this is a defect of a role"
         );
         Err(std::io::Error::other(why)).attempt("continue", format_args!("host {host}"))
     }

@@ -89,7 +89,7 @@ impl Heartbeat {
         self.next
     }
 
-    /// Records that the process runs at `now`. If the next beat was due earlier, the time since then is the length of a
+    /// Records that the process runs at `now`. If the next beat is due, the time since it was due is the length of a
     /// stall, and the next beat is due 5 ms after `now`. Otherwise nothing changes.
     pub fn beat(&mut self, now: Instant) {
         if now < self.next {
