@@ -89,8 +89,8 @@ impl Heartbeat {
         self.next
     }
 
-    /// Records that the process runs at `now`. If the next beat is due, the time since it was due is the length of a
-    /// stall, and the next beat is due 5 ms after `now`. Otherwise nothing changes.
+    /// Records that the process runs at `now`. If the next beat is due, the time since then is the length of a stall.
+    /// The next beat is then due 5 ms after `now`. If no beat is due, nothing changes.
     pub fn beat(&mut self, now: Instant) {
         if now < self.next {
             return;

@@ -53,9 +53,9 @@ impl QueueWatch {
     }
 
     /// Returns the interface and the kind of each discipline, class and filter that was set or removed since
-    /// [`QueueWatch::open`], and of each discipline that existed then. The kernel's default disciplines are left out.
-    /// An example is `("wf-host", "netem")`. If the kernel could not report all changes, each interface has an entry
-    /// that says so.
+    /// [`QueueWatch::open`]. Disciplines that existed at that time are included, but not the kernel's default. An
+    /// example is `("wf-host", "netem")`. If the kernel could not report all changes, each interface has an entry that
+    /// says so.
     pub fn found(&mut self) -> Vec<(String, String)> {
         loop {
             match self.socket.recv_from_full() {

@@ -330,8 +330,8 @@ impl Association {
     }
 
     /// Prefers `local` as the source of packets to all addresses of the peer. In contrast to [`Self::prefer`], the peer
-    /// need not have been asked to add `local` yet. Until the peer has confirmed `local`, only a change that is not
-    /// answered, COOKIE ECHO, and answers to packets that came to `local` leave from `local`. `here`: all addresses
+    /// need not have been asked to add `local` yet. Until the peer has confirmed `local`, only these leave from
+    /// `local`: an unanswered change, COOKIE ECHO, and answers to packets that came to `local`. `here`: all addresses
     /// that this host has now. No packet leaves from any other address, as no answer would come back. Fails with
     /// [`RequestError::Address`] if `local` is not unicast, and with [`RequestError::Unsupported`] if the peer does not
     /// support address changes.

@@ -179,7 +179,7 @@ pub enum Response {
 pub struct AsconfAck {
     /// The serial number of the ASCONF that this chunk answers.
     pub serial: u32,
-    /// The results. A request without a response was applied if it precedes the first refusal, and refused if it
+    /// The results. A request without a response was applied if it precedes the first refusal. It was refused if it
     /// follows the first refusal (RFC 5061, section 5.1, A7).
     pub responses: Vec<Response>,
 }
