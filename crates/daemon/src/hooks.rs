@@ -82,7 +82,7 @@ impl Daemon {
             let _ = writeln!(
                 err,
                 "another program removed the nftables table wayfare_own, as `nft flush ruleset` does. The table keeps the kernel \
-                 from answering at {devices}. The table is installed again, but meanwhile the kernel may have answered"
+                 from answering packets at {devices}. The table is installed again; before, the kernel may have answered packets"
             );
         }
         hooks.due = failure.is_some().then(|| now + AGAIN);

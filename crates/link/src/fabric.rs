@@ -48,7 +48,7 @@ pub enum Arrived {
     OutOfRange,
 }
 
-/// What a radio with a course hears.
+/// What a radio with a [`SignalCourse`] hears at one instant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sample {
     /// The cells that the radio hears, with their strength in dBm, in the order of their numbers.

@@ -13,7 +13,7 @@ pub trait TimerName: Copy + 'static {
     fn index(self) -> usize;
 }
 
-/// The timers of a role. Each takes eight bytes, without allocation.
+/// The timers of a role, at most one for each name. Each timer takes eight bytes, without allocation.
 #[derive(Clone, Debug)]
 pub struct Timers<K, const N: usize> {
     at: [Instant; N],
@@ -60,7 +60,7 @@ impl<K: TimerName, const N: usize> Timers<K, N> {
     }
 }
 
-/// One deadline for each key.
+/// Deadlines of keys, at most one for each key.
 #[derive(Clone, Debug)]
 pub struct Expiry<K> {
     due: BTreeSet<(Instant, K)>,

@@ -61,7 +61,7 @@ impl Unfinished {
         }
     }
 
-    /// Returns whether the frame is finished as it is.
+    /// Returns whether the sender left nothing to hardware.
     pub const fn is_nothing(&self) -> bool {
         !self.needs_checksum && self.gso == 0
     }

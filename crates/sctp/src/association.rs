@@ -303,7 +303,7 @@ impl Association {
     ///
     /// A change that waits for an answer is sent again at once, as the old address may no longer work. If `peer` is
     /// `None` and no detour is in use, the change leaves from `local`, even if it deletes `local`: the host has
-    /// returned there, and an answer to another address does not reach the host.
+    /// returned to `local`, and an answer to another address does not reach the host.
     pub fn prefer(
         &mut self,
         now: Instant,

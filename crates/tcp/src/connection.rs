@@ -120,7 +120,7 @@ impl Connection {
         }
     }
 
-    /// Sets the size of the send buffer, in bytes. Data that it already holds is kept.
+    /// Sets the size of the send buffer, in bytes. Data that the buffer already holds is kept.
     pub fn set_send_buffer(&mut self, bytes: u32) {
         self.send.capacity = bytes as usize;
     }

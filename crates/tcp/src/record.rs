@@ -136,7 +136,8 @@ pub struct Sending {
     pub counts: [u64; 4],
 }
 
-/// The receiving half of a connection.
+/// The receiving half of a connection: received data, the announced window, and the acknowledgments that are due.
+/// Names are those of RFC 9293, section 3.3.1.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Receiving {
     /// `RCV.NXT`: the next sequence number expected.

@@ -58,7 +58,7 @@ pub struct LinuxReport {
     /// Earlier runs of the same plan that were discarded because of their timing.
     pub repeats: Vec<Repeat>,
     /// The lateness of this machine without daemons. It is measured once per process, and again after a run with
-    /// timing errors. `None` if it could not be measured.
+    /// doubts about timing. `None` if it could not be measured.
     pub control: Option<Control>,
 }
 
@@ -90,7 +90,7 @@ pub struct InterfaceReport {
     pub is_lost: bool,
 }
 
-/// A crash that the scenario ordered.
+/// A crash of a host that the scenario ordered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CrashReport {

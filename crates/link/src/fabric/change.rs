@@ -34,7 +34,7 @@ pub enum Change {
     Mtu(u16),
 }
 
-/// A consequence of a change for an interface.
+/// What a change of a link means for an interface, and what the caller must do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Consequence {
     /// The host of this port must be notified that the interface has this state from now on.
