@@ -23,8 +23,8 @@ const TCA_KIND: u16 = 1;
 /// changes may belong to any interface.
 const LOST: &str = "changes that the kernel had no room to report";
 
-/// Detects every queueing discipline, class and filter that is set or removed on some interfaces of one network
-/// namespace.
+/// Detects queueing disciplines, classes and filters that are set or removed on some interfaces of one network
+/// namespace. The kernel's default disciplines are not reported.
 #[derive(Debug)]
 pub struct QueueWatch {
     socket: Socket,
