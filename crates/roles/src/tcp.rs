@@ -197,7 +197,8 @@ pub enum EstimatorName {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TooBigName {
-    /// All unacknowledged data are sent again at once, in segments that fit.
+    /// The segments that are too large are sent again at once, in segments that fit. Without recovery per segment
+    /// (profile `linux`, `recovery`), all unacknowledged data are sent again.
     ResendAtOnce,
     /// The data are sent again only when the retransmission timer expires, as before path MTU discovery.
     AwaitTimeout,
