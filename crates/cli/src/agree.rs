@@ -152,7 +152,10 @@ fn read(path: &Path) -> Result<Option<Recorded>, Failure> {
 fn measured(args: &Args) -> Result<(Recorded, Vec<Report>), Failure> {
     measuring::warn_of_keys(&args.set);
     if let Some(varied) = args.set.iter().find(|setting| setting.alternatives().len() > 1) {
-        return Err(Failure::Usage(format!("--set {varied}: give one value; `agree` does not run grids")));
+        let (path, value) = varied.parts();
+        return Err(Failure::Usage(format!(
+            "--set {path}={value}: give one value; `agree` does not run grids"
+        )));
     }
     if args.seed.checked_add(args.runs.max(args.linux_runs) - 1).is_none() {
         return Err(Failure::Usage(format!(

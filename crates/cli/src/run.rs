@@ -288,7 +288,8 @@ fn sweep_of(args: &Args) -> Result<Option<(Sweep, Vec<Job>)>, Failure> {
     if args.once {
         let varied = args.set.iter().find(|setting| setting.alternatives().len() > 1);
         return varied.map_or(Ok(None), |setting| {
-            Err(Failure::Usage(format!("--set {setting}: give one value; with --once there is no grid")))
+            let (path, value) = setting.parts();
+            Err(Failure::Usage(format!("--set {path}={value}: give one value; with --once there is no grid")))
         });
     }
     let runs = args.runs.and_then(|runs| usize::try_from(runs).ok());

@@ -440,7 +440,7 @@ mod tests {
         let figure = all.figure("x", Backend::Sim).unwrap();
         assert_eq!(figure.panels.len(), 1, "what does not vary is not drawn");
         assert!(
-            figure.panels[0].title.starts_with("outage: time without new data"),
+            figure.panels[0].title.starts_with("outage: time in which the application received no new data"),
             "{}",
             figure.panels[0].title
         );

@@ -225,7 +225,7 @@ fn a_record_is_read_as_it_was_written_and_keeps_what_never_ended() {
     assert_eq!(again.json().unwrap(), recorded.json().unwrap());
     // If a value changes, the file's digest no longer matches.
     let changed = recorded.json().unwrap().replacen("1.5", "1.6", 1);
-    assert!(Recorded::read(&changed).unwrap_err().contains("changed since"), "{changed}");
+    assert!(Recorded::read(&changed).unwrap_err().contains("was changed after"), "{changed}");
     let first = again.find("first").unwrap();
     assert!(first.sim.values("outage_ms").iter().all(|value| value.is_infinite()));
     assert_eq!(first.linux.values("outage_ms"), [1.5, 0.0]);

@@ -326,7 +326,7 @@ fn a_leg_is_repeated_until_its_interval_is_narrow() {
     let counts: Vec<usize> = rows.iter().filter(|row| row.metric == OUTAGE).map(|row| row.n).collect();
     assert!(counts.iter().any(|n| *n < 40), "what is narrow is not repeated for nothing: {counts:?}");
     let said = text(&comparison);
-    assert!(said.contains("up to 40") && !said.contains("linux:"), "{said}");
+    assert!(said.contains("10, 20 or 40 runs of each leg") && !said.contains("linux:"), "{said}");
 }
 
 #[test]

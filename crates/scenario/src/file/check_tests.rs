@@ -491,3 +491,16 @@ fn an_address_that_is_in_no_cells_network_is_named() {
         "{refusal}"
     );
 }
+
+/// Two servers may have one port number if they use different transports.
+#[test]
+fn a_port_belongs_to_one_server_of_each_transport() {
+    let one = "role = [{ kind = \"apps/bulk-server\", at = \"server:9000\", bytes = 1000 }]";
+    let second = |keys: &str| {
+        let server = "{ kind = \"apps/bulk-server\", at = \"server:9000\", bytes = 1000";
+        refusal(one, &format!("role = [{server} }}, {server}{keys} }}]"))
+    };
+    let problem = "another role of `server` has tcp port 9000";
+    assert!(second("").contains(problem), "{}", second(""));
+    assert!(!second(", transport = \"sctp\"").contains(problem), "{}", second(", transport = \"sctp\""));
+}
