@@ -14,7 +14,7 @@ pub struct ConstantRateConfig {
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub to: Addr,
-    /// Datagrams per second, 1 to 1000000.
+    /// The rate in datagrams per second, 1 to 1000000.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub rate: u32,
     /// The payload of each datagram in bytes, 8 to 1472. The first eight bytes are the datagram's
@@ -31,8 +31,8 @@ pub struct ConstantRateConfig {
     pub stop: Duration,
 }
 
-/// The role of a sender. The n-th datagram, counted from 0, is due at `start + n / rate`, rounded down to nanoseconds.
-/// So rounding errors do not add up.
+/// The role of a sender of datagrams. The n-th datagram, counted from 0, is due at `start + n / rate`, rounded down to
+/// nanoseconds. So rounding errors do not add up.
 #[derive(Debug)]
 pub struct ConstantRate {
     config: ConstantRateConfig,
@@ -47,15 +47,15 @@ const STREAM: StreamId = StreamId(0);
 const FASTEST: u32 = 1_000_000;
 
 impl ConstantRate {
-    /// Returns a sender with this configuration. Fails if `rate` or `size` is out of range.
+    /// Creates the role with this configuration. Fails if `rate` or `size` is out of range.
     pub fn new(config: ConstantRateConfig) -> Result<Self, ConfigError> {
         if !(1..=FASTEST).contains(&config.rate) {
-            let problem = format!("must be 1 to {FASTEST} datagrams per second, and is {}", config.rate);
+            let problem = format!("must be 1 to {FASTEST} datagrams per second, but is {}", config.rate);
             return Err(ConfigError::new("rate", problem));
         }
         if !(8..=1472).contains(&config.size) {
             let problem = format!(
-                "must be 8 bytes (the datagram's sequence number) to 1472 bytes (one packet), and is {}",
+                "must be from 8 bytes (the sequence number) to 1472 bytes (one packet), but is {}",
                 config.size
             );
             return Err(ConfigError::new("size", problem));

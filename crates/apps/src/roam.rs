@@ -17,13 +17,13 @@ use wire::{Cell, Duration, Iface, Instant};
 pub struct RoamConfig {
     /// The name of the radio's interface.
     pub interface: String,
-    /// The places, at least one. The host begins the run in the first one.
+    /// The places, at least one. The host begins the run in the first place.
     pub places: Vec<RoamPlace>,
     /// The moves of the timetable, in ascending order of `at`.
     #[serde(default)]
     pub moves: Vec<Move>,
-    /// If given, the host follows the strongest cell. The value is the number of dB by which another cell must at least
-    /// be stronger than the current one. Without it, signal strengths are ignored.
+    /// If given, the host moves to the strongest cell. The value is a margin in dB: a cell must be stronger than the
+    /// current cell by at least this margin. If absent, signal strengths are ignored.
     pub follow: Option<u8>,
 }
 
@@ -33,11 +33,11 @@ pub struct RoamConfig {
 pub struct RoamPlace {
     /// The name of the place, as in `moves`.
     pub name: String,
-    /// The number of the cell.
+    /// The number of the cell that covers the place.
     pub cell: u16,
 }
 
-/// A move of the timetable.
+/// A move of the timetable: its time, and the place to which the host moves.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Move {
@@ -67,8 +67,8 @@ pub struct Roam {
 }
 
 impl Roam {
-    /// Returns the role for a host with these interfaces. Fails if the interface or a place of a move is unknown, there
-    /// is no place, or the moves are not in the order of time.
+    /// Returns the role for a host with these interfaces. Fails if the interface or a place of a move is unknown. Fails
+    /// if there is no place, or if the moves are not in the order of time.
     pub fn new(config: RoamConfig, interfaces: Interfaces<'_>) -> Result<Self, ConfigError> {
         let interface = interfaces.number("interface", &config.interface)?;
         if config.places.is_empty() {

@@ -16,7 +16,7 @@ pub struct SinkConfig {
     pub at: Addr,
 }
 
-/// The role of a receiver. It reads all datagrams of all senders, and counts them.
+/// The role of a receiver of datagrams. It reads the datagrams of all senders, and counts datagrams and bytes.
 #[derive(Debug)]
 pub struct Sink {
     config: SinkConfig,
@@ -30,7 +30,7 @@ const LISTENER: StreamId = StreamId(0);
 const ANY: usize = 65_535;
 
 impl Sink {
-    /// Returns a receiver with this configuration.
+    /// Creates the role with this configuration.
     pub const fn new(config: SinkConfig) -> Self {
         Self { config, received: 0, bytes: 0, failed: None }
     }

@@ -54,7 +54,7 @@ pub(crate) struct Args {
     /// Run nothing, and evaluate the record at PATH: a folder with `agree.json`, or a file.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["set", "runs", "linux_runs", "seed", "jobs", "repeats", "out"])]
     from: Option<PathBuf>,
-    /// With --from: run the simulator's part again, and keep the runs on Linux.
+    /// With --from: repeat the runs in the simulator, and use the recorded runs on Linux.
     #[arg(long, requires = "from")]
     simulate_again: bool,
     /// Write a Markdown page about all recorded scenarios to this file, and the record beside it (`.linux.json`
@@ -106,7 +106,7 @@ fn recorded(args: &Args, from: &Path) -> Result<(Recorded, Vec<Report>), Failure
             let found = recorded.find(scenario).map(agree::report);
             found.ok_or_else(|| {
                 Failure::Usage(format!(
-                    "--from: {} has no runs of {scenario}; without a name, all its scenarios are evaluated",
+                    "--from: {} has no runs of {scenario}; give no scenario to evaluate all recorded ones",
                     path.display()
                 ))
             })
@@ -141,7 +141,7 @@ fn figure_name(scenario: &str) -> String {
 fn read(path: &Path) -> Result<Option<Recorded>, Failure> {
     match std::fs::read_to_string(path) {
         Ok(text) => Recorded::read(&text).map(Some).map_err(|error| {
-            Failure::Usage(format!("{} is not a record of `agree`: {error}", path.display()))
+            Failure::Usage(format!("{} is not a record that `wayfare agree` wrote: {error}", path.display()))
         }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Failure::Machine(format!("cannot read {}: {error}", path.display()))),
@@ -152,7 +152,10 @@ fn read(path: &Path) -> Result<Option<Recorded>, Failure> {
 fn measured(args: &Args) -> Result<(Recorded, Vec<Report>), Failure> {
     measuring::warn_of_keys(&args.set);
     if let Some(varied) = args.set.iter().find(|setting| setting.alternatives().len() > 1) {
-        return Err(Failure::Usage(format!("agree takes one value of each setting, not {varied}")));
+        let (path, value) = varied.parts();
+        return Err(Failure::Usage(format!(
+            "--set {path}={value}: give one value; `agree` does not run grids"
+        )));
     }
     if args.seed.checked_add(args.runs.max(args.linux_runs) - 1).is_none() {
         return Err(Failure::Usage(format!(
@@ -285,7 +288,7 @@ fn each(
 /// If `run` has doubts, prints that the comparison does not use this run.
 fn told(on: Backend, number: u64, run: &Run) {
     if !run.doubts.is_empty() {
-        tell!("left out of the comparison: {} run {number}: {}", on.name(), joined(&run.doubts));
+        tell!("not compared, because it is not valid: {} run {number}: {}", on.name(), joined(&run.doubts));
     }
 }
 
@@ -306,12 +309,11 @@ fn judged(reports: &[Report]) -> Result<(), Failure> {
 fn too_few(report: &Report) -> Vec<NamedDoubt> {
     let name = &report.scenario;
     if report.untrusted.iter().all(Vec::is_empty) {
-        let why =
-            format!("{name}: fewer than {} runs were requested with --runs or --linux-runs", agree::LEAST);
+        let why = format!("{name}: too few runs; --runs and --linux-runs must be at least {}", agree::LEAST);
         return vec![Doubt::NoResult { why }.into()];
     }
     let of = |on: Backend, NotCounted { number, doubts }: &NotCounted| {
-        NamedDoubt::all(&format!("{name}: too few valid runs: {} run {number}", on.name()), doubts)
+        NamedDoubt::all(&format!("{name}: too few valid runs; not valid: {} run {number}", on.name()), doubts)
     };
     let both = [Backend::Sim, Backend::Linux].into_iter().zip(&report.untrusted);
     both.flat_map(|(on, untrusted)| untrusted.iter().flat_map(move |run| of(on, run))).collect()

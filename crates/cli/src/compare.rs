@@ -20,8 +20,8 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = On::Sim)]
     on: On,
     /// Make 6 runs of each leg on Linux instead of 20: with fewer than 6 there is no confidence interval. The runs then
-    /// take about two minutes. In the simulator the option changes nothing: each leg has 10, 20 or 40 runs, the
-    /// smallest number with which the interval of each outage is narrower than 15 % of the median, or 40.
+    /// take about two minutes. In the simulator the option changes nothing. There, each leg has 10 runs. It has 20 or
+    /// 40 if the interval of an outage is otherwise not narrower than 15 % of the median.
     #[arg(long)]
     quick: bool,
     /// Make N runs of each leg, on every backend.

@@ -48,7 +48,7 @@ pub(crate) fn count(
             Format::Text => print(&page(&plan, &run, &cost)),
         }
         for what in &run.failures {
-            tell!("does not hold: seed {seed}: {what}");
+            tell!("failure: seed {seed}: {what}");
         }
         failures += run.failures.len();
         doubts.extend(NamedDoubt::all("", &run.doubts));
@@ -114,7 +114,7 @@ fn page(plan: &Plan, run: &Counted, cost: &Cost) -> String {
     let which = RepetitionPart::of(plan.repetition);
     let which = which.map_or(String::new(), |which| format!(", run {} of {}", which.number, which.of));
     let mut out = format!(
-        "{} on sim, {simulated} s, seed {}{which}: {} hosts, no records kept\n",
+        "{} on sim, {simulated} s of virtual time, seed {}{which}: {} hosts, no records kept\n",
         plan.name,
         plan.seed,
         plan.len()
@@ -124,12 +124,26 @@ fn page(plan: &Plan, run: &Counted, cost: &Cost) -> String {
     }
     out.push('\n');
     let _ = writeln!(out, "{:>12.3} s to create hosts and links", cost.setup);
-    let _ = writeln!(out, "{:>12.3} s for the run: {:.1} times real time", cost.wall, simulated / cost.wall);
+    let _ = writeln!(
+        out,
+        "{:>12.3} s for the run: {:.1} times as fast as real time",
+        cost.wall,
+        simulated / cost.wall
+    );
     if let Some(processor) = cost.processor {
         let _ = writeln!(out, "{processor:>12.3} s of processor time of the simulator's thread");
     }
-    let _ = writeln!(out, "{:>12} events, {:.0} in a second", run.events, run.events as f64 / cost.wall);
-    let _ = writeln!(out, "{:>12} frames on links; at most {} packets under way", run.hops, run.most_open);
+    let _ = writeln!(
+        out,
+        "{:>12} events, {:.0} per second of the run's real time",
+        run.events,
+        run.events as f64 / cost.wall
+    );
+    let _ = writeln!(
+        out,
+        "{:>12} frames on links; at most {} packets under way at the same time",
+        run.hops, run.most_open
+    );
     if let Some(peak) = cost.peak {
         let each = peak / plan.len().max(1) as u64;
         let _ = writeln!(

@@ -52,7 +52,7 @@ pub(crate) fn diff(args: &Args) -> Result<(), Failure> {
 fn missing(args: &Args, runs: &[Outcome; 2]) -> Failure {
     let number = args.handoff;
     Failure::Usage(match runs.iter().map(|run| run.handoffs.len()).min() {
-        None | Some(0) => format!("--handoff {number}: the runs have no handoff in common"),
-        Some(most) => format!("--handoff {number}: both runs have handoffs 1 to {most}"),
+        None | Some(0) => format!("--handoff {number}: at least one of the two runs has no handoff"),
+        Some(most) => format!("--handoff {number}: allowed: 1 to {most}, the handoffs that both runs have"),
     })
 }

@@ -31,10 +31,12 @@ fn examine() -> Result<(), Failure> {
     tell_of_leftovers();
     match missing_for_lab(&probes) {
         None => {
-            print("\nruns on Linux: yes\n");
+            print("\nthis machine can execute runs on Linux\n");
             Ok(())
         }
-        Some(missing) => Err(Failure::Machine(format!("runs on Linux need: {missing}"))),
+        Some(missing) => {
+            Err(Failure::Machine(format!("runs on Linux need these missing features: {missing}")))
+        }
     }
 }
 
@@ -75,7 +77,7 @@ fn tell_of_leftovers() {
     }
     if !lines.is_empty() {
         print(&format!(
-            "\nleft behind by terminated labs and daemons; `wayfare doctor --clean` undoes and removes it:\n{}\n",
+            "\nterminated labs and daemons left this behind; `wayfare doctor --clean` undoes changes and removes files:\n{}\n",
             lines.join("\n")
         ));
     }
@@ -99,7 +101,7 @@ fn clean_up() -> Result<(), Failure> {
     for leftover in &found {
         some = true;
         match leftover {
-            Leftover::Alive(path) => print(&format!("{}: its lab runs; not changed\n", path.display())),
+            Leftover::Alive(path) => print(&format!("{}: the lab is running; not changed\n", path.display())),
             Leftover::NotOurs(path) => {
                 print(&format!("{}: not a private directory of this user; not changed\n", path.display()));
             }
@@ -117,7 +119,7 @@ fn clean_up() -> Result<(), Failure> {
         let path = path.display();
         some |= !matches!(left, LeftByDaemon::OfAnother(_));
         match left {
-            LeftByDaemon::Alive => print(&format!("{path}: its daemon runs; not changed\n")),
+            LeftByDaemon::Alive => print(&format!("{path}: the daemon is running; not changed\n")),
             LeftByDaemon::Dead => {
                 print(&format!("{path}: the changes of a terminated daemon are not undone\n"));
             }
@@ -125,7 +127,7 @@ fn clean_up() -> Result<(), Failure> {
                 print(&format!("{path}: the changes of a terminated daemon are undone\n"));
             }
             LeftByDaemon::Gone => {
-                print(&format!("{path}: its network namespace does not exist any more; removed\n"));
+                print(&format!("{path}: the daemon's network namespace no longer exists; removed\n"));
             }
             LeftByDaemon::Lock => print(&format!("{path}: a lock that no process holds; removed\n")),
             LeftByDaemon::OfAnother(user) => print(&format!("{}\n", of_another(&path, *user))),

@@ -104,7 +104,7 @@ pub(crate) fn hunt(args: &Args) -> Result<(), Failure> {
         return Ok(());
     }
     if args.on == On::Linux && args.known.is_some() {
-        let why = "--known is allowed only with --on sim: its shares are those of the simulator's scenarios";
+        let why = "--known is allowed only with --on sim, because the findings in the file were counted in the simulator";
         return Err(Failure::Usage(why.to_owned()));
     }
     let known = args.known.as_deref().map_or_else(|| Ok(Vec::new()), Known::read)?;
@@ -171,7 +171,7 @@ fn report(args: &Args, protocol: Protocol, found: &[Found], known: &[Known]) -> 
         |known: &&Known| known.must_appear(protocol, args.seeds) && !by_judge.contains_key(&known.judge());
     for known in known.iter().filter(gone) {
         print(&format!(
-            "  known: {}: not found any more; remove it from the file: {}\n",
+            "  known: {}: this finding did not occur; remove its entry from the file of --known: {}\n",
             known.judge(),
             known.finding
         ));
@@ -184,7 +184,7 @@ fn report(args: &Args, protocol: Protocol, found: &[Found], known: &[Known]) -> 
             let seeds: Vec<_> = all.iter().map(|found| found.seed.to_string()).collect();
             let seeds = seeds.join(" ");
             print(&format!(
-                "  known: {judge}: {} seeds, at most {most} allowed: {seeds}: {finding}\n",
+                "  known: {judge}: found at {} seeds (at most {most} are allowed): {seeds}: {finding}\n",
                 all.len()
             ));
             continue;

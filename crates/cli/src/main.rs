@@ -59,7 +59,7 @@ enum Verb {
     Diff(diff::Args),
     /// Run the daemon of one host in this network namespace.
     Node(node::Args),
-    /// Run a program; a role of this host's daemon makes its TCP connections.
+    /// Run a program whose TCP connections are made through a role of this host's daemon.
     Exec(exec::Args),
     /// Print which kernel features are available and used; with --clean, undo what terminated labs and daemons left
     /// behind.
@@ -104,7 +104,7 @@ fn main() -> ExitCode {
     let result = match output::unwritten() {
         // A signal can cause other errors, for example because a file is already removed. Only the signal is reported.
         _ if result.is_err() && interrupt::came() => Err(Failure::Interrupted),
-        Some(error) => Err(Failure::Machine(format!("cannot write standard output: {error}"))),
+        Some(error) => Err(Failure::Machine(format!("cannot write to standard output: {error}"))),
         None => result,
     };
     end(result)

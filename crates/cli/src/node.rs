@@ -67,7 +67,7 @@ fn of_this_machine(config: &HostConfig) -> Result<(), (String, String)> {
             let there = std::fs::read_to_string(path).unwrap_or_default().trim().replace(' ', ", ");
             (
                 "tcp.congestion".to_owned(),
-                format!("this kernel has no `{name}` ({why}); available are: {there}"),
+                format!("this kernel has no congestion control `{name}` ({why}); available: {there}"),
             )
         }),
         None => Ok(()),

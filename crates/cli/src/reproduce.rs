@@ -28,8 +28,8 @@ pub(crate) struct Args {
     /// Disable each mechanism, and check that the requirements that depend on it then fail.
     #[arg(long)]
     self_test: bool,
-    /// Measure as many experiments on Linux as take N seconds in all, by their estimates, but at least one. Measure the
-    /// other experiments in the simulator only.
+    /// On Linux, measure only experiments whose estimated times add up to at most N seconds, but at least one
+    /// experiment. Measure the other experiments in the simulator only.
     #[arg(long, value_name = "N", conflicts_with = "self_test")]
     linux_seconds: Option<u64>,
     /// With --linux-seconds, the number of the experiment that is measured first, modulo the number of experiments; 0

@@ -33,7 +33,7 @@ pub(crate) struct Args {
     /// The random seed of the run, or of the first of several runs.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = seed, allow_negative_numbers = true)]
     seed: u64,
-    /// The number of runs; for a grid, of runs of each point. Each run has the next seed and a different phase: each
+    /// The number of runs; for a grid, the number for each point. Each run has the next seed and a different phase: each
     /// move and each start of a flow is shifted by a separate time of at most the scenario's `phase` (1 s by default)
     /// [default: 1; for a grid 10, or the number in the scenario].
     #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
@@ -212,7 +212,7 @@ fn many(args: &Args, jobs: usize, mut kept: Folder, stop: &AtomicBool) -> Result
         let seed = args.seed.wrapping_add(number);
         for what in &file.failures {
             if failures < DOUBTS {
-                tell!("does not hold: seed {seed}: {what}");
+                tell!("failure: seed {seed}: {what}");
             }
             failures += 1;
         }
@@ -288,7 +288,8 @@ fn sweep_of(args: &Args) -> Result<Option<(Sweep, Vec<Job>)>, Failure> {
     if args.once {
         let varied = args.set.iter().find(|setting| setting.alternatives().len() > 1);
         return varied.map_or(Ok(None), |setting| {
-            Err(Failure::Usage(format!("--once takes one value of each setting, not {setting}")))
+            let (path, value) = setting.parts();
+            Err(Failure::Usage(format!("--set {path}={value}: give one value; with --once there is no grid")))
         });
     }
     let runs = args.runs.and_then(|runs| usize::try_from(runs).ok());
@@ -368,7 +369,7 @@ fn carry_out(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<Outcome, Fai
 /// contention, steal time).
 pub(crate) fn on_linux(plan: &Plan, repeats: usize, stop: &AtomicBool) -> Result<Outcome, Failure> {
     let programs = emulator::run::Programs::of_this_program().map_err(|error| linux_failure(&error))?;
-    let told = |why: &str| tell!("repeated (host too busy): {why}");
+    let told = |why: &str| tell!("the run is repeated, because the host was too busy: {why}");
     emulator::run::run_undisturbed(plan, &programs, stop, repeats, &told)
         .map_err(|error| linux_failure(&error))
 }

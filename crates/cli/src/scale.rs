@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Numbers of mobile hosts.
+    /// The numbers of mobile hosts, with commas between them.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "100,1000,10000,100000,1000000",
         value_parser = mobiles)]
     hosts: Vec<u32>,
@@ -58,9 +58,7 @@ struct Measured {
 pub(crate) fn scale(args: &Args) -> Result<(), Failure> {
     let mut before = std::collections::BTreeSet::new();
     if let Some(twice) = args.hosts.iter().find(|number| !before.insert(**number)) {
-        return Err(Failure::Usage(format!(
-            "--hosts: {twice} is given twice; both points would be the same"
-        )));
+        return Err(Failure::Usage(format!("--hosts: {twice} is given twice; give each number once")));
     }
     interrupt::flag()?;
     let folder =
@@ -108,8 +106,11 @@ fn measure(mobiles: u32, settings: &[String]) -> Result<Measured, Failure> {
         _ => return Err(Failure::no_result(format!("{mobiles} hosts: {}: {said}", output.status))),
     }
     let line = String::from_utf8_lossy(&output.stdout).into_owned();
-    read(mobiles, line)
-        .ok_or_else(|| Failure::no_result(format!("{mobiles} hosts: the run printed no line of JSON")))
+    read(mobiles, line).ok_or_else(|| {
+        Failure::no_result(format!(
+            "{mobiles} mobile hosts: the run printed no JSON with the expected values"
+        ))
+    })
 }
 
 fn read(mobiles: u32, line: String) -> Option<Measured> {
@@ -178,7 +179,7 @@ fn figure(all: &[Measured]) -> PointFigure {
             points: all.iter().map(point).collect(),
         }],
         caption:
-            "Scenario scale/tree, with roles, real packet bytes and a ledger; without records. One thread."
+            "The scenario is scale/tree. Packets have real bytes, and the ledger counts them. No records are kept. The run uses one thread."
                 .to_owned(),
     }
 }

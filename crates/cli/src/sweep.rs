@@ -39,7 +39,7 @@ pub(crate) fn sweep(
 ) -> Result<(), Failure> {
     let (journal, mut kept) = open(sweep, folder, force)?;
     if !journal.is_empty() {
-        tell!("{} of {} runs were complete before", journal.len(), jobs.len());
+        tell!("{} of {} runs are complete already, and are not repeated", journal.len(), jobs.len());
     }
     let open: Vec<(usize, &Job)> =
         jobs.iter().enumerate().filter(|(number, _)| !journal.has(*number)).collect();
@@ -101,7 +101,7 @@ pub(crate) fn sweep(
     let mut held = true;
     for (job, what) in failures.take(NAMED) {
         held = false;
-        tell!("does not hold: {}: {what}", name(job));
+        tell!("failure: {}: {what}", name(job));
     }
     match (doubts.is_empty(), held) {
         (false, _) => Err(Failure::Untrusted(doubts)),

@@ -80,7 +80,7 @@ fn what_never_ended_on_linux_differs_by_name() {
     record(&folder.path().join("kept"), [f64::INFINITY; 6]);
     let measure = ["agree", "first", "--runs", "6", "--linux-runs", "6", "--out", "kept"];
     let text = out(&wayfare(folder.path(), &measure), 1);
-    assert!(text.contains("differs: never on Linux") && !text.contains("NaN"), "{text}");
+    assert!(text.contains("differs: all outages on Linux are `never`") && !text.contains("NaN"), "{text}");
 }
 
 #[test]
@@ -96,7 +96,10 @@ fn what_is_not_there_to_judge_is_an_error_of_use() {
             .contains("nothing does not exist; give a folder with agree.json")
     );
     std::fs::write(folder.path().join("bad.json"), "{\"scenarios\": [1]}").unwrap();
-    assert!(errors(&["agree", "--from", "bad.json"]).contains("bad.json is not a record of `agree`: "));
+    assert!(
+        errors(&["agree", "--from", "bad.json"])
+            .contains("bad.json is not a record that `wayfare agree` wrote: ")
+    );
     record(folder.path(), [50.0; 6]);
     assert!(errors(&["agree", "bulk", "--from", "."]).contains("has no runs of bulk"));
     assert!(errors(&["agree", "--from", ".", "--runs", "3"]).contains("cannot be used with"));

@@ -203,7 +203,7 @@ fn what_cannot_be_printed_is_an_error_and_never_a_panic() {
             assert_eq!(output.status.code(), Some(expected), "{words:?} {how}: {}", errors(&output));
             if expected == 3 {
                 let said = errors(&output);
-                assert!(said.contains("cannot write standard output"), "{words:?} {how}: {said}");
+                assert!(said.contains("cannot write to standard output"), "{words:?} {how}: {said}");
             }
         }
     }

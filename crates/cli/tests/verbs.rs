@@ -129,7 +129,7 @@ fn a_sweep_in_which_a_flow_never_comes_back_does_not_hold() {
 fn a_run_in_which_a_transfer_does_not_end_does_not_hold() {
     let folder = tempfile::tempdir().unwrap();
     let text = prints(folder.path(), &["run", "sigma/handoff", "--set", "duration=6s"], 1);
-    assert!(text.contains("does not hold: flow 1 (correspondent:9000 > mobile:"), "{text}");
+    assert!(text.contains("failure: flow 1 (correspondent:9000 > mobile:"), "{text}");
     assert!(text.contains("unfinished: 1526616 bytes when the run ended"), "{text}");
 }
 
@@ -146,7 +146,7 @@ fn diff_tells_whether_two_runs_part() {
     }
     let text = prints(folder.path(), &["diff", "runs/first-sim-1", "same"], 0);
     assert!(
-        text.contains("no divergence: 68 messages at 4 nodes compared, 0 refreshes excluded\n"),
+        text.contains("no divergence: 68 messages at 4 nodes compared, 0 periodic route-updates excluded\n"),
         "{text}"
     );
     assert!(text.contains("\nsame fingerprint "), "{text}");
@@ -229,7 +229,7 @@ fn a_comparison_for_programs_has_a_row_for_every_metric() {
 fn what_must_hold_of_a_comparison_can_be_broken() {
     let folder = tempfile::tempdir().unwrap();
     let text = prints(folder.path(), &["compare", "--self-test"], 0);
-    assert_eq!(text.lines().filter(|line| line.starts_with("broke it")).count(), 3, "{text}");
+    assert_eq!(text.lines().filter(|line| line.starts_with("fails, as required")).count(), 3, "{text}");
 }
 
 #[test]
@@ -255,7 +255,11 @@ fn every_failure_has_its_number() {
         (&["run", "first", "--set", "phase=7s", "--runs", "2"], 2, "`phase`: allowed: 0s (no shift) to 6s"),
         (&["run", "first", "--no-records", "--force"], 2, "cannot be used with"),
         (&["agree", "first", "--linux-runs", "1.5"], 2, "allowed: a whole number from 1 to"),
-        (&["agree", "first", "--set", "radio.retune=1ms|2ms"], 2, "agree takes one value of each setting"),
+        (
+            &["agree", "first", "--set", "radio.retune=1ms|2ms"],
+            2,
+            "--set radio.retune=1ms|2ms: give one value",
+        ),
         (&["agree", "first", "--seed", "18446744073709551615"], 2, "--seed: the seed of the last run"),
         (&["agree", "nonsense"], 2, "nonsense: unknown scenario"),
         (&["compare", "nobody"], 2, "unknown protocol `nobody`; there are: plain-ip, mobile-ip"),
@@ -269,8 +273,8 @@ fn every_failure_has_its_number() {
         ),
         (&["scale", "--hosts", "100,100"], 2, "--hosts: 100 is given twice"),
         (&["scale", "--hosts", "100 1000"], 2, "with commas between them, for example 100,1000"),
-        (&["explain", "mine"], 2, "is it a run directory?"),
-        (&["diff", "mine", "mine"], 2, "is it a run directory?"),
+        (&["explain", "mine"], 2, "give a directory that `wayfare run` wrote"),
+        (&["diff", "mine", "mine"], 2, "give a directory that `wayfare run` wrote"),
     ] {
         let problem = refused(folder.path(), arguments, status);
         assert!(problem.contains(says), "{arguments:?}: {problem}");
@@ -322,7 +326,7 @@ fn a_sweep_gives_the_same_however_many_run_at_once() {
     };
     let (one, four) = (with("1"), with("4"));
     assert_eq!(one, four);
-    assert!(one.starts_with("cellular-ip-retune: 4 points, 6 runs of each\n"), "{one}");
+    assert!(one.starts_with("cellular-ip-retune: 4 points, 6 runs of each point\n"), "{one}");
     assert!(one.lines().any(|line| line.starts_with("fingerprint ")), "{one}");
     for file in ["outage_ms.csv", "lost_packets.csv", "goodput_kbps.csv", "outage_ms.svg"] {
         let [a, b] = ["1", "4"].map(|jobs| std::fs::read(folder.path().join(jobs).join(file)).unwrap());
@@ -354,7 +358,7 @@ fn a_sweep_that_was_killed_goes_on_where_it_stopped() {
     assert!((3..24).contains(&before), "{before} runs: it was to be stopped in the middle");
     let output = wayfare(folder.path(), &with("killed"));
     let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(told, format!("{before} of 24 runs were complete before\n"));
+    assert_eq!(told, format!("{before} of 24 runs are complete already, and are not repeated\n"));
     assert_eq!(String::from_utf8(output.stdout).unwrap(), whole);
     let others = [&GRID[..5], &["7", "--out", "killed"]].concat();
     let refusal = refused(folder.path(), &others, 2);
@@ -367,7 +371,7 @@ fn a_scenario_with_a_sweep_runs_once_if_that_is_asked_for() {
     let text = prints(folder.path(), &["run", "cellular-ip/retune", "--once"], 0);
     assert_eq!(text.lines().last(), Some("runs/cellular-ip-retune-sim-1/figures/handoffs.svg"));
     let refusal = refused(folder.path(), &["run", "first", "--once", "--set", "radio.retune=1ms|2ms"], 2);
-    assert!(refusal.contains("--once takes one value of each setting"), "{refusal}");
+    assert!(refusal.contains("--set radio.retune=1ms|2ms: give one value"), "{refusal}");
     let refusal = refused(folder.path(), &["run", "first", "--set", "radio.retune=1ms|2"], 2);
     assert!(refusal.contains("with radio.retune=2: `radio.retune`: 2 has no unit"), "{refusal}");
     assert!(!folder.path().join("runs/first-sim-sweep").exists(), "nothing is begun");

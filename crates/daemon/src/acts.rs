@@ -25,8 +25,9 @@ impl Daemon {
     pub(super) fn check_rest(&mut self, host: &str) -> Result<()> {
         let Some(role) = self.out.take_runaway() else { return Ok(()) };
         let role = self.node.role_name(role);
-        let why =
-            format!("its role `{role}` requested more effects in one step than the limit of a step allows");
+        let why = format!(
+            "its roles, in the end `{role}`, requested more than 100000 effects in one step; this is a defect of a role"
+        );
         Err(std::io::Error::other(why)).attempt("continue", format_args!("host {host}"))
     }
 

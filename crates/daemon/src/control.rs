@@ -23,7 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 use wire::{Duration, Instant};
 
-/// A request, as one line of JSON.
+/// A request of a client to the daemon on the control socket, as one line of JSON.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ask {
@@ -61,7 +61,7 @@ pub enum Ask {
     },
 }
 
-/// An answer, as one line of JSON.
+/// The daemon's answer to an [`Ask`], as one line of JSON.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Answer {

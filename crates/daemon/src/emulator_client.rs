@@ -12,7 +12,7 @@ use trace::{HostId, hex};
 use wire::{Cell, Iface, Instant};
 
 /// A request of a daemon to the link emulator, as one line of JSON. Instants are in nanoseconds since the start of
-/// the run. An interface is the number that the host gives it.
+/// the run. An interface is given by its number on the daemon's host.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EmulatorRequest {

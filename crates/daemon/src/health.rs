@@ -27,7 +27,7 @@ impl Daemon {
         let records = records.map(|why| format!("records cannot be written: {why}"));
         let store = self.reported_store_failure.as_ref().map(|why| format!("nothing can be stored: {why}"));
         let host = self.host.is_removed.then(|| {
-            format!("{KERNEL_SIDE} was removed: packets of this host's own programs are lost until the daemon is started again")
+            format!("the interface {KERNEL_SIDE} was removed: packets of this host's own programs are lost until the daemon is started again")
         });
         let hooks = self.hooks.as_ref().and_then(Hooks::failure).map(str::to_owned);
         [records, store, host, hooks].into_iter().flatten().collect()
@@ -64,7 +64,7 @@ impl Daemon {
             self.note_lost(KERNEL_SIDE.to_owned());
             let _ = writeln!(
                 std::io::stderr(),
-                "{KERNEL_SIDE} was removed: this host's own programs have no network until the daemon is started again"
+                "the interface {KERNEL_SIDE} was removed: this host's own programs have no network until the daemon is started again"
             );
         }
     }

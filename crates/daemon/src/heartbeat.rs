@@ -21,7 +21,7 @@ impl Stall {
     }
 }
 
-/// Detects stalls by a periodic timer: a process that notices the timer late did not run, whatever the cause.
+/// A detector of stalls, with a periodic timer. If a process notices the timer late, it did not run in between.
 #[derive(Clone, Debug)]
 pub struct Heartbeat {
     next: Instant,
@@ -89,8 +89,8 @@ impl Heartbeat {
         self.next
     }
 
-    /// Records that the process runs at `now`. If the next beat was due earlier, the time since then is the length of a
-    /// stall, and the next beat is due 5 ms after `now`. Otherwise nothing changes.
+    /// Records that the process runs at `now`. If the next beat is due, the time since then is the length of a stall.
+    /// The next beat is then due 5 ms after `now`. If no beat is due, nothing changes.
     pub fn beat(&mut self, now: Instant) {
         if now < self.next {
             return;

@@ -70,8 +70,8 @@ impl Daemon {
                 // The hook is installed when the device returns.
                 Err(error) if error.is_absent() => {}
                 Err(error) => {
-                    let text = "the ingress hook is missing, so the kernel handles this daemon's packets too";
-                    failure = Some(format!("{text}: {error}"));
+                    let text = "has no ingress hook, so the kernel also handles the packets of this daemon";
+                    failure = Some(format!("the interface {device} {text}: {error}"));
                 }
             }
         }
@@ -82,7 +82,7 @@ impl Daemon {
             let _ = writeln!(
                 err,
                 "another program removed the nftables table wayfare_own, as `nft flush ruleset` does. The table keeps the kernel \
-                 from answering at {devices}. The table is installed again, but meanwhile the kernel may have answered"
+                 from answering packets at {devices}. The table is installed again; before, the kernel may have answered packets"
             );
         }
         hooks.due = failure.is_some().then(|| now + AGAIN);

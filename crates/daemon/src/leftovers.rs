@@ -11,7 +11,7 @@ use os::{
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What was found at a path, and what was done about it.
+/// What a daemon left at a path (a record of changes, a lock or a folder), and what was done about it.
 #[derive(Debug)]
 pub enum LeftByDaemon {
     /// A process holds the lock or the claim of this namespace, so the namespace's daemon counts as alive. Nothing was
@@ -33,9 +33,9 @@ pub enum LeftByDaemon {
     Failed(Error),
 }
 
-/// Undoes the changes of dead daemons of this user, and removes their locks. Returns what was found, with its path: an
-/// entry for each record, for each lock that was removed or could not be removed, and for each folder of another user
-/// that may have records or locks.
+/// Undoes the changes of dead daemons of this user, and removes their locks. Returns an entry with a path for each
+/// record, and for each lock that was removed or could not be removed. Also returns an entry for each folder of another
+/// user that may have records or locks.
 ///
 /// # Errors
 ///
@@ -49,8 +49,8 @@ pub fn clean() -> Result<Vec<(PathBuf, LeftByDaemon)>> {
     Ok(found)
 }
 
-/// Lists the records of daemons of this user, the locks of dead daemons that left no record, and the folders of other
-/// users that may have records or locks. Each entry has its path. Changes nothing.
+/// Lists the records of daemons of this user, and the locks of dead daemons that left no record. Also lists the folders
+/// of other users that may have records or locks. Each entry has the path of what was found. Changes nothing.
 ///
 /// # Errors
 ///

@@ -23,7 +23,7 @@ pub(super) fn folder() -> Result<PathBuf> {
             // written there.
             _ => {
                 let why =
-                    format!("{} belongs to another user, or other users can write to it", path.display());
+                    format!("{} must belong to this user, and no other user may write to it", path.display());
                 last = io::Error::new(io::ErrorKind::PermissionDenied, why);
             }
         }

@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-/// The kernel's error when a packet was passed to it. Records contain the name of the error ([`Refusal::name`]).
+/// The reason why the kernel refused a packet of the daemon. Records contain the reason's name ([`Refusal::name`]).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Refusal {
     /// An interface has no room (`ENOBUFS`).
@@ -44,7 +44,7 @@ impl Refusal {
         Self::SocketFailed,
     ];
 
-    /// Returns the reason as it is written in records.
+    /// Returns the reason as it is written in records, for example `send_queue_full`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NoBuffers => "send_no_buffers",
@@ -61,7 +61,7 @@ impl Refusal {
         }
     }
 
-    /// Returns the refusal of this name; `None` for any other reason.
+    /// Returns the refusal whose [`name`](Self::name) is `reason`; `None` if there is none.
     pub fn named(reason: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|refusal| refusal.name() == reason)
     }

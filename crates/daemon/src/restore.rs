@@ -88,7 +88,7 @@ impl Restore {
                 if let Some(why) = rest.why() {
                     let _ = writeln!(
                         io::stderr(),
-                        "changes of an earlier daemon are not undone yet, and are tried again when this daemon ends: {why}"
+                        "changes of an earlier daemon could not be undone; this daemon tries to undo them when it ends: {why}"
                     );
                 }
                 lost = rest.before.lost;
@@ -152,7 +152,7 @@ impl Rest {
         let kept = match self.before.write(path) {
             Ok(()) => {
                 format!(
-                    "the next daemon of this namespace and `wayfare doctor --clean` try it again; to give up, remove {}",
+                    "the next daemon of this namespace and `wayfare doctor --clean` try again to restore them; to prevent this, remove {}",
                     path.display()
                 )
             }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use trace::HostId;
 use wire::{Ipv4Addr, Mac};
 
-/// The configuration of a daemon.
+/// The configuration of a daemon: its host, its interfaces, and the paths of its sockets and files.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate key")]
 pub struct Spec {
@@ -26,12 +26,12 @@ pub struct Spec {
     /// Path of the socket at which programs of this host request connections through its roles; `None` if the daemon
     /// has no such socket.
     pub clients: Option<PathBuf>,
-    /// Path of the socket of the lab's link emulator, and this host's id there; `None` outside a lab.
+    /// Path of the socket of the lab's link emulator, and this host's id in the emulator; `None` outside a lab.
     pub radio: Option<(PathBuf, HostId)>,
     /// Path of the file for the daemon's records; `None` if the daemon writes no records.
     pub records: Option<PathBuf>,
-    /// Whether records are written while the daemon runs, because it will be killed. Otherwise they are kept in memory,
-    /// up to a limit, until the daemon ends.
+    /// Whether each record is written at once, because the daemon will be killed. Otherwise records are written when
+    /// they need 32 MiB of memory, and when the daemon ends.
     pub records_at_once: bool,
     /// Path of the database in which roles store records; `None` if nothing can be stored.
     pub store: Option<PathBuf>,

@@ -119,7 +119,7 @@ impl Store {
         self.clean
     }
 
-    /// Puts or removes (`None`) a record at the next commit.
+    /// Requests a change for the next commit: the record of `key` becomes `value`, or is removed if `value` is `None`.
     pub fn append(&mut self, key: Vec<u8>, value: Option<Vec<u8>>) {
         self.pending.push((key, value));
     }

@@ -58,7 +58,7 @@ impl Daemon {
         let frames = if self.began { Events::IN } else { Events::empty() };
         self.epoll
             .add(&socket, Source::Interface(iface).token(), frames)
-            .attempt("wait on", "an interface")?;
+            .attempt("wait on", format_args!("interface number {}", iface.0))?;
         let epoll = &self.epoll;
         if let Some(port) = self.ports.get_mut(usize::from(iface.0).saturating_sub(1)) {
             let _ = epoll.remove(&port.socket);

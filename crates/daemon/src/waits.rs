@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use wire::Duration;
 
-/// A summary of waiting times. All values are zero if there are none.
+/// A summary of waiting times. Without waiting times, all values are zero.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ages {

@@ -56,15 +56,15 @@ pub struct Seen<'a> {
     pub at: Instant,
     /// The direction of the packet.
     pub direction: Direction,
-    /// The Ethernet frame, or as much of it as is known.
+    /// The bytes of the Ethernet frame, from its header on. There may be fewer than `original_len`.
     pub frame: &'a [u8],
     /// The length of the frame on its link, in bytes.
     pub original_len: usize,
-    /// The comment, which says how the packet ended; empty for none.
+    /// The comment of the packet in the file, for example `delivered to mobile`. If it is empty, there is no comment.
     pub comment: &'a str,
 }
 
-/// Why a capture could not be made.
+/// The error of a packet that cannot be added, or of a file that cannot be encoded.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// The packet's interface index is out of range.
@@ -91,7 +91,7 @@ struct Kept {
     comment: Box<str>,
 }
 
-/// A pcapng file under construction.
+/// The contents of a pcapng file. Packets are added one by one; then [`Capture::finish`] returns the bytes.
 #[derive(Debug)]
 pub struct Capture {
     interfaces: Vec<Interface>,
@@ -101,13 +101,13 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Returns an empty capture of a run whose [`Instant::ZERO`] was at `epoch`.
+    /// Returns an empty capture of a run that began at the wall-clock time `epoch`.
     pub fn new(interfaces: &[Interface], epoch: WallTime, snap: Snap) -> Self {
         Self { interfaces: interfaces.to_vec(), epoch, snap, packets: Vec::new() }
     }
 
-    /// Adds a packet. The order of calls matters only among packets of the same instant. Fails if the interface is
-    /// unknown.
+    /// Adds a packet. [`Capture::finish`] sorts the packets by time; packets of one instant keep the order of these calls.
+    /// Returns an error if the interface index is out of range.
     pub fn packet(&mut self, seen: &Seen<'_>) -> Result<(), CaptureError> {
         let known = self.interfaces.len();
         let interface = match u32::try_from(seen.interface) {

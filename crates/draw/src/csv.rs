@@ -1,11 +1,11 @@
 //! CSV (RFC 4180) with the numbers of a figure.
 
-/// A CSV table under construction. Its lines end in LF, and not in CRLF as in RFC 4180, for version control.
+/// The text of a CSV table (RFC 4180), to which rows are added. For version control, its lines end in LF, not in CRLF.
 #[derive(Debug, Default)]
 pub struct Csv(String);
 
 impl Csv {
-    /// Adds a row. Fields are quoted where necessary.
+    /// Adds a row. A field that contains a comma, a quotation mark or a line break is quoted.
     pub fn row<S: AsRef<str>>(&mut self, fields: impl IntoIterator<Item = S>) {
         for (index, field) in fields.into_iter().enumerate() {
             if index > 0 {

@@ -5,7 +5,8 @@ const GAP: &str = "  ";
 
 /// A table with headers. Every column is as wide as its widest cell; columns of numbers are right-aligned.
 ///
-/// Widths count characters: correct for Latin text, not for East Asian or combining characters.
+/// The width of a cell is its number of characters. East Asian and combining characters have other widths, so columns
+/// with such characters are not aligned.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Table {
     headers: Vec<String>,
@@ -31,7 +32,7 @@ impl Table {
         self.rows.push(cells(row));
     }
 
-    /// Returns the text: headers, a rule, the rows. Every line ends in a newline, and has no trailing space.
+    /// Returns the text: the headers, a line of hyphens, and the rows. Every line ends in a newline, and has no trailing space.
     #[must_use]
     pub fn render(&self) -> String {
         let count = self.rows.iter().map(Vec::len).chain([self.headers.len()]).max().unwrap_or(0);

@@ -105,7 +105,7 @@ impl LabDir {
         // The directory gets its final name when it has its lock and its record.
         let name = new.path().file_name().unwrap_or_default().to_string_lossy().replace(NEW, PREFIX);
         let path = parent.join(name);
-        fs::rename(new.path(), &path).attempt("rename to", path.display())?;
+        fs::rename(new.path(), &path).attempt("rename a new directory to", path.display())?;
         let _ = new.keep();
         Ok(Self { path, record, _lock: lock })
     }
@@ -140,7 +140,7 @@ impl Drop for LabDir {
     }
 }
 
-/// What [`look`] or [`clean`] found in one directory, and did about it.
+/// What [`look`] or [`clean`] found at a path with the name of a lab's directory, and what was done about it.
 #[derive(Debug)]
 pub enum Leftover {
     /// The lab lives; nothing was touched.

@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 use trace::HostId;
 use wire::{Duration, EtherType, Frame, Iface, Instant, Mac, Rng, ethernet};
 
-/// The results of a control run.
+/// The results of a control run: how late this machine sends frames, and wakes a thread, while no daemon runs.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Control {

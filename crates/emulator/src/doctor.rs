@@ -70,8 +70,8 @@ const TESTS: [(&str, &str, bool, Test); 16] = [
     ("TUN", "nothing in this version", true, tun),
 ];
 
-/// Runs all probes, and returns their results in the order of the list. Call it while the program has a single thread:
-/// the probes run in forked children.
+/// Runs all probes, and returns their results in the order in which they ran. The program must have a single thread,
+/// because the probes run in forked children.
 pub fn probe() -> Vec<Probe> {
     let run = |(name, needed_for, apart, test): (_, _, bool, Test)| {
         let (ok, detail) =

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
 use wire::{Duration, Instant};
 
-/// What the idle thread of a run measured.
+/// Measurements of a thread that only slept during a run: how late it woke, and its stalls.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Idle {

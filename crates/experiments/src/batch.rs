@@ -68,18 +68,21 @@ pub fn each<T: Send>(
 pub const METRICS: [(&str, &str); 6] = [
     (
         "outage_ms",
-        "time without new data for the application, per handoff; 0 if the handoff interrupted nothing",
+        "time in which the application received no new data, per handoff; 0 if the handoff interrupted nothing",
     ),
-    ("lost_packets", "packets with data of the host's flows that were lost, per handoff"),
-    ("duplicate_packets", "copies of packets that arrived beyond the first, per handoff"),
+    ("lost_packets", "lost packets with data of the host's flows, per handoff"),
+    ("duplicate_packets", "copies of packets that arrived in addition to the first copy, per handoff"),
     (
         "handoff_latency_ms",
-        "from the cut until the network has the new path, plus one delay down that path, per handoff",
+        "time from the cut of the old path until the network has the new path, plus one delay down the new path, per handoff",
     ),
-    ("longest_stall_ms", "the longest time without new data although data were due, of all flows of a run"),
+    (
+        "longest_stall_ms",
+        "longest time in which a flow received no new data although data were due, of all flows of a run",
+    ),
     (
         "goodput_kbps",
-        "rate of new data for the application, over the duration of the flow with the most bytes",
+        "rate of new data for the application in the flow with the most bytes, over the duration of this flow",
     ),
 ];
 
@@ -168,8 +171,8 @@ fn goodput(outcome: &Outcome) -> Option<f64> {
     (!moved.is_empty()).then(|| bytes as f64 * 8.0 / outcome.plan.end().as_secs_f64() / 1e3)
 }
 
-/// The largest number of values of a metric that are kept. If there are more, a uniform random sample of this size is
-/// kept (Vitter's algorithm R).
+/// The largest number of values that [`Collected`] keeps of a metric. If there are more values, it keeps a uniform
+/// random sample of this size (Vitter's algorithm R).
 pub const KEPT: usize = 100_000;
 
 /// The values of many runs, by metric: at most [`KEPT`] for each metric.
@@ -188,7 +191,7 @@ struct Metric {
 }
 
 impl Collected {
-    /// Adds the values of a run.
+    /// Adds the values of a run. A `None` counts as a run in which the metric was not measured.
     pub fn add(&mut self, run: &RunValues) {
         for (name, value) in run {
             let metric = self.metrics.entry(name.clone()).or_default();
@@ -252,13 +255,13 @@ impl Collected {
         let runs = self.metrics.values().map(|metric| metric.measured).max()?;
         let same = match same.join(", ") {
             same if same.is_empty() => same,
-            same => format!(" Equal in every run, and not drawn: {same}."),
+            same => format!(" These metrics are equal in every run, and are not drawn: {same}."),
         };
         (!panels.is_empty()).then(|| DistributionFigure {
             title: format!("{name}: {runs} runs, each at a different phase"),
             panels,
             caption: format!(
-                "One value per run. For a metric per handoff, it is the median of the run's handoffs.{same}"
+                "Each run gives one value. For a metric per handoff, this value is the median of the handoffs in the run.{same}"
             ),
         })
     }
@@ -310,8 +313,8 @@ pub struct MetricSummary {
     pub kind: String,
     /// The number of runs in which the metric was measured. If it is above [`KEPT`], `n` of the summary is [`KEPT`].
     pub runs: u64,
-    /// The number of runs that had handoffs of this kind (of any kind if `kind` is empty), and in which the metric was
-    /// not measured, for example because no flow was active. 0 for a metric per run.
+    /// The number of runs with handoffs of this kind in which the metric was not measured, for example because no flow
+    /// was active. If `kind` is empty, handoffs of any kind count. 0 for a metric per run.
     pub not_measured: u64,
     /// The summary of the kept values; `None` if no run measured the metric.
     #[serde(flatten)]
@@ -347,8 +350,9 @@ pub fn table(metrics: &[MetricSummary]) -> String {
     }
     let mut out = table.render();
     out.push_str(
-        "\nn: runs with the metric; 95 % interval: of the median, from order statistics; \"range\": smallest and largest value; \
-         \"no width\": both limits are equal; \"-\": fewer than 6 runs; 5 %, 95 %: percentiles\n",
+        "\nn: the number of runs with the metric; 95 % interval: the confidence interval of the median, from order statistics; \
+         \"range\": the smallest and the largest value; \
+         \"no width\": both limits are equal; \"-\": there are fewer than 6 runs; 5 %, 95 %: percentiles\n",
     );
     for row in metrics.iter().filter(|row| row.not_measured > 0) {
         let (name, runs) = (&row.metric, row.runs + row.not_measured);
@@ -358,7 +362,7 @@ pub fn table(metrics: &[MetricSummary]) -> String {
     if metrics.iter().any(|row| row.runs > KEPT as u64) {
         let _ = writeln!(
             out,
-            "more than {KEPT} runs: the statistics are those of a uniform random sample of {KEPT} runs"
+            "there are more than {KEPT} runs: the statistics are those of a uniform random sample of {KEPT} runs"
         );
     }
     for (of, about) in METRICS.iter().filter(|(of, _)| metrics.iter().any(|row| row.metric == *of)) {
@@ -436,7 +440,7 @@ mod tests {
         let figure = all.figure("x", Backend::Sim).unwrap();
         assert_eq!(figure.panels.len(), 1, "what does not vary is not drawn");
         assert!(
-            figure.panels[0].title.starts_with("outage: time without new data"),
+            figure.panels[0].title.starts_with("outage: time in which the application received no new data"),
             "{}",
             figure.panels[0].title
         );

@@ -15,7 +15,7 @@ pub enum NotRun {
     Broken(String),
 }
 
-/// Options for runs.
+/// The options for the runs of an experiment: parallel runs, programs, the stop flag, and reports of progress.
 #[derive(Clone, Copy)]
 pub struct How<'a> {
     /// The largest number of parallel runs.
@@ -41,7 +41,7 @@ pub fn run_point(plan: Plan, backend: Backend, how: &How<'_>) -> Result<Outcome,
         Backend::Linux => {
             let programs = how
                 .linux
-                .ok_or_else(|| NotRun::Cannot("the programs for runs on Linux are missing".to_owned()))?;
+                .ok_or_else(|| NotRun::Cannot("the programs for runs on Linux were not found".to_owned()))?;
             run::run(plan, programs, how.stop).map_err(|error| match error {
                 missing @ (LinuxError::Machine(_) | LinuxError::Lacks(_)) => {
                     NotRun::Cannot(missing.to_string())

@@ -49,7 +49,7 @@ impl FromStr for Protocol {
     }
 }
 
-/// A whole scenario. Times are in milliseconds of the run.
+/// A random scenario as data, before it is written as TOML. Times are in milliseconds from the begin of the run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Draft {
     /// The mobility protocol of the hosts.
@@ -67,7 +67,7 @@ pub struct Draft {
     pub detection: Detection,
     /// The size of a host's or router's buffer for a connection, in bytes.
     pub buffer: u32,
-    /// The mobile hosts.
+    /// The mobile hosts, at least one. Other parts of the draft name a host by its index in this list.
     pub hosts: Vec<Mobile>,
     /// Faults, in the order of time, without overlap.
     pub faults: Vec<Fault>,
@@ -114,7 +114,7 @@ pub struct Link {
     pub mtu: u16,
 }
 
-/// A router and its cell.
+/// A router, its cell, and its wire to the node above it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Router {
     /// The index in [`Draft::routers`] of the node above the router in the tree. Protocols without a tree ignore it.
@@ -130,11 +130,11 @@ pub struct Router {
 /// A mobile host, with its moves and workloads.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mobile {
-    /// The index of the router in whose cell the host begins.
+    /// The index in [`Draft::routers`] of the router in whose cell the host begins.
     pub start: usize,
     /// The moves of the host, in the order of time.
     pub moves: Vec<Move>,
-    /// The workloads of the host.
+    /// The workloads of the host, at least one.
     pub work: Vec<Work>,
 }
 
@@ -143,7 +143,7 @@ pub struct Mobile {
 pub struct Move {
     /// The time of the move, in milliseconds.
     pub at: u64,
-    /// The index of the router to whose cell the host moves.
+    /// The index in [`Draft::routers`] of the router to whose cell the host moves.
     pub to: usize,
     /// Cellular IP: whether the handoff is semisoft.
     pub soft: bool,
@@ -152,12 +152,13 @@ pub struct Move {
     pub overlap: i64,
 }
 
-/// A workload of a mobile host.
+/// A workload of a mobile host: a connection, or a stream of datagrams, between the host and a peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Work {
     /// The port of the workload. No other workload of the draft has this port.
     pub port: u16,
-    /// The index of the mobile host at the other end, or `None` for the correspondent.
+    /// The index in [`Draft::hosts`] of the mobile host at the other end. `None`: the correspondent is at the other
+    /// end.
     pub peer: Option<usize>,
     /// The time at which the workload starts, in milliseconds.
     pub start: u64,
@@ -165,7 +166,7 @@ pub struct Work {
     pub kind: Kind,
 }
 
-/// What a workload transfers.
+/// The data that a workload transfers, and their direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// The mobile host downloads this number of bytes.
@@ -194,7 +195,8 @@ pub enum Kind {
     },
 }
 
-/// The time after [`Draft::last_change`] within which each connection must have ended or failed, in milliseconds.
+/// The time from [`Draft::last_change`] to the latest end of the run, in milliseconds. Connections have this time to
+/// end.
 pub const PATIENCE_MS: u64 = 120_000;
 
 /// Returns the name of the mobile host with this index, in the scenario and in records.

@@ -4,7 +4,8 @@ use crate::draft::{Detection, Draft, Kind, Link, Mobile, Move, Protocol, Router,
 use crate::fault::{Fault, Node, Spot, What};
 use wire::Rng;
 
-/// The limits of a draw. Times are in milliseconds.
+/// The limits of a random scenario: its numbers of hosts, routers, moves, faults and bytes, and its times in
+/// milliseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Size {
     /// Largest number of nodes of a tree.

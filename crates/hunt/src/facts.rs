@@ -7,7 +7,7 @@ use wire::Instant;
 /// routers.
 pub const CONTROL: u16 = 0;
 
-/// One end of an application's connection.
+/// The facts about one end of an application's connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct End {
     /// The time of the request to open the connection, or of its acceptance.
@@ -24,7 +24,7 @@ pub struct End {
     /// The time of the last event at this end: a read of data, the end of the peer's stream, or the close. At first the
     /// value of `begun`.
     pub last: Instant,
-    /// The value of `last`; for a client, the time of its server's last read if that is later.
+    /// The time of the last event at this end, as in `last`. For a client, a read of its server counts as an event too.
     pub moved: Instant,
     /// The begin and the end of the longest time between two events of this end: reads of data, the end of the peer's
     /// stream, or the close. For a client, reads of its server are events too.
@@ -120,7 +120,7 @@ pub struct Facts {
     pub lost: BTreeMap<u16, Vec<Instant>>,
     /// The times at which packets were lost in a full queue or a collision, by the port of the workload.
     pub full: BTreeMap<u16, Vec<Instant>>,
-    /// Violations that the simulator or its ledger reports.
+    /// Doubts about the run, for example a ledger that does not balance. Each is a violation.
     pub doubts: Vec<String>,
     /// Number of packets that queues and roles still held at the end.
     pub held: u64,

@@ -1,6 +1,6 @@
 //! The faults of a draft, which become `[[event]]` tables. Times are in milliseconds.
 
-/// A fault of a host or a link.
+/// A fault of a host or a link: its begin, its duration and its kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fault {
     /// The begin of the fault, in milliseconds.
@@ -12,7 +12,7 @@ pub struct Fault {
     pub what: What,
 }
 
-/// A kind of fault.
+/// A kind of fault, with the host or link that it affects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum What {
     /// A host crashes, and restarts from its stored state.
@@ -78,8 +78,8 @@ impl Fault {
         matches!(self.what, What::Crash(_))
     }
 
-    /// Returns the index of the router that the fault affects, or whose wire or cell it affects. `None` for the core
-    /// link and for all hosts that are no routers of the draft.
+    /// Returns the index of the affected router, or of the router whose wire or cell is affected. `None` for the core
+    /// link, and for all hosts that are no routers of the draft.
     pub const fn router(&self) -> Option<usize> {
         match self.what {
             What::Crash(Node::Router(router))

@@ -155,7 +155,7 @@ fn stream(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
     let failed = client.error().is_some();
     let over = client.is_over() && !failed && client.read != whole;
     (over || client.read > whole)
-        .then(|| format!("port {port}: the client received {} bytes of {whole}", client.read))
+        .then(|| format!("port {port}: the client must receive {whole} bytes, but received {}", client.read))
 }
 
 /// The time from the first to the last ARP request for an address, in milliseconds: three requests, one per second.

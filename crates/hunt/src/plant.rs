@@ -3,7 +3,7 @@
 
 use crate::judge::Judge;
 
-/// A planted mistake.
+/// A mistake that is planted in the facts of a run, to test whether a judge finds it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Plant {
     /// Datagrams are delivered to the wrong host.

@@ -29,7 +29,7 @@ pub fn plan(draft: &Draft) -> Result<Plan, String> {
     Scenario::plan("hunt.toml", &text, &[], draft.seed).map_err(|error| error.to_string())
 }
 
-/// Runs a draft in the simulator and evaluates the run. A planted mistake changes the facts.
+/// Runs a draft in the simulator and evaluates the run. The facts are changed by the mistake `plant`, if it is given.
 pub fn run(draft: &Draft, plant: Option<Plant>) -> Verdict {
     match facts(draft, plant) {
         Ok(facts) => Verdict::Ran(judge(draft, &facts)),
@@ -37,8 +37,8 @@ pub fn run(draft: &Draft, plant: Option<Plant>) -> Verdict {
     }
 }
 
-/// Runs a draft in the simulator and returns the facts, changed by the planted mistake. Fails if the draft is not a
-/// valid scenario or cannot be simulated.
+/// Runs a draft in the simulator and returns the facts, changed by the mistake `plant` if it is given. Fails if the
+/// draft is not a valid scenario or cannot be simulated.
 pub fn facts(draft: &Draft, plant: Option<Plant>) -> Result<Facts, String> {
     let plan = plan(draft)?;
     let watch = watch(draft, &plan, plant);
@@ -63,7 +63,7 @@ pub fn facts(draft: &Draft, plant: Option<Plant>) -> Result<Facts, String> {
     if let Some(stopped) = run.stopped {
         let host = plan.host_name(stopped.host);
         facts.doubts.push(format!(
-            "role `{}` of {host} did not come to rest at {} s: its effects exceeded the limit of one step",
+            "role `{}` of {host} had more effects in one step than the limit permits, at {} s",
             stopped.role, stopped.at
         ));
     }

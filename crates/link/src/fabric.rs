@@ -52,7 +52,7 @@ pub enum Arrived {
     NoCarrier,
 }
 
-/// What a radio with a course hears.
+/// What a radio with a [`SignalCourse`] hears at one instant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sample {
     /// The cells that the radio hears, with their strength in dBm, in the order of their numbers.
@@ -63,8 +63,8 @@ pub struct Sample {
 
 /// All wires, cells and radios of a scenario.
 ///
-/// The caller numbers the ports from near zero on without large gaps, because wires are stored at the index of their
-/// port.
+/// The caller should number the ports from 0 on without gaps: the fabric reserves memory for each number up to the
+/// largest port of a wire.
 #[derive(Clone, Debug, Default)]
 pub struct Fabric {
     wires: Vec<Option<WireEnd>>,

@@ -67,7 +67,7 @@ pub mod reason {
     pub const RECEIVER_LEFT: Reason = Reason("receiver_left_cell");
     /// The destination of the frame was listening or sending in another cell.
     pub const RECEIVER_AWAY: Reason = Reason("receiver_away");
-    /// The frame collided with other frames too often.
+    /// The frame collided with other frames 7 times.
     pub const COLLISIONS: Reason = Reason("collisions");
     /// The link was cut by an event of the scenario.
     pub const CUT: Reason = Reason("link_cut");

@@ -12,11 +12,11 @@ pub struct RadioSpec {
     /// The cell in which the radio is from the start, as the radio of a base station. `None`: the radio must tune
     /// first.
     pub cell: Option<Cell>,
-    /// The time in which the radio receives nothing when it changes cells.
+    /// The time in which the radio receives nothing when it tunes to a cell; zero between two cells on one channel.
     pub retune: Duration,
     /// The time in which the radio receives nothing when it tunes to its first cell after it is switched on.
     pub attach: Duration,
-    /// The time in which the radio receives nothing when it visits another cell to send one packet.
+    /// The time in which the radio receives nothing when it visits a cell on another channel to send one packet.
     pub excursion: Duration,
     /// How the radio enters and leaves a cell, and how it finds other cells.
     pub listening: Listening,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use wire::arp::Message;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet};
 
-/// Announces IP addresses for a role, each on one link.
+/// Announces IP addresses for a role by gratuitous ARP, each address on one link.
 #[derive(Debug)]
 pub struct Announcer {
     times: Vec<Duration>,

@@ -89,7 +89,7 @@ impl Rx {
     }
 }
 
-/// What a role is given when its node starts.
+/// What a role receives when its node starts: the wall-clock time, and the records that the role has stored.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Boot {
     /// The host's wall clock at [`Instant::ZERO`].
@@ -124,7 +124,7 @@ pub struct Fault {
     pub why: String,
 }
 
-/// An act that failed.
+/// The act that a driver could not execute: which act, and its record or address.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum FailedAct {
     /// The record of this key could not be stored, and is unchanged. What the role requested after the record, for the
@@ -185,7 +185,7 @@ pub enum Listen {
     IcmpAbout(Proto),
 }
 
-/// A kind of packet.
+/// A kind of packet, by the protocol in the IP header and, for ICMP and UDP, the type or port.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Proto {
     /// ICMP messages of this type.

@@ -16,13 +16,13 @@ pub const PUNT_LIMIT: Reason = Reason("punt_limit");
 pub const NO_LISTENER: Reason = Reason("no_listener");
 /// The next hop did not answer ARP, there was no address from which to send a request, or the link changed.
 pub const NO_NEIGHBOR: Reason = Reason("no_neighbor");
-/// Too many bytes wait for the packet's next hop, or for all next hops.
+/// More than 128 KiB wait for the packet's next hop, or more than 1 MiB for all next hops.
 pub const NEIGHBOR_QUEUE: Reason = Reason("neighbor_queue_full");
-/// Too many neighbors are being resolved by ARP.
+/// The largest number of neighbors, 256, is being resolved by ARP.
 pub const NEIGHBOR_TABLE: Reason = Reason("neighbor_table_full");
 /// In this ARP message, another host claims an address of this node.
 pub const ARP_CONFLICT: Reason = Reason("arp_conflict");
-/// The packet would enter or leave too many tunnels at this node.
+/// The packet would enter or leave a tunnel at this node for the third time.
 pub const TUNNEL_DEPTH: Reason = Reason("tunnel_depth");
 /// A record that had to be durable before the packet was sent could not be stored.
 pub const NOT_STORED: Reason = Reason("not_stored");

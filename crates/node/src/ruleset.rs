@@ -109,7 +109,7 @@ impl Ruleset {
         }
     }
 
-    /// Records that a packet used or refreshed an entry.
+    /// Records that a packet used or refreshed the entry `id` at `now`.
     pub fn used(&mut self, id: EntryId, now: Instant) {
         let Some(Some(entry)) = self.entries.get_mut(id.0 as usize) else { return };
         entry.used = entry.used.max(now);

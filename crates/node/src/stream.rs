@@ -33,7 +33,7 @@ impl StreamId {
     }
 }
 
-/// The transport of a stream.
+/// The transport protocol of a stream, and whether the driver or a role provides it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Transport {
     /// Datagrams: each write is one datagram, each read returns one. The driver provides the transport.

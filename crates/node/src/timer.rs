@@ -13,7 +13,7 @@ pub trait TimerName: Copy + 'static {
     fn index(self) -> usize;
 }
 
-/// The timers of a role. Each takes eight bytes, without allocation.
+/// The timers of a role, at most one for each name. Each timer takes eight bytes, without allocation.
 #[derive(Clone, Debug)]
 pub struct Timers<K, const N: usize> {
     at: [Instant; N],
@@ -60,7 +60,7 @@ impl<K: TimerName, const N: usize> Timers<K, N> {
     }
 }
 
-/// One deadline for each key.
+/// Deadlines of keys, at most one for each key.
 #[derive(Clone, Debug)]
 pub struct Expiry<K> {
     due: BTreeSet<(Instant, K)>,
@@ -84,8 +84,8 @@ impl<K: Ord + Copy> Expiry<K> {
         self.due.insert((at, key));
     }
 
-    /// Sets the deadline of a key to `at`. An earlier deadline is kept: when it is reached, the caller can set the next
-    /// one. So the caller need not move the deadline whenever the deadline is postponed (lazy re-arming).
+    /// Sets the deadline of a key to `at`, unless the key already has an earlier deadline. So a caller that postpones a
+    /// deadline need not move it each time: it sets the next deadline when the earlier one is reached (lazy re-arming).
     pub fn set_by(&mut self, key: K, at: Instant) {
         if self.at.get(&key).is_none_or(|before| at < *before) {
             self.set(key, at);

@@ -3,8 +3,9 @@
 use crate::error::{Attempt, Result};
 use std::collections::BTreeMap;
 
-/// The kernel's counters by name. Those of `/proc/net/snmp` have names such as `Udp.InDatagrams`. Those of a link are
-/// `link.NAME.rx_packets` and the like: `rx` or `tx`, and `bytes`, `packets`, `errors` or `dropped`.
+/// The kernel's counters by name. Those of `/proc/net/snmp` have names such as `Udp.InDatagrams`. Those of a link have
+/// names such as `link.NAME.rx_packets`: the direction is `rx` or `tx`, and what is counted is `bytes`, `packets`,
+/// `errors` or `dropped`.
 pub type Counters = BTreeMap<String, u64>;
 
 /// The groups of `/proc/net/snmp` that are kept.

@@ -91,14 +91,15 @@ pub struct Watched<T: AsFd> {
 }
 
 impl<T: AsFd> Watched<T> {
-    /// Adds the descriptor of `source` to `epoll`; it waits for the events `wanted`. Fails as [`Epoll::add`] does, and
-    /// then drops `source`.
+    /// Adds the descriptor of `source` to `epoll`, with the token `token` and the events `wanted`. Fails as
+    /// [`Epoll::add`] does, and then drops `source`.
     pub fn new(epoll: &Arc<Epoll>, source: T, token: u64, wanted: Events) -> io::Result<Self> {
         epoll.add(&source, token, wanted)?;
         Ok(Self { source, epoll: Arc::clone(epoll), token, wanted })
     }
 
-    /// Waits for these events from now on. If the descriptor waits for them already, makes no system call.
+    /// Makes the descriptor wait for `events` instead of its present events. If both are equal, makes no system call.
+    /// Fails as [`Epoll::modify`] does.
     pub fn want(&mut self, events: Events) -> io::Result<()> {
         if self.wanted != events {
             self.epoll.modify(&self.source, self.token, events)?;

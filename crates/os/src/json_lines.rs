@@ -48,7 +48,7 @@ impl Lines {
     /// Makes a connected socket non-blocking, to receive requests and to send answers. Fails if the kernel refuses
     /// that.
     pub fn new(stream: UnixStream) -> Result<Self> {
-        stream.set_nonblocking(true).attempt("make non-blocking", "a control connection")?;
+        stream.set_nonblocking(true).attempt("set O_NONBLOCK on", "a control connection")?;
         let (inbox, unsent) = (Vec::new(), Vec::new());
         Ok(Self { stream, inbox, searched: 0, unsent, longest: LONGEST_REQUEST })
     }

@@ -71,8 +71,8 @@ impl AsFd for NetNs {
     }
 }
 
-/// Returns the caller's effective user id as seen from the parent user namespace. In a sandbox, this is the id of the
-/// user that started it, although inside the user is root.
+/// Returns the caller's effective user id as seen from the parent user namespace. In a sandbox, the user is root (0),
+/// and this function returns the id of the user that started the sandbox.
 pub fn outer_uid() -> u32 {
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let mut numbers = map.split_whitespace().filter_map(|word| word.parse::<u32>().ok());

@@ -21,7 +21,8 @@ const IPIP: u8 = 4;
 const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
 
-/// The reason to drop a frame: its sender left work to hardware that this module cannot do.
+/// The reason to drop a frame if its sender left a checksum or the segmentation to hardware, and this module cannot
+/// complete this kind of frame.
 pub const UNSUPPORTED: Reason = Reason("offload_unsupported");
 
 /// The reason to drop a frame: it would become more than [`SEGMENTS`] packets.
@@ -60,7 +61,7 @@ impl Unfinished {
         }
     }
 
-    /// Returns whether the frame is finished as it is.
+    /// Returns whether the sender left nothing to hardware.
     pub const fn is_nothing(&self) -> bool {
         !self.needs_checksum && self.gso == 0
     }

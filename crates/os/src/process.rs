@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use wire::Duration;
 
-/// A change of a child's state.
+/// A change of the state of a child process: it was stopped, was continued or has ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StateChange {
     /// The change as text, for example `was stopped`, `was continued`, `was killed by signal 9` or

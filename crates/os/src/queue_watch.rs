@@ -23,8 +23,8 @@ const TCA_KIND: u16 = 1;
 /// changes may belong to any interface.
 const LOST: &str = "changes that the kernel had no room to report";
 
-/// Detects every queueing discipline, class and filter that is set or removed on some interfaces of one network
-/// namespace.
+/// Detects queueing disciplines, classes and filters that are set or removed on some interfaces of one network
+/// namespace. The kernel's default disciplines are not reported.
 #[derive(Debug)]
 pub struct QueueWatch {
     socket: Socket,
@@ -53,8 +53,9 @@ impl QueueWatch {
     }
 
     /// Returns the interface and the kind of each discipline, class and filter that was set or removed since
-    /// [`QueueWatch::open`], and of each discipline that existed then. An example is `("wf-host", "netem")`. If the
-    /// kernel could not report all changes, each interface has an entry that says so.
+    /// [`QueueWatch::open`]. Disciplines that existed at that time are included, but not the kernel's default. An
+    /// example is `("wf-host", "netem")`. If the kernel could not report all changes, each interface has an entry that
+    /// says so.
     pub fn found(&mut self) -> Vec<(String, String)> {
         loop {
             match self.socket.recv_from_full() {

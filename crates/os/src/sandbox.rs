@@ -111,7 +111,7 @@ impl Sandbox {
             subject: format!("process {} and all in its PID namespace", self.init),
             cause: io::Error::new(
                 io::ErrorKind::TimedOut,
-                "a process was killed and does not end; it may be frozen by a control group",
+                "a process was killed and does not end; if its control group is frozen, thaw this group",
             ),
         })
     }

@@ -8,7 +8,8 @@ use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 pub struct Signals(OwnedFd);
 
 impl Signals {
-    /// Blocks the signals for the calling thread and the threads that it starts later.
+    /// Blocks the signals for the calling thread and the threads that it starts later, and opens the descriptor. The
+    /// descriptor is readable while a blocked signal is pending.
     pub fn take() -> Result<Self> {
         // SAFETY: an empty set is valid, and outlives the calls; nothing else owns the descriptor.
         let fd = unsafe {

@@ -47,5 +47,5 @@ pub(crate) fn spawn_in_new_net(mut command: Command) -> Result<Child> {
     };
     // SAFETY: `prepare` does system calls only.
     unsafe { command.pre_exec(prepare) };
-    command.spawn().attempt("start in a new network namespace", program.display())
+    command.spawn().attempt("start, in a new network namespace,", program.display())
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use wire::WallTime;
 
-/// The backend of a run.
+/// The program that moves the packets of a run: the simulator or Linux.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Backend {
@@ -44,9 +44,9 @@ impl Backend {
 pub struct BackendReport {
     /// The wall-clock time at which the run began.
     pub began: WallTime,
-    /// The machine on which the run took place.
+    /// The kernel and the user id with which the run took place.
     pub machine: Machine,
-    /// The daemons, in the order of the hosts.
+    /// The daemon of each host, in the order of the hosts in the plan.
     pub daemons: Vec<Daemon>,
     /// The hosts without records, by name. No packet can be followed through these hosts.
     pub hosts_without_records: Vec<String>,
@@ -56,7 +56,7 @@ pub struct BackendReport {
     pub details: serde_json::Value,
 }
 
-/// The output of a program of a scenario.
+/// What one program of the scenario wrote, and the file for it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ProgramOutput {
     /// The name of the output's file in a run directory.
@@ -65,7 +65,7 @@ pub struct ProgramOutput {
     pub output: Vec<u8>,
 }
 
-/// The machine of a run, and the user of the run's process.
+/// The kernel of the machine on which a scenario was run on Linux, and the user id of the process that ran it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Machine {
     /// The machine's kernel release.
@@ -81,6 +81,6 @@ pub struct Daemon {
     pub host: String,
     /// The daemon's process id inside the PID namespace of the run.
     pub pid: u32,
-    /// How the daemon ended, as text.
+    /// How the daemon ended, for example `exit status: 0` or `signal: 9 (SIGKILL)`.
     pub exit: String,
 }

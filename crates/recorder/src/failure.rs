@@ -106,7 +106,9 @@ fn silent(plan: &Plan, flows: &[Flow]) -> Vec<String> {
             });
             let end = plan.duration;
             let why = if start >= end {
-                format!("it never ran: it starts at {start:?}, and the run ends at {end:?}")
+                format!(
+                    "the application never ran, because it starts at {start:?}, and the run ends at {end:?}"
+                )
             } else if start + SETUP < end {
                 "no data ever left the host".to_owned()
             } else {

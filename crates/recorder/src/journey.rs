@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use trace::{HostId, Record, What};
 use wire::{Iface, Instant, Mac, Packet, PacketId};
 
-/// One observation of a packet at one interface.
+/// One observation of a packet at one interface, and the hops that follow. A complete `packets.csv` has a row for each
+/// hop.
 #[derive(Clone, Debug)]
 pub struct Hop {
     /// The index of the record of this observation, in the records of the run.
@@ -21,7 +22,7 @@ pub struct Hop {
     pub packet: u64,
     /// The indices of the hops that follow this hop, in [`Journeys::hops`]; several if the packet was copied.
     pub next: Vec<usize>,
-    /// The ends of copies at this hop.
+    /// The ends of the copies whose last hop is this hop.
     pub ends: Vec<End>,
 }
 
@@ -67,7 +68,7 @@ impl std::fmt::Display for Fate {
     }
 }
 
-/// One packet and all its copies.
+/// One packet: the hops and the ends of all its copies.
 #[derive(Clone, Debug)]
 pub struct Journey {
     /// The packet's identity.
@@ -168,7 +169,8 @@ impl<'a> Journeys<'a> {
         ends
     }
 
-    /// Returns the ends of all copies that passed the hop with the index `hop`, as text.
+    /// Returns the ends of all copies that passed the hop with the index `hop` as one line, for example `delivered to
+    /// mobile; lost at b1:air: link_error`.
     pub fn fate(&self, hop: usize) -> String {
         let mut counts: BTreeMap<Fate, usize> = BTreeMap::new();
         for end in self.ends(hop) {
@@ -312,7 +314,7 @@ impl<'a> Journeys<'a> {
     }
 }
 
-/// One observation of a packet at one interface of a host.
+/// The time, place, direction and packet of a hop, as [`Journeys::seen`] returns them.
 #[derive(Clone, Copy, Debug)]
 pub struct Sighting<'a> {
     /// The time of the observation.

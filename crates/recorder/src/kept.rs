@@ -62,7 +62,7 @@ impl Folder {
         Ok(this)
     }
 
-    /// Returns the first of `runs/BASE`, `runs/BASE.2` and so on in which these files may be written.
+    /// Returns the first of `runs/BASE`, `runs/BASE.2` and so on in which the files `names` may be written.
     pub fn default(base: &str, names: &[&str]) -> PathBuf {
         let mut folder = Path::new("runs").join(base);
         let mut number = 2_u64;
@@ -78,8 +78,8 @@ impl Folder {
         &self.path
     }
 
-    /// Accepts a file as written by Wayfare if `is_ours` recognises its contents, even if it is not in the list.
-    /// Returns an error if the file may not be replaced.
+    /// Permits replacing the file `name` if `is_ours` returns true for the contents, although `.wayfare-files` may not
+    /// list the file. Returns an error if the file may still not be replaced.
     pub fn accept(&mut self, name: &str, is_ours: impl FnOnce(&str) -> bool) -> io::Result<()> {
         let path = self.path.join(name);
         if fs::read_to_string(&path).is_ok_and(|text| is_ours(&text)) {
@@ -178,20 +178,20 @@ fn not_ours(path: &Path) -> io::Error {
 
 fn refuse_folder(path: &Path) -> io::Result<()> {
     if path.is_dir() {
-        let problem = format!("{} is a directory; not replaced; name another file", path.display());
+        let problem = format!("{} is a directory, and is not replaced; name another file", path.display());
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, problem));
     }
     Ok(())
 }
 
-/// A single file that the user names. There is no list for it: an existing file is replaced if `is_ours` recognises
-/// its contents, or with `--force`.
+/// A single file that the user names. An existing file is replaced only if Wayfare recognises the contents, or with
+/// `--force`.
 #[derive(Debug)]
 pub struct SingleFile(PathBuf);
 
 impl SingleFile {
-    /// Names the file, and writes nothing yet. Returns an error if the file exists and may not be replaced, or if
-    /// `path` is a directory.
+    /// Checks whether the file may be written, and writes nothing yet. Returns an error if `path` is a directory. Also
+    /// returns an error if the file exists, `is_ours` returns false for the contents, and `force` is false.
     pub fn new(path: &Path, is_ours: impl FnOnce(&str) -> bool, force: bool) -> io::Result<Self> {
         refuse_folder(path)?;
         let this = Self(path.to_owned());

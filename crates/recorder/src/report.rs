@@ -53,7 +53,7 @@ pub fn text(outcome: &Outcome) -> String {
     out.push('\n');
     out.push_str(&flow_table(outcome));
     for failure in &outcome.failures {
-        let _ = writeln!(out, "does not hold: {failure}");
+        let _ = writeln!(out, "failure: {failure}");
     }
     out
 }
@@ -81,7 +81,7 @@ fn event_table(outcome: &Outcome) -> String {
     }
     let mut text = format!("\n{}", table.render());
     text.push_str(
-        "packets lost by events: until the next event, because a host was down or a link was cut; other losses are not counted\n",
+        "packets lost by events: packets that were lost before the next event, because a host was down or a link was cut\n",
     );
     for host in idle_disks(&outcome.plan) {
         let _ = writeln!(text, "disk full at {host}: no effect, because no role of {host} stores records");
@@ -274,7 +274,7 @@ pub(crate) fn flow_table(outcome: &Outcome) -> String {
     let mut text = table.render();
     if outcome.packets.iter().any(|packets| packets.is_programs) {
         text.push_str(
-            "bytes of programs: all bytes that arrived in order at the kernel for the program, read or not\n",
+            "bytes of programs: all bytes that arrived in order at the host's kernel; the program may not have read all of them\n",
         );
     }
     text

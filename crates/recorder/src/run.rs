@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use trace::{Doubt, Fingerprint, HostId, Record};
 use wire::WallTime;
 
-/// A run that has ended.
+/// A run that has ended: its plan, its records, and the results of their analysis.
 #[derive(Debug)]
 pub struct Outcome {
     /// The plan that was run.
@@ -24,7 +24,7 @@ pub struct Outcome {
     pub records: Vec<Record>,
     /// The fingerprint of a simulated run; `None` on Linux.
     pub fingerprint: Option<Fingerprint>,
-    /// The ledger of packets.
+    /// The counts of all packets; zero if the records of a host are missing.
     pub ledger: Ledger,
     /// The flows, in the order in which they began.
     pub flows: Vec<Flow>,
@@ -140,7 +140,7 @@ impl Outcome {
     }
 }
 
-/// Why a simulation did not produce a run.
+/// The error of [`simulate`]: why there is no run.
 #[derive(Debug, thiserror::Error)]
 pub enum NotSimulated {
     /// The simulator's hosts cannot be built from the plan.
@@ -176,7 +176,7 @@ fn restless(plan: &Plan, stopped: &sim::Stopped) -> Doubt {
     Doubt::Restless { host, role: stopped.role.to_owned(), at_s: stopped.at.as_secs_f64() }
 }
 
-/// A simulated run that kept no records.
+/// The results of a simulated run that kept no records.
 #[derive(Debug)]
 pub struct Counted {
     /// The fingerprint of the run. It is the same as with records.
@@ -198,8 +198,8 @@ pub struct Counted {
     pub doubts: Vec<Doubt>,
 }
 
-/// Runs `world`, whose witness must be a [`Running`] ledger. The ledger forgets each packet when it is finalised, so
-/// that memory is bounded by the packets under way. Results that need records, such as handoffs, are not available.
+/// Runs `world`, which counts its packets in a [`Running`] ledger. The ledger forgets each packet when it is finalised,
+/// so that memory is bounded by the packets under way. Results that need records, such as handoffs, are not available.
 pub fn count(world: sim::World<Running>, plan: &Plan) -> Counted {
     let mut run = world.run(plan.end());
     let (hops, most_open) = (run.records.hops(), run.records.most_open());

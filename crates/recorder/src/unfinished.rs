@@ -65,8 +65,8 @@ impl Drop for Unfinished {
     }
 }
 
-/// Removes all registered paths before the process exits. Afterwards no file can be registered or completed, because
-/// the lock is never released.
+/// Removes all incomplete files and lock files of this process. Call this function just before the process exits: after
+/// it, any thread that begins or completes a file waits forever.
 pub fn remove_all() {
     let all = unfinished();
     for (path, kind) in all.iter().rev() {

@@ -54,7 +54,8 @@ pub struct DaemonConfig {
     /// The number of this host in the lab's link emulator.
     #[serde(default)]
     pub number: u32,
-    /// The path of the file to which the daemon writes its records when it ends.
+    /// The path of the file for the daemon's records. The daemon writes them when they need 32 MiB of memory, and when
+    /// it ends.
     pub records: Option<PathBuf>,
     /// Whether the daemon writes its records while it runs, for a lab that kills the daemon; default false.
     #[serde(default)]
@@ -74,7 +75,7 @@ pub struct DaemonConfig {
     pub hold: bool,
 }
 
-/// An interface of a host.
+/// The configuration of an interface of a host.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct InterfaceConfig {
@@ -115,7 +116,7 @@ pub struct RouteConfig {
     pub via: Option<Via>,
 }
 
-/// The next hop of a route.
+/// The next hop of a route: its IP address or its link address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Via {
     /// The next hop has this link address.

@@ -2,7 +2,7 @@
 
 use wire::{InterfaceAddress, Ipv4Addr};
 
-/// The facts about a host that its roles need.
+/// The facts about a host that its roles need, from the configuration of the host and of its other roles.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
     /// All addresses of the host, each with the prefix of its link; the prefix has 32 bits for an address without an

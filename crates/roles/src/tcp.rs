@@ -103,7 +103,7 @@ pub struct TcpConfig {
     pub mss: Option<u16>,
     /// Simulator: the number of duplicate acknowledgments that indicate a loss.
     pub duplicates: Option<u32>,
-    /// Simulator: N, where every N-th segment is acknowledged at once.
+    /// Simulator: the number N. Every N-th segment is acknowledged at once.
     pub ack_every: Option<u32>,
     /// Simulator: the number of segments at the begin of a connection that are acknowledged at once.
     pub quick_acks: Option<u32>,
@@ -125,7 +125,7 @@ pub struct TcpConfig {
     pub receive_buffer: Option<u32>,
 }
 
-/// The profile of a host's TCP.
+/// The name of a profile of TCP: a set of values for all parameters of [`TcpConfig`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProfileName {
@@ -197,7 +197,8 @@ pub enum EstimatorName {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TooBigName {
-    /// All unacknowledged data are sent again at once, in segments that fit.
+    /// The segments that are too large are sent again at once, in segments that fit. Without recovery per segment
+    /// (profile `linux`, `recovery`), all unacknowledged data are sent again.
     ResendAtOnce,
     /// The data are sent again only when the retransmission timer expires, as before path MTU discovery.
     AwaitTimeout,

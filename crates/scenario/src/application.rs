@@ -44,7 +44,8 @@ impl Application {
         }
     }
 
-    /// Returns the application whose role has the name `role`, or `None`.
+    /// Returns the application whose role has the name `role`, for example `sink`. `None` if the role is no
+    /// application.
     pub fn named(role: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|application| application.name() == role)
     }

@@ -8,18 +8,18 @@ use wire::Instant;
 /// An event of a plan, whose host or link is resolved to numbers.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PlannedEvent {
-    /// When the event happens, from the begin of the run.
+    /// The instant of the event, from the begin of the run.
     pub at: Instant,
     /// The command ([`Order`]) that the simulator executes at the instant `at`.
     pub order: Order,
-    /// The event as a record of the run has it.
+    /// The event in the form of the run's records: its kind, its host or link, and its value as text.
     pub recorded: trace::Event,
     /// The event as a table of a scenario: from the scenario's file, or drawn from the seed.
     pub table: EventTable,
 }
 
 impl PlannedEvent {
-    /// Returns the host that restarts at this event, if any.
+    /// Returns the host that restarts at this event. `None` if the event is no restart.
     pub const fn restarts(&self) -> Option<HostId> {
         match self.order {
             Order::Host(host, HostEvent::Restart) => Some(host),
@@ -28,7 +28,7 @@ impl PlannedEvent {
     }
 }
 
-/// Returns whether packets are lost for `reason` only because of events of the scenario, for example a crash.
+/// Returns whether packets are lost for `reason` (for example `host_crashed`) only because of events of the scenario.
 pub fn is_of_event(reason: &str) -> bool {
     [sim::reason::CRASHED.0, sim::reason::HOST_DOWN.0, link::reason::CUT.0].contains(&reason)
 }

@@ -42,15 +42,16 @@ pub struct Plan {
     pub hosts: Vec<HostPlan>,
     /// The wires: the ports at the first and the second end, and the properties of the wire.
     pub wires: Vec<([PortId; 2], WireSpec)>,
-    /// The radio cells.
+    /// The radio cells, with their rates, delays and losses.
     pub cells: Vec<CellSpec>,
     /// The events of the scenario, given or drawn, ordered by time.
     pub events: Vec<PlannedEvent>,
-    /// The hosts and wires of a `[tree]`. If it is given, `hosts`, `wires` and `cells` are empty.
+    /// The tree of a scenario with `[tree]`; `hosts`, `wires` and `cells` are then empty. `None` for any other
+    /// scenario.
     pub tree: Option<Arc<Tree>>,
 }
 
-/// One host of a plan.
+/// One host of a plan: its configuration, its interfaces and its programs.
 #[derive(Clone, Debug)]
 pub struct HostPlan {
     /// The host's configuration, parsed.
@@ -63,7 +64,7 @@ pub struct HostPlan {
     pub programs: Vec<Program>,
 }
 
-/// One interface of a host of a plan.
+/// One interface of a host of a plan: the end of a wire, or a radio.
 #[derive(Clone, Debug)]
 pub struct PortPlan {
     /// The interface's port in the [`Fabric`] of wires and cells.

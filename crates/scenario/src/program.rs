@@ -12,20 +12,21 @@ use wire::Duration;
 #[serde(deny_unknown_fields)]
 pub struct Program {
     /// A command for `sh -c`. If the command is not found (status 127) or fails, the run exits with 1 and names the
-    /// command, unless the scenario has ended the program. Nothing checks before the run whether the command exists.
+    /// command. This does not apply if the scenario has ended the program. Nothing checks before the run whether the
+    /// command exists.
     pub command: String,
     /// The time at which the program starts, from the begin of the run [default: 0 s].
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub start: Duration,
-    /// The time at which the program gets SIGTERM, from the begin of the run. If it still runs at the end of the run,
-    /// it is killed.
+    /// The time at which the program gets SIGTERM, from the begin of the run. If the program still runs at the end of
+    /// the run, it is killed.
     #[serde(default, deserialize_with = "node::config::some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub stop: Option<Duration>,
     /// Whether the program must end before the run ends, for example a client with a given size or duration [default:
-    /// no]. If it does not end, the run exits with 1 and names it. Other programs, for example servers, are killed at
-    /// the end of the run without a failure.
+    /// no]. If it does not end, the run exits with 1 and names the command. Other programs, for example servers, are
+    /// killed at the end of the run without a failure.
     #[serde(default)]
     pub ends: bool,
 }
@@ -51,12 +52,12 @@ impl Program {
         Ok(())
     }
 
-    /// Returns the problem of a program that still exists at the end of the run, or `None` if it may still run.
-    /// `is_stopped`: the program was stopped (for example by SIGSTOP) and does not run.
+    /// Returns the problem of a program that still exists at the end of the run, or `None` if the program may still run
+    /// then. `is_stopped`: the program was stopped (for example by SIGSTOP) and does not run.
     pub fn trouble_at_end(&self, is_stopped: bool) -> Option<&'static str> {
         match (is_stopped, self.ends) {
             (true, _) => Some("was stopped when the run ended"),
-            (false, true) => Some("did not end by itself before the run did"),
+            (false, true) => Some("did not end by itself before the end of the run"),
             (false, false) => None,
         }
     }

@@ -303,7 +303,7 @@ impl Association {
     ///
     /// A change that waits for an answer is sent again at once, as the old address may no longer work. If `peer` is
     /// `None` and no detour is in use, the change leaves from `local`, even if it deletes `local`: the host has
-    /// returned there, and an answer to another address does not reach the host.
+    /// returned to `local`, and an answer to another address does not reach the host.
     pub fn prefer(
         &mut self,
         now: Instant,
@@ -330,8 +330,8 @@ impl Association {
     }
 
     /// Prefers `local` as the source of packets to all addresses of the peer. In contrast to [`Self::prefer`], the peer
-    /// need not have been asked to add `local` yet. Until the peer has confirmed `local`, only a change that is not
-    /// answered, COOKIE ECHO, and answers to packets that came to `local` leave from `local`. `here`: all addresses
+    /// need not have been asked to add `local` yet. Until the peer has confirmed `local`, only these leave from
+    /// `local`: an unanswered change, COOKIE ECHO, and answers to packets that came to `local`. `here`: all addresses
     /// that this host has now. No packet leaves from any other address, as no answer would come back. Fails with
     /// [`RequestError::Address`] if `local` is not unicast, and with [`RequestError::Unsupported`] if the peer does not
     /// support address changes.

@@ -49,8 +49,8 @@ pub struct Config {
     /// needs.
     pub added_per_minute: usize,
     /// The largest number of associations of an endpoint, including ended ones that are not released yet. More are
-    /// refused. Each keeps at most `send_buffer` bytes of data to send, at most twice `receive_buffer` bytes of
-    /// received data, and `max_addresses` addresses of the peer. An association whose peer answers has no time limit.
+    /// refused. An association keeps at most `send_buffer` bytes of data to send, at most twice `receive_buffer` bytes
+    /// of received data, and `max_addresses` addresses of the peer. If its peer answers, it has no time limit.
     /// If the peer is gone, its association ends after more than `association_max_retrans` time-outs in a row.
     pub max_associations: usize,
     /// Whether to refuse a peer that does not support authenticated address changes.

@@ -18,7 +18,7 @@ use wire::{Instant, Ipv4Addr, Malformed, Reader, Reason, Rng};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct AssociationId(pub u32);
 
-/// An ICMP error about a packet that we sent.
+/// An ICMP error about a packet that this host sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rejection {
     /// ICMP type 3, code 2: the host has no SCTP.
@@ -109,8 +109,9 @@ impl Endpoint {
         self.listeners.remove(&port);
     }
 
-    /// Opens an association. `None` if an association with the same two ports and an address of `open.peer` exists and
-    /// has not ended, if `max_associations` exist, or if one of the ends has no address.
+    /// Opens an association. Returns `None` if an association with the same two ports and an address of `open.peer`
+    /// exists and has not ended. Also returns `None` if `max_associations` associations exist, or if one of the ends
+    /// has no address.
     pub fn open(&mut self, now: Instant, open: &Open) -> Option<AssociationId> {
         let taken =
             open.peer.iter().any(|peer| self.index.contains_key(&(open.local_port, *peer, open.peer_port)));

@@ -13,8 +13,8 @@ const DUPLICATES: usize = 20;
 /// chunks of one byte could use more memory than the window allows.
 const LEAST: usize = 16;
 
-/// A message that a user reads, or a part of a message. A message is split if the receive buffer is full before the
-/// message is complete, or if the message is larger than the user asked for.
+/// A message that a user reads, or a part of a message. A message is split if it is larger than the user asked for. It
+/// is also split if the receive buffer is full before the message is complete.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Piece {
     /// The number of the message: its first TSN, extended to 64 bits. All pieces of a message have the same number,

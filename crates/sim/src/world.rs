@@ -17,7 +17,7 @@ use wire::{Cell, Duration, Iface, Instant, Mac, Packet, PacketId, Reason};
 
 pub use order::{HostEvent, Order, reason};
 
-/// The result of a run.
+/// What a run returns: its records, its fingerprint, and the reason if it ended early.
 #[derive(Debug)]
 pub struct Run<W = Vec<Record>> {
     /// The records in order, or the witness that received them.

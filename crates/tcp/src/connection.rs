@@ -64,7 +64,7 @@ impl Connection {
         if self.state == State::Closed { 0 } else { self.send.room() }
     }
 
-    /// Returns the size of the send buffer, in bytes. It holds written data until the peer acknowledges it.
+    /// Returns the size of the send buffer, in bytes. The buffer holds written data until the peer acknowledges it.
     pub const fn send_buffer(&self) -> usize {
         self.send.capacity
     }
@@ -120,7 +120,7 @@ impl Connection {
         }
     }
 
-    /// Sets the size of the send buffer, in bytes. Data that it already holds is kept.
+    /// Sets the size of the send buffer, in bytes. Data that the buffer already holds is kept.
     pub fn set_send_buffer(&mut self, bytes: u32) {
         self.send.capacity = bytes as usize;
     }
@@ -313,9 +313,10 @@ impl Connection {
 
     // --- segments that arrive --------------------------------------------------------------------------------------
 
-    /// Handles an ICMP report that there is no path for our segment `seq` (destination unreachable, codes 0 and 1). The
-    /// report itself does not end the connection. It has an effect only with per-segment recovery, after a time-out,
-    /// and if `seq` is the oldest unacknowledged number. Then one doubling of the time-out is undone (RFC 6069).
+    /// Handles an ICMP report that there is no path for the sent segment `seq` (destination unreachable, codes 0 and
+    /// 1). The report itself does not end the connection. It has an effect only with per-segment recovery, after a
+    /// time-out, and if `seq` is the oldest unacknowledged number. Then one doubling of the time-out is undone (RFC
+    /// 6069).
     pub fn unreachable(&mut self, now: Instant, seq: Seq) {
         if seq == self.send.una {
             self.send.unreachable(now);

@@ -55,7 +55,7 @@ pub struct Profile {
     /// arrivals that is longer than the time-out. In both cases, the peer may be in slow start (Linux:
     /// `tcp_enter_quickack_mode`, `tcp_event_data_recv`).
     pub quick_again: bool,
-    /// The size of the send buffer, in bytes. It holds written data until the peer acknowledges it.
+    /// The size of the send buffer, in bytes. The buffer holds written data until the peer acknowledges it.
     pub send_buffer: u32,
     /// The size of the receive buffer, in bytes. It is the largest window that is announced. Without window scaling, at
     /// most 65535 bytes are announced.
@@ -90,7 +90,7 @@ pub struct Profile {
     pub whole_writes: bool,
     /// Whether the congestion window is set back to the initial window after an idle time longer than a time-out (RFC
     /// 5681, section 4.1). [`Recovery::Segments`] does as Linux: it halves the window once for each time-out of the
-    /// idle time, down to the initial window, and shrinks a window that is not used (RFC 2861).
+    /// idle time, down to the initial window. It also shrinks a window that is not used (RFC 2861).
     pub idle_restart: bool,
     /// What the sender does when a router reports that a segment is too big for the path.
     pub too_big: TooBig,
@@ -191,10 +191,10 @@ impl Profile {
         }
     }
 
-    /// Returns Linux's defaults, with Reno instead of CUBIC: selective acknowledgments, timestamps, Linux's estimator
-    /// (`tcp_rtt_estimator`), timers on a wheel of 250 ticks a second, and Linux's loss recovery (RACK-TLP,
-    /// proportional rate reduction, F-RTO and undo). This crate does not have pacing, an auto-tuned send buffer,
-    /// `HyStart` of Linux's CUBIC, or the compression of selective acknowledgments.
+    /// Returns Linux's defaults, with Reno instead of CUBIC. They have selective acknowledgments, timestamps, Linux's
+    /// estimator (`tcp_rtt_estimator`), and timers on a wheel of 250 ticks a second. The loss recovery is Linux's:
+    /// RACK-TLP, proportional rate reduction, F-RTO and undo. This crate does not have pacing, an auto-tuned send
+    /// buffer, `HyStart` of Linux's CUBIC, or the compression of selective acknowledgments.
     pub const fn linux() -> Self {
         Self {
             lost_syns: 2,

@@ -48,7 +48,7 @@ pub struct ConnectionRecord {
 /// The sending half of a connection. Names are those of RFC 9293, section 3.3.1, RFC 5681 and RFC 6675.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sending {
-    /// Whether our SYN is acknowledged.
+    /// Whether this end's SYN is acknowledged.
     pub open: bool,
     /// `SND.UNA`: the oldest sequence number that is not acknowledged. Once the SYN is acknowledged, it is the number
     /// of the first of `bytes`.
@@ -136,7 +136,8 @@ pub struct Sending {
     pub counts: [u64; 4],
 }
 
-/// The receiving half of a connection.
+/// The receiving half of a connection: received data, the announced window, and the acknowledgments that are due.
+/// Names are those of RFC 9293, section 3.3.1.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Receiving {
     /// `RCV.NXT`: the next sequence number expected.
@@ -161,7 +162,7 @@ pub struct Receiving {
     pub recent: Vec<Seq>,
     /// The number of data segments that arrived in order, and for which no acknowledgment was sent.
     pub waiting: u32,
-    /// The number of next data segments that are to be acknowledged at once.
+    /// How many of the next data segments are to be acknowledged at once.
     pub quick: u32,
     /// When data last arrived in order; `None` if none has.
     pub last: Option<Instant>,

@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use wire::{Duration, Instant};
 
-/// The state of our FIN (RFC 9293, section 3.6).
+/// The state of this end's FIN (RFC 9293, section 3.6).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Fin {
     /// The stream is open: more may be written.

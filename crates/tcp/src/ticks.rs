@@ -15,8 +15,8 @@ pub struct Ticks {
     /// waits for at most this time.
     pub fast: Duration,
     /// A time of the run at which both clocks tick, modulo their intervals. `None` counts as zero in this crate. The
-    /// host's stack replaces `None` with a random time, because ticks that all hosts share, or that are in step with
-    /// periodic moves, would be an artefact of the measurement.
+    /// host's stack replaces `None` with a random time. Ticks that all hosts share, or that are in step with periodic
+    /// moves, would be an artefact of the measurement.
     pub phase: Option<Duration>,
 }
 

@@ -48,7 +48,7 @@ impl Clocks {
         self.recent_at.is_some_and(|at| now.since(at) < OUTDATED)
     }
 
-    /// Returns the value of our clock at `now`.
+    /// Returns the value of this end's timestamp clock at `now`.
     pub fn value(&self, now: Instant) -> u32 {
         self.offset.wrapping_add((now.0 / self.nanos()) as u32)
     }

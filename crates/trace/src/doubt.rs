@@ -293,31 +293,31 @@ impl Display for Doubt {
         match self {
             Self::Stalled { process, until_s, stall_ms, idle_ms, alone_us } => write!(
                 f,
-                "timing: {process} was stalled for {stall_ms:.1} ms, until {until_s:.3} s (allowed: {} ms); an idle thread {}{}",
+                "timing: {process} was stalled for {stall_ms:.1} ms, until {until_s:.3} s (allowed: {} ms); an idle thread of the lab {}{}",
                 STALL_BOUND.as_millis(),
                 if *idle_ms > 0.0 {
                     format!("was stalled for {idle_ms:.1} ms of this time")
                 } else {
-                    "ran meanwhile".to_owned()
+                    "was not stalled".to_owned()
                 },
-                alone(*alone_us, "at most")
+                alone(*alone_us, "(worst)")
             ),
             Self::MachineStalled { until_s, stall_ms, stalled, processes, idle_ms } => {
                 write!(
                     f,
-                    "timing: the machine was stalled for {stall_ms:.1} ms, until {until_s:.3} s (allowed: {} ms), with {stalled} of {processes} processes; an idle thread was stalled for {idle_ms:.1} ms of this time",
+                    "timing: the machine was stalled for {stall_ms:.1} ms, until {until_s:.3} s (allowed: {} ms): {stalled} of {processes} processes were stalled, and an idle thread was stalled for {idle_ms:.1} ms of this time",
                     STALL_BOUND.as_millis()
                 )
             }
             Self::Late { process, p99_us, alone_us } => write!(
                 f,
-                "timing: 1 % of frames were handled more than {p99_us:.0} us late by {process} (allowed: {} us){}",
+                "timing: {process} handled 1 % of its frames more than {p99_us:.0} us late (allowed: {} us){}",
                 LATENESS_BOUND.as_micros(),
                 alone(*alone_us, "(99 %)")
             ),
             Self::MachineLate { late, processes, p99_us, alone_us } => write!(
                 f,
-                "timing: the machine was late: {late} of {processes} processes were late; the latest of them handled 1 % of its frames more than {p99_us:.0} us late (allowed: {} us){}",
+                "timing: the machine was late: {late} of {processes} processes were late, and the worst of these processes handled 1 % of its frames more than {p99_us:.0} us late (allowed: {} us){}",
                 LATENESS_BOUND.as_micros(),
                 alone(Some(*alone_us), "(99 %)")
             ),
@@ -424,7 +424,7 @@ impl Doubt {
             Self::Restless { host, role, at_s } => {
                 write!(
                     f,
-                    "{host}: role `{role}` did not come to rest at {at_s} s; the run ended at this time"
+                    "{host}: role `{role}` requested work without end at {at_s} s, so the run was stopped at this time"
                 )
             }
             Self::Short { metric, values, repetitions } => {
@@ -451,7 +451,7 @@ pub struct NamedDoubt {
 }
 
 impl NamedDoubt {
-    /// Returns each of the `doubts` of one run with the name of the run, `of`.
+    /// Returns a named doubt for each of the `doubts` of one run; `of` is the name of the run.
     pub fn all(of: &str, doubts: &[Doubt]) -> Vec<Self> {
         doubts.iter().map(|doubt| Self { of: of.to_owned(), doubt: doubt.clone() }).collect()
     }
@@ -493,7 +493,7 @@ pub fn joined(doubts: &[Doubt]) -> String {
 fn alone(late_us: Option<f64>, which: &str) -> String {
     late_us.map_or_else(String::new, |late_us| {
         format!(
-            "; this machine was late by {:.1} ms {which} without any daemon, in the 0.2 s after the run",
+            "; in a control run without daemons, after the run, this machine was late by {:.1} ms {which}",
             late_us / 1e3
         )
     })
@@ -510,16 +510,16 @@ mod tests {
     #[test]
     fn a_doubt_about_time_tells_the_lateness_of_the_machine_from_that_of_a_process() {
         let late = |alone_us| Doubt::Late { process: "b1".to_owned(), p99_us: 3100.0, alone_us }.to_string();
-        let bare = "timing: 1 % of frames were handled more than 3100 us late by b1 (allowed: 2000 us)";
+        let bare = "timing: b1 handled 1 % of its frames more than 3100 us late (allowed: 2000 us)";
         assert_eq!(late(None), bare);
         let machine =
-            "; this machine was late by 0.2 ms (99 %) without any daemon, in the 0.2 s after the run";
+            "; in a control run without daemons, after the run, this machine was late by 0.2 ms (99 %)";
         assert_eq!(late(Some(160.0)), format!("{bare}{machine}"));
         let (process, until_s, stall_ms, idle_ms) = ("b1".to_owned(), 1.5, 12.0, 0.0);
         let stalled = Doubt::Stalled { process, until_s, stall_ms, idle_ms, alone_us: Some(40_000.0) };
         assert_eq!(
             stalled.to_string(),
-            "timing: b1 was stalled for 12.0 ms, until 1.500 s (allowed: 10 ms); an idle thread ran meanwhile; this machine was late by 40.0 ms at most without any daemon, in the 0.2 s after the run"
+            "timing: b1 was stalled for 12.0 ms, until 1.500 s (allowed: 10 ms); an idle thread of the lab was not stalled; in a control run without daemons, after the run, this machine was late by 40.0 ms (worst)"
         );
     }
 }

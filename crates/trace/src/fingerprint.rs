@@ -66,7 +66,7 @@ impl FromStr for Fingerprint {
     }
 }
 
-/// Computes a fingerprint: a 64-bit hash of the events, packet bytes and acts of a run, in order.
+/// Computes a fingerprint: a 64-bit hash of the events, effects and packet bytes of a run, in order.
 ///
 /// Data are added as words of 64 bits. Two different words change the same state into different states. The same word
 /// changes two different states into different states. So a single changed byte always changes the hash. The exchange
@@ -107,7 +107,7 @@ impl Fingerprinter {
         Fingerprint { version: Fingerprint::VERSION, value: self.value() }
     }
 
-    /// Adds one word.
+    /// Adds one 64-bit word.
     pub fn word(&mut self, word: u64) {
         self.0 = folded(self.0, word);
     }

@@ -24,9 +24,9 @@ impl HostId {
 /// One record of a run: what happened at a host, and when.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Record {
-    /// The instant of the run, in nanoseconds since its start.
+    /// The instant of the recorded event, in nanoseconds since the start of the run.
     pub at: Instant,
-    /// The host at which it happened. An event of a link is recorded at one host, which the scenario's plan chooses.
+    /// The host at which the recorded event happened. An event of a link is recorded at one host, which the scenario's plan chooses.
     pub host: HostId,
     /// What happened, with its data.
     pub what: What,

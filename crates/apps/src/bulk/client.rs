@@ -42,7 +42,7 @@ pub struct BulkClient {
 const NAME: &str = "bulk-client";
 
 impl BulkClient {
-    /// Returns a client with this configuration.
+    /// Creates the role with this configuration.
     pub const fn new(config: &BulkClientConfig) -> Self {
         let BulkClientConfig { to, transport, start, progress } = *config;
         Self { client: Client::new(NAME, to, transport, start), progress, bytes: 0, next_mark: None }

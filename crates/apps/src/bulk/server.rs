@@ -20,10 +20,11 @@ pub struct BulkServerConfig {
     /// The transport of the streams: `tcp`, `sctp` or `indirect`; default `tcp`.
     #[serde(default)]
     pub transport: Carrier,
-    /// The number of bytes that the server sends to each client, at least 1.
+    /// The number of bytes that the server sends to each client, at least 1. Absent if `duration` is given.
     #[schemars(range(min = 1))]
     pub bytes: Option<u64>,
-    /// The time for which the server sends to each client, counted from the client's connection.
+    /// The time for which the server sends to each client, counted from the client's connection. Absent if `bytes` is
+    /// given.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub duration: Option<Duration>,
@@ -61,10 +62,14 @@ const PATIENCE: Duration = Duration::from_mins(10);
 const CHUNK: usize = 64 * 1024;
 
 impl BulkServer {
-    /// Returns a server with this configuration. Fails unless it has either `bytes`, of 1 or more, or `duration`.
+    /// Creates the role with this configuration. Fails if both or none of `bytes` and `duration` are given, or if
+    /// `bytes` is 0.
     pub fn new(config: BulkServerConfig) -> Result<Self, ConfigError> {
         if config.bytes.is_some() == config.duration.is_some() {
-            return Err(ConfigError::new("bytes", "either `bytes` or `duration` is required, and not both"));
+            return Err(ConfigError::new(
+                "bytes",
+                "give either `bytes`, for example 1000000, or `duration`, for example `10s`",
+            ));
         }
         if config.bytes == Some(0) {
             return Err(ConfigError::new("bytes", "must be at least 1"));

@@ -36,7 +36,7 @@ pub struct RequestClientConfig {
     #[serde(default = "every", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub every: Duration,
-    /// The number of answers after which the client finishes, at least 1. Without it, the client sends requests until
+    /// The number of answers after which the client finishes, at least 1. If absent, the client sends requests until
     /// the end of the run.
     pub exchanges: Option<u64>,
 }
@@ -86,20 +86,20 @@ struct Exchange {
 const NAME: &str = "request-client";
 
 impl RequestClient {
-    /// Returns a client with this configuration. Fails if a length, the interval or the number of exchanges is out of
+    /// Creates the role with this configuration. Fails if a length, the interval or the number of exchanges is out of
     /// range.
     pub fn new(config: RequestClientConfig) -> Result<Self, ConfigError> {
         if !(HEAD..=LONGEST).contains(&config.question) {
             return Err(ConfigError::new(
                 "question",
-                format!("must be {HEAD} (the head of a question) to {LONGEST} bytes"),
+                format!("must be from {HEAD} bytes (the length of the head) to {LONGEST} bytes"),
             ));
         }
         if !(1..=LONGEST).contains(&config.answer) {
             return Err(ConfigError::new("answer", format!("must be 1 to {LONGEST} bytes")));
         }
         if config.every.is_zero() {
-            return Err(ConfigError::new("every", "must be greater than zero"));
+            return Err(ConfigError::new("every", "must be greater than zero, for example `50ms`"));
         }
         if config.exchanges == Some(0) {
             return Err(ConfigError::new("exchanges", "must be at least 1"));

@@ -18,7 +18,7 @@ use crate::bulk::{intact, pattern};
 
 /// The largest length of a question, and of an answer, in bytes.
 pub const LONGEST: u32 = 1 << 20;
-/// The smallest length of a question, in bytes: that of its head.
+/// The smallest length of a question, in bytes: the length of the head, without padding.
 pub const HEAD: u32 = 16;
 
 /// The first 16 bytes of a question: its number, its length and the length of its answer.

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use wire::{Instant, Ipv4Addr};
 
-/// The configuration of a request server.
+/// The configuration of a request server: where it accepts connections. The requests give the lengths of the answers.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestServerConfig {
@@ -23,8 +23,8 @@ pub struct RequestServerConfig {
     pub transport: Carrier,
 }
 
-/// The role of a request server. It reads a client's next question only after it has written the answer to the last
-/// one.
+/// The role of a request server. It reads the next question of a client only after it has written the whole answer to
+/// the question before.
 #[derive(Debug)]
 pub struct RequestServer {
     config: RequestServerConfig,
@@ -58,7 +58,7 @@ const NAME: &str = "request-server";
 const LISTENER: StreamId = StreamId(0);
 
 impl RequestServer {
-    /// Returns a server with this configuration.
+    /// Creates the role with this configuration.
     pub const fn new(config: RequestServerConfig) -> Self {
         Self { config, clients: BTreeMap::new(), answered: 0, gave_way: 0, failed: None }
     }

@@ -44,7 +44,7 @@ pub(crate) fn exec(args: &Args) -> Result<(), Failure> {
     let by = Name::new(args.by.as_bytes()).map(|name| name.as_str().to_owned());
     let by = by.ok_or_else(|| {
         Failure::Usage(format!(
-            "--by: `{}` is not a transport; allowed: 1 to {} characters of a-z, 0-9 and -",
+            "--by: `{}` is not a transport's name; allowed: 1 to {} characters of a-z, 0-9 and -, for example `indirect`",
             args.by,
             client::NAME
         ))
@@ -52,13 +52,14 @@ pub(crate) fn exec(args: &Args) -> Result<(), Failure> {
     let policy = policy(&args.only, &args.except)?;
     let daemon = daemon(args.daemon.as_deref())?;
     let shim = shim()?;
-    let (name, words) = args
-        .program
-        .split_first()
-        .ok_or_else(|| Failure::Usage("the program is missing; give it after `--`".to_owned()))?;
+    let (name, words) = args.program.split_first().ok_or_else(|| {
+        Failure::Usage(
+            "no program is given; give it after `--`, for example `wayfare exec -- curl URL`".to_owned(),
+        )
+    })?;
     let program = program::find(name).ok_or_else(|| {
         Failure::Machine(format!(
-            "there is no program `{}`; give the path of an executable file, or a name in PATH",
+            "there is no program `{}`; give the path of an executable file, or the name of one in a folder of PATH",
             name.display()
         ))
     })?;
@@ -91,8 +92,8 @@ fn policy(only: &[String], except: &[String]) -> Result<String, Failure> {
             let wrong = rules.iter().find(|rule| rule.contains(',') || Policy::parse(rule).is_err());
             let wrong = wrong.map(|rule| &rule[1..]).unwrap_or_default();
             let problem = format!(
-                "--only, --except: `{wrong}` is not a destination; allowed: an address or prefix, for example 10.1.0.1 \
-                 or 10.0.0.0/8:80"
+                "--only, --except: `{wrong}` is not a destination; allowed: an IPv4 address or prefix, \
+                 with or without a port, for example 10.1.0.1 or 10.0.0.0/8:80"
             );
             Err(Failure::Usage(problem))
         }
@@ -105,7 +106,7 @@ fn daemon(given: Option<&Path>) -> Result<PathBuf, Failure> {
     let path = given.map(Path::to_owned).or_else(|| variable(&text(client::SOCKET)).map(PathBuf::from));
     let path = path.ok_or_else(|| {
         Failure::Usage(
-            "the socket of the daemon is missing; give it with --daemon or WAYFARE_CLIENTS".to_owned(),
+            "no daemon is given; give it with --daemon SOCKET, or in the environment variable WAYFARE_CLIENTS".to_owned(),
         )
     })?;
     let path = std::path::absolute(&path).unwrap_or(path);
@@ -126,14 +127,14 @@ fn daemon(given: Option<&Path>) -> Result<PathBuf, Failure> {
 /// Finds the library to preload: beside the command, in `deps` (where Cargo puts it), or in `../lib/wayfare`.
 fn shim() -> Result<PathBuf, Failure> {
     let here = std::env::current_exe()
-        .map_err(|error| Failure::Machine(format!("cannot find this program's own path: {error}")))?;
+        .map_err(|error| Failure::Machine(format!("cannot find the path of this program: {error}")))?;
     let folder = here.parent().unwrap_or(Path::new("/"));
     let places =
         [folder.join(SHIM), folder.join("deps").join(SHIM), folder.join("../lib/wayfare").join(SHIM)];
     let found = places.iter().find(|place| place.is_file()).cloned();
     found.ok_or_else(|| {
         Failure::Machine(format!(
-            "{SHIM} must be in {0}, in {0}/deps or in {0}/../lib/wayfare; build the command with cargo",
+            "{SHIM} is missing; it must be in {0}, in {0}/deps or in {0}/../lib/wayfare; `cargo build` creates it",
             folder.display()
         ))
     })

@@ -51,7 +51,7 @@ pub(super) fn check(path: &Path) -> Result<(), String> {
         let own = own_user();
         if file.mode() & SET_ID != 0 && file.uid() != own {
             return Err(
-                "the program runs with the rights of another user, so no library can be preloaded".to_owned()
+                "the set-user-ID or set-group-ID bit is set, so no library can be preloaded".to_owned()
             );
         }
         let bytes = std::fs::read(&path).map_err(|error| format!("cannot be read: {error}"))?;
@@ -82,10 +82,10 @@ fn check_elf(bytes: &[u8]) -> Result<(), String> {
         return Err("not a program that the dynamic linker starts".to_owned());
     }
     if bytes.get(4..6) != Some(&own) || half(bytes, 18) != Some(MACHINE) {
-        return Err("a program for another architecture".to_owned());
+        return Err("the program is built for another architecture".to_owned());
     }
     if !has_interpreter(bytes).ok_or("the program's headers are cut off")? {
-        return Err("linked statically, so no library can be preloaded".to_owned());
+        return Err("the program is linked statically, so no library can be preloaded".to_owned());
     }
     if bytes.windows(GO_REVERSED.len()).any(|window| window.iter().rev().eq(GO_REVERSED)) {
         return Err("a Go program, which does not use the C library for its connections".to_owned());

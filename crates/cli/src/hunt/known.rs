@@ -85,8 +85,8 @@ fn parse(text: &str) -> Result<Vec<Known>, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
     match file.known.iter().find(|known| known.found == 0 || known.of < known.found) {
         Some(known) => Err(format!(
-            "`found = {}` of `of = {}` seeds is not a share; `found` must be from 1 to `of`",
-            known.found, known.of
+            "`found = {}`, `of = {}`: `found` must be from 1 to `of`, in the entry of the finding `{}`",
+            known.found, known.of, known.finding
         )),
         None => Ok(file.known),
     }
@@ -122,7 +122,7 @@ mod tests {
         };
         wrong("protocol = \"tcp\"\njudge = \"stall\"\nfound = 1\nof = 2", "indirect-tcp");
         wrong("protocol = \"sigma\"\njudge = \"jury\"\nfound = 1\nof = 2", "unconfirmed");
-        wrong("protocol = \"sigma\"\njudge = \"stall\"\nfound = 0\nof = 2", "not a share");
+        wrong("protocol = \"sigma\"\njudge = \"stall\"\nfound = 0\nof = 2", "must be from 1 to `of`");
         wrong("protocol = \"sigma\"\njudge = \"stall\"\nmost = 2", "most");
     }
 }

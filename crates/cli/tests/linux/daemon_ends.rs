@@ -94,7 +94,7 @@ fn all_is_as_it_was_after_sigterm_sigint_an_order_to_stop_and_a_repair_after_sig
     kill(&mut between);
     between.begin();
     let untouched = namespace_of(&between);
-    assert_exit(&clean(), 0, "its daemon runs; not changed");
+    assert_exit(&clean(), 0, "the daemon is running; not changed");
     assert_eq!(namespace_of(&between), untouched);
     let cookie = between.router.run(os::namespace::cookie).unwrap().unwrap();
     let left =
@@ -108,7 +108,7 @@ fn all_is_as_it_was_after_sigterm_sigint_an_order_to_stop_and_a_repair_after_sig
     assert_exit(
         &told,
         0,
-        "left behind by terminated labs and daemons; `wayfare doctor --clean` undoes and removes it:\n/run/wayfare/namespace-",
+        "terminated labs and daemons left this behind; `wayfare doctor --clean` undoes changes and removes files:\n/run/wayfare/namespace-",
     );
     assert_exit(&told, 0, "the changes of a terminated daemon are not undone");
     assert!(namespace_of(&between).contains("default dev wf-host"));
@@ -270,7 +270,7 @@ fn a_device_or_a_congestion_control_that_there_is_not_is_named_at_its_key() {
         ),
         (
             format!("{good}[tcp]\ncongestion = \"vegass\"\n"),
-            "column 14: `tcp.congestion`: this kernel has no `vegass`",
+            "column 14: `tcp.congestion`: this kernel has no congestion control `vegass`",
         ),
     ] {
         std::fs::write(between.config(), config).unwrap();

@@ -330,7 +330,11 @@ fn what_cannot_be_is_said_before_anything_starts() {
     let there = ["--daemon", socket.to_str().unwrap()];
     assert_exit(&at(&["--", "true"]), 2, "give it with --daemon");
     assert_exit(&at(&["--daemon", "nowhere", "--", "true"]), 3, "cannot reach a daemon at");
-    assert_exit(&at(&[&there[..], &["--by", "In Direct", "--", "true"]].concat()), 2, "is not a transport");
+    assert_exit(
+        &at(&[&there[..], &["--by", "In Direct", "--", "true"]].concat()),
+        2,
+        "is not a transport's name",
+    );
     assert_exit(
         &at(&[&there[..], &["--only", "home", "--", "true"]].concat()),
         2,

@@ -275,7 +275,7 @@ fn after_kill_9_of_a_lab_nothing_is_left_and_another_lab_is_not_touched() {
     signal(killed.0.id(), Signal::KILL);
     killed.end();
     let cleaned = run(&["doctor", "--clean"], out.path());
-    assert_exit(&cleaned, 0, &format!("{}: its lab runs; not changed", other_dir.display()));
+    assert_exit(&cleaned, 0, &format!("{}: the lab is running; not changed", other_dir.display()));
     assert!(
         text(&cleaned.stdout).contains(&format!("{}: removed", dir.display())),
         "{}",

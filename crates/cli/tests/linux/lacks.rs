@@ -50,7 +50,10 @@ fn without_tcp_repair_no_connection_is_handed_over_and_all_else_runs() {
     let told = run_without("TCP_REPAIR", &["doctor"], &library, out.path());
     let line = text(&told.stdout).lines().find(|line| line.contains("TCP_REPAIR")).map(str::to_owned);
     assert!(line.is_some_and(|line| line.starts_with("missing")), "{}", text(&told.stdout));
-    assert!(text(&told.stdout).contains("runs on Linux: yes"), "it is one protocol's need");
+    assert!(
+        text(&told.stdout).contains("this machine can execute runs on Linux"),
+        "it is one protocol's need"
+    );
     assert_held(&run_without("TCP_REPAIR", &SHORT, &library, out.path()), "first on linux");
 }
 
@@ -62,7 +65,7 @@ fn without_raw_sockets_there_is_no_run() {
     let output = run_without("AF_PACKET", &SHORT, &library, out.path());
     assert_lacks(&output, &["raw sockets, which carry the frames", "Operation not permitted"], out.path());
     let told = run_without("AF_PACKET", &["doctor"], &library, out.path());
-    assert_exit(&told, 3, "runs on Linux need: packet sockets with time stamps");
+    assert_exit(&told, 3, "runs on Linux need these missing features: packet sockets with time stamps");
 }
 
 /// Without the capability `CAP_NET_RAW`, raw sockets are named as missing. The test needs root: another user would get
@@ -125,8 +128,10 @@ fn in_a_plain_chroot_the_missing_feature_is_named() {
             root,
         );
         let told = in_it(prepare, "doctor");
-        let need =
-            text(&told.stderr).lines().find(|line| line.contains("runs on Linux need: ")).map(str::to_owned);
+        let need = text(&told.stderr)
+            .lines()
+            .find(|line| line.contains("runs on Linux need these missing features: "))
+            .map(str::to_owned);
         assert!(told.status.code() == Some(3) && need.is_some_and(|need| need.contains(feature)), "{told:?}");
     };
     let proc = format!("mount -t proc proc '{at}/proc' &&");

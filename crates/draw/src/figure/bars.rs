@@ -21,9 +21,10 @@ pub struct Bar {
     /// The owner and the length of each part of the outage, from left to right, in the unit of the axis. The sum of the
     /// lengths is the length of the bar. Empty if there is no outage with a finite length.
     pub parts: Vec<(Owner, f64)>,
-    /// The interval of the bar's length; `None` if there is none. An infinite end is drawn as an arrow.
+    /// The confidence interval or the range of the bar's length; `None` if there is neither. An infinite end is drawn as
+    /// an arrow.
     pub whisker: Option<Whisker>,
-    /// The text on the right of the bar.
+    /// The text on the right of the bar, for example `157 ms`.
     pub note: String,
 }
 

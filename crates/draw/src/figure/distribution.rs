@@ -124,16 +124,21 @@ impl DistributionFigure {
         let samples = || self.panels.iter().flat_map(|panel| &panel.samples);
         let has = |style| samples().any(|sample| sample.style == style && !sample.values.is_empty());
         let mut notes = vec![
-            "Curve: the share of runs with at most this value. Strip: each dot is one run, or several runs with equal values; the box is the middle half, \
-             the bar in the box is the median, and the line goes from the 5th to the 95th percentile (nearest rank)."
+            "The curve is the share of runs with at most this value. In the strip below, each dot is one run, or several runs with equal values. \
+             The box contains the middle half of the runs, and the bar in the box is the median. The line goes from the 5th to the 95th percentile \
+             (nearest rank)."
                 .to_owned(),
         ];
         if has(Style::Simulator) && has(Style::Linux) {
-            notes.push("Solid curves: simulator. Dashed curves: Linux.".to_owned());
+            notes.push(
+                "Solid curves are runs in the simulator, and dashed curves are runs on Linux.".to_owned(),
+            );
         }
         let values = || samples().flat_map(|sample| &sample.values);
         if values().any(|value| *value == f64::INFINITY) {
-            notes.push("A curve ends below 1 if values are infinite: outages that never ended.".to_owned());
+            notes.push(
+                "A curve ends below 1 if some values are infinite, because an outage never ended.".to_owned(),
+            );
         }
         let at_zero = |panel: &DistributionPanel| {
             panel.axis.decades && panel.samples.iter().flat_map(|sample| &sample.values).any(|v| *v <= 0.0)

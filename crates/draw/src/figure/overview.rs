@@ -295,7 +295,7 @@ mod tests {
         let svg = figure(squares(), "semisoft b1->b2").svg();
         let count = none + numbers;
         let note = format!(
-            "Lines that have no room for their labels: {count}; {numbers} of these lines have the number of their handoff."
+            "Lines that have no room for their labels: {count}; {numbers} of these lines have only the number of the handoff."
         );
         assert!(none > 0 && numbers > 0 && svg.contains(&note), "{note}");
     }

@@ -1,7 +1,7 @@
 //! The causes of an outage, and their colours.
 
-/// The cause of a part of an outage. Seven of the colours are Okabe and Ito's, which were chosen for all kinds of
-/// colour vision. The other two are greys.
+/// The cause of a part of an outage. Each cause has a colour. Seven colours are those of Okabe and Ito, which readers
+/// with any kind of colour vision can distinguish. The other two are greys.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Owner {
     /// The radio was tuned, associated or scanned, or a link was down, or lost or refused packets.

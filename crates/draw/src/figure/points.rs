@@ -67,7 +67,7 @@ impl Style {
     }
 }
 
-/// The interval of a value, or the range of all its measurements.
+/// The confidence interval of a value, or the smallest and the largest measured value.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Whisker {
     /// The lower end, in the unit of the value.
@@ -365,7 +365,7 @@ impl PointFigure {
             notes.push("Larger markers belong to a series that another series covers.");
         }
         if self.points().any(|point| point.whisker.is_some_and(|whisker| whisker.is_range)) {
-            notes.push("Dotted bar: from the smallest to the largest value, because there are too few values for an interval.");
+            notes.push("A dotted bar goes from the smallest to the largest value, because there are too few values for an interval.");
         }
         notes.retain(|note| !note.is_empty());
         notes.join("\n")

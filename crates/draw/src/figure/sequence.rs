@@ -47,7 +47,7 @@ pub enum Noticed {
     NotMeasured,
 }
 
-/// The effect of a handoff on one flow.
+/// The effect of a handoff on one flow: the parts of the outage, the recovery and the losses.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cost {
     /// The flow, as an index into [`SequenceFigure::flows`].
@@ -59,7 +59,7 @@ pub struct Cost {
     /// The instant at which the flow had half of its earlier goodput again. `None` if the goodput was never lower, did
     /// not recover, or was not measured.
     pub recovered: Option<Instant>,
-    /// The instants of the packet losses that belong to the handoff.
+    /// For each packet of the flow whose loss belongs to the handoff, the instant of the loss.
     pub lost: Vec<Instant>,
 }
 
@@ -87,16 +87,15 @@ impl Cost {
 pub struct Handoff {
     /// The number of the handoff in the tables of the run, from 1.
     pub number: usize,
-    /// The host that moved.
+    /// The name of the host that moved.
     pub host: String,
-    /// The instant of the decision to move.
+    /// The instant of the decision to move, or of the cut if the cut was earlier.
     pub at: Instant,
-    /// The instant at which the old path was cut. It is before [`Self::at`] if the link was lost before the decision,
-    /// and later in a semisoft handoff.
+    /// The instant at which the old path was cut. In a semisoft handoff, it is later than [`Self::at`].
     pub cut: Instant,
     /// The kind of the handoff, and its old and new station, for example "hard b2->b3".
     pub label: String,
-    /// The effects on the host's flows; empty if it had no flow.
+    /// The effects on the flows of the host; empty if the host had no flow.
     pub costs: Vec<Cost>,
 }
 
@@ -144,7 +143,7 @@ pub struct HoleBand {
     pub to: Option<Instant>,
 }
 
-/// An event of a packet, which decides the marker and its colour.
+/// The kind of an event of a packet. Each kind has a marker, which is named here.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum MarkKind {
     /// The packet was sent: a ring.
@@ -219,7 +218,7 @@ impl Counts {
     }
 }
 
-/// The packets of one flow over time.
+/// The packets of one flow over time: sent, received, lost and duplicated.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlowTrace {
     /// The ends of the flow and its transport, for example "server:80 > mobile:49152, TCP".

@@ -43,7 +43,7 @@ impl SequenceFigure {
         let mut notes = vec![self.caption.clone()];
         for handoff in self.handoffs.iter().filter(|handoff| handoff.costs.is_empty()).take(8) {
             notes.push(format!(
-                "Handoff {} ({}) is not measured, because {} has no flow.",
+                "Handoff {} ({}) is not measured, because {} had no flow at the cut.",
                 handoff.number, handoff.label, handoff.host
             ));
         }
@@ -52,13 +52,13 @@ impl SequenceFigure {
         }
         if left_out > 0 {
             notes.push(format!(
-                "Effects of handoffs on flows that are not enlarged: {left_out}; none has a longer outage than an enlarged one."
+                "{left_out} effects of handoffs on flows are not enlarged. The enlarged ones are those with the longest outages."
             ));
         }
         let Unlabelled { all, numbered } = unlabelled;
         if all > 0 {
             let numbers = if numbered > 0 {
-                format!("; {numbered} of these lines have the number of their handoff")
+                format!("; {numbered} of these lines have only the number of the handoff")
             } else {
                 String::new()
             };
@@ -84,7 +84,7 @@ impl SequenceFigure {
         }
         let costs = || self.handoffs.iter().flat_map(|handoff| &handoff.costs);
         if costs().any(|cost| cost.recovered.is_some()) {
-            entries.push((Key::Upright(RECOVERED), "half of the goodput again".to_owned()));
+            entries.push((Key::Upright(RECOVERED), "the flow has half of its goodput again".to_owned()));
         }
         let owns = |owner| costs().flat_map(|cost| &cost.outage).any(|band| band.owner == owner);
         let owners: Vec<Owner> = Owner::ALL.into_iter().filter(|owner| owns(*owner)).collect();

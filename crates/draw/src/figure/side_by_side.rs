@@ -11,9 +11,8 @@ use wire::Duration;
 const COLUMNS: usize = 2;
 const GUTTER: f64 = 20.0;
 /// The text below the figure that explains the marks.
-const READING: &str = "A packet is a ring when it is sent, a dot when it arrives and a red cross when it is lost; later data are \
-     further up. The strip above each panel is the outage: each colour is a cause. All panels have the \
-     same scales.";
+const READING: &str = "A ring is a packet that was sent, a dot is its arrival, and a red cross is its loss. Later data are further up. \
+     The strip above each panel is the outage, and each colour in it is a cause. All panels have the same scales.";
 
 /// One handoff in several runs, with the most affected flow of each run.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -40,7 +40,7 @@ pub enum Joined {
     Dots,
 }
 
-/// Values of one flow over time.
+/// The values of one flow or connection over time, drawn as one line in a panel.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TimeLine {
     /// The name of the line in the legend. Lines with the same name have one colour in all panels.
@@ -77,7 +77,7 @@ pub struct TimeWindow {
     pub until: Instant,
     /// The flows that are drawn, by their index ([`TimeLine::flow`]).
     pub flows: Vec<usize>,
-    /// The handoff of the window, as an index into `TimeFigure::handoffs`. Its label has priority.
+    /// The handoff of the window, as an index into `TimeFigure::handoffs`. The label of this handoff is placed first.
     pub handoff: usize,
 }
 
@@ -92,7 +92,7 @@ pub struct TimeFigure {
     pub handoffs: Vec<(Instant, String)>,
     /// The end of the time axis, in the time of the run. The axis begins at zero.
     pub until: Instant,
-    /// The parts of the run that are drawn enlarged, below the panels of the whole run.
+    /// Parts of the run. The first 12 are drawn enlarged, below the panels of the whole run.
     pub windows: Vec<TimeWindow>,
     /// The text below the figure.
     pub caption: String,

@@ -35,8 +35,8 @@ fn each_series_says_its_n_median_and_percentiles() {
 fn backends_are_told_apart_by_dashes_and_published_values_are_lines() {
     let both = |style| figure(vec![sim("a", [1.0, 2.0]), Sample::new("a", style, vec![1.5])]).svg();
     let (sim, linux, published) = (both(Style::Simulator), both(Style::Linux), both(Style::Published));
-    assert!(!sim.contains("stroke-dasharray") && !sim.contains("Dashed curves"));
-    assert!(linux.contains(r#"stroke-dasharray="7 4""#) && linux.contains("Dashed curves: Linux"));
+    assert!(!sim.contains("stroke-dasharray") && !sim.contains("dashed curves"));
+    assert!(linux.contains(r#"stroke-dasharray="7 4""#) && linux.contains("dashed curves are runs on Linux"));
     assert!(published.contains(r#"stroke-dasharray="2 3""#) && published.contains(">a, published<"));
 }
 

@@ -67,7 +67,9 @@ fn a_handoff_without_a_flow_is_not_measured() {
     let mut figure = samples::small_sequence();
     figure.handoffs[0].costs.clear();
     assert!(
-        figure.svg().contains(">Handoff 1 (hard b2-&gt;b3) is not measured, because mobile has no flow.<")
+        figure
+            .svg()
+            .contains(">Handoff 1 (hard b2-&gt;b3) is not measured, because mobile had no flow at the cut.<")
     );
 }
 

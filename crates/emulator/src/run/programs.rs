@@ -22,7 +22,7 @@ pub struct ProgramReport {
     pub number: usize,
     /// The program's command line for the shell.
     pub command: String,
-    /// How the program ended, in words.
+    /// How the program ended, in words; empty if it was not started before the run ended.
     pub exit: String,
     /// The failure of the program, in words that follow its name; `None` if it did not fail.
     pub trouble: Option<String>,

@@ -58,7 +58,7 @@ pub struct LinuxReport {
     /// Earlier runs of the same plan that were discarded because of their timing.
     pub repeats: Vec<Repeat>,
     /// The lateness of this machine without daemons. It is measured once per process, and again after a run with
-    /// timing errors. `None` if it could not be measured.
+    /// doubts about timing. `None` if it could not be measured.
     pub control: Option<Control>,
 }
 
@@ -90,14 +90,14 @@ pub struct InterfaceReport {
     pub is_lost: bool,
 }
 
-/// A crash that the scenario ordered.
+/// A crash of a host that the scenario ordered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CrashReport {
     /// Time of the crash, in microseconds of the run: of the kill, or of the daemon's last record if that is later.
     pub at_us: u64,
-    /// When the next daemon was requested to begin, in microseconds of the run; `None` if none was before the run
-    /// ended.
+    /// When the host's next daemon was requested to begin, in microseconds of the run. `None` if the host had no next
+    /// daemon before the run ended.
     pub restarted_us: Option<u64>,
 }
 
@@ -240,7 +240,7 @@ impl LinuxReport {
         };
         let pairs = [
             ("Udp.OutDatagrams", "the application sent", count(|what| matches!(what, What::AppSent(_)))),
-            ("Tcp.InSegs", "the node gave it", segments_given(outcome, index, began)),
+            ("Tcp.InSegs", "the node gave the kernel", segments_given(outcome, index, began)),
         ];
         // The kernel also counts the packets of programs in this namespace, which the records do not contain.
         let has_programs = self.programs.iter().any(|program| program.host == *host);

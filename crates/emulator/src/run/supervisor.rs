@@ -241,7 +241,9 @@ fn carry(
         let watched = watch.join().unwrap_or(Ok(()));
         ran?;
         watched?;
-        idle.join().map_err(|_| LinuxError::Lab("the idle thread ended early".to_owned()))
+        idle.join().map_err(|_| {
+            LinuxError::Lab("the thread that measures the lateness of this machine ended early".to_owned())
+        })
     })
 }
 

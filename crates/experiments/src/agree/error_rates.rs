@@ -33,28 +33,28 @@ pub(super) struct Pair {
 pub(super) const SAME: [Pair; 4] = [
     Pair {
         seed: "one mode, at the same phases",
-        text: "around one value; both samples have the same phases",
+        text: "all outages are near one value; both samples have the same phases",
         first: one_mode,
         second: one_mode,
         is_at_same_phases: true,
     },
     Pair {
         seed: "two modes, at the same phases",
-        text: "around two values; both samples have the same phases",
+        text: "all outages are near two values; both samples have the same phases",
         first: two_modes,
         second: two_modes,
         is_at_same_phases: true,
     },
     Pair {
         seed: "one mode, each at random phases",
-        text: "around one value; each sample has other random phases",
+        text: "all outages are near one value; each sample has separate random phases",
         first: one_mode,
         second: one_mode,
         is_at_same_phases: false,
     },
     Pair {
         seed: "two modes, each at random phases",
-        text: "around two values; each sample has other random phases",
+        text: "all outages are near two values; each sample has separate random phases",
         first: two_modes,
         second: two_modes,
         is_at_same_phases: false,
@@ -86,7 +86,7 @@ pub(super) const DIFFERENT: [Pair; 4] = [
     },
     Pair {
         seed: "the same mean, one mode instead of two",
-        text: "around two values in the simulator, and around their mean on Linux",
+        text: "outages are near two values in the simulator, and near the mean of these values on Linux",
         first: two_modes,
         second: the_mean,
         is_at_same_phases: true,

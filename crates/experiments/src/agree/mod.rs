@@ -25,7 +25,8 @@ use scenario::ScenarioError;
 
 /// The largest Kolmogorov-Smirnov distance of two distributions that agree, from 0 to 1.
 pub const DISTANCE: f64 = 0.3;
-/// The largest difference of two means that agree, as a share of the larger mean.
+/// Two means agree if they differ by at most this share (0 to 1) of the larger mean, or by at most
+/// [`Compared::allowance`].
 pub const SHARE: f64 = 0.2;
 /// The number of valid runs that each backend needs for a verdict other than [`Agreement::Inconclusive`].
 pub const LEAST: usize = 6;
@@ -37,7 +38,8 @@ pub struct Compared {
     pub metric: &'static str,
     /// The resolution of the Linux backend. Values that differ by at most the resolution are treated as equal.
     pub resolution: Resolution,
-    /// The difference of two means, in the metric's unit, up to which they agree in any case.
+    /// Two means that differ by at most this value agree, also if they differ by more than [`SHARE`]. In the metric's
+    /// unit.
     pub allowance: f64,
 }
 
@@ -46,12 +48,12 @@ pub struct Compared {
 pub enum Resolution {
     /// An absolute bound, in the metric's unit.
     Absolute(f64),
-    /// A bound as a share of the larger one of both samples' medians, from 0 to 1.
+    /// A bound as a share (0 to 1) of the larger median of the two samples.
     Relative(f64),
 }
 
-/// The compared metrics. In a valid run on Linux, at least 99 % of the emulator's frames are at most 2 ms late. Packets
-/// are counted exactly. A goodput is as precise as its flow's duration.
+/// The compared metrics with their limits. Times have a resolution of 2 ms. In a valid run on Linux, at least 99 % of
+/// the frames are at most 2 ms late. Packets are counted exactly.
 pub const COMPARED: [Compared; 4] = [
     Compared { metric: "outage_ms", resolution: Resolution::Absolute(2.0), allowance: 20.0 },
     Compared { metric: "longest_stall_ms", resolution: Resolution::Absolute(2.0), allowance: 20.0 },
@@ -59,7 +61,8 @@ pub const COMPARED: [Compared; 4] = [
     Compared { metric: "lost_packets", resolution: Resolution::Absolute(0.0), allowance: 1.0 },
 ];
 
-/// The scenarios that `wayfare agree` compares if the command names none. The scenarios of [`legs`] follow.
+/// The names of the first scenarios that `wayfare agree` compares if the command names none. The names from [`legs`]
+/// follow.
 pub const SCENARIOS: [&str; 5] =
     ["first", "mobile-ip/download", "cellular-ip/udp-loss", "sigma/handoff", "indirect-tcp/handoff-time"];
 
@@ -96,7 +99,7 @@ impl Agreement {
 #[derive(Clone, Debug)]
 pub struct Row {
     /// The name of the metric, as in [`crate::batch::METRICS`]. If the scenario has several kinds of handoffs, the kind
-    /// follows after a dot.
+    /// follows after a dot, for example `outage_ms.hard`.
     pub metric: String,
     /// The numbers of valid runs with this metric: simulator, Linux.
     pub n: [usize; 2],
@@ -120,7 +123,7 @@ pub struct Row {
     pub note: Option<String>,
 }
 
-/// The results of both backends for a scenario.
+/// The comparison of both backends for one scenario: the verdict, and a row for each compared metric.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The name of the scenario.
@@ -140,7 +143,7 @@ pub struct Report {
     pub cause: Option<&'static str>,
 }
 
-/// Evaluates the runs of a scenario on both backends.
+/// Compares the recorded runs of a scenario on both backends. Returns a row for each compared metric, and the verdict.
 pub fn report(measured: &Measured) -> Report {
     report_of(measured.scenario(), [&measured.sim, &measured.same, &measured.linux])
 }
@@ -222,7 +225,7 @@ fn only_one_has(samples: &Samples<'_>, values: [&Vec<f64>; 2]) -> Option<String>
         (0, _) => Some("not measured in the simulator".to_owned()),
         (_, 0) => Some("not measured on Linux".to_owned()),
         _ => Some(format!(
-            "measured in {same} of {} runs in the simulator, in {linux} of {} on Linux",
+            "measured in {same} of {} runs in the simulator, and in {linux} of {} runs on Linux",
             of[0], of[1]
         )),
     }
@@ -233,10 +236,10 @@ fn never(same: &[f64], linux: &[f64]) -> Option<String> {
     let without_end = |values: &[f64]| values.iter().filter(|value| value.is_infinite()).count();
     match (without_end(same), without_end(linux)) {
         (a, b) if a == b => None,
-        (0, all) if all == linux.len() => Some("never on Linux".to_owned()),
-        (all, 0) if all == same.len() => Some("never in the simulator".to_owned()),
+        (0, all) if all == linux.len() => Some("all outages on Linux are `never`".to_owned()),
+        (all, 0) if all == same.len() => Some("all outages in the simulator are `never`".to_owned()),
         (a, b) => Some(format!(
-            "never in {a} of {} runs in the simulator, in {b} of {} on Linux",
+            "the outage is `never` in {a} of {} runs in the simulator, and in {b} of {} runs on Linux",
             same.len(),
             linux.len()
         )),
@@ -280,9 +283,9 @@ fn are_near([a, b]: [f64; 2], allowance: f64) -> bool {
 /// Known causes of differences, by the start of the scenario's name.
 const CAUSES: [(&str, &str); 1] = [(
     "compare/indirect-tcp/gap/bulk",
-    "on Linux a segment of the relay has PSH if the relay has no more data at that time; the mobile host's kernel \
-     acknowledges each segment with PSH (tcp_measure_rcv_mss), and these acknowledgments take 2 % of the channel; in the \
-     simulator the mobile host acknowledges every second segment",
+    "on Linux, a segment of the relay has PSH if the relay has no more data at that time. The mobile host's kernel \
+     acknowledges each segment with PSH (tcp_measure_rcv_mss), and these acknowledgments take 2 % of the channel. In the \
+     simulator, the mobile host acknowledges every second segment",
 )];
 
 fn cause(scenario: &str) -> Option<&'static str> {

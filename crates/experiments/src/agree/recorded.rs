@@ -7,7 +7,7 @@ use scenario::ScenarioError;
 use serde::{Deserialize, Serialize};
 use trace::Fingerprint;
 
-/// The measurements of several scenarios.
+/// The content of a record of `wayfare agree`, such as docs/agreement.linux.json: the runs of several scenarios.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recorded {
@@ -25,7 +25,7 @@ fn digest(body: &str) -> Result<String, String> {
     digest_of(&mut body.as_bytes()).map_err(|error| error.to_string())
 }
 
-/// The measurements of one scenario.
+/// The runs of one scenario on both backends, with the identity of the scenario and the kernel.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Measured {
     #[serde(flatten)]
@@ -61,9 +61,10 @@ impl Measured {
         &self.key.scenario
     }
 
-    /// Sets the fingerprint of the simulator's first run, and copies the runs of `old`. Copies nothing unless the
-    /// scenario's text, the settings, the seed and the number of requested runs are the same. Linux runs are copied
-    /// only if the kernel is the same, and simulator runs only if the fingerprint is the same.
+    /// Sets the fingerprint of the simulator's first run, and copies the samples of `old`. Copies nothing unless the
+    /// scenario's name and text, the settings and the seed are the same. A sample is copied only if its number of
+    /// requested runs is the same. A Linux sample also needs the same kernel, and a simulator sample the same
+    /// fingerprint.
     #[must_use]
     pub fn with_runs_of(mut self, old: Option<&Self>, fingerprint: Fingerprint) -> Self {
         self.fingerprint = fingerprint.to_string();
@@ -90,11 +91,15 @@ impl Measured {
         if scenario.key() == self.key {
             Ok(scenario)
         } else {
-            Err(format!("the text of `{}` has changed since the measurement; measure again", self.scenario()))
+            Err(format!(
+                "the text of `{}` has changed after the measurement; measure again with `wayfare agree --out DIR`",
+                self.scenario()
+            ))
         }
     }
 
-    /// Returns a copy with only the Linux runs. `fingerprint` is that of the simulator's first run at present.
+    /// Returns a copy with the Linux runs and without the simulator's runs. `fingerprint` replaces the recorded
+    /// fingerprint of the simulator's first run.
     #[must_use]
     pub fn without_simulator(&self, fingerprint: Fingerprint) -> Self {
         let (sim, same) = (Sample::new(self.sim.of), Sample::new(self.same.of));
@@ -118,7 +123,9 @@ impl Recorded {
         recorded.sha256.clear();
         if head(&digest(body)?) + body != text {
             return Err(
-                "the file was changed since it was written (its digest differs); measure again".to_owned()
+                "`sha256` does not match the other lines, so the file was changed after `wayfare agree` wrote it; \
+                 measure again with `wayfare agree --out DIR`"
+                    .to_owned()
             );
         }
         Ok(recorded)

@@ -44,7 +44,7 @@ impl Repeated {
         Scenario::repetition(&self.file, &self.text, &self.set, self.seed.wrapping_add(number), repetition)
     }
 
-    /// Returns the compared metrics of a run, and the reasons why it is invalid. A leg of `compare` that cannot be
+    /// Returns the compared metrics of a run, and the reasons why the run is invalid. A leg of `compare` that cannot be
     /// evaluated is invalid.
     pub fn read(&self, outcome: &Outcome) -> Run {
         let values = match self.leg {
@@ -77,7 +77,7 @@ pub(super) struct Key {
     pub(super) seed: u64,
 }
 
-/// The result of one run.
+/// The compared metrics of one run, and the reasons why the run is invalid.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Run {
     /// The values of the run by metric. An outage without end is infinite.

@@ -124,10 +124,16 @@ fn an_outage_that_never_ends_on_one_backend_alone_differs() {
     };
     let (ends, mut once) = ([50.0; 12], [50.0; 12]);
     once[0] = never;
-    let words = "never in 0 of 12 runs in the simulator, in 1 of 12 on Linux";
+    let words = "the outage is `never` in 0 of 12 runs in the simulator, and in 1 of 12 runs on Linux";
     assert_eq!(note(&ends, &once), (Agreement::Differs, words.to_owned()));
-    assert_eq!(note(&ends, &[never; 12]), (Agreement::Differs, "never on Linux".to_owned()));
-    assert_eq!(note(&[never; 12], &ends), (Agreement::Differs, "never in the simulator".to_owned()));
+    assert_eq!(
+        note(&ends, &[never; 12]),
+        (Agreement::Differs, "all outages on Linux are `never`".to_owned())
+    );
+    assert_eq!(
+        note(&[never; 12], &ends),
+        (Agreement::Differs, "all outages in the simulator are `never`".to_owned())
+    );
     assert_eq!(note(&once, &once), (Agreement::Agrees, String::new()));
     assert_eq!(note(&[never; 12], &[never; 12]), (Agreement::Agrees, String::new()));
 }
@@ -140,7 +146,7 @@ fn a_metric_that_one_backend_alone_has_differs_and_nothing_is_printed_as_no_numb
     for (sim, linux, says) in [
         (&all, &none, "not measured on Linux"),
         (&none, &all, "not measured in the simulator"),
-        (&all, &some, "measured in 12 of 12 runs in the simulator, in 8 of 12 on Linux"),
+        (&all, &some, "measured in 12 of 12 runs in the simulator, and in 8 of 12 runs on Linux"),
     ] {
         let reports = [judged(sim.clone(), linux.clone())];
         assert_eq!(reports[0].agreement, Agreement::Differs, "{says}");
@@ -219,7 +225,7 @@ fn a_record_is_read_as_it_was_written_and_keeps_what_never_ended() {
     assert_eq!(again.json().unwrap(), recorded.json().unwrap());
     // If a value changes, the file's digest no longer matches.
     let changed = recorded.json().unwrap().replacen("1.5", "1.6", 1);
-    assert!(Recorded::read(&changed).unwrap_err().contains("changed since"), "{changed}");
+    assert!(Recorded::read(&changed).unwrap_err().contains("was changed after"), "{changed}");
     let first = again.find("first").unwrap();
     assert!(first.sim.values("outage_ms").iter().all(|value| value.is_infinite()));
     assert_eq!(first.linux.values("outage_ms"), [1.5, 0.0]);

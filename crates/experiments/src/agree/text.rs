@@ -69,7 +69,8 @@ pub(super) fn counts(reports: &[Report]) -> String {
 /// Returns the rule for agreement in one line.
 pub(crate) fn rule() -> String {
     format!(
-        "agrees: compared Kolmogorov-Smirnov distance at most {DISTANCE}, and means within {:.0} % or the metric's allowance",
+        "agrees: the compared Kolmogorov-Smirnov distance is at most {DISTANCE}, and the means differ by at most {:.0} % or by at most \
+         the metric's allowance",
         SHARE * 100.0
     )
 }
@@ -77,9 +78,9 @@ pub(crate) fn rule() -> String {
 /// Describes which runs the columns of the table use, and the limits of agreement.
 fn rules() -> String {
     let mut out = format!(
-        "values in the unit of the metric's name; difference: of the medians, Linux minus simulator, with its 95 % interval\n\
-         KS: Kolmogorov-Smirnov distance, 0 to 1; mean, compared KS: the simulator at the same phases as the valid runs on Linux; \
-         other columns: all valid runs\n{}\n",
+        "each value has the unit in the name of its metric; difference: median on Linux minus median in the simulator, with the 95 % confidence interval\n\
+         KS: Kolmogorov-Smirnov distance, 0 to 1; mean and compared KS use the simulator's runs at the phases of the valid Linux runs; \
+         the other columns use all valid runs\n{}\n",
         rule()
     );
     for compared in COMPARED {
@@ -89,7 +90,7 @@ fn rules() -> String {
         };
         let _ = writeln!(
             out,
-            "{:20}allowance of the means {}; in compared KS, values that differ by at most {resolution} are equal",
+            "{:20}the allowance of the means is {}; in compared KS, values that differ by at most {resolution} are equal",
             compared.metric,
             stats::number(compared.allowance, 0)
         );
@@ -97,8 +98,8 @@ fn rules() -> String {
     // The line is below every table, also if all scenarios agree. So it must not begin with the word of a verdict.
     let _ = writeln!(
         out,
-        "a metric is inconclusive if fewer than {LEAST} runs of a backend are valid; otherwise it differs if the shares of runs that \
-         have it differ by more than {DISTANCE}, and is inconclusive if fewer than {LEAST} runs of a backend have it"
+        "a metric is inconclusive if fewer than {LEAST} runs of a backend are valid. Otherwise, it differs if the shares of runs with \
+         the metric differ by more than {DISTANCE}. If they do not, it is inconclusive if fewer than {LEAST} runs of a backend have it"
     );
     out
 }
@@ -111,12 +112,12 @@ pub(crate) fn distance(distance: Option<f64>) -> String {
     distance.map_or_else(|| "-".to_owned(), |distance| format!("{distance:.2}"))
 }
 
-/// Returns the difference of the medians and its 95 % confidence interval as text. An infinite difference is `never on
-/// Linux` or `never in sim`.
+/// Returns the difference of the medians and its 95 % confidence interval as text. An infinite difference is the text
+/// `never` on Linux, or `never` in sim.
 fn difference(all: &Difference) -> String {
     let end = |value: f64| match value {
-        f64::INFINITY => "never on Linux".to_owned(),
-        f64::NEG_INFINITY => "never in sim".to_owned(),
+        f64::INFINITY => "`never` on Linux".to_owned(),
+        f64::NEG_INFINITY => "`never` in sim".to_owned(),
         value => stats::number(value, 1),
     };
     let [value, lo, hi] = [all.value, all.lo, all.hi].map(end);
@@ -148,11 +149,11 @@ fn line(report: &Report) -> String {
 pub(super) fn worst(report: &Report) -> String {
     let differs = report.rows.iter().filter(|row| row.agreement == Agreement::Differs);
     let of = |row: &Row| match &row.note {
-        Some(note) => format!("{} {note}", row.metric),
+        Some(note) => format!("{}: {note}", row.metric),
         None => {
             let [sim, linux] = row.means.map(number);
             format!(
-                "{} at Kolmogorov-Smirnov distance {}, means {sim} in the simulator and {linux} on Linux",
+                "{} has a Kolmogorov-Smirnov distance of {}, and the means {sim} in the simulator and {linux} on Linux",
                 row.metric,
                 distance(row.judged_distance)
             )
@@ -248,7 +249,7 @@ pub fn figure(scenario: &str, samples: [&Sample; 2]) -> DistributionFigure {
     DistributionFigure {
         title: format!("{scenario}: both backends, each run at a different phase"),
         panels,
-        caption: "One value per run. For a metric per handoff, it is the median of the run's handoffs."
+        caption: "Each run gives one value. For a metric per handoff, this value is the median of the handoffs in the run."
             .to_owned(),
     }
 }

@@ -54,7 +54,7 @@ pub(super) fn is_narrow(values: &[f64]) -> bool {
     same || interval.hi - interval.lo < NARROW * summary.median.abs()
 }
 
-/// The results of a benchmark.
+/// The results of `wayfare compare`: the runs of the requested legs on each backend.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     /// The benchmark scenario, with its protocols, moves, workloads and legs.
@@ -87,8 +87,9 @@ impl Comparison {
 /// A protocol under test, as an index into [`Course::contenders`].
 pub type Rival = usize;
 
-/// Returns the protocols under test that `words` name, or all if there are no words. A word is a name, or the part of
-/// names before a `-`, which means all these names. Returns an error for an unknown word.
+/// Returns the protocols under test that `words` name, or all if there are no words. A word is the name of a protocol,
+/// or a part of names before a `-`: `cellular-ip` selects every protocol whose name begins with `cellular-ip-`. Returns
+/// an error for an unknown word.
 pub fn select(course: &Course, words: &[String]) -> Result<Vec<Rival>, String> {
     let named = |name: &str, word: &String| name == word || name.starts_with(&format!("{word}-"));
     let names: Vec<&str> = course.contenders.iter().map(|contender| contender.name.as_str()).collect();

@@ -23,7 +23,7 @@ struct File {
     contender: Map<String, Value>,
 }
 
-/// A protocol under test.
+/// A protocol under test, as the table `[contender.NAME]` of the benchmark file describes it.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct Contender {
     /// The name of the protocol in commands and files.
@@ -90,7 +90,7 @@ pub struct Move {
     scenario: Table,
 }
 
-/// The traffic of the applications.
+/// A kind of traffic between the applications of the mobile host and the correspondent, for example a download.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct Workload {
     /// The name of the workload, as in the names of scenarios.
@@ -122,13 +122,14 @@ pub struct Leg {
 /// The cause of a host's move.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Mover {
-    /// The timetable of a role. The text is the name of the role in settings.
+    /// The timetable of a role. The text is the role's name in settings, for example `roam`.
     Timetable(String),
     /// The signal strengths with which the host receives each cell, over time.
     Course {
-        /// For each cell, the key of its setting, and its points. A point is an instant and a signal strength in dBm.
+        /// For each cell, the key in settings (`host.mobile.course.CELL`) and the points. A point is a list of an
+        /// instant and a signal strength in dBm.
         cells: Vec<(String, Vec<Value>)>,
-        /// The instant at which the host departs with these points.
+        /// The instant at which the host departs if its points are as in `cells`.
         at: Duration,
     },
 }

@@ -8,9 +8,10 @@ use crate::drawn::whisker;
 use crate::reproduce::Measured;
 use draw::{Axis, Bar, BarFigure, BarGroup, Owner};
 
-const CAPTION: &str = "Bar and dot: the median outage of n runs, each at a separate phase. Colours: the parts of the outage by \
-     owner, in the order of a handoff, in the run with the median outage (for an even n, the mean of the two runs in the middle). \
-     Right: the median, its 95 % interval or range, and n. The groups of one move have one scale.";
+const CAPTION: &str = "A bar and its dot show the median outage of n runs, each at a different phase. The colors show the \
+     parts of the outage by owner, in the order of a handoff. The parts are those of the run with the median outage; for an even \
+     n, the means of the two middle runs. The text at the right is the median, the 95 % interval or range, and n. All groups of \
+     one move have the same scale.";
 
 /// Returns the figure as SVG: a group for each move and workload, and in it a bar for each protocol under test and
 /// backend.

@@ -40,7 +40,7 @@ struct Breaker {
 const MUST_HOLD: &[MustHold] = &[
     MustHold {
         text: "without a mobility protocol, the application receives no new data after the move",
-        value: "runs with new data after the move",
+        value: "number of runs with new data after the move",
         of: |contender| contender.never.is_some(),
         check: Asks::Each(|legs, results| none(count(legs, results, f64::is_finite))),
         // With this setting the host does not leave its network, so the flow recovers.
@@ -48,14 +48,14 @@ const MUST_HOLD: &[MustHold] = &[
     },
     MustHold {
         text: "with each mobility protocol, the application receives new data after each move that the protocol supports",
-        value: "runs without new data after the move",
+        value: "number of runs without new data after the move",
         of: |contender| contender.never.is_none(),
         check: Asks::Each(|legs, results| none(count(legs, results, f64::is_infinite))),
         breaker: Breaker { who: None, set: &["cell.2.loss=1.0"] },
     },
     MustHold {
-        text: "both backends rank two protocols alike, if they are told apart on a backend (by at least 30 ms and 15 %) and both backends agree about the outages of both protocols",
-        value: "share (0 to 1) of the pairs that are told apart on at least one backend: the backends agree about both outages, and have the same order; the lines `pairs` name all pairs",
+        text: "if two protocols are told apart on a backend (by 30 ms and 15 %), and the backends agree about both outages: both backends have the same order of the two protocols",
+        value: "of the pairs that are told apart on a backend, the share (0 to 1) with agreement about both outages and the same order; the lines `pairs` name all pairs",
         of: |_| true,
         check: Asks::Both(order),
         // In the runs that take the place of Linux, the new cell loses all frames, and no host has a second radio in
@@ -178,7 +178,8 @@ fn order(legs: &[&Leg], both: &Both<'_>) -> Check {
 pub struct Broken {
     /// The property that should fail.
     pub must_hold: &'static MustHold,
-    /// The settings of the breaker.
+    /// The settings of the breaker as text, separated by spaces. `PROTOCOL: ` is before them if only this protocol has
+    /// them.
     pub set: String,
     /// The evaluation of the property without the breaker.
     pub whole: Check,
@@ -187,8 +188,8 @@ pub struct Broken {
 }
 
 impl Broken {
-    /// Returns whether the property held without the breaker and failed with it. If nothing can be measured with the
-    /// breaker, the test proves nothing.
+    /// Returns whether the property held without the breaker and failed with it. Returns `false` if no value could be
+    /// measured with the breaker.
     pub const fn broke(&self) -> bool {
         self.whole.holds && !self.check.holds && self.check.value.is_some()
     }

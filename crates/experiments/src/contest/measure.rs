@@ -9,7 +9,7 @@ use recorder::run::Outcome;
 use trace::{HostId, Record, What};
 use wire::{Duration, Iface, Instant};
 
-/// A metric of the comparison.
+/// A metric of `wayfare compare`: its name, its unit, and its form in tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Metric {
     /// The name of the metric in files. It ends with the unit, if the metric has one.
@@ -41,7 +41,7 @@ pub(super) const OUTAGE: Metric = metric(
     "ms",
     "outage",
     1,
-    "from the cut until the application receives its first new data by the new path; 0 if the handoff interrupted nothing",
+    "time from the cut of the old path until the application receives its first new data by the new path; 0 if the handoff interrupted nothing",
 );
 /// The longest time without data for the application, in milliseconds, from its last data before the move to the end of
 /// the run.
@@ -50,7 +50,7 @@ pub(super) const STALL: Metric = metric(
     "ms",
     "longest stall",
     1,
-    "the longest time without bytes for the application, from the last ones before the move to the end of the run; >: no new data came before the end of the run",
+    "longest time in which the application received no bytes, from its last bytes before the move to the end of the run; `>`: no new data arrived before the run ended",
 );
 /// Packets with data that the handoff lost, of all flows.
 pub(super) const LOST: Metric = metric(
@@ -58,7 +58,7 @@ pub(super) const LOST: Metric = metric(
     "packets",
     "lost",
     1,
-    "packets with data of the host's flows that belong to the handoff and were lost, in both directions",
+    "packets with data that the handoff lost, of all flows of the host, in both directions",
 );
 /// The application's goodput from the move to the end of the run, in kbit/s.
 pub(super) const GOODPUT: Metric = metric(
@@ -82,7 +82,7 @@ pub(super) const HANDOFF: Metric = metric(
     "ms",
     "handoff",
     1,
-    "from the cut until the network has the new path, plus one delay down that path",
+    "time from the cut of the old path until the network has the new path, plus one delay down the new path",
 );
 /// The bytes of the protocol's control messages on all links.
 pub(super) const SIGNALLING: Metric = metric(
@@ -90,7 +90,7 @@ pub(super) const SIGNALLING: Metric = metric(
     "bytes",
     "signalling",
     0,
-    "IP bytes of control messages on every link, from the move or its preparation to the end of the run; no beacons, no advertisements",
+    "IP bytes of control messages on every link, from the move or its preparation to the end of the run; without beacons and advertisements",
 );
 
 /// The metrics of the comparison, in the order of rows and columns. `handoff_latency_ms` has rows, but no column.
@@ -110,7 +110,7 @@ pub const OWNERS: [Metric; 9] = [
 ];
 
 const fn owner(name: &'static str, title: &'static str) -> Metric {
-    metric(name, "ms", title, 1, "a part of the outage")
+    metric(name, "ms", title, 1, "the part of the outage with this owner")
 }
 
 /// Returns the name of the metric for the part of an outage with the cause `stage`. `None` is the unexplained part.
@@ -136,7 +136,7 @@ pub(super) fn measure(outcome: &Outcome) -> Result<Samples, String> {
     }
     let run = Run { outcome, handoff, end: outcome.plan.end() };
     if run.reads().all(|(at, _)| at > handoff.begun) {
-        return Err("the application received nothing before the move".to_owned());
+        return Err("the application must receive data before the move, but received none".to_owned());
     }
     let mut samples = Samples::new();
     let mut add = |metric: &'static str, value: Option<f64>| {

@@ -74,10 +74,12 @@ fn filled(mut row: Row, results: &Results, leg: &Leg, never: Option<&str>) -> Ro
     let lost = row.metric == OUTAGE && row.median.is_some_and(|median| median.median.is_infinite());
     if lost {
         row.why_not = Some(
-            never.unwrap_or("the application received no new data before the end of the run").to_owned(),
+            never
+                .unwrap_or("after the move, the application received no new data until the run ended")
+                .to_owned(),
         );
     } else if row.median.is_none() && row.invalid > 0 {
-        row.why_not = Some("no valid run has a value".to_owned());
+        row.why_not = Some("no valid run has a value of this metric".to_owned());
     }
     row
 }

@@ -211,8 +211,8 @@ fn an_order_is_printed_only_of_what_is_told_apart_and_the_pairs_are_named() {
     for line in [
         "in the simulator, by outage: Cellular IP hard < Mobile IP\n",
         "on Linux, by outage: Cellular IP hard < Mobile IP\n",
-        "where the outages agree: Cellular IP hard < Mobile IP\n",
-        "pairs checked, the same order on both: Mobile IP and Cellular IP hard\n",
+        "for protocols whose outages agree: Cellular IP hard < Mobile IP\n",
+        "pairs checked, the same order on both backends: Mobile IP and Cellular IP hard\n",
     ] {
         assert!(one.contains(line), "{line}: {one}");
     }
@@ -222,7 +222,9 @@ fn an_order_is_printed_only_of_what_is_told_apart_and_the_pairs_are_named() {
         "{none}"
     );
     assert!(
-        none.contains("pairs not checked, told apart by 30 ms and 15 % on no backend: Mobile IP and"),
+        none.contains(
+            "pairs not checked, not told apart (by at least 30 ms and 15 %) on any backend: Mobile IP and"
+        ),
         "{none}"
     );
     let differ = said([(200.0, 100.0), (201.0, 150.0)]);
@@ -244,7 +246,10 @@ fn another_order_of_legs_that_agree_is_not_excused() {
         (Backend::Linux, false) => longer(number) + 10.0,
     });
     let said = text(&comparison);
-    assert!(said.contains("where the outages agree: not ordered: Cellular IP hard, Mobile IP\n"), "{said}");
+    assert!(
+        said.contains("for protocols whose outages agree: not ordered: Cellular IP hard, Mobile IP\n"),
+        "{said}"
+    );
     assert_eq!(one_order(&comparison), (false, Some(0.0)), "{said}");
 }
 
@@ -260,7 +265,7 @@ fn a_leg_that_differs_is_printed_with_its_distance_and_has_no_place_in_the_order
     };
     assert_eq!(row("Mobile IP")[2..6], ["agrees", "0.00", "200", "200"]);
     assert_eq!(row("Cellular IP hard")[2..6], ["differs", "1.00", "100", "150"]);
-    assert!(said.contains("where the outages agree: Mobile IP\n"), "{said}");
+    assert!(said.contains("for protocols whose outages agree: Mobile IP\n"), "{said}");
     assert_eq!(json(&comparison)["agreement"][0]["agreement"], "agrees");
     assert!(json(&Comparison { backends: Vec::new(), ..comparison })["agreement"].is_null());
 }
@@ -321,7 +326,7 @@ fn a_leg_is_repeated_until_its_interval_is_narrow() {
     let counts: Vec<usize> = rows.iter().filter(|row| row.metric == OUTAGE).map(|row| row.n).collect();
     assert!(counts.iter().any(|n| *n < 40), "what is narrow is not repeated for nothing: {counts:?}");
     let said = text(&comparison);
-    assert!(said.contains("up to 40") && !said.contains("linux:"), "{said}");
+    assert!(said.contains("10, 20 or 40 runs of each leg") && !said.contains("linux:"), "{said}");
 }
 
 #[test]

@@ -49,7 +49,7 @@ pub fn text(comparison: &Comparison) -> String {
     if Both::of(comparison).is_some() {
         let _ = writeln!(
             out,
-            "both backends   KS and means at the same phases; KS: Kolmogorov-Smirnov distance, 0 to 1; {}",
+            "both backends   KS and means are of runs at the same phases; KS: Kolmogorov-Smirnov distance, 0 to 1; {}",
             agree::rule()
         );
     }
@@ -81,20 +81,15 @@ fn repetitions(comparison: &Comparison) -> String {
         let _ = match (comparison.repeat, results.backend) {
             (Repeat::UntilNarrow(_), Backend::Sim) => writeln!(
                 out,
-                "sim: up to 40 runs of each leg (10, 20 or 40), until each interval of an outage is narrower than 15 % of the median"
+                "sim: 10, 20 or 40 runs of each leg, until the 95 % interval of each median outage is narrower than 15 % of the median"
             ),
             (Repeat::UntilNarrow(runs), Backend::Linux) => writeln!(
                 out,
-                "linux: {} of each leg, for any width of the interval; more with --runs",
+                "linux: {} of each leg, also if an interval is wide; `--runs N` makes N runs",
                 fixed(runs)
             ),
             (Repeat::Fixed(runs), backend) => {
-                writeln!(
-                    out,
-                    "{}: {} of each leg, for any width of the interval",
-                    backend.name(),
-                    fixed(runs)
-                )
+                writeln!(out, "{}: {} of each leg, also if an interval is wide", backend.name(), fixed(runs))
             }
         };
     }
@@ -136,7 +131,7 @@ fn order(comparison: &Comparison, each: usize, workload: usize) -> String {
         if !wide.is_empty() {
             let _ = writeln!(
                 out,
-                "  {backend}, interval of the outage not narrower than 15 % of the median, or none: {}",
+                "  {backend}, without a 95 % interval of the median outage, or with an interval of at least 15 % of the median: {}",
                 wide.join(", ")
             );
         }
@@ -185,8 +180,10 @@ fn agreement(comparison: &Comparison, both: &Both<'_>, each: usize, workload: us
     } else {
         ranks(agreed, title, |a, b| both.claim(a, b) == Claim::Same(Ordering::Less))
     };
-    let mut out =
-        format!("\n{}  on both backends, by outage, where the outages agree: {order}\n", table.render());
+    let mut out = format!(
+        "\n{}  on both backends, by outage, for protocols whose outages agree: {order}\n",
+        table.render()
+    );
     let legs: Vec<&Leg> = course.legs.iter().filter(here).collect();
     let all: Vec<(Claim, String)> = legs
         .iter()
@@ -208,10 +205,12 @@ type Is = fn(&Claim) -> bool;
 
 /// The result of the comparison of both backends for a pair of protocols: the words of its line, and the test for it.
 const CLAIMS: [(&str, Is); 4] = [
-    ("checked, the same order on both", |claim| matches!(claim, Claim::Same(_))),
-    ("checked, DIFFERENT ORDER", |claim| *claim == Claim::Other),
+    ("checked, the same order on both backends", |claim| matches!(claim, Claim::Same(_))),
+    ("checked, DIFFERENT ORDER on the two backends", |claim| *claim == Claim::Other),
     ("not checked, the backends do not agree about both outages", |claim| *claim == Claim::NotClaimed),
-    ("not checked, told apart by 30 ms and 15 % on no backend", |claim| *claim == Claim::NotToldApart),
+    ("not checked, not told apart (by at least 30 ms and 15 %) on any backend", |claim| {
+        *claim == Claim::NotToldApart
+    }),
 ];
 
 /// Returns the names in the order of their medians. A `<` is set between two names if all names before the `<` are less
@@ -342,9 +341,9 @@ pub fn self_test_text(tests: &[Broken]) -> String {
     ]);
     for test in tests {
         let word = match (test.broke(), test.whole.holds) {
-            (true, _) => "broke it",
-            (false, false) => "DID NOT HOLD BEFORE",
-            (false, true) => "STILL HOLDS",
+            (true, _) => "fails, as required",
+            (false, false) => "FAILS WITHOUT THE BREAKER",
+            (false, true) => "HOLDS WITH THE BREAKER",
         };
         let (whole, with) = (value(test.whole.value), value(test.check.value));
         table.push([word, &whole, &with, test.must_hold.text, &test.set]);

@@ -13,7 +13,7 @@ const SIDE_BY_SIDE: u64 = 50_000_000;
 /// The largest number of repetitions of an invalid run on Linux. A repetition is not parallel with other runs.
 const REPEATS: usize = 2;
 
-/// The validity of a measurement.
+/// Whether the values of a measurement may be used, and if not, why.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Validity {
     /// The measurement is valid.
@@ -99,7 +99,7 @@ impl Verdict {
     }
 }
 
-/// The results of an experiment.
+/// The results of an experiment on each measured backend.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The experiment that was executed.

@@ -56,7 +56,7 @@ pub fn figure_names(experiment: &'static Experiment) -> impl Iterator<Item = Str
     (1..=MOST).map(|number| name(experiment, number))
 }
 
-/// Returns all figures of a report.
+/// Draws all figures of a report, each as SVG and as CSV.
 pub fn figures(report: &Report) -> Vec<Figure> {
     let drawn = (report.experiment.figures)(report);
     debug_assert!(drawn.len() <= MOST);

@@ -6,7 +6,8 @@ use super::{Broken, Experiment, Measured, Metric, Point, Report, Setting};
 use recorder::run::Backend;
 use serde_json::{Map, Value, json as object};
 
-/// Returns all reports as one object. A backend without a value is null; a point with an invalid run is `"invalid"`.
+/// Returns all reports as one JSON object. The value of a point is null on a backend without a value, and `"invalid"`
+/// if a run of the point is invalid.
 pub fn json(reports: &[Report]) -> Value {
     let all: Vec<_> = reports.iter().flat_map(judged).collect();
     object!({ "experiments": reports.iter().map(experiment).collect::<Vec<_>>(), "verdicts": words(&all) })
@@ -50,7 +51,7 @@ fn number(judged: &Judged<'_>) -> Value {
     })
 }
 
-/// Returns the effects of all breakers as one object.
+/// Returns the effects of all breakers as one JSON object.
 pub fn self_test_json(tests: &[(&'static Experiment, Vec<Broken>)]) -> Value {
     let breakers = tests.iter().flat_map(|(experiment, broken)| {
         broken.iter().map(|broken| {

@@ -41,17 +41,17 @@ use wire::Duration;
 /// The number and the length of the runs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Scale {
-    /// Few and short runs, for each change of the code.
+    /// Few and short runs, to check each change of the code.
     Quick,
-    /// More runs than `Quick`.
+    /// More and longer runs than `Quick`.
     #[default]
     Default,
-    /// The most runs.
+    /// The largest number of runs.
     Full,
 }
 
 impl Scale {
-    /// Returns the name of the scale in reports.
+    /// Returns the name of the scale in reports: `quick`, `default` or `full`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Quick => "quick",
@@ -61,7 +61,7 @@ impl Scale {
     }
 }
 
-/// A metric of an experiment.
+/// A metric of an experiment: its name, its decimals, and the statistic that combines its values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Metric {
     /// The name of the metric in tables and files.
@@ -98,12 +98,12 @@ pub const BOTH: &[Backend] = &[Backend::Sim, Backend::Linux];
 /// The simulator only, for a point or a property that is not for Linux.
 pub const SIM: &[Backend] = &[Backend::Sim];
 
-/// One experiment of a paper.
+/// One experiment of a paper: its points, its metrics, and the properties that must hold.
 #[derive(Debug)]
 pub struct Experiment {
     /// The identifier, `PAPER/NAME`.
     pub id: &'static str,
-    /// A description in one line.
+    /// The measured effect, in one line.
     pub about: &'static str,
     /// The paper's authors and year.
     pub paper: &'static str,
@@ -144,7 +144,7 @@ pub struct MustHold {
     pub breakers: &'static [&'static [&'static str]],
 }
 
-/// The result of a check.
+/// The result of the check of a property: the value that decides, and whether the property holds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Check {
     /// The number that decided the check. `None` if it could not be measured; then the check fails.

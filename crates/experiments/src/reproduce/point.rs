@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// A number printed in a paper, and the tolerance within which a value reproduces it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Published {
-    /// The name of the metric.
+    /// The name of the published metric, as in the metrics of the experiment.
     pub metric: &'static str,
     /// The figure, table or section of the paper in which the number is printed.
     pub figure: &'static str,
@@ -26,7 +26,7 @@ pub struct Published {
     pub shape: &'static [&'static str],
 }
 
-/// The purpose of a point.
+/// The purpose of a point: a part of the published experiment, a control, or a variation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kind {
     /// A point of the published experiment.
@@ -48,7 +48,7 @@ impl Kind {
     }
 }
 
-/// The value of a varied parameter.
+/// The value of a parameter that varies between the points of an experiment.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Setting {
     /// A text, for example `hard`.

@@ -24,7 +24,7 @@ impl Statistic {
     }
 }
 
-/// The combined value of repeated runs.
+/// The mean or the median of repeated runs, with an interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Estimate {
     /// The mean or the median of the values.
@@ -106,7 +106,7 @@ impl OnBackend {
     fn remark(&self, published: &Published) -> Option<String> {
         let (word, Estimate { interval, n, .. }) = (self.word(published)?, self.estimate?);
         let Some(Interval { lo, hi, .. }) = interval else {
-            return Some(format!("n = {n}: no interval"));
+            return Some(format!("n = {n}: there is no interval"));
         };
         let [from, to] = [-1.0, 1.0].map(|side: f64| side.mul_add(published.reach(), published.value));
         match word {
@@ -251,7 +251,7 @@ pub fn counts<'a>(judged: impl IntoIterator<Item = &'a Judged<'a>>) -> Counts {
     counts
 }
 
-/// The numbers of verdicts.
+/// The number of published numbers with each verdict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     /// The number of each verdict, in the order of [`Word::ALL`].
@@ -336,7 +336,7 @@ mod tests {
         let unsure = "uncertain: the interval of n = 10 overlaps the tolerance";
         assert_eq!(remark(2.0, (1.0, 2.4)), (unsure.to_owned(), false));
         assert_eq!(remark(2.0, (1.0, 2.3)), (String::new(), false));
-        assert_eq!(on(2.6, None).remark(&PUBLISHED), Some("n = 1: no interval".to_owned()));
+        assert_eq!(on(2.6, None).remark(&PUBLISHED), Some("n = 1: there is no interval".to_owned()));
     }
 
     #[test]

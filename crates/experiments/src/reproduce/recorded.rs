@@ -63,7 +63,7 @@ impl Recorded {
         serde_json::from_str(text).map_err(|error| error.to_string())
     }
 
-    /// Returns the text of the file, as JSON.
+    /// Returns the text of the file, as JSON. Returns an error if a value cannot be encoded.
     pub fn json(&self) -> std::io::Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }

@@ -22,8 +22,8 @@ pub struct Broken {
 }
 
 impl Broken {
-    /// Returns whether the property held without the breaker and failed with it. If nothing can be measured with the
-    /// breaker, the test proves nothing.
+    /// Returns whether the property held without the breaker and failed with it. Returns `false` if no value could be
+    /// measured with the breaker.
     pub const fn broke(&self) -> bool {
         self.whole.holds && !self.check.holds && self.check.value.is_some()
     }

@@ -177,10 +177,10 @@ pub fn self_test_text(experiment: &Experiment, broken: &[Broken]) -> String {
     ]);
     for broken in broken {
         let word = match (broken.broke(), broken.whole.holds, broken.check.value) {
-            (true, ..) => "broke it",
-            (false, false, _) => "DID NOT HOLD BEFORE",
-            (false, true, None) => "MEASURES NOTHING",
-            (false, true, Some(_)) => "STILL HOLDS",
+            (true, ..) => "fails, as required",
+            (false, false, _) => "FAILS WITHOUT THE BREAKER",
+            (false, true, None) => "NO VALUE WITH THE BREAKER",
+            (false, true, Some(_)) => "HOLDS WITH THE BREAKER",
         };
         table.push([
             word,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// The summary of a sample of repeated runs.
+/// The summary of a sample: median with interval, percentiles and mean, in the unit of the values.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Summary {
     /// The number of values.

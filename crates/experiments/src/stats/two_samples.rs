@@ -13,9 +13,9 @@ pub fn ks_distance(a: &[f64], b: &[f64]) -> Option<f64> {
     ks_distance_within(a, b, 0.0)
 }
 
-/// Returns the distance of values with a limited `resolution`, or `None` if either sample is empty. For each value of
-/// one sample, the share of this sample at or below the value is compared with the share of the other sample at or
-/// below the value plus one resolution. The largest excess is the distance (Lévy distance with a fixed width).
+/// Returns the distance of values with a limited `resolution`, or `None` if either sample is empty. For each value `x`
+/// of one sample, the share of this sample up to `x` is compared with the share of the other sample up to `x +
+/// resolution`. The distance is the largest excess of the first share (Lévy distance with a fixed width).
 pub fn ks_distance_within(a: &[f64], b: &[f64], resolution: f64) -> Option<f64> {
     if a.is_empty() || b.is_empty() {
         return None;

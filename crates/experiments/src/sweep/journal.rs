@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use trace::{Doubt, Fingerprint, Fingerprinter};
 
-/// The result of a run that has ended.
+/// The result of one run of a sweep, as one line of the journal has it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Done {
     /// The index of the run in the sweep's list of jobs.
@@ -60,9 +60,9 @@ fn line_of(sweep: &str, run: &Done) -> serde_json::Result<String> {
 
 /// Parses the line of a run. The error describes what is wrong in the line.
 fn run_of(sweep: &str, line: &str) -> Result<Done, String> {
-    let (open, digest) = line.rsplit_once(SUM).ok_or("has no digest")?;
+    let (open, digest) = line.rsplit_once(SUM).ok_or("must end with the digest `sha256`")?;
     if digest.strip_suffix("\"}") != Some(&sum(sweep, open)) {
-        return Err("was changed since it was written: its digest differs".to_owned());
+        return Err("was changed after the sweep wrote it: the digest does not match".to_owned());
     }
     serde_json::from_str(&format!("{open}}}")).map_err(|error| error.to_string())
 }
@@ -113,17 +113,19 @@ fn is_taken(folder: &Path, sweep: &Sweep) -> Option<&'static str> {
     let Ok(mut entries) = fs::read_dir(folder) else {
         return fs::symlink_metadata(folder)
             .is_ok()
-            .then_some("the parent of this file is not a folder; choose another --out");
+            .then_some("the parent of this file is not a folder; choose another folder with --out");
     };
     match fs::read_to_string(folder.join("runs.jsonl")) {
         Ok(text) => {
             let head: Option<Head> = text.lines().next().and_then(|line| serde_json::from_str(line).ok());
             let other = head.is_some_and(|head| head.digest != sweep.digest());
-            other.then_some("has another sweep; choose another --out, or remove the whole folder")
+            other.then_some("has another sweep; choose another folder with --out, or remove the whole folder")
         }
         // A journal that cannot be read is reported by `Journal::open`.
         Err(error) if error.kind() != io::ErrorKind::NotFound => None,
-        Err(_) => entries.next().map(|_| "the folder has other files and no sweep; choose another --out"),
+        Err(_) => entries
+            .next()
+            .map(|_| "is missing, but the folder has other files; choose another folder with --out"),
     }
 }
 
@@ -164,7 +166,7 @@ impl Journal {
             .map_err(within)?;
         if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
             let problem = format!(
-                "{}: another sweep is writing it; wait until it ends, or choose another --out",
+                "{}: another sweep is writing this file; wait until that sweep ends, or choose another folder with --out",
                 path.display()
             );
             return Err(io::Error::new(io::ErrorKind::WouldBlock, problem));
@@ -180,7 +182,7 @@ impl Journal {
             debug_assert_eq!(head.digest, digest);
             for (number, line) in (2..).zip(lines) {
                 let run = run_of(&digest, line).map_err(|problem| {
-                    bad(format!("line {number}: {problem}; choose another --out, or remove the whole folder"))
+                    bad(format!("line {number}: {problem}; choose another folder with --out, or remove the whole folder"))
                 })?;
                 if run.doubts.is_empty() {
                     done.insert(run.job, run);
@@ -196,7 +198,8 @@ impl Journal {
         Ok(Self { file: Mutex::new(file), sweep: digest, done })
     }
 
-    /// Returns whether a job was completed when the journal was opened.
+    /// Returns whether the run of a job was completed when the journal was opened. `job` is an index in the sweep's
+    /// list of jobs.
     pub fn has(&self, job: usize) -> bool {
         self.done.contains_key(&job)
     }

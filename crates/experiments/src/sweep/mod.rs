@@ -74,10 +74,10 @@ impl Point {
     }
 }
 
-/// One run of a sweep.
+/// One run of a sweep: its point of the grid, its seed and its phases.
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
-    /// The index of the run's point in the grid. The last axis changes first.
+    /// The index of the run's point in the grid. From one point to the next, the value on the last axis changes first.
     pub point: usize,
     /// The random seed of the run.
     pub seed: u64,
@@ -111,19 +111,26 @@ impl Sweep {
         if let Some(twice) = varied_twice(&choices) {
             return Err(wrong(
                 "",
-                &format!("`{twice}` is given twice; give all its values in one list, separated by `|`"),
+                &format!(
+                    "`{twice}` is given twice; give all values in one setting, for example `--set '{twice}=A|B'`"
+                ),
             ));
         }
         if let Some((key, value)) = value_twice(&choices) {
             return Err(wrong(
                 "",
-                &format!("`{key}` has the value {value} twice: both points would be the same; remove one"),
+                &format!(
+                    "`{key}` has the value {value} twice, so two points would be the same; remove one of the two values"
+                ),
             ));
         }
         let repetitions = runs.unwrap_or(table.repetitions);
         let size = choices.iter().map(Vec::len).fold(repetitions, usize::saturating_mul);
         if !(1..=MOST).contains(&size) {
-            return Err(wrong(".repetitions", &format!("{size} runs in all; must be from 1 to {MOST}")));
+            return Err(wrong(
+                ".repetitions",
+                &format!("the sweep must have from 1 to {MOST} runs in all, but has {size}"),
+            ));
         }
         let mut sweep = Self {
             name: scenario::stem(file),

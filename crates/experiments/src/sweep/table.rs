@@ -20,7 +20,7 @@ pub(super) fn names(runs: &[Done]) -> Vec<&str> {
     METRICS.iter().flat_map(|(of, _)| all.iter().copied().filter(move |name| metric(name) == *of)).collect()
 }
 
-/// Returns a CSV for each metric: its name, and the text with a row for each point.
+/// Returns, for each metric, its name and a CSV with a row for each point of the grid.
 pub fn csv(sweep: &Sweep, runs: &[Done]) -> Vec<(String, String)> {
     names(runs).into_iter().map(|name| (name.to_owned(), of_metric(sweep, runs, name))).collect()
 }
@@ -74,8 +74,9 @@ pub fn json(sweep: &Sweep, runs: &[Done]) -> serde_json::Value {
 
 /// Returns a table of medians with their 95 % confidence intervals, a line about each metric, and the invalid runs.
 pub fn text(sweep: &Sweep, runs: &[Done]) -> String {
-    let mut out = format!("{}: {} points, {} runs of each\n", sweep.name, sweep.len(), sweep.repetitions);
-    out.push_str("medians; in brackets the 95 % interval of the median (\"range\": smallest and largest value). No brackets: the limits are equal, \
+    let mut out =
+        format!("{}: {} points, {} runs of each point\n", sweep.name, sweep.len(), sweep.repetitions);
+    out.push_str("each cell: the median of the runs; in brackets the 95 % interval of the median (\"range\": smallest and largest value). No brackets: both limits are equal, \
          or there are fewer than 6 runs\n\n");
     let names = names(runs);
     let keys = sweep.axes.iter().map(|axis| axis.key.as_str());
@@ -94,8 +95,12 @@ pub fn text(sweep: &Sweep, runs: &[Done]) -> String {
     }
     for run in runs.iter().filter(|run| !run.doubts.is_empty()) {
         let at = sweep.values(run.point).join(", ");
-        let _ =
-            writeln!(out, "not counted: seed {} at {at}: {}", run.seed, trace::doubt::joined(&run.doubts));
+        let _ = writeln!(
+            out,
+            "run not counted: seed {} at {at}: {}",
+            run.seed,
+            trace::doubt::joined(&run.doubts)
+        );
     }
     if runs.iter().all(|run| run.fingerprint.is_some()) {
         let _ = writeln!(out, "fingerprint {}", fingerprint(runs));

@@ -83,7 +83,7 @@ fn two_do_not_write_one_journal() {
     let folder = tempfile::tempdir().unwrap();
     let _first = Journal::open(folder.path(), &sweep).unwrap();
     let refusal = Journal::open(folder.path(), &sweep).unwrap_err().to_string();
-    assert!(refusal.contains("another sweep is writing it"), "{refusal}");
+    assert!(refusal.contains("another sweep is writing this file"), "{refusal}");
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn mistakes_are_named() {
         ("[sweep]\nset.\"radio.retune\" = \"5ms\"", "`sweep.set.radio.retune`: must be a list of values"),
         ("[sweep]\nset.\"radio.retune\" = []", "a list of values"),
         ("[sweep]\nrepetitions = 0", "from 1 to 1000000"),
-        ("[sweep]\nrepetitions = 2000000", "2000000 runs in all; must be from 1 to 1000000"),
+        ("[sweep]\nrepetitions = 2000000", "must have from 1 to 1000000 runs in all, but has 2000000"),
         ("[sweep]\nrepeat = 3", "unknown field `repeat`"),
         ("[sweep]\nset.\"radio.speed\" = [1]", "with radio.speed=1: `radio.speed`: unknown field `speed`"),
     ] {
@@ -170,7 +170,7 @@ fn a_journal_that_was_changed_is_refused_with_its_line() {
         assert_ne!(changed, whole, "{was}");
         fs::write(&file, &changed).unwrap();
         let refusal = Journal::open(folder.path(), &sweep).unwrap_err().to_string();
-        assert!(refusal.contains(&format!("runs.jsonl: line {line}: was changed since")), "{refusal}");
+        assert!(refusal.contains(&format!("runs.jsonl: line {line}: was changed after")), "{refusal}");
         assert_eq!(fs::read_to_string(&file).unwrap(), changed, "nothing is cut from it");
     }
     fs::write(&file, [whole.as_bytes(), b"\xff\n"].concat()).unwrap();

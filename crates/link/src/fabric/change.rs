@@ -21,7 +21,7 @@ pub enum ChangedLink {
     Radio(Cell, PortId),
 }
 
-/// The change of a link.
+/// What changes at a link: whether it carries frames, or one of its parameters.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Change {
     /// The link carries nothing. Frames in flight on it are lost.
@@ -34,7 +34,7 @@ pub enum Change {
     Mtu(u16),
 }
 
-/// A consequence of a change for an interface.
+/// What a change of a link means for an interface, and what the caller must do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Consequence {
     /// The host of this port must be notified that the interface has this state from now on.

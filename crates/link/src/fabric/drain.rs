@@ -7,7 +7,7 @@ use crate::{Fabric, PortId};
 use std::collections::BTreeMap;
 use wire::{Cell, Duration, Instant};
 
-/// The consequence of tuning a radio to a cell.
+/// Whether a radio that is tuned to a cell leaves its own cell immediately, or first sends the frames that wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tune {
     /// The radio has left its cell.

@@ -77,7 +77,7 @@ impl Ruleset {
 /// The functions for drivers with a data path that has its own copy of the rules.
 impl Node {
     /// Begins a mirror for a copy of the rules that is empty. The first acts of the mirror are all rules, addresses and
-    /// MTUs of this node, so a driver may begin a new mirror at any time. The driver takes the acts after each call of
+    /// MTUs of this node. So a driver may begin a new mirror at any time. The driver takes the acts after each call of
     /// the node. Until then the mirror keeps the acts.
     pub fn begin_mirror(&mut self) {
         self.rules.begin_mirror();
@@ -94,9 +94,9 @@ impl Node {
         self.rules.mirror.as_mut()?.acts.pop_front()
     }
 
-    /// Asks `last_use` for the last use by the data path, for each route whose lifetime would end at `by` or before
-    /// (and perhaps for other routes). Records these uses. `last_use` returns `None` for a route that the data path
-    /// does not have.
+    /// Asks `last_use` when the data path last used a route, and records this use. Asks for each route whose lifetime
+    /// would end at `by` or before, and possibly for other routes. `last_use` returns `None` for a route that the data
+    /// path does not have.
     ///
     /// A driver calls the function with the current time before [`crate::Input::Timeout`]. So the time-out ends only
     /// routes that neither the node nor the data path used. Before a driver fills a new data path, it calls the

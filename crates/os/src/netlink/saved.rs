@@ -131,7 +131,7 @@ impl Netlink {
         let message = message.attempt("parse", &what)?;
         match self.act(message, NLM_F_CREATE | flags) {
             Err(done) if matches!(done.raw_os_error(), Some(libc::EEXIST | libc::ENODEV)) => Ok(()),
-            other => other.attempt("add again", what),
+            other => other.attempt("restore", what),
         }
     }
 }

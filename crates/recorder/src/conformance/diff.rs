@@ -8,13 +8,13 @@ use std::fmt::Write;
 use trace::{Record, What};
 use wire::Packet;
 
-/// The result of the comparison of two runs.
+/// The result of [`diff`]: whether two runs are equal, and a text with their first differences.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Difference {
     /// Whether the runs are equal. [`compare`] must find no divergence. Two simulator runs of the same plan must also
     /// have equal fingerprints, or equal records if their fingerprints are of different versions.
     pub equal: bool,
-    /// The findings, as text.
+    /// The lines that `wayfare diff` prints, each with a newline at its end.
     pub text: String,
 }
 
@@ -42,7 +42,9 @@ pub fn diff(runs: [&Outcome; 2]) -> Result<Difference, String> {
     let hosts = runs.map(|run| run.plan.host_names());
     if hosts[0] != hosts[1] {
         let [ours, theirs] = hosts.map(|names| names.join(", "));
-        return Err(format!("the runs have different hosts: {ours}; and {theirs}"));
+        return Err(format!(
+            "the hosts of both runs must be the same; the first run has {ours}, and the second run has {theirs}"
+        ));
     }
     let mut text = String::new();
     for (name, run) in ["first", "second"].iter().zip(runs) {
@@ -80,14 +82,14 @@ pub fn diff(runs: [&Outcome; 2]) -> Result<Difference, String> {
             let refreshes = comparison.refreshes.first + comparison.refreshes.second;
             let _ = writeln!(
                 text,
-                "no divergence: {messages} messages at {nodes} nodes compared, {refreshes} refreshes excluded"
+                "no divergence: {messages} messages at {nodes} nodes compared, {refreshes} periodic route-updates excluded"
             );
         }
     }
     if comparison.cut_off > 0 {
         let _ = writeln!(
             text,
-            "{} messages and handoffs at the end of one run only, not compared",
+            "{} messages and handoffs at the end of only one run are not compared",
             comparison.cut_off
         );
     }
@@ -116,7 +118,7 @@ fn delivered([a, b]: [&Outcome; 2]) -> String {
         let ends = [&ours.from, &ours.to].map(|end| a.host(end.host));
         let said = |flow: &Flow| format!("{} bytes, {} packets lost", flow.bytes, flow.lost);
         let way = format!("flow {number}, {} > {}", ends[0], ends[1]);
-        let _ = writeln!(text, "delivered: {way}: {}; and {}", said(ours), said(theirs));
+        let _ = writeln!(text, "delivered: {way}: first run {}; second run {}", said(ours), said(theirs));
     }
     text
 }
@@ -209,8 +211,8 @@ fn packet(record: &Record) -> Option<&Packet> {
 
 fn line(run: &Outcome, record: &Record) -> String {
     let text = match &record.what {
-        What::Sent(iface, packet) => format!("sent on {} {packet:?}", iface.0),
-        What::Received(iface, packet) => format!("received on {} {packet:?}", iface.0),
+        What::Sent(iface, packet) => format!("sent on interface {}: {packet:?}", iface.0),
+        What::Received(iface, packet) => format!("received on interface {}: {packet:?}", iface.0),
         _ => record.to_line(),
     };
     format!("{} s  {}: {text}", record.at, run.host(record.host))
@@ -256,7 +258,7 @@ mod tests {
     #[test]
     fn what_was_delivered_is_named_though_no_message_differs() {
         let found = diff([&first(&[]), &first(&["constant-rate.size=101"])]).unwrap();
-        let said = "\ndelivered: flow 1, correspondent > mobile: 24500 bytes, 6 packets lost; and 24745 bytes, 6 packets lost\n";
+        let said = "\ndelivered: flow 1, correspondent > mobile: first run 24500 bytes, 6 packets lost; second run 24745 bytes, 6 packets lost\n";
         assert!(found.text.contains(said), "{}", found.text);
     }
 

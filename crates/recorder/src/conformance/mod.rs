@@ -22,7 +22,7 @@ use std::fmt;
 use trace::{HostId, Record};
 use wire::{Duration, Instant};
 
-/// The result of the comparison of two runs.
+/// The result of [`compare`]: how many events of two runs are equal, and the first difference.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Comparison {
     /// The number of messages that are equal in both runs, up to the first divergence of each sequence. A message
@@ -64,11 +64,11 @@ pub struct Divergence {
     pub first: Option<Said>,
     /// The second run's event at this position; `None` if its sequence is shorter.
     pub second: Option<Said>,
-    /// What differs, as text.
+    /// The difference as text, for example `lifetime is 60 in the first run, 30 in the second`.
     pub why: String,
 }
 
-/// A sequence of events at a node.
+/// The kind of a sequence of events at a node. The events of one sequence are compared in their order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Sequence {
     /// The node's handoffs.
@@ -92,9 +92,9 @@ impl fmt::Display for Sequence {
 /// One event of a compared run, as a divergence shows it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Said {
-    /// When the event happened.
+    /// The time of the event, since the begin of the run.
     pub at: Instant,
-    /// The event's description.
+    /// The event as text: a handoff with its kind and stations, or a control message.
     pub what: String,
     /// The control message; `None` if the event is a handoff.
     pub message: Option<Control>,

@@ -56,7 +56,9 @@ impl Message {
         match &self.says {
             Ok(update) => write!(f, "route-update S={} {src} > {dst}", u8::from(update.semisoft)),
             Err(_) if self.code == UPDATE_REQUEST => write!(f, "update-request {src} > {dst}"),
-            Err(why) => write!(f, "control code {} {src} > {dst}, unreadable: {why}", self.code),
+            Err(why) => {
+                write!(f, "Cellular IP message with code {} {src} > {dst}, unreadable: {why}", self.code)
+            }
         }
     }
 }

@@ -53,7 +53,7 @@ impl Message {
     pub(super) fn write(&self, f: &mut fmt::Formatter<'_>, src: Ipv4Addr, dst: Ipv4Addr) -> fmt::Result {
         let Self::Says(said) = self else {
             let Self::Unreadable(why) = self else { return Ok(()) };
-            return write!(f, "Indirect TCP {src} > {dst}: {why}");
+            return write!(f, "Indirect TCP message {src} > {dst}, unreadable: {why}");
         };
         let host = about(said);
         match said.as_ref() {

@@ -20,7 +20,8 @@ pub struct Control {
     pub src: Ipv4Addr,
     /// The destination address in the IP header.
     pub dst: Ipv4Addr,
-    /// The address of the mobile host that the message is about. If the message is malformed, this can be the source.
+    /// The address of the mobile host that the message is about. If the message is malformed, this can be the
+    /// source address.
     pub about: Ipv4Addr,
     says: Says,
 }
@@ -117,7 +118,8 @@ impl Names<'_> {
     }
 }
 
-/// Returns a short description of any packet, as in the column `what` of `packets.csv`.
+/// Returns one line about any packet, as in the column `what` of `packets.csv`, for example `UDP 10.0.0.1:9000 >
+/// 10.0.0.2:9000`.
 pub fn describe(packet: &Packet) -> String {
     if let Some(control) = Control::of(packet) {
         return control.to_string();

@@ -31,7 +31,12 @@ pub fn handoffs(outcome: &Outcome) -> String {
         out.push_str(&handoff(outcome, &lost, one));
     }
     for hole in &outcome.holes {
-        let _ = writeln!(out, "\nhole at {}, from {} s, no handoff", outcome.host(hole.host), hole.from);
+        let _ = writeln!(
+            out,
+            "\nhole at {}, from {} s, outside of a handoff",
+            outcome.host(hole.host),
+            hole.from
+        );
         let _ = writeln!(out, "  {}", flow_title(outcome, hole.flow));
         match &hole.experience {
             Experience::Outage(outage) => out.push_str(&parts(outcome, outage)),
@@ -100,7 +105,9 @@ fn of_flow<'a>(
                 "  not measured: the flow was idle at the cut, or the run ended before the sender had to retransmit\n",
             );
         }
-        Experience::None if cost.lost() == 0 => out.push_str("  no loss and no gap\n"),
+        Experience::None if cost.lost() == 0 => {
+            out.push_str("  none: the handoff did not interrupt the flow, and no packet was lost\n");
+        }
         Experience::None => {}
     }
     match cost.recovery {
@@ -160,7 +167,11 @@ fn parts(outcome: &Outcome, outage: &Outage) -> String {
     table.render().lines().for_each(|line| {
         let _ = writeln!(out, "    {line}");
     });
-    let equal = if sum == outage.span() { "the whole outage" } else { "NOT the outage: a bug in Wayfare" };
+    let equal = if sum == outage.span() {
+        "the whole outage"
+    } else {
+        "NOT the outage: this is a bug in Wayfare, please report it"
+    };
     let _ = writeln!(out, "    sum {} ms = {equal}", exact_ms(sum));
     if !outage.unexplained().is_zero() {
         let share = outage.unexplained().as_secs_f64() / outage.span().as_secs_f64() * 100.0;

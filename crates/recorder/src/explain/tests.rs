@@ -38,7 +38,7 @@ fn the_lines_of_an_outage_sum_to_it() {
 #[test]
 fn a_semisoft_handoff_lost_nothing_and_made_no_gap() {
     let text = handoffs(&first());
-    assert_eq!(text.matches("no loss and no gap").count(), 2, "{text}");
+    assert_eq!(text.matches("none: the handoff did not interrupt the flow").count(), 2, "{text}");
 }
 
 #[test]

@@ -118,7 +118,8 @@ impl Counted {
             let life = plan.end().since(connection.begun);
             if !connection.opened {
                 if life > SETUP {
-                    let why = format!("not open {} s after the request", life.as_secs_f64());
+                    let why =
+                        format!("the connection was not open {} s after the request", life.as_secs_f64());
                     self.fail(host, connection.peer, why);
                 }
                 continue;
@@ -126,7 +127,7 @@ impl Counted {
             let local = connection.local.map(|local| local.port());
             let sends = local.is_some_and(|port| sends_from(plan, host, port, connection.begun));
             if !connection.finished && (sends || asks_for(plan, host, connection.peer.port())) {
-                self.fail(host, connection.peer, "unfinished when the run ended".to_owned());
+                self.fail(host, connection.peer, "the transfer was unfinished when the run ended".to_owned());
             }
         }
         let owners = plan.owners();
@@ -137,11 +138,11 @@ impl Counted {
             format!("{host}:{}", peer.port())
         };
         let failed = self.failed.iter().map(|(host, peer, how)| {
-            format!("{}: its connection with {}: {how}", plan.host_name(*host), name(peer))
+            format!("{}: connection with {}: {how}", plan.host_name(*host), name(peer))
         });
         let mut all: Vec<String> = failed.collect();
         if self.failures > all.len() as u64 {
-            all.push(format!("{} more failures of connections", self.failures - all.len() as u64));
+            all.push(format!("and {} more failures of connections", self.failures - all.len() as u64));
         }
         for (id, host) in (0..).map(HostId).zip(&plan.hosts) {
             let sender = &host.config.name;

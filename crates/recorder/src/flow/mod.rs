@@ -68,7 +68,7 @@ impl Transport {
     }
 }
 
-/// How a flow ended.
+/// How a flow ended, as in the column `end` of the table of flows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum FlowEnd {
     /// The receiving application (or the kernel of a receiving program) has received the end of the stream, or the
@@ -96,8 +96,8 @@ impl FlowEnd {
     }
 }
 
-/// One-way delay: from the first transmission of a piece of a stream, or of a datagram, until the receiving application
-/// has its last byte.
+/// The one-way delay of a flow's datagrams, or of the pieces of a stream. It lasts from the first transmission until
+/// the receiving application has the last byte of the datagram or piece.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Delay {
     /// The median, by the nearest rank.
@@ -118,7 +118,7 @@ pub struct Arrival {
     pub packet: PacketId,
 }
 
-/// One direction of data between two applications.
+/// One direction of data between two applications or programs, for example one direction of a TCP connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Flow {
     /// The sending application or program.
@@ -127,7 +127,7 @@ pub struct Flow {
     pub to: End,
     /// The transport protocol of the flow.
     pub transport: Transport,
-    /// When the flow began: its first packet was sent, or its receiving application requested or accepted the
+    /// When the flow began: its first packet was sent, or the application at one of its ends requested or accepted the
     /// connection.
     pub begun: Instant,
     /// When the flow ended; `None` if it was under way when the run ended. For datagrams: the last instant at which a
@@ -135,7 +135,7 @@ pub struct Flow {
     pub ended: Option<Instant>,
     /// The instant `ended`, or the end of the run if `ended` is `None`.
     pub until: Instant,
-    /// The number of new bytes that the receiving application received.
+    /// The number of bytes that the receiving application received. Repeated bytes count once.
     pub bytes: u64,
     /// How the flow ended.
     pub end: FlowEnd,

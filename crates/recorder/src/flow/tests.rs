@@ -140,7 +140,7 @@ fn a_flow_of_which_other_bytes_were_read_does_not_hold() {
     // A run without records has the same failure, with the names of the ends.
     let mut counted = Counted::default();
     counted.note(at, host, &mark);
-    let says = "mobile: its connection with correspondent:9000: byte 495750 of the stream, counted from 0, differs from the sent byte";
+    let says = "mobile: connection with correspondent:9000: byte 495750 of the stream, counted from 0, differs from the sent byte";
     assert!(counted.failures(&run.plan).contains(&says.to_owned()));
 }
 
@@ -154,7 +154,8 @@ fn a_flow_without_a_byte_does_not_hold() {
     // In a run without records, the failure is that the requested connection never opened.
     let plan = silent.plan;
     let counted = crate::run::count(plan.watched(crate::ledger::Running::new(&plan)).unwrap(), &plan);
-    let says = "mobile: its connection with correspondent:9000: not open 9.5 s after the request";
+    let says =
+        "mobile: connection with correspondent:9000: the connection was not open 9.5 s after the request";
     assert_eq!(counted.failures, [says]);
 }
 
@@ -167,7 +168,7 @@ fn a_scenario_without_a_flow_says_so() {
     assert!(crate::report::text(&without).contains("\nno flow: "));
     // A source that starts after the end of the run is a failure.
     let late = run_text("first.toml", &text.replace("start = \"0.5s\", stop", "start = \"60s\", stop"), &[]);
-    let says = "it never ran: it starts at 60s, and the run ends at 6s";
+    let says = "the application never ran, because it starts at 60s, and the run ends at 6s";
     assert!(matches!(&late.failures[..], [only] if only.ends_with(says)), "{:?}", late.failures);
     // Without any record, the source never sent data, which is a failure.
     let stuck = run_text("first.toml", text, &[]);

@@ -5,7 +5,7 @@ use node::Stage;
 use trace::HostId;
 use wire::{Duration, Instant};
 
-/// One handoff of one mobile host.
+/// One move of a mobile host from a station to another, and the cost for each flow of the host.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Handoff {
     /// The mobile host that moved.
@@ -25,22 +25,22 @@ pub struct Handoff {
     pub cut: Instant,
     /// The cost for each flow from or to the host; empty if no flow existed at the cut.
     pub flows: Vec<FlowCost>,
-    /// The time from the cut until the node that switches the path has the new path, plus one transit down this path.
-    /// `None` if it was not measured. `docs/glossary.md` defines the node for each protocol.
+    /// The time from the cut until the node that switches the path has the new path, plus the delay of one packet from
+    /// this node to the host. `None` if it was not measured. `docs/glossary.md` defines the node for each protocol.
     pub latency: Option<Duration>,
-    /// The round trip between host and crossover during this handoff: the route-update up, and a data packet down.
-    /// `None` if it was not measured.
+    /// The time of the host's signalling to the node that changed the host's mapping (for example the crossover), plus
+    /// the delay of one packet with data from this node to the host. `None` if it was not measured.
     pub round_trip: Option<Duration>,
 }
 
-/// The cost of a handoff for one flow.
+/// The cost of a handoff for one flow: its outage and recovery, and the lost and duplicated packets.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FlowCost {
     /// The flow's index in [`crate::run::Outcome::flows`].
     pub flow: usize,
     /// The effect on the receiving application.
     pub experience: Experience,
-    /// When the flow's goodput had recovered.
+    /// When the flow again had half of the goodput that it had in the second before the cut.
     pub recovery: Recovery,
     /// Packets with data of which no copy arrived (datagrams at the application, segments at the host's stack). A
     /// packet counts if it was lost between the decision to move and the decision for the host's next handoff, and was
@@ -48,18 +48,19 @@ pub struct FlowCost {
     /// there is no limit.
     pub(crate) losses: Vec<PacketEvent>,
     /// The number of copies that arrived beyond the first. A copy counts if it arrived between the decision to move and
-    /// the decision for the host's next handoff, and was sent within the limit of `losses`.
+    /// the decision for the host's next handoff, and was not sent after the recovery. Without a recovery, the limit is
+    /// the end of the outage. If the outage did not end, there is no limit.
     pub duplicates: u64,
 }
 
 impl FlowCost {
-    /// Returns the number of lost packets.
+    /// Returns the number of lost packets with data that belong to the handoff.
     pub fn lost(&self) -> u64 {
         self.losses.len() as u64
     }
 }
 
-/// When a flow again had half of the goodput of the second before the cut.
+/// When a flow again had half of the goodput that it had in the second before the cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Recovery {
     /// There was no outage, and after the cut the goodput was never less than half of the goodput before the cut.
@@ -188,12 +189,12 @@ pub struct Owner {
     pub begins: String,
     /// The name of the event with which the part ends; empty if the part is unexplained.
     pub ends: String,
-    /// The hosts of these two events; `None` if the part is unexplained.
+    /// The hosts of the events `begins` and `ends`; `None` if the part is unexplained.
     pub hosts: Option<(HostId, HostId)>,
 }
 
 impl Owner {
-    /// Returns the name of the cause used in reports.
+    /// Returns the cause by its name in reports, for example `registration`; `unexplained` if there is no cause.
     pub fn name(&self) -> &'static str {
         self.stage.map_or("unexplained", Stage::name)
     }

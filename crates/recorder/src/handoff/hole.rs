@@ -22,7 +22,7 @@ pub struct Hole {
     /// before the last arrival of new data. Otherwise it begins when the link of an end went down. If no link went
     /// down, it begins with the last arrival of new data, or with the flow if nothing had arrived.
     pub from: Instant,
-    /// [`Experience::Outage`] or [`Experience::Never`].
+    /// The effect on the receiving application: always [`Experience::Outage`] or [`Experience::Never`].
     pub experience: Experience,
     /// The number of lost packets with data that belong to the hole.
     pub lost: u64,

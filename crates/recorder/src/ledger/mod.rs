@@ -30,7 +30,7 @@ use wire::{Instant, PacketId};
 /// The packet counts of a whole run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Ledger {
-    /// The number of packet identities.
+    /// The number of packets that were sent. All copies of a packet count as one.
     pub sent: u64,
     /// The number of copies beyond the first of each identity. Links, nodes and senders make copies.
     pub copied: u64,
@@ -74,8 +74,8 @@ pub struct Vanished {
     pub last_seen: Instant,
     /// The last place where the packet was seen, and the next place where it should have been seen.
     pub between: (String, String),
-    /// The interface at which the packet arrived without a record of its sending. `None` if the packet was sent and did
-    /// not arrive.
+    /// The interface, as `host:interface`, at which the packet arrived although no record shows that it was sent.
+    /// `None` for any other vanished copy.
     pub came_in: Option<String>,
 }
 
@@ -149,7 +149,11 @@ pub fn close(plan: &Plan, records: &[Record]) -> Ledger {
         }
     }
     let ledger = books.close();
-    assert_eq!(losses.len() as u64, ledger.dropped_total(), "the list of losses and their number differ");
+    assert_eq!(
+        losses.len() as u64,
+        ledger.dropped_total(),
+        "the number of listed losses must be the number of counted drops"
+    );
     Ledger { losses, ..ledger }
 }
 

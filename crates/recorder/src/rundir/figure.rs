@@ -15,7 +15,7 @@ pub(super) fn handoffs(outcome: &Outcome, journeys: &Journeys<'_>, places: &Plac
     let undrawn = match events.len() {
         more if more > super::steps::EVENTS => {
             format!(
-                " The {more} events of the scenario are not drawn: handoffs.csv and the report have them."
+                " The {more} events of the scenario are too many to be drawn; handoffs.csv and the report list them."
             )
         }
         _ => String::new(),
@@ -76,12 +76,12 @@ fn keep_concerned(traces: Vec<FlowTrace>, figure: &mut SequenceFigure) -> Vec<Fl
 fn note(outcome: &Outcome) -> &'static str {
     use crate::flow::Transport::{Sctp, Tcp};
     if outcome.flows.iter().any(|flow| flow.transport == Tcp) {
-        "Segments of TCP with data, at the position of their first byte in the stream. `Received` is the arrival at the \
+        "Each point is a TCP segment with data, at the position of its first byte in the stream. `Received` is the arrival at the \
          receiver's stack. A retransmission has the position of the bytes that it repeats."
     } else if outcome.flows.iter().any(|flow| flow.transport == Sctp) {
-        "Packets of SCTP with data, at the number of their first chunk. A retransmission has the number of the chunk that it repeats."
+        "Each point is an SCTP packet with data, at the number of its first chunk. A retransmission has the number of the chunk that it repeats."
     } else {
-        "Datagrams in the order in which their source sent them. Control messages are not drawn."
+        "Each point is a datagram, numbered in the order in which the source sent them. Control messages are not drawn."
     }
 }
 

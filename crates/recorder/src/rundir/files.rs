@@ -75,8 +75,8 @@ fn parent(dir: &Path) -> &Path {
 
 /// Returns the parent folder of a directory, and the name of a temporary file in this folder: `.NAME.WHAT`.
 pub(super) fn beside(dir: &Path, what: &str) -> io::Result<(PathBuf, String)> {
-    let name = dir
-        .file_name()
-        .ok_or_else(|| io::Error::other("the path of a run directory must end with a name"))?;
+    let name = dir.file_name().ok_or_else(|| {
+        io::Error::other("the path of a run directory must end with a name, not with `..` or `/`")
+    })?;
     Ok((parent(dir).to_owned(), format!(".{}.{what}", name.to_string_lossy())))
 }

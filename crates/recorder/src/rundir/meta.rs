@@ -21,7 +21,7 @@ pub(super) struct FormatOnly {
     pub(super) format: u32,
 }
 
-/// The contents of `run.json`.
+/// The contents of `run.json`: the scenario, the environment and the results of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RunFile {
     /// The number of the run directory's format. A program reads only directories of the format that it writes.
@@ -43,7 +43,7 @@ pub struct RunFile {
     /// The events of the scenario in the order of time, for example crashes and cuts.
     #[serde(default)]
     pub events: Vec<EventPart>,
-    /// The versions of Wayfare and Rust of the program that executed the run.
+    /// The version of Wayfare that executed the run.
     pub versions: Versions,
     /// The machine on which a run on Linux was executed; null in the simulator.
     pub machine: Option<Machine>,
@@ -71,7 +71,7 @@ pub struct RunFile {
     pub files: Vec<String>,
 }
 
-/// The scenario of a run.
+/// The scenario of a run: its name, description, duration and text.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ScenarioPart {
     /// The name of the scenario, for example `first`.
@@ -118,7 +118,7 @@ pub struct EventPart {
     pub kind: String,
     /// The host or link, for example `home`, `wire left` or `cell 2`.
     pub target: String,
-    /// For `loss`, `mtu` and `clock`: the new value; otherwise null.
+    /// For `loss`, `mtu` and `clock`: the new value, for example `10 %`; otherwise null.
     pub value: Option<String>,
 }
 
@@ -130,7 +130,7 @@ impl EventPart {
     }
 }
 
-/// The versions of the program that executed the run.
+/// The version of Wayfare that executed a run, and the version of Rust that it needs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Versions {
     /// The version of Wayfare.
@@ -139,7 +139,7 @@ pub struct Versions {
     pub rust: String,
 }
 
-/// The results of a run.
+/// The results of a run: ledger, handoffs, holes and flows.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Summary {
     /// The totals of the ledger.
@@ -163,7 +163,7 @@ pub struct LedgerSummary {
     pub delivered: u64,
     /// The number of packets and copies that were dropped or lost.
     pub dropped: u64,
-    /// The dropped packets and copies by reason (docs/glossary.md).
+    /// For each reason (docs/glossary.md), the number of packets and copies that were dropped or lost.
     pub reasons: BTreeMap<String, u64>,
     /// The number of packets and copies that a node or link held when the run ended.
     pub held: u64,
@@ -171,7 +171,7 @@ pub struct LedgerSummary {
     pub balances: bool,
 }
 
-/// The cost of a handoff.
+/// A handoff: its host, stations and times, and the cost for each flow.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct HandoffSummary {
     /// The number of the handoff in the run, from 1.
@@ -193,10 +193,11 @@ pub struct HandoffSummary {
     pub cut_s: f64,
     /// The cost for each flow of the host that existed at the cut; empty if no flow existed.
     pub flows: Vec<FlowCostSummary>,
-    /// The time from the cut until the switching node has the new path, plus one transit down this path, in
-    /// milliseconds. Null if it was not measured (docs/glossary.md, "Latency").
+    /// The time from the cut until the switching node has the new path, plus the delay of one packet down
+    /// this path, in milliseconds. Null if it was not measured (docs/glossary.md, "Latency").
     pub latency_ms: Option<f64>,
-    /// The round trip between host and crossover during this handoff, in milliseconds; null if it was not measured.
+    /// The time of the host's signalling to the node that changed the host's mapping (for example the crossover), plus
+    /// the delay of one packet with data from this node to the host. In milliseconds; null if it was not measured.
     pub round_trip_ms: Option<f64>,
 }
 
@@ -205,15 +206,16 @@ pub struct HandoffSummary {
 pub struct FlowCostSummary {
     /// The flow's number, from 1: its position in `summary.flows`.
     pub flow: usize,
-    /// `none`, `outage`, `never` (no new data until the flow or the run ended) or `not measured`.
+    /// The effect on the receiving application: `none`, `outage`, `never` (no new data until the flow or the run ended)
+    /// or `not measured`.
     pub experience: String,
     /// The duration of the outage (docs/glossary.md) from the cut, or from the begin of the hole, in milliseconds. Null
     /// unless `experience` is `outage`.
     pub outage_ms: Option<f64>,
-    /// `unneeded` (after the cut, the goodput was never less than half of the goodput before the cut), `recovered`,
-    /// `never` (not before the flow or the run ended), or `not measured`. For a hole always `not measured`.
+    /// Whether the goodput recovered: `recovered`, `never` (not before the flow or the run ended), or `not measured`.
+    /// `unneeded`: after the cut, it was never less than half of the goodput before the cut. A hole is `not measured`.
     pub recovery: String,
-    /// The time from the cut until the flow again had half of its goodput in the second before the cut, in
+    /// The time from the cut until the flow again had half of the goodput that it had in the second before the cut, in
     /// milliseconds. Null unless `recovery` is `recovered`.
     pub recovered_ms: Option<f64>,
     /// The number of packets with data that belong to the handoff or the hole, and of which no copy arrived.
@@ -224,7 +226,7 @@ pub struct FlowCostSummary {
     pub owners: Vec<OwnerSummary>,
 }
 
-/// An outage without a handoff.
+/// An outage of one flow that no handoff caused (a hole).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct HoleSummary {
     /// The name of the host to which the outage belongs, at one end of the flow. It is the end whose link went down. If
@@ -260,7 +262,7 @@ pub struct FlowSummary {
     pub ended_s: Option<f64>,
     /// How the flow ended: `completed`, `reset`, `refused` or `unfinished`.
     pub end: String,
-    /// The number of new bytes that the receiving application received.
+    /// The number of bytes that the receiving application received. Repeated bytes count once.
     pub bytes: u64,
     /// The goodput over the duration of the flow, in kbit/s.
     pub goodput_kbps: f64,
@@ -330,7 +332,7 @@ impl RunFile {
         }
     }
 
-    /// Returns the text of `run.json`.
+    /// Returns the text of `run.json`, or an error if a value cannot be converted to JSON.
     pub fn to_json(&self) -> std::io::Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }

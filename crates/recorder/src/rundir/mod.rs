@@ -57,7 +57,7 @@ pub struct Options {
     /// How much of each packet the capture keeps.
     pub snap: Snap,
     /// The largest number of hops for a complete `packets.csv`. With more hops, it has only packets that were lost,
-    /// held or copied, and up to 200 packets around the begin of each handoff.
+    /// dropped, held or copied, and up to 200 packets around the begin of each handoff.
     pub hops: usize,
 }
 
@@ -67,17 +67,17 @@ impl Default for Options {
     }
 }
 
-/// Why a run directory cannot be read.
+/// The error of [`read`]: why a run directory cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// A file is missing or cannot be read.
-    #[error("{0}: {1}; is it a run directory?")]
+    #[error("{0}: {1}; give a directory that `wayfare run` wrote")]
     File(PathBuf, io::Error),
     /// `run.json` is malformed.
     #[error("{0}: {1}")]
     RunFile(PathBuf, serde_json::Error),
     /// This program does not read the format of the directory.
-    #[error("{0}: format {1} of a run directory; this program reads format {known}; run the scenario again", known = meta::FORMAT)]
+    #[error("{0}: the run directory has format {1}, and this program reads format {known}; run the scenario again", known = meta::FORMAT)]
     Format(PathBuf, u32),
     /// The scenario in `run.json` is not valid for this program.
     #[error("{0}")]
@@ -90,11 +90,11 @@ pub enum ReadError {
     Record(PathBuf, usize, String),
     /// A file was changed after the run was written, or has no digest.
     #[error(
-        "{0}: changed since the run was written (its digest in SHA256SUMS differs or is missing); run the scenario again"
+        "{0}: the file was changed after the run (the digest in SHA256SUMS differs or is missing); run the scenario again"
     )]
     Changed(PathBuf),
     /// The number of records (first number) is not that in `run.json` (second number).
-    #[error("{0}: {1} records, and run.json counts {2}; the numbers must be equal")]
+    #[error("{0}: the file has {1} records, and run.json requires {2}; run the scenario again")]
     Truncated(PathBuf, usize, usize),
 }
 
@@ -259,7 +259,8 @@ fn read_records(path: &Path, count: usize) -> Result<Vec<Record>, ReadError> {
 
 fn record(line: &str) -> Result<Record, String> {
     let host = || line.strip_prefix("{\"host\":")?.split_once(',');
-    let (host, fields) = host().ok_or("the line must begin with the field `host`")?;
+    let (host, fields) =
+        host().ok_or("the line must begin with the field `host`, for example `{\"host\":0,`")?;
     let host = host.parse().map_err(|_| format!("`host` must be the number of a host, not `{host}`"))?;
     Record::from_line(HostId(host), &format!("{{{fields}"))
 }

@@ -110,13 +110,13 @@ pub fn check(dir: &Path, plan: &Plan, backend: Backend, force: bool) -> io::Resu
     if is_run_of(&page, plan, backend) {
         return match digests::check(dir) {
             Err(ReadError::Changed(file)) => refuse(&format!(
-                "holds this run, but {} was changed after the run; name another directory, or replace it with --force",
+                "holds this run, but {} was changed after the run; name another directory, or replace the run with --force",
                 file.display()
             )),
             _ => Ok(()),
         };
     }
-    refuse("holds another run; name another directory, or replace it with --force")
+    refuse("holds another run; name another directory, or replace that run with --force")
 }
 
 fn is_run_of(page: &[u8], plan: &Plan, backend: Backend) -> bool {
@@ -129,7 +129,7 @@ fn is_run_of(page: &[u8], plan: &Plan, backend: Backend) -> bool {
         && page["repetition"] == serde_json::json!(meta::RepetitionPart::of(plan.repetition))
 }
 
-/// An exclusive lock on a run directory or a folder. It ends when the value is dropped.
+/// An exclusive lock on a run directory or a folder. The lock ends when this value is dropped.
 #[derive(Debug)]
 pub struct Claim {
     // The fields are dropped in this order.
@@ -139,8 +139,8 @@ pub struct Claim {
     _file: File,
 }
 
-/// Locks a run directory, with a lock file in it, or beside it if it does not exist. The error's kind is `WouldBlock`
-/// if another process holds the lock.
+/// Locks a run directory with a lock file. The lock file is in the directory, or beside it if the directory does not
+/// exist. The error's kind is `WouldBlock` if another process holds the lock.
 pub fn claim(dir: &Path) -> io::Result<Claim> {
     if dir.is_dir() {
         return claim_folder(dir);
@@ -181,7 +181,10 @@ fn lock(dir: &Path, folder: &Path, name: &str) -> io::Result<Claim> {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let problem = format!("{}: another process is writing this directory", dir.display());
+                let problem = format!(
+                    "{}: another process is writing this directory; wait for its end, or name another directory",
+                    dir.display()
+                );
                 return Err(io::Error::new(io::ErrorKind::WouldBlock, problem));
             }
             Err(TryLockError::Error(error)) => return Err(within(error)),

@@ -139,7 +139,7 @@ fn a_damaged_directory_is_refused_with_the_place() {
 
     let (_, cut) = records.split_once('\n').unwrap();
     fs::write(dir.join("records.jsonl"), cut).unwrap();
-    assert!(refusal().contains("records.jsonl: changed since"), "{}", refusal());
+    assert!(refusal().contains("records.jsonl: the file was changed after the run"), "{}", refusal());
     digests::write(&dir).unwrap();
     assert!(refusal().contains("and run.json counts"), "{}", refusal());
     fs::write(dir.join("records.jsonl"), records.replacen("\"t\":", "\"tt\":", 1)).unwrap();
@@ -147,12 +147,22 @@ fn a_damaged_directory_is_refused_with_the_place() {
     assert!(refusal().contains("records.jsonl, line 1: "), "{}", refusal());
     let json = fs::read_to_string(dir.join("run.json")).unwrap();
     fs::write(dir.join("run.json"), json.replace("\"format\": 6", "\"format\": 99")).unwrap();
-    assert!(refusal().contains("format 99 of a run directory; this program reads format 6"), "{}", refusal());
+    assert!(
+        refusal().contains("the run directory has format 99, and this program reads format 6"),
+        "{}",
+        refusal()
+    );
     // Format 5 had another key for the backend.
     let older = json.replace("\"format\": 6", "\"format\": 5").replace("\"backend\": ", "\"world\": ");
     fs::write(dir.join("run.json"), older).unwrap();
-    assert!(refusal().contains("format 5 of a run directory; this program reads format 6"), "{}", refusal());
-    assert!(read(folder.path()).unwrap_err().to_string().contains("is it a run directory?"));
+    assert!(
+        refusal().contains("the run directory has format 5, and this program reads format 6"),
+        "{}",
+        refusal()
+    );
+    assert!(
+        read(folder.path()).unwrap_err().to_string().contains("give a directory that `wayfare run` wrote")
+    );
 }
 
 /// A run directory is rejected if a byte in the middle of a file was changed, also in a file that is not read back. The
@@ -277,7 +287,7 @@ fn a_figure_says_that_it_draws_no_events() {
         let figure = sequence(&outcome);
         let (svg, csv) = (figure.svg(), figure.csv());
         assert_eq!(svg.contains("cut of wire internet") || svg.contains("cut of wire"), is_drawn);
-        assert_eq!(figure.caption.contains("events of the scenario are not drawn"), !is_drawn);
+        assert_eq!(figure.caption.contains("events of the scenario are too many to be drawn"), !is_drawn);
         assert_eq!(
             csv.lines().filter(|line| line.contains("cut of wire internet")).count(),
             events / 2,

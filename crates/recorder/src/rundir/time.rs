@@ -41,7 +41,7 @@ pub(super) fn flows(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places)
     let have_windows = outcome.flows.iter().any(|flow| flow.transport != Transport::Udp);
     if have_windows {
         let why_not = match outcome.backend {
-            Backend::Sim => "no value: only TCP reports it",
+            Backend::Sim => "no value: only TCP reports this value",
             Backend::Linux => "no sample: only TCP sockets of roles are sampled, not SCTP and not programs",
         };
         panels.push(panel("congestion window", "kB", marked(outcome, "cwnd", "bytes", 1e3), why_not));
@@ -86,7 +86,9 @@ fn events(outcome: &Outcome) -> (Vec<(Instant, String)>, String) {
         1..=EVENTS => {
             " Lines with a number are handoffs; lines with words are events of the scenario.".to_owned()
         }
-        more => format!(" The {more} events of the scenario have no lines; the report has them."),
+        more => {
+            format!(" The {more} events of the scenario are too many to be drawn; the report lists them.")
+        }
     };
     all.truncate(if all.len() > EVENTS { 0 } else { EVENTS });
     (all, about)
@@ -117,10 +119,12 @@ fn window(outcome: &Outcome, number: usize, handoff: &Handoff) -> Option<TimeWin
 
 const fn source(backend: Backend) -> &'static str {
     match backend {
-        Backend::Sim => " Window and round-trip time: as the sender's transport has them, at each change.",
+        Backend::Sim => {
+            " Window and round-trip time are the values of the sender's transport, at each change."
+        }
         Backend::Linux => {
-            " Window and round-trip time: as the sender's kernel reports them (TCP_INFO), at each change. The daemon reads \
-             them when it runs, at most once in 20 ms, so a change can be drawn late."
+            " Window and round-trip time are the values that the sender's kernel reports (TCP_INFO), at each change. The \
+             daemon reads these values when it runs, at most once in 20 ms, so a change can be drawn late."
         }
     }
 }

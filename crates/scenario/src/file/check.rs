@@ -57,7 +57,7 @@ fn time(scenario: &Scenario) -> Result<(), Wrong> {
     if scenario.duration > LONGEST {
         return Err((
             "duration".to_owned(),
-            format!("allowed: above 0s, at most 1440min; it is {:?}", scenario.duration),
+            format!("must be above 0s and at most 1440min, but is {:?}", scenario.duration),
         ));
     }
     Ok(())
@@ -241,8 +241,9 @@ fn one_of_a_kind(layout: &Layout) -> Result<(), Wrong> {
         for (index, role) in host.role.iter().enumerate() {
             let Some(kind) = role.get("kind").and_then(toml::Value::as_str) else { continue };
             if Application::of_kind(kind).is_none() && !before.insert(kind) {
-                let problem =
-                    format!("`{name}` has a role `{kind}` already; a host has at most one of this kind");
+                let problem = format!(
+                    "`{name}` has a role `{kind}` already; a host can have only one role of this kind"
+                );
                 return Err((format!("host.{name}.role[{index}].kind"), problem));
             }
         }
@@ -280,14 +281,14 @@ fn hosts(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
             return wrong(
                 "",
                 format!(
-                    "must not move, because it is the base station of cell {cell}; remove its role of a moving host, or use another host as the station"
+                    "must not move, because it is the base station of cell {cell}; remove the role that makes the host move, or use another host as the base station"
                 ),
             );
         }
         let stays =
             [("radios", host.radios > 1), ("course", !host.course.is_empty()), ("path", host.path.is_some())];
         if let Some((key, _)) = stays.into_iter().find(|(_, given)| *given && !roams) {
-            return wrong(&format!(".{key}"), "allowed only for a host that moves: with the role `apps/roam`, or of a mobile host or mobile node of a protocol".to_owned());
+            return wrong(&format!(".{key}"), "allowed only for a host that moves; give the host the role `apps/roam`, or the role of a mobile host or mobile node".to_owned());
         }
     }
     Ok(())
@@ -343,7 +344,7 @@ fn peers(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
             }
             layout.known(peer).map_err(|problem| (path.clone(), problem))?;
             if key == "at" && peer != name {
-                return wrong(format!("`{peer}` is another host; write `{name}`, or an address of it"));
+                return wrong(format!("`{peer}` is another host; write `{name}`, or an address of `{name}`"));
             }
             if layout.address(peer).is_none() && !has_addresses(layout, peer) {
                 return wrong(format!(

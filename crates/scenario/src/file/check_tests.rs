@@ -60,7 +60,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "[\"server\", \"router\"]",
         "[\"server\", \"absent\"]",
-        "line 4, column 8: `wire.in.ends`: no host `absent`; there are: server, router, west, mobile",
+        "line 4, column 8: `wire.in.ends`: there is no host `absent`; there are: server, router, west, mobile",
     ),
     (
         "[\"router\", \"west\"]",
@@ -89,7 +89,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "station = \"west\"",
         "station = \"east\"",
-        "line 14, column 11: `cell.1.station`: no host `east`, did you mean `west`?; there are: ",
+        "line 14, column 11: `cell.1.station`: there is no host `east`, did you mean `west`?; there are: ",
     ),
     (
         "[cell.1]",
@@ -297,7 +297,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "[host.router]",
         "[host.router]\ndefault_route = \"mobile\"",
-        "line 20, column 17: `host.router.default_route`: no wire between `router` and `mobile`",
+        "line 20, column 17: `host.router.default_route`: there is no wire between `router` and `mobile`",
     ),
     (
         "[host.router]",
@@ -329,7 +329,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "kind = \"apps/roam\"",
         "kind = \"apps/roam\", start = \"wets\"",
-        "line 24, column 35: `host.mobile.role[0].start`: no base station `wets`, did you mean `west`?; there are: west",
+        "line 24, column 35: `host.mobile.role[0].start`: there is no base station `wets`, did you mean `west`?; there are: west",
     ),
     (
         "    { kind = \"apps/bulk-client\"",
@@ -339,7 +339,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "    { kind = \"apps/bulk-client\"",
         "    { kind = \"apps/constant-rate\", to = \"server:1\", rate = 4294967295, size = 100, start = \"0s\", stop = \"1s\" },\n    { kind = \"apps/bulk-client\"",
-        "line 25, column 60: `host.mobile.role[1].rate`: must be 1 to 1000000 datagrams per second, and is 4294967295",
+        "line 25, column 60: `host.mobile.role[1].rate`: must be 1 to 1000000 datagrams per second, but is 4294967295",
     ),
     (
         "bytes = 1000",
@@ -349,7 +349,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "at = \"server:9000\"",
         "at = \"mobile:9000\"",
-        "line 18, column 43: `host.server.role[0].at`: `mobile` is another host; write `server`, or an address of it",
+        "line 18, column 43: `host.server.role[0].at`: `mobile` is another host; write `server`, or an address of `server`",
     ),
     (
         "apps/bulk-server",
@@ -359,7 +359,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "\"server:9000\" },\n]",
         "\"sever:9000\" },\n]",
-        "line 25, column 39: `host.mobile.role[1].to`: no host `sever`, did you mean `server`?; there are: server",
+        "line 25, column 39: `host.mobile.role[1].to`: there is no host `sever`, did you mean `server`?; there are: server",
     ),
     (
         "\"server:9000\" },\n]",
@@ -374,14 +374,14 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "to = \"west\"",
         "to = \"east\"",
-        "line 24, column 54: `host.mobile.role[0].moves[0].to`: no base station `east`, did you mean `west`?",
+        "line 24, column 54: `host.mobile.role[0].moves[0].to`: there is no base station `east`, did you mean `west`?",
     ),
     (
         "at = \"1s\"",
         "at = \"-1s\"",
         "line 24, column 43: `host.mobile.role[0].moves[0].at`: `-1s` is negative",
     ),
-    ("\"5s\"", "\"100000min\"", "line 2, column 12: `duration`: allowed: above 0s, at most 1440min"),
+    ("\"5s\"", "\"100000min\"", "line 2, column 12: `duration`: must be above 0s and at most 1440min"),
     (
         "\"5s\"",
         "\"99999999999s\"",
@@ -544,11 +544,13 @@ fn a_move_to_its_own_cell_is_a_mistake_only_of_a_role_that_then_does_nothing() {
     assert_eq!(warnings(&file, &text), "", "a handoff of more than 7 s");
     let (file, first) = Scenario::find("first").unwrap();
     let stays = first.replacen("to = \"b3\", kind = \"hard\"", "to = \"b2\", kind = \"hard\"", 1);
-    assert!(warnings(&file, &stays).contains("the host is at `b2` already: nothing moves"));
+    assert!(warnings(&file, &stays).contains("the host is at `b2` already, so this move has no effect"));
     let late = first.replacen("start = \"0.5s\", stop = \"5.5s\"", "start = \"60s\", stop = \"5.5s\"", 1);
     let said = warnings(&file, &late);
     assert!(
-        said.contains(".start`: starts at 60s, and the run ends at 6s: it never runs; allowed: below 6s"),
+        said.contains(
+            ".start`: starts at 60s, but the run ends at 6s, so this role never runs; allowed: below 6s"
+        ),
         "{said}"
     );
 }
@@ -580,7 +582,21 @@ fn an_address_that_is_in_no_cells_network_is_named() {
         .unwrap_err()
         .to_string();
     assert!(
-        refusal.contains("the address of `mobile`, 10.77.0.7, is in the `net` of no cell; there are: 10."),
+        refusal
+            .contains("the address of `mobile`, 10.77.0.7, is in the `net` of no cell; the cells have: 10."),
         "{refusal}"
     );
+}
+
+/// Two servers may have one port number if they use different transports.
+#[test]
+fn a_port_belongs_to_one_server_of_each_transport() {
+    let one = "role = [{ kind = \"apps/bulk-server\", at = \"server:9000\", bytes = 1000 }]";
+    let second = |keys: &str| {
+        let server = "{ kind = \"apps/bulk-server\", at = \"server:9000\", bytes = 1000";
+        refusal(one, &format!("role = [{server} }}, {server}{keys} }}]"))
+    };
+    let problem = "another role of `server` has tcp port 9000";
+    assert!(second("").contains(problem), "{}", second(""));
+    assert!(!second(", transport = \"sctp\"").contains(problem), "{}", second(", transport = \"sctp\""));
 }

@@ -21,11 +21,11 @@ pub(crate) fn course(
         let wrong = |problem: &str| source.at_path(&format!("host.{name}.course.{cell}"), problem);
         let number = cell.parse().ok().filter(|_| scenario.cell.contains_key(cell)).ok_or_else(|| {
             let cells: Vec<&str> = scenario.cell.keys().map(String::as_str).collect();
-            wrong(&format!("no cell `{cell}`; there are: {}", cells.join(", ")))
+            wrong(&format!("there is no cell `{cell}`; there are: {}", cells.join(", ")))
         })?;
         if points.is_empty() || !points.is_sorted_by_key(|point| point.0) {
             return Err(wrong(
-                "needs at least one point, in the order of time, for example [[\"0s\", -60], [\"5s\", -90]]",
+                "must be a list of at least one point, in the order of time, for example [[\"0s\", -60], [\"5s\", -90]]",
             ));
         }
         if points.iter().any(|point| !(-130..=0).contains(&point.1)) {

@@ -13,7 +13,7 @@ use std::fmt;
 use trace::{Event, EventKind};
 use wire::{Duration, Rng};
 
-/// An event of a scenario at an instant: one `[[event]]`.
+/// One `[[event]]` of a scenario: what happens to a host or link at an instant.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("oneOf" = shapes()))]
@@ -22,15 +22,16 @@ pub struct EventTable {
     #[serde(deserialize_with = "node::config::span", serialize_with = "units::write_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub at: Duration,
-    /// The kind of the event.
+    /// The kind of the event, for example `crash`. It decides which other keys the event has.
     pub kind: EventKind,
-    /// The host. For a `cut` or `restore` of a cell: the only host for which the cell is cut [default: all hosts].
+    /// The name of the host. For a `cut` or `restore` of a cell: the only host for which the cell is cut [default: all
+    /// hosts].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// The name of the wire or segment. Only for kinds that apply to links.
+    /// The name of the wire or segment. Only for kinds that apply to links: `cut`, `restore`, `loss` and `mtu`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire: Option<String>,
-    /// The number of the cell. Only for kinds that apply to links.
+    /// The number of the cell. Only for kinds that apply to links: `cut`, `restore`, `loss` and `mtu`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell: Option<u16>,
     /// For kind `loss`: the probability, from 0 to 1, that a frame is lost from this time on.
@@ -50,12 +51,12 @@ pub struct EventTable {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RandomTable {
-    /// The kinds of events, all equally likely. The event that ends an event, for example `restart`, follows
-    /// automatically.
+    /// The kinds of the drawn events, all equally likely. Each event is ended automatically after the time `lasts`, for
+    /// example a `crash` by a `restart`.
     #[schemars(length(min = 1))]
     pub kinds: Vec<EventKind>,
     /// The average number of events that are drawn per second, above 0 and at most 1000. Drawn events that conflict
-    /// with earlier ones are left out.
+    /// with earlier events are left out.
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = MOST_A_SECOND))]
     pub rate: f64,
     /// The time from an event to the event that ends it. A step of a clock is not ended.
@@ -75,17 +76,17 @@ pub struct RandomTable {
     )]
     #[schemars(schema_with = "node::config::schema::span")]
     pub to: Option<Duration>,
-    /// The names of the hosts [default: all]. Only with kinds that apply to hosts.
+    /// The names of the hosts [default: all hosts]. Only with kinds that apply to hosts, for example `crash`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub hosts: Option<Vec<String>>,
     /// The names of the wires and segments [default: all if `cells` is absent, otherwise none]. Only with kinds that apply
-    /// to links.
+    /// to links, for example `cut`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub wires: Option<Vec<String>>,
     /// The numbers of the cells [default: all cells if `wires` is absent, otherwise none]. Only with kinds that apply
-    /// to links.
+    /// to links, for example `cut`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub cells: Option<Vec<u16>>,
@@ -97,7 +98,7 @@ pub struct RandomTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 68))]
     pub mtu: Option<u16>,
-    /// For kind `clock`: the step of the wall clock.
+    /// For kind `clock`: the step of the wall clock, for example `+5s` or `-200ms`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<Step>,
 }
@@ -202,8 +203,8 @@ impl EventTable {
         Self { at, kind, host: None, wire: None, cell: None, loss: None, mtu: None, step: None }
     }
 
-    /// Returns the host or link of the event in words (empty if there is none), for example `home`, `wire left`, `cell
-    /// 2` or `cell 2 for mobile`.
+    /// Returns the host or link of the event in words, for example `home`, `wire left` or `cell 2 for mobile`. Empty if
+    /// the event has neither.
     pub fn target(&self) -> String {
         match (&self.wire, self.cell, &self.host) {
             (Some(wire), ..) => format!("wire {wire}"),
@@ -213,7 +214,7 @@ impl EventTable {
         }
     }
 
-    /// Returns the event as a record of the run has it: kind, host or link, and value as text.
+    /// Returns the event in the form of the run's records: kind, host or link, and value as text.
     pub fn recorded(&self) -> Event {
         let value = match self.kind {
             EventKind::Loss => self.loss.map(|loss| format!("{} %", loss * 100.0)),
@@ -266,7 +267,12 @@ fn check(scenario: &Scenario, layout: &Layout, event: &EventTable) -> Result<(),
     let needs = |key: &str, what: &str| wrong(key, format!("is missing: `{}` {what}", kind.name()));
     let name = kind.name();
     let has_not = |key: &str| {
-        wrong(key, format!("kind `{name}` does not have this key; allowed only with kinds of links"))
+        wrong(
+            key,
+            format!(
+                "kind `{name}` does not have this key; allowed only with `cut`, `restore`, `loss` and `mtu`"
+            ),
+        )
     };
     if kind.is_of_link() {
         match (&event.wire, event.cell, &event.host) {
@@ -298,7 +304,10 @@ fn for_one(layout: &Layout, kind: EventKind, host: &str) -> Result<(), Wrong> {
     if !matches!(kind, EventKind::Cut | EventKind::Restore) {
         return wrong(
             "host",
-            format!("not allowed with `{}` of a cell, which applies to all hosts in it", kind.name()),
+            format!(
+                "not allowed with `{}` of a cell, because it applies to all hosts in the cell; remove `host`",
+                kind.name()
+            ),
         );
     }
     if !layout.moves(host) {
@@ -312,7 +321,7 @@ fn numbers(kind: EventKind, loss: Option<f64>, mtu: Option<u16>, step: Option<St
     let name = kind.name();
     let given = [
         ("loss", loss.is_some(), kind == EventKind::Loss, "a number from 0 to 1, for example `loss = 0.1`"),
-        ("mtu", mtu.is_some(), kind == EventKind::Mtu, "bytes, for example `mtu = 1280`"),
+        ("mtu", mtu.is_some(), kind == EventKind::Mtu, "a number of bytes, for example `mtu = 1280`"),
         (
             "step",
             step.is_some(),
@@ -352,7 +361,7 @@ fn known_wire(scenario: &Scenario, wire: &str) -> Result<(), String> {
     }
     let names: Vec<&str> = scenario.wire.keys().chain(scenario.segment.keys()).map(String::as_str).collect();
     let meant = did_you_mean(wire, names.iter().copied());
-    Err(format!("no wire `{wire}`{meant}; there are: {}", names.join(", ")))
+    Err(format!("there is no wire `{wire}`{meant}; there are: {}", names.join(", ")))
 }
 
 fn known_cell(scenario: &Scenario, cell: u16) -> Result<(), String> {
@@ -360,7 +369,7 @@ fn known_cell(scenario: &Scenario, cell: u16) -> Result<(), String> {
         return Ok(());
     }
     let names: Vec<&str> = scenario.cell.keys().map(String::as_str).collect();
-    Err(format!("no cell {cell}; there are: {}", names.join(", ")))
+    Err(format!("there is no cell {cell}; there are: {}", names.join(", ")))
 }
 
 /// The state of a host or link after some of its events.
@@ -422,7 +431,7 @@ fn states(events: &[EventTable]) -> Result<(), (usize, String)> {
 fn check_random(scenario: &Scenario, random: &RandomTable) -> Result<(), Wrong> {
     let end = scenario.duration;
     if !(random.rate > 0.0 && random.rate <= MOST_A_SECOND) {
-        return wrong("rate", format!("allowed: above 0, at most {MOST_A_SECOND} events a second"));
+        return wrong("rate", format!("must be above 0 and at most {MOST_A_SECOND} events per second"));
     }
     if random.lasts.is_zero() {
         return wrong("lasts", "must be greater than zero, for example `200ms`".to_owned());
@@ -436,11 +445,14 @@ fn check_random(scenario: &Scenario, random: &RandomTable) -> Result<(), Wrong> 
     if random.from >= to {
         return wrong(
             "from",
-            format!("must be before {}, which is `to` or the end of the run", units::span_text(to)),
+            format!("must be before {} (`to`, or the end of the run)", units::span_text(to)),
         );
     }
     if random.kinds.is_empty() {
-        return wrong("kinds", "name at least one kind, for example `kinds = [\"crash\"]`".to_owned());
+        return wrong(
+            "kinds",
+            "is empty; name at least one kind, for example `kinds = [\"crash\"]`".to_owned(),
+        );
     }
     let has = |kind: EventKind| random.kinds.contains(&kind);
     for (key, is_given, kind) in [
@@ -460,7 +472,7 @@ fn check_random(scenario: &Scenario, random: &RandomTable) -> Result<(), Wrong> 
     {
         let Some(names) = names else { continue };
         if names.is_empty() {
-            return wrong(key, format!("is empty; name at least one, or remove `{key}` to select all"));
+            return wrong(key, format!("is empty; give at least one entry, or remove the key `{key}`"));
         }
         if !random.kinds.iter().any(|kind| kind.is_of_link() == of_link) {
             let happen = if of_link { "hosts" } else { "wires and cells" };
@@ -518,7 +530,8 @@ fn targets(
     for (index, kind) in random.kinds.iter().copied().enumerate() {
         if matches!(kind, EventKind::Restart | EventKind::Continue | EventKind::Restore | EventKind::DiskFree)
         {
-            let problem = format!("`{}` follows automatically, after `lasts`; remove this kind", kind.name());
+            let problem =
+                format!("`{}` follows automatically after the time `lasts`; remove this kind", kind.name());
             return wrong(&format!("kinds[{index}]"), problem);
         }
         let fresh = EventTable {
@@ -544,7 +557,10 @@ fn targets(
         if of_kind.is_empty() {
             return wrong(
                 "kinds",
-                format!("there is no host or link for `{}`; remove this kind", kind.name()),
+                format!(
+                    "the scenario has no host or link to which `{}` applies; remove this kind",
+                    kind.name()
+                ),
             );
         }
         all.push(of_kind);

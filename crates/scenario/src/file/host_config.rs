@@ -20,8 +20,8 @@ pub fn host_config(file: &str, text: &str) -> Result<HostConfig, ScenarioError> 
     Ok(config)
 }
 
-/// Returns an error with the position of the key `path` in a configuration. For problems that are found only on the
-/// machine, for example a missing device.
+/// Returns an error with the position of the key `path` in a configuration. It is used for problems that are found only
+/// on the machine, for example a missing device.
 pub fn host_config_error(file: &str, text: &str, path: &str, problem: &str) -> ScenarioError {
     Source::new(file, text).at_path(path, problem)
 }

@@ -146,7 +146,7 @@ impl Layout {
         }
         let names: Vec<&str> = self.hosts.iter().map(|(name, _)| name.as_str()).collect();
         let meant = did_you_mean(host, names.iter().copied());
-        Err(format!("no host `{host}`{meant}; there are: {}", names.join(", ")))
+        Err(format!("there is no host `{host}`{meant}; there are: {}", names.join(", ")))
     }
 
     /// Returns the number of a host: its position in the file, from 1. Zero for an unknown host.
@@ -220,7 +220,7 @@ impl Layout {
             Some((segment.clone(), self.mac(neighbor, index)))
         });
         place.ok_or_else(|| {
-            format!("no wire between `{host}` and `{neighbor}`; name the host at the other end of a wire, or on a segment")
+            format!("there is no wire between `{host}` and `{neighbor}`; name the host at the other end of a wire, or on a segment")
         })
     }
 

@@ -51,7 +51,7 @@ use toml::{Spanned, Table};
 use tree::TreeTable;
 use wire::{Duration, Ipv4Addr, Prefix};
 
-/// A scenario as its file has it, with names where a plan has numbers.
+/// A scenario file after parsing. Hosts and links have names; a [`Plan`] has numbers in place of the names.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(description = "A scenario of Wayfare: hosts, links, workloads and moves.")]
@@ -509,7 +509,10 @@ impl Scenario {
         }
         match std::fs::read(name) {
             Ok(bytes) => match String::from_utf8(bytes) {
-                Ok(text) if text.trim().is_empty() => Err(ScenarioError::new(name, "the file is empty")),
+                Ok(text) if text.trim().is_empty() => Err(ScenarioError::new(
+                    name,
+                    "the file is empty; `wayfare schema` prints the keys of a scenario",
+                )),
                 Ok(text) => Ok((name.to_owned(), text)),
                 Err(_) => Err(ScenarioError::new(name, "is not a scenario: the file is not UTF-8 text")),
             },

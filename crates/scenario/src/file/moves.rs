@@ -48,7 +48,7 @@ pub(super) fn check(layout: &Layout, name: &str, host: &Host) -> Result<(), Wron
                 let meant = did_you_mean(to, known.iter().copied());
                 return wrong(
                     "to",
-                    format!("no base station `{to}`{meant}; there are: {}", known.join(", ")),
+                    format!("there is no base station `{to}`{meant}; there are: {}", known.join(", ")),
                 );
             }
             let Some(at) = step.at else { continue };
@@ -103,7 +103,10 @@ fn of_moves(scenario: &Scenario, layout: &Layout, table: &Timetable<'_>) -> Vec<
                 format!("this move never happens: the run ends at {end:?}; allowed: below {end:?}"),
             ));
         } else if here.as_deref() == Some(to) && protocol::ignores_own_cell(table.role) {
-            found.push((format!("{path}.to"), format!("the host is at `{to}` already: nothing moves")));
+            found.push((
+                format!("{path}.to"),
+                format!("the host is at `{to}` already, so this move has no effect"),
+            ));
         }
         here = Some(to.to_owned());
     }
@@ -121,13 +124,13 @@ fn of_spans(scenario: &Scenario, name: &str, host: &Host) -> Vec<Wrong> {
             (Some(start), _) if start >= scenario.duration => {
                 let end = scenario.duration;
                 let problem = format!(
-                    "starts at {start:?}, and the run ends at {end:?}: it never runs; allowed: below {end:?}"
+                    "starts at {start:?}, but the run ends at {end:?}, so this role never runs; allowed: below {end:?}"
                 );
                 found.push((path("start"), problem));
             }
             (Some(start), Some(stop)) if stop <= start => {
                 let problem = format!(
-                    "stops at {stop:?}, and starts at {start:?}: it never runs; allowed: above {start:?}"
+                    "stops at {stop:?}, but starts at {start:?}, so this role never runs; allowed: above {start:?}"
                 );
                 found.push((path("stop"), problem));
             }
@@ -173,7 +176,7 @@ pub(super) fn ports(name: &str, host: &Host) -> Result<(), Wrong> {
         let text = |key: &str| role.get(key).and_then(Value::as_str);
         let Some((_, port)) = text("at").and_then(|at| at.rsplit_once(':')) else { continue };
         let is_sink = Application::of_table(role) == Some(Application::Sink);
-        let transport = text("by").unwrap_or(if is_sink { "udp" } else { "tcp" });
+        let transport = text("transport").unwrap_or(if is_sink { "udp" } else { "tcp" });
         if !taken.insert((transport, port)) {
             let problem = format!(
                 "another role of `{name}` has {transport} port {port}; give each role a separate port"

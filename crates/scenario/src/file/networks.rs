@@ -153,7 +153,10 @@ fn nth(net: Prefix, number: u32) -> Option<Ipv4Addr> {
 }
 
 fn too_small(key: &str, net: Prefix) -> (String, String) {
-    (key.to_owned(), format!("{net} has too few addresses; write a shorter prefix"))
+    (
+        key.to_owned(),
+        format!("{net} has too few addresses; the prefix must have at most 30 bits, for example 10.1.0.0/24"),
+    )
 }
 
 #[cfg(test)]
@@ -212,7 +215,7 @@ mod tests {
         let (key, problem) = Networks::new(&scenario, &[]).err().unwrap();
         assert_eq!(
             (key.as_str(), problem.as_str()),
-            ("wire.left.net", "10.0.1.0/31 has too few addresses; write a shorter prefix")
+            ("wire.left.net", "10.0.1.0/31 has too few addresses; the prefix must have at most 30 bits")
         );
     }
 }

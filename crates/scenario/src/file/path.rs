@@ -97,7 +97,7 @@ impl HostPath {
             (Some(points), None, None) => {
                 let in_order = points.is_sorted_by_key(|stop| stop.0);
                 if points.is_empty() || !in_order {
-                    let problem = "needs at least one point, in the order of time, for example [[\"0s\", 0.0, 0.0], [\"9s\", 120.0, 0.0]]";
+                    let problem = "must be a list of at least one point, in the order of time, for example [[\"0s\", 0.0, 0.0], [\"9s\", 120.0, 0.0]]";
                     return Err(("points", problem.to_owned()));
                 }
                 if !points.iter().all(|stop| stop.1.is_finite() && stop.2.is_finite()) {

@@ -8,7 +8,7 @@ use schemars::transform::{RecursiveTransform, Transform};
 use serde_json::Value;
 
 /// Returns the schema of scenario files: the keys, with their types, ranges and descriptions. The parser also checks
-/// names, and how values fit together. So it refuses some scenarios that are valid by the schema.
+/// names, and how values fit together. So the parser refuses some scenarios that are valid by the schema.
 pub fn schema() -> Value {
     let settings = SchemaSettings::draft2020_12();
     let mut schema = settings.into_generator().into_root_schema_for::<Scenario>();

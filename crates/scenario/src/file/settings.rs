@@ -7,8 +7,9 @@ use std::fmt;
 use std::str::FromStr;
 use toml::{Table, Value};
 
-/// A change of a scenario. Its path is `ROLE.KEY` for every role with the name `ROLE`, `ROLE.LIST.KEY` for every table
-/// of a list in such roles, or the path of a value in the file. Its value is parsed as TOML, or is a string.
+/// A change of a scenario: a path and a value. The path `ROLE.KEY` sets a key of every role with the name `ROLE`. The
+/// path `ROLE.LIST.KEY` sets a key of every table of a list in such roles. Any other path is the path of a value in the
+/// file. The value is parsed as TOML; if it is not TOML, it is a string.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Setting {
     path: Vec<String>,
@@ -41,8 +42,9 @@ impl FromStr for Setting {
     fn from_str(text: &str) -> Result<Self, String> {
         // The error must not show the value, which may be a secret.
         let shown = text.split_inclusive('=').next().unwrap_or_default();
-        let bad =
-            || format!("`{shown}`: write KEY=VALUE, for example station.delay_device=0 or radio.retune=5ms");
+        let bad = || {
+            format!("`{shown}`: must be KEY=VALUE, for example station.delay_device=0 or radio.retune=5ms")
+        };
         let (path, value) = text.split_once('=').ok_or_else(bad)?;
         let path: Vec<String> = path.split('.').map(|step| step.trim().to_owned()).collect();
         if path.iter().any(String::is_empty) {
@@ -121,7 +123,10 @@ impl Setting {
     /// Applies the setting to a scenario's document. Returns the paths of the changed values. Fails if the setting
     /// applies to no role, and its path leads to no table.
     pub(crate) fn apply(&self, document: &mut Table) -> Result<Vec<String>, String> {
-        let (first, rest) = self.path.split_first().ok_or("a setting has no path; write KEY=VALUE")?;
+        let (first, rest) = self
+            .path
+            .split_first()
+            .ok_or("a setting has no key; write KEY=VALUE, for example radio.retune=5ms")?;
         let mut changed = Vec::new();
         for (path, role) in roles_at(document) {
             if role.get("kind").and_then(Value::as_str).is_some_and(|kind| answers_to(kind, first)) {
@@ -160,7 +165,10 @@ impl Setting {
 
     fn apply_to_path(&self, document: &mut Table) -> Result<(), String> {
         let name = self.path.join(".");
-        let (last, parents) = self.path.split_last().ok_or("a setting has no path; write KEY=VALUE")?;
+        let (last, parents) = self
+            .path
+            .split_last()
+            .ok_or("a setting has no key; write KEY=VALUE, for example radio.retune=5ms")?;
         let mut known = names_of(document);
         let mut table = document;
         for (depth, step) in parents.iter().enumerate() {
@@ -188,13 +196,15 @@ impl Setting {
                 None if length.is_some() => {
                     let length = length.unwrap_or_default();
                     let last = if length > 1 { format!(" to {key}[{}]", length - 1) } else { String::new() };
-                    return Err(format!("`{name}`: no `{step}`; there are: {key}[0]{last}"));
+                    return Err(format!("`{name}`: there is no `{step}`; there are: {key}[0]{last}"));
                 }
                 _ => {
                     let what = if depth > 0 { "table" } else { "role and no table" };
                     let nearest = did_you_mean(step, known.iter().map(String::as_str));
                     let known = known.join(", ");
-                    return Err(format!("`{name}`: no {what} `{step}`{nearest}; there are: {known}"));
+                    return Err(format!(
+                        "`{name}`: there is no {what} `{step}`{nearest}; there are: {known}"
+                    ));
                 }
             };
         }
@@ -251,11 +261,11 @@ mod tests {
             |setting: &str| setting.parse::<Setting>().unwrap().apply(&mut document).unwrap_err();
         assert_eq!(
             refusal("wire.leftt.delay=5ms"),
-            "`wire.leftt.delay`: no table `leftt`, did you mean `left`?; there are: left, right"
+            "`wire.leftt.delay`: there is no table `leftt`, did you mean `left`?; there are: left, right"
         );
         assert_eq!(
             refusal("wir.left.delay=5ms"),
-            "`wir.left.delay`: no role and no table `wir`, did you mean `wire`?; there are: host, sink, wire"
+            "`wir.left.delay`: there is no role and no table `wir`, did you mean `wire`?; there are: host, sink, wire"
         );
     }
 

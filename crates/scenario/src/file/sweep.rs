@@ -16,7 +16,7 @@ pub struct SweepTable {
     #[serde(default = "ten")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub repetitions: usize,
-    /// What is varied: for each setting a list of its values. A setting is written as in `--set`, and quoted if it
+    /// The varied settings: for each key, a list of values. The key is written as in `--set`, in quotation marks if it
     /// has a dot.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, Vec<serde_json::Value>>")]

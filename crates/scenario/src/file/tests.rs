@@ -138,9 +138,15 @@ fn a_mobile_host_has_as_many_radios_as_it_says_and_goes_its_way_with_all_of_them
         mobile.ports.iter().all(|port| port.course.is_some()) && mobile.ports[0].mac != mobile.ports[1].mac
     );
     let cases = [
-        ("course.3 = [[\"0s\", -60]]", "`host.mobile.course.3`: no cell `3`; there are: 1, 2"),
-        ("course.1 = []", "`host.mobile.course.1`: needs at least one point, in the order of time"),
-        ("course.1 = [[\"2s\", -60], [\"1s\", -60]]", "needs at least one point, in the order of time"),
+        ("course.3 = [[\"0s\", -60]]", "`host.mobile.course.3`: there is no cell `3`; there are: 1, 2"),
+        (
+            "course.1 = []",
+            "`host.mobile.course.1`: must be a list of at least one point, in the order of time",
+        ),
+        (
+            "course.1 = [[\"2s\", -60], [\"1s\", -60]]",
+            "must be a list of at least one point, in the order of time",
+        ),
         ("course.1 = [[\"2s\", 60]]", "each strength must be from -130 to 0"),
         ("course.1 = [[\"2\", -60]]", "`2` is not a time: it has no unit"),
     ];
@@ -179,7 +185,10 @@ fn what_a_radio_hears_follows_from_where_its_host_goes() {
 #[test]
 fn a_way_that_cannot_be_gone_is_named() {
     let cases = [
-        ("path.points = []", "`host.mobile.path.points`: needs at least one point, in the order of time"),
+        (
+            "path.points = []",
+            "`host.mobile.path.points`: must be a list of at least one point, in the order of time",
+        ),
         ("path = {}", "`host.mobile.path`: give exactly one of"),
         (
             "path.random = { area = [9.0, 9.0], speed = [0.0, 1.0] }",
@@ -237,7 +246,7 @@ fn a_timetable_may_be_given_by_its_rule() {
         ("{ every = \"2s\" }", "`moves.between`: must be a list of at least one station"),
         ("{ between = [\"foreign\"] }", "`moves.every`: give the time between two moves"),
         ("{ between = [\"foreign\"], every = \"0s\" }", "`moves.every`"),
-        ("{ between = [\"foreign\"], every = 2 }", "`moves.every`: write a time"),
+        ("{ between = [\"foreign\"], every = 2 }", "`moves.every`: must be a time"),
         ("{ between = [\"nowhere\"], every = \"2s\" }", "no place `nowhere`"),
     ] {
         let refusal = plan(rule).unwrap_err().to_string();

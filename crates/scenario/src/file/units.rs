@@ -54,8 +54,11 @@ pub(crate) fn delay<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[Durat
         One(String),
         Two([String; 2]),
     }
-    let bad =
-        || D::Error::custom("write one time, for example `1ms`, or two, for example `[\"21ms\", \"1ms\"]`");
+    let bad = || {
+        D::Error::custom(
+            "must be one time, for example `1ms`, or a list of two times, for example `[\"21ms\", \"1ms\"]`",
+        )
+    };
     let texts = OneOrTwo::deserialize(deserializer).map_err(|_| bad())?;
     let span = |text: &str| read_span(text).map_err(D::Error::custom);
     match texts {

@@ -130,8 +130,8 @@ impl Address {
 pub struct Asconf {
     /// The serial number. The first ASCONF has the sender's initial TSN, and each further ASCONF the next number.
     pub serial: u32,
-    /// An address of the sender that the receiver knows. By it the receiver finds the association if the packet's
-    /// source is unknown.
+    /// An address of the sender that the receiver knows. The receiver finds the association by this address if the
+    /// packet's source is unknown.
     pub lookup: Address,
     /// The requests, in the order in which they are applied.
     pub requests: Vec<Request>,
@@ -179,7 +179,7 @@ pub enum Response {
 pub struct AsconfAck {
     /// The serial number of the ASCONF that this chunk answers.
     pub serial: u32,
-    /// The results. A request without a response was applied if it precedes the first refusal, and refused if it
+    /// The results. A request without a response was applied if it precedes the first refusal. It was refused if it
     /// follows the first refusal (RFC 5061, section 5.1, A7).
     pub responses: Vec<Response>,
 }

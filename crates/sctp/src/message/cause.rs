@@ -13,19 +13,19 @@ impl Code {
     pub const INVALID_STREAM: Self = Self(1);
     /// INIT or INIT ACK lacks a mandatory parameter.
     pub const MISSING_PARAMETER: Self = Self(2);
-    /// The cookie is older than its lifetime. The information is the excess, in microseconds.
+    /// The cookie is older than its lifetime. [`Cause::info`] is the excess, in microseconds.
     pub const STALE_COOKIE: Self = Self(3);
     /// The sender of the cause has no resources for an association.
     pub const OUT_OF_RESOURCE: Self = Self(4);
     /// The sender of the cause does not know an address, or does not support its type.
     pub const UNRESOLVABLE_ADDRESS: Self = Self(5);
-    /// The sender of the cause does not know the type of a chunk. The information is the whole chunk.
+    /// The sender of the cause does not know the type of a chunk. [`Cause::info`] is the whole chunk.
     pub const UNRECOGNIZED_CHUNK: Self = Self(6);
     /// A mandatory field of INIT or INIT ACK has an invalid value.
     pub const INVALID_PARAMETER: Self = Self(7);
-    /// The sender of the cause does not know the types of some parameters. The information is the whole parameters.
+    /// The sender of the cause does not know the types of some parameters. [`Cause::info`] is the whole parameters.
     pub const UNRECOGNIZED_PARAMETERS: Self = Self(8);
-    /// A DATA chunk has no user data. The information is its TSN.
+    /// A DATA chunk has no user data. [`Cause::info`] is the chunk's TSN.
     pub const NO_USER_DATA: Self = Self(9);
     /// COOKIE ECHO came while the association is in SHUTDOWN-ACK-SENT.
     pub const COOKIE_IN_SHUTDOWN: Self = Self(10);
@@ -45,7 +45,7 @@ impl Code {
     pub const ILLEGAL_ASCONF_ACK: Self = Self(0xa3);
     /// The sender of the request is not allowed to request the change (RFC 5061, section 4.3.5).
     pub const NO_AUTHORIZATION: Self = Self(0xa4);
-    /// An AUTH chunk uses an algorithm that was not offered. The information is the identifier of the algorithm (RFC
+    /// An AUTH chunk uses an algorithm that was not offered. [`Cause::info`] is the identifier of the algorithm (RFC
     /// 4895, section 4.1).
     pub const UNSUPPORTED_HMAC: Self = Self(0x105);
 

@@ -6,7 +6,7 @@ use super::init::Init;
 use super::tlv;
 use wire::{Malformed, Reader};
 
-/// Types of chunks that other modules use.
+/// The numbers of those chunk types that other modules use (RFC 9260, section 3.2).
 pub mod kind {
     /// DATA: user data (RFC 9260, section 3.3.1).
     pub const DATA: u8 = 0;

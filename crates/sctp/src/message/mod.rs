@@ -36,8 +36,8 @@ pub struct Packet {
     /// The port of the packet's receiver. A packet with port 0 is not parsed.
     pub dst_port: u16,
     /// The verification tag (RFC 9260, section 8.5). It is the tag that the packet's receiver chose for the
-    /// association. Two exceptions: it is 0 with INIT, and it is copied from the packet that is answered if the T bit
-    /// of ABORT or SHUTDOWN COMPLETE is set.
+    /// association. Exceptions: the tag is 0 with INIT. If the T bit of ABORT or SHUTDOWN COMPLETE is set, the tag is
+    /// copied from the packet that is answered.
     pub tag: u32,
     /// The chunks, in their order. A parsed packet ends with the first chunk of an unknown type below 0x80; the
     /// chunks behind it are not read.
@@ -45,9 +45,9 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Parses the payload of an IP packet. Fails if the packet is truncated, if the checksum or a port is invalid, if
-    /// there is no chunk, if a chunk is malformed, if chunks must not be in the same packet, or if the tag of a packet
-    /// with INIT is not 0.
+    /// Parses the payload of an IP packet. Fails if the packet is truncated, if the checksum or a port is invalid, or
+    /// if there is no chunk. Also fails if a chunk is malformed, if chunks must not be in the same packet, or if the
+    /// tag of a packet with INIT is not 0.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let (packet, flaw) = Self::parse_up_to_flaw(bytes)?;
         flaw.map_or(Ok(packet), Err)
@@ -145,8 +145,8 @@ impl Packet {
     }
 }
 
-/// Sets the checksum of a packet in bytes, which may be malformed otherwise. Has no effect on fewer than 12 bytes.
-/// For tests that change bytes.
+/// Sets the checksum of the packet `bytes`, which may be malformed otherwise. Has no effect on fewer than 12 bytes.
+/// Tests that change bytes of a packet call this function.
 pub fn set_checksum(bytes: &mut [u8]) {
     let sum = sum(bytes).to_le_bytes();
     if let Some(field) = bytes.get_mut(CHECKSUM..HEADER) {

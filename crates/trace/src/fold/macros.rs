@@ -50,7 +50,7 @@ pub(super) const fn assert_distinct(numbers: &[u64]) {
     while at < numbers.len() {
         let mut other = at + 1;
         while other < numbers.len() {
-            assert!(numbers[at] != numbers[other], "two variants have one number");
+            assert!(numbers[at] != numbers[other], "two variants must not have the same number");
             other += 1;
         }
         at += 1;

@@ -11,7 +11,7 @@ pub(super) const MOVES: Written =
 
 /// The description of the key `moves` in the schema.
 pub(super) const TIMETABLE: &str = "The moves: a list, or a rule. The rule: the host moves to the base stations in `between` \
-                                    in turn, at the interval `every`, from `start` [default: the value of every] to `stop` [default: the end of the run].";
+                                    in turn, at the interval `every`, from `start` [default: the value of `every`] to `stop` [default: the end of the run].";
 
 /// Fills in a role with a peer in the key `to`: replaces the name of the peer by its address.
 #[expect(clippy::unnecessary_wraps, reason = "a row of the table of kinds")]

@@ -60,7 +60,7 @@ pub(super) fn station(around: &Around<'_>, role: &mut Table) -> Result<(), Strin
     let uplink = role
         .get("uplink")
         .and_then(Value::as_str)
-        .ok_or("`uplink`: name the next node towards the gateway")?;
+        .ok_or("`uplink`: must be the name of the next node towards the gateway, for example `b1`")?;
     let uplink = uplink.to_owned();
     let (interface, mac) = layout.towards(host, &uplink)?;
     let down = layout.interfaces(host).filter(|name| *name != interface && *name != AIR);

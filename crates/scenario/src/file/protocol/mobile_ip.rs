@@ -76,12 +76,12 @@ pub(super) fn interface_address(layout: &Layout, host: &str) -> Result<String, S
     layout.air_address(host).ok_or_else(|| match (layout.address(host), layout.cell_nets()) {
         (Some(address), nets) if !nets.is_empty() => {
             format!(
-                "the address of `{host}`, {address}, is in the `net` of no cell; there are: {}",
+                "the address of `{host}`, {address}, is in the `net` of no cell; the cells have: {}",
                 nets.join(", ")
             )
         }
         _ => {
-            "the host's radio has no address: give its cell a `net`, and a mobile node an `address` in this network".to_owned()
+            "the host's radio has no address: give the cell a `net`, and a mobile node an `address` in this network".to_owned()
         }
     })
 }

@@ -119,7 +119,7 @@ const KINDS: &[Kind] = &[
 
 const START: Written = (
     "start",
-    "The base station in whose cell the host begins [default: the first one].",
+    "The base station in whose cell the host begins [default: the first base station in the file].",
     |_, _| json_schema!({ "type": "string" }),
 );
 
@@ -250,7 +250,7 @@ pub(crate) fn write_out(duration: Duration, role: &mut Table) -> Result<(), Stri
     let span = |key: &str| -> Result<Option<Duration>, String> {
         let Some(value) = rule.get(key) else { return Ok(None) };
         let span = value.as_str().and_then(node::config::parse_span);
-        span.map(Some).ok_or_else(|| format!("`moves.{key}`: write a time, for example `2s`"))
+        span.map(Some).ok_or_else(|| format!("`moves.{key}`: must be a time, for example `2s`"))
     };
     let places: Vec<&Value> = rule.get("between").and_then(Value::as_array).into_iter().flatten().collect();
     if places.is_empty() {
@@ -284,7 +284,7 @@ fn begin_with(all: &mut [Value], start: Option<&str>) -> Result<(), String> {
         let known: Vec<&str> =
             all.iter().filter_map(|value| value.get("name").and_then(Value::as_str)).collect();
         let meant = super::did_you_mean(start, known.iter().copied());
-        format!("`start`: no base station `{start}`{meant}; there are: {}", known.join(", "))
+        format!("`start`: there is no base station `{start}`{meant}; there are: {}", known.join(", "))
     })?;
     all.swap(0, at);
     Ok(())

@@ -43,9 +43,9 @@ fn shared(scenario: &Scenario) -> Result<&Sigma, String> {
 pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     let Around { scenario, layout, host } = *around;
     let addresses = role.remove("addresses").unwrap_or_else(|| Value::Array(Vec::new()));
-    let addresses: Vec<Ipv4Addr> = addresses
-        .try_into()
-        .map_err(|_| "`addresses`: write a list, for example [\"10.1.8.100\", \"10.1.6.100\"]")?;
+    let addresses: Vec<Ipv4Addr> = addresses.try_into().map_err(
+        |_| "`addresses`: must be a list of IPv4 addresses, for example [\"10.1.8.100\", \"10.1.6.100\"]",
+    )?;
     let networks: Result<Vec<Value>, String> = addresses.iter().map(|own| network(layout, *own)).collect();
     default(role, "networks", networks?);
     let radios = layout.interfaces(host).filter(|name| name.starts_with(AIR));
@@ -54,7 +54,7 @@ pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), S
     if let Some(manager) = hosts_of(scenario, "sigma/location-manager").next() {
         let shared = shared(scenario)?;
         let address = layout.address(manager).ok_or_else(|| {
-            format!("`{manager}`, the host of the location manager, has no address; give it an `address`, or one of its links a `net`")
+            format!("`{manager}`, the host of the location manager, has no address; give this host an `address`, or one of its links a `net`")
         })?;
         let registrar = Table::from_iter([
             ("address".to_owned(), Value::from(address.to_string())),
@@ -89,7 +89,7 @@ fn peers(scenario: &Scenario, shared: &Sigma, own: &str) -> Vec<Value> {
 fn network(layout: &Layout, own: Ipv4Addr) -> Result<Value, String> {
     let (cell, station, router) = layout.access(own).ok_or_else(|| match layout.cell_nets() {
         nets if nets.is_empty() => format!("`addresses`: {own} needs a cell with a `net` that contains it"),
-        nets => format!("`addresses`: {own} is in the `net` of no cell; there are: {}", nets.join(", ")),
+        nets => format!("`addresses`: {own} is in the `net` of no cell; the cells have: {}", nets.join(", ")),
     })?;
     let (router, length) = router.split_once('/').unwrap_or_default();
     Ok(Value::Table(Table::from_iter([

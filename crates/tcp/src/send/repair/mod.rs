@@ -79,7 +79,7 @@ pub struct Repair {
     /// acknowledged, or when the window limits the sender. If `limited` is false, a new period also begins when more
     /// segments than `most_out` are in flight (Linux: `cwnd_usage_seq`).
     pub usage: Seq,
-    /// The latest time at which the window limited the sender, the use of the window was checked, or the sender
+    /// The latest time of three events: the window limited the sender, the use of the window was checked, or the sender
     /// restarted after an idle time (RFC 2861).
     pub used_up: Instant,
     /// The largest number of segments in flight since `used_up`.

@@ -1,7 +1,7 @@
 //! The number of segments that may be sent in a recovery (RFC 6937, with the slow start reduction bound). The window
 //! falls in proportion to what arrives, until it equals the threshold.
 
-/// The counters of a recovery, in segments (RFC 6937, section 3).
+/// The counters of proportional rate reduction in a recovery, in segments (RFC 6937, section 3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Prr {
     /// `prr_delivered`: the number of segments that arrived since the recovery began.

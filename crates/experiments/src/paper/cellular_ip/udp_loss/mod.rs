@@ -44,7 +44,7 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
     id: "cellular-ip/udp-loss",
     about: "UDP packets lost in a Cellular IP handoff",
     paper: "Campbell et al. 2000",
-    source: "Campbell et al. 2000, figure 5; numbers from its companion draft-gomez-cellularip-perf-00, table 1",
+    source: "Campbell et al. 2000, figure 5; with the numbers of draft-gomez-cellularip-perf-00, table 1",
     notes: &[
         "Scenario: payload 100 bytes, b2 <-> b3, cells 2 Mb/s, retune 5 ms, delay device of 1 packet. The n handoffs are spread\n  \
          evenly over the packet spacing. RTT: nominal, in ms. RTT 3: wires of 1 ms and the transmission times, together\n  \
@@ -55,13 +55,13 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
          if there is an excursion; rate x (lead + retune + airtime - delay device x spacing); rate x (RTT - semisoft delay).\n  \
          lead: the time by which the delay of the new path is shorter than that of the old path; 0 except in the rows `new path\n  \
          20 ms ahead`. airtime: the transmission time of a packet in a cell, 0.57 ms. spacing: 1 / rate.",
-        "shape: the value divided by the value of the same line at RTT 83.",
+        "shape: the value divided by the value of the same line at RTT 83 ms.",
         "Semisoft loses nothing only if lead + retune + airtime < delay device x spacing. Otherwise, or if the RTT exceeds the\n  \
          semisoft delay, it loses as the formula says. The published hard line at 50/s is that of a radio with a longer retune\n  \
          time: see the rows with a retune of 10 ms at RTT 3 and 43.",
         "control: the new path is 20 ms shorter, without a delay device. n counts the handoffs to the shorter path; the\n  \
          handoffs back are not evaluated.",
-        "slope: over all handoffs, each with its measured RTT.",
+        "slope: computed over all handoffs, each with its measured RTT.",
     ],
     backends: BOTH,
     metrics: &[
@@ -192,8 +192,8 @@ const SLOPE: [&str; 2] = [
     "hard, 50 packets/s: the least-squares slope of lost packets over RTT is the packet rate within 10 %",
 ];
 const RATIO: [&str; 2] = [
-    "hard, RTT 43 ms: packets lost at 50/s divided by packets lost at 25/s is from 1.8 to 2.3",
-    "hard, RTT 83 ms: packets lost at 50/s divided by packets lost at 25/s is from 1.8 to 2.3",
+    "hard, RTT 43 ms: the loss at 50 packets/s is 1.8 to 2.3 times the loss at 25 packets/s",
+    "hard, RTT 83 ms: the loss at 50 packets/s is 1.8 to 2.3 times the loss at 25 packets/s",
 ];
 
 /// Returns the texts of the must-holds for a published loss of hard handoff: the slope of the line at this rate, and
@@ -230,9 +230,9 @@ fn published(case: &Case) -> Published {
             "none: in the paper, semisoft handoff lost nothing"
         },
         why: if is_hard {
-            "the published line at 50/s fits a radio with a retune of 7 to 11 ms, the line at 25/s a radio with 5 to 6 ms; ours has 5 ms"
+            "the published line at 50/s fits a radio with a retune of 7 to 11 ms, and the line at 25/s a radio with 5 to 6 ms; the scenario has 5 ms"
         } else {
-            "nothing may be lost"
+            "a semisoft handoff must not lose packets"
         },
         shape,
     }
@@ -315,7 +315,11 @@ fn measure(outcome: &Outcome, counts: fn(&str) -> bool) -> Result<Samples, Strin
         add(LATENCY, handoff.latency.map(millis));
         add(ROUND_TRIP, handoff.round_trip.map(millis));
     }
-    if samples.is_empty() { Err("there was no handoff".to_owned()) } else { Ok(samples) }
+    if samples.is_empty() {
+        Err("the run has no handoff, so nothing was measured".to_owned())
+    } else {
+        Ok(samples)
+    }
 }
 
 // --- what must hold ------------------------------------------------------------------------------------------------
@@ -364,7 +368,7 @@ const MUST_HOLD: &[MustHold] = &[
         breakers: &[NARROW],
     },
     MustHold {
-        text: "hard: handoff latency = nominal RTT(host, crossover) + 5 ms retune within 10 % (Linux: or 2 ms)",
+        text: "hard: the handoff latency is the nominal RTT(host, crossover) + 5 ms retune, within 10 % (on Linux: within 10 % or 2 ms)",
         value: "|latency / (nominal RTT + retune) - 1|, largest value",
         backends: BOTH,
         needs: is_hard,
@@ -373,7 +377,7 @@ const MUST_HOLD: &[MustHold] = &[
     },
     MustHold {
         text: "semisoft: exactly 0 packets lost in every run",
-        value: "packets lost in all runs",
+        value: "number of packets lost in all runs",
         backends: BOTH,
         needs: |point| point.kind == Kind::Main && point.has("handoff", "semisoft"),
         check: semisoft_loses_nothing,
@@ -482,7 +486,7 @@ fn figures(report: &Report) -> Vec<Drawn> {
         y: Axis::new("packets lost per handoff", ""),
         series,
         caption: format!(
-            "Published: {}, at its nominal round trips. Measured: means of n = {n} handoffs with 95 % intervals, scale {}, \
+            "Published values: {}, at nominal round trips. Measured values: means of n = {n} handoffs with 95 % intervals, scale {}, \
              at measured round trips.",
             report.experiment.source,
             report.scale.name()

@@ -94,7 +94,7 @@ fn measure(outcome: &Outcome, is_right: bool, skip: usize) -> Result<Samples, St
             ("taken", _) if field(mark, "closing").is_some() => {}
             ("taken", _) => {
                 let Some(handoff) = under_way.as_mut().filter(|handoff| handoff.host == record.host) else {
-                    return Err("a router took a connection without a greeting".to_owned());
+                    return Err("a router took a connection without a greeting, so the time of the handoff is not known".to_owned());
                 };
                 handoff.left -= 1;
                 handoff.moved += value("buffered");
@@ -116,7 +116,7 @@ fn measure(outcome: &Outcome, is_right: bool, skip: usize) -> Result<Samples, St
         samples.entry(RIGHT).or_default().push(f64::from(u8::from(is_right)));
     }
     if samples.is_empty() {
-        return Err("no connection was handed over".to_owned());
+        return Err("the run has no handoff of a connection, so nothing was measured".to_owned());
     }
     Ok(samples)
 }

@@ -44,9 +44,9 @@ const WARMING: usize = 2;
 
 pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
     id: "indirect-tcp/handoff-time",
-    about: "the time to move a connection between support routers, as a function of its buffers",
+    about: "the time to move a connection between support routers, as a function of the size of its socket buffers",
     paper: "Bakre and Badrinath 1995",
-    source: "Bakre and Badrinath 1995, section 5, figure 6: 265 ms idle. The other points are in a figure that is not available",
+    source: "Bakre and Badrinath 1995, section 5, figure 6: 265 ms for an idle connection. The other points are in a figure that is not available",
     notes: &[
         "Scenario: router link 10 Mb/s, RTT 10 ms; cells 2 Mb/s; the fixed host sends without pause; the size of a socket\n  \
          buffer limits the window, also at the mobile host. The host stays in a cell for 1 s (paper: 10 s).",
@@ -66,9 +66,9 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
          place. Idle: a request after the last move has its answer.",
         "Published for buffers of 32 KB: 1230 ms from the handoff request to the end of the handoff. For an idle connection,\n  \
          the request comes 60 + 150 ms after the begin. Our sum of both is 1440 ms.",
-        "Several connections: the old router sends all without waiting for answers. Upload: the mobile host sends; its\n  \
-         cell is slower than the wires, so buffers are nearly empty. Lost: of all frames, in both cells or on both wires to the\n  \
-         routers.",
+        "Several connections: the old router sends all connections without waiting for answers. Upload: the mobile host\n  \
+         sends; the cell is slower than the wires, so buffers are nearly empty. Lost: the share of all frames, in both cells or\n  \
+         on both wires to the routers.",
         "A handoff that never ends has an infinite time (inf).",
     ],
     backends: BOTH,
@@ -112,7 +112,7 @@ const MUST_HOLD: &[MustHold] = &[
         breakers: &[SHORT_QUEUES],
     },
     MustHold {
-        text: "the slope of the median time over the bytes moved is 8 bits / rate within 20 %",
+        text: "the slope of the median time over the bytes moved is 8 bits / rate of the router link, within 20 %",
         value: "slope x rate / 8",
         backends: BOTH,
         needs: is_adjacent,
@@ -123,15 +123,15 @@ const MUST_HOLD: &[MustHold] = &[
     },
     MustHold {
         text: "idle: the frames of a handoff, from the offer to the commit, have at most 500 bytes (codes not counted)",
-        value: "bytes, largest value",
+        value: "bytes of the frames of a handoff, largest value",
         backends: BOTH,
         needs: is_idle,
         check: |results| at_most(results, FRAMES, 500.0),
         breakers: &[BUSY],
     },
     MustHold {
-        text: "the three layouts differ by at most 20 % in the median, idle and with 32 KB",
-        value: "longest / shortest - 1, largest value",
+        text: "the median times of the three layouts differ by at most 20 %, for idle connections and for buffers of 32 KB",
+        value: "longest / shortest median time - 1, the larger of both values",
         backends: BOTH,
         needs: |point| is_main(point) && (point.has("buffer_kb", 0.0) || point.has("buffer_kb", 32.0)),
         check: layouts_agree,
@@ -151,14 +151,14 @@ const MUST_HOLD: &[MustHold] = &[
 const OBSERVED: &[MustHold] = &[
     MustHold {
         text: "idle: the frames of a handoff, from the offer to the commit, have at most 500 bytes, codes included",
-        value: "bytes, largest value",
+        value: "bytes of the frames of a handoff, largest value",
         backends: BOTH,
         needs: is_idle,
         check: |results| at_most(results, SENT, 500.0),
         breakers: &[],
     },
     MustHold {
-        text: "1 % and 5 % lost: all bytes of the stream are correct, and every handoff ends",
+        text: "with 1 % and 5 % of the frames lost: all bytes of the stream are correct, and every handoff ends",
         value: "number of points with a wrong or missing byte, or with a handoff that does not end",
         backends: SIM,
         needs: |point| !is_lossless(point),
@@ -255,7 +255,7 @@ fn figures(report: &Report) -> Vec<Drawn> {
             caption,
         })
     };
-    let time = || Axis::new("from greeting until taken, median", "ms");
+    let time = || Axis::new("time from the greeting until the connections are taken, median", "ms");
     let title = "Indirect TCP: time of a handoff";
     let beside = format!("{published} {caption}");
     let beside = figure(format!("{title} (figure 6)"), time().in_decades(), both, beside);

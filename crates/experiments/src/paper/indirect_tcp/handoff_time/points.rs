@@ -204,7 +204,7 @@ fn published(case: Case) -> Vec<Published> {
         value: 500.0,
         tolerance: 50.0,
         tolerance_from: "50 bytes, because the paper prints \"about 500 bytes\"",
-        why: "five codes of 16 bytes, which the paper's protocol does not have; without them the value is 487",
+        why: "five codes of 16 bytes, which the paper's protocol does not have; without these codes the value is 487 bytes",
         shape: &[],
     };
     match (case.layout, case.buffer) {

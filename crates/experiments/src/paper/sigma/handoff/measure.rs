@@ -39,7 +39,7 @@ pub(super) fn upload(outcome: &Outcome) -> Result<Samples, String> {
 
 /// Evaluates a download by Mobile IP.
 pub(super) fn mobile_ip(outcome: &Outcome) -> Result<Samples, String> {
-    let moved = outcome.handoffs.first().ok_or("there was no handoff")?.begun;
+    let moved = outcome.handoffs.first().ok_or("the run has no handoff, so nothing was measured")?.begun;
     let data =
         || arrivals(outcome, MOBILE).filter(|(_, packet)| segment::carries_data(packet)).map(|(at, _)| at);
     let [old, new] = [data().filter(|at| *at <= moved).last(), data().find(|at| *at > moved)];
@@ -131,7 +131,7 @@ fn spurious(outcome: &Outcome, [sender, receiver]: [&str; 2]) -> usize {
 fn goodput(outcome: &Outcome, receiver: &str, cut: Option<(Instant, Instant)>) -> Result<Samples, String> {
     let reads = reads(outcome, receiver);
     let (Some((first, _)), Some((last, _))) = (reads.first(), reads.last()) else {
-        return Err("the application received nothing".to_owned());
+        return Err("the application received no data, so nothing was measured".to_owned());
     };
     let goodput = |from: Instant| {
         let within = reads.iter().filter(|(at, _)| *at >= from && at.since(from) < WINDOW);

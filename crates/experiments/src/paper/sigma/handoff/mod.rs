@@ -44,7 +44,7 @@ const LONG_STALL_MS: f64 = 2000.0;
 
 pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
     id: "sigma/handoff",
-    about: "the gap in a download when its association changes its address, compared with Mobile IP",
+    about: "the gap in a download while the mobile node changes its address: SIGMA compared with Mobile IP",
     paper: "Sivagurunathan et al. 2004",
     source: "Sivagurunathan et al. 2004 (TR-OU-TNRL-04-105), figures 4 to 7; one run of each protocol",
     notes: &[
@@ -61,18 +61,18 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
          retransmissions of data chunks of which an earlier copy arrived.",
         "sent_before_proof: packets with data to the new address before the proof (RFC 9260, section 5.4, allows none).",
         "empty_bins: intervals of 100 ms in which the application read nothing. bytes_amiss: bytes that the application did not\n  \
-         receive correctly: all after the first wrong one, and missing or additional ones.",
+         receive correctly: all bytes after the first wrong byte, and missing or additional bytes.",
         "Goodput: in the second before the last data packet by the old path, and in the second after the first one by the new\n  \
          path.",
         "overlap: from the second cell at -80 dBm to the first cell at -88 dBm, 4.4 s. speed: signals rise or fall between -96\n  \
          and -50 dBm in 5 s.",
-        "Cell lost: 4 MB; the first cell disappears at once, 0 or 1 s after the host receives the second, weaker one. Lost: of\n  \
-         all frames in both cells. Cross traffic: a neighbor in each cell receives 0.8 Mb/s. Correspondent receives: 2 MB from\n  \
-         the mobile node.",
+        "Cell lost: 4 MB; the first cell disappears at once, 0 or 1 s after the host receives the second, weaker cell. Lost:\n  \
+         the share of all frames in both cells. Cross traffic: a neighbor in each cell receives 0.8 Mb/s. Correspondent\n  \
+         receives: 2 MB from the mobile node.",
         "Mobile IP: lifetime 10 s, which has no effect here, because the mobile node receives an advertisement of the new agent\n  \
-         before it ends; advertisements 1/s, no link trigger.",
+         before the lifetime ends; advertisements 1/s, no link trigger.",
         "Our mobile node registers with the first agent from which it receives an advertisement. The paper's mobile node waited\n  \
-         for the end of its registration, hence 8 s.",
+         for the end of its registration, so the published gap is 8 s.",
     ],
     backends: BOTH,
     metrics: &[
@@ -139,7 +139,7 @@ const MUST_HOLD: &[MustHold] = &[
         breakers: &[ONE_ADDRESS],
     },
     MustHold {
-        text: "Mobile IP's gap on the same moves >= 20 times SIGMA's, means over the phases",
+        text: "on the same moves, the mean gap of Mobile IP is at least 20 times the mean gap of SIGMA",
         value: "Mobile IP's gap / SIGMA's gap",
         backends: BOTH,
         needs: is_main,
@@ -178,7 +178,7 @@ const OBSERVED: &[MustHold] = &[
         breakers: &[],
     },
     MustHold {
-        text: "SIGMA, everywhere: no data to an address that is not proved (RFC 9260, section 5.4)",
+        text: "SIGMA, at all points: no data to an address that is not proved (RFC 9260, section 5.4)",
         value: "the largest number of packets with data to an unproved address in a run",
         backends: BOTH,
         needs: is_sigma,
