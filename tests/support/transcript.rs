@@ -297,6 +297,7 @@ impl<C: Cast> Teller<C> {
                     Some(Neighbor::At(mac)) => format!("at {}", self.neighbor(*iface, *mac)),
                     Some(Neighbor::Proxy) => "answered for".to_owned(),
                     Some(Neighbor::Mute) => "mute".to_owned(),
+                    Some(Neighbor::Watched) => "watched".to_owned(),
                     None => "as usual".to_owned(),
                 };
                 format!("arp {address} on {}: {behaviour}", self.interface(*iface))

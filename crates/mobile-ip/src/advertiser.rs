@@ -74,8 +74,8 @@ impl Challenges {
 }
 
 impl Advertiser {
-    /// Returns an advertiser that does not send yet. `kind` is [`AgentFlags::FOREIGN`] or [`AgentFlags::HOME`]. A
-    /// foreign agent offers its own address as the care-of address.
+    /// Returns an advertiser that does not send yet. `kind` is [`AgentFlags::FOREIGN`], also with
+    /// [`AgentFlags::REGISTRATION_REQUIRED`], or [`AgentFlags::HOME`]. A foreign agent offers its own address as the care-of address.
     pub(crate) fn new(
         iface: Iface,
         own: InterfaceAddress,
@@ -93,7 +93,7 @@ impl Advertiser {
             routers: vec![(own.address, 0)],
             sequence: 0,
             registration_lifetime: registration_lifetime.as_secs() as u16,
-            flags: if foreign { kind | AgentFlags::REGISTRATION_REQUIRED } else { kind },
+            flags: kind,
             care_of: if foreign { vec![own.address] } else { Vec::new() },
             prefix_lengths: Some(vec![own.link.len()]),
             challenge: None,

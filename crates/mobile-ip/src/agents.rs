@@ -1,5 +1,6 @@
 //! The list of agents that a mobile node has heard and that have not expired (RFC 5944, section 2.4.2.1).
 
+use crate::config::CareOf;
 use crate::message::{Advertisement, AgentFlags};
 use node::Expiry;
 use std::collections::BTreeMap;
@@ -30,6 +31,8 @@ pub(crate) struct Agent {
     pub(crate) registered_only: bool,
     /// The flags of the last advertisement.
     pub(crate) flags: AgentFlags,
+    /// R: a mobile node with a co-located care-of address must register through this agent.
+    pub(crate) registration_required: bool,
     /// The first care-of address that the agent offers; `None` if it is not a foreign agent.
     pub(crate) care_of: Option<Ipv4Addr>,
     prefix: Option<Prefix>,
@@ -69,9 +72,29 @@ pub(crate) enum AgentChange {
 pub(crate) struct Agents {
     list: BTreeMap<Ipv4Addr, Agent>,
     expiry: Expiry<Ipv4Addr>,
+    /// The foreign agents that the node uses now.
+    pub(crate) uses: Uses,
+}
+
+/// Which foreign agents a mobile node uses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Uses {
+    /// All: their care-of addresses are the node's.
+    #[default]
+    All,
+    /// Those that require it (flag R): the node has a care-of address of its own.
+    Required,
+    /// None: the node has no care-of address of its own, and uses no other.
+    None,
 }
 
 impl Agents {
+    /// Returns an empty list of a node whose care-of address comes from `care_of`.
+    pub(crate) fn of_node(care_of: CareOf) -> Self {
+        let uses = if care_of == CareOf::Agent { Uses::All } else { Uses::None };
+        Self { uses, ..Self::default() }
+    }
+
     /// Records an advertisement, and returns what it shows about its sender. `keep` is the agent in use: it is not
     /// removed if the list is full. If the agent in use advertises registration lifetime 0, its earlier registration
     /// lifetime is kept, because an advertisement is not authenticated.
@@ -96,6 +119,7 @@ impl Agents {
                 .map_or(advertisement.registration_lifetime, |old| old.registration_lifetime),
             registered_only: advertisement.registered_only,
             flags: advertisement.flags,
+            registration_required: advertisement.flags.has(AgentFlags::REGISTRATION_REQUIRED),
             care_of: offered(advertisement),
             prefix: advertisement.prefix(),
         };
@@ -128,7 +152,15 @@ impl Agents {
     /// Returns whether a mobile node of `home_agent` can register through this agent. It must be in the list, and be the
     /// home agent or a foreign agent that takes registrations.
     pub(crate) fn is_usable(&self, agent: Ipv4Addr, home_agent: Ipv4Addr) -> bool {
-        self.get(agent).is_some_and(|known| agent == home_agent || known.takes_registrations())
+        let takes = |known: &Agent| {
+            let is_used = match self.uses {
+                Uses::All => true,
+                Uses::Required => known.registration_required,
+                Uses::None => false,
+            };
+            is_used && known.takes_registrations()
+        };
+        self.get(agent).is_some_and(|known| agent == home_agent || takes(known))
     }
 
     pub(crate) fn forget(&mut self, who: Ipv4Addr) {

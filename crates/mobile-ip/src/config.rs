@@ -89,6 +89,7 @@ pub struct HomeAgentConfig {
 /// The configuration of a foreign agent: its network, its associations and its limits.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "the keys are independent options of one file")]
 pub struct ForeignAgentConfig {
     /// The care-of address, and the length of the visited network's prefix, for example `10.2.0.1/16`.
     #[serde(deserialize_with = "text")]
@@ -125,6 +126,10 @@ pub struct ForeignAgentConfig {
     #[serde(default = "registration_lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub registration_lifetime: Duration,
+    /// Whether mobile nodes with a care-of address of their own must register through this agent too (flag R; RFC 5944,
+    /// section 2.1.1); default true.
+    #[serde(default = "yes")]
+    pub registration_required: bool,
     /// The maximum number of visits; default 1024 (not from an RFC). When it is reached, the foreign agent advertises
     /// that it is busy, and denies requests that begin a visit. Without a security association, the foreign agent
     /// cannot check whether a mobile node exists. So a host on the link can use up all visits for
@@ -228,6 +233,18 @@ pub struct MobileNodeConfig {
     /// The address of the router of the home network. Without it, the mobile node uses the home agent as the router at
     /// home.
     pub home_router: Option<Ipv4Addr>,
+    /// Where the care-of address comes from; default `agent`.
+    #[serde(default)]
+    pub care_of: CareOf,
+    /// With `care_of = "configured"`, the networks that the mobile node can visit. For a network with `cell`, the radio
+    /// must be tuned to this cell. The first network that fits is used. If none fits, the mobile node has no care-of
+    /// address.
+    #[serde(default)]
+    pub networks: Vec<Foreign>,
+    /// With `care_of = "configured"`, the time from when the link is up until the address is usable; default `0s`.
+    #[serde(default, deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub address_delay: Duration,
     /// How the mobile node detects that it has moved; default `lcs`.
     #[serde(default)]
     pub movement: Movement,
@@ -262,6 +279,37 @@ pub struct MobileNodeConfig {
     #[serde(default = "announcements", deserialize_with = "spans")]
     #[schemars(schema_with = "node::config::schema::spans")]
     pub announcements: Vec<Duration>,
+}
+
+/// Where a mobile node's care-of address comes from. With an address of its own (co-located), the mobile node registers
+/// directly with its home agent, and needs no foreign agent. It registers through a foreign agent if the agent requires
+/// this by the flag R (RFC 5944, section 2.1.1).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum CareOf {
+    /// From foreign agents.
+    #[default]
+    Agent,
+    /// It is an address of the interface that another role of the host acquires, for example the role `dhcp/client`. An
+    /// address of the home network is not used.
+    Acquired,
+    /// It is one of the addresses in the key `networks`.
+    Configured,
+}
+
+/// A network that a mobile node can visit, and the mobile node's address there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Foreign {
+    /// The number of the network's cell. Without it, the network is any that the interface is connected to.
+    pub cell: Option<u16>,
+    /// The address, and the length of the network's prefix, for example `10.3.0.77/24`. It must not be in the home
+    /// network.
+    #[serde(deserialize_with = "text")]
+    #[schemars(schema_with = "node::config::schema::interface_address")]
+    pub address: InterfaceAddress,
+    /// The address of the network's router.
+    pub router: Ipv4Addr,
 }
 
 /// How a mobile node detects that it has moved: which agent it uses when it hears several.
@@ -499,7 +547,32 @@ impl MobileNodeConfig {
                 format!("{} must be another address than all others of this mobile node", peer.address);
             return Err(ConfigError::new("backup_home_agents", problem));
         }
+        self.check_care_of()?;
         check_announcements(&self.announcements)
+    }
+}
+
+impl MobileNodeConfig {
+    fn check_care_of(&self) -> Result<(), ConfigError> {
+        if self.networks.is_empty() == (self.care_of == CareOf::Configured) {
+            let problem =
+                "must list at least one network with `care_of = \"configured\"`, and none without it";
+            return Err(ConfigError::new("networks", problem));
+        }
+        let home = self.address;
+        for Foreign { address, router, .. } in &self.networks {
+            check_address("networks", *address)?;
+            if home.link.contains(address.address) || address.link.contains(home.address) {
+                let problem = format!("{address} must not be in the home network {}", home.link);
+                return Err(ConfigError::new("networks", problem));
+            }
+            if !address.link.contains(*router) || *router == address.address || address.is_broadcast(*router)
+            {
+                let problem = format!("the router {router} must be another host address of {}", address.link);
+                return Err(ConfigError::new("networks", problem));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -30,6 +30,7 @@ pub mod mark;
 pub mod message;
 pub mod mobile_node;
 mod movement;
+mod own_address;
 mod pending;
 mod registrar;
 mod reply_counts;

@@ -2,6 +2,8 @@
 //!
 //! - Detection begins when the mobile node's link comes up. It ends when the mobile node hears the agent in use, or
 //!   chooses an agent.
+//! - With a co-located care-of address, detection ends as soon as the link is up, unless an agent is heard that the
+//!   mobile node uses. Then the mobile node waits for its address.
 //! - Registration begins with the request, or with the wait before the request. It ends when the home agent changes or
 //!   removes the binding. The wait follows from RFC 5944, section 3.6: at most one registration per second.
 //! - The path switch begins when the home agent uses the new path, and ends when the first packet arrives by this path.
@@ -22,6 +24,12 @@ pub const MOBILE_NODE: &str = "mobile_node";
 pub(crate) enum MobileIpEvent {
     /// The mobile node's link came up.
     LinkUp,
+    /// The mobile node's link came up, and it uses an address of its own in the network of this link.
+    NetworkFound,
+    /// The mobile node's link is up, and it waits for its own care-of address of the configuration.
+    AddressBegun,
+    /// The mobile node can use its own care-of address of the configuration.
+    AddressReady { address: Ipv4Addr },
     /// The mobile node heard the agent in use, or chose an agent, for the first time since its link came up.
     AgentHeard { agent: Ipv4Addr },
     /// The agent in use by the mobile node expired, or advertised a lifetime of 0.
@@ -85,6 +93,11 @@ impl From<MobileIpEvent> for Mark {
             MobileIpEvent::LinkUp => mobile("link_up").at(Span::Begins(Stage::Detection)),
             MobileIpEvent::AgentHeard { agent } => {
                 mobile("agent_heard").with("agent", agent).at(Span::Ends(Stage::Detection))
+            }
+            MobileIpEvent::NetworkFound => mobile("network_found").at(Span::Ends(Stage::Detection)),
+            MobileIpEvent::AddressBegun => mobile("address_begun").at(Span::Begins(Stage::Address)),
+            MobileIpEvent::AddressReady { address } => {
+                mobile("address_ready").with("address", address).at(Span::Ends(Stage::Address))
             }
             MobileIpEvent::AgentLost { agent } => mobile("agent_lost").with("agent", agent),
             MobileIpEvent::AgentChosen { agent, policy, why } => decided("agent_chosen", agent, policy, why),

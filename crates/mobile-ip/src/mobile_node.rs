@@ -8,6 +8,7 @@
 //!       └────────────────────┴───────────── registering <──────────────────────┘
 //! ```
 
+mod co_located;
 mod options;
 
 use crate::agents::{Agent, AgentChange, Agents, offered};
@@ -19,6 +20,7 @@ use crate::message::{
     ADVERTISEMENT, ALL_ROUTERS, Advertisement, AgentFlags, Received, Registration, RequestFlags, Solicitation,
 };
 use crate::movement::{Decision, Occurrence, Situation, Why};
+use crate::own_address::OwnAddress;
 use crate::registrar::{Registrar, ReplyOutcome, Target, is_unreachable};
 use node::config::{ConfigError, Interfaces};
 use node::{
@@ -94,6 +96,8 @@ pub struct MobileNode {
     listens: Vec<Listen>,
     registrar: Registrar,
     agents: Agents,
+    /// The co-located care-of address; not used if the node takes care-of addresses from foreign agents.
+    own: OwnAddress,
     announcer: Announcer,
     timers: Timers<Timer, 5>,
     /// The link address of the interface; `None` while the link is down.
@@ -146,7 +150,8 @@ impl MobileNode {
                 Associations::new(&config.foreign_agents),
                 rng,
             ),
-            agents: Agents::default(),
+            agents: Agents::of_node(config.care_of),
+            own: OwnAddress::new(&config, iface),
             announcer: Announcer::new(config.announcements.clone()),
             timers: Timers::default(),
             mac: None,
@@ -175,13 +180,15 @@ impl MobileNode {
 
     fn link(&mut self, now: Instant, link: Link<'_>, out: &mut Outbox) {
         match link {
-            Link::Up { mac, mtu, .. } => {
+            Link::Up { mac, cell, mtu, .. } => {
+                self.leave_own_address(out);
                 (self.mac, self.mtu) = (Some(mac), mtu);
                 self.linked = now;
                 self.detecting = true;
                 self.ignored.clear();
                 self.end_kept(out);
                 out.mark(MobileIpEvent::LinkUp.into());
+                self.own.link_up(now, cell, out);
                 if self.config.link_trigger || self.attached.is_none() {
                     self.hint(now, out);
                 }
@@ -191,6 +198,7 @@ impl MobileNode {
             Link::Down(_) => {
                 self.mac = None;
                 self.timers.stop(Timer::Solicit);
+                self.leave_own_address(out);
                 self.end_kept(out);
                 if let (true, Some(agent)) = (self.config.link_trigger, self.attached) {
                     self.agents.suspect(now, agent);
@@ -341,6 +349,11 @@ impl MobileNode {
         self.agents.is_usable(agent, self.registrar.home_agent())
     }
 
+    /// Returns whether an address is the home address or the co-located care-of address.
+    fn is_own(&self, address: Ipv4Addr) -> bool {
+        address == self.home || Some(address) == self.own.address()
+    }
+
     fn is_home_agent(&self, agent: Ipv4Addr) -> bool {
         agent == self.registrar.home_agent()
     }
@@ -379,7 +392,11 @@ impl MobileNode {
             out.neighbor(self.iface, left, None);
         }
         if self.is_home_agent(agent) {
+            self.own.close(out);
             self.come_home(now, known.mac, out);
+        } else if self.own.address().is_some() {
+            out.neighbor(self.iface, agent, Neighbor::At(known.mac));
+            self.visit(out);
         } else {
             self.go_away(agent, known.mac, known.registered_only, out);
         }
@@ -397,13 +414,19 @@ impl MobileNode {
             return None;
         }
         let lifetime = (self.config.lifetime.as_secs() as u16).min(known.registration_lifetime);
+        let own = self.own.address().filter(|_| !at_home);
         Some(Target {
             agent,
             mac: known.mac,
-            care_of: known.care_of.filter(|_| !at_home).unwrap_or(self.home),
+            care_of: own.or(known.care_of.filter(|_| !at_home)).unwrap_or(self.home),
             lifetime: if at_home { 0 } else { lifetime },
-            flags: self.config.flags().with(RequestFlags::REVERSE, self.asks_reverse(known)),
+            flags: self
+                .config
+                .flags()
+                .with(RequestFlags::REVERSE, own.is_none() && self.asks_reverse(known))
+                .with(RequestFlags::DECAPSULATION, own.is_some()),
             encapsulating: self.config.reverse_tunnel == ReverseTunnel::Encapsulating,
+            is_co_located: own.is_some(),
         })
     }
 
@@ -457,6 +480,9 @@ impl MobileNode {
     /// Ends the use of `agent`, because there is no agent to register with, and solicits. `last` is as in
     /// [`Self::lost`].
     fn search(&mut self, now: Instant, agent: Ipv4Addr, last: Option<&Agent>, out: &mut Outbox) {
+        if self.own.address().is_some() && self.mac.is_some() {
+            return self.register_directly(now, out);
+        }
         self.attached = None;
         self.registrar.turn_to(None);
         self.timers.stop(Timer::Retry);
@@ -504,8 +530,13 @@ impl MobileNode {
     /// target: no agent to register with.
     fn register(&mut self, now: Instant, out: &mut Outbox) {
         let Some((packet, event, retry)) = self.registrar.request(now) else { return };
+        self.own.follow(self.registrar.home_agent(), out);
         out.mark(event.into());
-        out.send(self.iface, packet);
+        if packet.link.dst == Mac::ZERO {
+            out.send_routed(packet); // to the home agent, through the router of the visited network
+        } else {
+            out.send(self.iface, packet);
+        }
         self.timers.set(Timer::Retry, retry);
         self.timers.stop(Timer::Renew);
     }
@@ -609,6 +640,9 @@ impl MobileNode {
             self.lost(now, agent, Some(&last), out);
         }
         self.announcer.timeout(now, out);
+        if self.own.timeout(now, out) {
+            self.own_address_ready(now, out);
+        }
         while let Some(timer) = self.timers.pop(now) {
             match timer {
                 Timer::Solicit => self.solicit(now, out),
@@ -629,7 +663,7 @@ impl MobileNode {
             (Decision::Register(other, why), _) => self.turn(now, other, why, out),
             (Decision::Search(_), Some(agent)) => self.search(now, agent, None, out),
             (Decision::Stay(_) | Decision::Search(_), _) => {
-                self.registrar.turn_to(self.attached.and_then(|agent| self.target(agent)));
+                self.registrar.turn_to(self.present_target());
                 self.register(now, out);
             }
         }
@@ -666,6 +700,10 @@ impl MobileNode {
     ) -> Result<Value, String> {
         let heard = || self.agents.iter().map(|(who, _)| who.to_string()).collect::<Vec<_>>().join(", ");
         let agent = match command.args.get("agent") {
+            None if self.attached.is_none() && self.own.address().is_some() => {
+                self.register_directly(now, out);
+                return Ok(Value::map([("agent", Value::from(self.registrar.home_agent()))]));
+            }
             None => self.attached.ok_or_else(|| {
                 format!(
                     "no agent is in use; `agent` must be a heard agent that takes registrations; heard: {}",
@@ -688,8 +726,7 @@ impl MobileNode {
     /// movement detection decides so, for example for a new agent.
     fn command_deregister(&mut self, now: Instant, out: &mut Outbox) -> Result<Value, String> {
         let target = self
-            .attached
-            .and_then(|agent| self.target(agent))
+            .present_target()
             .ok_or("no agent that takes registrations is in use, so no registration can be ended")?;
         let answer = Value::map([("agent", Value::from(target.agent))]);
         self.registrar.turn_to(Some(Target { lifetime: 0, ..target }));
@@ -699,7 +736,7 @@ impl MobileNode {
 
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let ends = match rx.header.protocol {
-            ipv4::UDP if rx.header.dst == self.home => self.registration(now, rx, &packet, out),
+            ipv4::UDP if self.is_own(rx.header.dst) => self.registration(now, rx, &packet, out),
             ipv4::ICMP if rx.payload(&packet).first() == Some(&ADVERTISEMENT) => {
                 self.advertisement(now, rx, &packet, out)
             }
@@ -739,19 +776,19 @@ impl Role for MobileNode {
                 let answer = self.command(now, command, out);
                 out.answer(id, answer);
             }
+            Input::Notification(notification) => self.notified(now, notification, out),
             Input::Wall(zero) => self.registrar.set_clock(zero),
             Input::Link(..)
             | Input::Idle(..)
             | Input::Stream(..)
             | Input::Serve(..)
-            | Input::Notification(_)
             | Input::Failed(_)
             | Input::Stored(_) => {}
         }
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let due = [self.timers.next(), self.agents.due(), self.announcer.due()];
+        let due = [self.timers.next(), self.agents.due(), self.announcer.due(), self.own.due()];
         due.into_iter().flatten().min()
     }
 

@@ -71,6 +71,9 @@ pub(crate) struct Target {
     pub(crate) flags: RequestFlags,
     /// With flag T: whether the node puts its packets into a tunnel to the agent (RFC 3024, section 3.3).
     pub(crate) encapsulating: bool,
+    /// Whether the care-of address is the node's own. Then the request comes from this address. If `mac` is zero, the
+    /// request goes to the home agent by the routes of the node.
+    pub(crate) is_co_located: bool,
 }
 
 /// The request that waits for a reply.
@@ -214,6 +217,11 @@ impl Registrar {
     fn has_changed(&mut self) {
         (self.pending, self.nonce, self.is_denied, self.unanswered) = (None, None, false, 0);
         self.followed.clear();
+        // Without a foreign agent, the request goes to the home agent itself.
+        let home_agent = self.home_agent();
+        if let Some(target) = self.target.as_mut().filter(|target| target.mac == Mac::ZERO) {
+            target.agent = home_agent;
+        }
     }
 
     /// Returns whether [`PATIENCE`] requests to the home agent were not answered, or the home agent was reported as
@@ -338,10 +346,12 @@ impl Registrar {
     }
 
     fn new_request(&mut self, now: Instant) -> Option<Packet> {
-        let Target { agent, mac, care_of, lifetime, flags, encapsulating } = self.target?;
+        let Target { agent, mac, care_of, lifetime, flags, encapsulating, is_co_located } = self.target?;
         let identification = self.identification(now);
         let (home, home_agent) = (self.home, self.home_agent());
-        let flags = if lifetime == 0 { RequestFlags::default() } else { flags };
+        // The end of a binding needs no options. Flag D shows that the request comes from the care-of address.
+        let ends = RequestFlags::default().with(RequestFlags::DECAPSULATION, is_co_located);
+        let flags = if lifetime == 0 { ends } else { flags };
         let mut request =
             Request { flags, lifetime, home, home_agent, care_of, identification, extensions: Vec::new() };
         request.sign(Between::MobileHome, self.home_agents.association());
@@ -352,7 +362,8 @@ impl Registrar {
             request.extensions.extend(self.challenges.get(&agent).cloned().map(Extension::challenge));
             request.sign(Between::MobileForeign, association);
         }
-        let [from, to] = [home, agent].map(|address| SocketAddrV4::new(address, PORT));
+        let source = if is_co_located { care_of } else { home };
+        let [from, to] = [source, agent].map(|address| SocketAddrV4::new(address, PORT));
         let packet = Packet::new(mac, datagram(from, to, TTL, &request.emit()));
         let is_repeated = false;
         let copy = packet.clone();
@@ -518,6 +529,9 @@ impl Registrar {
                 if is_host(reply.home_agent) && reply.home_agent != self.home_agents.address() =>
             {
                 self.home_agents.learn(reply.home_agent);
+                if target.mac == Mac::ZERO {
+                    target.agent = reply.home_agent;
+                }
                 true
             }
             _ => false,

@@ -41,6 +41,36 @@ const FOREIGN_AGENT: &str = r#"
     interface = "visited"
     pending = 3
 "#;
+#[test]
+fn a_care_of_address_that_cannot_work_is_refused() {
+    let own = |networks: &str| mobile_node(&format!("care_of = 'configured'\nnetworks = [{networks}]"));
+    assert!(mobile_node("care_of = 'agent'").is_ok() && mobile_node("care_of = 'acquired'").is_ok());
+    assert!(own("{ cell = 2, address = '10.3.0.77/24', router = '10.3.0.1' }").is_ok());
+    refused(mobile_node("care_of = 'dhcp'"), "care_of", "acquired");
+    refused(own(""), "`networks`", "at least one network");
+    refused(
+        mobile_node("networks = [{ address = '10.3.0.7/24', router = '10.3.0.1' }]"),
+        "`networks`",
+        "none without",
+    );
+    refused(
+        own("{ address = '10.3.0.255/24', router = '10.3.0.1' }"),
+        "`networks`",
+        "not a unicast host address",
+    );
+    refused(
+        own("{ address = '10.1.3.7/24', router = '10.1.3.1' }"),
+        "`networks`",
+        "must not be in the home network",
+    );
+    refused(
+        own("{ address = '10.3.0.77/24', router = '10.4.0.1' }"),
+        "`networks`",
+        "another host address of 10.3.0.0/24",
+    );
+    refused(own("{ address = '10.3.0.77/24', router = '10.3.0.77' }"), "`networks`", "another host address");
+}
+
 const MOBILE_NODE: &str = r#"
     address = "10.1.0.7/16"
     interface = "air"

@@ -40,5 +40,8 @@ transcripts! {
     a_mobile_node_that_turns_back_stays_with_whom_it_hears: "mobile-node-turns-back";
     a_mobile_node_whose_link_returns_asks_again_at_once: "mobile-node-link-returns";
     a_mobile_node_repeats_renews_and_follows_corrections: "mobile-node-registration";
+    a_mobile_node_registers_an_address_that_another_role_acquires: "mobile-node-acquires";
+    a_mobile_node_registers_an_address_of_its_configuration: "mobile-node-own-address";
+    a_foreign_agent_relays_for_a_mobile_node_with_its_own_address: "foreign-agent-relays";
     without_a_hint_the_silence_of_an_agent_has_to_tell: "mobile-node-without-trigger";
 }

@@ -90,4 +90,9 @@ pub enum Neighbor {
     /// The address is this host's. Requests for it are not answered, except those from a link address that a
     /// [`Neighbor::At`] of the interface contains. No requests are sent from the address (RFC 5944, section 4.6).
     Mute,
+    /// The address is not this host's, and a role wants to know whether another host uses it (RFC 5227, section 2.1).
+    /// An ARP message from a host that has the address, or probes it, is reported to all roles
+    /// ([`Notification::AddressInUse`]). Until the setting is removed, ARP is received on the interface even if the
+    /// interface has no address.
+    Watched,
 }

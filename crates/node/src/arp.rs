@@ -113,6 +113,9 @@ pub(crate) struct Heard {
     pub(crate) released: VecDeque<Packet>,
     /// The drop reason of the message itself.
     pub(crate) end: Reason,
+    /// The address of this host, or a watched address, that the sender of the message uses or probes; `None` if there
+    /// is none.
+    pub(crate) in_use: Option<Ipv4Addr>,
 }
 
 impl Arp {
@@ -203,14 +206,30 @@ impl Arp {
         if (ear.is_own)(message.sender) && message.sender_mac != ear.mac {
             // Another host uses an address of this node, or this node has returned and an agent still answers for it.
             // The message is not learnt.
-            return Heard { answer: None, released: VecDeque::new(), end: reason::ARP_CONFLICT };
+            let in_use = Some(message.sender);
+            return Heard { answer: None, released: VecDeque::new(), end: reason::ARP_CONFLICT, in_use };
         }
+        let in_use = self.watched_use(ear, message);
         let is_for_us = self.speaks_for(ear, message);
         let learns = is_for_us && !message.is_gratuitous() && (ear.on_link)(message.sender);
         let released = self.learn(now, (ear.iface, message.sender), message.sender_mac, learns);
         let asked = message.operation == Operation::Request && !message.is_gratuitous();
         let answer = (asked && is_for_us).then(|| message.answer(ear.mac));
-        Heard { answer, released, end: reason::CONSUMED }
+        Heard { answer, released, end: reason::CONSUMED, in_use }
+    }
+
+    /// Returns whether a role watches an address on this interface, so that its ARP messages must be read.
+    pub(crate) fn watches(&self, iface: Iface) -> bool {
+        let all = self.set.range((iface, Ipv4Addr::UNSPECIFIED)..=(iface, Ipv4Addr::BROADCAST));
+        all.into_iter().any(|(_, neighbor)| *neighbor == Neighbor::Watched)
+    }
+
+    /// Returns the watched address that the sender of a message uses, or probes with sender 0.0.0.0 (RFC 5227, section
+    /// 2.1.1). `None` if there is none, or if the message is this node's own.
+    fn watched_use(&self, ear: &Ear<'_>, message: &Message) -> Option<Ipv4Addr> {
+        let address = if message.sender.is_unspecified() { message.target } else { message.sender };
+        let is_watched = self.set.get(&(ear.iface, address)) == Some(&Neighbor::Watched);
+        (is_watched && message.sender_mac != ear.mac).then_some(address)
     }
 
     /// Returns when the next request or failure is due, or `None` if no neighbor is being resolved or probed.
@@ -242,7 +261,7 @@ impl Arp {
         match self.set.get(&(ear.iface, message.target)) {
             Some(Neighbor::Proxy) => message.sender != message.target,
             Some(Neighbor::Mute) => self.is_set_at(ear.iface, message.sender_mac),
-            Some(Neighbor::At(_)) | None => (ear.is_own)(message.target),
+            Some(Neighbor::At(_) | Neighbor::Watched) | None => (ear.is_own)(message.target),
         }
     }
 

@@ -45,6 +45,15 @@ pub enum Input<'a> {
 pub enum Notification {
     /// The router by which this host's packets leave from now on: the agent to which the host attached.
     Gateway(Ipv4Addr),
+    /// A role has acquired this address on this interface, for example by DHCP. The address is usable: it is an address
+    /// of this host already. The last value is the router of the link; `None` if it is not known.
+    AddressAcquired(Iface, InterfaceAddress, Option<Ipv4Addr>),
+    /// A role gives up an address that it has reported as acquired. The address is not usable any more.
+    AddressLost(Iface, InterfaceAddress),
+    /// Another station of this link uses this address, or probes it to use it: the node has received an ARP message that
+    /// shows this (RFC 5227, section 2.1.1). The address is one of this host, or one that a role watches
+    /// ([`crate::Neighbor::Watched`]). The node itself sends this notification, to all roles.
+    AddressInUse(Iface, Ipv4Addr, Mac),
 }
 
 /// How a packet reached a role, and the header of the packet. The node has checked the header, so a role need not parse

@@ -79,6 +79,12 @@ kinds! {
     /// A mobile node of Mobile IP (RFC 5944).
     "mobile-ip/mobile-node" MobileIpMobileNode(mobile_ip::config::MobileNodeConfig),
         |config, interfaces, rng| mobile_ip::MobileNode::new(config, interfaces, rng.clone());
+    /// A client of DHCP (RFC 2131): acquires the address of an interface.
+    "dhcp/client" DhcpClient(dhcp::config::ClientConfig),
+        |config, interfaces, rng| dhcp::Client::new(config, interfaces, rng.clone());
+    /// A server of DHCP (RFC 2131): grants the addresses of one link.
+    "dhcp/server" DhcpServer(dhcp::config::ServerConfig),
+        |config, interfaces, _| dhcp::Server::new(config, interfaces);
     /// A mobility support router of Indirect TCP.
     "indirect-tcp/support-router" IndirectTcpSupportRouter(indirect_tcp::config::SupportRouterConfig),
         |config, _, rng| indirect_tcp::SupportRouter::new(config, rng.clone());

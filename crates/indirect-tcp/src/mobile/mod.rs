@@ -219,6 +219,11 @@ impl Role for MobileHost {
             Input::Stream(id, event) => self.stream(now, id, event, out),
             Input::Serve(id, op) => self.serve(id, op, out),
             Input::Notification(Notification::Gateway(router)) => self.gateway(now, *router, out),
+            Input::Notification(
+                Notification::AddressAcquired(..)
+                | Notification::AddressLost(..)
+                | Notification::AddressInUse(..),
+            ) => {}
             Input::Link(..) | Input::Idle(..) | Input::Command(..) | Input::Failed(_) | Input::Stored(_) => {}
         }
     }

@@ -1,6 +1,6 @@
 //! The requests at a foreign agent: what is relayed, and what is denied (RFC 5944, section 3.7.2).
 
-use super::{ForeignAgent, GAVE_WAY, HOME_AGENTS, NO_PLACE, REPEATED_BY_ANOTHER, Visitor};
+use super::{ForeignAgent, GAVE_WAY, HOME_AGENTS, NO_PLACE, REPEATED_BY_ANOTHER, Visitor, has_own_address};
 use crate::config::{AgentReverseTunnel, is_host};
 use crate::home_agent::refusal;
 use crate::message::{Between, Code, PORT, Request, RequestFlags, datagram};
@@ -19,10 +19,11 @@ impl ForeignAgent {
         out: &mut Outbox,
     ) -> Result<(), Reason> {
         let Pending { mac, ref request, .. } = pending;
-        // The reply is sent to the home address at `mac`. So `mac` must not be a group, and the home address must be a
-        // host's address and not this agent's.
-        let is_own = request.home == self.config.address.address;
-        if mac.is_group() || ip.src != request.home || !is_host(request.home) || is_own {
+        // The reply is sent to the source address at `mac`. So `mac` must not be a group, and the source address must be
+        // a host's address and not this agent's: the home address, or the mobile node's own care-of address.
+        let is_own = [request.home, ip.src].contains(&self.config.address.address);
+        let source = if has_own_address(request) { request.care_of } else { request.home };
+        if mac.is_group() || ip.src != source || !is_host(request.home) || is_own {
             return Err(Reason("implausible_source"));
         }
         if self.is_repeated_by_another(&pending) {
@@ -60,7 +61,13 @@ impl ForeignAgent {
         if is_ours(&request.home_agent) && !is_beside {
             return Err(Code::InvalidHomeAgent);
         }
-        if request.lifetime != 0 && request.care_of != own {
+        // A co-located care-of address is an address of the visited link.
+        let is_care_of = if has_own_address(request) {
+            self.config.address.link.contains(request.care_of) && !is_ours(&request.care_of)
+        } else {
+            request.lifetime == 0 || request.care_of == own
+        };
+        if !is_care_of {
             return Err(Code::InvalidCareOf);
         }
         // This host's own packets to a visitor's home address may go to the visitor. So the addresses of neighbors, of

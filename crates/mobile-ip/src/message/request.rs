@@ -34,8 +34,8 @@ impl RequestFlags {
     pub const SIMULTANEOUS: Self = Self(0x80);
     /// B: tunnel the broadcasts of the home network to the mobile node.
     pub const BROADCAST: Self = Self(0x40);
-    /// D: the mobile node itself opens the tunnel, because its care-of address is co-located.
-    pub const CO_LOCATED: Self = Self(0x20);
+    /// D: the mobile node itself is the exit of the tunnel: the care-of address is co-located.
+    pub const DECAPSULATION: Self = Self(0x20);
     /// M: minimal encapsulation (RFC 2004).
     pub const MINIMAL: Self = Self(0x10);
     /// G: generic routing encapsulation (RFC 2784).

@@ -9,7 +9,10 @@ use mobile_ip::message::{
 };
 use mobile_ip::{ForeignAgent, HomeAgent, MobileNode};
 use node::config::Interfaces;
-use node::{Action, Class, Hop, InterfaceAddress, Lifetime, Node, Rng, Role, Route, RouteKey};
+use node::{
+    Action, Class, Hop, Input, InterfaceAddress, Lifetime, Node, Notification, Outbox, Rng, Role, Route,
+    RouteKey, Value,
+};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use wire::ipv4::{self, Header};
@@ -103,7 +106,11 @@ impl Cast for MobileIp {
             }
             _ => panic!("no role {kind}"),
         };
-        let mut node = Node::new(vec![role], Vec::new());
+        let mut roles = vec![role];
+        if changes.contains("acquired") {
+            roles.push(Box::new(Acquirer));
+        }
+        let mut node = Node::new(roles, Vec::new());
         for (number, address) in (1..).zip(addresses) {
             let address: InterfaceAddress = address.parse().unwrap();
             node.add_address(Instant::ZERO, Iface(number), address);
@@ -140,6 +147,11 @@ impl Cast for MobileIp {
                 let to = person("other").0;
                 ("host".to_owned(), from_person("mn", &number(teller, HOME, to)))
             }
+            ["tunnel", "at", care_of, "for", to, "by", entry] => {
+                let inner = number(teller, CORRESPONDENT, to.parse().unwrap());
+                let outer = ipip::encapsulate(&inner, person(entry).0, care_of.parse().unwrap()).unwrap();
+                ("air".to_owned(), from_person("router", &outer))
+            }
             ["tunnel", to] => tunnelled(teller, HOME_AGENT, to),
             ["tunnel", to, "by", entry] => tunnelled(teller, entry.parse().unwrap(), to),
             // A router on the path of the tunnel drops a packet of the correspondent, and sends an ICMP error to the
@@ -150,6 +162,13 @@ impl Cast for MobileIp {
             }
             ["lost-in-tunnel", "to", care_of] => {
                 ("up".to_owned(), about_tunnel(IcmpError::TimeExceeded, care_of))
+            }
+            ["found", address] => {
+                let (_, mac) = person("router");
+                let asks = arp::Message::request(Mac::ZERO, Ipv4Addr::UNSPECIFIED, address.parse().unwrap());
+                let mut packet = Packet::arp(Mac::ZERO, &asks.answer(mac));
+                packet.link.src = mac;
+                ("air".to_owned(), packet)
             }
             ["who-has", address, "on", iface] => {
                 let (src, mac) = person("other");
@@ -212,6 +231,39 @@ impl Cast for MobileIp {
     }
 }
 
+/// A role that acquires an address, as a client of DHCP does: by the commands `acquire` and `lose`.
+#[derive(Debug)]
+struct Acquirer;
+
+impl Role for Acquirer {
+    fn name(&self) -> &'static str {
+        "acquirer"
+    }
+    fn verbs(&self) -> &[&'static str] {
+        &["acquire", "lose"]
+    }
+    fn handle(&mut self, _: Instant, input: Input<'_>, out: &mut Outbox) {
+        let Input::Command(id, command) = input else { return };
+        let text = |name| command.args.get(name).and_then(Value::as_text);
+        let own: InterfaceAddress = text("address").unwrap().parse().unwrap();
+        if command.verb == "acquire" {
+            out.add_address(Iface(1), own);
+            let router = text("router").map(|router| router.parse().unwrap());
+            out.notify(Notification::AddressAcquired(Iface(1), own, router));
+        } else {
+            out.remove_address(Iface(1), own);
+            out.notify(Notification::AddressLost(Iface(1), own));
+        }
+        out.answer(id, Ok(Value::None));
+    }
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+    fn status(&self) -> Value {
+        Value::None
+    }
+}
+
 /// The `name=text` arguments of a step.
 struct Args<'a>(BTreeMap<&'a str, &'a str>);
 
@@ -260,7 +312,14 @@ fn request(teller: &mut Teller<MobileIp>, from: &str, args: &Args<'_>) -> (Strin
         let key = if args.has("false") { Secret::new([0; 16]) } else { ours.key.clone() };
         request.sign(Between::ForeignHome, &Association { key, ..ours });
     }
-    let src = if from == "mn" { home } else { src };
+    let is_own = request.flags.has(RequestFlags::DECAPSULATION);
+    let src = if from == "mn" && is_own {
+        request.care_of
+    } else if from == "mn" {
+        home
+    } else {
+        src
+    };
     let at = if from != "mn" {
         HOME_AGENT
     } else if args.has("to") {
@@ -273,7 +332,7 @@ fn request(teller: &mut Teller<MobileIp>, from: &str, args: &Args<'_>) -> (Strin
     teller.cast.request = Some(request.clone());
     let mut packet = Packet::new(Mac::ZERO, datagram(from, to, args.get("ttl", 255), &request.emit()));
     packet.link.src = mac;
-    let iface = if *from.ip() != home {
+    let iface = if mac != person("mn").1 {
         "up"
     } else if args.has("to") {
         "visited"
@@ -305,8 +364,11 @@ fn reply(teller: &mut Teller<MobileIp>, args: &Args<'_>) -> (String, Packet) {
     }
     let from = args.get("from", "ha".to_owned());
     let (src, mac) = person(&from);
-    let (iface, dst) =
-        if args.has("from") { ("air", HOME) } else { ("up", person(&args.get("to", "fa".to_owned())).0) };
+    let (iface, dst) = if args.has("from") {
+        ("air", args.get("at", HOME))
+    } else {
+        ("up", person(&args.get("to", "fa".to_owned())).0)
+    };
     let [from, to] = [src, dst].map(|address| SocketAddrV4::new(address, PORT));
     let mut packet = Packet::new(Mac::ZERO, datagram(from, to, 64, &reply.emit()));
     packet.link.src = mac;
@@ -317,7 +379,10 @@ fn advert(from: &str, args: &Args<'_>) -> Packet {
     let (src, mac) = person(from);
     let foreign = from != "ha";
     let mut flags = if foreign { AgentFlags::FOREIGN } else { AgentFlags::HOME };
-    flags = flags.with(AgentFlags::BUSY, args.has("busy")).with(AgentFlags::REVERSE, args.has("reverse"));
+    flags = flags
+        .with(AgentFlags::BUSY, args.has("busy"))
+        .with(AgentFlags::REVERSE, args.has("reverse"))
+        .with(AgentFlags::REGISTRATION_REQUIRED, args.has("required"));
     let said = Advertisement {
         src,
         dst: ALL_SYSTEMS,
@@ -369,7 +434,8 @@ fn flagged(teller: &Teller<MobileIp>, words: &[&str]) -> (String, Packet) {
         ["tunnelled-broadcast", ref args @ ..] => {
             let args = Args::new(args);
             let inner = number(teller, person("other").0, args.get("to", Ipv4Addr::BROADCAST));
-            let outer = ipip::encapsulate(&inner, args.get("from", HOME_AGENT), HOME).unwrap();
+            let outer =
+                ipip::encapsulate(&inner, args.get("from", HOME_AGENT), args.get("at", HOME)).unwrap();
             ("air".to_owned(), from_person("fa", &outer))
         }
         // A foreign agent has put a packet from `src` into a reverse tunnel to the home agent.

@@ -4,7 +4,7 @@
 use crate::arp::{Arp, Due, Ear, Found};
 use crate::node::store_barrier::StoreBarrier;
 use crate::waiting::Origin;
-use crate::{Act, Input, Link, MirrorAct, Node, Outbox};
+use crate::{Act, Input, Link, MirrorAct, Node, Notification, Outbox};
 use crate::{node::drop, reason};
 use std::collections::VecDeque;
 use table::{Action, Hop, Lifetime, NextHop, RoleId, Route, RouteKey};
@@ -93,6 +93,12 @@ impl Node {
         }
         self.forget_neighbors(iface, link, out);
         self.notify_all(now, &Input::Link(iface, link), out);
+    }
+
+    /// Returns whether the node reads the ARP messages of an interface: the interface has an address, or a role watches
+    /// an address on it.
+    pub(crate) fn hears_arp(&self, iface: Iface) -> bool {
+        self.speaks_arp(iface) || self.net.as_ref().is_some_and(|net| net.arp.watches(iface))
     }
 
     /// Returns whether an interface has an address, and therefore uses ARP.
@@ -234,6 +240,10 @@ impl Node {
         let ear = Ear { iface, mac, is_own: &is_own, on_link: &on_link };
         let heard = self.net().arp.hear(now, &ear, &message);
         drop(out, iface, packet, heard.end);
+        if let Some(address) = heard.in_use {
+            let in_use = Notification::AddressInUse(iface, address, message.sender_mac);
+            self.notify_all(now, &Input::Notification(&in_use), out);
+        }
         if let Some(answer) = heard.answer {
             self.transmit(iface, Packet::arp(answer.target_mac, &answer), out);
         }

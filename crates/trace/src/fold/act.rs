@@ -22,7 +22,7 @@ fold_enum!(Act {
     12 Served(event),
     13 Delivered(event),
 });
-fold_enum!(Neighbor { 0 At(mac), 1 Proxy, 2 Mute });
+fold_enum!(Neighbor { 0 At(mac), 1 Proxy, 2 Mute, 3 Watched });
 fold_enum!(Span { 0 Begins(stage), 1 Ends(stage) });
 fold_enum!(Stage {
     0 Link,

@@ -5,6 +5,7 @@
 
 mod apps;
 mod cellular_ip;
+mod dhcp;
 mod indirect_tcp;
 mod mobile_ip;
 mod sigma;
@@ -94,6 +95,8 @@ const KINDS: &[Kind] = &[
     Kind::fixed("mobile-ip/foreign-agent", mobile_ip::agent, &["address", "interface"]),
     Kind::mobile("mobile-ip/mobile-node", mobile_ip::mobile_node, &["address", "interface", "home_agent"])
         .finds_routers(),
+    Kind::fixed("dhcp/client", dhcp::client, &["interface"]),
+    Kind::fixed("dhcp/server", dhcp::server, &["address", "interface"]),
     Kind::fixed(
         "indirect-tcp/support-router",
         indirect_tcp::support_router,

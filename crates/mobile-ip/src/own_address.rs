@@ -1,0 +1,176 @@
+//! The co-located care-of address of a mobile node: an address of its own in the visited network (RFC 5944, section
+//! 1.5). Another role acquires the address, for example by DHCP, or the configuration has it.
+
+use crate::config::{CareOf, Foreign, MobileNodeConfig};
+use crate::mark::MobileIpEvent;
+use node::{Action, Class, Hop, InterfaceAddress, Lifetime, NextHop, Outbox, Route, RouteKey};
+use wire::{Cell, Duration, Iface, Instant, Ipv4Addr, Prefix, Reason};
+
+/// The reason to drop a packet out of a tunnel to the co-located care-of address: it is not for the home address.
+pub(crate) const NOT_FOR_HOME: Reason = Reason("not_for_home_address");
+
+/// The reason to drop a packet out of a tunnel to the co-located care-of address: the tunnel is not the home agent's.
+pub(crate) const NOT_FROM_HOME_AGENT: Reason = Reason("not_home_agents_tunnel");
+
+/// The class of packets out of tunnels of the home agent to this host. It is closed: only the routes of this class apply.
+const TUNNELLED: Class = Class(Class::CLOSED.0 + 2);
+/// The class of packets out of tunnels of other hosts.
+const STRANGERS: Class = Class(Class::CLOSED.0 + 3);
+
+/// The source and the state of the co-located care-of address.
+#[derive(Debug)]
+pub(crate) struct OwnAddress {
+    source: CareOf,
+    /// The networks of the configuration, and the time until an address in them is usable.
+    networks: Vec<Foreign>,
+    delay: Duration,
+    iface: Iface,
+    home: InterfaceAddress,
+    /// The address that is usable now, and the router of its link.
+    held: Option<(InterfaceAddress, Option<Ipv4Addr>)>,
+    /// The network of the configuration whose address becomes usable at this time.
+    coming: Option<(Foreign, Instant)>,
+    /// The home agent and the care-of address of the tunnel that ends here.
+    tunnel: Option<(Ipv4Addr, Ipv4Addr)>,
+}
+
+impl OwnAddress {
+    pub(crate) fn new(config: &MobileNodeConfig, iface: Iface) -> Self {
+        Self {
+            source: config.care_of,
+            networks: config.networks.clone(),
+            delay: config.address_delay,
+            iface,
+            home: config.address,
+            held: None,
+            coming: None,
+            tunnel: None,
+        }
+    }
+
+    /// Returns the co-located care-of address; `None` if the node has none now.
+    pub(crate) fn address(&self) -> Option<Ipv4Addr> {
+        self.held.map(|(own, _)| own.address)
+    }
+
+    /// Returns the router of the visited network; `None` if it is not known.
+    pub(crate) fn router(&self) -> Option<Ipv4Addr> {
+        self.held.and_then(|(_, router)| router)
+    }
+
+    /// Returns the action for this host's own packets to other networks. `None` without an address or a router.
+    pub(crate) fn way(&self) -> Option<Action> {
+        let to = NextHop::Via(self.router()?);
+        Some(Action::Forward(Hop { iface: self.iface, to }))
+    }
+
+    /// Notes that the link came up. If the configuration has an address for this network, the address becomes usable
+    /// after the delay.
+    ///
+    /// With an address of its own, the node detects each network by its link, and needs no agent for that.
+    pub(crate) fn link_up(&mut self, now: Instant, cell: Option<Cell>, out: &mut Outbox) {
+        match self.source {
+            CareOf::Agent => return,
+            CareOf::Acquired => return out.mark(MobileIpEvent::NetworkFound.into()),
+            CareOf::Configured => {}
+        }
+        let is_here = |network: &&Foreign| network.cell.is_none_or(|number| cell == Some(Cell(number)));
+        let Some(network) = self.networks.iter().find(is_here) else { return };
+        out.mark(MobileIpEvent::NetworkFound.into());
+        out.mark(MobileIpEvent::AddressBegun.into());
+        // An address that becomes usable in the same step would be used before the other roles know the link.
+        let delay = self.delay.max(Duration::from_nanos(1));
+        self.coming = Some((*network, now + delay));
+    }
+
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.coming.as_ref().map(|(_, due)| *due)
+    }
+
+    /// Adds the address of the configuration if it is due. Returns whether it is usable now.
+    pub(crate) fn timeout(&mut self, now: Instant, out: &mut Outbox) -> bool {
+        let Some((Foreign { address, router, .. }, _)) = self.coming.take_if(|(_, due)| *due <= now) else {
+            return false;
+        };
+        out.add_address(self.iface, address);
+        out.mark(MobileIpEvent::AddressReady { address: address.address }.into());
+        self.held = Some((address, Some(router)));
+        true
+    }
+
+    /// Takes an address that another role has acquired. Returns whether the node may use it as a care-of address: it is
+    /// on the interface of the role, and not in the home network.
+    pub(crate) fn acquired(&mut self, iface: Iface, own: InterfaceAddress, router: Option<Ipv4Addr>) -> bool {
+        let is_abroad = !own.link.contains(self.home.address) && !self.home.link.contains(own.address);
+        let is_ours = matches!(self.source, CareOf::Acquired) && iface == self.iface;
+        if is_ours && is_abroad {
+            self.held = Some((own, router));
+        }
+        is_ours && is_abroad
+    }
+
+    /// Returns whether another role reports the loss of the address that is in use.
+    pub(crate) fn is_lost(&self, iface: Iface, lost: InterfaceAddress) -> bool {
+        iface == self.iface && self.held.is_some_and(|(own, _)| own == lost)
+    }
+
+    /// Gives up the address, and closes the tunnel. An address of the configuration is removed from the interface.
+    /// Returns whether there was an address.
+    pub(crate) fn leave(&mut self, out: &mut Outbox) -> bool {
+        self.coming = None;
+        self.close(out);
+        let held = self.held.take();
+        if let (Some((own, _)), CareOf::Configured) = (held, self.source) {
+            out.remove_address(self.iface, own);
+        }
+        held.is_some()
+    }
+
+    /// Takes the packets for the home address out of the tunnels from this home agent to the care-of address. Packets of
+    /// other senders, and packets for other hosts, are not forwarded (RFC 5944, section 4.2.2).
+    pub(crate) fn open(&mut self, home_agent: Ipv4Addr, out: &mut Outbox) {
+        let Some(care_of) = self.address() else { return };
+        if self.tunnel == Some((home_agent, care_of)) {
+            return;
+        }
+        self.close(out);
+        self.tunnel = Some((home_agent, care_of));
+        let rules = rules(self.home.address, home_agent, care_of);
+        for (key, action) in rules {
+            out.route(key, Route { action, lifetime: Lifetime::Permanent });
+        }
+    }
+
+    /// Takes the tunnels of another home agent from now on, if the tunnels of one are taken.
+    pub(crate) fn follow(&mut self, home_agent: Ipv4Addr, out: &mut Outbox) {
+        if self.tunnel.is_some() {
+            self.open(home_agent, out);
+        }
+    }
+
+    /// Closes the tunnel, if one is open.
+    pub(crate) fn close(&mut self, out: &mut Outbox) {
+        let Some((home_agent, care_of)) = self.tunnel.take() else { return };
+        let keys = rules(self.home.address, home_agent, care_of).into_iter().rev().map(|(key, _)| key);
+        for key in keys {
+            out.route(key, None);
+        }
+    }
+}
+
+/// Returns the routes of the exit of a tunnel from this home agent to this care-of address. In a closed class, only a
+/// route to the single address applies to an address of this host.
+fn rules(home: Ipv4Addr, home_agent: Ipv4Addr, care_of: Ipv4Addr) -> [(RouteKey, Action); 8] {
+    let (not_for_home, not_home_agents) = (Action::Drop(NOT_FOR_HOME), Action::Drop(NOT_FROM_HOME_AGENT));
+    let tunnel = |src| RouteKey { class: None, src, dst: Prefix::host(care_of) };
+    [
+        (RouteKey::all(TUNNELLED), not_for_home),
+        (RouteKey::to(TUNNELLED, care_of), not_for_home),
+        (RouteKey::to(TUNNELLED, home), Action::Host),
+        (RouteKey::all(STRANGERS), not_home_agents),
+        (RouteKey::to(STRANGERS, care_of), not_home_agents),
+        (RouteKey::to(STRANGERS, home), not_home_agents),
+        (tunnel(Prefix::ANY), Action::Open(STRANGERS)),
+        (tunnel(Prefix::host(home_agent)), Action::Open(TUNNELLED)),
+    ]
+}
