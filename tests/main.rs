@@ -7,6 +7,7 @@ mod air;
 mod bulk;
 mod cellular_ip;
 mod determinism;
+mod dhcp;
 mod events;
 mod evidence;
 mod indirect_tcp;

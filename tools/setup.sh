@@ -34,6 +34,7 @@ if [ "$1" = test ]; then
     need strace strace   # tests make system calls fail or block
     need dig bind9-dnsutils # a test queries and updates our location manager with dig and nsupdate
     need python3 python3 # tests run programs written in it
+    need dnsmasq dnsmasq-base # a client of a daemon gets its address from it
     need iperf3 iperf3   # a test downloads with it while its host moves
     need curl curl       # a test downloads with it through a role of a daemon
     [ -e /usr/include/usrsctp.h ] || missing="$missing libusrsctp-dev" # tests exchange SCTP with it

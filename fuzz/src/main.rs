@@ -5,6 +5,8 @@
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
 
+#[path = "../targets/dhcp.rs"]
+mod dhcp;
 #[path = "../targets/dns.rs"]
 mod dns;
 #[path = "../targets/ethernet.rs"]
@@ -32,6 +34,7 @@ mod udp;
 
 /// The targets by their names, which are those of the folders of seeds.
 const TARGETS: &[(&str, fn(&[u8]))] = &[
+    ("dhcp", dhcp::run),
     ("dns", dns::run),
     ("ethernet", ethernet::run),
     ("handoff", handoff::run),

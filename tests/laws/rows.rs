@@ -7,6 +7,8 @@ use node::{PuntReason, Rng, Transport};
 use roles::{RoleConfig, Surroundings};
 use wire::{Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, SocketAddrV4, ipv4, udp};
 
+#[path = "dhcp.rs"]
+mod dhcp;
 #[path = "indirect_tcp.rs"]
 mod indirect_tcp;
 #[path = "mobile_ip.rs"]
@@ -32,6 +34,8 @@ enum Says {
     HomeAgent,
     ForeignAgent,
     MobileNode,
+    DhcpClient,
+    DhcpServer,
     SupportRouter,
     IndirectHost,
     SigmaMobileNode,
@@ -174,6 +178,42 @@ pub(crate) const ROWS: &[Row] = &[
             "Mute",
             "stale_reply",
             "bad_authentication",
+        ],
+    },
+    Row {
+        kind: "dhcp/client",
+        config: dhcp::CLIENT,
+        interfaces: &["eth"],
+        addresses: &[],
+        says: Says::DhcpClient,
+        reached: &[
+            "Address(Iface(1), 10.3.0.100/24, true)",
+            "Address(Iface(1), 10.3.0.100/24, false)",
+            "Watched",
+            "address_ready",
+            "address_in_use",
+            "address_failed",
+            "lease_refused",
+            "released",
+            "lease ended",
+            "dhcp_transaction",
+            "dhcp_unexpected",
+            "dhcp_lease",
+        ],
+    },
+    Row {
+        kind: "dhcp/server",
+        config: dhcp::SERVER,
+        interfaces: &["eth"],
+        addresses: &[dhcp::SERVER_ADDRESS],
+        says: Says::DhcpServer,
+        reached: &[
+            "Watched",
+            "leased",
+            "address_in_use",
+            "pool_exhausted",
+            "dhcp_not_leased",
+            "dhcp_unsupported",
         ],
     },
     Row {
@@ -354,6 +394,8 @@ impl Row {
             Says::HomeAgent => (mobile_ip::to_home_agent, Vec::new()),
             Says::ForeignAgent => (mobile_ip::to_foreign_agent, Vec::new()),
             Says::MobileNode => (mobile_ip::to_mobile_node, mobile_ip::commands()),
+            Says::DhcpClient => (dhcp::to_client, dhcp::commands()),
+            Says::DhcpServer => (dhcp::to_server, Vec::new()),
             Says::SupportRouter => (indirect_tcp::to_support_router, Vec::new()),
             Says::IndirectHost => (indirect_tcp::to_mobile_host, Vec::new()),
             Says::SigmaMobileNode => (sigma::to_mobile_node, Vec::new()),
@@ -370,6 +412,7 @@ impl Row {
         let answer: Option<fn(&mut Rng, &Packet) -> Option<Post>> = match self.says {
             Says::ForeignAgent => Some(|rng, sent| mobile_ip::answer(rng, sent, mobile_ip::VISITED)),
             Says::MobileNode => Some(|rng, sent| mobile_ip::answer(rng, sent, HOSTS[0])),
+            Says::DhcpClient => Some(dhcp::answer),
             Says::IndirectHost => Some(indirect_tcp::answer),
             _ => None,
         };
@@ -384,7 +427,11 @@ impl Row {
             Says::IndirectHost => Some(::indirect_tcp::TRANSPORT),
             _ => None,
         };
-        let news = if matches!(self.says, Says::IndirectHost) { indirect_tcp::NEWS } else { &[] };
+        let news = match self.says {
+            Says::IndirectHost => indirect_tcp::NEWS,
+            Says::DhcpClient | Says::DhcpServer => dhcp::NEWS,
+            _ => &[],
+        };
         Talk { interfaces, tunes, hears, commands, packet, takes_packets, datagram, serves, answer, news }
     }
 }

@@ -17,6 +17,7 @@ mod common;
 mod compare;
 mod conformance;
 mod daemon_ends;
+mod dhcp;
 mod drops;
 mod events;
 mod evidence;

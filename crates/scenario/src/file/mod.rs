@@ -361,6 +361,7 @@ pub(crate) struct Point(
 pub const BUILT_IN: &[(&str, &str)] = &[
     ("first", include_str!("../../../../scenarios/first.toml")),
     ("bulk", include_str!("../../../../scenarios/bulk.toml")),
+    ("mobile-ip/dhcp", include_str!("../../../../scenarios/mobile-ip/dhcp.toml")),
     ("mobile-ip/download", include_str!("../../../../scenarios/mobile-ip/download.toml")),
     ("mobile-ip/drive", include_str!("../../../../scenarios/mobile-ip/drive.toml")),
     ("indirect-tcp/handoff-time", include_str!("../../../../scenarios/indirect-tcp/handoff-time.toml")),
