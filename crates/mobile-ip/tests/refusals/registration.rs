@@ -598,7 +598,7 @@ fn two_agents_on_one_host_register_and_forward_as_on_two() {
         let (sent, drops) = router.receive(3200, VISITED_LINK, MOBILE, outer);
         let [(iface, left)] = sent.as_slice() else { panic!("{foreign}, {first}: {sent:?} {drops:?}") };
         assert_eq!((*iface, ipv4::addresses(&left.bytes)), (UPLINK, Some((HOME, CORRESPONDENT))));
-        // The mobile node comes home, and tells its home agent there.
+        // The mobile node comes home, and deregisters with its home agent there.
         let mut home = request(Instant::from_millis(4000), HOME);
         home.extensions.clear();
         (home.lifetime, home.care_of) = (0, HOME);
