@@ -31,6 +31,8 @@ pub(crate) struct Agent {
     pub(crate) registered_only: bool,
     /// The flags of the last advertisement.
     pub(crate) flags: AgentFlags,
+    /// R: a mobile node with a co-located care-of address must register through this agent.
+    pub(crate) registration_required: bool,
     /// The first care-of address that the agent offers; `None` if it is not a foreign agent.
     pub(crate) care_of: Option<Ipv4Addr>,
     prefix: Option<Prefix>,
@@ -117,6 +119,7 @@ impl Agents {
                 .map_or(advertisement.registration_lifetime, |old| old.registration_lifetime),
             registered_only: advertisement.registered_only,
             flags: advertisement.flags,
+            registration_required: advertisement.flags.has(AgentFlags::REGISTRATION_REQUIRED),
             care_of: offered(advertisement),
             prefix: advertisement.prefix(),
         };
@@ -152,7 +155,7 @@ impl Agents {
         let takes = |known: &Agent| {
             let is_used = match self.uses {
                 Uses::All => true,
-                Uses::Required => known.flags.has(AgentFlags::REGISTRATION_REQUIRED),
+                Uses::Required => known.registration_required,
                 Uses::None => false,
             };
             is_used && known.takes_registrations()

@@ -89,6 +89,7 @@ pub struct HomeAgentConfig {
 /// The configuration of a foreign agent: its network, its associations and its limits.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "the keys are independent options of one file")]
 pub struct ForeignAgentConfig {
     /// The care-of address, and the length of the visited network's prefix, for example `10.2.0.1/16`.
     #[serde(deserialize_with = "text")]
@@ -539,7 +540,6 @@ impl MobileNodeConfig {
         if self.home_agent.address == self.address.address {
             return Err(ConfigError::new("home_agent", "must have another address than the mobile node"));
         }
-        self.check_care_of()?;
         check_peers("backup_home_agents", &self.backup_home_agents)?;
         let mut known = BTreeSet::from([self.address.address, self.home_agent.address]);
         if let Some(peer) = self.backup_home_agents.iter().find(|peer| !known.insert(peer.address)) {
@@ -547,6 +547,7 @@ impl MobileNodeConfig {
                 format!("{} must be another address than all others of this mobile node", peer.address);
             return Err(ConfigError::new("backup_home_agents", problem));
         }
+        self.check_care_of()?;
         check_announcements(&self.announcements)
     }
 }

@@ -9,6 +9,7 @@
 //! ```
 
 mod co_located;
+mod commands;
 mod options;
 
 use crate::agents::{Agent, AgentChange, Agents, offered};
@@ -24,8 +25,8 @@ use crate::own_address::OwnAddress;
 use crate::registrar::{Registrar, ReplyOutcome, Target, is_unreachable};
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Action, Announcer, Class, Command, Hop, Input, Lifetime, Link, Listen, Neighbor, NextHop, Outbox,
-    Refusals, Rng, Role, Route, RouteKey, Rx, TimerName, Timers, Value,
+    Action, Announcer, Class, Hop, Input, Lifetime, Link, Listen, Neighbor, NextHop, Outbox, Refusals, Rng,
+    Role, Route, RouteKey, Rx, TimerName, Timers, Value,
 };
 use options::listens;
 use std::collections::BTreeSet;
@@ -423,9 +424,10 @@ impl MobileNode {
             flags: self
                 .config
                 .flags()
-                .with(RequestFlags::REVERSE, self.asks_reverse(known))
-                .with(RequestFlags::CO_LOCATED, own.is_some()),
+                .with(RequestFlags::REVERSE, own.is_none() && self.asks_reverse(known))
+                .with(RequestFlags::DECAPSULATION, own.is_some()),
             encapsulating: self.config.reverse_tunnel == ReverseTunnel::Encapsulating,
+            is_co_located: own.is_some(),
         })
     }
 
@@ -677,60 +679,6 @@ impl MobileNode {
             (Decision::Search(_), Some(agent)) => self.search(now, agent, None, out),
             (Decision::Stay(_) | Decision::Search(_), _) => {}
         }
-    }
-
-    // --- commands --------------------------------------------------------------------------------------------------
-
-    fn command(&mut self, now: Instant, command: &Command, out: &mut Outbox) -> Result<Value, String> {
-        match command.verb.as_str() {
-            "register" => self.command_register(now, command, out),
-            "deregister" => self.command_deregister(now, out),
-            verb => Err(format!("unknown command `{verb}`; known: {}", self.verbs().join(", "))),
-        }
-    }
-
-    /// Executes the command `register {agent}`: registers with this agent. Without the argument, registers again with
-    /// the agent in use.
-    fn command_register(
-        &mut self,
-        now: Instant,
-        command: &Command,
-        out: &mut Outbox,
-    ) -> Result<Value, String> {
-        let heard = || self.agents.iter().map(|(who, _)| who.to_string()).collect::<Vec<_>>().join(", ");
-        let agent = match command.args.get("agent") {
-            None if self.attached.is_none() && self.own.address().is_some() => {
-                self.register_directly(now, out);
-                return Ok(Value::map([("agent", Value::from(self.registrar.home_agent()))]));
-            }
-            None => self.attached.ok_or_else(|| {
-                format!(
-                    "no agent is in use; `agent` must be a heard agent that takes registrations; heard: {}",
-                    heard()
-                )
-            })?,
-            Some(named) => {
-                let named = named.as_text().and_then(|text| text.parse().ok());
-                let usable = named.filter(|agent| self.is_usable(*agent));
-                usable.ok_or_else(|| {
-                    format!("`agent` must be a heard agent that takes registrations; heard: {}", heard())
-                })?
-            }
-        };
-        self.attach(now, agent, out);
-        Ok(Value::map([("agent", Value::from(agent))]))
-    }
-
-    /// Executes the command `deregister`: ends the registration through the agent in use. The node registers again when
-    /// movement detection decides so, for example for a new agent.
-    fn command_deregister(&mut self, now: Instant, out: &mut Outbox) -> Result<Value, String> {
-        let target = self
-            .present_target()
-            .ok_or("no agent that takes registrations is in use, so no registration can be ended")?;
-        let answer = Value::map([("agent", Value::from(target.agent))]);
-        self.registrar.turn_to(Some(Target { lifetime: 0, ..target }));
-        self.register(now, out);
-        Ok(answer)
     }
 
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {

@@ -71,6 +71,9 @@ pub(crate) struct Target {
     pub(crate) flags: RequestFlags,
     /// With flag T: whether the node puts its packets into a tunnel to the agent (RFC 3024, section 3.3).
     pub(crate) encapsulating: bool,
+    /// Whether the care-of address is the node's own. Then the request comes from this address. If `mac` is zero, the
+    /// request goes to the home agent by the routes of the node.
+    pub(crate) is_co_located: bool,
 }
 
 /// The request that waits for a reply.
@@ -214,6 +217,11 @@ impl Registrar {
     fn has_changed(&mut self) {
         (self.pending, self.nonce, self.is_denied, self.unanswered) = (None, None, false, 0);
         self.followed.clear();
+        // Without a foreign agent, the request goes to the home agent itself.
+        let home_agent = self.home_agent();
+        if let Some(target) = self.target.as_mut().filter(|target| target.mac == Mac::ZERO) {
+            target.agent = home_agent;
+        }
     }
 
     /// Returns whether [`PATIENCE`] requests to the home agent were not answered, or the home agent was reported as
@@ -338,13 +346,12 @@ impl Registrar {
     }
 
     fn new_request(&mut self, now: Instant) -> Option<Packet> {
-        let Target { agent, mac, care_of, lifetime, flags, encapsulating } = self.target?;
+        let Target { agent, mac, care_of, lifetime, flags, encapsulating, is_co_located } = self.target?;
         let identification = self.identification(now);
         let (home, home_agent) = (self.home, self.home_agent());
-        // The flag D shows whose address the care-of address is, also when the binding ends.
-        let is_co_located = flags.has(RequestFlags::CO_LOCATED);
-        let none = RequestFlags::default().with(RequestFlags::CO_LOCATED, is_co_located);
-        let flags = if lifetime == 0 { none } else { flags };
+        // The end of a binding needs no options. Flag D shows that the request comes from the care-of address.
+        let ends = RequestFlags::default().with(RequestFlags::DECAPSULATION, is_co_located);
+        let flags = if lifetime == 0 { ends } else { flags };
         let mut request =
             Request { flags, lifetime, home, home_agent, care_of, identification, extensions: Vec::new() };
         request.sign(Between::MobileHome, self.home_agents.association());
@@ -521,10 +528,10 @@ impl Registrar {
             Code::UnknownHomeAgent
                 if is_host(reply.home_agent) && reply.home_agent != self.home_agents.address() =>
             {
-                if target.mac == Mac::ZERO {
-                    target.agent = reply.home_agent; // the request goes directly to the home agent
-                }
                 self.home_agents.learn(reply.home_agent);
+                if target.mac == Mac::ZERO {
+                    target.agent = reply.home_agent;
+                }
                 true
             }
             _ => false,

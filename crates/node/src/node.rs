@@ -212,14 +212,9 @@ impl Node {
         if rx.why != PuntReason::Listen || rx.tunnel.is_some() {
             return self.to_host(rx.iface, &header, packet, out);
         }
-        if rx.iface == Iface::HOST {
-            return match self.listener_at_host(&header, payload, usize::from(role.0) + 1) {
-                Some(next) => self.give(now, next, Input::Packet(rx, packet), out),
-                None => self.to_host(rx.iface, &header, packet, out),
-            };
-        }
         match self.listener(rx.iface, &header, payload, usize::from(role.0) + 1) {
             Some(next) => self.give(now, next, Input::Packet(rx, packet), out),
+            None if rx.iface == Iface::HOST => self.to_host(rx.iface, &header, packet, out),
             None => self.unheard(now, rx.iface, &header, packet, out),
         }
     }
@@ -240,20 +235,6 @@ impl Node {
         let wants_some = |role: &dyn Role| !role.listens().is_empty() || !role.intercepts().is_empty();
         let first = self.roles.iter().skip(from).position(|role| wants_some(&**role))?;
         self.listener_of(iface, header, Traffic::of(header, payload), from + first)
-    }
-
-    /// Returns the first role, from index `from` on, that listens for a packet of this host to one of its own addresses.
-    /// Such a packet is not intercepted: its connection is within the host.
-    pub(crate) fn listener_at_host(&self, header: &Header, payload: &[u8], from: usize) -> Option<RoleId> {
-        if self.roles.iter().skip(from).all(|role| role.listens().is_empty()) {
-            return None;
-        }
-        let traffic = Traffic::of(header, payload);
-        let local = self.addresses.contains(&header.dst);
-        let wants = |listen: &Listen| traffic.is_wanted(listen, Iface::HOST, header, local);
-        let mut roles = self.roles.iter().enumerate().skip(from);
-        let (index, _) = roles.find(|(_, role)| role.listens().iter().any(wants))?;
-        Some(RoleId(index as u8))
     }
 
     fn listener_of(&self, iface: Iface, header: &Header, traffic: Traffic, from: usize) -> Option<RoleId> {

@@ -389,10 +389,23 @@ mod tests {
         let around = config.surroundings().unwrap();
         let home_agents = [Ipv4Addr::new(10, 9, 0, 1)];
         assert_eq!(around.home_agents.iter().map(|(address, _)| *address).collect::<Vec<_>>(), home_agents);
+        let home_agent = config.roles[0].clone();
         let agent = "kind = 'mobile-ip/foreign-agent'\ninterface = 'v'\naddress = '10.1.0.1/24'\n";
         let agent: RoleConfig = toml::from_str(agent).unwrap();
         let RoleConfig::MobileIpForeignAgent(agent) = agent.on_host(&around) else { panic!() };
         assert_eq!((agent.own, agent.beside), (home_agents.to_vec(), home_agents.to_vec()));
+        assert!(!agent.is_home);
+        // The home agent knows the foreign agents of its host. With one address and interface, one of them advertises.
+        for (foreign, interface, shared) in
+            [("10.1.0.1", "v", false), ("10.9.0.1", "w", false), ("10.9.0.1", "v", true)]
+        {
+            let text = format!(
+                "{text}[[role]]\nkind = 'mobile-ip/foreign-agent'\ninterface = '{interface}'\naddress = '{foreign}/24'\n"
+            );
+            let around = toml::from_str::<HostConfig>(&text).unwrap().surroundings().unwrap();
+            let RoleConfig::MobileIpHomeAgent(home) = home_agent.clone().on_host(&around) else { panic!() };
+            assert_eq!((home.foreign, home.is_foreign), (vec![foreign.parse().unwrap()], shared));
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@ use crate::clock::Clock;
 use crate::config::{AgentReverseTunnel, Associations, ForeignAgentConfig};
 use crate::limiter::Limiter;
 use crate::mark::{FOREIGN_AGENT, MobileIpEvent};
-use crate::message::{ALL_AGENTS, AgentFlags, Code, PORT, Received, Registration, RequestFlags};
+use crate::message::{ALL_AGENTS, AgentFlags, Code, PORT, Received, Registration, Request, RequestFlags};
 use crate::pending::{Pending, Waiting};
 use crate::reply_counts::ReplyCounts;
 use node::config::{ConfigError, Interfaces};
@@ -147,12 +147,17 @@ impl ForeignAgent {
         let [routers, agents, solicitations] = Advertiser::listens(iface);
         let errors = Listen::IcmpAbout(Proto::Udp(PORT));
         let challenges = rng.fork("challenges");
-        let flags = AgentFlags::FOREIGN
-            .with(AgentFlags::REVERSE, config.reverse_tunnel != AgentReverseTunnel::None)
-            .with(AgentFlags::REGISTRATION_REQUIRED, config.registration_required);
-        let lifetime = config.registration_lifetime;
-        let mut advertiser =
-            Advertiser::new(iface, config.address, config.advertise.clone(), lifetime, flags, rng);
+        let mut advertiser = Advertiser::new(
+            iface,
+            config.address,
+            config.advertise.clone(),
+            config.registration_lifetime,
+            AgentFlags::FOREIGN
+                .with(AgentFlags::HOME, config.is_home)
+                .with(AgentFlags::REGISTRATION_REQUIRED, config.registration_required)
+                .with(AgentFlags::REVERSE, config.reverse_tunnel != AgentReverseTunnel::None),
+            rng,
+        );
         if config.challenge {
             advertiser.challenge(challenges.clone(), config.challenge_window);
         }
@@ -248,7 +253,11 @@ impl ForeignAgent {
         let from = received.sender();
         let is_own = rx.header.dst == self.config.address.address;
         match received.message {
-            Registration::Request(request) if !is_own && request.care_of != self.config.address.address => {
+            Registration::Request(request)
+                if !is_own
+                    && !has_own_address(&request)
+                    && request.care_of != self.config.address.address =>
+            {
                 Err(FOR_ANOTHER_AGENT)
             }
             Registration::Request(request) if rx.iface == self.iface => {
@@ -283,6 +292,12 @@ impl ForeignAgent {
     const fn longest(&self) -> u16 {
         self.config.registration_lifetime.as_secs() as u16
     }
+}
+
+/// Returns whether the care-of address of a request is the mobile node's own (flag D), and the request is for a binding
+/// to it. A request to end all bindings has the home address as care-of address.
+fn has_own_address(request: &Request) -> bool {
+    request.flags.has(RequestFlags::DECAPSULATION) && request.care_of != request.home
 }
 
 impl Role for ForeignAgent {

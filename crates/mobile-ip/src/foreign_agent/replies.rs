@@ -1,6 +1,9 @@
 //! The replies of home agents at a foreign agent, and ICMP errors about requests (RFC 5944, section 3.7.3).
 
-use super::{ForeignAgent, HOME_AGENT_FAILED, NOT_ADMITTED, NOT_FROM_HOME, NOT_PENDING, REPEATED_BY_ANOTHER};
+use super::{
+    ForeignAgent, HOME_AGENT_FAILED, NOT_ADMITTED, NOT_FROM_HOME, NOT_PENDING, REPEATED_BY_ANOTHER,
+    has_own_address,
+};
 use crate::message::{Between, Code, Extension, PORT, Reply, Request, datagram};
 use crate::pending::{Pending, low};
 use node::{Outbox, Rx};
@@ -27,7 +30,7 @@ impl ForeignAgent {
             }
             let lifetime = reply.lifetime.min(pending.request.lifetime).min(self.longest());
             // The tunnel of a mobile node with its own care-of address does not end here.
-            let lifetime = if pending.request.has_own_address() { 0 } else { lifetime };
+            let lifetime = if has_own_address(&pending.request) { 0 } else { lifetime };
             if let Err(code) = self.admit(now, &pending, lifetime, out) {
                 self.refused.count(NOT_ADMITTED);
                 return self.deny(now, &pending, code, out);

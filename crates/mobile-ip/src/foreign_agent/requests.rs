@@ -1,6 +1,6 @@
 //! The requests at a foreign agent: what is relayed, and what is denied (RFC 5944, section 3.7.2).
 
-use super::{ForeignAgent, GAVE_WAY, HOME_AGENTS, NO_PLACE, REPEATED_BY_ANOTHER, Visitor};
+use super::{ForeignAgent, GAVE_WAY, HOME_AGENTS, NO_PLACE, REPEATED_BY_ANOTHER, Visitor, has_own_address};
 use crate::config::{AgentReverseTunnel, is_host};
 use crate::home_agent::refusal;
 use crate::message::{Between, Code, PORT, Request, RequestFlags, datagram};
@@ -22,7 +22,7 @@ impl ForeignAgent {
         // The reply is sent to the source address at `mac`. So `mac` must not be a group, and the source address must be
         // a host's address and not this agent's: the home address, or the mobile node's own care-of address.
         let is_own = [request.home, ip.src].contains(&self.config.address.address);
-        let source = if request.has_own_address() { request.care_of } else { request.home };
+        let source = if has_own_address(request) { request.care_of } else { request.home };
         if mac.is_group() || ip.src != source || !is_host(request.home) || is_own {
             return Err(Reason("implausible_source"));
         }
@@ -62,9 +62,10 @@ impl ForeignAgent {
             return Err(Code::InvalidHomeAgent);
         }
         // A co-located care-of address is an address of the visited link.
-        let is_care_of = match request.has_own_address() {
-            true => self.config.address.link.contains(request.care_of) && !is_ours(&request.care_of),
-            false => request.lifetime == 0 || request.care_of == own,
+        let is_care_of = if has_own_address(request) {
+            self.config.address.link.contains(request.care_of) && !is_ours(&request.care_of)
+        } else {
+            request.lifetime == 0 || request.care_of == own
         };
         if !is_care_of {
             return Err(Code::InvalidCareOf);

@@ -69,7 +69,7 @@ impl HomeAgent {
                     continue;
                 }
                 let encap = self.encap(binding.care_of);
-                let layers = if flags.has(RequestFlags::CO_LOCATED) { 0 } else { ipip::OVERHEAD };
+                let layers = if flags.has(RequestFlags::DECAPSULATION) { 0 } else { ipip::OVERHEAD };
                 let copy = if len + layers > usize::from(encap.mtu) {
                     Err(reason::TOO_BIG)
                 } else if layers == 0 {

@@ -34,8 +34,8 @@ impl RequestFlags {
     pub const SIMULTANEOUS: Self = Self(0x80);
     /// B: tunnel the broadcasts of the home network to the mobile node.
     pub const BROADCAST: Self = Self(0x40);
-    /// D: the mobile node itself opens the tunnel, because its care-of address is co-located.
-    pub const CO_LOCATED: Self = Self(0x20);
+    /// D: the mobile node itself is the exit of the tunnel: the care-of address is co-located.
+    pub const DECAPSULATION: Self = Self(0x20);
     /// M: minimal encapsulation (RFC 2004).
     pub const MINIMAL: Self = Self(0x10);
     /// G: generic routing encapsulation (RFC 2784).
@@ -112,12 +112,6 @@ impl Request {
             identification: self.identification,
             extensions: Vec::new(),
         }
-    }
-
-    /// Returns whether the care-of address is the mobile node's own (flag D), and the request is for a binding to it. A
-    /// request to end all bindings has the home address as care-of address.
-    pub fn has_own_address(&self) -> bool {
-        self.flags.has(RequestFlags::CO_LOCATED) && self.care_of != self.home
     }
 
     /// Returns the data of the Encapsulating Delivery Style Extension for the foreign agent; it must be empty (RFC 3024,

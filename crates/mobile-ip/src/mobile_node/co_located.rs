@@ -14,7 +14,7 @@ impl MobileNode {
     pub(super) fn notified(&mut self, now: Instant, notification: &Notification, out: &mut Outbox) {
         match *notification {
             Notification::AddressAcquired(iface, own, router) => {
-                self.acquired(now, (iface, own), router, out)
+                self.acquired(now, (iface, own), router, out);
             }
             Notification::AddressLost(iface, own) if self.own.is_lost(iface, own) => {
                 self.leave_own_address(out);
@@ -117,8 +117,9 @@ impl MobileNode {
             mac: Mac::ZERO,
             care_of: self.own.address()?,
             lifetime: self.config.lifetime.as_secs() as u16,
-            flags: self.config.flags().with(RequestFlags::CO_LOCATED, true),
+            flags: self.config.flags().with(RequestFlags::DECAPSULATION, true),
             encapsulating: false,
+            is_co_located: true,
         })
     }
 }

@@ -43,6 +43,7 @@ impl MobileNode {
         }
         let Some(home_agent) = self.registrar.next_home_agent() else { return false };
         out.mark(MobileIpEvent::HomeAgentChosen { home_agent }.into());
+        self.own.follow(home_agent, out);
         self.register(now, out);
         true
     }
@@ -60,7 +61,9 @@ impl MobileNode {
         if at_home && is_broadcast(rx.header.dst) {
             return Ok(packet);
         }
-        let is_tunnel = rx.header.dst == self.home && self.is_home_agent(rx.header.src);
+        // With a co-located care-of address, the tunnel ends at this address.
+        let ends_here = rx.header.dst == self.home || self.own.address() == Some(rx.header.dst);
+        let is_tunnel = ends_here && self.is_home_agent(rx.header.src);
         match ipip::decapsulate(&packet.bytes) {
             Ok((_, inner)) if is_tunnel && ipv4::addresses(inner).is_some_and(|(_, to)| is_broadcast(to)) => {
                 let bytes = inner.to_vec();

@@ -312,7 +312,7 @@ fn request(teller: &mut Teller<MobileIp>, from: &str, args: &Args<'_>) -> (Strin
         let key = if args.has("false") { Secret::new([0; 16]) } else { ours.key.clone() };
         request.sign(Between::ForeignHome, &Association { key, ..ours });
     }
-    let is_own = request.flags.has(RequestFlags::CO_LOCATED);
+    let is_own = request.flags.has(RequestFlags::DECAPSULATION);
     let src = if from == "mn" && is_own {
         request.care_of
     } else if from == "mn" {
@@ -379,8 +379,10 @@ fn advert(from: &str, args: &Args<'_>) -> Packet {
     let (src, mac) = person(from);
     let foreign = from != "ha";
     let mut flags = if foreign { AgentFlags::FOREIGN } else { AgentFlags::HOME };
-    flags = flags.with(AgentFlags::BUSY, args.has("busy")).with(AgentFlags::REVERSE, args.has("reverse"));
-    flags = flags.with(AgentFlags::REGISTRATION_REQUIRED, args.has("required"));
+    flags = flags
+        .with(AgentFlags::BUSY, args.has("busy"))
+        .with(AgentFlags::REVERSE, args.has("reverse"))
+        .with(AgentFlags::REGISTRATION_REQUIRED, args.has("required"));
     let said = Advertisement {
         src,
         dst: ALL_SYSTEMS,
@@ -432,7 +434,8 @@ fn flagged(teller: &Teller<MobileIp>, words: &[&str]) -> (String, Packet) {
         ["tunnelled-broadcast", ref args @ ..] => {
             let args = Args::new(args);
             let inner = number(teller, person("other").0, args.get("to", Ipv4Addr::BROADCAST));
-            let outer = ipip::encapsulate(&inner, args.get("from", HOME_AGENT), HOME).unwrap();
+            let outer =
+                ipip::encapsulate(&inner, args.get("from", HOME_AGENT), args.get("at", HOME)).unwrap();
             ("air".to_owned(), from_person("fa", &outer))
         }
         // A foreign agent has put a packet from `src` into a reverse tunnel to the home agent.

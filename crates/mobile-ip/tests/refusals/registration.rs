@@ -598,7 +598,7 @@ fn two_agents_on_one_host_register_and_forward_as_on_two() {
         let (sent, drops) = router.receive(3200, VISITED_LINK, MOBILE, outer);
         let [(iface, left)] = sent.as_slice() else { panic!("{foreign}, {first}: {sent:?} {drops:?}") };
         assert_eq!((*iface, ipv4::addresses(&left.bytes)), (UPLINK, Some((HOME, CORRESPONDENT))));
-        // The mobile node comes home, and tells its home agent there.
+        // The mobile node comes home, and deregisters with its home agent there.
         let mut home = request(Instant::from_millis(4000), HOME);
         home.extensions.clear();
         (home.lifetime, home.care_of) = (0, HOME);
@@ -661,4 +661,36 @@ fn a_busy_foreign_agent_is_no_reason_to_leave_the_home_agent() {
         "`backup_home_agents`",
         "another address than all others",
     );
+}
+
+/// With one address on one interface, the foreign agent advertises for both agents, and the home agent is silent: a mobile
+/// node knows agents by their address.
+#[test]
+fn two_agents_with_one_address_send_one_advertisement() {
+    let names = ["visited", "up"].map(str::to_owned);
+    let mut config: ForeignAgentConfig = table(FOREIGN_AGENT, "").try_into().unwrap();
+    config.is_home = true;
+    let mut foreign = ForeignAgent::new(config, Interfaces(&names), Rng::new(1)).unwrap();
+    start(&mut foreign);
+    let now = foreign.deadline().unwrap();
+    let effects = give(&mut foreign, now, Input::Timeout);
+    let flags = effects.iter().find_map(|effect| match effect {
+        Effect::Send(_, packet) => {
+            let (header, payload) = Header::parse(&packet.bytes).unwrap();
+            Some(Advertisement::parse(&header, payload).ok()?.flags)
+        }
+        _ => None,
+    });
+    let flags = flags.unwrap();
+    assert!(flags.has(AgentFlags::HOME) && flags.has(AgentFlags::FOREIGN));
+    let mut config: HomeAgentConfig = table(HOME_AGENT, "").try_into().unwrap();
+    config.is_foreign = true;
+    let names = ["home", "up"].map(str::to_owned);
+    let mut home = HomeAgent::new(config, Interfaces(&names), Rng::new(1)).unwrap();
+    start(&mut home);
+    assert_eq!(home.deadline(), None);
+    let solicitation =
+        mobile_ip::message::Solicitation { src: HOME, dst: mobile_ip::message::ALL_ROUTERS }.emit();
+    let effects = heard(&mut home, now, 1, MOBILE, solicitation);
+    assert!(matches!(effects[..], [Effect::Pass(..)]), "{effects:?}");
 }

@@ -124,13 +124,11 @@ impl Node {
             return drop(out, iface, packet, reason::TTL_EXPIRED);
         }
         match verdict.disposition {
-            Disposition::Host => match self.local_listener(&way, header, &packet) {
-                Some(role) => {
-                    let rx = Rx::new(iface, PuntReason::Listen, *header);
-                    self.give(now, role, Input::Packet(rx, packet), out);
-                }
-                None => self.to_host(iface, header, packet, out),
-            },
+            Disposition::Host if let Some(role) = self.local_listener(&way, header, &packet) => {
+                let rx = Rx::new(iface, PuntReason::Listen, *header);
+                self.give(now, role, Input::Packet(rx, packet), out);
+            }
+            Disposition::Host => self.to_host(iface, header, packet, out),
             Disposition::Out(Hop { iface, to }) => match to {
                 NextHop::Mac(mac) => {
                     packet.link.dst = mac;
@@ -156,10 +154,12 @@ impl Node {
     }
 
     /// Returns the role that listens for a packet which this host sends to one of its own addresses, for example a foreign
-    /// agent to a home agent on the same host. `None` if no role listens, or if the packet is another one.
+    /// agent to a home agent on the same host. `None` if no role listens, or if the packet is another one. TCP within the
+    /// host is the matter of its own stack.
     fn local_listener(&self, way: &Path, header: &Header, packet: &Packet) -> Option<RoleId> {
         let is_local = way.port.iface == Iface::HOST && way.tunnel.is_none() && self.is_own(header.dst);
-        if is_local { self.listener_at_host(header, ipv4::payload(&packet.bytes), 0) } else { None }
+        let may = is_local && header.protocol != ipv4::TCP;
+        may.then(|| self.listener(Iface::HOST, header, ipv4::payload(&packet.bytes), 0)).flatten()
     }
 
     // --- tunnels ---------------------------------------------------------------------------------------------------
