@@ -460,7 +460,7 @@ fn registration_name(received: &Received) -> String {
         Registration::Request(request) => {
             let names = signed(&|kind| request.verify(kind, &association(kind)));
             let Request { home, care_of, lifetime, .. } = request;
-            let own = if request.flags.has(RequestFlags::DECAPSULATION) { " of its own" } else { "" };
+            let own = if request.flags.has(RequestFlags::DECAPSULATION) { " (co-located)" } else { "" };
             format!("request: {home} at {care_of}{own} for {lifetime} s, signed by {names}")
         }
         Registration::Reply(reply) => {
