@@ -251,9 +251,10 @@ impl ForeignAgent {
             return Err(Code::InvalidHomeAgent);
         }
         // A co-located care-of address is an address of the visited link.
-        let is_care_of = match has_own_address(request) {
-            true => self.config.address.link.contains(request.care_of) && !is_ours(&request.care_of),
-            false => request.lifetime == 0 || request.care_of == own,
+        let is_care_of = if has_own_address(request) {
+            self.config.address.link.contains(request.care_of) && !is_ours(&request.care_of)
+        } else {
+            request.lifetime == 0 || request.care_of == own
         };
         if !is_care_of {
             return Err(Code::InvalidCareOf);

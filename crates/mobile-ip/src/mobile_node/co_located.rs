@@ -13,7 +13,7 @@ impl MobileNode {
     pub(super) fn notified(&mut self, now: Instant, notification: &Notification, out: &mut Outbox) {
         match *notification {
             Notification::AddressAcquired(iface, own, router) => {
-                self.acquired(now, (iface, own), router, out)
+                self.acquired(now, (iface, own), router, out);
             }
             Notification::AddressLost(iface, own) if self.own.is_lost(iface, own) => {
                 self.leave_own_address(out);
