@@ -126,7 +126,7 @@ pub struct ForeignAgentConfig {
     #[serde(default = "registration_lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub registration_lifetime: Duration,
-    /// Whether mobile nodes with a care-of address of their own must register through this agent too (flag R; RFC 5944,
+    /// Whether mobile nodes with a co-located care-of address must register through this agent too (flag R; RFC 5944,
     /// section 2.1.1); default true.
     #[serde(default = "yes")]
     pub registration_required: bool,
@@ -281,7 +281,7 @@ pub struct MobileNodeConfig {
     pub announcements: Vec<Duration>,
 }
 
-/// Where a mobile node's care-of address comes from. With an address of its own (co-located), the mobile node registers
+/// Where a mobile node's care-of address comes from. With a co-located care-of address, the mobile node registers
 /// directly with its home agent, and needs no foreign agent. It registers through a foreign agent if the agent requires
 /// this by the flag R (RFC 5944, section 2.1.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]

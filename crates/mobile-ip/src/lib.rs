@@ -8,7 +8,7 @@
 //!
 //! Away from home, a mobile node registers a care-of address, the exit of its tunnel, through a foreign agent. Its home
 //! agent answers ARP requests for the home address, and tunnels packets for this address to the care-of address. With a
-//! care-of address of its own (co-located), the mobile node registers directly, and is itself the exit of the tunnel.
+//! co-located care-of address, the mobile node registers directly, and is itself the exit of the tunnel.
 //!
 //! - [`home_agent`]: keeps bindings, answers ARP requests for mobile nodes that are away, tunnels packets to them.
 //! - [`foreign_agent`]: advertises, relays registrations, takes the packets for its visitors out of tunnels.

@@ -24,7 +24,7 @@ pub const MOBILE_NODE: &str = "mobile_node";
 pub(crate) enum MobileIpEvent {
     /// The mobile node's link came up.
     LinkUp,
-    /// The mobile node's link came up, and it uses an address of its own in the network of this link.
+    /// The mobile node's link came up, and its care-of addresses are co-located.
     NetworkFound,
     /// The mobile node's link is up, and it waits for its own care-of address of the configuration.
     AddressBegun,

@@ -333,3 +333,21 @@ fn a_scan_gives_up_nobody_whom_a_role_seeks() {
     let forwarded = arp.find(START, (ETH, PEER), Origin::Forwarded, packet(600), true);
     assert_eq!(forwarded, Found::Full(packet(600)));
 }
+
+#[test]
+fn the_use_of_a_watched_address_is_reported() {
+    let mut arp = Arp::default();
+    let probe = |mac| Message::request(mac, Ipv4Addr::UNSPECIFIED, MOBILE);
+    let used = |arp: &mut Arp, message: &Message| hear(arp, START, message).in_use;
+    assert_eq!(used(&mut arp, &probe(PEER_MAC)), None, "nobody watches");
+    arp.set(ETH, MOBILE, Some(Neighbor::Watched));
+    assert!(arp.watches(ETH) && !arp.watches(Iface(ETH.0 + 1)));
+    assert_eq!(used(&mut arp, &probe(PEER_MAC)), Some(MOBILE), "another host probes it");
+    assert_eq!(used(&mut arp, &probe(OUR_MAC)), None, "the node's own probe returns");
+    assert_eq!(used(&mut arp, &Message::gratuitous(PEER_MAC, MOBILE)), Some(MOBILE));
+    assert_eq!(used(&mut arp, &Message::request(PEER_MAC, MOBILE, OURS)), Some(MOBILE), "it sends from it");
+    assert_eq!(used(&mut arp, &Message::request(PEER_MAC, PEER, MOBILE)), None, "a question is no use");
+    assert_eq!(used(&mut arp, &Message::gratuitous(PEER_MAC, OURS)), Some(OURS), "the node's own address");
+    arp.set(ETH, MOBILE, None);
+    assert!(!arp.watches(ETH));
+}
