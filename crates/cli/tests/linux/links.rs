@@ -33,13 +33,13 @@ fn a_port_has_a_rate_in_each_direction_and_a_segment_shares_one() {
     let roam = ", { kind = 'apps/roam' }";
     for (link, more, down, up) in [(port, roam, 6e6, 2e6), (segment, "", 3e6, 3e6)] {
         let out = tempfile::tempdir().unwrap();
-        let role = |to: &str, more: &str| {
+        let role = |own: &str, to: &str, more: &str| {
             format!(
                 "role = [{{ kind = 'apps/constant-rate', to = '{to}:9000', rate = 660, size = 1472, start = '0.2s', stop = '1.7s' }}, \
-                 {{ kind = 'apps/sink', at = '0.0.0.0:9000' }}{more}]"
+                 {{ kind = 'apps/sink', at = '{own}:9000' }}{more}]"
             )
         };
-        let (router, host) = (role("host", ""), role("router", more));
+        let (router, host) = (role("router", "host", ""), role("host", "router", more));
         let text = format!(
             "about = 'both ways'\nduration = '2s'\n{link}[host.router]\n{router}\n[host.host]\naddress = '10.1.0.2'\n{host}\n"
         );
