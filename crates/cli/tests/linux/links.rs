@@ -4,7 +4,7 @@ use crate::common::*;
 use std::path::Path;
 
 /// Returns the rows of `packets.csv` of a run, each as the values of these columns.
-fn packets(run: &Path, columns: [&str; 4]) -> Vec<[String; 4]> {
+fn packets(run: &Path, columns: [&str; 5]) -> Vec<[String; 5]> {
     let text = std::fs::read_to_string(run.join("packets.csv")).unwrap();
     let row = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<_>>();
     let head = row(text.lines().next().unwrap());
@@ -15,10 +15,10 @@ fn packets(run: &Path, columns: [&str; 4]) -> Vec<[String; 4]> {
 
 /// Returns the bits per second of datagrams that arrived at a host. A datagram has 1514 bytes with its headers.
 fn rate(run: &Path, host: &str) -> f64 {
-    let rows = packets(run, ["host", "direction", "protocol", "time_s"]);
-    let arrived = rows
-        .iter()
-        .filter(|[at, direction, protocol, _]| at == host && direction == "in" && protocol == "UDP");
+    let rows = packets(run, ["host", "interface", "direction", "protocol", "time_s"]);
+    let arrived = rows.iter().filter(|[at, interface, direction, protocol, _]| {
+        at == host && interface != "host" && direction == "in" && protocol == "UDP"
+    });
     let times: Vec<f64> = arrived.map(|[.., time]| time.parse().unwrap()).collect();
     (times.len() - 1) as f64 * 1514.0 * 8.0 / (times[times.len() - 1] - times[0])
 }
