@@ -257,6 +257,15 @@ mod tests {
     }
 
     #[test]
+    fn a_cable_that_it_unplugged_is_no_lost_link() {
+        for (why, marks) in [(Link::UNPLUGGED, 0), (Link::NO_CARRIER, 1)] {
+            let (mut roam, mut out) = (roam(&[]).unwrap(), Outbox::default());
+            roam.handle(Instant::ZERO, Input::Link(roam.interface, Link::Down(why)), &mut out);
+            assert_eq!((out.drain_effects().count(), roam.is_lost), (marks, marks > 0), "{why}");
+        }
+    }
+
+    #[test]
     fn a_timetable_that_cannot_be_kept_is_refused() {
         assert!(roam(&[(100, "away")]).unwrap_err().to_string().contains("no place `away`"));
         assert!(

@@ -4,7 +4,7 @@ use crate::common::*;
 use std::path::Path;
 
 /// Returns the rows of `packets.csv` of a run, each as the values of these columns.
-fn packets(run: &Path, columns: [&str; 4]) -> Vec<[String; 4]> {
+fn packets(run: &Path, columns: [&str; 5]) -> Vec<[String; 5]> {
     let text = std::fs::read_to_string(run.join("packets.csv")).unwrap();
     let row = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<_>>();
     let head = row(text.lines().next().unwrap());
@@ -15,10 +15,10 @@ fn packets(run: &Path, columns: [&str; 4]) -> Vec<[String; 4]> {
 
 /// Returns the bits per second of datagrams that arrived at a host. A datagram has 1514 bytes with its headers.
 fn rate(run: &Path, host: &str) -> f64 {
-    let rows = packets(run, ["host", "direction", "protocol", "time_s"]);
-    let arrived = rows
-        .iter()
-        .filter(|[at, direction, protocol, _]| at == host && direction == "in" && protocol == "UDP");
+    let rows = packets(run, ["host", "interface", "direction", "protocol", "time_s"]);
+    let arrived = rows.iter().filter(|[at, interface, direction, protocol, _]| {
+        at == host && interface != "host" && direction == "in" && protocol == "UDP"
+    });
     let times: Vec<f64> = arrived.map(|[.., time]| time.parse().unwrap()).collect();
     (times.len() - 1) as f64 * 1514.0 * 8.0 / (times[times.len() - 1] - times[0])
 }
@@ -33,13 +33,13 @@ fn a_port_has_a_rate_in_each_direction_and_a_segment_shares_one() {
     let roam = ", { kind = 'apps/roam' }";
     for (link, more, down, up) in [(port, roam, 6e6, 2e6), (segment, "", 3e6, 3e6)] {
         let out = tempfile::tempdir().unwrap();
-        let role = |to: &str, more: &str| {
+        let role = |own: &str, to: &str, more: &str| {
             format!(
                 "role = [{{ kind = 'apps/constant-rate', to = '{to}:9000', rate = 660, size = 1472, start = '0.2s', stop = '1.7s' }}, \
-                 {{ kind = 'apps/sink', at = '0.0.0.0:9000' }}{more}]"
+                 {{ kind = 'apps/sink', at = '{own}:9000' }}{more}]"
             )
         };
-        let (router, host) = (role("host", ""), role("router", more));
+        let (router, host) = (role("router", "host", ""), role("host", "router", more));
         let text = format!(
             "about = 'both ways'\nduration = '2s'\n{link}[host.router]\n{router}\n[host.host]\naddress = '10.1.0.2'\n{host}\n"
         );

@@ -50,7 +50,7 @@ fn leave(fabric: &mut Fabric, now: Instant, port: PortId, cell: u16) -> Tuning {
     tuning
 }
 
-/// The host sends at half the rate of the station, and nobody waits for another sender.
+/// The host sends at half the rate of the station, and no sender waits for another one.
 #[test]
 fn each_sender_has_its_own_rate_and_waits_for_no_other() {
     let mut fabric = full(Duration::ZERO);

@@ -166,6 +166,10 @@ fn a_cut_hides_one_station_of_the_channel() {
     assert_eq!(lost, [Consequence::At(M, InterfaceState::OutOfRange)]);
 }
 
+fn returns(what: Consequence) -> Option<Tuning> {
+    if let Consequence::Returns(tuning) = what { Some(tuning) } else { None }
+}
+
 /// Frames at random, while cells are cut and restored for the radio and it changes between them. Each frame ends once, and
 /// the radio and a station hear each other only if the radio was in reach for the whole frame.
 #[test]
@@ -178,7 +182,6 @@ fn no_frame_is_received_out_of_reach() {
         let (mut flights, mut tunings) = (Vec::<(Flight, Mac)>::new(), Vec::<Tuning>::new());
         // For each cell: since when it is in reach, or `NEVER`.
         let mut reach = BTreeMap::from([(Cell(1), Instant::ZERO), (Cell(2), Instant::ZERO)]);
-        let cell_of = |port| if port == S { Cell(1) } else { Cell(2) };
         for _ in 0..3000 {
             now += Duration::from_micros(rng.draw() % 1500);
             while let Some(due) = fabric.next_decision().filter(|due| *due <= now) {
@@ -195,12 +198,12 @@ fn no_frame_is_received_out_of_reach() {
                     return true;
                 }
                 ended += 1;
-                if let Landing::At(ports) = fabric.land(flight, *dst) {
-                    for port in ports {
-                        let station = if port == M { flight.from } else { port };
-                        assert!(reach[&cell_of(station)] <= flight.start, "{seed}: {flight:?} at {port:?}");
-                        *counts.entry((flight.from, port)).or_insert(0) += 1;
-                    }
+                let Landing::At(ports) = fabric.land(flight, *dst) else { return false };
+                for port in ports {
+                    let station = if port == M { flight.from } else { port };
+                    let since = reach[&Cell(if station == S { 1 } else { 2 })];
+                    assert!(since <= flight.start, "{seed}: {flight:?} at {port:?}");
+                    *counts.entry((flight.from, port)).or_insert(0) += 1;
                 }
                 false
             });
@@ -218,10 +221,7 @@ fn no_frame_is_received_out_of_reach() {
                 }
                 1 if reach[&cell] == Instant::NEVER => {
                     let follows = fabric.change(now, ChangedLink::Radio(cell, M), Change::Restore);
-                    tunings.extend(follows.into_iter().filter_map(|what| match what {
-                        Consequence::Returns(tuning) => Some(tuning),
-                        Consequence::At(..) => None,
-                    }));
+                    tunings.extend(follows.into_iter().filter_map(returns));
                     reach.insert(cell, now);
                 }
                 2 => tunings.extend(fabric.leave_for(now, M, cell)),

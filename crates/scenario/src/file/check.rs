@@ -5,18 +5,13 @@
 
 use super::error::{ScenarioError, Source, Wrong};
 use super::layout::Layout;
+use super::limits::{mtu, name_of_interface};
 use super::nearest::did_you_mean;
-use super::networks::AIR;
 use super::{Access, Contention, Duplex, Hears, Host, Scenario, moves, protocol, segment};
 use crate::application::Application;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Duration, Ipv4Addr, Prefix};
 
-/// The least MTU of IPv4, in bytes (RFC 791, section 3.2).
-const LEAST_MTU: u16 = 68;
-/// Longest name of a host, in bytes. An interface has the name of the neighbor, and Linux limits the length of the
-/// names of interfaces (`IFNAMSIZ`).
-const LONGEST_NAME: usize = 15;
 const MOST_RADIOS: usize = 64;
 /// Longest duration of a run: one day.
 const LONGEST: Duration = Duration::from_hours(24);
@@ -70,22 +65,6 @@ fn names(scenario: &Scenario) -> Result<(), Wrong> {
         }
     }
     Ok(())
-}
-
-/// Returns why a host or segment cannot have this name, which is also the name of interfaces. `None` if it can.
-pub(super) fn name_of_interface(name: &str) -> Option<String> {
-    let letters = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(letters) {
-        let problem = "must be 1 to 15 letters, digits, - and _, because interfaces have the names of hosts";
-        return Some(problem.to_owned());
-    }
-    let radio = name.strip_prefix(AIR);
-    let is_taken = ["lo", "wf-host", "wf-node"].contains(&name)
-        || radio.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()));
-    is_taken.then(|| {
-        "must not be the name of an interface that each host may have: lo, wf-host, wf-node, or air with digits"
-            .to_owned()
-    })
 }
 
 fn links(scenario: &Scenario) -> Result<(), Wrong> {
@@ -205,13 +184,6 @@ fn hears(scenario: &Scenario) -> Result<(), Wrong> {
         _ => return Ok(()),
     };
     Err((format!("radio.{}", problem.0), problem.1.to_owned()))
-}
-
-pub(super) fn mtu(path: &str, mtu: u16) -> Result<(), Wrong> {
-    if mtu >= LEAST_MTU {
-        return Ok(());
-    }
-    Err((format!("{path}.mtu"), format!("must be at least {LEAST_MTU} bytes (RFC 791, section 3.2)")))
 }
 
 /// Checks that networks do not overlap. Otherwise the link to an address would be ambiguous.

@@ -2,15 +2,13 @@
 
 use super::error::{ScenarioError, Source};
 use super::layout::{Attachment, Layout};
+use super::medium::{faults, shared_medium};
 use super::protocol::{self, Around};
 use super::resolve::{Places, resolve};
 use super::{Host, Scenario, check, course, event, moves, segment};
 use crate::plan::{HostPlan, Plan, PortPlan};
 use crate::tree::Tree;
-use link::{
-    Access, Air, Beacon, Burst, CellSpec, Contention, Duplex, Faults, Hears, Listening, PortId, RadioSpec,
-    Scan, WireSpec,
-};
+use link::{Air, Beacon, CellSpec, Duplex, Faults, Hears, Listening, PortId, RadioSpec, Scan, WireSpec};
 use roles::HostConfig;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -196,30 +194,9 @@ fn cell_faults(cell: &super::Cell) -> Faults {
     faults(cell.loss, cell.duplicate, cell.burst)
 }
 
-/// Returns the random errors of a link with these keys.
-pub(super) fn faults(loss: f64, duplicate: f64, bursts: Option<super::Burst>) -> Faults {
-    Faults { loss, duplicate, burst: bursts.map(burst) }
-}
-
 fn cell_air(cell: &super::Cell) -> Air {
     let beacon = cell.beacon.map(|beacon| Beacon { every: beacon.every, bytes: beacon.bytes });
     Air { channel: cell.channel, beacon, ..shared_medium(cell.contention, cell.access) }
-}
-
-/// Returns how the senders of a link share its medium, without a channel and without beacons.
-pub(super) fn shared_medium(contention: Option<super::Contention>, access: super::Access) -> Air {
-    Air {
-        contention: contention.map(|of| Contention { slot: of.slot, window: of.window, most: of.most }),
-        access: match access {
-            super::Access::Fair => Access::Fair,
-            super::Access::Fifo => Access::Fifo,
-        },
-        ..Air::default()
-    }
-}
-
-const fn burst(super::Burst { enter, leave, loss }: super::Burst) -> Burst {
-    Burst { enter, leave, loss }
 }
 
 fn wire_spec(wire: &super::Wire) -> WireSpec {

@@ -79,16 +79,7 @@ impl Layout {
             }
             layout.wires.insert(name.clone(), wire.ends.clone());
         }
-        for (name, segment) in &scenario.segment {
-            for (index, host) in segment.hosts.iter().enumerate() {
-                layout
-                    .known(host)
-                    .map_err(|problem| source.at_path(&format!("segment.{name}.hosts[{index}]"), &problem))?;
-                let plug = (name.clone(), Attachment::Segment(name.clone()));
-                layout.interfaces.entry(host.clone()).or_default().push(plug);
-            }
-            layout.segments.insert(name.clone(), segment.hosts.clone());
-        }
+        layout.add_segments(source, scenario)?;
         for (name, cell) in &scenario.cell {
             let path = format!("cell.{name}");
             let Ok(number) = name.parse() else { continue };
@@ -117,6 +108,19 @@ impl Layout {
         layout.networks = Networks::new(scenario, &addressed.collect::<Vec<_>>())
             .map_err(|(key, problem)| source.at_path(&key, &problem))?;
         Ok(layout)
+    }
+
+    fn add_segments(&mut self, source: &Source<'_>, scenario: &Scenario) -> Result<(), ScenarioError> {
+        for (name, segment) in &scenario.segment {
+            for (index, host) in segment.hosts.iter().enumerate() {
+                self.known(host)
+                    .map_err(|problem| source.at_path(&format!("segment.{name}.hosts[{index}]"), &problem))?;
+                let plug = (name.clone(), Attachment::Segment(name.clone()));
+                self.interfaces.entry(host.clone()).or_default().push(plug);
+            }
+            self.segments.insert(name.clone(), segment.hosts.clone());
+        }
+        Ok(())
     }
 
     /// Returns all hosts, in the order of the file.

@@ -9,6 +9,8 @@ mod event;
 mod expand;
 mod host_config;
 mod layout;
+mod limits;
+mod medium;
 mod moves;
 mod nearest;
 mod networks;

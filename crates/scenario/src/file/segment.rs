@@ -22,8 +22,8 @@ pub(super) fn cells(scenario: &Scenario) -> BTreeMap<String, Cell> {
 /// Returns the parameters of a segment as a cell with this number.
 pub(super) fn spec(segment: &Segment, cell: Cell) -> CellSpec {
     let Segment { rate, per_frame, delay, queue, mtu, .. } = *segment;
-    let faults = super::expand::faults(segment.loss, segment.duplicate, segment.burst);
-    let air = super::expand::shared_medium(segment.contention, segment.access);
+    let faults = super::medium::faults(segment.loss, segment.duplicate, segment.burst);
+    let air = super::medium::shared_medium(segment.contention, segment.access);
     CellSpec { cell, rate, per_frame, delay, queue, mtu, faults, air, duplex: Duplex::Half, is_segment: true }
 }
 
@@ -31,7 +31,7 @@ pub(super) fn spec(segment: &Segment, cell: Cell) -> CellSpec {
 pub(super) fn check(scenario: &Scenario) -> Result<(), Wrong> {
     for (name, segment) in &scenario.segment {
         let wrong = |key: &str, problem: String| Err((format!("segment.{name}{key}"), problem));
-        if let Some(problem) = super::check::name_of_interface(name) {
+        if let Some(problem) = super::limits::name_of_interface(name) {
             return wrong("", problem);
         }
         if scenario.host.contains_key(name) {
@@ -61,7 +61,7 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), Wrong> {
         if let Some(Err((key, problem))) = segment.contention.map(Contention::check) {
             return wrong(&format!(".{key}"), problem.to_owned());
         }
-        super::check::mtu(&format!("segment.{name}"), segment.mtu)?;
+        super::limits::mtu(&format!("segment.{name}"), segment.mtu)?;
     }
     Ok(())
 }

@@ -318,7 +318,6 @@ fn settings_reach_every_role_of_a_name_and_values_in_the_file() {
     assert!(set("mobile.movez.kind=semisoft").unwrap_err().to_string().contains("no table `mobile`"));
     assert!(set("station.delay_devise=0").unwrap_err().to_string().contains("unknown field `delay_devise`"));
     assert!(set("statoin.delay_device=0").unwrap_err().to_string().contains("there are: cell, cellular-ip"));
-    const DOWNLOAD: &str = include_str!("../../../../scenarios/mobile-ip/download.toml");
     let policy = |name: &str| {
         let setting = format!("mobile.movement={name}").parse().unwrap();
         Scenario::plan("download.toml", DOWNLOAD, &[setting], 1)

@@ -1,0 +1,34 @@
+//! Limits of names and of sizes that several tables share.
+
+use super::error::Wrong;
+use super::networks::AIR;
+
+/// The least MTU of IPv4, in bytes (RFC 791, section 3.2).
+const LEAST_MTU: u16 = 68;
+/// Longest name of a host, in bytes. An interface has the name of the neighbor, and Linux limits the length of the
+/// names of interfaces (`IFNAMSIZ`).
+const LONGEST_NAME: usize = 15;
+
+/// Returns why a host or segment cannot have this name, which is also the name of interfaces. `None` if it can.
+pub(super) fn name_of_interface(name: &str) -> Option<String> {
+    let letters = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(letters) {
+        let problem = "must be 1 to 15 letters, digits, - and _, because interfaces have the names of hosts";
+        return Some(problem.to_owned());
+    }
+    let radio = name.strip_prefix(AIR);
+    let is_taken = ["lo", "wf-host", "wf-node"].contains(&name)
+        || radio.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()));
+    is_taken.then(|| {
+        "must not be the name of an interface that each host may have: lo, wf-host, wf-node, or air with digits"
+            .to_owned()
+    })
+}
+
+/// Checks the MTU of a link with the path `path`. An error has the path of the key, and the problem.
+pub(super) fn mtu(path: &str, mtu: u16) -> Result<(), Wrong> {
+    if mtu >= LEAST_MTU {
+        return Ok(());
+    }
+    Err((format!("{path}.mtu"), format!("must be at least {LEAST_MTU} bytes (RFC 791, section 3.2)")))
+}
