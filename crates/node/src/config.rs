@@ -58,6 +58,36 @@ pub fn some_span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Du
     span(deserializer).map(Some)
 }
 
+/// Deserializes a time with a sign such as `+5s` or `-1.5ms`, in nanoseconds, for `#[serde(deserialize_with)]`.
+pub fn signed_span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+    deserializer.deserialize_any(SignedSpanText)
+}
+
+/// Reads the text of a time with a sign.
+struct SignedSpanText;
+
+impl serde::de::Visitor<'_> for SignedSpanText {
+    type Value = i64;
+
+    fn expecting(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.write_str(
+            "a time with a sign: write + or -, a number and a unit, for example \"+5s\" or \"-200ms\"",
+        )
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<i64, E> {
+        let (sign, span) = match (text.strip_prefix('+'), text.strip_prefix('-')) {
+            (Some(span), _) => (1, span),
+            (None, Some(span)) => (-1, span),
+            (None, None) => return Err(E::invalid_value(serde::de::Unexpected::Str(text), &self)),
+        };
+        let nanos = read_span(span).map_err(E::custom)?.as_nanos();
+        i64::try_from(nanos).map(|nanos| sign * nanos).map_err(|_| {
+            E::custom(format!("`{text}` is too large; allowed: at most {}s", i64::MAX / 1_000_000_000))
+        })
+    }
+}
+
 /// Deserializes a list of durations such as `["5ms", "1s"]`, for `#[serde(deserialize_with)]`.
 pub fn spans<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Duration>, D::Error> {
     #[derive(Deserialize)]

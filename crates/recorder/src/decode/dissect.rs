@@ -14,7 +14,7 @@ use serde::Serialize;
 use wire::ipv4::{self, Header};
 use wire::{EtherType, Frame, Ipv4Addr, Mac, Malformed, Packet, PacketId, ethernet, udp};
 
-pub use mobile_ip::meaning;
+pub use mobile_ip::{code_text, meaning};
 
 /// The protocol with which bytes begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

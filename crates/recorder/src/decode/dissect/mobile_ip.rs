@@ -4,7 +4,7 @@ use super::position::position;
 use super::timestamp::utc;
 use super::{Layer, Problem};
 use ::mobile_ip::message::{
-    ADVERTISEMENT, Advertisement, INFINITE, Registration, Reply, Request, SOLICITATION, Solicitation,
+    ADVERTISEMENT, Advertisement, Code, INFINITE, Registration, Reply, Request, SOLICITATION, Solicitation,
 };
 use wire::icmp;
 use wire::ipv4::Header;
@@ -248,7 +248,7 @@ const fn extension(kind: u8) -> &'static str {
         132 => "Mobile-Foreign Challenge",
         139 => "Dynamic Home Agent",
         144 => "UDP Tunnel Request",
-        _ => "extension without a name here",
+        _ => "unknown",
     }
 }
 
@@ -258,7 +258,7 @@ const fn advertised(kind: u8) -> &'static str {
         16 => "Mobility Agent Advertisement",
         19 => "Prefix-Lengths",
         24 => "Foreign Agent Challenge",
-        _ => "extension without a name here",
+        _ => "unknown",
     }
 }
 
@@ -278,6 +278,11 @@ fn flags(bits: u16, letters: &[&str], digits: usize) -> String {
     let number = if digits == 2 { bits >> 8 } else { bits };
     let list = if set.is_empty() { "none".to_owned() } else { set.join(" ") };
     format!("0x{number:0digits$x}: {list}")
+}
+
+/// Returns the code of a Registration Reply as text: its number and its meaning (RFC 5944, section 3.4).
+pub fn code_text(number: u8) -> String {
+    Code::from_number(number).to_string()
 }
 
 /// Returns what is wrong for a reason of Mobile IP and of the protocols below it. Returns `None` for other reasons, whose
