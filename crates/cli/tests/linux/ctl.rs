@@ -61,3 +61,60 @@ fn a_wrong_request_is_refused_with_what_is_allowed() {
     let said = ctl(&["/no/such.sock", "status"], 3);
     assert!(said.contains("/no/such.sock: cannot connect to the daemon's control socket: "), "{said}");
 }
+
+/// A mobile node of a lab that obeys its operator: it moves, registers, and ends its registration.
+#[test]
+fn an_operator_moves_a_mobile_node_and_its_agents_show_it() {
+    let _turn = beside_few();
+    let out = tempfile::tempdir().unwrap();
+    let lab = Running::start(
+        &[
+            "run",
+            "mobile-ip/download",
+            "--on",
+            "linux",
+            "--set",
+            "duration=20s",
+            "--set",
+            "roam.moves=[]",
+            "--set",
+            "host.mobile.clock={offset=\"+60min\"}",
+        ],
+        out.path(),
+    );
+    let config = command_line(lab.daemon("mobile"))[2].clone();
+    let socket = |host: &str| Path::new(&config).with_file_name(format!("{host}.sock"));
+    let ctl = |host: &str, words: &[&str]| {
+        let socket = socket(host);
+        let output = run(&[&["ctl", socket.to_str().unwrap()], words].concat(), Path::new("/"));
+        (output.status.code(), format!("{}{}", text(&output.stdout), text(&output.stderr)))
+    };
+    let state = |wanted: &str| {
+        wait_for(&format!("the state `{wanted}`"), || {
+            let (code, said) = ctl("mobile", &["status"]);
+            (code == Some(0) && said.contains(&format!("  {wanted}\n"))).then_some(said)
+        })
+    };
+    state("home");
+    assert_eq!(ctl("home", &["bindings"]), (Some(0), "0 bindings\n".to_owned()));
+
+    assert_eq!(ctl("mobile", &["handoff", "foreign"]).0, Some(0));
+    let said = state("registered");
+    assert!(said.contains("ahead_ms  3600000"), "{said}");
+    let (_, said) = ctl("foreign", &["visitors"]);
+    assert!(said.starts_with("1 visitor\n") && said.contains("10.1.0.7  10.1.0.1"), "{said}");
+    let (_, said) = ctl("home", &["bindings"]);
+    assert!(said.starts_with("1 binding\n") && said.contains("10.1.0.7  10.2.0.1"), "{said}");
+
+    let (code, said) = ctl("mobile", &["register", "10.9.9.9"]);
+    assert!(
+        code == Some(2) && said.contains("`agent` must be a heard agent") && said.contains("heard: 10.2.0.1")
+    );
+    assert_eq!(ctl("mobile", &["register"]), (Some(0), "agent 10.2.0.1\n".to_owned()));
+    assert_eq!(ctl("mobile", &["deregister"]), (Some(0), "agent 10.2.0.1\n".to_owned()));
+    state("deregistered");
+    assert_eq!(ctl("home", &["bindings"]), (Some(0), "0 bindings\n".to_owned()));
+    let pid = lab.0.id();
+    signal(pid, rustix::process::Signal::INT);
+    lab.end();
+}
