@@ -58,13 +58,16 @@ pub fn some_span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Du
     span(deserializer).map(Some)
 }
 
-/// Deserializes a time with a sign such as `+5s` or `-1.5ms`, in nanoseconds, for `#[serde(deserialize_with)]`.
-pub fn signed_span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
-    deserializer.deserialize_any(SignedSpanText)
+/// Deserializes a time with a sign such as `+5s` or `-1.5ms`, in nanoseconds. Fails if it is more than `most` seconds
+/// in either direction.
+pub fn signed_span<'de, D: Deserializer<'de>>(deserializer: D, most: i32) -> Result<i64, D::Error> {
+    deserializer.deserialize_any(SignedSpanText { most: i64::from(most) })
 }
 
 /// Reads the text of a time with a sign.
-struct SignedSpanText;
+struct SignedSpanText {
+    most: i64,
+}
 
 impl serde::de::Visitor<'_> for SignedSpanText {
     type Value = i64;
@@ -81,10 +84,16 @@ impl serde::de::Visitor<'_> for SignedSpanText {
             (None, Some(span)) => (-1, span),
             (None, None) => return Err(E::invalid_value(serde::de::Unexpected::Str(text), &self)),
         };
-        let nanos = read_span(span).map_err(E::custom)?.as_nanos();
-        i64::try_from(nanos).map(|nanos| sign * nanos).map_err(|_| {
-            E::custom(format!("`{text}` is too large; allowed: at most {}s", i64::MAX / 1_000_000_000))
-        })
+        let nanos = match read_span(span) {
+            Ok(span) => i64::try_from(span.as_nanos()).ok(),
+            Err(why) if why.contains("is too long") => None,
+            Err(why) => return Err(E::custom(why)),
+        };
+        let most = self.most;
+        nanos
+            .filter(|nanos| *nanos <= most * 1_000_000_000)
+            .map(|nanos| sign * nanos)
+            .ok_or_else(|| E::custom(format!("`{text}` is too large; allowed: -{most}s to +{most}s")))
     }
 }
 

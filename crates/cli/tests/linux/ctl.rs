@@ -92,7 +92,8 @@ fn an_operator_moves_a_mobile_node_and_its_agents_show_it() {
     let state = |wanted: &str| {
         wait_for(&format!("the state `{wanted}`"), || {
             let (code, said) = ctl("mobile", &["status"]);
-            (code == Some(0) && said.contains(&format!("  {wanted}\n"))).then_some(said)
+            let is_there = |line: &str| line.split_whitespace().eq(["state", wanted]);
+            (code == Some(0) && said.lines().any(is_there)).then_some(said)
         })
     };
     state("home");
@@ -107,9 +108,8 @@ fn an_operator_moves_a_mobile_node_and_its_agents_show_it() {
     assert!(said.starts_with("1 binding\n") && said.contains("10.1.0.7  10.2.0.1"), "{said}");
 
     let (code, said) = ctl("mobile", &["register", "10.9.9.9"]);
-    assert!(
-        code == Some(2) && said.contains("`agent` must be a heard agent") && said.contains("heard: 10.2.0.1")
-    );
+    assert!(code == Some(2) && said.contains("`agent` must be a heard agent"), "{said}");
+    assert!(said.contains("heard: ") && said.contains("10.2.0.1"), "{said}");
     assert_eq!(ctl("mobile", &["register"]), (Some(0), "agent 10.2.0.1\n".to_owned()));
     assert_eq!(ctl("mobile", &["deregister"]), (Some(0), "agent 10.2.0.1\n".to_owned()));
     state("deregistered");
