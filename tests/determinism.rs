@@ -105,6 +105,7 @@ fn host(number: u8, packet: Option<Packet>) -> HostSpec {
         addresses: vec![address],
         interfaces: vec![InterfaceSpec { name: "eth".into(), mac, mtu: 1500, port, tunes: false }],
         wall: WallTime::default(),
+        clock_error: wire::ClockError::NONE,
         tcp: tcp::Profile::linux_like().into(),
         rng: Rng::new(1),
     }

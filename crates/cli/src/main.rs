@@ -11,6 +11,8 @@ use trace::{Doubt, NamedDoubt};
 mod agree;
 mod compare;
 mod count;
+mod ctl;
+mod decode;
 mod diff;
 mod doctor;
 mod exec;
@@ -51,6 +53,8 @@ enum Verb {
     Scale(scale::Args),
     /// Explain the causes of an outage, or the path of a packet.
     Explain(explain::Args),
+    /// Print the messages of mobility protocols in a capture file or in hexadecimal digits, field by field.
+    Decode(decode::Args),
     /// Search for bugs with random scenarios; violations are shrunk to scenario files.
     Hunt(hunt::Args),
     /// Print the JSON Schema of scenario files, for editors.
@@ -59,6 +63,8 @@ enum Verb {
     Diff(diff::Args),
     /// Run the daemon of one host in this network namespace.
     Node(node::Args),
+    /// Show the state of a running daemon, or send it a command.
+    Ctl(ctl::Args),
     /// Run a program whose TCP connections are made through a role of this host's daemon.
     Exec(exec::Args),
     /// Print which kernel features are available and used; with --clean, undo what terminated labs and daemons left
@@ -122,6 +128,7 @@ fn dispatch(verb: Verb) -> Result<(), Failure> {
         Verb::Agree(args) => agree::agree(&args),
         Verb::Scale(args) => scale::scale(&args),
         Verb::Explain(args) => explain::explain(&args),
+        Verb::Decode(args) => decode::decode(&args),
         Verb::Hunt(args) => hunt::hunt(&args),
         Verb::Schema => {
             output::print(&format!("{:#}\n", scenario::schema()));
@@ -129,6 +136,7 @@ fn dispatch(verb: Verb) -> Result<(), Failure> {
         }
         Verb::Diff(args) => diff::diff(&args),
         Verb::Node(args) => node::node(&args),
+        Verb::Ctl(args) => ctl::ctl(&args),
         Verb::Exec(args) => exec::exec(&args),
         Verb::Doctor(args) => doctor::doctor(&args),
         Verb::LabSupervisor(args) => supervisor::supervise(&args),

@@ -3,7 +3,7 @@
 use crate::Failure;
 use daemon::{Interface, Spec, run};
 use os::{Netlink, TcpMetrics};
-use roles::HostConfig;
+use roles::{HostConfig, KeyError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use trace::HostId;
@@ -24,6 +24,10 @@ pub(crate) fn node(args: &Args) -> Result<(), Failure> {
         std::fs::read_to_string(&args.config).map_err(|error| Failure::Usage(format!("{place}: {error}")))?;
     let config = scenario::host_config(&place.to_string(), &text)
         .map_err(|error| Failure::Usage(error.to_string()))?;
+    metrics(&config).map_err(|KeyError { path, problem }| {
+        let error = scenario::host_config_error(&place.to_string(), &text, &path, &problem);
+        Failure::Usage(error.to_string())
+    })?;
     let spec = spec(&config).map_err(|error| Failure::Usage(format!("{place}: {error}")))?;
     if !args.on_this_machine
         && os::namespace::is_machines_own().map_err(|error| Failure::Machine(error.to_string()))?
@@ -60,6 +64,11 @@ fn of_this_machine(config: &HostConfig) -> Result<(), (String, String)> {
             );
             return Err((format!("interface[{index}].name"), problem));
         }
+    }
+    let losses = metrics(config).map(|metrics| metrics.losses).unwrap_or_default();
+    if let Some(name) = losses.missing().first() {
+        let problem = format!("this kernel has no `net.ipv4.{name}`; remove the key that sets it");
+        return Err(("tcp".to_owned(), problem));
     }
     match &config.tcp.congestion {
         Some(name) => os::tcp_support::congestion(name).map(drop).map_err(|why| {
@@ -114,22 +123,14 @@ fn spec(config: &HostConfig) -> Result<Spec, roles::NodeError> {
         tunes: interface.tunes,
     });
     let daemon = config.daemon.clone();
-    let given = config.tcp.mechanisms();
+    let tcp = metrics(config)?;
     Ok(Spec {
         name: config.name.clone(),
         node: config.node(&Rng::new(seed).fork(&config.name))?,
         addresses: config.own_addresses()?,
         interfaces: interfaces.collect(),
-        tcp: TcpMetrics {
-            congestion: Some(config.tcp.congestion.clone().unwrap_or_else(|| "reno".to_owned())),
-            window: config.tcp.receive_buffer,
-            losses: os::TcpLosses {
-                rack: given.map(|given| given.rack),
-                probes: given.map(|given| given.tlp),
-                forward: given.map(|given| given.frto),
-                duplicates: config.tcp.dsack,
-            },
-        },
+        tcp,
+        clock_error: config.clock.error(),
         control: daemon.control,
         clients: daemon.clients,
         radio: daemon.radio.map(|path| (path, HostId(daemon.number))),
@@ -139,5 +140,25 @@ fn spec(config: &HostConfig) -> Result<Spec, roles::NodeError> {
         store_without_sync: daemon.store_without_sync,
         store_needs_room: daemon.store_needs_room,
         hold: daemon.hold,
+    })
+}
+
+/// Returns the settings of the kernel's TCP. Fails if the kernel cannot have a value.
+fn metrics(config: &HostConfig) -> Result<TcpMetrics, KeyError> {
+    let given = config.tcp.mechanisms();
+    Ok(TcpMetrics {
+        congestion: Some(config.tcp.congestion.clone().unwrap_or_else(|| "reno".to_owned())),
+        window: config.tcp.receive_buffer,
+        losses: os::TcpLosses {
+            rack: given.map(|given| given.rack),
+            probes: given.map(|given| given.tlp),
+            forward: given.map(|given| given.frto),
+            duplicates: config.tcp.dsack,
+            selective: config.tcp.sack,
+            timestamps: config.tcp.timestamps,
+            scaling: config.tcp.window_scale,
+        },
+        rto_min: config.tcp.kernel_rto_min()?,
+        send_buffer: config.tcp.kernel_send_buffer()?,
     })
 }

@@ -402,6 +402,7 @@ fn text(outcome: &Outcome, dir: &Path) -> String {
             linux.frames
         );
         out.push_str(&emulator::run::timing(&linux));
+        out.push_str(&kernel_tcp(outcome, &linux));
     }
     if !outcome.handoffs.is_empty() {
         let _ = writeln!(
@@ -413,6 +414,27 @@ fn text(outcome: &Outcome, dir: &Path) -> String {
     let figure = dir.join("figures").join("handoffs.svg");
     let _ = writeln!(out, "\nwritten to {}; the figure is\n{}", dir.display(), figure.display());
     out
+}
+
+/// Returns a line for each host whose scenario changes the kernel's TCP: the settings as its kernel had them.
+fn kernel_tcp(outcome: &Outcome, linux: &emulator::run::LinuxReport) -> String {
+    let mut out = String::new();
+    for (host, report) in outcome.plan.hosts.iter().zip(&linux.hosts) {
+        if let Some(summary) = report.summary.as_ref().filter(|_| host.config.tcp.changes_the_kernel()) {
+            let all: Vec<String> = summary
+                .tcp_settings
+                .iter()
+                .map(|(name, value)| format!("{name} {}", one_line(value)))
+                .collect();
+            let _ = writeln!(out, "TCP of {}'s kernel: {}", report.name, all.join(", "));
+        }
+    }
+    out
+}
+
+/// Returns a value without the tabs between its numbers.
+fn one_line(value: &str) -> String {
+    value.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Returns how several runs of `plan` would differ from each other: in their phases, or only in their seeds.

@@ -5,6 +5,7 @@
 mod agree;
 #[path = "support/blocks.rs"]
 mod blocks;
+mod decode;
 mod files;
 mod readme;
 mod verbs;

@@ -204,6 +204,7 @@ fn spec(sockets: u32, control: std::path::PathBuf) -> Spec {
         store_without_sync: false,
         store_needs_room: false,
         hold: true,
+        clock_error: wire::ClockError::NONE,
     }
 }
 

@@ -98,6 +98,7 @@ impl Daemon {
             name: name.to_owned(),
             status: trace::json_of(&self.node.status()),
             tcp: trace::json_of(&self.sockets.accounts()),
+            tcp_settings: self.host.tcp_settings(),
             counters,
             read: self.measurements.read.summary(),
             handled: self.measurements.handled.summary(),

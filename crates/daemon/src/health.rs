@@ -1,4 +1,4 @@
-//! Problems with which a daemon continues, and which an operator must know: the answer to `status` lists them under
+//! The host's clock, and problems with which a daemon continues, and which an operator must know: the answer to `status` lists them under
 //! `troubles`.
 
 use super::Daemon;
@@ -6,20 +6,39 @@ use super::hooks::Hooks;
 use super::host_link::KERNEL_SIDE;
 use super::recorder::Recorder;
 use node::Value;
+use os::Clock;
 use std::io::Write;
+use wire::{Instant, WallTime};
 
 impl Daemon {
-    /// Adds to a status the numbers of dropped packets by reason, and the current problems. A status that is not a map
+    /// Adds to a status the numbers of dropped packets by reason, the host's clock, and the current problems. A status that is not a map
     /// is returned as it is.
     pub(super) fn with_health(&self, status: Value) -> Value {
         match self.drops.add_to(status, self.sockets.overflowed()) {
             Value::Map(mut status) => {
                 let troubles = self.troubles().into_iter().map(Value::Text).collect();
+                status.push(("clock".to_owned(), self.host_clock()));
                 status.push(("troubles".to_owned(), Value::List(troubles)));
                 Value::Map(status)
             }
             other => other,
         }
+    }
+
+    /// Returns the host's wall clock: its time, and how far it is ahead of the machine's.
+    fn host_clock(&self) -> Value {
+        let now = self.clock.now();
+        let ahead = self.wall_shift.saturating_add(self.clock_error.ahead(now));
+        // A daemon of a lab has no zero of the clock before the run begins.
+        let WallTime(nanos) = if self.began {
+            self.wall_at_zero().plus(now.since(Instant::ZERO))
+        } else {
+            WallTime(Clock::wall().0.saturating_add(ahead))
+        };
+        Value::map([
+            ("unix_s", Value::from(nanos / 1_000_000_000)),
+            ("ahead_ms", Value::from(ahead / 1_000_000)),
+        ])
     }
 
     fn troubles(&self) -> Vec<String> {

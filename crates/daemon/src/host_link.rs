@@ -2,6 +2,7 @@
 //! and the default route. The node has the other end, on which the ingress hook keeps the kernel from receiving frames.
 
 use os::{End, EndPlace, Netlink, Options, PacketSocket, Result, TcpMetrics, ethtool, namespace::sysctl};
+use std::collections::BTreeMap;
 use wire::{EtherType, Frame, Ipv4Addr, Mac, Prefix};
 
 /// Name of the device that is the kernel's end of the pair.
@@ -37,7 +38,10 @@ impl HostLink {
         // The kernel's defaults depend on the machine's memory. The window scale, and with it each window, depends on
         // the largest buffer.
         let _ = sysctl("net/ipv4/tcp_rmem", "4096 131072 6291456");
-        let _ = sysctl("net/ipv4/tcp_wmem", "4096 16384 4194304");
+        match tcp.send_buffer {
+            Some(most) => sysctl("net/ipv4/tcp_wmem", &format!("4096 {} {most}", most.min(16_384)))?,
+            None => drop(sysctl("net/ipv4/tcp_wmem", "4096 16384 4194304")),
+        }
         tcp.losses.apply()?;
         let kernel = End { name: KERNEL_SIDE, mac: KERNEL_MAC, place: EndPlace::Here };
         let node = End { name: NODE_SIDE, mac: NODE_MAC, place: EndPlace::Here };
@@ -92,6 +96,19 @@ impl HostLink {
     /// Restores the default route, if there was one: the kernel removes it when the pair goes down.
     pub(crate) fn restore_default_route(&mut self, net: &mut Netlink) -> Result<()> {
         if self.has_default_route { self.add_default_route(net) } else { Ok(()) }
+    }
+
+    /// Returns the settings of TCP as the kernel has them, by name and value. Those of the route of the host's stack
+    /// have the names of `ip-route(8)`.
+    pub(crate) fn tcp_settings(&self) -> BTreeMap<String, String> {
+        let of_namespace = os::tcp_settings().into_iter().map(|(name, value)| (name.to_owned(), value));
+        let named = |name: &str, value: String| (name.to_owned(), value);
+        let of_route = [
+            self.tcp.congestion.as_ref().map(|name| named("congctl", name.clone())),
+            self.tcp.rto_min.map(|ms| named("rto_min", format!("{ms} ms"))),
+            self.tcp.window.map(|bytes| named("window", format!("{bytes} bytes"))),
+        ];
+        of_namespace.chain(of_route.into_iter().flatten()).collect()
     }
 
     /// Passes a datagram to the host's own stack.
@@ -162,6 +179,32 @@ mod tests {
             net.set_route(Prefix::ANY, KERNEL_SIDE, None).unwrap();
             let default = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap();
             assert_eq!(congestion(), default.trim());
+        });
+    }
+
+    /// The kernel's own tool shows what the kernel has taken.
+    #[test]
+    fn the_smallest_time_out_and_the_send_buffer_are_the_hosts() {
+        in_sandbox(|| {
+            let mut net = Netlink::open().unwrap();
+            let tcp = TcpMetrics { rto_min: Some(1500), send_buffer: Some(8192), ..TcpMetrics::default() };
+            let host = HostLink::set_up(&mut net, &[Ipv4Addr::new(10, 1, 0, 7)], &tcp).unwrap();
+            let shown = host.tcp_settings();
+            assert_eq!(shown["rto_min"], "1500 ms");
+            assert_eq!(shown["tcp_wmem"].split_whitespace().collect::<Vec<_>>(), ["4096", "8192", "8192"]);
+            assert!(shown.contains_key("tcp_recovery") && !shown.contains_key("congctl"), "{shown:?}");
+            if let Ok(routes) = std::process::Command::new("ip").args(["route", "show", "default"]).output() {
+                let routes = String::from_utf8(routes.stdout).unwrap();
+                assert!(
+                    routes.contains("rto_min lock 1.5s") || routes.contains("rto_min lock 1500ms"),
+                    "{routes}"
+                );
+            }
+            let refused = TcpMetrics { send_buffer: Some(0), ..TcpMetrics::default() };
+            assert!(
+                HostLink::set_up(&mut net, &[], &refused).is_err(),
+                "the kernel refuses a buffer of 0 bytes"
+            );
         });
     }
 }

@@ -64,6 +64,40 @@ pub fn left_behind() -> Result<Vec<(PathBuf, LeftByDaemon)>> {
     Ok(found)
 }
 
+/// A daemon of this user that runs outside a lab.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Running {
+    /// The name of the daemon's host.
+    pub host: String,
+    /// The absolute path of the daemon's control socket; `None` if it has none.
+    pub control: Option<PathBuf>,
+}
+
+/// Returns the running daemons of this user, except those of labs, in the order of the cookies of their namespaces.
+///
+/// # Errors
+///
+/// If a folder of records, a record or a lock cannot be read.
+pub fn running() -> Result<Vec<Running>> {
+    let mut found = Vec::new();
+    for folder in record_folder::ours() {
+        found.extend(running_in(&folder)?);
+    }
+    Ok(found)
+}
+
+fn running_in(folder: &Path) -> Result<Vec<Running>> {
+    let mut found = Vec::new();
+    for (path, left) in look_in(folder)? {
+        if matches!(left, LeftByDaemon::Alive)
+            && let Some(before) = restore::read(&path)?
+        {
+            found.push(Running { host: before.host, control: before.control });
+        }
+    }
+    Ok(found)
+}
+
 fn clean_in(folder: &Path) -> Result<Vec<(PathBuf, LeftByDaemon)>> {
     let records = files(folder, RECORD)?;
     let namespaces = if records.is_empty() { Vec::new() } else { namespace::all()? };

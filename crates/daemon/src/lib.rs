@@ -69,14 +69,14 @@ use std::io::Write;
 use std::sync::Arc;
 use store_thread::StoreThread;
 use trace::{HostId, Record, What};
-use wire::{Duration, Iface, Instant, WallTime};
+use wire::{ClockError, Duration, Iface, Instant, WallTime};
 
 pub use clients::is_open_to_programs;
 pub use control::{Answer, Ask};
 pub use emulator_client::{EmulatorEvent, EmulatorRequest};
 use heartbeat::Stalls;
 pub use heartbeat::{BEAT, Heartbeat, Stall};
-pub use leftovers::{LeftByDaemon, clean, left_behind};
+pub use leftovers::{LeftByDaemon, Running, clean, left_behind, running};
 pub use measurements::DaemonSummary;
 pub use refusal::Refusal;
 pub use spec::{Interface, Spec};
@@ -135,6 +135,10 @@ struct Daemon {
     wall: (Offset, Instant),
     /// Nanoseconds by which this host's wall clock is ahead of the machine's, because of events of the scenario.
     wall_shift: i64,
+    /// The error of the wall clock that the roles see.
+    clock_error: ClockError,
+    /// When the clock's drift is passed to the node next; [`Instant::NEVER`] if there is none.
+    drifts: Instant,
     /// Commands that a role has not answered yet, with their control connections.
     asked: BTreeMap<CommandId, u64>,
     last_command: u32,
@@ -294,6 +298,8 @@ impl Daemon {
             reported_store_failure: None,
             wall: (Offset::sample(), Instant::ZERO),
             wall_shift: 0,
+            clock_error: spec.clock_error,
+            drifts: Instant::NEVER,
             asked: BTreeMap::new(),
             asked_status: BTreeSet::new(),
             drops: Drops::default(),
@@ -314,6 +320,7 @@ impl Daemon {
         self.watch_frames()?;
         let now = self.clock.now();
         self.wall = (Offset::sample(), now);
+        self.drifts = self.clock_error.next_step(now);
         self.measurements.begin();
         let heard = self.hear_emulator_before_start();
         let boot = Boot { wall: self.wall_at_zero(), ..std::mem::take(&mut self.boot) };
@@ -377,9 +384,13 @@ impl Daemon {
         Ok(())
     }
 
-    /// Notifies the node if the wall clock was set by more than 1 ms. Checks at most once per [`WALL_WATCH`]; a daemon
+    /// Notifies the node if the host's clock drifts, or if the wall clock was set by more than 1 ms. Checks the latter at most once per [`WALL_WATCH`]; a daemon
     /// that sleeps checks when it next wakes.
     fn check_wall_clock(&mut self, now: Instant) {
+        if self.drifts <= now {
+            self.drifts = self.clock_error.next_step(now);
+            self.give(now, Input::Wall(self.wall_at_zero()));
+        }
         let (last, at) = self.wall;
         if now < at + WALL_WATCH {
             return;
@@ -392,10 +403,11 @@ impl Daemon {
         }
     }
 
-    /// Returns this host's wall-clock time at the clock's zero.
+    /// Returns this host's wall-clock time at the clock's zero, as its clock shows it now.
     fn wall_at_zero(&self) -> WallTime {
         let WallTime(nanos) = self.clock.wall_at_zero(self.wall.0);
-        WallTime(nanos.saturating_add(self.wall_shift))
+        let ahead = self.clock_error.ahead(self.clock.now());
+        WallTime(nanos.saturating_add(self.wall_shift).saturating_add(ahead))
     }
 
     fn give(&mut self, now: Instant, input: Input<'_>) {

@@ -22,6 +22,9 @@ pub struct DaemonSummary {
     /// the kernel reports them, it also has `retransmits`, `rto_us`, `rtt_us`, `cwnd` and `ssthresh` (in segments), and
     /// `mss` and `pmtu` (in bytes).
     pub tcp: serde_json::Value,
+    /// The settings of TCP in the host's namespace, and of the route of its stack (`congctl`, `rto_min`, `window`), as
+    /// the kernel had them at the end; by name and value.
+    pub tcp_settings: BTreeMap<String, String>,
     /// The increase of the kernel's counters in the host's namespace since the daemon took over the interfaces; empty
     /// if they could not be read.
     pub counters: Counters,

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use wire::Ipv4Addr;
 
 /// The settings of a namespace that a daemon writes, in addition to those of its interfaces.
-const SYSCTLS: [&str; 7] = [
+const SYSCTLS: [&str; 10] = [
     "net/ipv4/tcp_no_metrics_save",
     "net/ipv4/tcp_rmem",
     "net/ipv4/tcp_wmem",
@@ -34,6 +34,9 @@ const SYSCTLS: [&str; 7] = [
     "net/ipv4/tcp_early_retrans",
     "net/ipv4/tcp_frto",
     "net/ipv4/tcp_dsack",
+    "net/ipv4/tcp_sack",
+    "net/ipv4/tcp_timestamps",
+    "net/ipv4/tcp_window_scaling",
 ];
 
 /// The state of a namespace before its daemon.
@@ -44,6 +47,12 @@ pub(super) struct Before {
     /// The namespace's cookie, which no other namespace gets in this boot.
     pub(super) namespace: u64,
     loopback_was_up: bool,
+    /// The name of the host, for an operator.
+    #[serde(default)]
+    pub(super) host: String,
+    /// The path of the daemon's control socket; `None` if it has none.
+    #[serde(default)]
+    pub(super) control: Option<PathBuf>,
     /// Whether the loopback did not have 127.0.0.1: the kernel adds this address when the loopback is first set up, and
     /// does not remove it.
     #[serde(default)]
@@ -181,7 +190,19 @@ impl Before {
             paths.filter_map(|path| Some((path.clone(), namespace::sysctl_value(&path)?))).collect();
         let loopback_was_up = net.link("lo")?.up;
         let loopback_was_bare = !net.has_address("lo", Ipv4Addr::LOCALHOST)?;
-        Ok(Self { boot: boot_id()?, namespace, loopback_was_up, loopback_was_bare, sysctls, devices, lost })
+        // The record may be read from another working directory.
+        let control = spec.control.as_deref().map(std::path::absolute).transpose();
+        Ok(Self {
+            boot: boot_id()?,
+            namespace,
+            loopback_was_up,
+            host: spec.name.clone(),
+            control: control.attempt("find the absolute path of", "the control socket")?,
+            loopback_was_bare,
+            sysctls,
+            devices,
+            lost,
+        })
     }
 
     /// Restores everything, in the calling thread's namespace. A part that fails does not prevent the others.
@@ -190,6 +211,8 @@ impl Before {
             boot: self.boot.clone(),
             namespace: self.namespace,
             loopback_was_up: true,
+            host: self.host.clone(),
+            control: self.control.clone(),
             loopback_was_bare: false,
             sysctls: Vec::new(),
             devices: Vec::new(),

@@ -5,7 +5,7 @@ use node::Node;
 use os::{Result, TcpMetrics};
 use std::path::PathBuf;
 use trace::HostId;
-use wire::{Ipv4Addr, Mac};
+use wire::{ClockError, Ipv4Addr, Mac};
 
 /// The configuration of a daemon: its host, its interfaces, and the paths of its sockets and files.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub struct Spec {
     pub interfaces: Vec<Interface>,
     /// Settings of the host's TCP connections.
     pub tcp: TcpMetrics,
+    /// The error of the wall clock that the roles see.
+    pub clock_error: ClockError,
     /// Path of the control socket; `None` if the daemon has none.
     pub control: Option<PathBuf>,
     /// Path of the socket at which programs of this host request connections through its roles; `None` if the daemon

@@ -95,10 +95,12 @@ impl Daemon {
     fn set_timer(&mut self) -> Result<()> {
         let beat = self.measurements.heartbeat.as_ref().map(Heartbeat::due);
         let hooks = self.hooks.as_ref().and_then(Hooks::due);
-        let due = [self.node.deadline(), self.clients.deadline(), self.sockets.deadline(), beat, hooks]
-            .into_iter()
-            .flatten()
-            .min();
+        let drifts = (self.drifts < Instant::NEVER).then_some(self.drifts);
+        let due =
+            [drifts, self.node.deadline(), self.clients.deadline(), self.sockets.deadline(), beat, hooks]
+                .into_iter()
+                .flatten()
+                .min();
         let due = if self.began { due.unwrap_or(Instant::NEVER) } else { Instant::ZERO };
         if (self.began || self.told_to_begin) && self.armed != Some(due) {
             self.timer.arm(self.clock, due)?;

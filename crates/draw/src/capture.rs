@@ -1,5 +1,9 @@
 //! A run as a pcapng file: all interfaces in one section, and packets with comments about their ends.
 
+mod read;
+
+pub use read::{Captured, ReadError, is_capture, read};
+
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
     InterfaceDescriptionBlock, InterfaceDescriptionOption, InterfaceTsResolution,

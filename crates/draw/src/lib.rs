@@ -1,5 +1,7 @@
 //! A run as the contents of files: a pcapng capture, figures as SVG (most of them also as CSV), text tables.
 //!
+//! It also reads the packets of capture files.
+//!
 //! This crate is pure: values in, `String` or `Vec<u8>` out. It does not access files or a clock. Equal values give
 //! equal bytes, so outputs can be compared.
 //!
@@ -15,7 +17,8 @@ mod scale;
 mod svg;
 mod text;
 
-pub use capture::{Capture, CaptureError, Direction, Interface, Seen, Snap};
+pub use capture::{Capture, CaptureError, Captured, Direction, Interface, ReadError, Seen, Snap};
+pub use capture::{is_capture, read as read_capture};
 pub use csv::Csv;
 pub use figure::{
     Axis, Band, Bar, BarFigure, BarGroup, Cost, Counts, DistributionFigure, DistributionPanel, FlowTrace,

@@ -67,6 +67,45 @@ pub fn some_span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Du
     span(deserializer).map(Some)
 }
 
+/// Deserializes a time with a sign such as `+5s` or `-1.5ms`, in nanoseconds. Fails if it is more than `most` seconds
+/// in either direction.
+pub fn signed_span<'de, D: Deserializer<'de>>(deserializer: D, most: i32) -> Result<i64, D::Error> {
+    deserializer.deserialize_any(SignedSpanText { most: i64::from(most) })
+}
+
+/// Reads the text of a time with a sign.
+struct SignedSpanText {
+    most: i64,
+}
+
+impl serde::de::Visitor<'_> for SignedSpanText {
+    type Value = i64;
+
+    fn expecting(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.write_str(
+            "a time with a sign: write + or -, a number and a unit, for example \"+5s\" or \"-200ms\"",
+        )
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<i64, E> {
+        let (sign, span) = match (text.strip_prefix('+'), text.strip_prefix('-')) {
+            (Some(span), _) => (1, span),
+            (None, Some(span)) => (-1, span),
+            (None, None) => return Err(E::invalid_value(serde::de::Unexpected::Str(text), &self)),
+        };
+        let nanos = match read_span(span) {
+            Ok(span) => i64::try_from(span.as_nanos()).ok(),
+            Err(why) if why.contains("is too long") => None,
+            Err(why) => return Err(E::custom(why)),
+        };
+        let most = self.most;
+        nanos
+            .filter(|nanos| *nanos <= most * 1_000_000_000)
+            .map(|nanos| sign * nanos)
+            .ok_or_else(|| E::custom(format!("`{text}` is too large; allowed: -{most}s to +{most}s")))
+    }
+}
+
 /// Deserializes a list of durations such as `["5ms", "1s"]`, for `#[serde(deserialize_with)]`.
 pub fn spans<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Duration>, D::Error> {
     #[derive(Deserialize)]

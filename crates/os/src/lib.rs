@@ -49,5 +49,5 @@ pub use queue_watch::QueueWatch;
 pub use sandbox::Sandbox;
 pub use signals::Signals;
 pub use stdout::stdout_was_closed;
-pub use tcp_losses::TcpLosses;
+pub use tcp_losses::{TcpLosses, tcp_settings};
 pub use timer::{Timer, set_timer_slack};

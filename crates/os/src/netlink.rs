@@ -75,6 +75,9 @@ pub struct Netlink {
     sequence: u32,
 }
 
+/// The number of the metric `rto_min` of a route (`linux/rtnetlink.h`).
+const RTAX_RTO_MIN: u32 = 13;
+
 /// Settings of TCP connections that use a route (`ip-route(8)`).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TcpMetrics {
@@ -82,7 +85,13 @@ pub struct TcpMetrics {
     pub congestion: Option<String>,
     /// `window`: the largest window that is advertised to a peer, in bytes; `None` is no limit.
     pub window: Option<u32>,
-    /// Loss recovery of all connections of the namespace. It is not an attribute of a route, so
+    /// `rto_min`: the smallest retransmission time-out, in milliseconds; `None` is that of the namespace
+    /// (`tcp_rto_min_us`).
+    pub rto_min: Option<u32>,
+    /// `tcp_wmem`: the largest send buffer in bytes, with what the kernel needs for each packet; `None` is 4 MiB. It is
+    /// a setting of the namespace, so [`Netlink::set_route_for`] does not set it.
+    pub send_buffer: Option<u32>,
+    /// Options and loss recovery of all connections of the namespace. It is not an attribute of a route, so
     /// [`Netlink::set_route_for`] does not set it.
     pub losses: TcpLosses,
 }
@@ -230,8 +239,11 @@ impl Netlink {
             vec![RouteAttribute::Destination(RouteAddress::Inet(to.address())), RouteAttribute::Oif(index)];
         message.attributes.extend(via.map(|via| RouteAttribute::Gateway(RouteAddress::Inet(via))));
         let congestion = tcp.congestion.clone().map(RouteMetric::CcAlgo);
+        // The kernel uses `rto_min` only if it is locked.
+        let rto_min = tcp.rto_min.map(|ms| [RouteMetric::Lock(1 << RTAX_RTO_MIN), RouteMetric::RtoMin(ms)]);
+        let window = tcp.window.map(RouteMetric::Window);
         let metrics: Vec<RouteMetric> =
-            congestion.into_iter().chain(tcp.window.map(RouteMetric::Window)).collect();
+            congestion.into_iter().chain(window).chain(rto_min.into_iter().flatten()).collect();
         if !metrics.is_empty() {
             message.attributes.push(RouteAttribute::Metrics(metrics));
         }

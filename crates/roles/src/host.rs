@@ -34,6 +34,9 @@ pub struct HostConfig {
     /// The parameters of the host's TCP.
     #[serde(default)]
     pub tcp: crate::TcpConfig,
+    /// The error of the host's wall clock.
+    #[serde(default)]
+    pub clock: crate::ClockConfig,
     /// The parameters of the host's daemon. The simulator ignores them.
     #[serde(default)]
     pub daemon: DaemonConfig,
@@ -328,6 +331,7 @@ mod tests {
         assert!(config.node(&Rng::new(1)).is_ok() && config.daemon.store.is_some());
         for schema in [
             schemars::schema_for!(DaemonConfig),
+            schemars::schema_for!(crate::ClockConfig),
             schemars::schema_for!(InterfaceConfig),
             schemars::schema_for!(RouteConfig),
         ] {
@@ -335,7 +339,7 @@ mod tests {
                 assert!(page.contains(&format!("`{key}`")), "{key}");
             }
         }
-        for key in ["name", "addresses", "interface", "route", "role", "seed", "tcp", "daemon"] {
+        for key in ["name", "addresses", "interface", "route", "role", "seed", "tcp", "clock", "daemon"] {
             assert!(page.contains(&format!("| `{key}` |")), "{key}");
         }
     }

@@ -3,6 +3,7 @@
 //! `wayfare node` reads a [`HostConfig`] from a file, and the lab makes a [`HostConfig`] from a scenario. So both
 //! backends build the same node from the same configuration.
 
+mod clock;
 mod error;
 mod host;
 mod kind;
@@ -10,6 +11,7 @@ mod schema;
 mod surroundings;
 mod tcp;
 
+pub use clock::ClockConfig;
 pub use error::{KeyError, NodeError};
 pub use host::{DaemonConfig, HostConfig, InterfaceConfig, ParseViaError, RouteConfig, Via};
 pub use kind::RoleConfig;

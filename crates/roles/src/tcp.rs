@@ -1,5 +1,6 @@
 //! The configuration of a host's TCP.
 
+use crate::KeyError;
 use node::config::{ConfigError, some_span};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -31,7 +32,8 @@ pub struct TcpConfig {
     pub estimator: Option<EstimatorName>,
     /// Simulator: the initial congestion window, in segments.
     pub initial_window: Option<u32>,
-    /// Simulator: the smallest retransmission time-out.
+    /// The smallest retransmission time-out. Linux: a whole number of milliseconds, `1ms` to `1000s`, for the host's
+    /// stack (`rto_min` of its route).
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub rto_min: Option<Duration>,
@@ -48,14 +50,14 @@ pub struct TcpConfig {
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub tick: Option<Duration>,
-    /// Simulator: whether selective acknowledgments are offered and sent (RFC 2018).
+    /// Whether selective acknowledgments are offered and sent (RFC 2018). Linux: `tcp_sack` of the host's namespace.
     pub sack: Option<bool>,
     /// Whether duplicate segments are reported in selective acknowledgments (RFC 2883), as in the profile `linux`.
     /// Linux: `tcp_dsack` of the host's namespace.
     pub dsack: Option<bool>,
-    /// Simulator: whether timestamps are offered (RFC 7323).
+    /// Whether timestamps are offered (RFC 7323). Linux: `tcp_timestamps` of the host's namespace.
     pub timestamps: Option<bool>,
-    /// Simulator: whether window scaling is offered (RFC 7323).
+    /// Whether window scaling is offered (RFC 7323). Linux: `tcp_window_scaling` of the host's namespace.
     pub window_scale: Option<bool>,
     /// Simulator: whether the congestion window returns to the initial one after an idle time (RFC 5681, section
     /// 4.1).
@@ -118,12 +120,20 @@ pub struct TcpConfig {
     pub delayed_ack: Option<Duration>,
     /// Simulator: whether small segments wait while data are unacknowledged (Nagle's algorithm).
     pub nagle: Option<bool>,
-    /// Simulator: the send buffer of a connection, in bytes.
+    /// The send buffer of a connection, in bytes. Linux: the largest size to which the kernel lets it grow (`tcp_wmem`
+    /// of the host's namespace), from 4608 bytes to 1 GiB; the kernel's bookkeeping for each packet counts too.
     pub send_buffer: Option<u32>,
     /// The receive buffer of a connection, in bytes. Linux: about the largest window that is offered; without this key,
     /// the kernel's default.
     pub receive_buffer: Option<u32>,
 }
+
+/// The largest `rto_min` of a Linux host, in milliseconds.
+const MOST_RTO_MIN: u32 = 1_000_000;
+/// The smallest send buffer of a socket of Linux, in bytes (`SOCK_MIN_SNDBUF`).
+const LEAST_SEND_BUFFER: u32 = 4608;
+/// The largest send buffer of a Linux host, in bytes.
+const MOST_SEND_BUFFER: u32 = 1 << 30;
 
 /// The name of a profile of TCP: a set of values for all parameters of [`TcpConfig`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, JsonSchema)]
@@ -261,6 +271,45 @@ impl TcpConfig {
         })
     }
 
+    /// Returns the smallest retransmission time-out of the kernel in milliseconds; `None` if it is the kernel's. Fails
+    /// if the kernel cannot have it.
+    pub fn kernel_rto_min(&self) -> Result<Option<u32>, KeyError> {
+        let Some(span) = self.rto_min else { return Ok(None) };
+        let whole = span.subsec_nanos() % 1_000_000 == 0;
+        let ms = u32::try_from(span.as_millis()).ok().filter(|ms| whole && (1..=MOST_RTO_MIN).contains(ms));
+        ms.map(Some).ok_or_else(|| {
+            let given = format!("{} s are not possible on Linux", span.as_secs_f64());
+            KeyError::new("tcp.rto_min", format!("{given}; allowed: whole milliseconds, `1ms` to `1000s`"))
+        })
+    }
+
+    /// Returns the largest send buffer of the kernel in bytes; `None` if it is the daemon's default. Fails if the kernel
+    /// cannot have it.
+    pub fn kernel_send_buffer(&self) -> Result<Option<u32>, KeyError> {
+        match self.send_buffer {
+            Some(bytes) if !(LEAST_SEND_BUFFER..=MOST_SEND_BUFFER).contains(&bytes) => Err(KeyError::new(
+                "tcp.send_buffer",
+                format!(
+                    "{bytes} bytes are not possible on Linux; allowed: {LEAST_SEND_BUFFER} to {MOST_SEND_BUFFER}"
+                ),
+            )),
+            given => Ok(given),
+        }
+    }
+
+    /// Returns whether a key is set that changes the kernel's TCP.
+    pub const fn changes_the_kernel(&self) -> bool {
+        self.congestion.is_some()
+            || self.rto_min.is_some()
+            || self.sack.is_some()
+            || self.dsack.is_some()
+            || self.timestamps.is_some()
+            || self.window_scale.is_some()
+            || self.send_buffer.is_some()
+            || self.receive_buffer.is_some()
+            || matches!(self.recovery, Some(RecoveryGiven::Mechanisms(_)))
+    }
+
     fn recovery(&self) -> Option<Recovery> {
         let newreno = self.newreno.map(|newreno| if newreno { Recovery::NewReno } else { Recovery::Reno });
         let named = match &self.recovery {
@@ -343,6 +392,22 @@ mod tests {
         assert_eq!(profile("profile = 'rfc6298-reno'"), Profile::rfc6298_reno());
         assert_eq!(profile("profile = 'linux'"), Profile::linux());
         assert_eq!(profile("profile = 'bsd44'"), Profile::bsd44());
+    }
+
+    #[test]
+    fn what_a_kernel_cannot_have_is_refused_with_what_is_allowed() {
+        let read = |text: &str| toml::from_str::<TcpConfig>(text).unwrap();
+        assert_eq!(read("rto_min = '1.5s'").kernel_rto_min(), Ok(Some(1500)));
+        assert_eq!(read("").kernel_rto_min(), Ok(None));
+        for wrong in ["0s", "500us", "1.0005s", "1001s"] {
+            let error = read(&format!("rto_min = '{wrong}'")).kernel_rto_min().unwrap_err();
+            assert!(error.path == "tcp.rto_min" && error.problem.contains("`1ms` to `1000s`"), "{error}");
+        }
+        assert_eq!(read("send_buffer = 8192").kernel_send_buffer(), Ok(Some(8192)));
+        let error = read("send_buffer = 1000").kernel_send_buffer().unwrap_err();
+        assert!(error.problem.contains("4608 to 1073741824"), "{error}");
+        assert!(read("sack = false").changes_the_kernel() && read("recovery = []").changes_the_kernel());
+        assert!(!read("recovery = 'sack'").changes_the_kernel() && !read("mss = 512").changes_the_kernel());
     }
 
     #[test]

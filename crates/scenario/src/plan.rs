@@ -285,6 +285,7 @@ fn host_spec(plan: &HostPlan, node: Node, rng: &Rng) -> Result<HostSpec, roles::
         addresses: config.own_addresses()?,
         interfaces: interfaces.collect(),
         wall: EPOCH,
+        clock_error: config.clock.error(),
         tcp: Arc::new(config.tcp.profile()?),
         rng: rng.fork("stack"),
     })

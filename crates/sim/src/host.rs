@@ -4,7 +4,7 @@ use link::PortId;
 use node::Node;
 use stack::Stack;
 use std::sync::Arc;
-use wire::{Iface, Instant, Ipv4Addr, Mac, Rng, WallTime};
+use wire::{ClockError, Iface, Instant, Ipv4Addr, Mac, Rng, WallTime};
 
 /// The parameters of one host of a [`World`](crate::World).
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub struct HostSpec {
     pub interfaces: Vec<InterfaceSpec>,
     /// The time of the host's wall clock when the run begins.
     pub wall: WallTime,
+    /// The error of the host's wall clock, in addition to `wall`.
+    pub clock_error: ClockError,
     /// The parameters of the host's TCP.
     pub tcp: Arc<tcp::Profile>,
     /// The random number generator of the host's stack.
@@ -46,7 +48,9 @@ pub(crate) struct Host {
     pub(crate) node: Node,
     pub(crate) interfaces: Box<[InterfaceSpec]>,
     pub(crate) stack: Stack,
+    /// The wall time at the begin of the run, with the steps of events, and without the clock's error.
     pub(crate) wall: WallTime,
+    pub(crate) clock_error: ClockError,
     /// The instant for which the next time-out is scheduled; [`Instant::NEVER`] if none is.
     pub(crate) due: Instant,
 }
@@ -56,7 +60,19 @@ impl Host {
         let mtu = spec.interfaces.iter().map(|interface| interface.mtu).min().unwrap_or(u16::MAX);
         let stack = Stack::new(spec.addresses.first().copied(), mtu, spec.tcp, spec.rng);
         let interfaces = spec.interfaces.into_boxed_slice();
-        Self { node: spec.node, interfaces, stack, wall: spec.wall, due: Instant::NEVER }
+        Self {
+            node: spec.node,
+            interfaces,
+            stack,
+            wall: spec.wall,
+            clock_error: spec.clock_error,
+            due: Instant::NEVER,
+        }
+    }
+
+    /// Returns the wall time at the begin of the run as the host's clock shows it at `now`.
+    pub(crate) fn wall_at_zero(&self, now: Instant) -> WallTime {
+        WallTime(self.wall.0.saturating_add(self.clock_error.ahead(now)))
     }
 
     pub(crate) fn interface(&self, iface: Iface) -> Option<&InterfaceSpec> {

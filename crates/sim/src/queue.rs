@@ -20,6 +20,8 @@ pub(crate) enum FutureEvent {
     Grant,
     /// An event of the scenario, by its number.
     Ordered(u32),
+    /// The next step of a host's wall clock, which is too fast or too slow.
+    Drift(HostId),
 }
 
 /// Of a packet in flight, only the id is added to the fingerprint. The bytes of the packet were added with the act that
@@ -42,6 +44,7 @@ impl Fold for FutureEvent {
             Self::Sample(port) => (5u64, port.0).fold(into),
             Self::Grant => into.word(6),
             Self::Ordered(number) => (7u64, number).fold(into),
+            Self::Drift(host) => (8u64, host).fold(into),
         }
     }
 }

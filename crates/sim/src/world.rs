@@ -189,11 +189,14 @@ impl<W: Witness> World<W> {
     fn start(&mut self) {
         let hosts = (0..self.hosts.len() as u32).map(HostId);
         for id in hosts.clone() {
-            let boot = Boot::new(self.host(id).wall);
+            let boot = Boot::new(self.host(id).wall_at_zero(self.now));
             self.give(id, Input::Start(&boot));
         }
         for id in hosts {
             self.bring_up(id);
+        }
+        for id in (0..self.hosts.len() as u32).map(HostId) {
+            self.schedule_drift(id);
         }
         let sampled: Vec<(PortId, Instant)> = self.fabric.sampled().collect();
         for (port, first) in sampled {
@@ -235,6 +238,7 @@ impl<W: Witness> World<W> {
             FutureEvent::Synced(_) => {}
             FutureEvent::Sample(port) => self.sample(port),
             FutureEvent::Grant => self.grant(),
+            FutureEvent::Drift(host) => self.drift(host),
         }
     }
 
@@ -696,9 +700,10 @@ impl<W: Witness> World<W> {
     /// Returns whether the host, the port or the order of an event exists.
     fn has_place(&self, event: &FutureEvent) -> bool {
         match event {
-            FutureEvent::Due(host) | FutureEvent::Command(host, _) | FutureEvent::Synced(host) => {
-                host.index() < self.hosts.len()
-            }
+            FutureEvent::Due(host)
+            | FutureEvent::Command(host, _)
+            | FutureEvent::Synced(host)
+            | FutureEvent::Drift(host) => host.index() < self.hosts.len(),
             FutureEvent::Land(Flight { from: port, .. }, _)
             | FutureEvent::Tuned(Tuning { port, .. })
             | FutureEvent::Sample(port) => self.owner(*port).is_some(),

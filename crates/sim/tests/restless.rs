@@ -79,6 +79,7 @@ fn host(number: u8, roles: Vec<Box<dyn Role>>) -> HostSpec {
         addresses: Vec::new(),
         interfaces: vec![InterfaceSpec { name: "eth".into(), mac, mtu: 1500, port, tunes: false }],
         wall: WallTime::default(),
+        clock_error: wire::ClockError::NONE,
         tcp: tcp::Profile::linux_like().into(),
         rng: Rng::new(u64::from(number)),
     }

@@ -11,6 +11,7 @@ mod address;
 pub mod arp;
 mod bytes;
 mod checksum;
+mod clock_error;
 pub mod ethernet;
 pub mod fragment;
 pub mod icmp;
@@ -28,6 +29,7 @@ pub use address::{Cell, Iface, InterfaceAddress, Mac, ParseInterfaceAddressError
 pub use address::{ParseMacError, ParsePrefixError, Prefix};
 pub use bytes::{Malformed, Reader};
 pub use checksum::{Checksum, checksum};
+pub use clock_error::ClockError;
 pub use core::net::{Ipv4Addr, SocketAddrV4};
 pub use core::time::Duration;
 pub use icmp::IcmpError;

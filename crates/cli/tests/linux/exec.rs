@@ -142,6 +142,7 @@ impl Stage {
             interfaces: vec![Interface { name: "net".to_owned(), mac: HOST_MAC, mtu: 1500, tunes: false }],
             tcp: os::TcpMetrics { congestion: Some("reno".to_owned()), ..Default::default() },
             clients: Some(dir.path().join("clients")),
+            clock_error: wire::ClockError::NONE,
             control: Some(dir.path().join("control")),
             radio: None,
             records: None,

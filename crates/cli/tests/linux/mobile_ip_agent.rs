@@ -237,6 +237,35 @@ fn kill_9_right_after_any_reply_loses_no_binding() {
     agent.kill();
 }
 
+#[test]
+fn an_operator_sees_the_bindings_and_the_codes() {
+    if !need("root, to make a network", is_root()) {
+        return;
+    }
+    let _turn = beside_others();
+    let network = HomeNetwork::new();
+    let agent = network.start();
+    assert_eq!(network.register(3, 0), Code::Accepted);
+    assert_eq!(network.register(4, 60), Code::IdentificationMismatch);
+    let control = network.control();
+    let ctl = |words: &[&str]| {
+        let output = run(&[&["ctl", control.to_str().unwrap()], words].concat(), network.dir.path());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let said = ctl(&["bindings"]);
+    let row: Vec<&str> = said.lines().last().unwrap().split_whitespace().collect();
+    assert_eq!(row[..3], [&home(3).to_string(), &CARE_OF.to_string(), "600"], "{said}");
+    assert!(said.starts_with("1 binding\n") && said.contains("spi") && row.contains(&"256"), "{said}");
+    let ends: u32 = row[3].parse().unwrap();
+    assert!((500..=600).contains(&ends), "the rest of the lifetime: {said}");
+    let json: serde_json::Value = serde_json::from_str(&ctl(&["bindings", "--format", "json"])).unwrap();
+    assert_eq!(json["home_agent"][home(3).to_string()]["spi"], 256);
+    let said = ctl(&["status"]);
+    assert!(said.contains("1  133 (home agent: Identification mismatch)"), "{said}");
+    agent.kill();
+}
+
 /// A file system of 96 KiB, of which a filler takes 32 KiB. The file system is visible only to the holder and to
 /// commands that enter the holder's namespace.
 struct TinyDisk {

@@ -70,10 +70,13 @@ fn elapsed(since: Clock) -> Duration {
 const CANNOT: i32 = 3;
 
 impl Daemon {
-    /// Returns the error of a daemon that ended before it was ready, with the last line of its output.
+    /// Returns the error of a daemon that ended before it was ready, with its last error, or else the last line of its
+    /// output.
     pub(super) fn never_ready(&self, status: std::process::ExitStatus) -> LinuxError {
         let said = std::fs::read_to_string(self.control.with_extension("log")).unwrap_or_default();
-        let said = said.lines().last().unwrap_or_default().trim_start_matches("error: ");
+        // Below the line of an error in a file are the lines that show the place.
+        let error = said.lines().rev().find_map(|line| line.strip_prefix("error: "));
+        let said = error.or_else(|| said.lines().last()).unwrap_or_default();
         let name = &self.name;
         match status.code() {
             Some(CANNOT) => LinuxError::Lacks(format!("{name}: {said}")),

@@ -13,7 +13,8 @@ use std::fs;
 const DOCUMENT: &str = include_str!("../../../../docs/files.md");
 
 /// Fields whose members are named by a protocol, a scenario or the kernel.
-const FREE: [&str; 7] = ["reasons", "counters", "status", "tcp", "fields", "refused", "received"];
+const FREE: [&str; 8] =
+    ["reasons", "counters", "status", "tcp", "tcp_settings", "fields", "refused", "received"];
 
 fn outcome(name: &str, settings: &[&str]) -> Outcome {
     let (name, text) = Scenario::find(name).unwrap();

@@ -143,6 +143,10 @@ fn needs(plan: &Plan) -> Result<(), LinuxError> {
     }
     let lacks = |what: &str, why: &os::Error| LinuxError::Lacks(format!("{what}: {why}"));
     PacketSocket::allowed().map_err(|why| lacks("raw sockets, which carry the frames", &why))?;
+    for HostPlan { config, .. } in &plan.hosts {
+        let checked = config.tcp.kernel_rto_min().and_then(|_| config.tcp.kernel_send_buffer());
+        checked.map_err(|why| LinuxError::Lacks(format!("host `{}`: {why}", config.name)))?;
+    }
     let hands_over = |host: &&HostPlan| host.config.roles.iter().any(RoleConfig::needs_tcp_repair);
     let Some(host) = plan.hosts.iter().find(hands_over) else { return Ok(()) };
     let what = format!("TCP_REPAIR, with which `{}` moves connections", host.config.name);

@@ -13,6 +13,15 @@ pub fn span(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// Returns the schema of a time with a sign as [`super::signed_span`] reads it.
+pub fn signed_span(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "string",
+        "pattern": r"^[+-][0-9]+(\.[0-9]{0,9})?(ns|us|ms|s|min)$",
+        "examples": ["+5s", "-200ms"],
+    })
+}
+
 /// Returns the schema of a list of durations as [`super::spans`] reads it.
 pub fn spans(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "array", "items": span(generator) })

@@ -33,8 +33,9 @@ impl Message {
     /// Adds the fields that must be equal on both backends. Sequence numbers are times, and authentication codes depend
     /// on these times, so both are left out.
     pub(super) fn constant(&self, fields: &mut Vec<(&'static str, String)>) {
-        let Self::Says(said) = self else {
-            return fields.push(("type", "unreadable".to_owned()));
+        let said = match self {
+            Self::Says(said) => said,
+            Self::Unreadable(why) => return fields.push(("unreadable", (*why).to_owned())),
         };
         let (name, number) = match said.as_ref() {
             Datagram::Greeting(said) => ("greeting", said.message.entries.len()),

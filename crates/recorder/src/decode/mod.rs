@@ -3,6 +3,7 @@
 //! Beacons, ARP, ICMP errors and TCP are not control messages: they belong to no exchange of a mobility protocol.
 
 mod cellular_ip;
+pub mod dissect;
 mod indirect_tcp;
 mod mobile_ip;
 mod sigma;

@@ -326,6 +326,9 @@ fn host_table(
         routes.push(route);
     }
     table.insert("tcp".to_owned(), Value::Table(host.tcp.clone()));
+    if !host.clock.is_empty() {
+        table.insert("clock".to_owned(), Value::Table(host.clock.clone()));
+    }
     table.insert("route".to_owned(), routes.into_iter().map(Value::Table).collect::<Vec<_>>().into());
     table.insert("role".to_owned(), roles.into());
     Ok(table)

@@ -446,6 +446,10 @@ pub(crate) struct Host {
     #[serde(default)]
     #[schemars(with = "roles::TcpConfig")]
     pub(crate) tcp: Table,
+    /// The error of the host's wall clock, as in the configuration of a daemon.
+    #[serde(default)]
+    #[schemars(with = "roles::ClockConfig")]
+    pub(crate) clock: Table,
     /// The roles of the host, in the order in which they are offered packets.
     #[serde(default)]
     #[schemars(schema_with = "protocol::schema")]

@@ -33,7 +33,7 @@ use sim::{HostSpec, InterfaceSpec};
 use std::sync::Arc;
 use tcp::Profile;
 use trace::HostId;
-use wire::{Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Prefix, Rng};
+use wire::{ClockError, Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Prefix, Rng};
 
 /// The description of a tree: `[tree]` of a scenario.
 #[derive(Clone, Debug)]
@@ -106,6 +106,7 @@ impl Tree {
                 addresses: vec![address],
                 interfaces: self.interfaces(host, &names),
                 wall: EPOCH,
+                clock_error: ClockError::NONE,
                 tcp: Arc::clone(&tcp),
                 rng: rng.fork("stack"),
                 name,

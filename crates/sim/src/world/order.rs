@@ -159,8 +159,29 @@ impl<W: Witness> World<W> {
     }
 
     fn clock_is_set(&mut self, host: HostId) {
-        let wall = self.host(host).wall;
+        let wall = self.host(host).wall_at_zero(self.now);
         self.give(host, Input::Wall(wall));
+    }
+
+    /// Schedules the next step of a clock that drifts.
+    pub(crate) fn schedule_drift(&mut self, host: HostId) {
+        let next = self.host(host).clock_error.next_step(self.now);
+        if next < Instant::NEVER {
+            self.schedule(next, FutureEvent::Drift(host));
+        }
+    }
+
+    pub(crate) fn drift(&mut self, host: HostId) {
+        self.schedule_drift(host);
+        // A stopped host reads its clock once when it continues.
+        if let Some(Idle::Stopped(waiting)) = self.orders.idle.get(&host)
+            && waiting.iter().any(|waits| matches!(waits, Waiting::Wall))
+        {
+            return;
+        }
+        if self.admit(host, Waiting::Wall).is_some() {
+            self.clock_is_set(host);
+        }
     }
 
     fn crash(&mut self, host: HostId) {
@@ -193,14 +214,15 @@ impl<W: Witness> World<W> {
     fn restart(&mut self, host: HostId, spec: HostSpec) {
         let wall = self.host(host).wall;
         let mtus: Vec<u16> = self.host(host).interfaces.iter().map(|interface| interface.mtu).collect();
-        let Host { node, interfaces, stack, due, .. } = Host::new(spec);
-        let mut fresh = Host { node, interfaces, stack: stack.restarted(), wall, due };
+        let Host { node, interfaces, stack, clock_error, due, .. } = Host::new(spec);
+        let mut fresh = Host { node, interfaces, stack: stack.restarted(), wall, clock_error, due };
         for (interface, mtu) in fresh.interfaces.iter_mut().zip(mtus) {
             interface.mtu = mtu; // a restart does not change the MTU of a link
         }
+        let seen = fresh.wall_at_zero(self.now);
         *self.host_mut(host) = fresh;
         self.orders.idle.remove(&host);
-        let boot = Boot { stored: self.stores.stored(host), clean: false, ..Boot::new(wall) };
+        let boot = Boot { stored: self.stores.stored(host), clean: false, ..Boot::new(seen) };
         self.give(host, Input::Start(&boot));
         self.bring_up(host);
     }

@@ -28,6 +28,7 @@ fn host(port: PortId) -> HostSpec {
             tunes: false,
         }],
         wall: WallTime::default(),
+        clock_error: wire::ClockError::NONE,
         tcp: tcp::Profile::linux_like().into(),
         rng: Rng::new(1),
     }

@@ -84,6 +84,7 @@ fn host(number: usize, roles: Vec<Box<dyn Role>>, mtu: u16) -> HostSpec {
         addresses: vec![ADDRESSES[number]],
         interfaces: vec![InterfaceSpec { name: "eth".into(), mac: MACS[number], mtu, port, tunes: false }],
         wall: WallTime::default(),
+        clock_error: wire::ClockError::NONE,
         tcp: Arc::new(tcp::Profile::rfc6298_reno()),
         rng: Rng::new(1),
     }

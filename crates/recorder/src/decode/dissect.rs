@@ -1,0 +1,307 @@
+//! Packets field by field, for `wayfare decode`: each protocol of a packet is a layer with its fields, and bytes that
+//! are malformed have a reason and an offset.
+//!
+//! The layers use the same parsers as the roles. So a message is malformed here exactly if a role would refuse its
+//! bytes.
+
+mod mobile_ip;
+mod position;
+mod timestamp;
+
+use super::{Control, describe, protocol};
+use ::mobile_ip::message::{ADVERTISEMENT, PORT, SOLICITATION};
+use serde::Serialize;
+use wire::ipv4::{self, Header};
+use wire::{EtherType, Frame, Ipv4Addr, Mac, Malformed, Packet, PacketId, ethernet, udp};
+
+pub use mobile_ip::{code_text, meaning};
+
+/// The protocol with which bytes begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Begin {
+    /// An Ethernet frame, without its frame check sequence.
+    Ethernet,
+    /// An IPv4 datagram.
+    Ip,
+    /// An ICMP message. Its IP header is not known, so its time to live is not checked.
+    Icmp,
+    /// The UDP payload of a datagram to or from port 434: a message of Mobile IP.
+    Message,
+}
+
+impl Begin {
+    /// Returns the protocol with which `bytes` probably begin. Bytes of none of the other protocols are a message.
+    pub fn guess(bytes: &[u8]) -> Self {
+        let is_ip = |bytes: &[u8]| {
+            bytes.len() >= ipv4::HEADER && bytes.first().is_some_and(|first| (0x45..=0x4f).contains(first))
+        };
+        let kind = ethernet::parse(bytes).map(|(frame, rest)| (frame.kind, rest));
+        match (kind, bytes.first()) {
+            (Ok((EtherType::IPV4, rest)), _) if is_ip(rest) => Self::Ethernet,
+            (Ok((EtherType::ARP, _)), _) => Self::Ethernet,
+            _ if is_ip(bytes) => Self::Ip,
+            (_, Some(&(ADVERTISEMENT | SOLICITATION))) if wire::checksum(bytes) == 0 => Self::Icmp,
+            _ => Self::Message,
+        }
+    }
+}
+
+/// A field of a message.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Field {
+    /// The offset of the field's first byte, counted from the begin of the bytes that were given.
+    pub at: usize,
+    /// The field's name, as in the specification of its protocol.
+    pub name: String,
+    /// The field's value as text.
+    pub value: String,
+}
+
+/// The header or message of one protocol.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Layer {
+    /// The name of the protocol, and of the message if the protocol has several.
+    pub name: String,
+    /// The offset of the layer's first byte, counted from the begin of the bytes that were given.
+    pub at: usize,
+    /// The fields, in the order of the bytes.
+    pub fields: Vec<Field>,
+}
+
+impl Layer {
+    fn new(name: impl Into<String>, at: usize) -> Self {
+        Self { name: name.into(), at, fields: Vec::new() }
+    }
+
+    /// Adds the field at `offset` within the layer.
+    fn push(&mut self, offset: usize, name: impl Into<String>, value: impl ToString) {
+        self.fields.push(Field { at: self.at + offset, name: name.into(), value: value.to_string() });
+    }
+}
+
+/// Why bytes are malformed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Problem {
+    /// The reason, as in the drop counters of a node, for example `mip_extension_overrun`.
+    pub reason: String,
+    /// The offset of the refused field or extension, counted from the begin of the bytes that were given. It is the
+    /// number of these bytes if the bytes end too early.
+    pub at: usize,
+}
+
+/// A packet field by field.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Dissection {
+    /// The layers, from the outermost.
+    pub layers: Vec<Layer>,
+    /// Why the bytes are malformed; `None` if they are not, or if the rest of the packet is not known.
+    pub problem: Option<Problem>,
+    /// Whether the packet is a message of a mobility protocol, or malformed. Beacons and advertisements are such
+    /// messages too.
+    pub is_message: bool,
+    /// Whether the packet is in a tunnel.
+    pub is_tunneled: bool,
+}
+
+/// The largest number of tunnels within each other that is shown.
+const DEPTH: usize = 8;
+
+/// Returns the layers of `bytes`, which begin with the protocol `begin`. `is_cut` says that a capture has only the
+/// first bytes of the packet: the missing bytes are then not a problem.
+pub fn dissect(bytes: &[u8], begin: Begin, is_cut: bool) -> Dissection {
+    let mut found = Walk { found: Dissection::default(), is_cut, link: Frame::to(Mac::ZERO) };
+    match begin {
+        Begin::Ethernet => found.ethernet(bytes),
+        Begin::Ip => found.ip(bytes, 0),
+        Begin::Icmp => {
+            let ip =
+                Header { ttl: 1, ..Header::new(ipv4::ICMP, Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED) };
+            found.of_mobile_ip(mobile_ip::discovery(&ip, bytes, 0));
+        }
+        Begin::Message => found.of_mobile_ip(mobile_ip::message(bytes, 0)),
+    }
+    let mut found = found.found;
+    if is_cut {
+        found.problem = None;
+    }
+    found.is_message |= found.problem.is_some();
+    found
+}
+
+struct Walk {
+    found: Dissection,
+    is_cut: bool,
+    link: Frame,
+}
+
+impl Walk {
+    fn refuse(&mut self, malformed: Malformed, at: usize) {
+        self.found.problem = Some(Problem { reason: malformed.0.to_owned(), at });
+    }
+
+    fn of_mobile_ip(&mut self, (layer, problem): (Layer, Option<Problem>)) {
+        self.found.layers.push(layer);
+        self.found.problem = problem;
+        self.found.is_message = true;
+    }
+
+    fn ethernet(&mut self, bytes: &[u8]) {
+        let (frame, rest) = match ethernet::parse(bytes) {
+            Ok(parsed) => parsed,
+            Err(malformed) => return self.refuse(malformed, bytes.len()),
+        };
+        let mut layer = Layer::new("Ethernet", 0);
+        layer.push(0, "destination", frame.dst);
+        layer.push(6, "source", frame.src);
+        layer.push(12, "type", format!("{:#06x}", frame.kind.0));
+        self.found.layers.push(layer);
+        self.link = frame;
+        match frame.kind {
+            EtherType::IPV4 => self.ip(rest, ethernet::HEADER),
+            EtherType::ARP => {
+                let packet = Packet { link: frame, id: PacketId::NEW, bytes: rest.to_vec() };
+                let mut layer = Layer::new("ARP", ethernet::HEADER);
+                layer.push(0, "message", describe(&packet));
+                self.found.layers.push(layer);
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds the IPv4 datagram at the offset `at`, and what it contains.
+    fn ip(&mut self, bytes: &[u8], at: usize) {
+        // A capture may have only the begin of a datagram, but the checksum covers only the header.
+        let whole = if self.is_cut { padded(bytes) } else { bytes.to_vec() };
+        let (ip, payload) = match Header::parse(&whole) {
+            Ok(parsed) => parsed,
+            Err(malformed) => return self.refuse(malformed, at + offset_in_ip(malformed, bytes.len())),
+        };
+        let header = usize::from(bytes.first().copied().unwrap_or(0) & 15) * 4;
+        let is_inner = self.found.layers.iter().any(|layer| layer.name.starts_with("IPv4"));
+        self.found.layers.push(of_header(&ip, header + payload.len(), at, is_inner));
+        let end = bytes.len().min(header + payload.len());
+        let payload = bytes.get(header..end).unwrap_or_default();
+        let inside = at + header;
+        match ip.protocol {
+            _ if ip.offset != 0 => {}
+            ipv4::IPIP => {
+                self.found.is_tunneled = true;
+                if self.found.layers.len() <= DEPTH {
+                    self.ip(payload, inside);
+                }
+            }
+            ipv4::ICMP if matches!(payload.first(), Some(&(ADVERTISEMENT | SOLICITATION))) => {
+                let (layer, mut problem) = mobile_ip::discovery(&ip, payload, inside);
+                for problem in problem.iter_mut().filter(|problem| problem.reason == "mip_ttl") {
+                    problem.at = at + 8; // the field of the IP header
+                }
+                self.of_mobile_ip((layer, problem));
+            }
+            ipv4::UDP => self.udp(&ip, payload, &whole, inside),
+            _ => self.others(&whole, inside),
+        }
+    }
+
+    fn udp(&mut self, ip: &Header, payload: &[u8], whole: &[u8], at: usize) {
+        let [a, b, c, d] = payload.first_chunk::<4>().copied().unwrap_or_default();
+        let (from, to) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+        let body = if self.is_cut {
+            payload.get(udp::HEADER..).unwrap_or_default()
+        } else {
+            match udp::Datagram::parse(payload, ip.src, ip.dst) {
+                Ok(datagram) => datagram.payload,
+                Err(malformed) => {
+                    return self.refuse(malformed, at + offset_in_udp(malformed, payload.len()));
+                }
+            }
+        };
+        let mut layer = Layer::new("UDP", at);
+        layer.push(0, "source port", from);
+        layer.push(2, "destination port", to);
+        layer.push(udp::HEADER, "payload", format!("{} bytes", body.len()));
+        self.found.layers.push(layer);
+        if from == PORT || to == PORT {
+            self.of_mobile_ip(mobile_ip::message(body, at + udp::HEADER));
+        } else {
+            self.others(whole, at + udp::HEADER);
+        }
+    }
+
+    /// Adds the message of another protocol than Mobile IP, by the recorder's decoder of this protocol.
+    fn others(&mut self, datagram: &[u8], at: usize) {
+        let packet = Packet { link: self.link, id: PacketId::NEW, bytes: datagram.to_vec() };
+        let Some(control) = Control::of(&packet) else {
+            let mut layer = Layer::new("content", at);
+            layer.push(0, "packet", describe(&packet));
+            return self.found.layers.push(layer);
+        };
+        let mut layer = Layer::new(control.protocol(), at);
+        layer.push(0, "message", control.to_string());
+        for (name, value) in control.constant() {
+            if name == "unreadable" {
+                self.found.problem = Some(Problem { reason: value.clone(), at });
+            }
+            if !["from", "to"].contains(&name) {
+                layer.push(0, name, value);
+            }
+        }
+        self.found.layers.push(layer);
+        self.found.is_message = true;
+    }
+}
+
+/// Returns the bytes of a datagram, with zeros instead of the bytes that a capture has cut.
+fn padded(bytes: &[u8]) -> Vec<u8> {
+    let mut whole = bytes.to_vec();
+    if let Some(&[high, low]) = bytes.get(2..4) {
+        let total = usize::from(u16::from_be_bytes([high, low]));
+        whole.resize(total.max(bytes.len()), 0);
+    }
+    whole
+}
+
+fn of_header(ip: &Header, total: usize, at: usize, is_inner: bool) -> Layer {
+    let mut layer = Layer::new(if is_inner { "IPv4 in a tunnel" } else { "IPv4" }, at);
+    if ip.tos != 0 {
+        layer.push(1, "type of service", format!("{:#04x}", ip.tos));
+    }
+    layer.push(2, "total length", format!("{total} bytes"));
+    layer.push(4, "identification", ip.id);
+    let fragment = match (ip.dont_fragment, ip.is_fragment()) {
+        (true, false) => "do not fragment".to_owned(),
+        (false, false) => "none".to_owned(),
+        (_, true) => {
+            let more = if ip.more_fragments { ", more follow" } else { ", the last" };
+            format!("a fragment at byte {}{more}", u32::from(ip.offset) * 8)
+        }
+    };
+    layer.push(6, "fragmentation", fragment);
+    layer.push(8, "time to live", ip.ttl);
+    layer.push(9, "protocol", format!("{} ({})", ip.protocol, protocol(ip.protocol)));
+    layer.push(12, "source", ip.src);
+    layer.push(16, "destination", ip.dst);
+    layer
+}
+
+/// Returns the offset of the refused field in an IPv4 header (RFC 791, section 3.1).
+fn offset_in_ip(malformed: Malformed, len: usize) -> usize {
+    match malformed.0 {
+        "ip_version" | "ip_header_length" => 0,
+        "ip_total_length" => 2,
+        "ip_reserved_flag" => 6,
+        "ip_checksum" => 10,
+        _ => len,
+    }
+}
+
+/// Returns the offset of the refused field in a UDP header (RFC 768).
+fn offset_in_udp(malformed: Malformed, len: usize) -> usize {
+    match malformed.0 {
+        "udp_length" => 4,
+        "udp_checksum" => 6,
+        _ => len,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,324 @@
+//! The messages of Mobile IP field by field (RFC 5944).
+
+use super::position::position;
+use super::timestamp::utc;
+use super::{Layer, Problem};
+use ::mobile_ip::message::{
+    ADVERTISEMENT, Advertisement, Code, INFINITE, Registration, Reply, Request, SOLICITATION, Solicitation,
+};
+use wire::icmp;
+use wire::ipv4::Header;
+
+/// The letters of the flags of a request, from the highest bit (RFC 5944, section 3.3).
+const REQUEST_FLAGS: [&str; 8] = ["S", "B", "D", "M", "G", "r", "T", "x"];
+/// The letters of the flags of an agent, from the highest bit (RFC 5944, section 2.1.1, and RFCs 3519, 3543 and 4857).
+const AGENT_FLAGS: [&str; 11] = ["R", "B", "H", "F", "M", "G", "r", "T", "U", "X", "I"];
+
+/// Returns the UDP payload of a datagram to or from port 434, which begins at the offset `at`.
+pub(super) fn message(payload: &[u8], at: usize) -> (Layer, Option<Problem>) {
+    let parsed = Registration::parse(payload);
+    let mut layer = Layer::new(format!("Mobile IP {}", name(payload)), at);
+    match parsed {
+        Ok(message) => {
+            fields(&mut layer, &message, payload);
+            (layer, None)
+        }
+        Err(refused) => {
+            let found = position(payload, refused, |begin| Registration::parse(begin).map(drop));
+            let begin = found.good.and_then(|good| payload.get(..good));
+            if let Some(begin) = begin
+                && let Ok(message) = Registration::parse(begin)
+            {
+                fields(&mut layer, &message, begin);
+            }
+            rest(&mut layer, payload, found.good.unwrap_or(0));
+            (layer, Some(Problem { reason: refused.0.to_owned(), at: at + found.at }))
+        }
+    }
+}
+
+/// Returns the agent advertisement or solicitation `payload` of the datagram with header `ip`. It begins at the offset
+/// `at`.
+pub(super) fn discovery(ip: &Header, payload: &[u8], at: usize) -> (Layer, Option<Problem>) {
+    let is_solicitation = payload.first() == Some(&SOLICITATION);
+    let name = if is_solicitation { "solicitation" } else { "advertisement" };
+    let mut layer = Layer::new(format!("Mobile IP agent {name}"), at);
+    let parse = |icmp: &[u8]| {
+        if is_solicitation {
+            Solicitation::parse(ip, icmp).map(|_| None)
+        } else {
+            Advertisement::parse(ip, icmp).map(Some)
+        }
+    };
+    let refused = match parse(payload) {
+        Ok(message) => {
+            of_discovery(&mut layer, message.as_ref(), payload);
+            return (layer, None);
+        }
+        Err(refused) => refused,
+    };
+    let (offset, good) = match refused.0 {
+        "icmp_checksum" => (Some(2), None),
+        "mip_advertisement_code" | "mip_solicitation_code" => (Some(1), None),
+        "mip_entry_size" => (Some(5), None),
+        "mip_no_agent" => (Some(agent_extension(payload)), None),
+        "mip_ttl" | "mip_fragment" => (Some(0), None),
+        _ => (None, Some(())),
+    };
+    let found = position(payload, refused, |begin| parse(&with_checksum(begin)).map(drop));
+    if good.is_some()
+        && let Some(begin) = found.good.and_then(|length| payload.get(..length))
+        && let Ok(message) = parse(&with_checksum(begin))
+    {
+        of_discovery(&mut layer, message.as_ref(), begin);
+    }
+    rest(&mut layer, payload, good.and(found.good).unwrap_or(0));
+    (layer, Some(Problem { reason: refused.0.to_owned(), at: at + offset.unwrap_or(found.at) }))
+}
+
+/// Returns the name of a message by its type. Numbers of the drafts on route optimization and of later RFCs overlap, so
+/// only the types of RFC 5944 have one.
+fn name(payload: &[u8]) -> String {
+    match payload.first() {
+        None => "message".to_owned(),
+        Some(1) => "registration request".to_owned(),
+        Some(3) => "registration reply".to_owned(),
+        Some(kind) => format!("message of type {kind}"),
+    }
+}
+
+fn fields(layer: &mut Layer, message: &Registration, bytes: &[u8]) {
+    match message {
+        Registration::Request(request) => of_request(layer, request, bytes),
+        Registration::Reply(reply) => of_reply(layer, reply, bytes),
+    }
+}
+
+fn of_request(layer: &mut Layer, request: &Request, bytes: &[u8]) {
+    layer.push(0, "type", 1);
+    layer.push(1, "flags", flags(u16::from(request.flags.0) << 8, &REQUEST_FLAGS, 2));
+    let ends = if request.lifetime == 0 { ": deregistration" } else { "" };
+    layer.push(2, "lifetime", lifetime(request.lifetime) + ends);
+    layer.push(4, "home address", request.home);
+    layer.push(8, "home agent", request.home_agent);
+    layer.push(12, "care-of address", request.care_of);
+    layer.push(16, "identification", identification(request.identification));
+    extensions(layer, bytes, 24, extension);
+}
+
+fn of_reply(layer: &mut Layer, reply: &Reply, bytes: &[u8]) {
+    layer.push(0, "type", 3);
+    layer.push(1, "code", reply.code);
+    layer.push(2, "lifetime", lifetime(reply.lifetime));
+    layer.push(4, "home address", reply.home);
+    layer.push(8, "home agent", reply.home_agent);
+    layer.push(12, "identification", identification(reply.identification));
+    extensions(layer, bytes, 20, extension);
+}
+
+/// Adds the fields of an advertisement, or of a solicitation if `message` is `None`.
+fn of_discovery(layer: &mut Layer, message: Option<&Advertisement>, bytes: &[u8]) {
+    let Some(said) = message else {
+        layer.push(0, "type", SOLICITATION);
+        return layer.push(1, "code", 0);
+    };
+    layer.push(0, "type", ADVERTISEMENT);
+    let code = if said.registered_only { "16: routes for registered mobile nodes only" } else { "0" };
+    layer.push(1, "code", code);
+    let leaves = if said.lifetime == 0 { ": the agent leaves" } else { "" };
+    layer.push(6, "lifetime", format!("{} s{leaves}", said.lifetime));
+    for (number, (router, preference)) in said.routers.iter().enumerate() {
+        layer.push(8 + 8 * number, "router address", format!("{router}, preference {preference}"));
+    }
+    let place = agent_extension(bytes);
+    let mobility = place.saturating_sub(if place > extensions_of(bytes) { 6 } else { 0 });
+    layer.push(mobility + 2, "sequence number", said.sequence);
+    layer.push(mobility + 4, "registration lifetime", lifetime(said.registration_lifetime));
+    layer.push(mobility + 6, "flags", flags(said.flags.0, &AGENT_FLAGS, 4));
+    for (number, care_of) in said.care_of.iter().enumerate() {
+        layer.push(mobility + 8 + 4 * number, "care-of address", care_of);
+    }
+    extensions(layer, bytes, extensions_of(bytes), advertised);
+}
+
+/// Returns the offset of the extensions of an advertisement (RFC 1256, section 3).
+fn extensions_of(bytes: &[u8]) -> usize {
+    8 + 8 * usize::from(bytes.get(4).copied().unwrap_or(0))
+}
+
+/// Returns the offset of the flags of the first Mobility Agent Advertisement Extension; the offset of the extensions if
+/// there is none.
+fn agent_extension(bytes: &[u8]) -> usize {
+    let begin = extensions_of(bytes);
+    let mut at = begin;
+    while let Some(&kind) = bytes.get(at) {
+        match (kind, bytes.get(at + 1)) {
+            (0, _) => at += 1,
+            (16, _) => return at + 6,
+            (_, Some(length)) => at += 2 + usize::from(*length),
+            (_, None) => break,
+        }
+    }
+    begin
+}
+
+/// Returns an ICMP message with its correct checksum.
+fn with_checksum(bytes: &[u8]) -> Vec<u8> {
+    match bytes {
+        [kind, code, _, _, body @ ..] => icmp::Message { kind: *kind, code: *code, body }.emit(),
+        short => short.to_vec(),
+    }
+}
+
+/// Adds the bytes from `from` on, which are not part of a well-formed message.
+fn rest(layer: &mut Layer, bytes: &[u8], from: usize) {
+    if let Some(rest) = bytes.get(from..)
+        && !rest.is_empty()
+    {
+        layer.push(from, "not decoded", trace::hex(rest));
+    }
+}
+
+/// Adds the extensions of a well-formed message from the offset `at` on. `describe` returns the name of an extension's
+/// type.
+fn extensions(layer: &mut Layer, bytes: &[u8], mut at: usize, describe: fn(u8) -> &'static str) {
+    let is_advertisement = layer.name.ends_with("advertisement");
+    let mut padding = 0;
+    while let Some(&kind) = bytes.get(at) {
+        if is_advertisement && kind == 0 {
+            (padding, at) = (padding + 1, at + 1); // a single byte without a length (RFC 5944, section 2.1.3)
+            continue;
+        }
+        let (head, length) = length(bytes, at, is_advertisement);
+        let data = bytes.get(at + head..at + head + length).unwrap_or_default();
+        layer.push(at, "extension", format!("{} (type {kind}), {length} bytes", describe(kind)));
+        of_extension(layer, at, (kind, head, data), is_advertisement);
+        at += head + length;
+    }
+    if padding > 0 {
+        layer.push(at - 1, "padding", format!("{padding} bytes"));
+    }
+}
+
+/// Returns the length of an extension's header, and of its data. In registration messages, types 36 to 38 have the long
+/// form with a sub-type and a length of 16 bits (RFC 5944, section 1.10).
+fn length(bytes: &[u8], at: usize, is_advertisement: bool) -> (usize, usize) {
+    let byte = |offset: usize| bytes.get(at + offset).copied().unwrap_or(0);
+    if !is_advertisement && (36..=38).contains(&byte(0)) {
+        return (4, usize::from(u16::from_be_bytes([byte(2), byte(3)])));
+    }
+    (2, usize::from(byte(1)))
+}
+
+/// Adds the content of an extension: SPI and authenticator if it authenticates the message, or else its bytes.
+fn of_extension(
+    layer: &mut Layer,
+    at: usize,
+    (kind, head, data): (u8, usize, &[u8]),
+    is_advertisement: bool,
+) {
+    match (data, kind) {
+        (_, 16) if is_advertisement => {} // its fields are the agent's
+        (lengths, 19) if is_advertisement => {
+            let lengths: Vec<String> = lengths.iter().map(u8::to_string).collect();
+            layer.push(at + head, "  prefix lengths", lengths.join(", "));
+        }
+        ([a, b, c, d, authenticator @ ..], 32..=34 | 36) if !is_advertisement => {
+            layer.push(at + head, "  SPI", u32::from_be_bytes([*a, *b, *c, *d]));
+            layer.push(at + head + 4, "  authenticator", trace::hex(authenticator));
+        }
+        (data, 131) if !is_advertisement => {
+            layer.push(at + head, "  NAI", String::from_utf8_lossy(data).escape_debug());
+        }
+        ([], _) => {}
+        (data, _) => layer.push(at + head, "  data", trace::hex(data)),
+    }
+}
+
+/// Returns the name of an extension of a registration message by its type.
+const fn extension(kind: u8) -> &'static str {
+    match kind {
+        32 => "Mobile-Home Authentication",
+        33 => "Mobile-Foreign Authentication",
+        34 => "Foreign-Home Authentication",
+        36 => "Generalized Authentication",
+        44 => "UDP Tunnel Reply",
+        96 => "Previous Foreign Agent Notification",
+        131 => "Mobile Node NAI",
+        132 => "Mobile-Foreign Challenge",
+        139 => "Dynamic Home Agent",
+        144 => "UDP Tunnel Request",
+        _ => "unknown",
+    }
+}
+
+/// Returns the name of an extension of an advertisement by its type.
+const fn advertised(kind: u8) -> &'static str {
+    match kind {
+        16 => "Mobility Agent Advertisement",
+        19 => "Prefix-Lengths",
+        24 => "Foreign Agent Challenge",
+        _ => "unknown",
+    }
+}
+
+fn lifetime(seconds: u16) -> String {
+    if seconds == INFINITE { format!("{seconds}: without end") } else { format!("{seconds} s") }
+}
+
+fn identification(value: u64) -> String {
+    format!("{value:#018x}, as a time {}", utc(value))
+}
+
+/// Returns flags as a number of `digits` hexadecimal digits, with the letters of the flags that are set. The first letter
+/// is that of the highest of 16 bits.
+fn flags(bits: u16, letters: &[&str], digits: usize) -> String {
+    let set = letters.iter().zip(0..).filter(|(_, place)| bits & (0x8000 >> place) != 0);
+    let set: Vec<&str> = set.map(|(letter, _)| *letter).collect();
+    let number = if digits == 2 { bits >> 8 } else { bits };
+    let list = if set.is_empty() { "none".to_owned() } else { set.join(" ") };
+    format!("0x{number:0digits$x}: {list}")
+}
+
+/// Returns the code of a Registration Reply as text: its number and its meaning (RFC 5944, section 3.4).
+pub fn code_text(number: u8) -> String {
+    Code::from_number(number).to_string()
+}
+
+/// Returns what is wrong for a reason of Mobile IP and of the protocols below it. Returns `None` for other reasons, whose
+/// name is that of the malformed field.
+pub fn meaning(reason: &str) -> Option<&'static str> {
+    REASONS.iter().find(|(name, _)| *name == reason).map(|(_, text)| *text)
+}
+
+const REASONS: [(&str, &str); 29] = [
+    ("ip_truncated", "the bytes end before the datagram does"),
+    ("ip_version", "the version is not 4"),
+    ("ip_header_length", "the header is shorter than 20 bytes"),
+    ("ip_total_length", "the total length is less than that of the header"),
+    ("ip_checksum", "the checksum of the IP header is wrong"),
+    ("udp_truncated", "the datagram ends before its UDP length"),
+    ("udp_length", "the UDP length is less than that of the header"),
+    ("udp_checksum", "the UDP checksum is wrong; 0 would mean that there is none"),
+    ("icmp_truncated", "the message is shorter than an ICMP header"),
+    ("icmp_checksum", "the ICMP checksum is wrong"),
+    ("mip_empty", "the message has no bytes"),
+    ("mip_unknown_type", "no message has this type"),
+    ("mip_request_short", "a request has at least 24 bytes"),
+    ("mip_reply_short", "a reply has at least 20 bytes"),
+    ("mip_extension_truncated", "the message ends within the type and length of an extension"),
+    ("mip_extension_overrun", "the length of the extension is greater than the rest of the message"),
+    ("mip_unknown_extension", "an extension of an unknown type from 0 to 127: the whole message is dropped"),
+    ("mip_authentication_length", "an authentication is too short for its SPI of 4 bytes"),
+    ("mip_authentication_twice", "there is a second authentication of this type"),
+    ("mip_extension_order", "the Mobile-Home Authentication must be the first authentication"),
+    ("mip_extension_twice", "there is a second extension of this type"),
+    ("mip_ttl", "the time to live must be 1"),
+    ("mip_fragment", "the datagram is a fragment"),
+    ("mip_advertisement_code", "the code of an advertisement must be 0 or 16"),
+    ("mip_advertisement_short", "the message ends within the router addresses"),
+    ("mip_entry_size", "the size of a router address must be 2 words"),
+    ("mip_no_agent", "a router without mobility: no Mobility Agent Advertisement with flag F or H"),
+    ("mip_no_care_of", "a foreign agent must advertise a care-of address"),
+    ("mip_prefix_lengths", "there must be one prefix length, of at most 32 bits, for each router address"),
+];

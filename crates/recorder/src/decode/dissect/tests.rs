@@ -1,0 +1,229 @@
+use super::*;
+use ::mobile_ip::message::{Advertisement, AgentFlags, Solicitation, datagram};
+use wire::{SocketAddrV4, ipip};
+
+/// A request with the golden HMAC-SHA-256, which an independent home agent accepts.
+const GOLDEN: &str = "012a012c0a01010a0a0101140a010207ed00000012345800202400000100\
+                      d8cd062467b389d67d8008d20a61f5746cd11ed41888bfb7f26a80c677b29e7d";
+const REPLY: &str = "038500000a01010a0a010114ed00000012345800";
+
+fn hex(text: &str) -> Vec<u8> {
+    trace::unhex(text).unwrap()
+}
+
+fn ends() -> [SocketAddrV4; 2] {
+    [[10, 1, 2, 7], [10, 1, 1, 20]].map(|address| SocketAddrV4::new(address.into(), PORT))
+}
+
+fn in_ip(payload: &[u8]) -> Vec<u8> {
+    let [from, to] = ends();
+    datagram(from, to, 255, payload)
+}
+
+/// Returns the value of the first field with this name.
+fn value(found: &Dissection, name: &str) -> String {
+    let mut all = found.layers.iter().flat_map(|layer| &layer.fields);
+    all.find(|field| field.name.trim() == name).unwrap_or_else(|| panic!("{name}: {found:?}")).value.clone()
+}
+
+fn problem(bytes: &[u8]) -> (String, usize) {
+    let found = dissect(bytes, Begin::guess(bytes), false);
+    let Some(Problem { reason, at }) = found.problem else { panic!("{found:?}") };
+    assert!(found.is_message);
+    (reason, at)
+}
+
+#[test]
+fn a_request_has_all_its_fields() {
+    let bytes = hex(GOLDEN);
+    assert_eq!(Begin::guess(&bytes), Begin::Message);
+    let found = dissect(&bytes, Begin::Message, false);
+    assert_eq!(found.layers[0].name, "Mobile IP registration request");
+    let expected = [
+        (0, "type", "1"),
+        (1, "flags", "0x2a: D G T"),
+        (2, "lifetime", "300 s"),
+        (4, "home address", "10.1.1.10"),
+        (8, "home agent", "10.1.1.20"),
+        (12, "care-of address", "10.1.2.7"),
+        (16, "identification", "0xed00000012345800, as a time 2025-12-31 20:03:12.071111 UTC"),
+        (24, "extension", "Mobile-Home Authentication (type 32), 36 bytes"),
+        (26, "  SPI", "256"),
+        (30, "  authenticator", "d8cd062467b389d67d8008d20a61f5746cd11ed41888bfb7f26a80c677b29e7d"),
+    ];
+    let fields = found.layers[0].fields.iter().map(|field| (field.at, &field.name[..], &field.value[..]));
+    assert_eq!(fields.collect::<Vec<_>>(), expected);
+    assert!(found.problem.is_none() && found.is_message && !found.is_tunneled);
+}
+
+#[test]
+fn a_message_is_found_in_a_frame_and_in_a_tunnel() {
+    let packet = in_ip(&hex(REPLY));
+    let frame = ethernet::emit(&Frame::to(Mac([2; 6])), &packet);
+    assert_eq!((Begin::guess(&packet), Begin::guess(&frame)), (Begin::Ip, Begin::Ethernet));
+    let found = dissect(&frame, Begin::Ethernet, false);
+    let names: Vec<_> = found.layers.iter().map(|layer| (&layer.name[..], layer.at)).collect();
+    assert_eq!(names, [("Ethernet", 0), ("IPv4", 14), ("UDP", 34), ("Mobile IP registration reply", 42)]);
+    assert_eq!(value(&found, "code"), "133 (home agent: Identification mismatch)");
+    let [from, to] = ends();
+    let tunneled = ipip::encapsulate(&packet, *from.ip(), *to.ip()).unwrap();
+    let found = dissect(&tunneled, Begin::Ip, false);
+    assert!(found.is_tunneled && found.problem.is_none());
+    assert_eq!((&found.layers[1].name[..], found.layers[1].at), ("IPv4 in a tunnel", 20));
+    assert_eq!(found.layers[3].name, "Mobile IP registration reply");
+    let arp = [&frame[..12], &[8, 6], &[0; 28][..]].concat();
+    assert_eq!(Begin::guess(&arp), Begin::Ethernet);
+}
+
+fn advertisement() -> Advertisement {
+    let agent = Ipv4Addr::new(10, 3, 0, 1);
+    Advertisement {
+        src: agent,
+        dst: Ipv4Addr::new(224, 0, 0, 1),
+        registered_only: true,
+        lifetime: 3,
+        routers: vec![(agent, -1)],
+        sequence: 7,
+        registration_lifetime: 0xffff,
+        flags: AgentFlags::FOREIGN | AgentFlags::REVERSE,
+        care_of: vec![agent],
+        prefix_lengths: Some(vec![24]),
+    }
+}
+
+#[test]
+fn discovery_has_all_its_fields() {
+    let found = dissect(&advertisement().emit(), Begin::Ip, false);
+    let fields =
+        found.layers[1].fields.iter().map(|field| (field.at - 20, &field.name[..], &field.value[..]));
+    let expected = [
+        (0, "type", "9"),
+        (1, "code", "16: routes for registered mobile nodes only"),
+        (6, "lifetime", "3 s"),
+        (8, "router address", "10.3.0.1, preference -1"),
+        (18, "sequence number", "7"),
+        (20, "registration lifetime", "65535: without end"),
+        (22, "flags", "0x1100: F T"),
+        (24, "care-of address", "10.3.0.1"),
+        (16, "extension", "Mobility Agent Advertisement (type 16), 10 bytes"),
+        (28, "extension", "Prefix-Lengths (type 19), 1 bytes"),
+        (30, "  prefix lengths", "24"),
+    ];
+    assert_eq!(fields.collect::<Vec<_>>(), expected);
+    let solicitation = Solicitation { src: Ipv4Addr::UNSPECIFIED, dst: Ipv4Addr::new(224, 0, 0, 2) }.emit();
+    let found = dissect(&solicitation, Begin::Ip, false);
+    assert_eq!(found.layers[1].name, "Mobile IP agent solicitation");
+    assert_eq!(Begin::guess(&solicitation[20..]), Begin::Icmp);
+    assert!(dissect(&solicitation[20..], Begin::Icmp, false).problem.is_none());
+}
+
+#[test]
+fn a_bad_message_has_a_reason_and_an_offset() {
+    let request = hex(&GOLDEN[..48]);
+    let with = |extensions: &[u8]| [&request[..], extensions].concat();
+    let cases: [(Vec<u8>, &str, usize); 10] = [
+        (request[..10].to_vec(), "mip_request_short", 10),
+        (hex(REPLY)[..19].to_vec(), "mip_reply_short", 19),
+        (vec![5; 30], "mip_unknown_type", 0),
+        (Vec::new(), "mip_empty", 0),
+        (with(&[200]), "mip_extension_truncated", 24),
+        (with(&[200, 1, 0, 200, 3, 0]), "mip_extension_overrun", 27),
+        (with(&[200, 1, 0, 127, 1, 0, 200, 0]), "mip_unknown_extension", 27),
+        (with(&[32, 3, 0, 0, 1]), "mip_authentication_length", 24),
+        (with(&[33, 4, 0, 0, 1, 0, 33, 4, 0, 0, 1, 0]), "mip_authentication_twice", 30),
+        (with(&[34, 4, 0, 0, 1, 0, 32, 4, 0, 0, 1, 0]), "mip_extension_order", 30),
+    ];
+    for (bytes, reason, at) in cases {
+        assert_eq!(problem(&bytes), (reason.to_owned(), at), "{bytes:?}");
+        assert!(meaning(reason).is_some(), "{reason}");
+        if !bytes.is_empty() {
+            assert_eq!(problem(&in_ip(&bytes)), (reason.to_owned(), at + 28), "{bytes:?}");
+        }
+    }
+    // The well-formed begin is shown, and then the bytes that are not.
+    let found = dissect(&with(&[200, 1, 0, 200, 3, 0]), Begin::Message, false);
+    assert_eq!((value(&found, "home address"), value(&found, "data")), ("10.1.1.10".into(), "00".into()));
+    assert_eq!(value(&found, "not decoded"), "c80300");
+}
+
+#[test]
+fn a_bad_advertisement_has_a_reason_and_an_offset() {
+    let changed = |change: &dyn Fn(&mut Vec<u8>)| {
+        let (header, icmp) = Header::parse(&advertisement().emit()).map(|(h, p)| (h, p.to_vec())).unwrap();
+        let mut icmp = icmp;
+        change(&mut icmp);
+        icmp[2..4].fill(0);
+        let sum = wire::checksum(&icmp);
+        icmp[2..4].copy_from_slice(&sum.to_be_bytes());
+        let (reason, at) = problem(&header.emit(&icmp));
+        assert!(meaning(&reason).is_some(), "{reason}");
+        (reason, at - 20)
+    };
+    let is = |reason: &str, at: usize| (reason.to_owned(), at);
+    assert_eq!(changed(&|icmp| icmp[1] = 1), is("mip_advertisement_code", 1));
+    assert_eq!(changed(&|icmp| icmp[5] = 3), is("mip_entry_size", 5));
+    assert_eq!(changed(&|icmp| icmp[4] = 255), is("mip_advertisement_short", 31));
+    assert_eq!(changed(&|icmp| icmp[22] &= 0xcf), is("mip_no_agent", 22));
+    assert_eq!(changed(&|icmp| icmp.truncate(16)), is("mip_no_agent", 16));
+    assert_eq!(changed(&|icmp| icmp[30] = 33), is("mip_prefix_lengths", 28));
+    assert_eq!(changed(&|icmp| icmp.extend_from_slice(&[19, 1, 24])), is("mip_extension_twice", 31));
+    let mut wrong = advertisement().emit();
+    wrong[30] ^= 1;
+    assert_eq!(problem(&wrong), is("icmp_checksum", 22));
+    let far = Header { ttl: 2, ..Header::parse(&advertisement().emit()).unwrap().0 };
+    assert_eq!(problem(&far.emit(&advertisement().emit()[20..])), is("mip_ttl", 8));
+}
+
+#[test]
+fn headers_that_are_wrong_have_an_offset() {
+    let packet = in_ip(&hex(REPLY));
+    let with = |at: usize, byte: u8| {
+        let mut packet = packet.clone();
+        packet[at] = byte;
+        packet
+    };
+    assert_eq!(problem(&with(8, 1)), ("ip_checksum".into(), 10));
+    assert_eq!(problem(&with(40, 1)), ("udp_checksum".into(), 26));
+    assert_eq!(problem(&packet[..47]), ("ip_truncated".into(), 47));
+    let found = dissect(&packet[..47], Begin::Ip, true);
+    assert!(found.problem.is_none(), "a capture cut it");
+    assert_eq!(value(&found, "not decoded").len(), 2 * 19);
+}
+
+#[test]
+fn a_cut_message_has_the_extensions_that_are_known() {
+    let packet = in_ip(&hex(GOLDEN));
+    let found = dissect(&packet[..28 + 40], Begin::Ip, true);
+    assert!(found.problem.is_none() && found.is_message);
+    assert_eq!(value(&found, "home address"), "10.1.1.10");
+    assert_eq!(value(&found, "not decoded"), "202400000100d8cd062467b389d67d80");
+}
+
+#[test]
+fn long_bytes_take_no_long_time() {
+    let mut long = hex(&GOLDEN[..48]);
+    long.extend(std::iter::repeat_n([200, 0], 20_000).flatten());
+    long.push(200);
+    let found = dissect(&long, Begin::Message, false);
+    assert_eq!(found.problem.unwrap().reason, "mip_extension_truncated");
+}
+
+#[test]
+fn messages_of_other_protocols_come_from_their_decoders() {
+    let udp = wire::udp::packet(
+        SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 1), 4000),
+        SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 5000),
+        b"data",
+    );
+    let found = dissect(&udp, Begin::Ip, false);
+    assert!(!found.is_message && value(&found, "packet").starts_with("UDP 10.0.0.1:4000 > "));
+    let port = ::indirect_tcp::message::PORT;
+    let bad = wire::udp::packet(
+        SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 1), port),
+        SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), port),
+        b"data",
+    );
+    let found = dissect(&bad, Begin::Ip, false);
+    assert_eq!(found.layers[2].name, "Indirect TCP");
+    assert_eq!(found.problem.map(|problem| problem.at), Some(28));
+}
