@@ -25,9 +25,6 @@ pub mod reason {
     pub const TTL_EXPIRED: Reason = Reason("ttl_expired");
     /// The packet is larger than the MTU of the next link or tunnel, and DF forbids to fragment it.
     pub const TOO_BIG: Reason = Reason("too_big");
-    /// The packet is larger than the MTU of the next link or tunnel, and DF is clear. No node fragments packets in
-    /// transit.
-    pub const NO_FRAGMENTATION: Reason = Reason("no_fragmentation");
     /// The packet would enter a tunnel, but its source is the exit of this tunnel. Or the packet came from another
     /// host, and its source is an address of this host (RFC 2003, section 3.2).
     pub const TUNNEL_LOOP: Reason = Reason("tunnel_loop");
@@ -316,6 +313,10 @@ pub struct Verdict {
     /// Whether forwarding decrements the time to live. If true, the packet is forwarded only if its time to live is at
     /// least 2.
     pub ttl: bool,
+    /// The largest fragment in bytes, headers included, if the packet is larger than the MTU of the next link or tunnel
+    /// and DF is clear. The caller cuts the packet, and each fragment has the disposition. `None`: the packet is not
+    /// cut. Only packets with [`Disposition::Out`] or [`Disposition::Encap`] are cut.
+    pub cut: Option<u16>,
     /// The ICMP error for the sender of the packet, or `None`. The caller sends the error, whatever the disposition is.
     pub icmp: Option<IcmpError>,
     /// The routes that this packet used. Index 0: the reverse path that passed the check. Index 1: the route of the
@@ -346,7 +347,7 @@ pub enum Disposition {
 pub fn decide(rules: &impl Rules, now: Instant, port: Port, packet: &Datagram) -> Verdict {
     let (owner, policy) = rules.ingress_policy(port);
     let mut verdict =
-        Verdict { disposition: Disposition::Host, ttl: policy.ttl, icmp: None, used: [None; 2] };
+        Verdict { disposition: Disposition::Host, ttl: policy.ttl, cut: None, icmp: None, used: [None; 2] };
     if let Some(class) = policy.check {
         match rules.reverse_path(now, class, packet.src) {
             Some(Found { entry, route: Route { action: Action::Forward(hop), .. }, .. })
@@ -368,7 +369,8 @@ pub fn decide(rules: &impl Rules, now: Instant, port: Port, packet: &Datagram) -
 /// decrements its time to live, and its sender may get ICMP errors. No error is sent if a closed class has no route for
 /// the packet (RFC 5944, section 4.2.2).
 pub fn decide_opened(rules: &impl Rules, now: Instant, class: Class, packet: &Datagram) -> Verdict {
-    let mut verdict = Verdict { disposition: Disposition::Host, ttl: true, icmp: None, used: [None; 2] };
+    let mut verdict =
+        Verdict { disposition: Disposition::Host, ttl: true, cut: None, icmp: None, used: [None; 2] };
     follow(rules, now, class, true, packet, &mut verdict);
     verdict
 }
@@ -387,19 +389,26 @@ fn follow(
         verdict.icmp = lost.then_some(IcmpError::NetUnreachable);
         return;
     };
+    let room = match route.action {
+        Action::Forward(hop) => Some(rules.mtu(hop.iface)),
+        Action::Tunnel(encap) => Some(encap.mtu),
+        Action::Host | Action::Open(_) | Action::Punt | Action::Drop(_) => None,
+    };
     let refusal = match route.action {
-        Action::Forward(hop) => refusal(packet, verdict.ttl, rules.mtu(hop.iface)),
         Action::Tunnel(encap) if packet.src == encap.dst || (verdict.ttl && rules.is_own(packet.src)) => {
             Some((reason::TUNNEL_LOOP, None))
         }
-        Action::Tunnel(encap) => refusal(packet, verdict.ttl, encap.mtu),
-        Action::Host | Action::Open(_) | Action::Punt | Action::Drop(_) => None,
+        _ => room.and_then(|mtu| refusal(packet, verdict.ttl, mtu)),
     };
     if let Some((reason, error)) = refusal {
         verdict.icmp = error.filter(|_| icmp);
         verdict.disposition = Disposition::Drop(reason);
         return;
     }
+    // A router fragments a packet that does not fit if DF is clear (RFC 1812, section 4.2.2.7). `refusal` has refused
+    // the packet with DF. Before a tunnel, the inner packet is cut, so that the exit need not reassemble (RFC 2003,
+    // section 3.1).
+    verdict.cut = room.filter(|mtu| packet.len > usize::from(*mtu));
     // A packet that cannot be forwarded does not count as a use of its route.
     if matches!(route.lifetime, Lifetime::ReportIdle(_)) {
         verdict.used[1] = Some(entry);
@@ -417,7 +426,7 @@ fn follow(
 }
 
 /// Returns why a packet cannot be forwarded over a link or tunnel of this MTU, and the error for its sender. Returns
-/// `None` if the packet can be forwarded.
+/// `None` if the packet can be forwarded, whole or in fragments.
 fn refusal(packet: &Datagram, costs_hop: bool, mtu: u16) -> Option<(Reason, Option<IcmpError>)> {
     if costs_hop && packet.ttl <= 1 {
         return Some((reason::TTL_EXPIRED, Some(IcmpError::TimeExceeded)));
@@ -425,10 +434,8 @@ fn refusal(packet: &Datagram, costs_hop: bool, mtu: u16) -> Option<(Reason, Opti
     if packet.len <= usize::from(mtu) {
         return None;
     }
-    // A router of RFC 1812, section 4.2.2.7, fragments such a packet if DF is clear. A node does not fragment: the
-    // sender gets the same error as with DF, so that it sends smaller datagrams.
-    let reason = if packet.dont_fragment { reason::TOO_BIG } else { reason::NO_FRAGMENTATION };
-    Some((reason, Some(IcmpError::FragmentationNeeded { mtu })))
+    let too_big = (reason::TOO_BIG, Some(IcmpError::FragmentationNeeded { mtu }));
+    packet.dont_fragment.then_some(too_big)
 }
 
 #[cfg(test)]

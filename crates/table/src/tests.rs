@@ -196,10 +196,13 @@ fn what_fits_goes_into_the_tunnel_and_what_does_not_is_told_so() {
     let told = Some(IcmpError::FragmentationNeeded { mtu: 1480 });
     assert_eq!(at_agent(long), (Disposition::Drop(reason::TOO_BIG), told));
     let may_be_cut = Datagram { dont_fragment: false, ..long };
-    assert_eq!(
-        at_agent(may_be_cut),
-        (Disposition::Drop(reason::NO_FRAGMENTATION), Some(IcmpError::FragmentationNeeded { mtu: 1480 }))
-    );
+    assert_eq!(at_agent(may_be_cut), (Disposition::Encap(ENCAP), None));
+    let cut = |packet| decide(&Agent { icmp: true }, Instant::ZERO, from(WIRE, UPLINK), &packet).cut;
+    assert_eq!([fits, long, may_be_cut].map(cut), [None, None, Some(1480)]);
+    let to_link = Datagram { dst: Ipv4Addr::new(10, 5, 0, 1), ..may_be_cut };
+    assert_eq!([to_link, Datagram { len: 600, ..to_link }].map(cut), [Some(600), None]);
+    let last_hop = Datagram { ttl: 1, ..may_be_cut };
+    assert_eq!((at_agent(last_hop).0, cut(last_hop)), (Disposition::Drop(reason::TTL_EXPIRED), None));
     let last_hop = Datagram { ttl: 1, ..long };
     assert_eq!(at_agent(last_hop), (Disposition::Drop(reason::TTL_EXPIRED), Some(IcmpError::TimeExceeded)));
 }

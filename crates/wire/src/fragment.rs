@@ -1,7 +1,7 @@
 //! Fragmentation and reassembly of IPv4 datagrams (RFC 791, sections 2.3 and 3.2; RFC 815), with bounded memory.
 
 use crate::ipv4::{self, Header};
-use crate::{Instant, Ipv4Addr};
+use crate::{Instant, Ipv4Addr, Malformed};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -18,10 +18,13 @@ const BYTES: usize = 256 * 1024;
 /// The longest payload of a datagram with a header of 20 bytes, in bytes.
 const LONGEST: usize = 65_535 - ipv4::HEADER;
 
+/// The smallest MTU of a link, in bytes (RFC 791, section 3.2). A smaller one counts as this.
+pub const SMALLEST: usize = 68;
+
 /// Cuts the datagram with this header and payload into fragments of at most `mtu` bytes, headers included. An `mtu`
 /// below 68 counts as 68 (RFC 791). DF is clear in each fragment.
 pub fn cut(header: &Header, payload: &[u8], mtu: u16) -> Vec<Vec<u8>> {
-    let room = usize::from(mtu).max(68) - ipv4::HEADER;
+    let room = usize::from(mtu).max(SMALLEST) - ipv4::HEADER;
     if payload.len() <= room {
         return [Header { dont_fragment: false, ..*header }.emit(payload)].into();
     }
@@ -33,6 +36,61 @@ pub fn cut(header: &Header, payload: &[u8], mtu: u16) -> Vec<Vec<u8>> {
         Header { dont_fragment: false, more_fragments, offset, ..*header }.emit(piece)
     };
     payload.chunks(units * 8).enumerate().map(piece).collect()
+}
+
+/// Cuts the datagram `bytes`, which may be a fragment itself, into fragments of at most `mtu` bytes, headers included.
+/// DF is clear in each fragment. The first fragment has all options of the datagram; the others have the options with
+/// the copied flag only (RFC 791, section 3.2). An `mtu` below 68 counts as 68.
+///
+/// Fails if the header is malformed, an option exceeds the header (`ip_options`), or the datagram extends beyond 65,535
+/// bytes (`ip_fragment_offset`).
+pub fn pieces(bytes: &[u8], mtu: u16) -> Result<Vec<Vec<u8>>, Malformed> {
+    let (header, payload) = Header::parse(bytes)?;
+    let header_len = ipv4::total_len(bytes).saturating_sub(payload.len());
+    let options = bytes.get(ipv4::HEADER..header_len).unwrap_or_default();
+    if header_len + usize::from(header.offset) * 8 + payload.len() > usize::from(u16::MAX) {
+        return Err(Malformed("ip_fragment_offset"));
+    }
+    let copied = copied_options(options)?;
+    let mtu = usize::from(mtu).max(SMALLEST);
+    let (mut cut, mut rest, mut offset) = (Vec::new(), payload, header.offset);
+    loop {
+        let options = if cut.is_empty() { options } else { &copied };
+        let room = mtu - ipv4::HEADER - options.len();
+        let is_last = rest.len() <= room;
+        let (piece, later) = rest.split_at(if is_last { rest.len() } else { room / 8 * 8 });
+        let more_fragments = header.more_fragments || !is_last;
+        let own = Header { dont_fragment: false, more_fragments, offset, ..header };
+        cut.push(own.emit_with(options, piece));
+        if is_last {
+            return Ok(cut);
+        }
+        offset += (piece.len() / 8) as u16;
+        rest = later;
+    }
+}
+
+/// Returns the options with the copied flag, padded to a multiple of four bytes. Fails if an option exceeds the options.
+fn copied_options(options: &[u8]) -> Result<Vec<u8>, Malformed> {
+    const MALFORMED: Malformed = Malformed("ip_options");
+    let (mut copied, mut rest) = (Vec::new(), options);
+    while let [kind, later @ ..] = rest {
+        let len = match kind {
+            0 => break, // the end of the options
+            1 => 1,     // no operation, without a length
+            _ => usize::from(*later.first().ok_or(MALFORMED)?),
+        };
+        if *kind != 1 && len < 2 {
+            return Err(MALFORMED);
+        }
+        let (option, after) = rest.split_at_checked(len).ok_or(MALFORMED)?;
+        if kind & 0x80 != 0 {
+            copied.extend_from_slice(option);
+        }
+        rest = after;
+    }
+    copied.resize(copied.len().next_multiple_of(4), 0);
+    Ok(copied)
 }
 
 /// Source, destination, protocol and identification, which all fragments of one datagram share.
@@ -174,6 +232,55 @@ mod tests {
             }
         }
         assert_eq!(whole, Some(payload(3000)));
+    }
+
+    /// Returns a datagram with these options, whose length must be a multiple of four.
+    fn with_options(header: Header, options: &[u8], len: usize) -> Vec<u8> {
+        header.emit_with(options, &payload(len))
+    }
+
+    /// Strict source routing (137) and stream identifier (136) have the copied flag, record route (7) has not.
+    #[test]
+    fn later_fragments_have_the_options_with_the_copied_flag_only() {
+        let options = [7, 7, 4, 0, 0, 0, 0, 1, 136, 4, 0, 9, 1, 137, 3, 4, 0, 0, 0, 0];
+        let divisible = Header { dont_fragment: false, ..header(7) };
+        let cut = pieces(&with_options(divisible, &options, 1000), 576).unwrap();
+        let options_of = |bytes: &Vec<u8>| bytes[20..usize::from(bytes[0] & 15) * 4].to_vec();
+        let later = [136, 4, 0, 9, 137, 3, 4, 0].to_vec();
+        assert_eq!(cut.iter().map(options_of).collect::<Vec<_>>(), [options.to_vec(), later]);
+        assert!(cut.iter().all(|piece| piece.len() <= 576));
+        let mut reassembly = Reassembly::default();
+        assert_eq!(take(&mut reassembly, 0, &cut[1]), None);
+        assert_eq!(take(&mut reassembly, 0, &cut[0]), Some(payload(1000)));
+    }
+
+    #[test]
+    fn a_fragment_of_a_fragment_has_the_offset_in_the_whole_datagram() {
+        let divisible = Header { dont_fragment: false, ..header(7) };
+        let places = |cut: Vec<Vec<u8>>| -> Vec<(u16, bool, usize)> {
+            let place = |bytes: &Vec<u8>| {
+                let (header, payload) = Header::parse(bytes).unwrap();
+                (header.offset, header.more_fragments, payload.len())
+            };
+            cut.iter().map(place).collect()
+        };
+        let first = pieces(&divisible.emit(&payload(1480)), 1000).unwrap();
+        assert_eq!(places(first.clone()), [(0, true, 976), (122, false, 504)]);
+        assert_eq!(places(pieces(&first[0], 576).unwrap()), [(0, true, 552), (69, true, 424)]);
+        assert_eq!(places(pieces(&first[1], 300).unwrap()), [(122, true, 280), (157, false, 224)]);
+        assert_eq!(pieces(&first[0], 1000).unwrap(), [first[0].clone()], "it fits");
+    }
+
+    #[test]
+    fn what_cannot_be_cut_is_refused_with_a_reason() {
+        let refusal = |bytes: &[u8]| pieces(bytes, 576).unwrap_err().0;
+        let divisible = Header { dont_fragment: false, ..header(7) };
+        assert_eq!(refusal(&with_options(divisible, &[7, 9, 4, 0], 1000)), "ip_options");
+        assert_eq!(refusal(&with_options(divisible, &[7, 1, 4, 0], 1000)), "ip_options");
+        assert_eq!(refusal(&with_options(divisible, &[1, 1, 1, 7], 1000)), "ip_options");
+        let last = Header { offset: 8191, ..divisible };
+        assert_eq!(refusal(&last.emit(&payload(1000))), "ip_fragment_offset");
+        assert_eq!(refusal(&[]), "ip_truncated");
     }
 
     #[test]

@@ -115,10 +115,10 @@ mod tests {
     fn a_tunnel_does_not_change_who_a_packet_is() {
         let bytes = crate::udp::packet(A, B, b"inside");
         let [entry, exit] = [1, 2].map(|last| Ipv4Addr::new(10, 9, 0, last));
-        let once = crate::ipip::encapsulate(&bytes, entry, exit).unwrap();
-        let twice = crate::ipip::encapsulate(&once, exit, entry).unwrap();
+        let once = crate::ipip::encapsulate(&bytes, entry, exit, 7).unwrap();
+        let twice = crate::ipip::encapsulate(&once, exit, entry, 7).unwrap();
         assert_eq!([identity(&once), identity(&twice)], [identity(&bytes); 2]);
-        let other = crate::ipip::encapsulate(&crate::udp::packet(A, B, b"other"), entry, exit).unwrap();
+        let other = crate::ipip::encapsulate(&crate::udp::packet(A, B, b"other"), entry, exit, 7).unwrap();
         assert_ne!(identity(&other), identity(&once));
     }
 }

@@ -115,6 +115,26 @@ impl Header {
         out
     }
 
+    /// Returns a datagram with this header, these options, and `payload`. The length of the options must be a multiple
+    /// of four, and at most 40. The total length must be at most 65,535 bytes.
+    pub(crate) fn emit_with(&self, options: &[u8], payload: &[u8]) -> Vec<u8> {
+        let mut out = self.begin(options.len() + payload.len());
+        if !options.is_empty() {
+            let header_len = HEADER + options.len();
+            out.extend_from_slice(options);
+            if let [version_length, _, _, _, _, _, _, _, _, _, c0, c1, ..] = out.as_mut_slice() {
+                *version_length = 0x40 | (header_len / 4) as u8;
+                (*c0, *c1) = (0, 0);
+            }
+            let sum = of_header(&out).to_be_bytes();
+            if let Some(field) = out.get_mut(10..12) {
+                field.copy_from_slice(&sum);
+            }
+        }
+        out.extend_from_slice(payload);
+        out
+    }
+
     /// Returns the header of a datagram, without options. The caller must append `payload` bytes.
     pub fn begin(&self, payload: usize) -> Vec<u8> {
         self.begin_in(Vec::new(), payload)

@@ -337,14 +337,15 @@ fn number(teller: &Teller<MobileIp>, src: Ipv4Addr, dst: Ipv4Addr) -> Vec<u8> {
 /// arrives.
 fn tunnelled(teller: &Teller<MobileIp>, entry: Ipv4Addr, to: &str) -> (String, Packet) {
     let inner = number(teller, CORRESPONDENT, to.parse().unwrap());
-    let outer = ipip::encapsulate(&inner, entry, person("fa").0).unwrap();
+    let outer = ipip::encapsulate(&inner, entry, person("fa").0, 7).unwrap();
     ("up".to_owned(), from_person("router", &outer))
 }
 
 /// Returns an ICMP error about a packet of 1480 bytes that the home agent has tunneled to `care_of`.
 fn about_tunnel(error: IcmpError, care_of: &str) -> Packet {
     let [from, to] = [CORRESPONDENT, HOME].map(|address| SocketAddrV4::new(address, 9000));
-    let outer = ipip::encapsulate(&udp::packet(from, to, &[0; 1452]), HOME_AGENT, care_of.parse().unwrap());
+    let outer =
+        ipip::encapsulate(&udp::packet(from, to, &[0; 1452]), HOME_AGENT, care_of.parse().unwrap(), 7);
     from_person("router", &error.about(&outer.unwrap(), person("router").0).unwrap())
 }
 

@@ -49,6 +49,8 @@ pub(crate) struct Net {
     /// The second of the run to which the count `errors` belongs.
     pub(crate) second: u64,
     pub(crate) errors: u16,
+    /// The identification of the last outer header of a packet that may be fragmented.
+    pub(crate) outer_id: u16,
 }
 
 impl Node {

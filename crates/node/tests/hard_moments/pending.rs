@@ -147,7 +147,7 @@ impl LastAgent {
         let action = Action::Tunnel(Encap { src, dst, mtu: 1480 });
         out.route(RouteKey::to(VISITORS, MOBILE.into()), Route { action, lifetime: Lifetime::Permanent });
         if let Some(kept) = self.kept.take()
-            && let Ok(bytes) = ipip::encapsulate(&kept.bytes, src, dst)
+            && let Ok(bytes) = ipip::encapsulate(&kept.bytes, src, dst, 7)
         {
             out.send_routed(Packet { bytes, ..kept });
         }
