@@ -52,13 +52,15 @@ pub enum IcmpError {
     /// The next hop does not answer on its link (type 3, code 1). Most errors inside a tunnel become this error for the
     /// sender of the inner packet.
     HostUnreachable,
-    /// The datagram does not fit the next link or tunnel, and no node fragments it (type 3, code 4).
+    /// The datagram does not fit the next link or tunnel, and DF forbids to fragment it (type 3, code 4).
     FragmentationNeeded {
         /// The largest datagram that would fit, in bytes (RFC 1191).
         mtu: u16,
     },
     /// The time to live would become zero (type 11, code 0).
     TimeExceeded,
+    /// The receiver of fragments did not get all of them in time (type 11, code 1).
+    ReassemblyTimeExceeded,
 }
 
 /// The type of service of an error: precedence 6, internetwork control (RFC 1812, section 4.3.2.5).
@@ -93,8 +95,10 @@ impl IcmpError {
             Self::NetUnreachable | Self::TimeExceeded => (0, 0),
             Self::HostUnreachable => (1, 0),
             Self::FragmentationNeeded { mtu } => (4, u32::from(mtu)),
+            Self::ReassemblyTimeExceeded => (1, 0),
         };
-        let kind = if self == Self::TimeExceeded { EXCEEDED } else { UNREACHABLE };
+        let is_time = matches!(self, Self::TimeExceeded | Self::ReassemblyTimeExceeded);
+        let kind = if is_time { EXCEEDED } else { UNREACHABLE };
         let quoted = original.len().min(LONGEST - ipv4::HEADER - HEADER - 4);
         let mut body = rest.to_be_bytes().to_vec();
         body.extend_from_slice(original.get(..quoted).unwrap_or(original));
@@ -111,7 +115,10 @@ impl IcmpError {
             Self::FragmentationNeeded { mtu } => {
                 Self::FragmentationNeeded { mtu: mtu.saturating_sub(ipv4::HEADER as u16) }
             }
-            Self::NetUnreachable | Self::HostUnreachable | Self::TimeExceeded => Self::HostUnreachable,
+            Self::NetUnreachable
+            | Self::HostUnreachable
+            | Self::TimeExceeded
+            | Self::ReassemblyTimeExceeded => Self::HostUnreachable,
         }
     }
 }
@@ -249,6 +256,7 @@ mod tests {
             (IcmpError::HostUnreachable, (3, 1, 0)),
             (IcmpError::FragmentationNeeded { mtu: 1480 }, (3, 4, 1480)),
             (IcmpError::TimeExceeded, (11, 0, 0)),
+            (IcmpError::ReassemblyTimeExceeded, (11, 1, 0)),
         ];
         for (error, expected) in errors {
             let bytes = error.about(&original(), ROUTER).unwrap();

@@ -78,9 +78,21 @@ impl Node {
         }
     }
 
-    /// Sends a packet to this host's own stack if it is addressed to this host, otherwise drops it.
-    pub(crate) fn to_host(&self, iface: Iface, header: &Header, packet: Packet, out: &mut Outbox) {
-        if self.addresses.contains(&header.dst) {
+    /// Sends a packet to this host's own stack if it is addressed to this host, otherwise drops it. A fragment, for
+    /// example out of a tunnel, is sent with its whole datagram.
+    pub(crate) fn to_host(
+        &mut self,
+        now: Instant,
+        iface: Iface,
+        header: &Header,
+        packet: Packet,
+        out: &mut Outbox,
+    ) {
+        if self.reassembles(header) {
+            if let Some(whole) = self.reassemble(now, iface, packet, out) {
+                out.act(RoleId::NODE, Act::Transmit(Iface::HOST, whole));
+            }
+        } else if self.addresses.contains(&header.dst) {
             out.act(RoleId::NODE, Act::Transmit(Iface::HOST, packet));
         } else {
             drop(out, iface, packet, reason::NO_ROUTE);
@@ -165,7 +177,7 @@ impl Node {
     ) {
         let iface = way.port.iface;
         match disposition {
-            Disposition::Host => self.to_host(iface, header, packet, out),
+            Disposition::Host => self.to_host(now, iface, header, packet, out),
             Disposition::Out(Hop { iface, to }) => match to {
                 NextHop::Mac(mac) => {
                     packet.link.dst = mac;
