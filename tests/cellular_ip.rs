@@ -130,7 +130,7 @@ fn a_host_that_loses_its_cell_goes_to_the_strongest_that_it_hears() {
 /// Runs 20 handoffs of a host that uses 90 % of its cell for datagrams to the correspondent. Returns the numbers of
 /// frames that were lost because the radio left the cell before it had sent them, and because the radio was changing
 /// cells. `drain` applies only when the host tunes its radio to another cell. A radio that loses its cell drops its
-/// frames at once.
+/// frames immediately.
 fn left_behind(kind: &str, drain: &str) -> [u64; 2] {
     let moves: Vec<String> = (0..20)
         .map(|number| {

@@ -30,8 +30,8 @@ const MANY: usize = 1000;
 /// Checks the numbers of moves, attempts and bytes. Prints the results of a long run.
 fn check(verdict: &Verdict, number: usize, on: &str) {
     assert_eq!((verdict.silent.len(), verdict.attempts), (number, 2 * number));
-    // In the simulator, the next attempt does not wait for a byte. So some moves have no first byte, because the peer's
-    // time-out is later.
+    // In the simulator, the next attempt to move does not wait until the new host has received a byte. So some moves
+    // have no first byte: the peer's retransmission timer expires only after the next attempt.
     assert!(verdict.deaf.len() * 4 > number * 3, "{verdict:?}");
     // There was load in both directions, at times with bytes in every queue.
     let least = 10_000 * i64::try_from(number).unwrap();

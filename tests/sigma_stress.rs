@@ -190,8 +190,7 @@ impl Run {
 }
 
 /// With 10 % loss, one of these runs loses four packets of an exchange in a row. So the test does not limit the longest
-/// stall: it checks that the losses in each stall explain it. Before addresses were probed again in time, stalls of 30
-/// s were usual.
+/// stall: it checks that the losses in each stall explain it.
 #[test]
 fn a_move_over_a_bad_link_costs_what_time_outs_explain() {
     for (overlap, loss) in [(0, 0.0), (S, 0.0), (0, 0.03), (S, 0.03), (0, 0.1), (S, 0.1)] {
@@ -415,9 +414,9 @@ host.g{n} = {{}}
     }
 }
 
-/// Two mobile nodes lose their networks at once, or one of them up to 20 ms later. Each node sends its change to an
-/// address that the other one has left. The location manager knows both addresses: it is updated and queried, and then
-/// the two nodes exchange a change and a probe.
+/// Two mobile nodes lose their networks at the same time, or one up to 20 ms after the other. Each node sends its
+/// change to an address that the other one has left. The location manager knows both addresses: it is updated and
+/// queried, and then the two nodes exchange a change and a probe.
 #[test]
 fn both_ends_move_at_once_and_meet_again() {
     for (radios, far) in [(2, 1), (2, 100), (1, 1), (1, 100)] {

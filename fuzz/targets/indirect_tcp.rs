@@ -1,4 +1,4 @@
-//! Indirect TCP's datagrams and calls, as a router or a host receives them.
+//! Indirect TCP's datagrams, requests to connect to a peer (`Call`) and answers, as a router or a host receives them.
 
 use auth::Key;
 use indirect_tcp::message::{Answer, Call, Datagram, Message, Signed};

@@ -204,7 +204,7 @@ impl<S: Subject> Bench<S, 2> {
         }
         let is_noted = !effects.is_empty() || after[0] != before[0];
         if self.pair[0].is_alone() {
-            heeds_failure(step, is_noted, &effects)?; // a node fails all records at once, and at the first step
+            heeds_failure(step, is_noted, &effects)?; // a node fails all records together, and at the first step
         }
         answered(step, &effects)?;
         self.accounted(step, held, &effects)?;

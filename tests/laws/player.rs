@@ -74,7 +74,7 @@ pub(crate) enum Step {
     Stored(Vec<u8>),
     /// The wall clock was set.
     Wall(WallTime),
-    /// Another role reported something.
+    /// Another role of the host sent a notification.
     Notification(Notification),
 }
 

@@ -117,7 +117,7 @@ pub(crate) fn what_a_closing_socket_has_left_is_reported(backend: &mut impl Back
     assert_eq!(backend.receive(), Answer::default());
     backend.arrives(local, "not taken yet");
     let mut first = backend.operate(FIRST, StreamOp::Finish);
-    // A backend without a queue before its sockets receives the last datagram at once, and no socket has its port.
+    // A backend without a queue before its sockets receives the last datagram immediately. No socket has its port.
     first.1.extend(backend.receive().1);
     let said = play(backend, first, |_| None);
     assert_eq!(said, ["closed", "ended: no_socket", "ended: no_socket", "ended: no_socket"]);

@@ -47,9 +47,9 @@ pub(crate) trait Cast: Default {
 /// The state of the disk: what happens to records that the role stores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Disk {
-    /// Records are durable at once.
+    /// Records are durable immediately.
     Works,
-    /// Records are refused at once.
+    /// Records are refused immediately.
     Fails,
     /// Records wait, until a script makes some durable, or sets another state.
     Waits,

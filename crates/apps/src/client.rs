@@ -64,8 +64,8 @@ impl<S> Client<S> {
         waited
     }
 
-    /// Records wrong bytes. The first ones set the mark `wrong`. It is set at once, because a stream that never ends
-    /// does not set the mark `done` or `failed`.
+    /// Records wrong bytes. The first ones set the mark `wrong`. It is set immediately, because a stream that never
+    /// ends does not set the mark `done` or `failed`.
     pub(crate) fn wrong(&mut self, at: u64, out: &mut Outbox) {
         if self.wrong_at.is_none() {
             self.wrong_at = Some(at);

@@ -37,13 +37,13 @@ pub(crate) enum Mapping {
 /// A semisoft handoff in progress: this node is the crossover.
 #[derive(Debug)]
 pub(crate) struct Semisoft {
-    /// The old path; `None` after it has ended.
+    /// The old neighbor; `None` after the mapping to it has expired.
     pub(crate) primary: Option<Leg>,
-    /// When the old path ends, unless it is refreshed.
+    /// When the mapping to the old neighbor expires, unless it is refreshed.
     pub(crate) primary_ends: Instant,
-    /// The new path.
+    /// The new neighbor.
     pub(crate) secondary: Leg,
-    /// When the new path ends, unless it is refreshed.
+    /// When the mapping to the new neighbor expires, unless it is refreshed.
     pub(crate) secondary_ends: Instant,
     /// Whether packets to the new path are delayed by the delay device: true until data from the host arrive by the new
     /// path. Packets with a codepoint of `delay_exempt` are never delayed.

@@ -1,5 +1,5 @@
-//! The configuration of the roles of Cellular IP. A default is from the draft if the doc of its field says so, and
-//! otherwise Wayfare's.
+//! The configuration of the roles of Cellular IP. Some defaults are from draft-ietf-mobileip-cellularip-00, as
+//! the docs of their fields say. All other defaults were chosen for Wayfare.
 
 use auth::Key;
 use node::config::{ConfigError, check_moves, span, spans, text};
@@ -31,51 +31,52 @@ pub struct StationConfig {
     /// The generation of the network key, 0 to 255; default 1.
     #[serde(default = "first_generation")]
     pub key_generation: u8,
-    /// The lifetime of a mapping without a packet from its host, greater than zero; default `9s` (from the draft).
+    /// The lifetime of a mapping without a packet from its host, greater than zero; default `9s` (from
+    /// draft-ietf-mobileip-cellularip-00).
     #[serde(default = "route_timeout", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub route_timeout: Duration,
     /// Whether the node supports semisoft route-updates (flag S); default true. If false, a semisoft route-update
-    /// moves the host at once.
+    /// replaces the mapping immediately, as in a hard handoff.
     #[serde(default = "yes")]
     pub semisoft: bool,
-    /// The number of packets that the delay device of a host holds back; default 8. The paper uses 1 for UDP and 8 for
-    /// TCP.
+    /// The number of packets that the delay device of a host holds back; default 8. Campbell et al. (2000) use 1 for
+    /// UDP and 8 for TCP.
     #[serde(default = "delay_device")]
     pub delay_device: usize,
-    /// The number of packets in all delay devices of this node together, at most; default 256 (Wayfare's; the paper
-    /// says "a small pool").
+    /// The number of packets in all delay devices of this node together, at most; default 256 (Wayfare's choice;
+    /// Campbell et al., 2000, say "a small pool").
     #[serde(default = "delay_pool")]
     pub delay_pool: usize,
-    /// How long a packet waits in the delay device, at most; default `500ms` (Wayfare's).
+    /// How long a packet waits in the delay device, at most; default `500ms` (Wayfare's choice).
     #[serde(default = "delay_hold", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub delay_hold: Duration,
     /// Differentiated services codepoints, 0 to 63, whose packets are not delayed; default 46 (EF) and 44 (VOICE-ADMIT)
-    /// (Wayfare's).
+    /// (Wayfare's choice).
     #[serde(default = "delay_exempt")]
     pub delay_exempt: Vec<u8>,
     /// How far the timestamp of a route-update may differ from the node's clock, in either direction; default `5s`
-    /// (Wayfare's).
+    /// (Wayfare's choice).
     #[serde(default = "replay_window", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub replay_window: Duration,
-    /// The interval at which mobile hosts confirm their mapping by a route-update; default `20s` (Wayfare's). After
-    /// three to four such intervals without a route-update, data no longer refresh the mapping. `0s` means no limit, as
-    /// in the paper.
+    /// The interval at which mobile hosts confirm their mapping by a route-update; default `20s` (Wayfare's choice).
+    /// After three to four such intervals without a route-update, data no longer refresh the mapping. `0s` means no
+    /// limit, as in Campbell et al. (2000).
     #[serde(default = "route_reauth_time", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub route_reauth_time: Duration,
     /// The addresses of the host on which the role runs. No mobile host may have one of them.
     #[serde(skip)]
     pub own: Vec<Ipv4Addr>,
-    /// The number of hosts with a mapping in the route cache, at most; default 1000000 (Wayfare's). When the cache is
-    /// full, new hosts are refused, and no host is removed.
+    /// The number of hosts with a mapping in the route cache, at most; default 1000000 (Wayfare's choice). When the
+    /// cache is full, new hosts are refused, and no host is removed.
     #[serde(default = "cache_capacity")]
     pub cache_capacity: usize,
     /// The maximum number of packets per second and downlink interface that this node examines itself, although their
-    /// source is not mapped to the neighbor that sent them; default 100 (Wayfare's). Further packets of this kind are
-    /// dropped.
+    /// source is not mapped to the neighbor that sent them; default 100 (Wayfare's choice). Further packets of this
+    /// kind are dropped.
     #[serde(default = "strays")]
     pub strays: u16,
 }
@@ -120,29 +121,30 @@ pub struct MobileConfig {
     #[schemars(schema_with = "node::config::schema::text")]
     pub r_mh: u64,
     /// The longest time without a packet from the host until it sends a route-update, greater than zero; default `3s`
-    /// (from the draft).
+    /// (from draft-ietf-mobileip-cellularip-00).
     #[serde(default = "route_update_time", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub route_update_time: Duration,
-    /// The time from the semisoft route-update until the radio is tuned to the new station; default `100ms` (Wayfare's;
-    /// in the paper, it is in proportion to the round trip).
+    /// The time from the semisoft route-update until the radio is tuned to the new station; default `100ms` (Wayfare's
+    /// choice; in Campbell et al., 2000, it is in proportion to the round trip).
     #[serde(default = "semisoft_delay", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub semisoft_delay: Duration,
-    /// The times after a route-update at which it is repeated; default `30ms` and `90ms` (Wayfare's). The host repeats
-    /// the route-update that it sends when it attaches to a station, and the answer to an update-request. Without
-    /// repetitions, one lost route-update could make the host unreachable: while the host sends data, it sends no
-    /// route-update by `route_update_time`.
+    /// The times after a route-update at which it is repeated; default `30ms` and `90ms` (Wayfare's choice). The host
+    /// repeats the route-update that it sends when it attaches to a station, and the answer to an update-request.
+    /// Without repetitions, one lost route-update could make the host unreachable: while the host sends data, the timer
+    /// of `route_update_time` does not expire.
     #[serde(default = "update_repeats", deserialize_with = "shared_spans")]
     #[schemars(schema_with = "node::config::schema::spans")]
     pub update_repeats: Arc<[Duration]>,
     /// The longest time between two route-updates of an attached host, even if the host sends data; default `20s`
-    /// (Wayfare's). So a node that lost its mapping gets a new one. `0s` means no limit, as in the paper.
+    /// (Wayfare's choice). So a node that lost its mapping gets a new one. `0s` means no limit, as in Campbell et al.
+    /// (2000).
     #[serde(default = "route_reauth_time", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub route_reauth_time: Duration,
     /// The number of the host's own packets that are queued while the radio is tuned or has no cell, at most; default
-    /// 64 (Wayfare's). Further ones are dropped.
+    /// 64 (Wayfare's choice). Further packets are dropped.
     #[serde(default = "tuning_queue")]
     pub tuning_queue: usize,
     /// The timetable of handoffs, in ascending order of `at`.
@@ -259,8 +261,8 @@ impl MobileConfig {
         }
         if self.semisoft_delay >= timeout {
             let problem = format!(
-                "the semisoft_delay of {:?} must be shorter than the route_timeout of {timeout:?}, after which the new \
-                 path of a semisoft handoff ends",
+                "the semisoft_delay of {:?} must be shorter than the route_timeout of {timeout:?}, after which the \
+                 mapping to the new path expires",
                 self.semisoft_delay
             );
             return Err((ConfigError::new("semisoft_delay", problem), "route_timeout"));

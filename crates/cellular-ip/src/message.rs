@@ -96,14 +96,15 @@ pub struct Authentication {
 }
 
 impl Authentication {
-    /// Returns the field of a message that is not signed yet. The digest is zero.
+    /// Returns the Authentication field of a message that is not signed yet. The digest is zero.
     pub const fn unsigned(key_gen: u8, r_mh: [u8; 8]) -> Self {
         Self { key_gen, r_mh, digest: [0; 16] }
     }
 }
 
-/// The control information of even type, as bytes. The digest covers its order. So the bytes before the information
-/// that names the base station are kept apart from the bytes after it. Only [`Self::attached_since`] is interpreted.
+/// The control information of even type, as bytes. The digest depends on the order of all control information. So the
+/// bytes before the information that names the base station are kept apart from the bytes after it. Only
+/// [`Self::attached_since`] is interpreted.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Skipped {
     /// The bytes before the serving base station, or all bytes if the message names no base station.
@@ -112,8 +113,8 @@ pub struct Skipped {
     behind: Vec<u8>,
 }
 
-/// A route-update (draft, section 3.3.2). It reports that the mobile host can be reached on the path that the message
-/// takes.
+/// A route-update (draft-ietf-mobileip-cellularip-00, section 3.3.2). It reports that the mobile host can be reached on
+/// the path that the message takes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RouteUpdate {
     /// The mobile host's home address: the packet's source.
@@ -280,7 +281,7 @@ fn body<'a>(ip: &Header, icmp: &'a [u8]) -> Result<&'a [u8], Malformed> {
 fn authentication(atype: u8, length: u8, r: &mut Reader<'_>) -> Result<Authentication, Malformed> {
     match atype {
         HMAC_SHA_256 => {}
-        // A request to register has no authentication; that message is not implemented.
+        // Only a request to register has no authentication, and this message is not implemented.
         0 => return Err(Malformed("cip_atype_none")),
         1 => return Err(Malformed("cip_atype_md5")),
         15 => return Err(Malformed("cip_atype_private")),

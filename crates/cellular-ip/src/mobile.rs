@@ -289,7 +289,7 @@ impl Mobile {
             {
                 self.attached(now, to, out);
             }
-            // The radio joined a cell without a request.
+            // The radio joined a cell to which the host did not tune it.
             (Link::Up { cell: Some(cell), .. }, State::Lost { .. }) => {
                 if let Some(at) = self.station_of(cell) {
                     self.attached(now, at, out);

@@ -1,4 +1,4 @@
-//! Counts by key within one second, in bounded memory.
+//! The number of occurrences of each key in the current second, in bounded memory.
 
 use std::collections::{BTreeMap, VecDeque};
 use wire::Instant;
@@ -7,7 +7,6 @@ use wire::Instant;
 /// 0 when it occurs again, so its count is too low. But each new key is counted.
 const KEYS: usize = 1024;
 
-/// The number of occurrences of each key in this second.
 #[derive(Debug)]
 pub(crate) struct PerSecond<K> {
     second: u64,
@@ -28,7 +27,6 @@ impl<K: Ord + Copy> PerSecond<K> {
         self.counts.get(key).filter(|_| current).copied().unwrap_or_default()
     }
 
-    /// Adds one occurrence of `key`.
     pub(crate) fn add(&mut self, now: Instant, key: K) {
         if self.second != second(now) {
             self.second = second(now);

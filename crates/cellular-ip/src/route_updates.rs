@@ -11,9 +11,9 @@ use wire::{Duration, Instant, Packet, WallTime, ntp_distance};
 const SAME_CLOCK: i64 = 1_000_000_000;
 /// The maximum number of former clocks that are remembered. When there are more, the oldest is forgotten.
 const FORMER_CLOCKS: usize = 8;
-/// How long a former clock is remembered. A timestamp that a node accepts is at most a `replay_window` (5 s by default)
-/// ahead of the node's time, so the right time passes it within that window. If a `replay_window` is longer than this
-/// lifetime, a host can still be locked out.
+/// How long a former clock is remembered. A node accepts no timestamp that is more than a `replay_window` (5 s by
+/// default) ahead of the node's time. So after a `replay_window`, the node's time has passed all accepted timestamps.
+/// If a `replay_window` is longer than this lifetime, a host can still be locked out.
 const FORMER_CLOCK_LIFETIME: Duration = Duration::from_mins(1);
 
 /// The configured repetitions of one route-update.
@@ -64,7 +64,8 @@ struct Clock {
 
 impl Clock {
     /// Makes the next timestamp, which is later than the last. If the clock has passed the last timestamp, the two
-    /// lowest bits are random (draft, section 3.3.2): a clock in nanoseconds leaves these bits unused.
+    /// lowest bits are random (draft-ietf-mobileip-cellularip-00, section 3.3.2): a clock in nanoseconds leaves these
+    /// bits unused.
     fn stamp(&mut self, now: Instant, rng: &mut Rng) {
         let fresh = self.wall.plus(now.since(Instant::ZERO)).to_ntp() & !3 | rng.draw() & 3;
         let next = self.last.wrapping_add(1);
@@ -125,7 +126,7 @@ impl Before {
     }
 
     /// Returns the latest clock of `left` that agrees with `wall`; `None` if there is none. The clock also stays in the
-    /// list: nodes may have accepted its timestamps, and may soon find the clock too far ahead again.
+    /// list: nodes may have accepted its timestamps, and may later find the clock too far ahead again.
     fn returned(&self, wall: WallTime) -> Option<Clock> {
         let same = |(clock, _): &&(Clock, Instant)| clock.is_as(wall);
         self.left.iter().rfind(same).map(|(clock, _)| *clock)
@@ -164,8 +165,8 @@ impl Clocks {
         true
     }
 
-    /// Returns the timestamps of one route-update, each for a separate copy. Each comes with the timestamp of the same
-    /// clock at which the host attached; `None` if that clock made none.
+    /// Returns the timestamps of one route-update, each for a separate copy. The second value of a pair is the
+    /// timestamp that the same clock made when the host attached; `None` if it made none.
     pub(crate) fn stamps(&mut self, now: Instant) -> Vec<(u64, Option<u64>)> {
         let mut stamps = Vec::with_capacity(1);
         let former = self.before.as_mut().and_then(|before| before.former.as_mut());
@@ -174,8 +175,8 @@ impl Clocks {
             stamps.push(clock.last_and_first());
         }
         let Some(before) = &mut self.before else { return stamps };
-        // A clock in `left` is forgotten when its time is over, or when all timestamps in `stamps` are later than its
-        // last one.
+        // A clock in `left` is forgotten when its lifetime is over, or when all timestamps in `stamps` are later than
+        // the last timestamp of the clock.
         let is_ahead = |last: u64| stamps.iter().any(|(stamp, _)| ntp_distance(last, *stamp) >= 0);
         before.left.retain(|(clock, until)| now < *until && is_ahead(clock.last));
         for (clock, _) in &mut before.left {
@@ -263,8 +264,8 @@ mod tests {
         }
     }
 
-    /// If a clock is set forward and back, a node still accepts route-updates. The steps are a little less than the
-    /// node's window, so that it has accepted timestamps of the clock that was ahead.
+    /// If a clock is set forward and back, a node still accepts route-updates. The steps are less than the node's
+    /// window of 5 s, so that the node has accepted timestamps of the clock that was ahead.
     #[test]
     fn two_steps_that_cancel_each_other_lock_no_host_out() {
         for step in [4000, 4900] {

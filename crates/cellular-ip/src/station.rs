@@ -83,7 +83,7 @@ pub struct Station {
     /// When to search next for mappings that no route-update has confirmed; [`Instant::NEVER`] if there is nothing to
     /// search.
     sweep: Instant,
-    /// The marks of this second whose number is limited.
+    /// The names of this second's marks, if they are limited to one a second.
     marked: PerSecond<&'static str>,
     /// Hosts that were asked for a route-update in this second.
     asked: PerSecond<Ipv4Addr>,
@@ -288,8 +288,8 @@ impl Station {
         let ends = now + self.config.route_timeout;
         let two = Semisoft {
             primary: Some(old),
-            // Only the table knows the age of the mapping. So the old path may last longer than the route-timeout, but
-            // not shorter.
+            // Only the table knows the age of the mapping to the old neighbor. So this mapping may last longer than the
+            // route-timeout, but not shorter.
             primary_ends: ends,
             secondary: new,
             secondary_ends: ends,
@@ -446,8 +446,8 @@ impl Station {
         out.send(to.iface, Packet::new(to.mac, request.emit()));
     }
 
-    /// Sends the delayed packets of a host that was heard on the new path, before any later packet. If the old path has
-    /// ended, one mapping remains.
+    /// Sends the delayed packets of a host that was heard on the new path, before any later packet. If the mapping to
+    /// the old neighbor has expired, one mapping remains.
     fn flush_host(&mut self, host: Ipv4Addr, out: &mut Outbox) {
         let Some(entry) = self.cache.hosts.get_mut(&host) else { return };
         let Some(Mapping::Two(mut two)) = entry.mapping.take() else { return };
@@ -475,9 +475,9 @@ impl Station {
         }
     }
 
-    /// Gives an end to each mapping that no route-update has confirmed for three times the route-reauth-time: another
-    /// host may have sent the data that refreshed the mapping. If a semisoft handoff is under way, its new path ends at
-    /// once.
+    /// Limits the lifetime of each mapping that no route-update has confirmed for three times the route-reauth-time:
+    /// another host may have sent the data that refreshed the mapping. If the host has two mappings, the mapping to the
+    /// new neighbor is removed immediately.
     fn sweep_mappings(&mut self, now: Instant, out: &mut Outbox) {
         let (time, limit) = (self.admission.ntp(now), self.config.route_reauth_time * 3);
         let overdue = |last: u64| ntp_distance(time, last).saturating_sub(ntp_span(limit));
@@ -532,7 +532,8 @@ impl Station {
         }
     }
 
-    /// Removes the mapping of a host. The host's last timestamp is kept while a replay could be in the window.
+    /// Removes the mapping of a host. The host's last timestamp is kept for twice the replay window, so that replays
+    /// are refused.
     fn expired(&mut self, now: Instant, host: Ipv4Addr, out: &mut Outbox) {
         self.cache.bury(host);
         out.route(RouteKey::to(DOWN, host), None);
@@ -564,7 +565,8 @@ impl Station {
         }
     }
 
-    /// Drops the copies for the new path. The copies for the old path were sent already.
+    /// Drops the delayed packets for the new neighbor. A copy of each was sent to the old neighbor, unless the
+    /// mapping to the old neighbor had expired.
     fn discard_all(&mut self, two: &mut Semisoft, out: &mut Outbox) {
         let packets = two.device.flush();
         self.pooled -= packets.len();

@@ -24,7 +24,7 @@ use wire::icmp::Message;
 use wire::ipv4::{self, Header};
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// The ICMP code of an update-request. The message is Wayfare's, and not in the draft.
+/// The ICMP code of an update-request. The message is Wayfare's, and not in draft-ietf-mobileip-cellularip-00.
 pub const UPDATE_REQUEST: u8 = 6;
 
 /// Why a node asks for a route-update.
@@ -46,7 +46,8 @@ impl Why {
     }
 }
 
-/// An update-request: a node asks a mobile host for a route-update. The message is Wayfare's, and not in the draft.
+/// An update-request: a node asks a mobile host for a route-update. The message is Wayfare's, and not in
+/// draft-ietf-mobileip-cellularip-00.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UpdateRequest {
     /// The source address of the datagram. Each node that sends an update-request writes the gateway's address here, and

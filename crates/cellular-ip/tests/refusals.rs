@@ -503,7 +503,7 @@ fn data_to_a_host_without_two_mappings_are_not_for_the_role() {
 }
 
 /// The host was heard on its second path, and now prepares a third path. Copies for the third path are delayed again,
-/// because nothing has come from there.
+/// because the host has sent no data by it.
 #[test]
 fn copies_for_a_third_leg_are_delayed_though_the_second_was_heard() {
     let mut bench = mapped("delay_device = 8");

@@ -1,4 +1,4 @@
-//! `wayfare agree [SCENARIO...]`
+//! `wayfare agree [SCENARIO...]`: checks that the simulator and Linux give the same distributions of results.
 
 use crate::measuring::{count, folder, keep, unusable, unwritten};
 use crate::output::{Format, Progress, print, tell};
@@ -128,10 +128,10 @@ fn simulated_again(recorded: &Recorded) -> Result<Recorded, Failure> {
     Ok(again)
 }
 
-/// The name of the record in a folder.
+/// The name of the file with the measured values of each run, in the folder of `--out`.
 const RECORD: &str = "agree.json";
 
-/// The name of the table in a folder.
+/// The name of the file with a row for each compared metric, in the folder of `--out`.
 const TABLE: &str = "agree.csv";
 
 fn figure_name(scenario: &str) -> String {
@@ -199,7 +199,7 @@ fn scenarios(args: &Args) -> Result<Vec<Repeated>, Failure> {
     names.iter().map(|name| Repeated::of(name, &args.set, args.seed).map_err(usage)).collect()
 }
 
-/// Executes the simulator's first run, and returns the run's fingerprint.
+/// Executes the first of `of` runs of the scenario in the simulator, and returns the fingerprint of this run.
 fn fingerprint(scenario: &Repeated, of: u64) -> Result<Fingerprint, Failure> {
     let outcome = simulate(scenario, 0, of)?;
     outcome.fingerprint.ok_or_else(|| {
@@ -258,7 +258,8 @@ fn simulate_missing(scenario: &Repeated, now: &mut Measured) -> Result<(), Failu
     Ok(())
 }
 
-/// Executes `run` for these numbers, `jobs` at a time, and passes the results to `done` in the order of the numbers.
+/// Calls `run` for each of `numbers`, at most `jobs` at the same time, and passes the results to `done` in the order of
+/// `numbers`. Stops after the first error.
 fn each(
     numbers: &[u64],
     jobs: usize,
@@ -281,14 +282,15 @@ fn each(
     failed
 }
 
-/// If a run has doubts, prints at once that the run is not counted.
+/// If `run` has doubts, prints that the comparison does not use this run.
 fn told(on: Backend, number: u64, run: &Run) {
     if !run.doubts.is_empty() {
-        tell!("not counted: {} run {number}: {}", on.name(), joined(&run.doubts));
+        tell!("left out of the comparison: {} run {number}: {}", on.name(), joined(&run.doubts));
     }
 }
 
-/// Returns how the command ends. A difference is a failure; too few trusted runs are a doubt.
+/// Returns an error if the backends differ in a scenario (exit code 1), or else if a scenario has too few runs without
+/// doubts (exit code 4).
 fn judged(reports: &[Report]) -> Result<(), Failure> {
     let is = |agreement| move |report: &&Report| report.agreement == agreement;
     if reports.iter().any(|report| report.agreement == Agreement::Differs) {

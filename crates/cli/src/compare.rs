@@ -1,4 +1,4 @@
-//! `wayfare compare [PROTOCOL ...]`
+//! `wayfare compare [PROTOCOL ...]`: compares the protocols in the same scenario.
 
 use crate::Failure;
 use crate::measuring::{self, Backends, On};
@@ -90,7 +90,7 @@ fn verdict(comparison: &Comparison) -> Result<(), Failure> {
     if failed.iter().any(|verdict| !verdict.invalid) {
         return Err(Failure::DidNotHold);
     }
-    // No valid run is left for these requirements, so it is not known whether they hold.
+    // The requirements in `failed` have no valid run, so it is not known whether they hold.
     if failed.is_empty() { Ok(()) } else { Err(Failure::Untrusted(comparison.invalid())) }
 }
 

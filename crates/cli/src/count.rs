@@ -14,8 +14,8 @@ use serde_json::json;
 use std::fmt::Write;
 use trace::NamedDoubt;
 
-/// Executes the runs one after the other, so that no run affects the time of another. If settings have several values,
-/// all seeds of one point of the grid come before the next point.
+/// Executes the runs one after the other, so that no run affects the time of another. Settings with several values
+/// define a grid. All seeds of one point of the grid are run before the next point.
 pub(crate) fn count(
     scenario: &str,
     settings: &[Setting],

@@ -1,4 +1,4 @@
-//! `wayfare diff RUN RUN`
+//! `wayfare diff RUN RUN`: prints the first divergence of two runs.
 
 use crate::Failure;
 use crate::measuring::{unusable, unwritten};

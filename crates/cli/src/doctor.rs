@@ -1,4 +1,4 @@
-//! `wayfare doctor`
+//! `wayfare doctor`: prints the features of this machine, and cleans up after terminated labs and daemons.
 
 use crate::Failure;
 use crate::output::print;
@@ -75,7 +75,7 @@ fn tell_of_leftovers() {
     }
     if !lines.is_empty() {
         print(&format!(
-            "\nleft behind; `wayfare doctor --clean` undoes and removes it:\n{}\n",
+            "\nleft behind by terminated labs and daemons; `wayfare doctor --clean` undoes and removes it:\n{}\n",
             lines.join("\n")
         ));
     }
@@ -84,7 +84,7 @@ fn tell_of_leftovers() {
     }
 }
 
-/// Returns a text about the folder of another user, where that user's daemons record what they change.
+/// Returns a note that only `user` can clean up `path`, the folder in which the daemons of `user` record their changes.
 fn of_another(path: &impl std::fmt::Display, user: u32) -> String {
     let who = if user == 0 { "root".to_owned() } else { format!("user {user}") };
     format!(
@@ -101,7 +101,7 @@ fn clean_up() -> Result<(), Failure> {
         match leftover {
             Leftover::Alive(path) => print(&format!("{}: its lab runs; not changed\n", path.display())),
             Leftover::NotOurs(path) => {
-                print(&format!("{}: not a directory of this user alone; not changed\n", path.display()));
+                print(&format!("{}: not a private directory of this user; not changed\n", path.display()));
             }
             Leftover::Cleaned(path, killed) => {
                 print(&format!("{}: removed, {} processes ended\n", path.display(), killed.len()));

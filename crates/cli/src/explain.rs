@@ -1,4 +1,4 @@
-//! `wayfare explain RUN`
+//! `wayfare explain RUN`: prints the causes of outages, or the path of a packet.
 
 use crate::Failure;
 use crate::output::print;

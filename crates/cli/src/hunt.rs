@@ -1,4 +1,5 @@
-//! `wayfare hunt [PROTOCOL]`: a search for violated requirements in random scenarios.
+//! `wayfare hunt [PROTOCOL]`: a search for violated requirements in random scenarios. A judge checks one requirement
+//! (docs/hunt.md).
 
 mod files;
 mod known;
@@ -41,7 +42,7 @@ pub(crate) struct Args {
     /// frequent open finding does not occur.
     #[arg(long, value_name = "FILE", conflicts_with = "self_test")]
     known: Option<PathBuf>,
-    /// The number of violations of each judge that are shrunk and written to files.
+    /// The number of violations of each judge (check of a requirement) that are shrunk and written to files.
     #[arg(long, value_name = "N", default_value_t = 3)]
     shrink: usize,
     /// The backend: the simulator or Linux. On Linux, scenarios are smaller, and violations are not shrunk.
@@ -50,7 +51,7 @@ pub(crate) struct Args {
     /// Print the scenario of the first seed, and run nothing.
     #[arg(long, requires = "protocol", conflicts_with = "self_test")]
     show: bool,
-    /// Plant mistakes, and check that each mistake is found.
+    /// Plant mistakes in the results of runs, and check that the hunt finds each mistake.
     #[arg(long, conflicts_with_all = ["protocol", "seeds", "seed"])]
     self_test: bool,
 }
@@ -120,8 +121,8 @@ pub(crate) fn hunt(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Searches scenarios of one protocol, and prints the result. Returns the number of failures that [`report`] counts,
-/// and whether a seed could not be evaluated.
+/// Runs the random scenarios of one protocol, and prints the violations. Returns the number of failures that [`report`]
+/// counts, and whether a seed could not be evaluated.
 fn one(args: &Args, protocol: Protocol, known: &[Known]) -> Result<(usize, bool), Failure> {
     let stop = interrupt::flag()?;
     let jobs = args.jobs.map_or_else(|| args.on.jobs(), usize::from);

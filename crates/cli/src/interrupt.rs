@@ -1,4 +1,5 @@
-//! SIGINT, SIGTERM, SIGHUP and SIGQUIT: each ends the verb, and no incomplete files are left.
+//! Handles SIGINT, SIGTERM, SIGHUP and SIGQUIT. Each of these signals ends the command, and no incomplete files are
+//! left.
 
 use crate::Failure;
 use crate::output::tell;
@@ -8,16 +9,16 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 
-/// The number of the signal that ends the verb, or 0.
+/// The number of the signal that ends the command, or 0 if no such signal has arrived.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// The leader of a process group that does the verb's work, if there is one. The signal that ends the verb ends the
-/// group too.
+/// The process id of a child that does the work of the command and leads a process group; `None` if there is no such
+/// child. A signal that ends the command also ends this process group.
 static WORKER: Mutex<Option<u32>> = Mutex::new(None);
 
-/// Returns whether a signal that ends the verb has arrived.
+/// Returns whether a signal that ends the command has arrived.
 pub(crate) fn came() -> bool {
     SIGNAL.load(Ordering::Relaxed) != 0
 }
@@ -29,8 +30,8 @@ fn exit_code() -> u8 {
     128 + signal.unwrap_or(SIGINT as u8)
 }
 
-/// Prints that a signal ended the verb, and returns the exit code. Only the first caller returns. Another thread waits
-/// until the process ends.
+/// Prints that a signal ended the command, and returns the exit code. Returns to the first caller only: a second thread
+/// that calls this function waits until the process ends.
 pub(crate) fn end() -> u8 {
     static END: Mutex<()> = Mutex::new(());
     std::mem::forget(END.lock());
@@ -38,9 +39,9 @@ pub(crate) fn end() -> u8 {
     exit_code()
 }
 
-/// Starts to handle the signals at the first call. Returns a flag that a signal sets: it ends runs on Linux, which then
-/// clean up after themselves. If no run on Linux is active, a signal ends the process at once. Returns an error if the
-/// signals cannot be handled.
+/// Starts to handle the signals at the first call. Returns the flag that a signal sets. A run on Linux ends and cleans
+/// up when the flag is set; the process ends after that, or immediately if no run on Linux is active. Returns an error
+/// if the signals cannot be handled.
 pub(crate) fn flag() -> Result<Arc<AtomicBool>, Failure> {
     if let Some(flag) = FLAG.get() {
         return Ok(Arc::clone(flag));
@@ -65,14 +66,15 @@ pub(crate) fn flag() -> Result<Arc<AtomicBool>, Failure> {
 }
 
 fn wait_for_labs() {
-    // The sender is kept, so that each wait takes its full time.
+    // While the sender `_stays` exists, `recv_timeout` waits for its full time.
     let (_stays, never) = mpsc::channel::<()>();
     while emulator::run::is_running() {
         let _ = never.recv_timeout(Duration::from_millis(10));
     }
 }
 
-/// Calls `wait` for a process that leads a process group. A signal that ends the verb ends that group too.
+/// Calls `wait`, which waits for the end of `process`, the leader of a process group. A signal that ends the command
+/// during `wait` also ends this process group.
 pub(crate) fn with_worker<T>(process: u32, wait: impl FnOnce() -> T) -> T {
     let set = |worker| *WORKER.lock().unwrap_or_else(PoisonError::into_inner) = worker;
     set(Some(process));

@@ -1,4 +1,4 @@
-//! `wayfare list`
+//! `wayfare list`: prints the built-in scenarios and experiments.
 
 use crate::output::print;
 use experiments::contest;

@@ -1,4 +1,4 @@
-//! The command `wayfare`: one file per verb.
+//! The command `wayfare`. Each subcommand (`Verb`) has a file.
 
 #![deny(clippy::print_stdout)] // `output::print` keeps the error of a failed write
 #![deny(clippy::print_stderr)] // `output::tell` does not panic if standard error cannot be written
@@ -64,28 +64,28 @@ enum Verb {
     /// Print which kernel features are available and used; with --clean, undo what terminated labs and daemons left
     /// behind.
     Doctor(doctor::Args),
-    /// Pid 1 of a lab's sandbox.
+    /// Run as pid 1 of a lab's sandbox. Only runs on Linux use this subcommand.
     #[command(hide = true)]
     LabSupervisor(supervisor::Args),
 }
 
-/// How a verb fails. The exit codes are part of the interface.
+/// How a subcommand fails. The exit codes are part of the interface.
 pub(crate) enum Failure {
     /// 1: a check failed; the output names it.
     DidNotHold,
     /// 2: a usage or scenario error, or a file that must not be replaced.
     Usage(String),
-    /// 3: this machine cannot execute the verb; the text names what is missing.
+    /// 3: this machine cannot execute the subcommand; the text names what is missing.
     Machine(String),
     /// 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP, 131 after SIGQUIT: 128 plus the signal. Everything has
     /// been cleaned up.
     Interrupted,
-    /// 4: the verb ran, but its result is not to be trusted, for these doubts.
+    /// 4: the subcommand ran, but its result is not to be trusted, for these doubts.
     Untrusted(Vec<NamedDoubt>),
 }
 
 impl Failure {
-    /// Returns the failure of a verb that ran without a result that could be evaluated.
+    /// Returns the failure of a subcommand that ran and has no valid result; `why` is the reason.
     pub(crate) fn no_result(why: String) -> Self {
         Self::Untrusted(vec![Doubt::NoResult { why }.into()])
     }
@@ -159,7 +159,7 @@ fn end(result: Result<(), Failure>) -> ExitCode {
     }
 }
 
-/// Returns the failure of a verb whose run on Linux failed.
+/// Converts an error of a run on Linux to the failure of the subcommand.
 pub(crate) fn linux_failure(error: &emulator::run::LinuxError) -> Failure {
     use emulator::run::LinuxError;
     match error {

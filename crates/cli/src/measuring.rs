@@ -1,4 +1,4 @@
-//! Functions and types that several verbs share: backends, output folders, results, and progress.
+//! Functions and types that several subcommands share: backends, output folders, results, and progress.
 
 use crate::output::{show, span, tell};
 use crate::{Failure, interrupt};
@@ -55,7 +55,8 @@ pub(crate) fn warn_of_keys(settings: &[Setting]) {
     }
 }
 
-/// The resources of a measurement.
+/// What a measurement needs: the number of parallel runs, the programs for runs on Linux, and the flag that a signal
+/// sets.
 pub(crate) struct Backends {
     jobs: usize,
     programs: Programs,
@@ -63,8 +64,8 @@ pub(crate) struct Backends {
 }
 
 impl Backends {
-    /// Creates the resources, and starts to handle signals. Returns an error if the path of this program is unknown or
-    /// the signals cannot be handled. Runs on Linux start this program again, as daemons and as pid 1 of a lab.
+    /// Starts to handle signals. Returns an error if the signals cannot be handled, or if the path of this program is
+    /// unknown: runs on Linux start this program again, as daemons and as pid 1 of a lab.
     pub(crate) fn new(jobs: u16) -> Result<Self, Failure> {
         let wayfare = std::env::current_exe().map_err(|error| Failure::Machine(error.to_string()))?;
         let programs = Programs { wayfare, instead: None };
@@ -91,7 +92,7 @@ impl Backends {
         done
     }
 
-    /// Returns [`Failure::Interrupted`] if a signal ended the verb, otherwise the failure for this problem.
+    /// Returns [`Failure::Interrupted`] if a signal ended the command, otherwise the failure with the text `problem`.
     pub(crate) fn failure(&self, problem: String) -> Failure {
         if self.stop.load(Ordering::Relaxed) { Failure::Interrupted } else { Failure::no_result(problem) }
     }
@@ -122,14 +123,14 @@ pub(crate) fn seed(text: &str) -> Result<u64, String> {
 /// The time that a run on Linux needs to create the namespaces, start the daemons, and collect their records.
 pub(crate) const SETUP: Duration = Duration::from_secs(2);
 
-/// Locks the folder for a verb's files before anything is measured, so that no result is lost. The folder is that of
+/// Locks the folder for the files `names` before anything is measured, so that no result is lost. The folder is that of
 /// `--out`, or the first of `runs/BASE`, `runs/BASE.2` and so on into which these files may be written.
 pub(crate) fn folder(out: Option<&Path>, base: &str, names: &[&str], force: bool) -> Result<Folder, Failure> {
     let folder = out.map_or_else(|| Folder::default(base, names), Path::to_path_buf);
     Folder::open(&folder, names.iter().copied(), force).map_err(|error| unusable(&error))
 }
 
-/// Writes a result into the folder.
+/// Writes `text` to the file `name` in the folder, and returns the path of the file.
 pub(crate) fn keep(folder: &mut Folder, name: &str, text: &str) -> Result<PathBuf, Failure> {
     folder.keep(name, text).map_err(|error| unwritten(&folder.path().join(name), &error))
 }
@@ -154,8 +155,8 @@ pub(crate) fn unusable(error: &io::Error) -> Failure {
     }
 }
 
-/// Shows the progress of a measurement: on a terminal the last point, which replaces the previous one; otherwise a
-/// line at intervals.
+/// Shows the progress of a measurement: the label of the point (one set of values) whose run has just ended. On a
+/// terminal, each label replaces the previous one. Otherwise a line is printed at most every 10 s.
 struct Pace<'a> {
     what: &'a str,
     estimate: Duration,
@@ -165,7 +166,7 @@ struct Pace<'a> {
 }
 
 impl<'a> Pace<'a> {
-    /// Without a terminal, the shortest time between two lines.
+    /// Without a terminal, the shortest time between two lines about progress.
     const QUIET: Duration = Duration::from_secs(10);
 
     fn new(what: &'a str, estimate: Duration) -> Self {
@@ -194,14 +195,14 @@ impl<'a> Pace<'a> {
     }
 }
 
-/// Removes the line of the last point from the terminal.
+/// Removes the line about progress from the terminal.
 fn clear() {
     if std::io::stderr().is_terminal() {
         show(format_args!(""));
     }
 }
 
-/// Prints why a point is measured again.
+/// Prints why the invalid runs of `point` are repeated.
 fn repeated(point: &str, why: &[trace::Doubt]) {
     clear();
     for why in why {

@@ -1,4 +1,4 @@
-//! `wayfare node CONFIG`
+//! `wayfare node CONFIG`: runs the daemon of one host.
 
 use crate::Failure;
 use daemon::{Interface, Spec, run};
@@ -47,7 +47,7 @@ pub(crate) fn node(args: &Args) -> Result<(), Failure> {
 /// a text with the available values.
 fn of_this_machine(config: &HostConfig) -> Result<(), (String, String)> {
     let links = Netlink::open().and_then(|mut net| net.links());
-    // If the links cannot be listed, the daemon reports it.
+    // If the links cannot be listed, this check is left out. The daemon reports the error when it starts.
     for (index, interface) in config.interfaces.iter().enumerate() {
         let Ok(links) = &links else { break };
         if !links.iter().any(|link| link.name == interface.name) {
@@ -74,8 +74,8 @@ fn of_this_machine(config: &HostConfig) -> Result<(), (String, String)> {
     }
 }
 
-/// Warns if other users can read the keys in the daemon's configuration. It is no error: the file may belong to a
-/// group.
+/// Warns if users other than the owner can read or change `config`, which has keys. The daemon starts all the same: the
+/// owner may have given a group access to the file.
 fn warn_of_readers(config: &Path) {
     use std::os::unix::fs::PermissionsExt;
     let mode = std::fs::metadata(config).map_or(0, |file| file.permissions().mode() & 0o777);
@@ -88,7 +88,7 @@ fn warn_of_readers(config: &Path) {
     }
 }
 
-/// Returns a text about what the daemon would change on the machine where it was started.
+/// Returns the error for a start in the machine's own network namespace: what the daemon would change there.
 fn takes_over(spec: &Spec) -> String {
     let names: Vec<&str> = spec.interfaces.iter().map(|interface| interface.name.as_str()).collect();
     let names = names.join(", ");

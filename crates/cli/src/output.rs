@@ -1,4 +1,4 @@
-//! Output to the terminal, and errors of writing it.
+//! Writes to standard output and standard error, and records the first error of standard output.
 
 use os::Clock;
 use std::fs::File;
@@ -18,7 +18,7 @@ pub(crate) enum Format {
 static UNWRITTEN: Mutex<Option<io::Error>> = Mutex::new(None);
 
 /// Prints a result. An error is kept for [`unwritten`], except `EPIPE` from a reader that has exited, such as `head`.
-/// After `EPIPE`, the verb continues with all that it does besides printing.
+/// After `EPIPE`, the command continues without printing.
 pub(crate) fn print(text: &str) {
     let mut to = io::stdout().lock();
     let written = if os::stdout_was_closed() {
@@ -41,7 +41,7 @@ pub(crate) fn unwritten() -> Option<io::Error> {
 /// it instead of the text.
 const DOUBTS: &str = "WAYFARE_DOUBTS";
 
-/// Appends doubts to the file that the environment names, if it names one.
+/// Appends doubts to the file that the environment variable [`DOUBTS`] names. Does nothing if the variable is not set.
 pub(crate) fn keep_doubts(doubts: &[NamedDoubt]) {
     let Some(path) = std::env::var_os(DOUBTS).filter(|path| !path.is_empty()) else { return };
     let lines: String = doubts.iter().map(|doubt| doubt.to_line() + "\n").collect();
@@ -51,8 +51,7 @@ pub(crate) fn keep_doubts(doubts: &[NamedDoubt]) {
     }
 }
 
-/// Writes to standard error, for [`tell`]. An error is ignored: the text is about the results and not a result
-/// itself.
+/// Writes to standard error, for [`tell`]. A write error is ignored, because no result is written to standard error.
 pub(crate) fn write_error(text: std::fmt::Arguments<'_>) {
     let mut to = io::stderr().lock();
     let _ = to.write_fmt(text).and_then(|()| to.flush());
@@ -137,7 +136,7 @@ pub(crate) struct Countdown {
 }
 
 impl Countdown {
-    /// For jobs shorter than this, nothing is shown.
+    /// If the estimate is shorter than this, nothing is shown.
     const SHORTEST: Duration = Duration::from_secs(3);
 
     pub(crate) fn new(what: &str, estimate: Duration) -> Self {

@@ -1,4 +1,4 @@
-//! `wayfare reproduce [PAPER|ID ...]`
+//! `wayfare reproduce [PAPER|ID ...]`: repeats the experiments of the papers.
 
 use crate::Failure;
 use crate::measuring::{self, Backends, On};
@@ -28,7 +28,8 @@ pub(crate) struct Args {
     /// Disable each mechanism, and check that the requirements that depend on it then fail.
     #[arg(long)]
     self_test: bool,
-    /// Measure on Linux for about N seconds in all, by the estimates; the other experiments run in the simulator only.
+    /// Measure as many experiments on Linux as take N seconds in all, by their estimates, but at least one. Measure the
+    /// other experiments in the simulator only.
     #[arg(long, value_name = "N", conflicts_with = "self_test")]
     linux_seconds: Option<u64>,
     /// With --linux-seconds, the number of the experiment that is measured first, modulo the number of experiments; 0
@@ -97,7 +98,7 @@ pub(crate) fn reproduce(args: &Args) -> Result<(), Failure> {
     verdict(&reports)
 }
 
-/// The table of `--write-table`, and the record of what was measured on Linux.
+/// The files of `--write-table`: the table, and beside it the record of the measurements on Linux.
 struct TableFiles {
     table: SingleFile,
     beside: SingleFile,
@@ -162,13 +163,13 @@ fn verdict(reports: &[Report]) -> Result<(), Failure> {
     }
     match (failed.is_empty(), invalid.is_empty()) {
         (false, _) => Err(Failure::DidNotHold),
-        // No valid run is left for these requirements, so it is not known whether they hold.
+        // The requirements in `invalid` have no valid run, so it is not known whether they hold.
         (true, false) => Err(Failure::Untrusted(reports.iter().flat_map(Report::invalid).collect())),
         (true, true) => Ok(()),
     }
 }
 
-/// Returns, for each experiment, whether it may be measured on Linux.
+/// Returns, for each experiment, whether `--linux-seconds` permits that it is measured on Linux.
 fn on_linux(args: &Args, experiments: &[&'static Experiment]) -> Vec<bool> {
     let Some(seconds) = args.linux_seconds else { return vec![true; experiments.len()] };
     let budget = Duration::from_secs(seconds);

@@ -1,4 +1,4 @@
-//! `wayfare run SCENARIO`
+//! `wayfare run SCENARIO`: runs a scenario once or several times.
 
 use crate::measuring::{count, seed, unusable};
 use crate::output::{Countdown, Format, Progress, print, tell};
@@ -167,11 +167,11 @@ fn single(args: &Args, stop: &AtomicBool) -> Result<(), Failure> {
         Format::Json => print(&json(&file)?),
         Format::Text => print(&text(&outcome, &dir)),
     }
-    // The text of a single run lists its failures.
+    // The failures are not printed here, because `text` and `json` contain them.
     measuring::judged(NamedDoubt::all("", &file.doubts), usize::from(!file.failures.is_empty()))
 }
 
-/// Returns the text of `run.json`, or the failure that it cannot be created.
+/// Returns the text of `run.json`, or an error if this text cannot be created.
 fn json(file: &RunFile) -> Result<String, Failure> {
     file.to_json().map_err(|error| Failure::Machine(format!("run.json cannot be written: {error}")))
 }
@@ -374,7 +374,7 @@ pub(crate) fn on_linux(plan: &Plan, repeats: usize, stop: &AtomicBool) -> Result
 }
 
 fn one(args: &Args, plan: &Plan, dir: &Path, stop: &AtomicBool) -> Result<(Outcome, RunFile), Failure> {
-    // With `--out`, the lock of that folder protects the directory.
+    // With `--out`, the caller has locked `dir` or the folder that contains it.
     let _claim = match args.out {
         None => Some(rundir::claim(dir).map_err(|error| unusable(&error))?),
         Some(_) => None,
@@ -405,7 +405,7 @@ fn text(outcome: &Outcome, dir: &Path) -> String {
     if !outcome.handoffs.is_empty() {
         let _ = writeln!(
             out,
-            "one run is not a distribution: `--runs 40` executes 40 runs {}",
+            "these are the values of one run; `--runs 40` executes 40 runs {}",
             variety(&outcome.plan)
         );
     }
@@ -414,7 +414,7 @@ fn text(outcome: &Outcome, dir: &Path) -> String {
     out
 }
 
-/// Returns how several runs of a plan differ, for the text of one run.
+/// Returns how several runs of `plan` would differ from each other: in their phases, or only in their seeds.
 fn variety(plan: &Plan) -> &'static str {
     if is_shifted(plan) { "at different phases" } else { "with different seeds" }
 }
@@ -434,7 +434,7 @@ fn batch_text(
     };
     let mut out = format!("{name} on {backend}, {runs} runs {phases}, seeds {first} to {last}\n\n");
     if untrusted > 0 {
-        let _ = writeln!(out, "{untrusted} runs are not trusted, and are not counted\n");
+        let _ = writeln!(out, "{untrusted} runs have doubts; the table does not include them\n");
     }
     out.push_str(&batch::table(&all.summary()));
     let _ = writeln!(out, "\nwritten to {}", folder(args)?.display());

@@ -17,7 +17,8 @@ pub(crate) struct Args {
     /// Set a value of the scenario `scale/tree`, for example `duration=20s`.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// The number of runs of each size. The fastest one counts: other load on the machine can only slow a run down.
+    /// The number of runs of each size. The table and the figure show the fastest run, because other load on the
+    /// machine can only slow a run down.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     runs: u16,
     /// The folder for `scale.svg` and `scale.csv`.

@@ -14,7 +14,8 @@ fn out(output: &Output, status: i32) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// Writes a record with six runs of `first` on Linux, with these outages of its hard handoffs.
+/// Writes a record with six runs of `first` on Linux. In these runs, the hard handoffs have the given `outages`, in
+/// milliseconds.
 fn record(folder: &Path, outages: [f64; 6]) {
     let scenario = Repeated::of("first", &[], 1).unwrap();
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();

@@ -1,5 +1,5 @@
-//! What the command writes and what it must not touch: a user's files, standard output, and what is left after a
-//! signal.
+//! Tests of the files that the command writes and of the user's files that it must not change, of its standard output,
+//! and of the files that exist after a signal.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -111,7 +111,7 @@ fn what_a_verb_wrote_it_replaces_and_by_default_it_goes_elsewhere() {
     assert!(ends(folder, &["diff", "run", "run", "--figure", "run"], 2).contains("is a directory"));
 }
 
-/// Kills a command with SIGKILL after this number of milliseconds.
+/// Starts a command, and kills it with SIGKILL after `milliseconds`.
 fn killed_after(folder: &Path, arguments: &[&str], milliseconds: u64) {
     let mut command = Command::new(WAYFARE);
     let command = command.current_dir(folder).args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
@@ -330,7 +330,8 @@ fn one_of_several_runs_is_the_same_alone_and_without_records() {
         text.starts_with("first on sim, 2 runs at the same phases (phase = 0s), seeds 1 to 2\n"),
         "{text}"
     );
-    // One of several runs has another directory than a single run at the phases of the file.
+    // A run with `--repetition` and a single run have the same seed and different directories, because their phases
+    // differ.
     ends(folder, &alone, 0);
     assert!(folder.join("runs/first-sim-5-repetition-2-of-3/run.json").is_file());
     let refusal = ends(folder, &["run", "first", "--repetition", "4", "--of", "3"], 2);

@@ -124,7 +124,7 @@ pub fn of_run(values: &Values) -> RunValues {
     values.iter().map(|(name, values)| (name.clone(), stats::median(values))).collect()
 }
 
-/// Returns the values that were measured.
+/// Returns the values of the metrics that the run has measured, without those that are `None`.
 pub(crate) fn measured(values: &RunValues) -> BTreeMap<String, f64> {
     values.iter().filter_map(|(name, value)| Some((name.clone(), (*value)?))).collect()
 }

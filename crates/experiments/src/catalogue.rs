@@ -3,8 +3,8 @@
 use crate::contest;
 use scenario::{Scenario, ScenarioError};
 
-/// Returns the name and text of a scenario: one of the benchmark (`compare/...`), a built-in one, or the file at this
-/// path.
+/// Returns the name and text of the scenario `name`: one of the benchmark (`compare/...`), a built-in one, or the file
+/// with the path `name`.
 ///
 /// # Errors
 ///

@@ -12,7 +12,7 @@ pub(crate) const fn style(backend: Backend) -> Style {
     }
 }
 
-/// Converts an interval for drawing.
+/// Converts an interval into a whisker.
 pub(crate) const fn whisker(interval: Interval) -> Whisker {
     Whisker { lo: interval.lo, hi: interval.hi, is_range: interval.is_range }
 }

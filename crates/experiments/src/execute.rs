@@ -32,7 +32,7 @@ pub struct How<'a> {
 
 /// Executes a plan on a backend. Returns an error if the backend is not available, if the run fails, or if `how.stop`
 /// is set.
-pub(crate) fn run_point(plan: Plan, backend: Backend, how: &How<'_>) -> Result<Outcome, NotRun> {
+pub fn run_point(plan: Plan, backend: Backend, how: &How<'_>) -> Result<Outcome, NotRun> {
     if how.stop.load(Ordering::Relaxed) {
         return Err(NotRun::Broken("interrupted".to_owned()));
     }

@@ -21,8 +21,8 @@ pub struct SupportRouterConfig {
     pub address: Ipv4Addr,
     /// The mobile hosts that the router serves, each with the key that the host shares with this router.
     pub hosts: Vec<Peer>,
-    /// The other support routers with which this router may exchange connections, each with the key that it shares with
-    /// this router.
+    /// The other support routers with which this router may exchange connections, each with the key that both routers
+    /// share.
     #[serde(default)]
     pub routers: Vec<Peer>,
     /// How long the router waits for expected connections: a greeting names them, and the router does not have them.
@@ -110,7 +110,7 @@ impl MobileHostConfig {
         check_peers(self.address, &[("routers", &self.routers)])
     }
 
-    /// Returns the key that the host shares with this router.
+    /// Returns the key that the host shares with the router `router`.
     pub(crate) fn key_of(&self, router: Ipv4Addr) -> &Key {
         self.routers.iter().find(|peer| peer.address == router).map_or(&self.key, |peer| &peer.key)
     }

@@ -12,17 +12,17 @@ pub const MOBILE_HOST: &str = "indirect_host";
 /// An event that is recorded as a mark.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum IndirectTcpEvent {
-    /// The mobile host sent a greeting. `connections` counts the connections in it that the host has not closed.
-    /// `attempt` counts the transmissions from 1.
+    /// The mobile host sent a greeting. `connections`: the number of connections in the greeting that the host has not
+    /// closed. `attempt` counts the transmissions from 1.
     Greeting { router: Ipv4Addr, connections: usize, attempt: u32 },
-    /// The mobile host repeats an answered greeting, as the router may have restarted since.
+    /// The mobile host repeats an answered greeting, because the router may have restarted after its answer.
     Refresh { router: Ipv4Addr, attempt: u32 },
-    /// The router has answered that it is ready.
+    /// The router has accepted the mobile host's greeting.
     Welcomed { router: Ipv4Addr },
     /// The router rejected the greeting as stale, or does not answer.
     NotWelcome { router: Ipv4Addr, why: &'static str },
     /// A router has accepted a greeting, and buffers packets for the connections that it expects from earlier routers.
-    /// `connections` counts the expected connections that the host has not closed.
+    /// `connections`: the number of expected connections that the host has not closed.
     Greeted { host: Ipv4Addr, connections: usize },
     /// The new router has sent a forward pointer to an earlier router.
     Pointed { host: Ipv4Addr, to: Ipv4Addr },
@@ -36,8 +36,8 @@ pub(crate) enum IndirectTcpEvent {
     /// The state of a connection was sent, with its commit. `bytes` is the length of all frames and their codes in
     /// bytes, `codes` the length of the codes.
     Shipped { host: Ipv4Addr, connection: u32, to: Ipv4Addr, bytes: usize, codes: usize },
-    /// The new router has set the connection up, and serves it. `buffered`: the data bytes that came with its state.
-    /// `closing`: the host has closed it.
+    /// The new router has set the connection up, and serves it. `buffered`: the number of data bytes that came with the
+    /// connection's state. `closing`: the host has closed the connection.
     Taken { host: Ipv4Addr, connection: u32, buffered: usize, closing: bool },
     /// The old router has deleted the connection.
     Forgotten { host: Ipv4Addr, connection: u32 },

@@ -43,7 +43,7 @@ fn host_key() -> Key {
     Key::new([1; 16])
 }
 
-/// Returns the entry of the host's connection with this index.
+/// Returns the entry of the host's connection with the index `which`.
 fn entry(which: usize) -> Entry {
     Entry {
         id: ConnectionId { number: which as u32 + 1, call: FIRST + 1 + which as u64 },
@@ -56,17 +56,17 @@ fn entry(which: usize) -> Entry {
     }
 }
 
-/// Returns the stream that the first router accepts for the call of the connection with this index.
+/// Returns the stream that the first router accepts for the call of the connection with the index `which`.
 const fn near(which: usize) -> StreamId {
     StreamId(StreamId::DRIVER + which as u32)
 }
 
-/// Returns the index of one half of a connection. Far halves are odd.
+/// Returns the index of one half of the connection with the index `which`. Far halves have odd indices.
 const fn side(which: usize, far: bool) -> usize {
     2 * which + far as usize
 }
 
-/// Returns the index of the connection with this end at the host.
+/// Returns the index of the connection that has the address and port `host` at the host.
 const fn which(host: Addr) -> usize {
     (host.port() - HOST_PORT) as usize
 }
@@ -76,7 +76,8 @@ const fn which(host: Addr) -> usize {
 struct Half {
     side: usize,
     frozen: bool,
-    /// The number of times that any router had thawed the half when this router received its state, or last thawed it.
+    /// The value of `version` in the network for this half, when this router received the half's state or last thawed
+    /// the half. A smaller value than the network's means that the state is outdated.
     version: u32,
     /// Whether the half has ended cleanly. Its router may not be notified yet.
     over: bool,
@@ -157,7 +158,7 @@ struct Network {
     welcomed: bool,
     moves: usize,
     connections: usize,
-    /// The number of times that each half was thawed, and one more after its end.
+    /// For each half, the number of times that it was thawed, plus one if it has ended.
     version: [u32; 2 * MOST],
     /// Whether each half has ended.
     over: [bool; 2 * MOST],

@@ -2,7 +2,7 @@
 //! leaves nothing under `/run/netns`.
 
 use crate::error::{Attempt, Result, check};
-use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+use rustix::process::{Signal, set_parent_process_death_signal};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
@@ -10,9 +10,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixDatagram;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
 
 /// A network namespace, kept alive by this value.
 #[derive(Debug)]
@@ -71,28 +69,6 @@ impl AsFd for NetNs {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
-}
-
-/// Starts `command` in a new network namespace. When this function has returned, [`NetNs::of`] with the child's pid
-/// returns the new namespace.
-///
-/// The child is killed when the calling *thread* ends, so the thread must outlive the child. A program that changes its
-/// own user id loses this protection. Inside a [`crate::Sandbox`], such a program is still killed with pid 1.
-pub(crate) fn spawn_in_new_net(mut command: Command) -> Result<Child> {
-    let parent = std::process::id();
-    let program = command.get_program().to_owned();
-    let prepare = move || {
-        unshare(UnshareFlags::NEWNET)?;
-        die_with_parent()?;
-        // The parent may have died before the death signal was set.
-        match getppid() {
-            Some(alive) if alive.as_raw_nonzero().get().cast_unsigned() == parent => Ok(()),
-            _ => Err(io::Error::from_raw_os_error(libc::ESRCH)),
-        }
-    };
-    // SAFETY: `prepare` does system calls only.
-    unsafe { command.pre_exec(prepare) };
-    command.spawn().attempt("start in a new network namespace", program.display())
 }
 
 /// Returns the caller's effective user id as seen from the parent user namespace. In a sandbox, this is the id of the
@@ -243,8 +219,9 @@ fn on_a_thread<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
 mod tests {
     use super::*;
     use crate::Netlink;
-    use crate::testing::in_sandbox;
+    use crate::testing::{in_sandbox, spawn_in_new_net};
     use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
 
     #[test]
     fn work_inside_sees_only_what_is_inside() {

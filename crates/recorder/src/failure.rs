@@ -40,7 +40,7 @@ pub(crate) fn failures(plan: &Plan, traffic: &Traffic, handoffs: &[Handoff], hol
     failures
 }
 
-/// Returns one failure for each report of an application that a byte, or an answer, differs from the expected one.
+/// Returns one failure for each mark with which an application reports a wrong byte or a wrong answer.
 pub(crate) fn wrong(plan: &Plan, flows: &[Flow], records: &[Record]) -> Vec<String> {
     let mut found = Vec::new();
     for Record { host, what, .. } in records {

@@ -1,8 +1,8 @@
 //! The path of each packet, hop by hop, and the end of each of its copies.
 //!
 //! A hop is one observation of a packet at one interface: a row of `packets.csv`, a packet of the capture. Hops are
-//! joined first in, first out: a packet that a node sends continues the earliest received one that has no
-//! continuation yet.
+//! joined first in, first out: the hop at which a node sends a packet follows the earliest hop at which this node
+//! received the packet and which no other hop follows yet.
 
 use crate::ledger::{LinkDirection, Places};
 use crate::segment;
@@ -36,7 +36,8 @@ pub struct End {
     pub fate: Fate,
 }
 
-/// How a copy ended, and where: at a host, or at `host:interface`. A second string is the reason.
+/// How a copy ended, and where: at a host, or at `host:interface`. If a variant has two strings, the second string is
+/// the reason.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Fate {
     /// An application, or the stack as the final receiver, received the copy.
@@ -136,7 +137,7 @@ impl<'a> Journeys<'a> {
         Some(Sighting { at: record.at, host: record.host, iface, sent, packet })
     }
 
-    /// Returns the interface's name, as `host:interface`.
+    /// Returns the name of an interface, as `host:interface`.
     pub fn place(&self, host: HostId, iface: Iface) -> String {
         self.places.interface(host, iface)
     }
@@ -152,7 +153,7 @@ impl<'a> Journeys<'a> {
         self.places.host(host)
     }
 
-    /// Returns the ends of all copies that continued from this hop.
+    /// Returns the ends of all copies that passed the hop with the index `hop`.
     pub fn ends(&self, hop: usize) -> Vec<End> {
         let mut ends = Vec::new();
         self.collect(hop, &mut ends);
@@ -167,7 +168,7 @@ impl<'a> Journeys<'a> {
         ends
     }
 
-    /// Returns the ends of all copies that continued from this hop, as text.
+    /// Returns the ends of all copies that passed the hop with the index `hop`, as text.
     pub fn fate(&self, hop: usize) -> String {
         let mut counts: BTreeMap<Fate, usize> = BTreeMap::new();
         for end in self.ends(hop) {
@@ -280,8 +281,8 @@ impl<'a> Journeys<'a> {
         }
     }
 
-    /// Returns the earliest matching hop without a continuation; if there is none, the latest matching hop, where the
-    /// packet was copied.
+    /// Returns the index of the earliest hop for which `wanted` returns true, which no other hop follows, and at which
+    /// no copy ended. If there is none, the packet was copied: returns the latest hop for which `wanted` returns true.
     fn find(&self, id: PacketId, wanted: impl Fn(&Sighting<'_>) -> bool) -> Option<usize> {
         let journey = self.packet(self.number(id)?)?;
         let matching = || {
@@ -292,7 +293,7 @@ impl<'a> Journeys<'a> {
         open.or_else(|| matching().last()).map(|(index, _)| index)
     }
 
-    /// Returns the hop at which a packet that a link delivers was sent.
+    /// Returns the index of the hop at which a packet was sent on the link that delivers it to `host`.
     fn sender(&self, host: HostId, iface: Iface, packet: &Packet) -> Option<usize> {
         let way = self.places.way_in(self.places.port(host, iface)?);
         let by_this_way = |seen: &Sighting<'_>| {

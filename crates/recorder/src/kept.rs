@@ -25,7 +25,7 @@ const PART: &str = ".wayfare-part";
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
-    /// The allowed digests of a file, by its name.
+    /// For each file name, the digests of the contents that Wayfare wrote or recognises.
     listed: BTreeMap<String, BTreeSet<String>>,
     force: bool,
     _claim: Claim,

@@ -82,8 +82,8 @@ impl Outcome {
         self.doubts.splice(0..0, found);
     }
 
-    /// Counts vanished copies of the ledger as appeared if interface counters show that these frames were added at an
-    /// interface.
+    /// Counts vanished copies of the ledger as appeared if the counters of an interface show that these copies were
+    /// added at the interface.
     pub(crate) fn withdraw_added(&mut self, found: &[Doubt]) {
         let before = self.ledger.doubts();
         for doubt in found {

@@ -67,7 +67,7 @@ impl Drop for Unfinished {
 
 /// Removes all registered paths before the process exits. Afterwards no file can be registered or completed, because
 /// the lock is never released.
-pub(crate) fn remove_all() {
+pub fn remove_all() {
     let all = unfinished();
     for (path, kind) in all.iter().rev() {
         // Retry: another thread may still be writing in the directory.

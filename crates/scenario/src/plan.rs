@@ -66,7 +66,7 @@ pub struct HostPlan {
 /// One interface of a host of a plan.
 #[derive(Clone, Debug)]
 pub struct PortPlan {
-    /// The port of the interface at the fabric of links.
+    /// The interface's port in the [`Fabric`] of wires and cells.
     pub port: PortId,
     /// The interface's name: the host at the other end of the wire, or `air`, `air2` and so on for a radio.
     pub name: String,

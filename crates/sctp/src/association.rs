@@ -207,7 +207,7 @@ impl Association {
         }
     }
 
-    // --- the user: data --------------------------------------------------------------------------------------------
+    // --- calls of the user about data ------------------------------------------------------------------------------
 
     /// Queues a message for `stream`, with the payload protocol identifier `ppid`. On an error, no byte is queued.
     pub fn write(&mut self, stream: u16, ppid: u32, bytes: &[u8]) -> Result<(), WriteError> {
@@ -287,7 +287,7 @@ impl Association {
         }
     }
 
-    // --- the user: addresses ---------------------------------------------------------------------------------------
+    // --- calls of the user about addresses and the link ------------------------------------------------------------
 
     /// Asks the peer for changes of our own addresses, all in one chunk, in the order of `changes`.
     /// [`AssociationEvent::Changed`] reports the answer to each. If one of them is invalid, an error is returned and
@@ -398,7 +398,7 @@ impl Association {
         self.settle(now);
     }
 
-    // --- the user: state -------------------------------------------------------------------------------------------
+    // --- calls of the user about the state -------------------------------------------------------------------------
 
     /// Returns the next event, or `None` if there is none. The caller polls until `None`.
     pub fn poll_event(&mut self) -> Option<AssociationEvent> {
@@ -451,7 +451,7 @@ impl Association {
         self.outbound.counts
     }
 
-    // --- common ----------------------------------------------------------------------------------------------------
+    // --- functions for several modules of an association -----------------------------------------------------------
 
     /// Returns whether the association was established and has not ended. True during a shutdown. Addresses can be
     /// changed only in this time.
@@ -539,7 +539,7 @@ impl Association {
         self.abort_with(Cause::new(Code::PROTOCOL_VIOLATION, what), Ended::Violation(what));
     }
 
-    /// Returns a packet with these chunks, in bytes. If the peer requires authentication of a chunk, AUTH precedes
+    /// Returns a packet with `chunks`, in bytes. If the peer requires authentication of a chunk, AUTH precedes
     /// the first such chunk (RFC 4895, section 6.2).
     pub(crate) fn seal(&self, mut chunks: Vec<Chunk>) -> Vec<u8> {
         let packet = |chunks| Packet {

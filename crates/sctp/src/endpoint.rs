@@ -88,7 +88,7 @@ impl Endpoint {
         }
     }
 
-    // --- the user --------------------------------------------------------------------------------------------------
+    // --- calls of the user -----------------------------------------------------------------------------------------
 
     /// Accepts associations to `port` of this host at `addresses`, at least one. Replaces the addresses of an earlier
     /// call.
@@ -109,8 +109,8 @@ impl Endpoint {
         self.listeners.remove(&port);
     }
 
-    /// Opens an association. `None` if an association between these ports and an address of the peer exists and has not
-    /// ended, if `max_associations` exist, or if one of the ends has no address.
+    /// Opens an association. `None` if an association with the same two ports and an address of `open.peer` exists and
+    /// has not ended, if `max_associations` exist, or if one of the ends has no address.
     pub fn open(&mut self, now: Instant, open: &Open) -> Option<AssociationId> {
         let taken =
             open.peer.iter().any(|peer| self.index.contains_key(&(open.local_port, *peer, open.peer_port)));
@@ -193,7 +193,7 @@ impl Endpoint {
         self.timers.extend(deadline.map(|at| (at, id)));
     }
 
-    // --- the driver ------------------------------------------------------------------------------------------------
+    // --- packets, events and timers --------------------------------------------------------------------------------
 
     /// Returns the next packet to send, or `None` if there is none. After each other call, the caller polls until
     /// `None`.
@@ -345,14 +345,14 @@ impl Endpoint {
         Ok(())
     }
 
-    // --- which association -----------------------------------------------------------------------------------------
+    // --- the association of a packet -------------------------------------------------------------------------------
 
-    /// Finds the association of a packet with this tag, as several associations may have had the same address. The
-    /// association must have the source of the packet, or an address that INIT ACK lists or ASCONF names (RFC 5061,
-    /// section 5.2). Present addresses of peers are searched first, and then former addresses. Former addresses are for
-    /// late packets, and for an ASCONF that is repeated because its answer was lost: such packets are not out of the
-    /// blue (RFC 9260, section 8.4). If no association has the tag, returns the association whose peer now has the
-    /// source address.
+    /// Finds the association of a packet by its verification tag, as several associations may have had the same
+    /// address. The association must have the source of the packet, or an address that INIT ACK lists or ASCONF names
+    /// (RFC 5061, section 5.2). Present addresses of peers are searched first, and then former addresses. Former
+    /// addresses are for late packets, and for an ASCONF that is repeated because its answer was lost: such packets are
+    /// not out of the blue (RFC 9260, section 8.4). If no association has the tag, returns the association whose peer
+    /// now has the source address.
     fn find(&self, src: Ipv4Addr, packet: &Packet) -> Option<AssociationId> {
         let key = |address| (packet.dst_port, address, packet.src_port);
         let is_its = |id: &AssociationId| {
@@ -385,7 +385,8 @@ impl Endpoint {
         self.index.get(&key).copied().into_iter().chain(self.had(key)).find(made)
     }
 
-    /// Returns the associations with these ports whose peer formerly had the address in `key`.
+    /// Returns the associations whose peer formerly had an address. `key`: our port, the address, and the port of the
+    /// peer.
     fn had(&self, key: (u16, Ipv4Addr, u16)) -> impl Iterator<Item = AssociationId> {
         let all = (key, AssociationId(0))..=(key, AssociationId(u32::MAX));
         self.former.range(all).map(|(_, id)| *id)
@@ -590,7 +591,7 @@ impl Endpoint {
     }
 
     /// Verifies the AUTH chunk before COOKIE ECHO, with the key that the cookie gives (RFC 4895, section 6.3).
-    /// Without a pair key, nothing is required.
+    /// Without a pair key, AUTH is not required.
     fn authenticate(&self, packet: &Packet, bytes: &[u8], cookie: &Cookie) -> Result<(), Reason> {
         if self.config.pair_key.is_none() {
             return Ok(());

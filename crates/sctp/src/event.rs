@@ -114,7 +114,7 @@ pub enum AssociationEvent {
     /// The room of the send buffer has grown by this number of bytes. Directly after [`Self::Opened`], the value is the
     /// whole room.
     Room(usize),
-    /// The state of this address of the peer has changed to this state.
+    /// The path to this address of the peer has changed to this state.
     Path(Ipv4Addr, PathState),
     /// The peer added this address. It is not confirmed yet.
     PeerAdded(Ipv4Addr),

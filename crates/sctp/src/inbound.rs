@@ -9,8 +9,8 @@ use wire::{Duration, Instant};
 const REACH: Tsn = 65_535;
 /// The largest number of duplicates that one SACK reports.
 const DUPLICATES: usize = 20;
-/// The number of bytes that a smaller chunk counts in the buffer. Otherwise chunks of single bytes could use much more
-/// memory than the window allows.
+/// The least number of bytes that a chunk counts in the buffer. A chunk of one byte uses more memory than one byte, so
+/// chunks of one byte could use more memory than the window allows.
 const LEAST: usize = 16;
 
 /// A message that a user reads, or a part of a message. A message is split if the receive buffer is full before the
@@ -34,7 +34,7 @@ pub struct Piece {
     pub data: Vec<u8>,
 }
 
-/// The fate of a chunk that came.
+/// The result of [`Inbound`] for a received DATA chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Taken {
     /// The chunk is new, and will be acknowledged.
@@ -152,7 +152,7 @@ impl Inbound {
         stream < self.streams
     }
 
-    // --- chunks that come ------------------------------------------------------------------------------------------
+    // --- chunks that are received ----------------------------------------------------------------------------------
 
     /// Takes a chunk. A duplicate, a chunk with a too high TSN, and a chunk for which there is no room are dropped, and
     /// a SACK is due at once.
@@ -188,8 +188,8 @@ impl Inbound {
         Ok(Taken::New)
     }
 
-    /// Ends a packet with DATA, and decides when the packet is acknowledged (RFC 9260, section 6.2). `delay`: how
-    /// long a SACK may wait for a second packet.
+    /// Decides when a packet with DATA is acknowledged (RFC 9260, section 6.2). Called after the last chunk of the
+    /// packet. `delay`: how long a SACK may wait for a second packet.
     pub(crate) fn packet_ends(&mut self, now: Instant, delay: Duration) {
         self.unacknowledged += 1;
         if self.unacknowledged >= 2 || self.due {
@@ -336,7 +336,7 @@ impl Inbound {
         }
     }
 
-    // --- the user --------------------------------------------------------------------------------------------------
+    // --- messages that the user reads ------------------------------------------------------------------------------
 
     /// Returns the next piece, of at most `most` bytes, or `None`.
     pub(crate) fn read(&mut self, most: usize) -> Option<Piece> {
@@ -362,7 +362,7 @@ impl Inbound {
         Some(piece)
     }
 
-    // --- acknowledgments -------------------------------------------------------------------------------------------
+    // --- acknowledgments that are sent -----------------------------------------------------------------------------
 
     /// Returns a SACK of at most `most` bytes, and notes that no SACK is due any more.
     pub(crate) fn sack(&mut self, most: usize) -> Sack {

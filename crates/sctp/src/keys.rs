@@ -126,13 +126,13 @@ impl Keys {
         })
     }
 
-    /// Returns whether the peer accepts this type of chunk only if it is authenticated. False for INIT, INIT ACK,
+    /// Returns whether the peer accepts chunks of type `kind` only if they are authenticated. False for INIT, INIT ACK,
     /// SHUTDOWN COMPLETE and AUTH, which cannot be authenticated (RFC 4895, section 3.2).
     pub(crate) fn peer_wants(&self, kind: u8) -> bool {
         listable(kind) && self.wanted.contains(&kind)
     }
 
-    /// Returns whether this end accepts this type of chunk only if it is authenticated.
+    /// Returns whether this end accepts chunks of type `kind` only if they are authenticated.
     pub(crate) fn we_want(&self, kind: u8) -> bool {
         listable(kind) && self.ours.contains(&kind)
     }

@@ -25,7 +25,7 @@ pub(crate) struct LocalAddresses {
     list: Vec<(Ipv4Addr, AddressUse)>,
     /// Our addresses that the peer has, according to the handshake and the peer's answers.
     known: Vec<Ipv4Addr>,
-    /// Addresses that the host no longer has, whatever the peer was asked for: nothing leaves from them.
+    /// Addresses that the host no longer has. No packet leaves from them, even if the peer still has them.
     absent: Vec<Ipv4Addr>,
     /// The source that the user prefers.
     pub(crate) preferred: Option<Ipv4Addr>,
@@ -76,12 +76,12 @@ impl LocalAddresses {
         self.known.extend(Some(address).filter(|_| has));
     }
 
-    /// Records that the host has this address.
+    /// Records that the host has `address`.
     pub(crate) fn is_here(&mut self, address: Ipv4Addr) {
         self.absent.retain(|absent| *absent != address);
     }
 
-    /// Records that the host has these addresses and no others.
+    /// Records that the host has the addresses `here` and no others.
     pub(crate) fn are_here(&mut self, here: &[Ipv4Addr]) {
         let known = self.list.iter().map(|(address, _)| *address);
         self.absent = known.filter(|address| !here.contains(address)).collect();
@@ -108,7 +108,7 @@ impl LocalAddresses {
         self.list.retain(|(_, usage)| !matches!(usage, AddressUse::Gone(until) if *until <= now));
     }
 
-    /// Returns the addresses with this use.
+    /// Returns the addresses whose use is `wanted`.
     pub(crate) fn with(&self, wanted: AddressUse) -> impl Iterator<Item = Ipv4Addr> {
         self.list.iter().filter(move |(_, usage)| *usage == wanted).map(|(address, _)| *address)
     }

@@ -1,11 +1,11 @@
 //! `connect(2)` for programs that do not know Wayfare. `wayfare exec` makes the dynamic linker load this library before
 //! the C library (`LD_PRELOAD`, see `ld.so(8)`). The library notifies the daemon of each TCP connection over IPv4 that
 //! the policy selects. If the daemon agrees, the library executes the original `connect`. The crate `client` describes
-//! what follows.
+//! how the connection is then made.
 //!
 //! A program may call `connect` at any point and with any locks held. So this library neither allocates nor takes a
 //! lock, and has no table of descriptors that `dup`, `fork` or `exec` could invalidate. `wayfare exec --help` lists
-//! what it cannot intercept.
+//! the connections that the library does not redirect.
 
 use client::{Name, PATH, POLICY, Policy, SOCKET, TRANSPORT, announce};
 use libc::{c_int, sockaddr, sockaddr_in, socklen_t};

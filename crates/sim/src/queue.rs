@@ -22,8 +22,8 @@ pub(crate) enum FutureEvent {
     Ordered(u32),
 }
 
-/// Of a packet in flight, only the id is added to the fingerprint. The act that sent the packet has added the bytes. A
-/// link does not change the bytes.
+/// Of a packet in flight, only the id is added to the fingerprint. The bytes of the packet were added with the act that
+/// sent the packet, and a link does not change them.
 impl Fold for FutureEvent {
     fn fold(&self, into: &mut Fingerprinter) {
         match self {

@@ -1,5 +1,5 @@
-//! Records that roles store durably. A record is durable at once unless the host's disk is slow, or is made to fail.
-//! The contents are kept only for hosts that restart in this run, because no other host reads them again.
+//! Records that roles store durably. A record is durable immediately, unless the host's disk is slow or is made to
+//! fail. The contents are kept only for hosts that restart in this run, because no other host reads them again.
 //!
 //! As in a daemon, one sync makes durable all records that were requested before it begins. If one record fails, all
 //! later records that are already requested fail with it.

@@ -37,7 +37,7 @@ pub struct Run<W = Vec<Record>> {
 /// A reason why a run ended early: a host kept causing work for itself at one instant of virtual time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stopped {
-    /// The instant in the run.
+    /// The instant of the run at which the host kept causing work.
     pub at: Instant,
     /// The host that kept causing work for itself.
     pub host: HostId,
@@ -210,8 +210,8 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// Handles an event. The acts and packets of earlier events must have been executed: what is left would be executed
-    /// for the wrong host.
+    /// Handles an event. All acts of earlier events must have been executed, and their packets passed on. Otherwise
+    /// they would be executed for the wrong host.
     pub(crate) fn happen(&mut self, event: FutureEvent) {
         let is_done = self.out.first_act().is_none() && self.output.is_empty();
         assert!(is_done || self.stopped.is_some(), "an earlier event has results that were not executed");
@@ -410,7 +410,7 @@ impl<W: Witness> World<W> {
         self.carry_out(host);
     }
 
-    /// Executes all acts, and makes records durable: at once, or after the disk's latency.
+    /// Executes all acts, and makes records durable: immediately, or after the disk's latency.
     fn carry_out(&mut self, host: HostId) {
         self.carry_out_acts(host);
         while let Some(latency) = self.stores.begin(self.now, host) {

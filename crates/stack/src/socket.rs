@@ -160,8 +160,8 @@ impl Socket {
         }
     }
 
-    /// Aborts the connection. Returns whether the socket is to be removed at once: a frozen one is, because it sends
-    /// no reset.
+    /// Aborts the connection. Returns whether the socket must be removed immediately. A frozen socket must, because
+    /// it sends no reset.
     pub(crate) fn abort(&mut self, why: Option<&str>, out: &mut Output) -> bool {
         self.tcp.abort();
         self.close(why, out);
@@ -177,8 +177,8 @@ impl Socket {
         }
     }
 
-    /// Notifies the user of what is new, and sends all segments that may be sent. Returns whether the socket is no
-    /// longer needed.
+    /// Notifies the user of new events of the connection, and sends all segments that may be sent. Returns whether the
+    /// socket is no longer needed.
     pub(crate) fn serve(&mut self, now: Instant, out: &mut Output) -> bool {
         if let (false, true, Some(id)) = (self.opened, self.tcp.state().synchronized(), self.stream) {
             self.opened = true;

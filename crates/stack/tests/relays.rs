@@ -128,8 +128,8 @@ proptest! {
     }
 }
 
-/// The server's side has ended, but the client's side still has data and its FIN to send. The client's side moves
-/// alone, and is closed only after that.
+/// The server's side has ended, but the client's side still has data and its FIN to send. So only the client's side
+/// moves. It is closed after the move.
 #[test]
 fn a_side_moves_alone_where_the_other_has_ended() {
     let alone: usize = [(0, 124), (1, 124), (1, 145), (2, 41), (3, 60)]

@@ -1,5 +1,5 @@
-//! Slow start, congestion avoidance and fast retransmit: Tahoe, Reno (RFC 5681), `NewReno` (RFC 6582). The windows of
-//! recovery by selective acknowledgments (RFC 6675), and of recovery per segment as in Linux.
+//! The congestion window in slow start, congestion avoidance and fast recovery: Tahoe, Reno (RFC 5681), `NewReno` (RFC
+//! 6582), selective acknowledgments (RFC 6675), and recovery per segment as in Linux.
 
 use crate::{Avoidance, Cubic, Profile, Recovery, Seq};
 use wire::{Duration, Instant};

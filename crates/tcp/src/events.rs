@@ -38,7 +38,7 @@ impl Change {
 }
 
 /// The last snapshot of a connection, to find what has changed. If a caller calls [`Watch::changes`] after each event,
-/// it misses only values that the connection had during an event.
+/// it misses only values that the same event replaced.
 #[derive(Clone, Debug, Default)]
 pub struct Watch(Option<Info>);
 

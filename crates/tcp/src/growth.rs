@@ -33,7 +33,7 @@ pub struct Growth {
     /// The timestamp of this end that was echoed in the last round-trip sample; zero at first. Only segments that are
     /// at least as large as all before them give samples.
     pub echo: u32,
-    /// When the last data arrived. `was_read` uses it as the current time, because reading has no clock.
+    /// When the last data arrived. `was_read` uses it as the current time, because it is called without the time.
     pub now: Instant,
     /// When the current measurement of reading began.
     pub since: Instant,

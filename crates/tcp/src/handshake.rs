@@ -122,7 +122,7 @@ impl Connection {
             self.established(now, segment, 0);
             self.receive.due = true;
         } else {
-            self.state = State::SynReceived; // both opened at once: RFC 9293, figure 7
+            self.state = State::SynReceived; // simultaneous open: RFC 9293, figure 7
             self.syn_due = true;
         }
     }

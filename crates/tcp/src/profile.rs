@@ -116,8 +116,9 @@ pub struct Profile {
 /// What a sender does when a router reports "fragmentation needed" (RFC 1191, section 6.4).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum TooBig {
-    /// The sender resends the segments that are too big at once, in segments that fit. Without per-segment recovery, it
-    /// resends all unacknowledged data. The slow start threshold is not lowered, because there was no congestion.
+    /// The sender immediately resends the segments that are too big, in segments that fit. Without per-segment
+    /// recovery, it resends all unacknowledged data. The slow start threshold is not lowered, because there was no
+    /// congestion.
     ResendAtOnce,
     /// New segments fit the reported size. Segments that were too big are sent again when the retransmission timer
     /// expires, as in stacks before path MTU discovery.

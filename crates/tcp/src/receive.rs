@@ -159,7 +159,7 @@ impl Receiver {
         }
     }
 
-    /// Returns the bytes that are left of the announced window.
+    /// Returns the number of bytes from the next expected number to the end of the announced window.
     pub(crate) const fn window(&self) -> u32 {
         self.edge.since(self.next)
     }

@@ -1,4 +1,5 @@
-//! The ranges that the peer reported as received (SACK), and what follows from them (RFC 6675, sections 3 and 4).
+//! The ranges that the peer reported as received (SACK), and the data that is lost or in flight according to these
+//! ranges (RFC 6675, sections 3 and 4).
 
 use crate::Seq;
 

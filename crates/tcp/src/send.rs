@@ -53,7 +53,7 @@ pub(crate) struct Chunk {
     pub(crate) last: bool,
 }
 
-/// The sending half: data that is not acknowledged, and the state that delivers it.
+/// The sending half: data that is not acknowledged, and the state of its transmission.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each has an independent meaning")]
 pub(crate) struct Sender {

@@ -64,8 +64,9 @@ pub enum Ended {
     Reset,
     /// The application of this end aborted the connection.
     Aborted,
-    /// The peer did not answer too many time-outs or window probes in a row. If ICMP reports undo the time-outs, the
-    /// peer was silent for too long.
+    /// The peer did not answer, although the retransmission timer expired or a window probe was sent more than
+    /// `max_retransmissions` times in a row. If ICMP reports undo the time-outs, the peer was silent for longer than R2
+    /// (RFC 9293, section 3.8.3).
     TimedOut,
 }
 

@@ -13,8 +13,8 @@ fn bad(seed: u64, loss: u64) -> Link {
     Link { loss, reorder: 15, double: 5, rng, ..Link::perfect(20) }
 }
 
-/// Runs transfers in both directions at once, over links that lose, reorder and duplicate packets. The sequence numbers
-/// wrap during a transfer.
+/// Runs a connection with a transfer in each direction at the same time, over links that lose, reorder and duplicate
+/// packets. The sequence numbers wrap during a transfer.
 fn transfer(profile: &Profile, seed: u64, loss: u64) -> Network {
     let wrap = u32::MAX - 40_000;
     let ends =
@@ -375,8 +375,8 @@ fn hostile() -> impl Strategy<Value = (usize, u8, i64, i64, u16, usize, bool)> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
-    /// If an attacker that knows the ports injects arbitrary segments, no end panics, uses unbounded memory, or answers
-    /// without end.
+    /// If an attacker that knows the ports injects arbitrary segments, no end panics, uses unbounded memory, or sends
+    /// an unlimited number of answers.
     #[test]
     fn a_hostile_wire_stops_nobody(
         injected in proptest::collection::vec(hostile(), 1..80),

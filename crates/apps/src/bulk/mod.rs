@@ -67,7 +67,7 @@ pub(crate) fn intact(offset: u64, bytes: &[u8]) -> usize {
     if all { bytes.len() } else { good(offset, bytes) }
 }
 
-/// Returns the byte of the pattern at this offset.
+/// Returns the byte of the pattern at `offset`.
 fn byte_at(offset: u64) -> u8 {
     (word(offset / 8) >> (offset % 8 * 8)) as u8
 }
@@ -77,8 +77,8 @@ const fn partial(offset: u64) -> usize {
     (offset.wrapping_neg() % 8) as usize
 }
 
-/// Returns the word with this number: a multiple of an odd constant, so that no two words are equal. The constant is
-/// 2^64 divided by the golden ratio, so that adjacent words differ in many bits.
+/// Returns the word `number` of the pattern: a multiple of an odd constant, so that no two words are equal. The
+/// constant is 2^64 divided by the golden ratio, so that adjacent words differ in many bits.
 const fn word(number: u64) -> u64 {
     number.wrapping_mul(STEP)
 }

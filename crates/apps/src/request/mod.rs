@@ -61,7 +61,7 @@ impl Head {
         pattern(self.place().wrapping_add(u64::from(offset)), len)
     }
 
-    /// Returns whether these are the bytes of the answer from `offset` on.
+    /// Returns whether `bytes` are the bytes of the answer from `offset` on.
     fn is_answer(&self, offset: u32, bytes: &[u8]) -> bool {
         intact(self.place().wrapping_add(u64::from(offset)), bytes) == bytes.len()
     }

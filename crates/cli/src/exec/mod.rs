@@ -52,7 +52,10 @@ pub(crate) fn exec(args: &Args) -> Result<(), Failure> {
     let policy = policy(&args.only, &args.except)?;
     let daemon = daemon(args.daemon.as_deref())?;
     let shim = shim()?;
-    let (name, words) = args.program.split_first().ok_or_else(|| Failure::Usage("no program".to_owned()))?;
+    let (name, words) = args
+        .program
+        .split_first()
+        .ok_or_else(|| Failure::Usage("the program is missing; give it after `--`".to_owned()))?;
     let program = program::find(name).ok_or_else(|| {
         Failure::Machine(format!(
             "there is no program `{}`; give the path of an executable file, or a name in PATH",

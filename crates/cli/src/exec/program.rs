@@ -7,7 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The largest number of files that are examined: a script, its interpreter if that is a script, and so on.
+/// The largest number of files that are examined for one program. If the program is a script, the interpreter of the
+/// script is examined next; this interpreter can again be a script.
 const DEPTH: usize = 4;
 /// The number of bytes at the begin of a file in which the line `#!` is searched.
 const LINE: usize = 256;

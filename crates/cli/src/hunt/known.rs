@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 use std::path::Path;
 use std::str::FromStr;
 
-/// A violation that is expected at a share of all seeds.
+/// A violation that is not fixed yet. It is expected at `found / of` of the seeds.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Known {
@@ -34,8 +34,8 @@ fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err = String>>(from: D) -> Resul
     String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
 }
 
-/// The largest probability of a wrong failure if the share of a finding has not changed. A failure is a finding at more
-/// than [`Known::most`] seeds, or at no seed although the finding must appear.
+/// The largest probability that the hunt fails although the share of a finding has not changed. The hunt fails if the
+/// finding occurs at more than [`Known::most`] seeds, or at no seed although it must occur.
 const BY_CHANCE: f64 = 1e-3;
 
 impl Known {
@@ -46,7 +46,7 @@ impl Known {
         parse(&text).map_err(wrong)
     }
 
-    /// Returns whether the finding is of this protocol and judge.
+    /// Returns whether the finding is a violation of `judge` in scenarios of `protocol`.
     pub(super) fn is_about(&self, protocol: Protocol, judge: Judge) -> bool {
         (self.protocol, self.judge) == (protocol, judge)
     }

@@ -1,4 +1,5 @@
-//! The seeds of a hunt on Linux. Several seeds run at the same time, because runs on Linux mostly wait.
+//! The seeds of a hunt on Linux. Several seeds run at the same time, because one run uses the processors for only a
+//! part of its time.
 
 use crate::output::{print, tell};
 use crate::{Failure, run};

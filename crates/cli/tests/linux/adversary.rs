@@ -174,7 +174,7 @@ fn an_interface_that_was_away_is_heard_again() {
     let before = index(&between);
     // No device in the other namespace has this index, so the moved device keeps its index.
     let elsewhere = os::NetNs::create().unwrap();
-    // The device moves 20 times, because the daemon may be notified of the device just after it has left again.
+    // The device moves 20 times, because the daemon may be notified of the device just after the device has left again.
     for round in 0..20 {
         there(&between, &format!("ip link set left netns {}", path(&elsewhere)));
         pause(15 * (round % 4));
@@ -423,7 +423,7 @@ fn an_ingress_hook_that_somebody_flushes_is_put_back() {
         });
         pause(1100); // a repair is reported at most once a second
     }
-    // A chain that lets frames pass counts as missing.
+    // The daemon treats a chain that accepts all frames as missing, and installs its own chain again.
     there(&between, "nft add chain netdev wayfare_own left { policy accept ; }");
     wait_for("the policy", || (hooks(&rules(&between)) == 3).then_some(()));
     assert!(forwards(&between));

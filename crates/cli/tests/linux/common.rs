@@ -43,7 +43,7 @@ pub(crate) fn alone() -> Turn {
     Turn::take(PLACES)
 }
 
-/// Waits until half of the [`PLACES`] are free, and takes them: for tests that repeat late runs.
+/// Waits until half of the [`PLACES`] are free, and takes them: for tests that repeat a run if this machine delayed it.
 pub(crate) fn beside_few() -> Turn {
     Turn::take(PLACES / 2)
 }
@@ -301,8 +301,8 @@ pub(crate) fn signal(pid: u32, signal: rustix::process::Signal) {
     rustix::process::kill_process(pid, signal).unwrap();
 }
 
-/// Removes the record and the lock that a killed daemon of root left. The namespace ends with its test, so its changes
-/// need not be undone.
+/// Removes the record and the lock that a killed daemon of root left. The changes of the daemon need not be undone,
+/// because `namespace` ends with the test.
 pub(crate) fn forget(namespace: &os::NetNs) {
     let Ok(Ok(cookie)) = namespace.run(os::namespace::cookie) else { return };
     for suffix in ["json", "lock"] {

@@ -76,7 +76,8 @@ fn questions_are_answered_by_the_kernels_tcp_while_the_host_moves() {
     assert!(said.is_none_or(|said| said.contains("recovery")));
 }
 
-/// After the move, a connection has the window that its peer was promised, so a request fits into the window.
+/// After the move, a connection has the receive window that was advertised before the move, so a request fits into the
+/// window.
 #[test]
 fn questions_are_answered_as_fast_after_their_connection_has_moved() {
     // The client sends one request every 50 ms for 6.8 s, except while the move delays the requests.

@@ -12,7 +12,8 @@ use std::process::Command;
 use std::time::Duration;
 use wire::Prefix;
 
-/// Returns the state of the daemon's namespace, mostly as `ip` and `nft` print it.
+/// Returns the state of the daemon's namespace: the output of `ip` and `nft`, some values of sysctl, and the offloads
+/// of an interface.
 fn namespace_of(between: &Between) -> String {
     let of = |words: &[&str]| {
         let said = between.router.run(|| Command::new(words[0]).args(&words[1..]).output().unwrap()).unwrap();
@@ -81,7 +82,8 @@ fn all_is_as_it_was_after_sigterm_sigint_an_order_to_stop_and_a_repair_after_sig
         assert!(!between.control().exists());
     }
 
-    // A killed daemon undoes nothing. The next daemon starts from the former state, and `doctor` undoes the rest.
+    // A killed daemon undoes nothing. The next daemon starts all the same, and is killed too. Then `doctor --clean`
+    // restores the state `before`.
     let kill = |between: &mut Between| {
         signal(between.child.as_ref().unwrap().id(), Signal::KILL);
         between.child.as_mut().unwrap().wait().unwrap();
@@ -106,7 +108,7 @@ fn all_is_as_it_was_after_sigterm_sigint_an_order_to_stop_and_a_repair_after_sig
     assert_exit(
         &told,
         0,
-        "left behind; `wayfare doctor --clean` undoes and removes it:\n/run/wayfare/namespace-",
+        "left behind by terminated labs and daemons; `wayfare doctor --clean` undoes and removes it:\n/run/wayfare/namespace-",
     );
     assert_exit(&told, 0, "the changes of a terminated daemon are not undone");
     assert!(namespace_of(&between).contains("default dev wf-host"));
@@ -190,7 +192,7 @@ fn no_key_is_in_a_run_directory_and_a_labs_files_are_its_owners() {
         let text = std::fs::read(&entry).unwrap_or_default();
         assert!(!String::from_utf8_lossy(&text).contains(key), "{}", entry.display());
     }
-    // The run directory can be read without the key.
+    // `explain` reads the run directory, although the directory does not contain the key.
     let explained = run(&["explain", kept(out.path()).to_str().unwrap()], out.path());
     assert!(text(&explained.stdout).contains("handoff 1"), "{}", text(&explained.stderr));
 }
@@ -207,7 +209,7 @@ fn the_control_socket_is_its_owners_and_no_client_keeps_others_out() {
     let began = ask(&control, r#"{"begin":{"t0":0}}"#).unwrap();
     assert!(began.contains("begun already"), "{began}");
 
-    // Another user is refused, although the permissions of the file allow the access.
+    // Another user is refused, although the permissions of the control socket allow the access.
     let open = |path: &std::path::Path, mode| {
         std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
     };
@@ -240,7 +242,8 @@ fn the_control_socket_is_its_owners_and_no_client_keeps_others_out() {
     }
     drop(talker);
 
-    // More clients than the limit: the last one is refused, and there is room again after the others have been idle.
+    // More clients connect than the limit allows, and the last client is refused. After 10 s, idle clients lose their
+    // places to a new client, so the daemon answers the new client.
     let idle: Vec<_> = (0..20).map(|_| UnixStream::connect(&control).unwrap()).collect();
     let mut refused = String::new();
     let last = idle.last().unwrap();

@@ -4,8 +4,9 @@
 use crate::common::*;
 use std::collections::BTreeMap;
 
-/// A source sends five thousand packets a second for 55 s. Their host moves between two cells, of which one is too
-/// slow. Two of the three wires lose one packet in ten; no socket is bound to port 9001.
+/// Two sources at one host send five thousand packets a second in all to the mobile host, for 55 s. The mobile host
+/// moves between two cells, of which one is too slow. Two of the three wires lose one packet in ten. No socket is bound
+/// to port 9001.
 const SCENARIO: &str = include_str!("drops.toml");
 
 /// The expression by which netfilter drops one in ten of the packets to the port with a socket.

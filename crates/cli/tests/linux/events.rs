@@ -102,7 +102,7 @@ fn dropped(kept: &serde_json::Value, reason: &str) -> i64 {
     kept["summary"]["ledger"]["reasons"][reason].as_i64().unwrap_or_default()
 }
 
-/// Returns the text of an event of a host.
+/// Returns an `[[event]]` of a host as text of a scenario file.
 fn event(at: &str, kind: &str, host: &str) -> String {
     format!("\n[[event]]\nat = \"{at}\"\nkind = \"{kind}\"\nhost = \"{host}\"\n")
 }
@@ -136,7 +136,8 @@ fn a_router_that_is_stopped_while_it_restarts_begins_when_it_is_continued() {
     assert!((2000..4800).contains(&again), "{again} ms");
     let ends = |kept: &serde_json::Value| kept["summary"]["ledger"]["delivered"].as_u64().unwrap();
     let (sim, on_linux) = (ends(&sim), ends(&linux));
-    // Packets that passed the daemon while it died did not pass in the simulator.
+    // The daemon forwards packets until it is dead. In the simulator, the host is down from the instant of the crash
+    // on.
     let more = (crashed - 1000) / SPACING + 1;
     assert!(on_linux > 0 && on_linux <= sim + more, "{sim} in the simulator, {on_linux} on Linux");
 }

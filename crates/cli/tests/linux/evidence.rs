@@ -77,17 +77,17 @@ fn the_kernels_reno_is_as_fast_over_sixteen_mebibytes() {
 
 // --- retransmissions -------------------------------------------------------------------------------------------------
 
-/// The largest permitted difference between the backends, without the tick that is added.
+/// The largest permitted difference between the times on both backends. The length of a kernel tick is added to it.
 const TOLERANCE: Duration = Duration::from_millis(20);
-/// Number of outages that are tried.
+/// The largest number of tries of the same outage.
 const TRIES: i32 = 3;
 /// The loss recovery of the client's TCP: the kernel's default, and the same without tail loss probes (RFC 8985,
 /// section 7).
 const BY_ITSELF: &str = "host.client.tcp.recovery=['rack', 'tlp', 'prr', 'frto']";
 const WITHOUT_PROBES: &str = "host.client.tcp.recovery=['rack', 'prr', 'frto']";
 
-/// Returns the instants at which the client's TCP sent the request that was lost in the outage, the first one and the
-/// repetitions. Returns `None` unless exactly one request was repeated: on a stalled machine there may be more.
+/// Returns the instants at which the client's TCP sent the request that was lost in the outage: the first transmission
+/// and the repetitions. Returns `None` unless exactly one request was repeated: on a stalled machine there may be more.
 fn attempts(outcome: &Outcome) -> Option<Vec<Instant>> {
     let client = outcome.plan.hosts.iter().position(|host| host.config.name == "client").unwrap();
     let mut said: Vec<(u32, Vec<Instant>)> = Vec::new();
@@ -166,14 +166,15 @@ fn ms(span: Duration) -> f64 {
     span.as_secs_f64() * 1e3
 }
 
-/// Returns the times from one attempt to the next.
+/// Returns the times between successive attempts. `spans` has the time from the first attempt to each later attempt.
 fn steps(spans: &[Duration]) -> Vec<Duration> {
     let before = std::iter::once(Duration::ZERO).chain(spans.iter().copied());
     spans.iter().zip(before).map(|(span, before)| span.saturating_sub(before)).collect()
 }
 
-/// Runs this outage on both backends, and returns both outcomes. When the request leaves, the simulator's timer wheel
-/// has the same phase as the kernel's wheel. The first outcome is `None` if [`attempts`] finds no request.
+/// Runs a scenario with an outage of the duration `outage` on both backends, and returns both outcomes. When the
+/// request leaves, the simulator's timer wheel has the same phase as the kernel's wheel. The first outcome is `None` if
+/// [`attempts`] finds no request.
 fn outages(
     outage: &str,
     duration: &str,

@@ -1,4 +1,5 @@
-//! Tests of runs on Linux: they hold, for root and for other users, and the cause of an invalid run is named.
+//! Tests of runs on Linux: undisturbed runs of root and of other users have no failures, and a run with a fault names
+//! the cause.
 
 use crate::common::*;
 use rustix::process::Signal;
@@ -206,7 +207,7 @@ fn a_handoff_by_command_over_the_control_socket() {
     let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
     let mut words = SHORT.to_vec();
-    // The run is not repeated, because a repeated run would not get the command.
+    // The run must not be repeated, because the test sends the command to the first run only.
     words.extend(["--set", "mobile.moves=[]", "--repeats", "0"]);
     assert_held(&hand_off_by_command(&words, out.path()), "semisoft  b2    b3");
 }
@@ -283,7 +284,7 @@ fn after_kill_9_of_a_lab_nothing_is_left_and_another_lab_is_not_touched() {
     assert!(!dir.exists());
     wait_for("the end of every process", || all.iter().all(|pid| !alive(*pid)).then_some(()));
     let output = other.end();
-    // Two labs at once may delay the links too much; this test does not check that.
+    // Two labs at the same time may delay the links too much; this test does not check the delays.
     assert!(matches!(output.status.code(), Some(0 | 4)), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("first on linux"));
 }

@@ -15,7 +15,7 @@ use trace::{Doubt, What};
 
 const SCENARIO: &str = "indirect-tcp/handoff-time";
 
-/// Ten moves test nearly as much as a hundred, in less time.
+/// By default, the tests execute ten moves: a hundred moves take two and a half minutes.
 #[test]
 fn ten_handoffs_under_load() {
     handoffs(10);
@@ -50,7 +50,8 @@ fn handoffs(number: usize) {
         (run(&[&words[..], &["--set", &bytes]].concat(), out.path()), out.path().join(dir))
     };
     let (mut output, mut dir) = carry_out("run");
-    // If the machine stalls, more than the timing goes wrong, so such a run is repeated once.
+    // A stall of the machine can also cause doubts that are not about timing. A run with doubts of both kinds is
+    // repeated once.
     if output.doubts.iter().any(Doubt::is_timing) && !output.was_only_late() {
         eprintln!("again, as the machine was stalled: {}", text(&output.stderr));
         (output, dir) = carry_out("again");

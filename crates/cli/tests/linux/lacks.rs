@@ -80,7 +80,7 @@ fn without_the_capability_for_raw_sockets_there_is_no_run() {
     assert_lacks(&output, &["raw sockets, which carry the frames", "Operation not permitted"], out.path());
 }
 
-/// Copies only the command and its libraries into a folder. Returns `None` if there is no `ldd`.
+/// Copies the command and the libraries that it needs into the folder `root`. Returns `None` if there is no `ldd`.
 fn bare_root(root: &Path) -> Option<()> {
     let linked = Command::new("ldd").arg(wayfare()).output();
     if !need("ldd", linked.is_ok()) {
@@ -111,7 +111,7 @@ fn in_a_plain_chroot_the_missing_feature_is_named() {
         std::fs::create_dir(root.join(folder)).unwrap();
     }
     let at = root.display();
-    // The command mounts in a separate mount namespace.
+    // The shell mounts in a separate mount namespace, so the mounts of this machine do not change.
     let in_it = |prepare: &str, words: &str| {
         let script = format!("{prepare} exec chroot '{at}' /wayfare {words}");
         ended(Command::new("unshare").args(["-m", "sh", "-c", &script]))

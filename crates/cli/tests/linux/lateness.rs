@@ -6,7 +6,6 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The result of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Verdict {
     Holds,
@@ -15,8 +14,8 @@ enum Verdict {
     Inconclusive,
 }
 
-/// The smallest difference between a median and that of the control that counts as a failure: half of the planted
-/// delay.
+/// A median that exceeds the median of the control run by this time or more is a failure. The time is half of the
+/// planted delay.
 const ALLOWED_US: f64 = 1500.0;
 
 /// Compares a median with the median of the control: a busy machine delays both.
@@ -30,12 +29,14 @@ fn judge(median_us: f64, control_us: f64) -> Verdict {
     }
 }
 
-/// Evaluates the link emulator in the control run: its frames against a thread that only sleeps.
+/// Evaluates the link emulator in the control run: compares the lateness of its frames with that of a thread that only
+/// sleeps.
 fn emulator(linux: &Value) -> Verdict {
     judge(median(&linux["control"]["frames"]), median(&linux["control"]["sleeper"]))
 }
 
-/// Evaluates the daemons of the run: the slowest daemon against frames of the control run, without any daemon.
+/// Evaluates the daemons of the run: compares the lateness of frames at the slowest daemon with that of frames in the
+/// control run, which has no daemon.
 fn daemons(linux: &Value) -> Verdict {
     let hosts = linux["hosts"].as_array().unwrap();
     let medians = hosts.iter().map(|host| median(&host["summary"]["handled"]));
@@ -61,8 +62,8 @@ fn library(dir: &Path) -> Option<PathBuf> {
     Some(library)
 }
 
-/// Returns the `linux` part of a run of `first`, with the delay planted in the processes of this verb, and what the
-/// run printed.
+/// Runs `first`. Returns the field `linux` of `run.json`, and what the run printed. `planted` is the library that
+/// delays each frame, and the subcommand of `wayfare` whose processes it delays.
 fn measured(planted: Option<(&Path, &str)>, out: &Path) -> (Value, String) {
     let mut words = SHORT.to_vec();
     words.extend(["--repeats", "0", "--force"]);
@@ -75,8 +76,8 @@ fn measured(planted: Option<(&Path, &str)>, out: &Path) -> (Value, String) {
     (kept_run(out)["linux"].clone(), said)
 }
 
-/// Asserts that a measurement holds without the planted delay, and fails with it. If the machine is too busy, the test
-/// counts as inconclusive.
+/// Asserts that `verdict` is `Holds` without a planted delay, and `Fails` if the processes of the subcommand `verb` are
+/// delayed. If the machine is too busy, the test counts as inconclusive.
 fn assert_finds(verb: &str, verdict: fn(&Value) -> Verdict) {
     let _turn = alone();
     let out = tempfile::tempdir().unwrap();

@@ -15,7 +15,8 @@ const SHORT: [&str; 8] = [
     "bulk-server.bytes=1200000",
 ];
 
-/// Asserts that the run held, that each part of its outage has an owner, and that every byte arrived in order.
+/// Asserts that the run has no failure, that each part of its outage has an owner, and that every byte arrived in
+/// order.
 fn assert_downloaded(output: &Output, out: &Path) {
     assert_held(output, "mobile-ip-download on linux");
     let run = kept_run(out);

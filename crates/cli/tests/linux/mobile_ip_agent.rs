@@ -43,8 +43,8 @@ struct HomeNetwork {
     air: PacketSocket,
     visited: PacketSocket,
     dir: tempfile::TempDir,
-    /// A command that starts the daemon, for example `nsenter` with its arguments. The daemon's command follows it.
-    /// Empty if the daemon is started directly.
+    /// A command that starts the daemon, for example `nsenter` with its arguments. The daemon's command is appended to
+    /// it. Empty if the daemon is started directly.
     wrapper: Vec<String>,
 }
 
@@ -264,7 +264,8 @@ impl TinyDisk {
         Path::new(&format!("/proc/{}/root", self.holder.id())).join(inside.strip_prefix("/").unwrap())
     }
 
-    /// Returns a command that starts another command in the holder's mount namespace. The other command follows it.
+    /// Returns a command that starts another command in the holder's mount namespace. The caller appends the other
+    /// command.
     fn enter(&self) -> Vec<String> {
         ["nsenter", "-m", "-t", &self.holder.id().to_string(), "--"].map(str::to_owned).to_vec()
     }
@@ -322,8 +323,7 @@ fn a_disk_that_is_full_or_read_only_is_told_and_nothing_is_half_accepted() {
     assert_eq!(agent.bindings(), kept);
     agent.kill();
 
-    // A disk that cannot be written is reported at once: the agent does not start, because it could only refuse
-    // requests.
+    // An agent does not start if its disk cannot be written, because it could only refuse requests.
     disk.run(&["mount", "-o", "remount,ro", disk.place.to_str().unwrap()]);
     let refused = network.spawn().wait_with_output().unwrap();
     assert_eq!(refused.status.code(), Some(3));

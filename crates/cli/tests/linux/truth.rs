@@ -153,7 +153,8 @@ fn a_stall_of_all_processes_is_one_doubt_and_the_machines() {
         Doubt::MachineStalled { until_s, .. } if machine(doubt) => Some(*until_s),
         _ => None,
     });
-    // A stall of one process may be reported only for another time, at which this machine may have been too busy.
+    // During this stall, no single process may be reported as stalled. At other times, this machine may have been too
+    // busy.
     let until = until.unwrap();
     let accused = output.doubts.iter().filter(
         |doubt| matches!(doubt, Doubt::Stalled { until_s, stall_ms, .. } if (until - until_s).abs() < stall_ms / 1000.0 + 0.06),
@@ -178,7 +179,7 @@ fn a_traced_daemon_is_named() {
     assert_doubted(&running.end(), is_it);
 }
 
-/// Asserts that a run ended soon after its planned end, and that neither its daemon nor its lab's directory is left.
+/// Asserts that a run ended within 20 s, and that neither its daemon nor its lab's directory is left.
 fn assert_over(began: os::Clock, daemon: u32, dir: &Path) {
     // The limit includes 2.9 s for the run, 2 s for which a daemon may stay stopped, and the set-up, the control run
     // and the records.

@@ -360,7 +360,7 @@ impl Clients {
             let from = getpeername(&socket).ok().flatten().and_then(|from| SocketAddrV4::try_from(from).ok());
             let id = from.and_then(|from| self.by_ends.get(&Ends { port: from.port(), peer }));
             let Some(id) = id else {
-                reset(socket);
+                refuse(socket);
                 continue;
             };
             if let Some(connection) = self.connections.get_mut(id)
@@ -475,7 +475,7 @@ impl Clients {
 
 /// Returns the ends of a TCP segment from this host; `None` for any other datagram.
 /// Ends a connection that no role serves with a reset, so that the program does not take it for an answered one.
-fn reset(socket: OwnedFd) {
+fn refuse(socket: OwnedFd) {
     let _ = sockopt::set_socket_linger(&socket, Some(std::time::Duration::ZERO));
     drop(socket);
 }

@@ -253,7 +253,7 @@ impl DistributionPanel {
         corners
     }
 
-    /// Returns whether a later curve covers this one.
+    /// Returns whether a later curve covers the curve of sample `index`.
     fn is_hidden(&self, frame: &Frame, index: usize) -> bool {
         let Some(sample) = self.samples.get(index) else { return false };
         let corners = self.corners(frame, sample);

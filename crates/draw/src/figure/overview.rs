@@ -23,7 +23,7 @@ const LABEL_MAX: f64 = 320.0;
 
 /// The extent of the drawing, and the numbers of elements that it omits.
 pub(super) struct Drawn {
-    /// The lower end of the panels.
+    /// The y coordinate of the lower end of the panels.
     pub(super) bottom: f64,
     /// The number of flows without a panel.
     pub(super) hidden: usize,

@@ -38,7 +38,7 @@ impl Owner {
         Self::Unexplained,
     ];
 
-    /// Returns the name in legends and CSV files.
+    /// Returns the name of this owner in legends and CSV files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Link => "link",

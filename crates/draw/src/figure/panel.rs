@@ -202,8 +202,8 @@ impl Key {
     }
 }
 
-/// Returns the style of a dashed line. Lines with consecutive numbers have their dashes in each other's gaps, so that
-/// both are visible if they coincide.
+/// Returns the style of a dashed line. The dashes of line `number` are in the gaps of line `number + 1`, so that both
+/// lines are visible if they coincide.
 pub(super) fn dashed(colour: &str, number: usize) -> String {
     let offset = if number % 2 == 1 { r#" stroke-dashoffset="5""# } else { "" };
     format!(r#"fill="none" stroke="{colour}" stroke-width="1.3" stroke-dasharray="5 5"{offset}"#)

@@ -12,7 +12,7 @@ pub(super) const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#aa4499
 /// The horizontal distance of simulator and Linux points from their x, in pixels, if a figure has both. So points of
 /// one backend do not hide the intervals of the other.
 const ASIDE: f64 = 4.0;
-/// Points that are nearer than this hide each other, in pixels.
+/// The distance in pixels below which two points hide each other.
 const HIDES: f64 = 6.0;
 /// The additional radius of a point for each point that hides it, in pixels.
 const LARGER: f64 = 3.0;
@@ -41,7 +41,7 @@ impl Style {
         }
     }
 
-    /// Returns the name in legends.
+    /// Returns the name of this source of values in legends.
     pub(super) const fn title(self) -> &'static str {
         match self {
             Self::Linux => "Linux",

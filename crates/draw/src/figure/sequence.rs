@@ -160,7 +160,7 @@ pub enum MarkKind {
 impl MarkKind {
     pub(super) const ALL: [Self; 4] = [Self::Sent, Self::Received, Self::Lost, Self::Duplicate];
 
-    /// Returns the name in legends and CSV files.
+    /// Returns the name of this kind of event in legends and CSV files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sent => "sent",
@@ -209,7 +209,7 @@ pub enum Counts {
 }
 
 impl Counts {
-    /// Returns the name in CSV files.
+    /// Returns the name of this unit in CSV files.
     const fn name(self) -> &'static str {
         match self {
             Self::Datagrams => "datagram",

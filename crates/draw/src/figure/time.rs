@@ -384,7 +384,8 @@ impl TimeLine {
         })
     }
 
-    /// Draws triangles and values at peaks that are cut off, unless they would cover each other.
+    /// Draws a triangle and the value at each peak that is cut off. A peak is omitted if its triangle would cover the
+    /// value of an earlier peak.
     fn peaks(&self, svg: &mut Svg, frame: &Frame, colour: &'static str) {
         let mut free = f64::NEG_INFINITY;
         for (at, value) in &self.points {
@@ -424,8 +425,8 @@ impl TimeLine {
     }
 }
 
-/// Returns the corners of steps. Half a pixel has at most five: the value before it, and its first, lowest, highest and
-/// last value.
+/// Returns the corners of steps. Each half pixel of the x axis has at most five corners: the value before it, and its
+/// first, lowest, highest and last value.
 fn steps(places: Vec<[f64; 2]>) -> Vec<[f64; 2]> {
     let mut corners: Vec<[f64; 2]> = Vec::new();
     let mut column: Vec<[f64; 2]> = Vec::new();

@@ -59,8 +59,7 @@ pub(super) fn zooms(figure: &SequenceFigure) -> impl Iterator<Item = Zoom<'_>> {
     pairs.filter_map(move |(handoff, cost)| Zoom::new(figure, handoff, cost))
 }
 
-/// Returns the panel of the flow with the longest outage in the handoff with this number. `None` if there is no panel
-/// of this handoff.
+/// Returns the panel of the flow with the longest outage in the handoff `number`. `None` if this handoff has no panel.
 pub(super) fn worst<'a>(zooms: impl Iterator<Item = Zoom<'a>>, number: usize) -> Option<Zoom<'a>> {
     let of = zooms.filter(|zoom| zoom.handoff.number == number);
     of.reduce(|one, other| if rank(other.cost) > rank(one.cost) { other } else { one })
@@ -142,13 +141,13 @@ impl<'a> Zoom<'a> {
         (self.handoff.at.since(self.from), self.to.since(self.handoff.at))
     }
 
-    /// Returns this panel with these times before and after the handoff.
+    /// Returns this panel, which then shows the times `before` and `after` the handoff.
     pub(super) fn reaching(mut self, (before, after): (Duration, Duration)) -> Self {
         (self.from, self.to) = (self.handoff.at - before, self.handoff.at + after);
         self
     }
 
-    /// Returns this panel with at least this height of its y axis, from [`Self::tallness`].
+    /// Returns this panel with a y axis of at least `height`, a value of [`Self::tallness`].
     pub(super) const fn tall(mut self, height: f64) -> Self {
         self.height = height;
         self

@@ -135,7 +135,8 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// The worst verdict of the rows, or [`Agreement::Inconclusive`] if there is no row.
     pub agreement: Agreement,
-    /// The cause of a difference between the backends, if there is a difference and its cause is known.
+    /// The cause of the difference between the backends. `None` if there is no difference, or if the cause is not
+    /// known.
     pub cause: Option<&'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! The page of a recorded agreement, as Markdown.
+//! The page docs/agreement.md: recorded measurements and their evaluation, as Markdown.
 
 use super::error_rates::{DIFFERENT, Pair, SAME, differs};
 use super::text::{counts, distance, number, worst};
@@ -76,7 +76,7 @@ fn head(recorded: &Recorded) -> String {
     )
 }
 
-/// Returns the kinds of handoffs with separate rows; an empty name if there are none.
+/// Returns the kinds of handoffs that have separate rows. If there are none, returns one empty name.
 fn kinds(report: &Report) -> Vec<&str> {
     let mut kinds: Vec<&str> = Vec::new();
     for kind in report.rows.iter().filter_map(|row| Some(row.metric.split_once('.')?.1)) {
@@ -87,7 +87,8 @@ fn kinds(report: &Report) -> Vec<&str> {
     if kinds.is_empty() { vec![""] } else { kinds }
 }
 
-/// Returns a row of the table. Metrics of whole runs are in the first row.
+/// Returns the row of a scenario and one kind of handoff. `is_first`: the row is the scenario's first, which also has
+/// the metrics of whole runs, the number of runs and the verdict.
 fn row(report: &Report, kind: &str, is_first: bool) -> String {
     let cells = COLUMNS.iter().map(|(of, _)| {
         let here = |row: &&Row| match row.metric.split_once('.') {

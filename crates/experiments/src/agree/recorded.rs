@@ -61,9 +61,9 @@ impl Measured {
         &self.key.scenario
     }
 
-    /// Sets the fingerprint of the simulator's first run, and takes over runs of `old`: if the scenario's text, the
-    /// settings, the seed and the number of requested runs are the same. For Linux runs, the kernel must also be the
-    /// same; for simulator runs, the fingerprint.
+    /// Sets the fingerprint of the simulator's first run, and copies the runs of `old`. Copies nothing unless the
+    /// scenario's text, the settings, the seed and the number of requested runs are the same. Linux runs are copied
+    /// only if the kernel is the same, and simulator runs only if the fingerprint is the same.
     #[must_use]
     pub fn with_runs_of(mut self, old: Option<&Self>, fingerprint: Fingerprint) -> Self {
         self.fingerprint = fingerprint.to_string();
@@ -81,7 +81,8 @@ impl Measured {
         self
     }
 
-    /// Returns the scenario as it is now. Returns an error if it has changed since the measurement, or cannot be read.
+    /// Returns the scenario as it is now. Returns an error if the scenario has changed after the measurement, or cannot
+    /// be read.
     pub fn repeated(&self) -> Result<Repeated, String> {
         let set: Result<Vec<_>, _> = self.key.set.iter().map(|setting| setting.parse()).collect();
         let scenario =
@@ -102,6 +103,7 @@ impl Measured {
     }
 
     /// Returns whether the recorded first run of the simulator has this fingerprint.
+    #[cfg(test)]
     pub(crate) fn has_fingerprint(&self, fingerprint: Fingerprint) -> bool {
         self.fingerprint == fingerprint.to_string()
     }
@@ -109,7 +111,7 @@ impl Measured {
 
 impl Recorded {
     /// Reads the output of [`Recorded::json`]. Returns an error with line and column if the text is malformed, or an
-    /// error if it was changed after [`Recorded::json`] wrote it.
+    /// error if the text was changed after [`Recorded::json`] wrote it.
     pub fn read(text: &str) -> Result<Self, String> {
         let mut recorded: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let body = text.split_once('\n').map_or("", |(_, body)| body);

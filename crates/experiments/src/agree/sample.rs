@@ -26,7 +26,7 @@ pub struct Repeated {
 }
 
 impl Repeated {
-    /// Finds a scenario. Returns an error if there is none with this name or if it is invalid.
+    /// Finds the scenario `name`. Returns an error if there is no such scenario, or if it is invalid.
     pub fn of(name: &str, set: &[Setting], seed: u64) -> Result<Self, ScenarioError> {
         let (file, text) = catalogue::find(name)?;
         let leg = course()?.legs.iter().find(|leg| leg.name == name);
@@ -115,12 +115,12 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Returns a sample of this number of requested runs, without results.
+    /// Returns a sample without results, for `of` requested runs.
     pub fn new(of: u64) -> Self {
         Self { of, runs: BTreeMap::new() }
     }
 
-    /// Adds a run, and replaces an earlier run with this number.
+    /// Adds run `number`. Replaces an earlier run with the same number.
     pub fn add(&mut self, number: u64, run: Run) {
         self.runs.insert(number, run);
     }
@@ -173,7 +173,7 @@ impl Sample {
     }
 }
 
-/// The format in the file: a column for each metric.
+/// A sample in the format of the file: one list of values for each metric.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stored {

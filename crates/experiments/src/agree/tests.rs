@@ -150,7 +150,7 @@ fn a_metric_that_one_backend_alone_has_differs_and_nothing_is_printed_as_no_numb
     assert_eq!(judged(some.clone(), some).agreement, Agreement::Agrees);
 }
 
-/// The last lines state the rules. None of them may be mistaken for a verdict.
+/// The text below the table contains the rules of agreement. If all metrics agree, no line begins with another verdict.
 #[test]
 fn no_line_of_a_report_that_agrees_begins_with_another_verdict() {
     let all = of("outage_ms", &[50.0; 12]);

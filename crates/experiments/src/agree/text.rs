@@ -94,7 +94,7 @@ fn rules() -> String {
             stats::number(compared.allowance, 0)
         );
     }
-    // The line must not begin like a verdict, because it is below every table, also if all scenarios agree.
+    // The line is below every table, also if all scenarios agree. So it must not begin with the word of a verdict.
     let _ = writeln!(
         out,
         "a metric is inconclusive if fewer than {LEAST} runs of a backend are valid; otherwise it differs if the shares of runs that \
@@ -123,7 +123,7 @@ fn difference(all: &Difference) -> String {
     if lo == hi { value } else { format!("{value} ({lo}..{hi})") }
 }
 
-/// Returns the verdict on a metric as text, with its note if it has one.
+/// Returns the verdict on a metric as text, with the note of the row if there is one.
 fn result(row: &Row) -> String {
     let note = row.note.as_ref().map_or_else(String::new, |note| format!(": {note}"));
     format!("{}{note}", row.agreement.name())

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use trace::NamedDoubt;
 use wire::Duration;
 
-/// The earliest departure of the host, after the begin of the run. The download has filled its window by then.
+/// The time from the begin of the run to the earliest departure of the host. The download has filled its window then.
 const DEPARTURE: Duration = Duration::from_millis(1200);
 /// The range of the phases: one period of agent advertisements, or 19 periods of the requests. So each repetition also
 /// has another phase of the requests, unless 19 divides the number of repetitions.
@@ -87,7 +87,7 @@ impl Comparison {
 /// A protocol under test, as an index into [`Course::contenders`].
 pub type Rival = usize;
 
-/// Returns the protocols under test that these words name; all if there are no words. A word is a name, or the part of
+/// Returns the protocols under test that `words` name, or all if there are no words. A word is a name, or the part of
 /// names before a `-`, which means all these names. Returns an error for an unknown word.
 pub fn select(course: &Course, words: &[String]) -> Result<Vec<Rival>, String> {
     let named = |name: &str, word: &String| name == word || name.starts_with(&format!("{word}-"));
@@ -210,7 +210,7 @@ pub fn plan(
 }
 
 /// Returns the values of a leg's run, by metric. Returns an error if the run cannot be evaluated.
-pub(crate) fn values_of_run(outcome: &Outcome) -> Result<BTreeMap<String, f64>, String> {
+pub fn values_of_run(outcome: &Outcome) -> Result<BTreeMap<String, f64>, String> {
     let first = |(name, values): (&str, Vec<f64>)| Some((name.to_owned(), *values.first()?));
     Ok(measure::measure(outcome)?.into_iter().filter_map(first).collect())
 }

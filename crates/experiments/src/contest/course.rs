@@ -33,7 +33,7 @@ pub struct Contender {
     pub title: String,
     /// The description of the protocol in this benchmark.
     pub about: String,
-    /// The reason why the application receives no new data after a move. `None` if it is expected to receive them.
+    /// The reason why the application receives no new data after a move. `None` if it should receive new data.
     pub never: Option<String>,
     /// The moves that the protocol cannot make: the name of the move, and the reason.
     #[serde(default)]
@@ -75,7 +75,7 @@ impl Carriers {
     }
 }
 
-/// A kind of move.
+/// A kind of move of the host to another cell: the cells overlap, or there is a gap between them.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct Move {
     /// The name of the move, as in the names of scenarios.
@@ -126,9 +126,9 @@ pub enum Mover {
     Timetable(String),
     /// The signal strengths with which the host receives each cell, over time.
     Course {
-        /// For each cell, the path of its setting, and its points: an instant and a signal strength in dBm.
+        /// For each cell, the key of its setting, and its points. A point is an instant and a signal strength in dBm.
         cells: Vec<(String, Vec<Value>)>,
-        /// The instant of the departure to which the points belong.
+        /// The instant at which the host departs with these points.
         at: Duration,
     },
 }
@@ -154,7 +154,7 @@ impl Mover {
         role.get("kind")?.as_str()?.rsplit('/').next().map(|role| Self::Timetable(role.to_owned()))
     }
 
-    /// Returns the settings that make the host depart at this instant.
+    /// Returns the settings that make the host depart at the instant `departure`.
     pub(super) fn departing(&self, departure: Duration) -> Vec<Setting> {
         match self {
             Self::Timetable(role) => vec![Setting::new(&format!("{role}.moves.at"), nanos(departure))],
@@ -292,7 +292,7 @@ fn leg(file: &File, layers: [Layer<'_>; 3], contender: &Contender) -> Result<Leg
     lay_over(&mut document, workload);
     contender.transport.carry(&mut document);
     let mover = Mover::of(&document, file.at).ok_or_else(|| {
-        format!("`contender.{who}`: no role has `moves`, and no host has `course`; add one of both")
+        format!("`contender.{who}`: no role has `moves`, and no host has `course`; add one of them")
     })?;
     let text = toml::to_string(&document).map_err(|error| error.to_string())?;
     let name = format!("compare/{who}/{how}/{load}");

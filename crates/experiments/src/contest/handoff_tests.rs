@@ -13,7 +13,7 @@ fn run(name: &str, settings: &[&str], seed: u64) -> Outcome {
     simulate(Scenario::plan(&file, &text, &settings, seed).unwrap()).unwrap()
 }
 
-/// Returns the handoffs that this run would have with other records.
+/// Returns the handoffs that `run` would have if its records were `records`.
 fn handoffs(run: &Outcome, records: Vec<Record>) -> Vec<Handoff> {
     Outcome::new(run.plan.clone(), run.backend, records, None).handoffs
 }
@@ -29,8 +29,8 @@ fn what_the_stack_had_before_the_cut_ends_no_outage() {
     let read = first.unwrap().what.clone();
     records.insert(index, Record { at, host: before.host, what: read });
     let after = handoffs(&run, records);
-    // The recovery is left out: the additional read changes the goodput before the handoff, and the recovery is
-    // relative to this goodput.
+    // The time of recovery is not compared. It depends on the goodput before the handoff, and the inserted read changes
+    // this goodput.
     let costs = |all: &[Handoff]| {
         let without = |cost: &FlowCost| {
             let mut cost = cost.clone();

@@ -1,4 +1,4 @@
-//! The properties that must hold in a comparison, and the changes that must break them.
+//! The properties that must hold in a comparison, and the changes of settings with which they must fail.
 
 use super::agreement::{Both, Claim};
 use super::carry_out::{Comparison, points, repetitions};
@@ -136,7 +136,8 @@ impl MustHold {
     }
 }
 
-/// Returns the number of runs of these legs with an outage for which `such` is true, or `None` if no run has an outage.
+/// Returns the number of valid runs of these legs for whose outage `such` is true, or `None` if no valid run has a
+/// measured outage. An outage is in milliseconds: 0 if nothing was interrupted, infinite if it did not end.
 fn count(legs: &[&Leg], results: &Results, such: fn(f64) -> bool) -> Option<f64> {
     let all: Vec<f64> = legs.iter().flat_map(|leg| values(results, leg, OUTAGE.name)).collect();
     (!all.is_empty()).then(|| all.iter().filter(|outage| such(**outage)).count() as f64)
@@ -160,9 +161,9 @@ fn has_pairs(legs: &[&Leg]) -> bool {
     pairs(legs).next().is_some()
 }
 
-/// Returns the share of pairs that both backends rank alike, of all pairs that are told apart on a backend. A pair
-/// counts only if both backends agree about the outages of both its legs. A single pair with different orders makes the
-/// property fail.
+/// Returns the share of pairs that both backends rank alike, of all pairs that are told apart on a backend. A pair is
+/// ranked alike only if the backends also agree about the outages of both legs. The property fails if the share is
+/// zero, or if a single pair has different orders.
 fn order(legs: &[&Leg], both: &Both<'_>) -> Check {
     let claims: Vec<Claim> = pairs(legs).map(|(a, b)| both.claim(a, b)).collect();
     let is = |of: fn(&Claim) -> bool| claims.iter().filter(|claim| of(claim)).count();

@@ -12,15 +12,15 @@ use wire::{Duration, Iface, Instant};
 /// A metric of the comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Metric {
-    /// The name in files. It ends with the unit, if the metric has one.
+    /// The name of the metric in files. It ends with the unit, if the metric has one.
     pub name: &'static str,
     /// The unit of the values.
     pub unit: &'static str,
     /// The title of the metric's column in tables.
     pub title: &'static str,
-    /// The number of decimals in tables.
+    /// The number of decimals of the values in tables.
     pub digits: usize,
-    /// The definition, in one line.
+    /// The definition of the metric, in one line.
     pub about: &'static str,
 }
 
@@ -113,7 +113,7 @@ const fn owner(name: &'static str, title: &'static str) -> Metric {
     metric(name, "ms", title, 1, "a part of the outage")
 }
 
-/// Returns the name of the metric for this cause; `None` is the unexplained part.
+/// Returns the name of the metric for the part of an outage with the cause `stage`. `None` is the unexplained part.
 fn owned_by(stage: Option<Stage>) -> &'static str {
     let name = stage.map_or("unexplained", Stage::name);
     OWNERS.iter().find(|owner| owner.title == name).map_or(OWNERS[8].name, |owner| owner.name)

@@ -8,7 +8,7 @@ use crate::reproduce::Results;
 use crate::stats::median;
 use std::cmp::Ordering;
 
-/// Two medians have no order if they differ by less than this, in milliseconds.
+/// Two medians have no order if they differ by less than this number of milliseconds.
 const NEAR_MS: f64 = 30.0;
 /// Two medians have no order if they differ by less than this share of the larger median.
 const NEAR_SHARE: f64 = 0.15;

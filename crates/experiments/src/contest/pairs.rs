@@ -20,7 +20,7 @@ pub(super) struct Pair<'a> {
 
 impl Pair<'_> {
     /// Returns the order of the two protocols by outage, or `None` if they are not distinguished: the 95 % confidence
-    /// interval of the median difference contains zero, or there is none (fewer than six runs).
+    /// interval of the median difference contains zero, or there is no interval (fewer than six runs).
     pub(super) fn order(&self) -> Option<Ordering> {
         let interval = self.difference?.interval?;
         match () {

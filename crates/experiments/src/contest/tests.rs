@@ -119,7 +119,7 @@ fn an_association_that_changes_its_address_loses_nothing_and_says_more() {
     assert!(value(&samples, &SIGNALLING) > others, "{samples:?}");
 }
 
-/// The limit in docs/risks.md, section 9, for a transport that is a role.
+/// In a run with a transport that is a role, at most 24 effects wait at a time (docs/risks.md).
 #[test]
 fn a_transport_that_is_a_role_piles_nothing_up() {
     for name in ["compare/sigma/overlap/bulk", "compare/sigma/gap/bulk", "sigma/handoff"] {
@@ -173,7 +173,8 @@ fn by_run(outage: impl Fn(Backend, bool, usize) -> f64) -> Comparison {
     comparison
 }
 
-/// Returns whether the two backends have the same order, and the share of the pairs for which it was checked.
+/// Returns whether the property of both backends holds, and its value: the share of pairs with the same order, of all
+/// pairs that are told apart.
 fn one_order(comparison: &Comparison) -> (bool, Option<f64>) {
     let verdicts = verdicts(comparison);
     let both = verdicts.into_iter().find(|verdict| verdict.backend.is_none()).unwrap();

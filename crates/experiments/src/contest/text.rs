@@ -206,7 +206,7 @@ fn agreement(comparison: &Comparison, both: &Both<'_>, each: usize, workload: us
 
 type Is = fn(&Claim) -> bool;
 
-/// The headings above the names of pairs of protocols, by the comparison of both backends.
+/// The result of the comparison of both backends for a pair of protocols: the words of its line, and the test for it.
 const CLAIMS: [(&str, Is); 4] = [
     ("checked, the same order on both", |claim| matches!(claim, Claim::Same(_))),
     ("checked, DIFFERENT ORDER", |claim| *claim == Claim::Other),

@@ -12,8 +12,8 @@ use crate::reproduce::Experiment;
 pub const EXPERIMENTS: &[Experiment] =
     &[cellular_ip::udp_loss::EXPERIMENT, sigma::handoff::EXPERIMENT, indirect_tcp::handoff_time::EXPERIMENT];
 
-/// Returns the experiments that these words name; all if there are no words. A word is an id, or a paper, which is
-/// the part before the slash. Returns an error for an unknown word.
+/// Returns the experiments that `words` name, or all if there are no words. A word is an id, or a paper, which is the
+/// part before the slash. Returns an error for an unknown word.
 pub fn select(words: &[String]) -> Result<Vec<&'static Experiment>, String> {
     let named = |experiment: &Experiment, word: &str| {
         experiment.id == word || experiment.id.split('/').next() == Some(word)

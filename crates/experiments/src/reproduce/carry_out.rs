@@ -248,14 +248,14 @@ pub(crate) fn measure_all(
             done.extend(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         }
     });
-    // A failed run may have kept other runs from starting, so its error alone is reported.
+    // After a failed run, some runs may not have started. So the first error is returned, and no results.
     let is_there = done.iter().any(|(_, reading)| reading.is_ok());
     done.sort_by_key(|(unit, _)| (unit.point, unit.run));
     let mut readings: Vec<Vec<Reading>> = points.iter().map(|_| Vec::new()).collect();
     for (unit, reading) in done {
         let label = points.get(unit.point).map(|point| point.label.as_str()).unwrap_or_default();
         let reading = reading.map_err(|error| match error {
-            // If another run succeeded, the backend is available, so the run has failed for another reason.
+            // If another run succeeded, the backend is available. So this run has failed for another reason.
             NotRun::Cannot(why) if is_there => NotRun::Broken(format!("{label}: {why}")),
             error => error,
         })?;

@@ -51,7 +51,7 @@ pub enum Scale {
 }
 
 impl Scale {
-    /// Returns the name used in reports.
+    /// Returns the name of the scale in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Quick => "quick",
@@ -86,7 +86,7 @@ impl Metric {
         Self { statistic: Statistic::Median, ..Self::mean(name, digits) }
     }
 
-    /// Returns the metric as one that is not part of the published experiment, and helps to explain the result.
+    /// Returns the metric as one that only helps to explain the result: `official` is false.
     #[must_use]
     pub const fn beside(self) -> Self {
         Self { official: false, ..self }
@@ -168,8 +168,8 @@ pub fn span(experiment: &Experiment, scale: Scale, backend: Backend, jobs: usize
 
 /// Returns, for each of these experiments, whether it runs on Linux if the time there is limited to `budget`, with
 /// `jobs` parallel runs. The first experiment is the one with the index `turn` modulo the number of experiments. It
-/// runs even if it exceeds the budget. The next experiments follow in a circle, until the sum of the times exceeds the
-/// budget. So every experiment runs in one of successive turns.
+/// runs even if it exceeds the budget. The next experiments run as long as the sum of the times is within the budget;
+/// the experiment with index 0 follows the last one. If `turn` increases by 1 each time, every experiment has its turn.
 pub fn in_turn(
     experiments: &[&Experiment],
     scale: Scale,

@@ -2,8 +2,8 @@
 
 use wire::{Duration, Rng};
 
-/// Returns, for each of `n` repetitions, its phase in a `period`: `(i + u) / n` of it. The fraction `u`, from 0 to
-/// below 1, depends only on `name`, so both backends have the same phases.
+/// Returns the phase of each of `n` repetitions. Repetition `i` has the phase `period * (i + u) / n`. The fraction `u`,
+/// from 0 to below 1, depends only on `name`, so both backends have the same phases.
 pub(crate) fn stratified(name: &str, n: usize, period: Duration) -> Vec<Duration> {
     // The fraction has 53 bits, so it is exact and below 1.
     let u = (Rng::new(1).fork(name).draw() >> 11) as f64 / (1u64 << 53) as f64;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub struct Published {
     /// The name of the metric.
     pub metric: &'static str,
-    /// The figure, table or section of the paper.
+    /// The figure, table or section of the paper in which the number is printed.
     pub figure: &'static str,
     /// The published number, in the metric's unit.
     pub value: f64,
@@ -38,7 +38,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the name used in reports.
+    /// Returns the word for this purpose in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Main => "main",
@@ -75,10 +75,10 @@ pub type Samples = BTreeMap<&'static str, Vec<f64>>;
 /// A function that evaluates a run. It returns an error if the run cannot be evaluated.
 pub type Measure = fn(&Outcome) -> Result<Samples, String>;
 
-/// One point of an experiment.
+/// One combination of parameter values at which an experiment is measured, with its scenario and settings.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// The name in tables. It is unique in the experiment.
+    /// The name of the point in tables. No other point of the experiment has it.
     pub label: String,
     /// The values of the varied parameters, by the names of the parameters.
     pub setting: Vec<(&'static str, Setting)>,
@@ -90,8 +90,8 @@ pub struct Point {
     pub scenario: &'static str,
     /// The settings in which the point differs from the scenario.
     pub overrides: Vec<scenario::Setting>,
-    /// The additional settings of each run, if its repetitions take several runs. Empty: one run contains all
-    /// repetitions.
+    /// The additional settings of each run, if the repetitions of the point are divided among several runs. Empty: one
+    /// run contains all repetitions.
     pub runs: Vec<Vec<scenario::Setting>>,
     /// Whether the runs of the point are repetitions at the scenario's own phases, each with a separate seed
     /// ([`Repetition`]).
@@ -112,7 +112,7 @@ pub struct Point {
 }
 
 impl Point {
-    /// Returns whether a parameter has this value.
+    /// Returns whether the parameter `name` has the value `value`.
     pub fn has(&self, name: &str, value: impl Into<Setting>) -> bool {
         self.number_or_text(name) == Some(value.into())
     }

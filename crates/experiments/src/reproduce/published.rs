@@ -15,7 +15,7 @@ pub enum Statistic {
 }
 
 impl Statistic {
-    /// Returns the name used in reports.
+    /// Returns the name of the statistic in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Mean => "mean",
@@ -89,7 +89,7 @@ pub struct OnBackend {
 }
 
 impl OnBackend {
-    /// Returns the verdict on one backend, or `None` if invalid runs leave it open.
+    /// Returns the verdict on one backend, or `None` if the verdict needs a run that is invalid.
     pub fn word(&self, published: &Published) -> Option<Word> {
         let off = (self.estimate?.value - published.value).abs();
         if off <= published.reach() {

@@ -32,13 +32,13 @@ struct Number {
 }
 
 impl Recorded {
-    /// Returns what these reports measured on Linux, or `None` if they measured nothing there.
+    /// Returns the numbers that these reports measured on Linux, or `None` if they measured none on Linux.
     pub fn of(reports: &[Report], kernel: &str, scale: Scale) -> Option<Self> {
         let mut numbers = Vec::new();
         for report in reports {
             for judged in judged(report) {
                 let linux = judged.on.iter().find(|on| on.backend == Backend::Linux);
-                // Results that invalid runs leave open are not recorded.
+                // A number is not recorded if it has no value, or if its series needs an invalid run.
                 let Some((estimate, has_shape)) = linux.and_then(|on| on.estimate.zip(on.has_shape)) else {
                     continue;
                 };

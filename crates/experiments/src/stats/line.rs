@@ -13,7 +13,7 @@ pub fn slope(points: &[(f64, f64)]) -> Option<f64> {
 
 /// Returns the share of the variance that the line of [`slope`] explains, from 0 to 1. `None` unless two x values and
 /// two y values differ.
-pub(crate) fn r_squared(points: &[(f64, f64)]) -> Option<f64> {
+pub fn r_squared(points: &[(f64, f64)]) -> Option<f64> {
     let back: Vec<(f64, f64)> = points.iter().map(|(x, y)| (*y, *x)).collect();
     Some(slope(points)? * slope(&back)?)
 }

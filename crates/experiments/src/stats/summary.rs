@@ -65,7 +65,7 @@ impl Summary {
     }
 
     /// Returns the interval as text. `None` if there is no interval, or if its ends are the same text.
-    pub(crate) fn interval_text(&self, digits: usize) -> Option<String> {
+    pub fn interval_text(&self, digits: usize) -> Option<String> {
         let interval = self.interval?;
         let [lo, hi] = [interval.lo, interval.hi].map(|value| number(value, digits));
         let word = if interval.is_range { "range " } else { "" };

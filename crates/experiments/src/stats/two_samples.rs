@@ -9,14 +9,14 @@ const RESAMPLES: usize = 2000;
 
 /// Returns the Kolmogorov-Smirnov distance: the largest vertical distance between the two empirical distribution
 /// functions, from 0 to 1. `None` if either sample is empty.
-pub(crate) fn ks_distance(a: &[f64], b: &[f64]) -> Option<f64> {
+pub fn ks_distance(a: &[f64], b: &[f64]) -> Option<f64> {
     ks_distance_within(a, b, 0.0)
 }
 
 /// Returns the distance of values with a limited `resolution`, or `None` if either sample is empty. For each value of
 /// one sample, the share of this sample at or below the value is compared with the share of the other sample at or
 /// below the value plus one resolution. The largest excess is the distance (Lévy distance with a fixed width).
-pub(crate) fn ks_distance_within(a: &[f64], b: &[f64], resolution: f64) -> Option<f64> {
+pub fn ks_distance_within(a: &[f64], b: &[f64], resolution: f64) -> Option<f64> {
     if a.is_empty() || b.is_empty() {
         return None;
     }
@@ -36,10 +36,11 @@ pub(crate) fn ks_distance_within(a: &[f64], b: &[f64], resolution: f64) -> Optio
 }
 
 /// Returns the probability of a distance of at least `distance`, if both samples of `n` and `m` values are from one
-/// continuous distribution. It is exact: the share of the lattice paths from (0, 0) to (n, m) that leave the band
-/// (Hodges 1957). If the samples have equal values, the true probability is smaller.
-pub(crate) fn ks_p_value(distance: f64, n: usize, m: usize) -> f64 {
-    // Row by row, inside[j] is the probability that a path to (i, j) has stayed inside the band.
+/// continuous distribution. It is exact: the share of the lattice paths from (0, 0) to (n, m) with a point (i, j) at
+/// which |i/n - j/m| is at least `distance` (Hodges 1957). If the samples have equal values, the true probability is
+/// smaller.
+pub fn ks_p_value(distance: f64, n: usize, m: usize) -> f64 {
+    // Row by row, inside[j] is the probability that |i/n - j/m| stays below `distance` on a path to (i, j).
     let apart = |i: usize, j: usize| (i as f64 / n as f64 - j as f64 / m as f64).abs();
     let is_inside = |i, j| apart(i, j) < distance - 1e-9;
     let mut inside = vec![0.0f64; m + 1];
@@ -63,7 +64,7 @@ pub(crate) fn ks_p_value(distance: f64, n: usize, m: usize) -> f64 {
 
 /// Returns the smallest distance at which samples of `n` and `m` values differ significantly at 5 %. A smaller
 /// distance may be random. `None` if no distance is significant.
-pub(crate) fn ks_critical(n: usize, m: usize) -> Option<f64> {
+pub fn ks_critical(n: usize, m: usize) -> Option<f64> {
     let mut distances: Vec<f64> = (0..=n)
         .flat_map(|i| (0..=m).map(move |j| (i as f64 / n as f64 - j as f64 / m as f64).abs()))
         .collect();
@@ -86,20 +87,20 @@ pub struct Difference {
 
 impl Difference {
     /// Returns whether the interval excludes zero.
-    pub(crate) fn is_significant(&self) -> bool {
+    pub fn is_significant(&self) -> bool {
         self.lo > 0.0 || self.hi < 0.0
     }
 }
 
 /// Returns the difference of the medians with its 95 % percentile bootstrap interval: 2000 resamples of both samples,
 /// with a fixed seed. `None` if either sample has fewer than six values.
-pub(crate) fn median_difference(a: &[f64], b: &[f64]) -> Option<Difference> {
+pub fn median_difference(a: &[f64], b: &[f64]) -> Option<Difference> {
     difference(a, b, middle)
 }
 
 /// Returns the difference of the means with its 95 % percentile bootstrap interval: 2000 resamples of both samples,
 /// with a fixed seed. `None` if either sample has fewer than six values.
-pub(crate) fn mean_difference(a: &[f64], b: &[f64]) -> Option<Difference> {
+pub fn mean_difference(a: &[f64], b: &[f64]) -> Option<Difference> {
     difference(a, b, mean)
 }
 
@@ -125,7 +126,7 @@ fn difference(a: &[f64], b: &[f64], of: fn(&[f64]) -> Option<f64>) -> Option<Dif
 
 /// Returns the 95 % percentile bootstrap interval of the mean: 2000 resamples with a fixed seed. `None` for fewer
 /// than six values, or if a value is infinite.
-pub(crate) fn mean_interval(values: &[f64]) -> Option<Interval> {
+pub fn mean_interval(values: &[f64]) -> Option<Interval> {
     if values.len() < 6 || values.iter().any(|value| !value.is_finite()) {
         return None;
     }

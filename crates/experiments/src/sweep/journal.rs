@@ -50,8 +50,8 @@ impl Done {
 /// The text between the fields of a run and the digest of its line.
 const SUM: &str = ",\"sha256\":\"";
 
-/// Returns the line of a run. The digest in the line covers the sweep's digest and the text of the run. It detects
-/// changes by mistake, and is no signature.
+/// Returns the line of a run. The line ends with a digest over the sweep's digest and the text of the run. The digest
+/// detects changes by mistake, and is no signature.
 fn line_of(sweep: &str, run: &Done) -> serde_json::Result<String> {
     let text = serde_json::to_string(run)?;
     let open = text.strip_suffix('}').unwrap_or(&text);

@@ -56,7 +56,7 @@ pub struct Sweep {
     file: String,
     text: String,
     points: Vec<Point>,
-    /// A digest of all inputs of the results.
+    /// A digest of all inputs on which the results depend.
     digest: u64,
 }
 

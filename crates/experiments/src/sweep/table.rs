@@ -25,7 +25,7 @@ pub fn csv(sweep: &Sweep, runs: &[Done]) -> Vec<(String, String)> {
     names(runs).into_iter().map(|name| (name.to_owned(), of_metric(sweep, runs, name))).collect()
 }
 
-/// Returns the files of a folder whose names are those of a sweep's tables and figures.
+/// Returns the names of the files in a folder that a sweep may have written: its tables and figures.
 pub fn files_in(folder: &Path) -> Vec<String> {
     let is_metric = |name: &str| METRICS.iter().any(|(known, _)| *known == metric(name));
     let is_ours = |name: &String| Path::new(name).extension().is_some_and(|end| end == "csv" || end == "svg");

@@ -122,7 +122,7 @@ fn an_interrupted_sweep_goes_on_where_it_stopped_and_gives_the_same() {
     let all: Vec<Done> = jobs.iter().enumerate().map(|(number, job)| done(&sweep, number, job)).collect();
     let folder = tempfile::tempdir().unwrap();
     let journal = Journal::open(folder.path(), &sweep).unwrap();
-    // Runs end in any order. The last line is incomplete.
+    // The runs end in another order than that of the jobs. The journal's last line is incomplete.
     for number in [5, 0, 7] {
         journal.note(&all[number]).unwrap();
     }
@@ -236,7 +236,7 @@ fn an_outage_without_end_survives_the_journal() {
     assert_eq!(Journal::open(folder.path(), &sweep).unwrap().all([]), [run]);
 }
 
-/// A plan ignores `[sweep]`, so the schema is compared with the reader of sweeps.
+/// The schema and [`Sweep::of`] refuse the same `[sweep]` tables. Plans ignore `[sweep]`, so they cannot check it.
 #[test]
 fn what_the_schema_of_a_sweep_refuses_is_refused() {
     let validator = jsonschema::validator_for(&scenario::schema()).unwrap();

@@ -7,7 +7,7 @@ use super::{address, put_socket, socket, zeros};
 use node::Addr;
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// A request to connect to a peer: bodies of type 16.
+/// A request to connect to a peer: the body of a message of type 16.
 /// `0 host · 4 connection u32 · 8 sequence u64 · 16 router · 20 peer's address · 24 peer's port u16 · 26 reserved u16`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Call {
@@ -70,7 +70,7 @@ pub enum Code {
     Failed,
 }
 
-/// The answer to a call: bodies of type 17.
+/// The answer to a call: the body of a message of type 17.
 /// `0 connection u32 · 4 code u8 · 5 reserved (3)`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Answer {

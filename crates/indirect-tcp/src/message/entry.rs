@@ -49,7 +49,7 @@ impl ConnectionId {
     }
 }
 
-/// One connection of a mobile host.
+/// An i-entry: one connection of a mobile host, as messages name it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Entry {
     /// The identifier of the connection. No other open connection of the host has the same number.
@@ -67,8 +67,8 @@ pub struct Entry {
     pub closing: bool,
     /// Whether the host has no answer to its call. A router may have connected to the peer or not.
     pub unanswered: bool,
-    /// Whether the unanswered call was sent to the greeted router, and the host has greeted no other router since. Then
-    /// the call may come after this message.
+    /// Whether the unanswered call was sent to the greeted router, and the host has greeted no other router after the
+    /// call. Then the call may come after this message.
     pub calling: bool,
 }
 

@@ -102,8 +102,8 @@ pub enum Body {
         connection: ConnectionId,
         /// The number of the attempt to hand the connection over.
         attempt: u32,
-        /// The sequence of the greeting that the offer named. A router that has restarted since that greeting does not
-        /// know whether it took the connection.
+        /// The sequence of the greeting that the offer named. If the asked router has restarted after that greeting,
+        /// the asked router does not know whether it took the connection.
         sequence: u64,
     },
 }
@@ -117,8 +117,8 @@ pub enum Verdict {
     Unknown,
     /// The host has sent a later greeting, to the answering router or to another one.
     Moved,
-    /// The answering router will not have the connection: it cannot set it up, does not expect it, or may have lost it
-    /// in a restart.
+    /// The answering router will not have the connection: it cannot set the connection up, does not expect it, or may
+    /// have lost it in a restart.
     Failed,
 }
 
@@ -157,7 +157,7 @@ impl Halves {
     /// Both halves exist.
     pub const BOTH: Self = Self { near: true, far: true };
 
-    /// Returns whether the half on this side exists.
+    /// Returns whether the half `side` exists.
     pub const fn has(self, side: Side) -> bool {
         match side {
             Side::Near => self.near,
@@ -381,7 +381,7 @@ impl FrameAuth {
     }
 
     /// Checks the code of the next received frame, and parses the frame. Returns an error if the other end did not send
-    /// it at this position, or if it is malformed.
+    /// the frame at this position, or if the frame is malformed.
     pub fn open(&mut self, bytes: &[u8]) -> Result<Frame, Malformed> {
         let Some((front, code)) = bytes.split_last_chunk::<CODE>() else {
             return Err(Malformed("itcp_frame_truncated"));
@@ -423,7 +423,7 @@ impl Frames {
         self.longest = LONGEST;
     }
 
-    /// Appends received bytes of the stream. They may begin and end anywhere in a frame.
+    /// Appends received bytes of the stream. The bytes may begin and end anywhere in a frame.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }

@@ -7,7 +7,7 @@ use super::{CONNECTIONS, PREVIOUS, address, zeros};
 use auth::Key;
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// A greeting, which attaches a mobile host to a router: bodies of type 1.
+/// A greeting, which attaches a mobile host to a router: the body of a message of type 1.
 ///
 /// ```text
 ///  0 host · 4 sequence u64 · 12 router · 16 previous routers u8 · 17 entries u8
@@ -24,11 +24,11 @@ pub struct Greeting {
     pub router: Ipv4Addr,
     /// Routers that may still have a connection of this host, at most [`PREVIOUS`].
     pub previous: Vec<Ipv4Addr>,
-    /// The host's connections for which it has sent a call, and those that ended cleanly in the last 30 s; at most
-    /// [`CONNECTIONS`].
+    /// The host's connections: those for which the host has sent a call, and those that ended cleanly in the last 30 s.
+    /// At most [`CONNECTIONS`].
     pub entries: Vec<Entry>,
     /// Whether the greeting was answered before, and is repeated to check that the router still knows the greeting. A
-    /// router that does not know it ignores the entries, as they may be outdated, and asks for a new greeting.
+    /// router that does not know the greeting ignores its entries, which may be outdated, and asks for a new greeting.
     pub again: bool,
     /// One code for each router in `previous`, in the same order. Empty if the host shares one key with all routers, or
     /// if `again` is set. A code is computed over this greeting without codes, with the key that the host shares with
@@ -45,8 +45,7 @@ const CODES: u8 = 2;
 const ROOM: usize = 1500 - 28;
 
 impl Greeting {
-    /// Returns the number of previous routers that fit into a greeting with this many entries, if each of them has a
-    /// code.
+    /// Returns the number of previous routers, each with a code, that fit into a greeting with `entries` entries.
     pub(crate) const fn room_for_codes(entries: usize) -> usize {
         (ROOM - AROUND - 20 - entries * entry::LEN) / (4 + CODE)
     }
@@ -116,13 +115,14 @@ impl Message for Greeting {
 /// The answer to a greeting, encoded in one byte.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Welcome {
-    /// The router has accepted the greeting. It buffers packets for connections that it expects from earlier routers.
+    /// The router has accepted the greeting, and buffers packets for the connections that it expects from earlier
+    /// routers.
     Ready,
     /// The router has accepted a later message of this host, or does not know the repeated greeting.
     Stale,
 }
 
-/// The answer to a greeting: bodies of type 2.
+/// The answer to a greeting: the body of a message of type 2.
 /// `0 host · 4 sequence u64 · 12 router · 16 code u8 · 17 reserved (3)`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GreetingReply {
@@ -162,8 +162,9 @@ impl Message for GreetingReply {
     }
 }
 
-/// A report of lost connections, so that the host does not wait for them: bodies of type 5. `0 host · 4 router · 8
-/// number u8 · 9 reserved (3) · connections, 12 bytes each: number u32, sequence of its call u64`.
+/// A report of lost connections, so that the host does not wait for them: the body of a message of type 5.
+/// `0 host · 4 router · 8 count u8 · 9 reserved (3) · connections, 12 bytes each: number u32, sequence of the call
+/// u64`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lost {
     /// The home address of the host.

@@ -5,18 +5,19 @@ use super::signed::{AROUND, Message, Signed};
 use super::{CONNECTIONS, PREVIOUS, address, entry, zeros};
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// A forward pointer (bodies of type 3): a new router notifies an earlier router that a host is at the new router. The
-/// pointer carries the host's greeting, signed with the key that the host shares with the earlier router
-/// ([`Signed::shown_to`]). If the host has a separate key for each router, the new router cannot forge this greeting.
+/// A forward pointer (the body of a message of type 3): a new router notifies an earlier router that a host is at the
+/// new router. The pointer carries the host's greeting, signed with the key that the host shares with the earlier
+/// router ([`Signed::shown_to`]). If the host has a separate key for each router, the new router cannot forge this
+/// greeting.
 ///
 /// ```text
 /// 0 from router · 4 to router · 8 length u16 · 10 reserved u16 · 12 greeting
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ForwardPointer {
-    /// The address of the new router, which sends it.
+    /// The address of the new router, which sends the forward pointer.
     pub new: Ipv4Addr,
-    /// The address of the earlier router, to which it is sent.
+    /// The address of the earlier router, to which the forward pointer is sent.
     pub old: Ipv4Addr,
     /// The host's greeting to the new router.
     pub greeting: Signed<Greeting>,
@@ -48,7 +49,7 @@ impl Message for ForwardPointer {
     }
 }
 
-/// The answer of the earlier router to a forward pointer: bodies of type 4.
+/// The answer of the earlier router to a forward pointer: the body of a message of type 4.
 /// `0 from router · 4 host · 8 sequence u64 · 16 connections u16 · 18 reserved u16`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ForwardReply {

@@ -25,7 +25,7 @@ mod flag {
     pub(super) const FINISHED: u16 = 1;
     /// Flag: the router's FIN was sent.
     pub(super) const FIN_SENT: u16 = 2;
-    /// Flag: the windows in the state are valid. It is always set here; a state without it is refused.
+    /// Flag: the windows in the state are valid. A router always sets this flag, and refuses a state without it.
     pub(super) const WINDOW: u16 = 8;
     pub(super) const TIMESTAMP: u16 = 16;
     pub(super) const SCALE: u16 = 32;

@@ -30,13 +30,13 @@ const CLOSING: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug)]
 enum Timer {
-    /// The greeting is repeated, as the router has not answered.
+    /// The router has not answered: the host repeats its greeting.
     Repeat,
-    /// The connections are given up, as the router has not answered.
+    /// The router has not answered any repetition: the host gives up its connections.
     Hopeless,
-    /// Greetings do not name a closed connection any more.
+    /// The time [`CLOSING`] of a closed connection has passed: greetings no longer name the connection.
     Closing,
-    /// The answered greeting is repeated, to check that the router still knows the host.
+    /// The host repeats an answered greeting, to check that the router still knows the host.
     Refresh,
 }
 
@@ -103,8 +103,8 @@ struct Connection {
 enum State {
     /// There is no router yet, or the stream to it is not open.
     Waiting,
-    /// The stream to the router is open. `called`: the call was sent, after there was credit for all of it. `heard`:
-    /// the received part of the answer.
+    /// The stream to the router is open. `called`: whether the call was sent. The call waits until there is credit for
+    /// all its bytes. `heard`: the received part of the answer.
     Calling { entry: Entry, called: bool, heard: Vec<u8> },
     /// The router has answered that the connection to the peer is open.
     Open(Entry),
@@ -134,8 +134,8 @@ impl MobileHost {
         })
     }
 
-    /// Returns a sequence above all earlier ones. It is at least the wall clock in nanoseconds, so that it is also
-    /// higher after a restart, unless the clock went back.
+    /// Returns a sequence above all earlier sequences. It is at least the wall clock in nanoseconds. So it is also
+    /// above the sequences from before a restart, unless the clock went back.
     fn next_sequence(&mut self, now: Instant) -> u64 {
         self.sequence = (self.sequence + 1).max(self.wall(now));
         self.sequence

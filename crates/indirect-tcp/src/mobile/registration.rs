@@ -29,7 +29,7 @@ impl MobileHost {
         if let Some(left) = self.router.replace(router) {
             self.previous.retain(|other| *other != left);
             self.previous.push_front(left);
-            // If there is no connection, only the last router may have state of this host. It has to delete this state.
+            // If there is no connection, only the last router may have state of this host, and must delete it.
             let any =
                 !self.closing.is_empty() || self.connections.values().any(Connection::is_known_to_router);
             self.previous.truncate(if any { PREVIOUS + 1 } else { 1 });
@@ -92,7 +92,7 @@ impl MobileHost {
         }
     }
 
-    /// Sets the timer of [`Self::refresh`], unless it is set or a greeting waits for its answer.
+    /// Sets the timer of [`Self::refresh`], unless this timer is set, or a greeting waits for its answer.
     pub(super) fn refresh_later(&mut self, now: Instant) {
         if self.answered.is_some() && self.timers.due(Timer::Refresh).is_none() {
             self.timers.set(Timer::Refresh, now + REFRESH);
@@ -140,7 +140,8 @@ impl MobileHost {
                 self.timers.stop(Timer::Hopeless);
                 self.refresh_later(now);
             }
-            // This host's clock went back, or the router has restarted.
+            // The greeting is stale, because this host's clock went back or the router has restarted. The host greets
+            // again with a higher sequence.
             Welcome::Stale if sequence >= greeting.message.sequence => {
                 self.sequence = self.sequence.max(sequence);
                 out.mark(IndirectTcpEvent::NotWelcome { router, why: "stale" }.into());

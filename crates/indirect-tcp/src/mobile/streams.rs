@@ -115,8 +115,8 @@ impl MobileHost {
         }
     }
 
-    /// Ends a connection on both sides of this role, and notifies the program. `why` is `None` if the program ended it,
-    /// or if it has ended cleanly.
+    /// Ends a connection on both sides of this role, and notifies the program. `why` is `None` if the program ended the
+    /// connection, or if the connection has ended cleanly.
     pub(super) fn end(&mut self, program: StreamId, why: Option<&str>, out: &mut Outbox) {
         let Some(connection) = self.connections.remove(&program) else { return };
         if let Some(inner) = connection.inner {
@@ -198,7 +198,7 @@ impl MobileHost {
         }
         *called = true;
         entry.id.call = sequence;
-        // An ended connection may have had the same end points. Its guard now belongs to this connection.
+        // An ended connection may have had the same end points. The guard of that connection now belongs to this one.
         self.closing.retain(|(closed, _)| far(closed) != far(entry));
         let Entry { id: ConnectionId { number, .. }, router, peer, .. } = *entry;
         // A segment of the far half that reaches this host during a handoff is dropped: a reset from this host's stack
@@ -299,7 +299,7 @@ impl Connection {
     }
 }
 
-/// Returns the far half as this host would see it if one of its segments reached this host.
+/// Returns the end points in a segment of the far half that reaches the mobile host instead of the router.
 pub(super) const fn far(entry: &Entry) -> Tuple {
     Tuple { local: entry.host, remote: entry.peer }
 }

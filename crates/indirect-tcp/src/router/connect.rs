@@ -9,7 +9,7 @@ use node::{MigrateOp, Outbox, StreamEvent, StreamId, StreamOp, Transport, Tuple}
 use std::collections::BTreeMap;
 use wire::{Duration, Instant, Ipv4Addr, Reason};
 
-/// The time that an accepted connection has to authenticate itself.
+/// The time in which an accepted connection must authenticate itself.
 const PREAMBLE: Duration = Duration::from_secs(5);
 /// The limit of accepted connections that are not authenticated yet.
 const CALLERS: usize = 64;

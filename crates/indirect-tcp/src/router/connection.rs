@@ -38,8 +38,8 @@ impl Connection {
         matches!(self.stage, Stage::Over)
     }
 
-    /// Returns whether the host called for the connection after the greeting with this sequence. Such a greeting does
-    /// not name the connection, and the greeted router does not know it.
+    /// Returns whether the host called for the connection after its greeting `sequence`. Then that greeting does not
+    /// name the connection, and the greeted router does not know the connection.
     pub(super) fn is_called_after(&self, sequence: u64) -> bool {
         self.called.is_some_and(|called| called > sequence)
     }
@@ -205,9 +205,9 @@ pub(super) struct Arriving {
     pub(super) near: Arrival,
     pub(super) far: Arrival,
     pub(super) staged: [Vec<u8>; 2],
-    /// Halves that have no bytes to relay ([`SocketState::is_self_contained`]).
+    /// Received halves without bytes to relay ([`SocketState::is_self_contained`]).
     pub(super) self_contained: Vec<Side>,
-    /// Bytes in both states and in the user buffers.
+    /// The number of data bytes that came with the connection: in the states, and between the halves.
     pub(super) buffered: usize,
     /// The next sequence number that the near half expects from the mobile host.
     pub(super) expected: Option<Seq>,
@@ -257,8 +257,8 @@ impl Arriving {
         }
     }
 
-    /// Returns whether the received state matches a commit: the states of the halves that exist, and no others. If only
-    /// one half exists, it has no bytes for the other.
+    /// Returns whether the received state matches a commit that names `halves`: the states of exactly these halves have
+    /// come. If there is only one half, it must have no bytes for the other half.
     pub(super) fn is(&self, halves: Halves) -> bool {
         let sides = [Side::Near, Side::Far];
         let as_said = sides.iter().all(|side| halves.has(*side) == (self.arrival(*side) != Arrival::Missing));

@@ -44,7 +44,7 @@ impl SupportRouter {
     }
 
     /// Answers segments on a tuple by resets for the time `silence`. A guard sees only segments that reach this host's
-    /// stack. So the tuple is intercepted meanwhile, from the next call of `listen`.
+    /// stack. So the tuple is intercepted for the same time, beginning with the next call of `listen`.
     pub(super) fn refuse(&mut self, now: Instant, tuple: Tuple, out: &mut Outbox) {
         self.silence(now, tuple, Guard::Reset, out);
         self.resets.insert(tuple);

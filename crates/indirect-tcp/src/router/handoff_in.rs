@@ -1,5 +1,5 @@
-//! The new router's side of a handoff. It accepts only connections that an authentic greeting names, and sends nothing
-//! on a connection before its state is complete.
+//! The new router's side of a handoff. The new router accepts only connections that an authentic greeting names. It
+//! sends nothing on a connection before the state of the connection is complete.
 
 use super::connection::{Arrival, Arriving, Connection, Stage};
 use super::peer_channel::{Offer, channel_of};
@@ -123,7 +123,7 @@ impl SupportRouter {
     }
 
     /// Returns the answer to a status. [`Verdict::Taken`]: this router took the connection by this attempt. `sequence`
-    /// is that of the greeting that the offer named.
+    /// is the sequence of the greeting that the offer named.
     fn whose(&self, host: Ipv4Addr, (connection, attempt): (ConnectionId, u32), sequence: u64) -> Verdict {
         if self.hosts.get(&host).is_some_and(|host| host.has_taken(connection, attempt)) {
             Verdict::Taken
@@ -167,8 +167,8 @@ impl SupportRouter {
         self.connection(host, id.number).filter(|here| here.entry.id == id)
     }
 
-    /// Begins to receive a connection, if it is expected with the same end points, and if this attempt was not taken
-    /// before.
+    /// Begins to receive a connection, if it is expected with the same end points, and was not taken before by this
+    /// attempt.
     fn begins(
         &mut self,
         now: Instant,
@@ -184,8 +184,8 @@ impl SupportRouter {
         let Some(here) = host.connections.get(&number).filter(|here| same(&here.entry, entry)) else {
             return;
         };
-        // The other router took the connection and hands it back, before its answer to the commit has come. So the
-        // state here is outdated.
+        // This router has committed the connection to another router. That router took it and hands it back, and its
+        // answer to the commit has not come yet. So the state here is outdated.
         if here.committed().is_some_and(|commit| commit.attempt < attempt) {
             self.expect_again(now, address, number, out);
         }

@@ -15,7 +15,7 @@ const GIVE_UP: Duration = Duration::from_secs(30);
 
 impl SupportRouter {
     /// Offers a host's connections to the host's new router. If the connection to that router is not open, only opens
-    /// it: the offer follows when both hellos have come.
+    /// the connection. The offer follows when both hellos have come.
     pub(super) fn depart(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(to) = self.departure(address).map(|departure| departure.to) else { return };
         if !self.open_channel(now, to, out) {
@@ -82,7 +82,7 @@ impl SupportRouter {
         self.timers.set(Timer::GiveUp(address), now + GIVE_UP);
     }
 
-    /// Asks a router, on a new connection to it, whether it took the connections that were committed to it.
+    /// On a new connection to another router, asks whether that router took the connections that were committed to it.
     pub(super) fn ask_whose(&mut self, router: Ipv4Addr, out: &mut Outbox) {
         let mut asked = Vec::new();
         for (address, host) in &self.hosts {
@@ -221,8 +221,8 @@ impl SupportRouter {
                 }
                 return;
             }
-            // The other router did not take the connection. The host is here again, or its next router is not known
-            // yet, so the connection is served here.
+            // The other router did not take the connection. The host is here again, or the host's next router is not
+            // known yet, so the connection is served here.
             Verdict::Unknown | Verdict::Moved if back => self.resume(address, number, out),
             Verdict::Moved if departure == Some(commit.sequence) => return self.not_wanted(address, out),
             Verdict::Unknown | Verdict::Moved if departure.is_none() => self.resume(address, number, out),
@@ -333,9 +333,9 @@ impl SupportRouter {
     }
 
     /// Gives up a handoff, as the other router has not answered in time. A connection whose commit was not answered
-    /// ends here without a reset, as the other router may have it. If its host is here again, no other router will
-    /// serve it, so later segments of both ends get a reset. The other connections of the handoff are reset. Closes the
-    /// connection to each router that did not answer.
+    /// ends here without a reset, as the other router may have it. If the host is here again, no other router will
+    /// serve the connection, so later segments of both ends get a reset. The other connections of the handoff are
+    /// reset. Closes the connection to each router that did not answer.
     pub(super) fn give_up(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get_mut(&address) else { return };
         let departure = host.departure.take();
@@ -371,8 +371,8 @@ impl SupportRouter {
         }
     }
 
-    /// Starts the handoff of a host's connections to router `to`, and offers the connections to it. `sequence` is that
-    /// of the host's greeting to `to`.
+    /// Starts the handoff of a host's connections to router `to`, and offers the connections to it. `sequence` is the
+    /// sequence of the host's greeting to `to`.
     pub(super) fn begin_departure(
         &mut self,
         now: Instant,

@@ -28,9 +28,10 @@ pub(super) struct Host {
     pub(super) connections: BTreeMap<u32, Connection>,
     /// The handoff of the host's connections to another router.
     pub(super) departure: Option<Departure>,
-    /// Connections that were taken from another router, each with its latest attempt, the last taken at the end. Used
-    /// to answer a `Status`, as an answer may have been lost. Another router may ask about
-    /// an earlier attempt. The earlier attempt also succeeded: otherwise there would have been no later attempt.
+    /// Connections that were taken from other routers, each with its latest attempt, the last taken at the end. They
+    /// decide the answer to a `Status`, by which a router asks again if the answer to its commit was lost. If a
+    /// `Status` is about an earlier attempt, that attempt has succeeded: otherwise there would have been no later
+    /// attempt.
     taken: VecDeque<(ConnectionId, u32)>,
     /// Connections that were reported to the host as lost, each with the number of further reports.
     lost: VecDeque<(ConnectionId, u32)>,
@@ -71,7 +72,8 @@ impl Host {
     }
 
     /// Returns whether a call for this connection is new, and notes the call. A call is new if its sequence was not
-    /// used before, and if it is later than the latest greeting or named by it. Sequences up to `called` count as used.
+    /// used before, and if it is later than the latest greeting or named by this greeting. Sequences up to `called`
+    /// count as used.
     pub(super) fn may_call(&mut self, id: ConnectionId) -> bool {
         let (awaited, sequence) = (self.awaited.remove(&id), id.call);
         let timely = sequence > self.called && (awaited || sequence > self.greeted);
@@ -261,8 +263,8 @@ mod tests {
         assert!(last.is_empty());
     }
 
-    /// The oldest entry is forgotten first, even if its number is higher than that of a newer entry. A long-lived
-    /// connection has a lower number than later ones.
+    /// Of the connections that were taken, the one that was taken first is forgotten first, even if its number is not
+    /// the lowest. A connection that lives long has a low number, and may be taken last.
     #[test]
     fn what_was_taken_first_is_forgotten_first_whatever_its_number() {
         let mut host = Host::new(Key::new([1; 16]));

@@ -69,7 +69,7 @@ enum StreamUse {
         /// Bytes that may be written to the connection.
         room: usize,
     },
-    /// A half of the connection of this host with this number.
+    /// A half of a mobile host's connection: the host's address, the connection's number, and the side of the half.
     Half(Ipv4Addr, u32, Side),
     /// A connection between this router and another.
     Router(Box<PeerChannel>),
@@ -77,23 +77,24 @@ enum StreamUse {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Timer {
-    /// An accepted connection has not authenticated itself.
+    /// An accepted connection has not authenticated itself in time, and is closed.
     Caller(StreamId),
-    /// Expected connections of a host have not come.
+    /// Expected connections of this host have not come in time, and are given up.
     Patience(Ipv4Addr),
-    /// Calls that a host's greeting names have not come.
+    /// Calls that the greeting of this host names have not come in time, and are reported as lost.
     Called(Ipv4Addr),
-    /// An earlier router has not answered a forward pointer.
+    /// An earlier router (the second address) has not answered the forward pointer about a host (the first address).
+    /// The forward pointer is repeated.
     Pointer(Ipv4Addr, Ipv4Addr),
-    /// A broken connection to another router is opened again.
+    /// The router opens a broken connection to this other router again.
     Reopen(Ipv4Addr),
-    /// The connection to another router shows no activity.
+    /// The connection to this other router has shown no activity, and is replaced.
     Stalled(Ipv4Addr),
-    /// The new router has shown no sign for too long in the handoff of this host's connections.
+    /// The new router has shown no sign in time, so the handoff of this host's connections is given up.
     GiveUp(Ipv4Addr),
-    /// The guard of a tuple is removed.
+    /// The guard of this tuple expires.
     Silence(Tuple),
-    /// The last segments of an ended connection are no longer intercepted.
+    /// The router stops intercepting the last segments on this tuple of an ended connection.
     Ended(Tuple),
 }
 
@@ -238,7 +239,8 @@ impl SupportRouter {
         self.hosts.get_mut(&host)?.connections.get_mut(&number)
     }
 
-    /// Removes a connection, and the entries of its streams. Returns it, so that the caller can end its streams.
+    /// Removes a connection, and the entries of its streams. Returns the connection, so that the caller can end its
+    /// streams.
     fn forget(&mut self, host: Ipv4Addr, number: u32) -> Option<Connection> {
         let connection = self.hosts.get_mut(&host)?.connections.remove(&number)?;
         for id in [connection.near, connection.far].into_iter().flatten() {

@@ -23,16 +23,16 @@ const STALLED: Duration = Duration::from_secs(3);
 /// One end of a connection between routers.
 #[derive(Debug)]
 pub(super) struct PeerChannel {
-    /// The router at the other end. The router that opened the connection knows it from the start, the other one from
-    /// the hello.
+    /// The address of the router at the other end. `None` if that router opened the connection and has not sent its
+    /// hello yet.
     pub(super) peer: Option<Ipv4Addr>,
     opened: bool,
     /// Whether the hellos were exchanged.
     up: bool,
     /// The address from which the other router connected, or `None` if this router opened the connection.
     pub(super) source: Option<Ipv4Addr>,
-    /// Whether the other end has sent a frame with the key that is derived from both nonces. Then its hello is not a
-    /// replay.
+    /// Whether the other end has sent a frame with the key that is derived from both nonces. Then the hello of the
+    /// other end is not a replay.
     pub(super) proven: bool,
     nonce: [u8; 16],
     auth: Option<FrameAuth>,
@@ -116,8 +116,8 @@ impl SupportRouter {
         false
     }
 
-    /// Sets the buffers of an accepted connection from a router. If the configuration has buffer sizes, it was accepted
-    /// with those of a half.
+    /// Sets the buffers of an accepted connection from a router to [`LINK`] bytes, if the configuration has buffer
+    /// sizes for halves. The connection was accepted with the sizes for halves.
     pub(super) fn set_channel(&self, id: StreamId, out: &mut Outbox) {
         let SupportRouterConfig { send_buffer, receive_buffer, .. } = self.config;
         let sends = send_buffer.map(|_| SocketOption::SendBuffer(LINK));
@@ -246,7 +246,7 @@ impl SupportRouter {
             self.channel_up(now, router, out);
             return Ok(());
         }
-        // The key is that of the router that the hello names.
+        // The key is the key that is shared with the router that the hello names.
         let claim = bytes.get(..bytes.len().saturating_sub(16)).ok_or(Malformed("itcp_frame_truncated"))?;
         let Body::Hello { router, nonce: theirs } = Frame::parse(claim)?.body else {
             return Err(refusal::UNEXPECTED);
@@ -274,8 +274,8 @@ impl SupportRouter {
     }
 
     /// Closes earlier connections that the same router opened. That router uses the connection `id`, so the earlier
-    /// ones are broken at its end. Frames that are still in flight on them must have no effect. The code of the first
-    /// frame after the hello has proved that the hello on `id` is not a replay.
+    /// connections are broken at that router. Frames that are still in flight on them must have no effect. The code of
+    /// the first frame after the hello has proved that the hello on `id` is not a replay.
     pub(super) fn supersede(&mut self, id: StreamId, out: &mut Outbox) {
         let Some(StreamUse::Router(channel)) = self.streams.get(&id) else { return };
         let peer = channel.peer;
@@ -304,7 +304,7 @@ impl SupportRouter {
     }
 
     /// Restarts the stall timer of a connection that this router opened. If the other router accepts or sends bytes
-    /// (`answers`), also restarts the give-up timers of all hosts whose connections go there.
+    /// (`answers`), also restarts the give-up timers of all hosts whose connections go to that router.
     fn channel_works(&mut self, now: Instant, router: Ipv4Addr, answers: bool) {
         self.timers.set(Timer::Stalled(router), now + STALLED);
         let waits = |host: &Host| answers && host.waits_for(router);
@@ -321,8 +321,8 @@ impl SupportRouter {
         }
     }
 
-    /// Closes a connection to another router that shows no activity, if it is needed. On a new connection, this router
-    /// asks about the commits and repeats the offers.
+    /// Closes the connection to another router, which has shown no activity, if the connection is needed. On a new
+    /// connection, this router asks about the commits and repeats the offers.
     pub(super) fn stalled(&mut self, router: Ipv4Addr, out: &mut Outbox) {
         if self.is_needed(router) {
             self.hang_up_on(router, out);

@@ -241,7 +241,7 @@ impl SupportRouter {
         if message.sequence < host.greeted || (message.sequence == host.greeted && host.way.is_some()) {
             return Err(refusal::STALE);
         }
-        // The host has called here after that greeting: it is here again, and its next greeting will follow.
+        // The host has called here after that greeting. So the host is here again, and its next greeting will follow.
         if host.last_call().is_some_and(|called| called > message.sequence) {
             return Err(refusal::STALE);
         }
@@ -305,7 +305,7 @@ impl SupportRouter {
     }
 
     /// Removes the connections that are expected or arriving, as the host has left this router. The router that has
-    /// them receives a forward pointer, if the greeting names it.
+    /// these connections receives a forward pointer, if the host's greeting names that router.
     fn drop_expected(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get(&address) else { return };
         let expected = |here: &Connection| matches!(here.stage, Stage::Expected | Stage::Arriving(_));
@@ -321,9 +321,9 @@ impl SupportRouter {
         }
     }
 
-    /// Removes the connections without an open far half. They cannot be handed over, and the peer's SYN-ACK may be
-    /// routed to the host's new router, where the host calls again. The peer is in SYN-RECEIVED at most, so a reset
-    /// ends its side without notifying its application (RFC 9293, section 3.10.7.4).
+    /// Removes the connections without an open far half. Such connections cannot be handed over, and the peer's SYN-ACK
+    /// may be routed to the host's new router, where the host calls again. The peer is in SYN-RECEIVED at most, so a
+    /// reset ends its side without notifying its application (RFC 9293, section 3.10.7.4).
     fn drop_connecting(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get(&address) else { return };
         let connecting = |here: &Connection| matches!(here.stage, Stage::Connecting);

@@ -16,7 +16,7 @@ pub(super) struct Right {
     nonce: [u8; 16],
     up: bool,
     frames: Frames,
-    /// The highest number of a handoff in the received frames.
+    /// The highest handoff number in the received frames.
     handoff: u64,
     /// The left router's hello, until this end has sent its own.
     heard: VecDeque<Body>,
@@ -37,7 +37,7 @@ impl Right {
         }
     }
 
-    /// Returns the end of a connection that the left router opened.
+    /// Returns the right router's end of a connection that the left router opened.
     pub(super) fn called() -> Self {
         Self::new(false)
     }

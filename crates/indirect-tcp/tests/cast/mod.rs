@@ -239,13 +239,13 @@ fn router_of(name: &str) -> Ipv4Addr {
     }
 }
 
-/// Returns the latest stream of this name.
+/// Returns the latest stream with the name `name`.
 fn named(teller: &Teller<IndirectTcp>, name: &str) -> StreamId {
     let mut streams = teller.cast.streams.iter().rev();
     *streams.find(|(_, other)| **other == name).unwrap_or_else(|| panic!("no stream {name}")).0
 }
 
-/// Lets a caller connect to the router.
+/// Accepts a new connection from `peer` at the left router. Returns its stream, which the transcript names `name`.
 fn accepted(teller: &mut Teller<IndirectTcp>, name: &'static str, peer: Addr) -> StreamId {
     let new = StreamId(StreamId::DRIVER + teller.cast.accepted);
     teller.cast.accepted += 1;
@@ -263,7 +263,7 @@ fn datagram(from: Ipv4Addr, to: Ipv4Addr, mac: Mac, payload: &[u8]) -> Packet {
     packet
 }
 
-/// Returns the entry of the script's only connection, which a call with this sequence opened at router `at`.
+/// Returns the entry of the script's only connection. The call with the sequence `call` opened it at router `at`.
 const fn entry(at: Ipv4Addr, call: u64) -> Entry {
     Entry {
         id: ConnectionId { number: 1, call },
@@ -276,7 +276,7 @@ const fn entry(at: Ipv4Addr, call: u64) -> Entry {
     }
 }
 
-/// Returns a greeting to this router. `entries=1`: the greeting names a connection that was opened at the router `at`.
+/// Returns a greeting to `router`. `entries=1`: the greeting names a connection that was opened at router `at`.
 fn greeting(router: Ipv4Addr, args: &Args<'_>, at: Ipv4Addr) -> Greeting {
     let entry =
         Entry { unanswered: args.has("calling"), calling: args.has("calling"), ..entry(at, call(args)) };

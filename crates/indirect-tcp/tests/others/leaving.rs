@@ -136,8 +136,8 @@ fn a_connection_whose_commit_is_not_answered_ends_by_where_its_host_is() {
     assert_eq!(stage.stage(1), None);
 }
 
-/// If no router takes the connections, those that have ended cleanly are not lost and the others are reset. If the host
-/// is here, they are resumed.
+/// The host's new router cannot be reached. Then connections that have ended cleanly are not lost, and the others are
+/// reset. If the host has come back to this router, its connections are resumed.
 #[test]
 fn a_router_that_cannot_be_reached_costs_what_is_open_and_elsewhere() {
     let two = |goes_back: bool| {

@@ -34,12 +34,12 @@ pub(crate) fn router_key() -> Key {
     Key::new([2; 16])
 }
 
-/// Returns the identifier of a connection of the host. The sequence of its call is 10 more than its number.
+/// Returns the identifier of the host's connection `number`. The sequence of its call is 10 more than `number`.
 pub(crate) const fn id(number: u32) -> ConnectionId {
     ConnectionId { number, call: 10 + number as u64 }
 }
 
-/// Returns the entry of a connection of the host that began at this router.
+/// Returns the entry of the host's connection with the number `connection`, which was opened at `router`.
 pub(crate) fn entry(connection: u32, router: Ipv4Addr) -> Entry {
     Entry {
         id: id(connection),
@@ -211,7 +211,7 @@ impl Stage {
         self.hear(HOST, &Self::greeting(sequence, LEFT, previous, entries).emit());
     }
 
-    /// Delivers a forward pointer: the host is at another router.
+    /// Delivers a forward pointer of the router `new`: the host is there.
     pub(crate) fn points(&mut self, new: Ipv4Addr, sequence: u64, entries: Vec<Entry>) {
         let greeting = Self::greeting(sequence, new, &[LEFT], entries);
         let pointer = ForwardPointer { new, old: LEFT, greeting };
@@ -245,8 +245,8 @@ impl Stage {
         new
     }
 
-    /// Accepts, as another router, the last connection that the router under test opened. Sends the hello of that
-    /// router.
+    /// Accepts, as the other router `router`, the last connection that the router under test opened. Sends the hello of
+    /// `router`. Returns the stream.
     pub(crate) fn accepts(&mut self, router: Ipv4Addr) -> StreamId {
         let id = self.opened;
         self.tell(id, StreamEvent::Opened(Addr::new(LEFT, 40_000)));
@@ -260,7 +260,7 @@ impl Stage {
         id
     }
 
-    /// Opens a connection from another router, and exchanges the hellos. Returns its stream.
+    /// Opens a connection from the other router `router`, and exchanges the hellos. Returns the stream.
     pub(crate) fn links(&mut self, router: Ipv4Addr) -> StreamId {
         let id = self.connects(router);
         let mut other = Other::new(true);
@@ -279,7 +279,7 @@ impl Stage {
         self.tell(id, StreamEvent::Data(&bytes));
     }
 
-    /// Returns the frames sent to another router since the last call.
+    /// Returns the frames that the router under test has sent on stream `id` after the last call of this function.
     pub(crate) fn said(&mut self, id: StreamId) -> Vec<Body> {
         let other = self.others.get_mut(&id).unwrap();
         let mut said = Vec::new();

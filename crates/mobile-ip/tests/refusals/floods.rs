@@ -130,9 +130,9 @@ fn a_visitor_renews_its_registration_during_any_flood() {
     assert!(!answer(&mut agent, at(2003), &next[0]) && answer(&mut agent, at(2003), &next[1]));
 }
 
-/// If the maximum number of requests wait, and more than half of them have unknown home agents, a request with a home
-/// agent that has answered before must replace one of these at once. In a flood with a known home agent, a request with
-/// an unknown home agent must still be relayed.
+/// The maximum number of requests waits, and more than half of them have unknown home agents. A request with a home
+/// agent that has answered before must then immediately replace one of those with unknown home agents. In a flood with
+/// a known home agent, a request with an unknown home agent must still be relayed.
 #[test]
 fn a_newcomer_of_a_home_agent_that_answers_takes_the_place_of_one_that_nothing_is_known_of() {
     let mut known = agent(8);

@@ -273,9 +273,9 @@ impl Node {
 
     // --- errors ----------------------------------------------------------------------------------------------------
 
-    /// Sends an ICMP error to a packet's sender. Sends nothing if no error may be sent about the packet, if this node
-    /// has no source address for the error, or if the limit of this second is reached. "Fragmentation needed" is exempt
-    /// from the limit: packets of this size are dropped here until the sender knows the MTU.
+    /// Sends an ICMP error to a packet's sender. Sends nothing if no error may be sent about the packet, or if this node
+    /// has no source address for the error. Also sends nothing if the limit of this second is reached. "Fragmentation
+    /// needed" is exempt from the limit: packets of this size are dropped here until the sender knows the MTU.
     pub(crate) fn tell_sender(
         &mut self,
         now: Instant,

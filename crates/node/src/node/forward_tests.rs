@@ -463,10 +463,11 @@ fn an_address_comes_and_goes_with_its_route() {
 #[test]
 fn of_two_addresses_in_one_prefix_the_other_keeps_the_route() {
     let (mut node, mut out) = node(Vec::new());
-    let [first, second] = ["10.5.0.1/24", "10.5.0.3/24"].map(|text| text.parse().unwrap());
-    let neighbor = Ipv4Addr::new(10, 5, 0, 2);
+    let [first, second] = ["10.5.0.1/24", "10.5.0.99/24"].map(|text| text.parse().unwrap());
+    let mut neighbors = (2..).map(|last| Ipv4Addr::new(10, 5, 0, last)); // a neighbor is not asked for twice
     let mut apply = |address, is_added| {
         node.apply(Instant::ZERO, RoleId(0), &Act::Address(AIR, address, is_added));
+        let neighbor = neighbors.next().unwrap();
         let acts = receive(&mut node, &mut out, received(datagram_of(FAR, neighbor, 100), MACS[0]));
         sent(&acts).1.link.kind == EtherType::ARP
     };

@@ -121,6 +121,7 @@ impl Node {
     }
 
     /// Returns the number of pending records.
+    #[cfg(test)]
     pub(crate) fn records_under_way(&self) -> usize {
         self.net.as_ref().map_or(0, |net| net.records.under_way.len())
     }

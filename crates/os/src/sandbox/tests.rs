@@ -1,6 +1,5 @@
 use super::*;
-use crate::namespace::spawn_in_new_net;
-use crate::testing::{again, in_sandbox, in_sandbox_of_root_and_of_nobody, need, role};
+use crate::testing::{again, in_sandbox, in_sandbox_of_root_and_of_nobody, need, role, spawn_in_new_net};
 use crate::{End, EndPlace, NetNs, Netlink};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};

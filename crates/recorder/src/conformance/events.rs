@@ -14,8 +14,9 @@ pub(super) struct Message {
     pub(super) at: Instant,
     pub(super) iface: Iface,
     pub(super) control: Control,
-    /// The time since the begin of the latest handoff of the host that the message is about, or since the begin of the
-    /// run. If no host is known to have the address, the host of the record is used.
+    /// The time since the latest handoff of the mobile host began, or since the begin of the run if it has had no
+    /// handoff. The mobile host is the host with the address `control.about`; if no such host is known, it is the host
+    /// of the record.
     pub(super) since: Duration,
 }
 
@@ -36,7 +37,7 @@ pub(super) type MessageSequence = (HostId, bool, &'static str);
 pub(super) struct Events {
     pub(super) moves: BTreeMap<HostId, Vec<Move>>,
     pub(super) messages: BTreeMap<MessageSequence, Vec<Message>>,
-    /// The number of excluded refreshes.
+    /// The number of route-updates that are excluded, see [`super::Comparison::refreshes`].
     pub(super) refreshes: usize,
     /// The time of the last record.
     pub(super) end: Instant,
@@ -104,7 +105,7 @@ fn optional(records: &[Record], moves: &BTreeMap<HostId, Vec<Move>>) -> BTreeSet
             What::Marked(mark) if is_by_timer(mark) => {
                 by_timer.insert(record.host);
             }
-            // The refresh is the next control message that the host sends after the mark.
+            // The route-update of the timer is the next control message that the host sends after this mark.
             What::Sent(_, packet) if by_timer.contains(&record.host) => {
                 let Some(control) = Control::of(packet) else { continue };
                 by_timer.remove(&record.host);

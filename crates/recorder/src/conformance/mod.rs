@@ -28,12 +28,13 @@ pub struct Comparison {
     /// The number of messages that are equal in both runs, up to the first divergence of each sequence. A message
     /// counts at each node that sent or received it.
     pub messages: usize,
-    /// The number of nodes that sent or received messages in at least one run. Excluded refreshes are no messages.
+    /// The number of nodes that sent or received messages in at least one run. Messages that `refreshes` counts are
+    /// left out.
     pub nodes: usize,
     /// The number of handoffs that are equal in both runs, up to the first divergence of each host.
     pub handoffs: usize,
-    /// The number of excluded refreshes in each run: route-updates of the timer within the tolerance of a handoff. Each
-    /// route-update counts once.
+    /// For each run, the number of route-updates that are excluded, because the route-update timer sent them within the
+    /// tolerance of a handoff. Each route-update counts once.
     pub refreshes: Excluded,
     /// The number of messages and handoffs at the end of one run for which the other run had no time left.
     pub cut_off: usize,
@@ -41,12 +42,12 @@ pub struct Comparison {
     pub divergence: Option<Divergence>,
 }
 
-/// The numbers of excluded refreshes in two runs.
+/// The numbers of route-updates that are excluded from the comparison of two runs ([`Comparison::refreshes`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Excluded {
-    /// The number of excluded refreshes in the first run.
+    /// The number of excluded route-updates in the first run.
     pub first: usize,
-    /// The number of excluded refreshes in the second run.
+    /// The number of excluded route-updates in the second run.
     pub second: usize,
 }
 
@@ -135,13 +136,13 @@ pub fn compare(first: &[Record], second: &[Record]) -> Comparison {
     result
 }
 
-/// An event that is compared with one of the other run.
+/// An event that is compared with an event of the other run.
 trait Counterpart {
-    /// Returns the difference other than time, or `None` if there is none.
+    /// Returns how the events differ apart from their times, or `None` if they do not.
     fn differs(&self, other: &Self) -> Option<String>;
-    /// Returns the time, and the time since the reference event.
+    /// Returns the instant of the event, and the time since the begin of the latest handoff or of the run.
     fn time(&self) -> (Instant, Duration);
-    /// Returns the event as it is reported.
+    /// Returns the event in the form in which [`Divergence`] reports it.
     fn said(&self) -> Said;
 }
 
@@ -223,7 +224,7 @@ impl Comparison {
         }
     }
 
-    /// Keeps the earliest divergence.
+    /// Keeps `found` if no earlier divergence is known.
     fn diverge(&mut self, found: Divergence) {
         let is_earlier = |known: &Divergence| {
             (found.at(), found.host, found.sequence) < (known.at(), known.host, known.sequence)

@@ -203,7 +203,7 @@ fn a_refresh_near_a_handoff_may_be_missing_and_is_counted() {
     assert_eq!(comparison.divergence, None);
     assert_eq!(comparison.refreshes.first, comparison.refreshes.second + 1);
 
-    // If the timer did not cause the message, the message must not be missing.
+    // Only a route-update of the timer may be missing. So a missing route-update with another cause is a divergence.
     let mut first = first;
     if let What::Marked(mark) = &mut first[mark].what {
         mark.fields.retain(|(name, _)| *name != "why");

@@ -83,7 +83,8 @@ impl<'a> Builder<'a> {
         flows
     }
 
-    /// Returns the flows of the applications' streams, and of their connections that never carried data.
+    /// Returns the flows that applications read from streams, and the flows of applications' connections that never
+    /// carried data.
     fn applications(&self) -> Vec<(Flow, Packets)> {
         let mut flows = Vec::new();
         for (index, stream) in self.streams.all.iter().enumerate() {
@@ -183,7 +184,7 @@ impl<'a> Builder<'a> {
     /// Returns the flow of a connection that never carried data, or never opened.
     fn silent(&self, stream: &AppStream, other: Option<&AppStream>) -> (Flow, Packets) {
         let (end, ended, why) = fate(stream, other);
-        // A connection that never opens is reported as a failure, so it is not a wait.
+        // A connection that never opens is reported as a failure. The time of the attempt is not counted as a wait.
         let opening = opening(stream, other).filter(|wait| wait.to < Instant::NEVER);
         let waits = opening.into_iter().collect();
         let packets = Packets { is_stream: true, why, opening, waits, ..Packets::default() };
@@ -215,8 +216,8 @@ impl<'a> Builder<'a> {
         (flow, packets)
     }
 
-    /// Returns the flows of programs' TCP connections. No role reports them, so their segments are observed between the
-    /// kernel's stack and the node. Data are new when they are in order at the receiver's stack.
+    /// Returns the flows of programs' TCP connections. No role reports these connections, so their segments are
+    /// observed between the kernel's stack and the node. Data are new when they are in order at the receiver's stack.
     fn programs(&self) -> Vec<(Flow, Packets)> {
         let mut flows = Vec::new();
         let known: BTreeSet<(HostId, u16)> = self.streams.ports.keys().copied().collect();
@@ -366,8 +367,9 @@ fn round_trips(path: &Path) -> Option<Vec<(Instant, Duration)>> {
     }
 }
 
-/// Returns the time from the request for a connection until each end with records was ready; [`Instant::NEVER`] if one
-/// of these ends never was. Returns `None` if no end with records requested the connection.
+/// Returns the wait for a connection: from the request until both ends were ready. An end without records is not waited
+/// for. The wait lasts until [`Instant::NEVER`] if an end with records was never ready. Returns `None` if no end with
+/// records requested the connection.
 fn opening(stream: &AppStream, other: Option<&AppStream>) -> Option<Wait> {
     let asker = [Some(stream), other].into_iter().flatten().find(|one| one.asked)?;
     let ready = [Some(asker), Some(stream), other].into_iter().flatten().map(|one| one.opened);

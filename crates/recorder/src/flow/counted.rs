@@ -19,7 +19,6 @@ struct Connection {
     peer: SocketAddrV4,
     begun: Instant,
     opened: bool,
-    /// Whether the application read data.
     read: bool,
     finished: bool,
 }

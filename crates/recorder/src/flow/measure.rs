@@ -26,25 +26,26 @@ pub(super) fn stream_delays(packets: &Packets, arrivals: &[Arrival]) -> Vec<Dura
     delays
 }
 
-/// The data that the receiver of a stream sent in the other direction of its connection.
+/// The questions that a stream answers: the data that the receiver of the stream sent in the reverse direction of the
+/// connection.
 pub(super) struct Question<'a> {
-    /// The end of each piece, in bytes, and when the piece was first sent.
+    /// The position at which each piece of these data ends, in bytes, and when the piece was first sent.
     pub(super) offered: Vec<(u64, Instant)>,
-    /// When the far end read data, and how many bytes.
+    /// When the sender of the answers read questions, and how many bytes.
     pub(super) reads: &'a [(Instant, u64)],
 }
 
 impl Question<'_> {
-    /// Returns when the first byte of the far end's last read up to `to` was first sent. Returns `None` if there was no
-    /// read after `from` and up to `to`.
+    /// Takes the last read of questions at or before `to`. Returns when the first byte of this read was first sent, or
+    /// `None` if this read was not after `from`.
     fn asked(&self, from: Instant, to: Instant) -> Option<Instant> {
         let index = self.reads.partition_point(|(at, _)| *at <= to).checked_sub(1)?;
         self.reads.get(index).filter(|(at, _)| *at > from)?;
         self.first_sent(self.reads.iter().take(index).map(|(_, bytes)| bytes).sum())
     }
 
-    /// Returns when the first data that the far end never read was first sent, or `None` if the far end read all sent
-    /// data.
+    /// Returns when the first byte of a question that was never read was first sent, or `None` if all sent questions
+    /// were read.
     fn unheard(&self) -> Option<Instant> {
         self.first_sent(self.reads.iter().map(|(_, bytes)| bytes).sum())
     }

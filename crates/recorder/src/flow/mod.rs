@@ -71,9 +71,9 @@ impl Transport {
 /// How a flow ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum FlowEnd {
-    /// The receiving application (or the kernel of a receiving program) has the end of the stream, or the connection
-    /// was closed without an error. For datagrams: the source stopped before the run ended, and its last datagram
-    /// arrived.
+    /// The receiving application (or the kernel of a receiving program) has received the end of the stream, or the
+    /// connection was closed without an error. For datagrams: the source stopped before the run ended, and its last
+    /// datagram arrived.
     Completed,
     /// The connection was reset, or a transport gave up.
     Reset,

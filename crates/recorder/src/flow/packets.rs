@@ -16,7 +16,7 @@ pub struct PacketEvent {
     pub(crate) sent: Instant,
 }
 
-/// The packets of one flow with data, and what is known of their acknowledgments.
+/// The packets of one flow with data, the lost acknowledgments of these data, and the waits of the sender.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Packets {
     /// Whether the flow is a stream of bytes, whose sender retransmits what was lost.
@@ -32,7 +32,7 @@ pub(crate) struct Packets {
     /// Datagrams that were still held, for example in a queue, when the run ended; in the order in which they were
     /// sent.
     pub(crate) held: Vec<PacketEvent>,
-    /// Acknowledgments of the flow's data that were lost, in the order in which they were lost.
+    /// Lost acknowledgments of the flow's data, in the order in which they were lost.
     pub(crate) lost_acks: Vec<PacketEvent>,
     /// The times in which the sender waited for an acknowledgment of retransmitted data, or for the connection to open.
     pub(crate) waits: Vec<Wait>,

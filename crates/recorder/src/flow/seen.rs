@@ -110,7 +110,7 @@ impl Seen {
         held.filter_map(event).collect()
     }
 
-    /// Returns the acknowledgments of this path's data that were lost.
+    /// Returns the lost acknowledgments of this path's data.
     pub(super) fn lost_acks(&self, path: usize) -> Vec<PacketEvent> {
         let lost = self.acks.iter().filter(|(_, ack)| ack.path == path && !ack.arrived);
         let event = |(id, ack): (&PacketId, &Ack)| {
@@ -119,7 +119,7 @@ impl Seen {
         lost.filter_map(event).collect()
     }
 
-    /// Returns the duplicates on this path: copies that arrived beyond those that were sent.
+    /// Returns the duplicates on this path: arrivals of a packet beyond the number of its transmissions.
     pub(super) fn doubles(&self, path: usize) -> Vec<PacketEvent> {
         let mine = self.packets.iter().filter(|(_, (of, ..))| *of == path).map(|(id, _)| *id);
         let mut doubles: Vec<PacketEvent> = mine
@@ -133,9 +133,9 @@ impl Seen {
         doubles
     }
 
-    /// Returns the event of a packet at this instant, with the time of the last transmission until this instant. If the
-    /// packet was sent later only, the event has the time of the first transmission. If no transmission is recorded, it
-    /// has this instant.
+    /// Returns the event of a packet at `at`. The field `sent` is the time of the last transmission until `at`. If the
+    /// packet was sent only after `at`, `sent` is the time of the first transmission. If no transmission is recorded,
+    /// `sent` is `at`.
     fn event(&self, packet: PacketId, at: Instant) -> PacketEvent {
         let sent = self.sent.get(&packet).map_or(&[][..], Vec::as_slice);
         let before = sent.iter().rev().find(|(sent, _)| *sent <= at).or(sent.first());

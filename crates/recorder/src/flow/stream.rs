@@ -17,7 +17,7 @@ pub(super) struct AppStream {
     /// Whether this end requested the connection. Otherwise this end accepted the connection.
     pub(super) asked: bool,
     pub(super) begun: Instant,
-    /// When the stream was ready to carry data; `None` if it never was. An accepted stream is ready at once.
+    /// When the stream was ready to carry data; `None` if it never was. An accepted stream is ready when it begins.
     pub(super) opened: Option<Instant>,
     /// When the application read data, and how many bytes.
     pub(super) reads: Vec<(Instant, u64)>,

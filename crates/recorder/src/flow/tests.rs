@@ -21,7 +21,7 @@ fn only(outcome: &Outcome) -> &Flow {
     flow
 }
 
-/// Returns the bytes that the application read, from its own records.
+/// Returns the number of bytes that the application read, from the records of the reads.
 fn read(outcome: &Outcome, flow: &Flow) -> u64 {
     let there = outcome.records.iter().filter(|record| record.host == flow.to.host);
     there.filter_map(|record| record.what.read()).sum()

@@ -10,7 +10,7 @@ use wire::{Iface, Instant, Ipv4Addr};
 /// An event that begins or ends a stage: time, host and name.
 pub(super) type Boundary = (Instant, HostId, String);
 
-/// The name of the end of a state that lasted until the end of the range.
+/// The name of the end of a state (stopped, crashed or cut) that lasted until the end of the examined range of time.
 pub(super) const NOT_ENDED: &str = "not_ended";
 
 /// The records and the traffic of a run, with functions that search in them.
@@ -37,7 +37,7 @@ impl<'a> HandoffAnalysis<'a> {
         (!self.refused.contains(&(record.at, record.host, iface))).then_some(iface)
     }
 
-    /// Returns the records in this range, both ends included.
+    /// Returns the records from `from` to `to`, including those at these two instants.
     pub(super) fn between(&self, from: Instant, to: Instant) -> &'a [Record] {
         let begin = self.records.partition_point(|r| r.at < from);
         let end = self.records.partition_point(|r| r.at <= to);
@@ -70,7 +70,7 @@ impl<'a> HandoffAnalysis<'a> {
         all
     }
 
-    /// Returns the first wanted record in this range.
+    /// Returns the first record from `from` to `to` for which `wanted` returns true.
     pub(super) fn first(
         &self,
         from: Instant,
@@ -80,8 +80,8 @@ impl<'a> HandoffAnalysis<'a> {
         self.between(from, to).iter().find(|r| wanted(r))
     }
 
-    /// Returns the first mark of this range with this span edge, or the last one if `last` is true. The host made the
-    /// mark, or the field `host` of the mark names the host.
+    /// Returns the first mark from `from` to `to` whose span edge is `span`, or the last such mark if `last` is true.
+    /// Only marks count that `host` made, or whose field `host` is an address of `host`.
     pub(super) fn edge(
         &self,
         host: HostId,
@@ -99,7 +99,7 @@ impl<'a> HandoffAnalysis<'a> {
         if last { matching.next_back() } else { matching.next() }
     }
 
-    /// Returns whether a field of a mark is an address of this host.
+    /// Returns whether the field `field` of `mark` is an address of `host`.
     pub(super) fn is_about(&self, mark: &Mark, field: &str, host: HostId) -> bool {
         let named = text(mark, field).and_then(|named| named.parse::<Ipv4Addr>().ok());
         named.is_some_and(|named| self.owners.get(&named) == Some(&host))
@@ -128,12 +128,12 @@ pub(super) fn is_refusal(why: &str) -> bool {
     why == node::Link::UNSUPPORTED
 }
 
-/// Returns a text field of a mark, or `None` if there is no such text.
+/// Returns the text in the field `field` of `mark`, or `None` if the mark has no such field or the field is no text.
 pub(crate) fn text<'a>(mark: &'a Mark, field: &str) -> Option<&'a str> {
     mark.fields.iter().find(|(key, _)| *key == field).and_then(|(_, value)| Value::as_text(value))
 }
 
-/// Returns the mark, if it begins a handoff.
+/// Returns the mark in `record`, if this mark begins a handoff.
 pub(super) fn begin(record: &Record) -> Option<&Mark> {
     match &record.what {
         What::Marked(mark) if mark.name == node::HANDOFF => Some(mark),

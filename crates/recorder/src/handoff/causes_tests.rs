@@ -68,11 +68,12 @@ fn a_refused_tuning_changes_no_cause() {
     let [from, to] = [outage.from, outage.to];
     let hosts = [outcome.flows[0].from.host, outcome.flows[0].to.host];
     let span = Duration::from_millis(200);
-    let times = std::iter::successors(Some(from), |at| Some(*at + span)).take_while(|at| *at < to);
+    let times = std::iter::successors(Some(from + span), |at| Some(*at + span)).take_while(|at| *at < to);
     for at in times.collect::<Vec<_>>() {
         for host in hosts {
             let index = outcome.records.partition_point(|record| record.at <= at);
-            let refused = [What::Tuned(Iface(1), wire::Cell(9)), What::Down(Iface(1), node::Link::UNSUPPORTED.into())];
+            let refused =
+                [What::Tuned(Iface(1), wire::Cell(9)), What::Down(Iface(1), node::Link::UNSUPPORTED.into())];
             let refused = refused.map(|what| Record { at, host, what });
             outcome.records.splice(index..index, refused);
         }
@@ -121,8 +122,8 @@ fn a_connection_that_opens_late_and_is_idle_was_cut_until_it_was_open() {
     assert!(outage.unexplained().is_zero(), "{outage:?}");
 }
 
-/// Runs the download with a connection that opens late. From the opening on, the records of the stream's data at both
-/// ends are removed, and so are all drops and losses there.
+/// Runs the download with a connection that opens more than 0.5 s after the cut. At both ends, removes the records of
+/// the stream's data after the opening, and the records of drops and losses after the opening.
 fn late_opening() -> Outcome {
     let text = DOWNLOAD
         .replace("start = \"0.5s\"", "start = \"4.299s\"")
@@ -147,7 +148,7 @@ fn late_opening() -> Outcome {
     Outcome::new(whole.plan.clone(), whole.backend, records, None)
 }
 
-/// The server accepts an association and sends at once. The server's acknowledgment and data are lost, because the
+/// The server accepts an association and sends immediately. The server's acknowledgment and data are lost, because the
 /// client's cell is gone. The client retransmits in the next cell, and adds the new address when the association is
 /// open.
 #[test]
@@ -169,9 +170,9 @@ fn an_association_that_is_open_at_the_server_alone_opens_after_the_handoff() {
     assert!(outage.unexplained().is_zero(), "{outage:?}");
 }
 
-/// A client has no question for 3 s, in which its host moves three times: to another cell, back, and to the other
-/// cell again, whose address it has added already. At the second move the flow has been idle for longer than 1 s, so
-/// it has no outage of that move.
+/// A client sends no question for 3 s. In this time, its host moves three times: to another cell, back, and again to
+/// the other cell, whose address the host has already added. At the second move, the flow has been idle for longer than
+/// 1 s, so the flow has no outage of the second move.
 #[test]
 fn an_outage_that_outlasts_two_moves_has_the_causes_of_all_of_them() {
     let text = ASKS
@@ -192,7 +193,7 @@ fn an_outage_that_outlasts_two_moves_has_the_causes_of_all_of_them() {
     let outage = outcome.handoffs[0].flows[0].experience.outage().unwrap();
     assert!(outage.to > outcome.handoffs[2].cut, "{outage:?}");
     assert!(outage.unexplained().is_zero(), "{outage:?}");
-    // The host had the first address at once. The wait for the second address belongs to the next move.
+    // The host had the first address immediately. The wait for the second address belongs to the next move.
     let address = |owner: &&Owner| owner.stage == Some(node::Stage::Address);
     assert!(outage.owners.iter().find(address).unwrap().span().is_zero(), "{outage:?}");
 }
@@ -219,7 +220,7 @@ course.2 = [["0s", -120]]
 }
 
 /// A mobile node moves between a home network and two foreign ones, 0.3 s in each. RFC 5944, section 3.6.3, allows one
-/// registration a second. The wait until the next one is allowed is part of the registration.
+/// registration a second. The wait until the next registration is allowed is part of the registration.
 #[test]
 fn the_wait_for_the_rate_of_registrations_is_a_part_of_the_registration() {
     let second = r#"
@@ -415,6 +416,6 @@ fn a_connection_that_opens_waits_for_what_it_sends_again_between_two_stages() {
     assert_eq!(stages, [Some(Recovery), Some(Link), Some(Recovery), Some(Registration), None]);
     assert_eq!(owners[0], stage(Recovery, 0, 5, "cut", "tune"));
     assert_eq!(owners[2], stage(Recovery, 20, 70, "up", "add_sent"));
-    // If the connection is open before the registration, the time between stays unassigned.
+    // If the connection opens before the registration begins, the time between link and registration has no cause.
     assert_eq!(opens_meanwhile(shared.clone(), ms(69))[1..], shared[1..]);
 }

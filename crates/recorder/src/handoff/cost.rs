@@ -11,7 +11,8 @@ use wire::Instant;
 
 impl HandoffAnalysis<'_> {
     /// Returns the handoff's cost for a flow. Returns `None` if the host is no end of the flow, or if the flow began
-    /// after the cut. Also returns `None` if the flow ended by the cut, without a loss after the decision to move.
+    /// after the cut. Also returns `None` if the flow ended at or before the cut, and lost no packet after the decision
+    /// to move.
     pub(super) fn cost(&self, cut: &Cut<'_>, index: usize) -> Option<FlowCost> {
         let (flow, packets) = (self.traffic.flows.get(index)?, self.traffic.packets.get(index)?);
         let is_his = flow.from.host == cut.host || flow.to.host == cut.host;
@@ -84,7 +85,7 @@ impl HandoffAnalysis<'_> {
     ) -> Experience {
         let limit = packets.spacing * 2 + packets.spacing / 8;
         let Some(next) = next else {
-            // A stream that is unfinished lasts until the run ends.
+            // If a stream has not ended, the run may have ended before the sender had to retransmit.
             let too_early = flow.ended.is_none() && ends_too_early(packets, flow.bytes, cut.at, self.end);
             let tried = lost > 0 || self.end.since(cut.at) > limit.max(window(packets, cut.at));
             let pending = if packets.is_stream {
@@ -120,8 +121,8 @@ impl HandoffAnalysis<'_> {
         Experience::Outage(Outage { from: cut.at, to: arrival.at, owners })
     }
 
-    /// Returns the causes of an outage from a cut on. The causes after the host's next cut are taken from the flow's
-    /// outage of the next handoff, if there is one.
+    /// Returns the causes of an outage from `cut` on. If the host's next handoff cuts the path before the outage ends,
+    /// the causes after the next cut are those of the flow's outage of the next handoff, if there is such an outage.
     fn owners(
         &self,
         host: HostId,
@@ -144,9 +145,9 @@ impl HandoffAnalysis<'_> {
         owners
     }
 
-    /// Returns the index of the first arrival by the new path: its packet reached the host, or left the host, when the
-    /// link was back. For a flow from the host, a packet whose transmission is not recorded counts as new. Data that
-    /// the stack received before, and the application read later, came by the old path.
+    /// Returns the index of the first arrival by the new path: the packet of this arrival reached the host, or left the
+    /// host, at `cut.back` or later. For a flow from the host, a packet whose transmission is not recorded also counts.
+    /// Data that the stack received before `cut.back`, and the application read later, came by the old path.
     fn next(&self, cut: &Cut<'_>, flow: &Flow, packets: &Packets) -> Option<usize> {
         let came = |arrival: &Arrival| {
             if flow.to.host == cut.host {

@@ -7,7 +7,7 @@ use wire::Instant;
 /// The cut of a host's path by a handoff.
 pub(super) struct Cut<'a> {
     pub(super) host: HostId,
-    /// When the handoff was decided.
+    /// When the handoff was decided, or when the path was cut if the cut was earlier.
     pub(super) begun: Instant,
     pub(super) at: Instant,
     /// The first instant at which packets can reach the host again.

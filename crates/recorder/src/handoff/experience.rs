@@ -18,7 +18,7 @@ pub struct Handoff {
     pub to: String,
     /// Whether the host did not reach `to`. Then `latency` and `round_trip` are `None`.
     pub failed: bool,
-    /// When the handoff was decided.
+    /// When the handoff was decided, or when the path was cut if the cut was earlier.
     pub begun: Instant,
     /// When the path was cut: the link was lost, the radio started to tune to the new cell, or the host decided to
     /// switch to another usable path.
@@ -62,10 +62,10 @@ impl FlowCost {
 /// When a flow again had half of the goodput of the second before the cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Recovery {
-    /// There was no outage, and the flow never had less than half of this goodput.
+    /// There was no outage, and after the cut the goodput was never less than half of the goodput before the cut.
     Unneeded,
-    /// From this instant on, the flow had half of this goodput over one window (at least one round trip), or the flow
-    /// completed, or a connection without data opened. The instant is not before the end of the outage.
+    /// From this instant on, the flow had half of its goodput before the cut over one window (at least one round trip),
+    /// or the flow completed, or a connection without data opened. The instant is not before the end of the outage.
     At(Instant),
     /// The flow did not recover before the flow or the run ended.
     Never,
@@ -100,7 +100,7 @@ pub enum Experience {
 }
 
 impl Experience {
-    /// Returns the outage, if there was one that ended.
+    /// Returns the outage; `None` if there was none, if it did not end, or if it was not measured.
     pub const fn outage(&self) -> Option<&Outage> {
         match self {
             Self::Outage(outage) => Some(outage),
@@ -108,7 +108,8 @@ impl Experience {
         }
     }
 
-    /// Returns the time without new data in milliseconds: 0 for none, infinite for never; `None` if not measured.
+    /// Returns the time without new data in milliseconds: 0 if there was no gap, infinity if no new data arrived.
+    /// Returns `None` if the time was not measured.
     pub fn millis(&self) -> Option<f64> {
         match self {
             Self::None => Some(0.0),
@@ -120,7 +121,8 @@ impl Experience {
 }
 
 impl Handoff {
-    /// Returns the flow with the longest outage, and the first of equals. Returns `None` if nothing was measured.
+    /// Returns the cost for the flow with the longest outage, or for the first of several such flows. Returns `None` if
+    /// no flow was measured.
     pub fn worst(&self) -> Option<&FlowCost> {
         let measured = self.flows.iter().filter_map(|cost| Some((cost, cost.experience.millis()?)));
         let worse = |one: (&'_ FlowCost, f64), other: (&'_ FlowCost, f64)| other.1 > one.1;
@@ -128,8 +130,8 @@ impl Handoff {
         worst.map(|(cost, _)| cost)
     }
 
-    /// Returns the outage of the flow with the longest outage. Returns `None` if this flow had no outage, if its outage
-    /// did not end, or if nothing was measured.
+    /// Returns the longest outage of a flow. Returns `None` if no flow had an outage, if an outage did not end, or if
+    /// no flow was measured.
     pub fn outage(&self) -> Option<&Outage> {
         self.worst()?.experience.outage()
     }
@@ -139,8 +141,8 @@ impl Handoff {
         self.flows.iter().any(|cost| matches!(cost.experience, Experience::Never { .. }))
     }
 
-    /// Returns the longest outage of a flow in milliseconds: 0 for none, infinite for never; `None` if nothing was
-    /// measured.
+    /// Returns the longest outage of a flow in milliseconds: 0 if no flow had an outage, infinity if an outage did not
+    /// end. Returns `None` if no flow was measured.
     pub fn outage_ms(&self) -> Option<f64> {
         self.worst()?.experience.millis()
     }

@@ -113,7 +113,9 @@ impl HandoffAnalysis<'_> {
         until: Until<'_, '_>,
     ) -> Hole {
         let is_end = |host: HostId| host == flow.from.host || host == flow.to.host;
-        let down = self.first(last, end, |r| is_end(r.host) && matches!(&r.what, What::Down(_, why) if !is_refusal(why)));
+        let down = self.first(last, end, |r| {
+            is_end(r.host) && matches!(&r.what, What::Down(_, why) if !is_refusal(why))
+        });
         let event = self.event_of(flow, lost, [last, end]);
         let began = event.as_ref().map(|[begun, _]| begun.0.max(last));
         let from = began.or(down.map(|down| down.at)).unwrap_or(last);

@@ -15,7 +15,9 @@ impl HandoffAnalysis<'_> {
         Some(switched.at.since(cut) + self.down(host, switched, until)?)
     }
 
-    /// Returns the time of the route-update up plus that of a data packet down, for a protocol with a crossover.
+    /// Returns the round trip between the host and the node that changed the host's mapping: the transit time of the
+    /// host's signalling to this node, plus that of a data packet to the host. Returns `None` if a needed record is
+    /// missing.
     pub(super) fn round_trip(&self, host: HostId, cut: Instant, until: Instant) -> Option<Duration> {
         let first = self.edge(host, cut, until, Span::Begins(Stage::Registration), false)?.at;
         let mapped = self.elsewhere(host, cut, until, |mark| mark.span == Some(REGISTERED))?;
@@ -35,7 +37,7 @@ impl HandoffAnalysis<'_> {
             .or_else(|| self.elsewhere(host, cut, until, ends(REGISTERED)))
     }
 
-    /// Returns the last matching mark about the host that another host made.
+    /// Returns the last mark about `host` that a different host made and for which `wanted` returns true.
     fn elsewhere(
         &self,
         host: HostId,
@@ -76,7 +78,8 @@ impl HandoffAnalysis<'_> {
         None
     }
 
-    /// Returns when the host sent the route-update that the crossover acted on. Other repetitions may have been lost.
+    /// Returns when the host sent the route-update that changed the mapping of the crossover. Earlier route-updates may
+    /// have been lost.
     fn sent_up(&self, host: HostId, cut: Instant, mapped: &Record) -> Option<Instant> {
         let within = self.between(cut, mapped.at);
         within.iter().rev().filter(|r| r.host == mapped.host).find_map(|r| {

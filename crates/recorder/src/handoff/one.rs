@@ -84,15 +84,16 @@ impl HandoffAnalysis<'_> {
         lost.or_else(|| Some(tuned()?.at))
     }
 
-    /// Returns whether a loss of the link before this mark cut the path of a later handoff.
+    /// Returns whether the cut of the handoff `later` is a loss of the link at or before the mark in `record`. Then
+    /// this mark begins no separate handoff.
     pub(super) fn is_same_loss(&self, record: &Record, later: &Handoff) -> bool {
         let is_cut = |r: &Record| r.host == later.host && is_lost(r);
         later.cut <= record.at && self.first(later.cut, later.cut, is_cut).is_some()
     }
 
     /// Returns the first instant after the cut at which packets can reach the host again: when the radio came up in a
-    /// cell. A tuning radio receives nothing. Frames that the kernel processes while the radio tunes have arrived
-    /// before. Returns the cut if the host can be reached on both paths, or if no record shows that the radio came up.
+    /// cell. A tuning radio receives nothing. Frames that the kernel processes while the radio tunes arrived before the
+    /// tuning. Returns the cut if the host can be reached on both paths, or if no record shows that the radio came up.
     fn back(&self, record: &Record, mark: &Mark, cut: Instant, until: Instant) -> Instant {
         if is_switch(mark) {
             return cut;

@@ -51,9 +51,9 @@ impl<'a> Goodput<'a> {
     }
 
     /// Returns the first arrival from `resumed` on after which the flow has half of its goodput over the window. The
-    /// arrival itself is not counted, because it may release much data that the receiver held already. If the flow
-    /// ended within one window after `resumed`, it recovered at its end if it completed; otherwise the recovery is not
-    /// measured if the run ended first.
+    /// arrival itself is not counted, because it may release much data that the receiver held already. If less than one
+    /// window is left after `resumed`, a flow that completed has recovered at its end; if the run ended before the
+    /// flow, the recovery is not measured.
     pub(super) fn recovery(&self, resumed: Instant) -> Recovery {
         let first = self.flow.arrivals.partition_point(|arrival| arrival.at < resumed);
         let later = self.flow.arrivals.iter().skip(first).map(|arrival| arrival.at);

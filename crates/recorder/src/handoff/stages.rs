@@ -30,7 +30,7 @@ impl<'a> HandoffAnalysis<'a> {
         self.other_end(host, next.flow, opens_meanwhile(share_out(cut, to, stages), open))
     }
 
-    /// Returns the causes of the time until a connection was open.
+    /// Returns the outage from the cut until a connection opened, with the causes.
     pub(super) fn until_opened(&self, cut: &Cut<'_>, flow: &Flow, opened: Instant) -> Outage {
         let (mut stages, ..) = self.stages(cut.host, cut.at, opened, false);
         let back = latest(&stages).unwrap_or_else(|| (cut.at, cut.host, "cut".to_owned()));
@@ -40,8 +40,8 @@ impl<'a> HandoffAnalysis<'a> {
         Outage { from: cut.at, to: opened, owners: self.other_end(cut.host, flow, owners) }
     }
 
-    /// Changes the cause of the parts of an outage in which this host waited while the other end had no link: the link
-    /// is the cause. The link is also the cause of parts that events of the scenario explain.
+    /// Assigns the cause link to the parts of an outage in which `host` waited while the other end of the flow had no
+    /// link, and to the parts that events of the scenario explain.
     pub(super) fn other_end(&self, host: HostId, flow: &Flow, owners: Vec<Owner>) -> Vec<Owner> {
         let other = if flow.from.host == host { flow.to.host } else { flow.from.host };
         let [Some(first), Some(last)] = [owners.first(), owners.last()] else { return owners };
@@ -312,7 +312,8 @@ impl<'a> HandoffAnalysis<'a> {
         stages
     }
 
-    /// Assigns the causes of a hole after its first stage: the wait of the sender, and the transit of the packet.
+    /// Assigns the causes of a hole after its first stage: the wait of the sender, and the transit of the packet that
+    /// ends the hole.
     pub(super) fn resumed(&self, next: &Next<'_>, mut stages: Vec<Owner>) -> Vec<Owner> {
         let Some(sent) = self.sent(next) else { return stages };
         self.wait(latest(&stages), &sent, next, &mut stages);
@@ -424,7 +425,8 @@ pub(super) fn add(stages: &mut Vec<Owner>, stage: Stage, edges: [Option<Boundary
     }
 }
 
-/// Divides a time among stages without overlap, and marks the rest as unexplained.
+/// Divides the time from `from` to `to` among `stages`, without overlap. Marks the parts outside of all stages as
+/// unexplained.
 pub(super) fn share_out(from: Instant, to: Instant, stages: Vec<Owner>) -> Vec<Owner> {
     let nobody =
         |from, to| Owner { stage: None, from, to, begins: String::new(), ends: String::new(), hosts: None };

@@ -210,9 +210,8 @@ fn every_protocol_has_a_latency() {
     };
     // The latency is 5 ms for the tuning, 1.343 ms up to the crossover and 41.579 ms down.
     assert!(latency("first").iter().all(|ms| (ms.unwrap() - 47.922).abs() < 0.001));
-    // With Indirect TCP, the outage ends with the first segment that the new router sends. The router sends its held
-    // segments at once, after six ICMP messages that end the retransmission wait of the host's TCP (1.7 ms of air
-    // time).
+    // With Indirect TCP, the outage ends with the first segment that the new router sends. Before this segment, the
+    // router sends six ICMP messages that end the retransmission wait of the host's TCP (1.7 ms of air time).
     for (name, most) in
         [("indirect-tcp/handoff-time", 122.0), ("sigma/handoff", 60.0), ("mobile-ip/download", 60.0)]
     {
@@ -273,7 +272,7 @@ fn what_was_sent_and_lost_is_no_pause_of_the_source() {
 }
 
 /// The host moves three times within 0.4 s, and an outage lasts beyond the next handoff. The parts of each outage sum
-/// to it.
+/// to the outage.
 #[test]
 fn an_outage_that_outlasts_the_next_handoff_is_explained() {
     let (file, text) = Scenario::find("mobile-ip/download").unwrap();

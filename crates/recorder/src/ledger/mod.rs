@@ -1,9 +1,9 @@
 //! The ledger: it accounts for every copy of every packet.
 //!
 //! `sent + copied = delivered + dropped + held`, where `copied` counts the copies of an identity beyond the first. The
-//! counts are checked at each node, each host's stack and each link: what came out must match what went in. If less
-//! came out and no drop was recorded, the copy has *vanished*. The run then has a doubt, and the ledger names the two
-//! places between which the copy was lost.
+//! counts are checked at each node, each host's stack and each link: the copies that left must match the copies that
+//! entered. If fewer copies left and no drop was recorded, a copy has *vanished*. The run then has a doubt, and the
+//! ledger names the two places between which the copy was lost.
 //!
 //! The recorded steps of a packet are nearly always one unbroken chain, which balances by construction (`chain`).
 //! Other packets are counted place by place (`books`).
@@ -184,7 +184,8 @@ impl Ledger {
         }
     }
 
-    /// Finalises a packet whose steps are one chain, which is the usual case. Returns `false` if they are not.
+    /// Finalises a packet whose steps are one chain, which is the usual case. Returns `false` if the steps are not one
+    /// complete chain.
     fn close_chain(&mut self, seen: &Seen) -> bool {
         let Some(delivered) = seen.chain().delivered() else { return false };
         *(if seen.is_first() { &mut self.sent } else { &mut self.copied }) += 1;

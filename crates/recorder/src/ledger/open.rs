@@ -1,4 +1,5 @@
-//! Packets that are under way. Each has one slot until it is finalised; the slot is then reused for another packet.
+//! Packets that are under way. Each packet has one slot until it is finalised (all its copies have ended, and the
+//! ledger has counted them). The slot is then reused for another packet.
 
 use super::seen::Seen;
 use std::collections::HashMap;

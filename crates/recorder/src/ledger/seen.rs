@@ -4,7 +4,7 @@ use super::Places;
 use super::chain::Chain;
 use super::step::{Kind, Step};
 
-/// The recorded steps of one packet, and what follows from them.
+/// The recorded steps of one packet, whether they are one chain, and how many copies are on links.
 #[derive(Default)]
 pub(super) struct Seen {
     steps: Vec<Step>,

@@ -51,8 +51,8 @@ impl Network {
 /// Two hosts and a wire, which is interface 1 of both.
 static WIRE: LazyLock<Network> = LazyLock::new(|| Network::of("scale/transfer", &[]));
 
-/// Two networks with wires and cells, the second with programs on all hosts, whose reads are not recorded; one wire;
-/// and two trees.
+/// Five networks: two with wires and cells, one wire, and two trees. In the second network, all hosts have programs,
+/// whose reads are not recorded.
 static WORLDS: LazyLock<[Network; 5]> = LazyLock::new(|| {
     let tree = ["tree.hosts=9", "tree.fan_out=[2, 2]", "duration=3s"];
     let mut silent = Network::of("first", &[]).plan;
@@ -189,7 +189,8 @@ fn long_way(places: &Places, steps: &[Step]) -> Option<Ledger> {
     Some(ledger)
 }
 
-/// Returns the deliveries of one packet by the fast path, or `None` if the steps are no chain or have no end.
+/// Returns how often the fast path counts one packet as delivered (0 or 1), or `None` if the steps are no chain or have
+/// no end.
 fn short_way(places: &Places, steps: &[Step]) -> Option<u64> {
     let mut seen = Seen::default();
     for step in steps {

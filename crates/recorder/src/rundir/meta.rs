@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use trace::{Doubt, Fingerprint, Record, What};
 use wire::{Duration, Instant};
 
-/// The format of run directories that this program writes. Each change that an older program would misread raises it.
+/// The number of the format of run directories that this program writes. Each change that an older program would
+/// misread raises this number.
 pub(super) const FORMAT: u32 = 6;
 
 /// The only field that `run.json` has in every format.
@@ -186,7 +187,7 @@ pub struct HandoffSummary {
     /// Whether the host did not reach `to`: `latency_ms` and `round_trip_ms` are then null.
     #[serde(default)]
     pub failed: bool,
-    /// The instant of the decision to move, in seconds of the run.
+    /// The instant of the decision to move, or of the cut if the cut was earlier; in seconds of the run.
     pub begun_s: f64,
     /// The instant at which the old path was cut, in seconds of the run.
     pub cut_s: f64,
@@ -209,8 +210,8 @@ pub struct FlowCostSummary {
     /// The duration of the outage (docs/glossary.md) from the cut, or from the begin of the hole, in milliseconds. Null
     /// unless `experience` is `outage`.
     pub outage_ms: Option<f64>,
-    /// `unneeded` (the flow never had less than half of its goodput before the cut), `recovered`, `never` (not before
-    /// the flow or the run ended), or `not measured`. For a hole always `not measured`.
+    /// `unneeded` (after the cut, the goodput was never less than half of the goodput before the cut), `recovered`,
+    /// `never` (not before the flow or the run ended), or `not measured`. For a hole always `not measured`.
     pub recovery: String,
     /// The time from the cut until the flow again had half of its goodput in the second before the cut, in
     /// milliseconds. Null unless `recovery` is `recovered`.

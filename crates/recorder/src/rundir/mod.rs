@@ -37,7 +37,8 @@ pub use meta::{
 };
 
 pub use digests::{digest, digest_of};
-pub use place::{Claim, check, claim, claim_folder, default_dir, default_folder, member};
+pub(crate) use place::claim_folder;
+pub use place::{Claim, check, claim, default_dir, default_folder, member};
 
 use crate::backend::BackendReport;
 use crate::journey::Journeys;

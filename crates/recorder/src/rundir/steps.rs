@@ -14,7 +14,7 @@ pub(super) const EVENTS: usize = 12;
 
 /// The name of each step, and the marks with which it begins and ends.
 const STEPS: [(&str, &str, &str); 11] = [
-    // Steps of SIGMA. Between the answer to ADD and the decision, the host has both addresses. It waits until the
+    // Steps of SIGMA. Between the answer to ADD and the decision, the host has both addresses. The host waits until the
     // signal is strong enough for the hold time.
     ("ADD address", "add_sent", "add_acknowledged"),
     ("wait for signal, hold time", "add_acknowledged", HANDOFF),

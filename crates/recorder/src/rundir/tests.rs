@@ -155,8 +155,8 @@ fn a_damaged_directory_is_refused_with_the_place() {
     assert!(read(folder.path()).unwrap_err().to_string().contains("is it a run directory?"));
 }
 
-/// A run directory is rejected, with the file's name, if one of these files has a changed byte in its middle. Files
-/// that are not read back may be missing.
+/// A run directory is rejected if a byte in the middle of a file was changed, also in a file that is not read back. The
+/// error has the file's name. Files that are not read back may be missing.
 #[test]
 fn a_file_that_was_changed_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();

@@ -196,7 +196,7 @@ fn delays(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places) -> Vec<Ti
 type Sample = (Instant, HostId, f64);
 
 /// Returns the values of `field` in the marks with the name `what`, divided by `per`. There is one line for each
-/// connection that carries a flow, alone or as one half.
+/// connection that carries a flow, alone or as one of the two connections that a support router joins.
 fn marked(outcome: &Outcome, what: &str, field: &str, per: f64) -> Vec<TimeLine> {
     let mut connections: BTreeMap<(SocketAddrV4, SocketAddrV4), Vec<Sample>> = BTreeMap::new();
     for record in &outcome.records {
@@ -252,8 +252,9 @@ fn by_host(points: &[(Instant, HostId, f64)]) -> BTreeMap<HostId, Vec<(Instant, 
     hosts
 }
 
-/// Returns the flow that a connection of `host` carries, alone or as one half, and the name of its line. `far` is the
-/// host of the peer. Returns `None` for the other direction: only the sender of data has a relevant window.
+/// Returns the index of the flow that a connection of `host` carries, alone or as one of the two connections that a
+/// support router joins. Also returns the name of the line of this connection. `far` is the host of the peer. Returns
+/// `None` for the other direction: only the sender of data has a relevant window.
 fn flow_of(
     outcome: &Outcome,
     host: HostId,

@@ -123,8 +123,8 @@ fn links(scenario: &Scenario) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Checks the air of cells: cells of a channel have the same `access`, beacons leave air time for data, contention
-/// windows are in their range, and a scan is shorter than its interval.
+/// Checks the radio keys of cells: cells of a channel have the same `access`, beacons leave air time for data,
+/// contention windows are in their range, and a scan is shorter than its interval.
 fn air(scenario: &Scenario) -> Result<(), Wrong> {
     let mut granted = BTreeMap::new();
     for (name, cell) in &scenario.cell {
@@ -213,7 +213,7 @@ fn one_of_a_kind(layout: &Layout) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Refuses roles of unknown kinds. A later check would report another cause.
+/// Refuses roles of unknown kinds. The later checks could report another error about the role, instead of its kind.
 fn kinds(layout: &Layout) -> Result<(), Wrong> {
     let known = roles::RoleConfig::KINDS;
     for (name, host) in layout.hosts() {

@@ -37,7 +37,8 @@ pub(crate) fn course(
     Ok((!heard.is_empty()).then_some(course))
 }
 
-/// Returns the course of the file, or computes it from the host's path and the positions of the base stations.
+/// Returns the key `course` of the host. If the host has a `path`, the course is computed from the path and the
+/// positions of the base stations.
 fn heard(
     source: &Source<'_>,
     scenario: &Scenario,

@@ -25,7 +25,7 @@ enum ErrorPosition {
     Line { line: usize, column: usize, length: usize, text: String },
     /// Line and column from 1, of a line that may contain a secret key or a part of it. The line is not shown.
     Hidden { line: usize, column: usize },
-    /// A setting from outside the file.
+    /// The text of a setting that changed a value of the file.
     Setting(String),
 }
 
@@ -80,7 +80,7 @@ impl<'a> Source<'a> {
         self.text
     }
 
-    /// Notes that a setting changed the value at this path.
+    /// Notes that `setting` changed the value at `path`.
     pub(crate) fn changed(&mut self, path: String, setting: String) {
         self.changed.push((path, setting));
     }
@@ -173,7 +173,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns an error at these bytes of the text. If they span several lines, the part in the first line is marked.
+    /// Returns an error at the bytes `span` of the text. If `span` has several lines, the part in the first line is
+    /// marked.
     fn at(&self, span: &Range<usize>, problem: String) -> ScenarioError {
         let before = self.text.get(..span.start).unwrap_or(self.text);
         let begin = before.rfind('\n').map_or(0, |at| at + 1);

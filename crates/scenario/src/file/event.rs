@@ -307,7 +307,7 @@ fn for_one(layout: &Layout, kind: EventKind, host: &str) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Checks that an event of this kind has the values that the kind needs, and no others.
+/// Checks that an event of the kind `kind` has the values that the kind needs, and no others.
 fn numbers(kind: EventKind, loss: Option<f64>, mtu: Option<u16>, step: Option<Step>) -> Result<(), Wrong> {
     let name = kind.name();
     let given = [
@@ -625,7 +625,8 @@ fn lifted(scenario: &Scenario, event: &EventTable) -> EventTable {
 }
 
 fn pick<'a, T>(list: &'a [T], rng: &mut Rng) -> Option<&'a T> {
-    // The bias of this choice is negligible, because lists are short compared with 2^32.
+    // Not all elements are exactly equally likely. The difference is negligible, because a list is short compared with
+    // 2^32 elements.
     list.get((((rng.draw() >> 32) * list.len() as u64) >> 32) as usize)
 }
 

@@ -207,7 +207,7 @@ impl Layout {
     }
 }
 
-/// Returns the name of a host's radio with this number, from 1: `air`, `air2` and so on.
+/// Returns the name of radio `number` of a host, counted from 1: `air`, `air2` and so on.
 pub(crate) fn radio_name(number: usize) -> String {
     if number == 1 { AIR.to_owned() } else { format!("{AIR}{number}") }
 }

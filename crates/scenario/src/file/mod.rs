@@ -105,8 +105,8 @@ pub struct Scenario {
     _sweep: Option<IgnoredAny>,
 }
 
-/// Defines the table of a wire or cell: the given keys around the keys that all links have. `#[serde(flatten)]` would
-/// accept unknown keys.
+/// Defines the table of a wire or cell: the keys `before`, the keys that all links have, and the keys `after`.
+/// `#[serde(flatten)]` would accept unknown keys.
 macro_rules! link_table {
     ($name:ident { $($before:tt)* } { $($after:tt)* }) => {
         #[derive(Clone, Debug, Deserialize, JsonSchema)]

@@ -137,7 +137,7 @@ fn route(to: Prefix, interface: &str, via: Ipv4Addr) -> Table {
     ])
 }
 
-/// Returns the address with this number in a network. The number 0 is the network's own address. `None` if the
+/// Returns address `number` of the network `net`. The number 0 is the network's own address. `None` if the
 /// address is the broadcast address, which is the last one, or is outside the network.
 fn nth(net: Prefix, number: u32) -> Option<Ipv4Addr> {
     let hosts = 1u64 << (32 - net.len());

@@ -14,8 +14,8 @@
 //! An instant stays within the run, and keeps its order among the instants on which it depends. The range of its
 //! shift is at most half the time to the next later one of these instants, or to the end of the run. A start depends
 //! on all other instants. A move depends only on the instants of its own host: the other moves of the host, and the
-//! starts and ends of workloads at the host or towards it. Instants of other hosts do not limit a move. Otherwise two
-//! hosts that move within a millisecond of each other would hardly be shifted. The points of a host's `course` or
+//! starts and ends of workloads at the host or towards it. Instants of other hosts do not limit a move. Otherwise a
+//! host that moves 1 ms before another host would be shifted by at most 0.5 ms. The points of a host's `course` or
 //! `path` move together. A start that the scenario leaves out is not shifted, and neither is a random event.
 //!
 //! An `[[event]]` happens at the same instant in all runs. It limits all other instants: an instant before the event
@@ -38,7 +38,7 @@ pub fn is_shifted(plan: &crate::Plan) -> bool {
 }
 
 /// Shifts the instants of a scenario's document, if there are several runs. Values that are not spans of time do not
-/// change; the reader of the scenario refuses them. An error is the problem of `phase`.
+/// change; the reader of the scenario refuses them. An error says what is wrong with the key `phase`.
 pub(super) fn shift(document: &mut Table, repetition: Repetition) -> Result<(), String> {
     let span = |document: &Table, key: &str| document.get(key).and_then(parse);
     let Some(duration) = span(document, "duration") else { return Ok(()) };

@@ -9,7 +9,7 @@ pub struct Repetition {
     pub number: u64,
     /// The number of runs. A single run is not shifted.
     pub of: u64,
-    /// The seed of the shifts. All runs must have the same.
+    /// The seed of the shifts. All runs must have the same seed.
     pub seed: u64,
 }
 

@@ -87,7 +87,7 @@ fn without_null(schema: &mut Schema) {
     }
 }
 
-/// Joins the lines of each paragraph, and removes the brackets of links.
+/// Joins the lines of each paragraph of a description, and removes the brackets of links.
 fn plain(text: &str) -> String {
     let paragraphs =
         text.split("\n\n").map(|paragraph| paragraph.split_whitespace().collect::<Vec<_>>().join(" "));

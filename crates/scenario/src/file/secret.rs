@@ -11,8 +11,8 @@ use toml::{Spanned, Value};
 /// shorter text may have another meaning.
 const SHORTEST: usize = 8;
 
-/// Returns whether the value of a TOML key with this name, or at this path, is a secret: the name is `key` or ends
-/// with `_key`.
+/// Returns whether the value of a TOML key is a secret: its name is `key` or ends with `_key`. `name`: the name or the
+/// path of the key.
 pub(super) fn is_secret(name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or(name);
     last == "key" || last.ends_with("_key")

@@ -7,8 +7,8 @@ use std::fmt;
 use std::str::FromStr;
 use toml::{Table, Value};
 
-/// A change of a scenario. Its path is `ROLE.KEY` for every role with this name, `ROLE.LIST.KEY` for every table of a
-/// list in such roles, or the path of a value in the file. Its value is parsed as TOML, or is a string.
+/// A change of a scenario. Its path is `ROLE.KEY` for every role with the name `ROLE`, `ROLE.LIST.KEY` for every table
+/// of a list in such roles, or the path of a value in the file. Its value is parsed as TOML, or is a string.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Setting {
     path: Vec<String>,

@@ -234,7 +234,7 @@ fn a_timetable_may_be_given_by_its_rule() {
     }
     assert!(!text.contains("7000000000ns") && !text.contains("between"));
     for (rule, expected) in [
-        ("{ every = \"2s\" }", "`moves.between`: name the base stations"),
+        ("{ every = \"2s\" }", "`moves.between`: must be a list of at least one station"),
         ("{ between = [\"foreign\"] }", "`moves.every`: give the time between two moves"),
         ("{ between = [\"foreign\"], every = \"0s\" }", "`moves.every`"),
         ("{ between = [\"foreign\"], every = 2 }", "`moves.every`: write a time"),

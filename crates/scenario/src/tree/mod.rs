@@ -162,7 +162,7 @@ impl Tree {
         }
     }
 
-    /// Returns the next hop through the interface with this number, from 0.
+    /// Returns the next hop through interface `number` of `host`, counted from 0.
     fn hop(&self, host: HostId, number: u32) -> Option<Hop> {
         let iface = Iface(number as u16 + 1);
         let port = self.shape.port(host, iface)?;

@@ -51,7 +51,7 @@ impl AsconfIn {
         }
     }
 
-    /// Returns former addresses of the peer.
+    /// Returns the addresses that the peer has deleted: at most [`FORMER`], the latest last.
     pub(crate) fn former(&self) -> impl Iterator<Item = Ipv4Addr> {
         self.former.iter().copied()
     }
@@ -70,8 +70,8 @@ impl Association {
         }
         if ahead < 1 {
             // RFC 5061, section 5.2, E2: a repeated ASCONF shows that the answer was lost and that the peer is alive.
-            // But a peer repeats an ASCONF at most `association_max_retrans` times, and a host that has read the
-            // chunk can replay it without end.
+            // Only `association_max_retrans` repetitions count as such a sign, because a peer does not repeat an
+            // ASCONF more often. Any host that has read the ASCONF could replay it more often.
             if ahead == 0 && self.asconf_in.repeated < self.config.association_max_retrans {
                 self.asconf_in.repeated += 1;
                 self.heard();
@@ -128,7 +128,8 @@ impl Association {
         let refuse = |code: Code| Err(Cause::new(code, request.emit()));
         let Address::Ipv4(address) = *address else { return refuse(Code::UNRESOLVABLE_ADDRESS) };
         if address.is_unspecified() {
-            // The wildcard address means the source of the packet, which AUTH does not cover (RFC 5061, section 6).
+            // The wildcard address means the source of the packet. A forged source would not be detected, as AUTH does
+            // not cover it (RFC 5061, section 6).
             return refuse(Code::NO_AUTHORIZATION);
         }
         if !unicast(address) {
@@ -176,7 +177,7 @@ impl Association {
             return Err(Code::UNRESOLVABLE_ADDRESS);
         }
         if self.paths.len() == 1 {
-            // RFC 5061, section 5.3, F7 and F8: this check precedes that of the source.
+            // RFC 5061, section 5.3, F7 and F8: the last address is checked before the source of the packet.
             return Err(Code::DELETE_LAST_ADDRESS);
         }
         if address == context.src {

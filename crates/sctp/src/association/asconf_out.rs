@@ -164,7 +164,7 @@ impl Association {
         Ok(())
     }
 
-    // --- the chunk that leaves -------------------------------------------------------------------------------------
+    // --- ASCONF that is sent ---------------------------------------------------------------------------------------
 
     /// Returns the ASCONF that is due, or `None`. At most one is outstanding (RFC 5061, section 5.1.1, C1).
     pub(crate) fn change_packet(&mut self, now: Instant) -> Option<Transmit> {
@@ -240,7 +240,7 @@ impl Association {
         self.path_failed(to, true);
     }
 
-    // --- the answer ------------------------------------------------------------------------------------------------
+    // --- ASCONF-ACK that is received -------------------------------------------------------------------------------
 
     /// Handles ASCONF-ACK (RFC 5061, section 5.1, A5 to A8, and section 5.3, F0).
     pub(crate) fn asconf_ack_came(&mut self, now: Instant, ack: &AsconfAck) {

@@ -29,7 +29,7 @@ struct Repeated {
     times: u32,
     /// When a repetition was last counted.
     at: Instant,
-    /// The cumulative TSN when the first repetition came.
+    /// The cumulative TSN at the time of the first repetition.
     upto: Tsn,
     /// The last address of ours that a repetition came to while packets to the peer left from another one.
     local: Option<Ipv4Addr>,
@@ -44,7 +44,7 @@ pub(crate) struct Detour {
     next: Instant,
     /// No sign of a broken route changes the route before this time.
     pause: Instant,
-    /// When new data last came.
+    /// When the peer last sent new data.
     news: Instant,
     repeated: Option<Repeated>,
     /// The next SACK goes to another address of the peer than the source of the data.
@@ -81,7 +81,7 @@ impl Association {
 
     /// Handles a repetition of data from the TSN `first`, whose acknowledgment did not reach the peer. From the second
     /// repetition on, packets leave from the address that the repetitions came to, if they left from another one and
-    /// `pause` is over.
+    /// the time `Detour::pause` has passed.
     fn data_came_again(&mut self, now: Instant, local: Ipv4Addr, first: Tsn) {
         let is_other =
             self.locals.sends(local) && self.sources().iter().any(|(_, source)| *source != Some(local));

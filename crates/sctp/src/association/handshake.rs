@@ -35,7 +35,7 @@ pub(crate) struct Opening {
     due: bool,
     /// When INIT or COOKIE ECHO was last sent, if `tries` was 0 then. The answer measures the round trip.
     sent: Option<Instant>,
-    /// How often this INIT or COOKIE ECHO was sent, also before T1 expired.
+    /// How often this INIT or COOKIE ECHO was sent, including repetitions before T1 expired.
     copies: u32,
     cookie: Vec<u8>,
     /// By how many milliseconds the last cookie was too old, plus at most 1 ms.
@@ -190,7 +190,7 @@ impl Association {
         self.confirmed_primary(address);
     }
 
-    // --- packets that leave ----------------------------------------------------------------------------------------
+    // --- INIT and COOKIE ECHO that are sent ------------------------------------------------------------------------
 
     /// Returns the INIT or COOKIE ECHO that is due, or `None`.
     pub(crate) fn opening_packet(&mut self, now: Instant) -> Option<Transmit> {
@@ -259,7 +259,7 @@ impl Association {
         }
     }
 
-    // --- packets that come -----------------------------------------------------------------------------------------
+    // --- packets of the handshake that are received ----------------------------------------------------------------
 
     /// Handles INIT ACK in COOKIE-WAIT (RFC 9260, section 5.1, C). In any other state it is dropped (RFC 9260,
     /// section 5.2.3).
@@ -369,7 +369,8 @@ impl Association {
         // An address that only a directory named is not one of the peer's.
         let is_peers = |address| self.paths.get(address).is_some_and(|path| !path.hearsay);
         let stranger = init.addresses().chain([src]).find(|address| !is_peers(*address));
-        // RFC 9260, sections 5.2.1 and 5.2.2, require the check in COOKIE-ECHOED and in an open association.
+        // RFC 9260, sections 5.2.1 and 5.2.2, require the check for new addresses in COOKIE-ECHOED and in an
+        // open association.
         let known = self.is_open() || self.state == State::CookieEchoed;
         if let Some(address) = stranger.filter(|_| known) {
             // A restart that adds addresses may be an attack by another host (RFC 9260, section 5.2.2).

@@ -44,14 +44,14 @@ pub(crate) struct PacketContext<'a> {
     pub(crate) now: Instant,
     pub(crate) src: Ipv4Addr,
     pub(crate) dst: Ipv4Addr,
-    /// A valid AUTH chunk came before in this packet.
+    /// A valid AUTH chunk precedes the present chunk of the packet.
     pub(crate) authenticated: bool,
     /// Addresses that this packet would add, and that other associations with the same ports have.
     pub(crate) taken: &'a [Ipv4Addr],
     /// Replies to this packet. They leave in one packet, as several would amplify an attack.
     pub(crate) replies: Vec<Chunk>,
     pub(crate) causes: Vec<Cause>,
-    /// An ASCONF came before in this packet.
+    /// An ASCONF precedes the present chunk of the packet.
     pub(crate) asconf: bool,
     data: DataSeen,
 }
@@ -378,7 +378,7 @@ impl Association {
         self.end(if is_done { Ended::Finished } else { why });
     }
 
-    // --- errors ----------------------------------------------------------------------------------------------------
+    // --- causes in a received ERROR --------------------------------------------------------------------------------
 
     fn errors_came(&mut self, causes: &[Cause]) {
         for cause in causes {
@@ -395,7 +395,7 @@ impl Association {
         }
     }
 
-    // --- the end (RFC 9260, section 9.2) ---------------------------------------------------------------------------
+    // --- the end of an association (RFC 9260, section 9.2) ---------------------------------------------------------
 
     fn shutdown_came(&mut self, context: &PacketContext<'_>, cumulative: u32) {
         if !self.is_open() {

@@ -38,7 +38,7 @@ impl Association {
         is_new
     }
 
-    /// Returns whether packets with this tag are for this association or its second opening.
+    /// Returns whether packets with the verification tag `tag` are for this association or its second opening.
     pub(crate) fn has_tag(&self, tag: u32) -> bool {
         self.local_tag == tag || self.second.as_ref().is_some_and(|second| second.local_tag == tag)
     }
@@ -82,9 +82,9 @@ impl Association {
         }
     }
 
-    /// Puts the second opening back while it waits for INIT ACK. If it was answered, it replaces this association. If
-    /// it has ended, it is dropped, and the first opening continues: a peer that has the association refuses an INIT
-    /// from an unknown address (RFC 9260, section 5.2.2).
+    /// Decides by the state of `second`, the second opening. If `second` still waits for INIT ACK, it is kept. If
+    /// `second` got INIT ACK, it replaces this association. If `second` has ended, it is dropped, and the first opening
+    /// continues: a peer that has the association refuses an INIT from an unknown address (RFC 9260, section 5.2.2).
     fn put_back(&mut self, second: Box<Self>) {
         self.moved = true;
         match second.state {

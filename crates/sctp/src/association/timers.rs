@@ -205,7 +205,8 @@ impl Association {
         }
     }
 
-    /// Sends a HEARTBEAT on the data path before its timer expires. It shows the peer that this host can be reached.
+    /// Sends a HEARTBEAT on the data path without waiting for the timer of HEARTBEATs. The HEARTBEAT shows the peer
+    /// that this host can be reached.
     pub(crate) fn announce(&mut self, now: Instant) {
         if self.probes() {
             self.probe(now, self.paths.for_data());

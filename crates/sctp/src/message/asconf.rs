@@ -128,7 +128,7 @@ impl Address {
 /// An ASCONF chunk: requests for changes of addresses (RFC 5061, section 4.1.1).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Asconf {
-    /// The serial number. It is the sender's initial TSN in the first ASCONF, and one more in each next ASCONF.
+    /// The serial number. The first ASCONF has the sender's initial TSN, and each further ASCONF the next number.
     pub serial: u32,
     /// An address of the sender that the receiver knows. By it the receiver finds the association if the packet's
     /// source is unknown.

@@ -73,7 +73,7 @@ pub struct Cause {
 }
 
 impl Cause {
-    /// Returns a cause with these fields. The length of `info` is not checked.
+    /// Returns a cause with the fields `code` and `info`. The length of `info` is not checked.
     pub fn new(code: Code, info: impl Into<Vec<u8>>) -> Self {
         Self { code, info: info.into() }
     }

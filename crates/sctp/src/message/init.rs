@@ -171,7 +171,7 @@ impl Init {
         out
     }
 
-    /// Parses the result of `to_bytes`.
+    /// Parses the body of an INIT or INIT ACK from the bytes that `to_bytes` returned.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, Malformed> {
         Self::parse(bytes)
     }

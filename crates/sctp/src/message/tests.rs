@@ -154,8 +154,8 @@ fn golden_bytes_of_asconf_and_auth() {
     assert_eq!(Chunk::AsconfAck(refused).emit(), expected);
 }
 
-/// Parses a packet with these bytes behind its header, and with the right checksum. Returns the packet, or why it was
-/// refused.
+/// Parses a packet with the tag `tag`, the bytes `chunk` behind its header, and the right checksum. Returns the packet,
+/// or why it was refused.
 fn raw(tag: u32, chunk: &[u8]) -> Result<Packet, &'static str> {
     let mut bytes = packet(tag, Vec::new()).emit();
     bytes.extend_from_slice(chunk);

@@ -18,8 +18,8 @@ pub(super) fn next<'a>(r: &mut Reader<'a>) -> Result<Option<(u16, &'a [u8])>, Ma
     Ok(Some((kind, value)))
 }
 
-/// Appends padding for the bytes before, and then a parameter or a cause without padding. The length of a chunk does
-/// not include the padding of its last parameter or cause.
+/// Pads `out` to a multiple of four bytes, and then appends a parameter or a cause without padding. The length of a
+/// chunk does not include the padding of its last parameter or cause.
 pub(super) fn put(out: &mut Vec<u8>, kind: u16, parts: &[&[u8]]) {
     pad(out);
     let len = HEADER + parts.iter().map(|part| part.len()).sum::<usize>();

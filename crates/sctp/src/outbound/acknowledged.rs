@@ -23,8 +23,8 @@ struct Share {
     tsn: Tsn,
     /// The chunk with the lowest TSN of those in flight on the path was acknowledged.
     oldest: bool,
-    /// Of the acknowledged chunks that were sent only once and were not marked as lost: when the latest one left. The
-    /// round trip of a lost chunk would include a time-out.
+    /// When the latest of the acknowledged chunks left. Only chunks that were sent once and never marked as lost are
+    /// considered: the round trip of a lost chunk would include a time-out.
     left: Option<Instant>,
 }
 
@@ -262,7 +262,7 @@ impl Outbound {
         }
     }
 
-    // --- losses ----------------------------------------------------------------------------------------------------
+    // --- lost chunks -----------------------------------------------------------------------------------------------
 
     /// Marks all chunks in flight to `address` as lost. `timed_out`: time-outs show that the path may not work, so
     /// another path is preferred (RFC 9260, section 6.3.3).
@@ -270,8 +270,8 @@ impl Outbound {
         self.lose_those(paths, address, timed_out, |_| true);
     }
 
-    /// Marks chunks in flight that left from these addresses of ours as lost, as their acknowledgments would not
-    /// arrive. Congestion windows do not change.
+    /// Marks chunks in flight that left from our addresses `gone` as lost, as their acknowledgments would not arrive.
+    /// Congestion windows do not change.
     pub(crate) fn lose_from(&mut self, paths: &mut Paths, gone: &[Ipv4Addr]) {
         let all: Vec<Ipv4Addr> = paths.iter().map(|path| path.address).collect();
         for address in all {

@@ -18,7 +18,7 @@ const FEW: usize = 64;
 enum Fate {
     /// The chunk is in flight.
     Flying,
-    /// The chunk is to be sent again. `timed_out`: because its path may not work.
+    /// The chunk is to be sent again. `timed_out`: a time-out shows that its path may not work.
     Lost { timed_out: bool },
     /// The chunk is acknowledged by a gap block. The peer may still drop it (reneging).
     Kept,
@@ -145,7 +145,7 @@ impl Outbound {
         }
     }
 
-    // --- the user --------------------------------------------------------------------------------------------------
+    // --- messages that the user writes -----------------------------------------------------------------------------
 
     pub(crate) const fn room(&self) -> usize {
         self.limit.saturating_sub(self.held)
@@ -171,7 +171,7 @@ impl Outbound {
     ///
     /// The message is longer than `room()`.
     pub(crate) fn write(&mut self, stream: u16, ppid: u32, unordered: bool, bytes: &[u8]) {
-        assert!(bytes.len() <= self.room(), "{} bytes for a room of {}", bytes.len(), self.room());
+        assert!(bytes.len() <= self.room(), "{} bytes exceed the room of {}", bytes.len(), self.room());
         let mut ssn = 0;
         if !unordered {
             let next = self.next_ssn.entry(stream).or_insert(0);
@@ -207,17 +207,17 @@ impl Outbound {
         let lost = self.sent.iter().filter(|sent| matches!(sent.fate, Fate::Lost { .. })).count();
         let flying = || self.sent.iter().filter(|sent| sent.fate == Fate::Flying);
         let flight: u32 = flying().map(Sent::len).sum();
-        assert_eq!((self.lost, self.flight), (lost, flight), "lost chunks, and bytes in flight");
+        assert_eq!((self.lost, self.flight), (lost, flight), "number of lost chunks, and bytes in flight");
         let pending: usize = self.pending.iter().map(|message| message.bytes.len() - message.at).sum();
         let sent: usize = self.sent.iter().map(|sent| sent.data.data.len()).sum();
-        assert_eq!(self.held, pending + sent, "bytes of the user");
+        assert_eq!(self.held, pending + sent, "the number of bytes of user data");
         for path in paths.iter() {
             let flight: u32 = flying().filter(|sent| sent.path == path.address).map(Sent::charge).sum();
-            assert_eq!(path.flight, flight, "bytes in flight to {}", path.address);
+            assert_eq!(path.flight, flight, "the number of bytes in flight to {}", path.address);
         }
     }
 
-    // --- chunks that leave -----------------------------------------------------------------------------------------
+    // --- chunks that are sent --------------------------------------------------------------------------------------
 
     /// Returns the TSN of the next new chunk.
     fn next_tsn(&self) -> Tsn {
@@ -407,13 +407,13 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "901 bytes for a room of 900")]
+    #[should_panic(expected = "901 bytes exceed the room of 900")]
     fn a_message_fits_the_room() {
         sender().0.write(0, 0, false, &[7; 901]);
     }
 
     #[test]
-    #[should_panic(expected = "lost chunks, and bytes in flight")]
+    #[should_panic(expected = "number of lost chunks, and bytes in flight")]
     fn the_bytes_in_flight_are_those_of_the_chunks() {
         let (mut sender, paths) = sender();
         sender.flight -= 1;
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "bytes of the user")]
+    #[should_panic(expected = "the number of bytes of user data")]
     fn the_bytes_that_are_held_are_those_of_the_messages() {
         let (mut sender, paths) = sender();
         sender.held += 1;
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "bytes in flight to 10.0.0.2")]
+    #[should_panic(expected = "the number of bytes in flight to 10.0.0.2")]
     fn the_bytes_in_flight_of_a_path_are_those_of_its_chunks() {
         let (sender, mut paths) = sender();
         if let Some(path) = paths.get_mut(PEER) {

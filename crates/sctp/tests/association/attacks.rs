@@ -1,5 +1,5 @@
 //! Attacks by hosts without the key, and by peers (RFC 5062). The attacks change no association of other hosts,
-//! and cause few packets to other hosts.
+//! and the packets that they cause to other hosts are limited.
 
 use crate::harness::{CN, Network, PORT, Weather, endpoint, mn, noise};
 use crate::script::{PEER_TSN, Script};
@@ -128,8 +128,8 @@ fn a_recorded_change_is_not_carried_out_again() {
     assert_eq!(net.sent.len(), sent, "not even an answer");
 }
 
-/// A peer adds the address of another host and requests data there. That host gets at most six small probes in 20 s,
-/// and no data.
+/// A peer adds the address of another host and requests data there. In 20 s, that host gets at most six probes of
+/// at most 60 bytes, and no data.
 #[test]
 fn a_victim_gets_a_few_probes_and_no_data() {
     let mut net = Network::opened(&Config::default());
@@ -152,7 +152,7 @@ fn a_victim_gets_a_few_probes_and_no_data() {
     assert!(!net.events(1).contains(&AssociationEvent::PeerPrimary(VICTIM)));
 }
 
-/// A peer adds the addresses of many other hosts at once. HB.Max.Burst limits the probes to all of these addresses
+/// A peer adds the addresses of 14 other hosts in one chunk. HB.Max.Burst limits the probes to all of these addresses
 /// together.
 #[test]
 fn many_victims_share_one_probe_a_round_trip() {

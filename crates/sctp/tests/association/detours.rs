@@ -153,7 +153,7 @@ fn what_is_repeated_for_the_first_time_says_nothing_of_the_acknowledgment_before
     net.run_for(3000);
     let first = Transmit { dst: mn(1), ..last_data(&net) };
     net.arrive(0, &first);
-    // Two packets are acknowledged at once, so the peer itself repeats none.
+    // Two packets are acknowledged without delay, so the peer itself repeats none.
     net.hosts[1].data.extend(noise(3, 2000));
     net.run_for(1000);
     let second = Transmit { dst: mn(1), ..last_data(&net) };
@@ -308,9 +308,9 @@ fn one_time_out_leaves_no_way() {
     assert_eq!(net.association(0).detour(), None);
 }
 
-/// If both routes carry HEARTBEATs but no large packets, and no router reports that, the association ends by
-/// time-outs. So a HEARTBEAT ACK must not clear the association's counter of failures while data are outstanding (RFC
-/// 9260, section 8.1).
+/// If both routes carry HEARTBEATs, but no packets of more than 1000 bytes, and no router reports that, the association
+/// ends by time-outs. So a HEARTBEAT ACK must not clear the association's counter of failures while data are
+/// outstanding (RFC 9260, section 8.1).
 #[test]
 fn routes_that_only_heartbeats_pass_end_the_association() {
     for config in [quick(), Config::default()] {

@@ -79,8 +79,8 @@ fn without_a_key_an_opening_begins_anew_where_the_peer_is() {
     assert_eq!(paths(&mut net), [CN2]);
 }
 
-/// With a pair key, only the peer can make COOKIE ACK. A host at the false address, which does not have the key, gets
-/// no association.
+/// The directory gives a false address. With a pair key, only the peer can make COOKIE ACK. The host at the false
+/// address does not have the key, so it gets no association.
 #[test]
 fn with_a_key_nobody_else_acknowledges_a_cookie() {
     let mut net = echoed(&keyed());
@@ -149,7 +149,7 @@ fn with_a_key_a_cookie_follows_the_peer() {
     assert_eq!(paths(&mut net), [CN2]);
 }
 
-/// If the directory's address does not answer, INIT goes to the address that the user gave as well.
+/// If the directory's address does not answer, INIT also goes to the address that the user gave.
 #[test]
 fn an_opening_returns_to_the_addresses_that_the_user_gave() {
     let mut net = Network::new(&patient());
@@ -163,8 +163,8 @@ fn an_opening_returns_to_the_addresses_that_the_user_gave() {
     assert_eq!(paths(&mut net), [CN]);
 }
 
-/// If the directory repeats its answer, no further packet is sent at once, and packets to the other addresses are not
-/// delayed.
+/// If the directory repeats its answer, no further packet is sent immediately, and packets to the other addresses are
+/// not delayed.
 #[test]
 fn a_directory_that_repeats_itself_changes_nothing() {
     let mut net = Network::new(&patient());

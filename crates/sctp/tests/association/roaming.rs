@@ -175,7 +175,8 @@ fn the_end_of_an_association_moves_too() {
         assert_eq!(net.states()[who], state);
         net.lose(|transmit| transmit.src == mn(1) || transmit.dst == mn(1));
         break_to(&mut net, 0, 1, 2);
-        // The change takes one round trip, and the end at most two. That is less than a time-out.
+        // The change takes one round trip, and the end of the association at most two. Three round trips are shorter
+        // than a time-out.
         net.run_for(70);
         for who in [0, 1] {
             assert_eq!(

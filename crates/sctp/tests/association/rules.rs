@@ -289,7 +289,7 @@ fn strangers_are_answered_as_the_rfc_says() {
     assert_eq!(script.says(), told(group, &[]));
 }
 
-// --- how associations begin (RFC 9260, sections 5.1 and 5.2) ---------------------------------------------------------
+// --- the opening of associations (RFC 9260, sections 5.1 and 5.2) ----------------------------------------------------
 
 /// RFC 9260, section 5.1.5, 3: a cookie is valid only for the ports of its INIT.
 #[test]
@@ -396,7 +396,7 @@ fn a_restart_is_told_and_goes_on_with_new_numbers() {
     script.says();
     let cookie = script.cookie(&[mn(1)]);
     assert_eq!(script.endpoint.association(script.id.unwrap()).unwrap().state(), State::Established);
-    // In a restart the peer's new tag must differ, but the script's INIT always has the same.
+    // In a restart the peer's new tag must differ, but the script's INIT always has the same tag.
     let again = script.hears(mn(1), vec![Chunk::CookieEcho(cookie)]);
     assert_eq!(again, Err(Reason("sctp_cookie_unexpected")), "section 5.2.4, C");
     let mut init = peer_init(&[]);
@@ -464,7 +464,7 @@ fn an_init_that_cannot_be_is_refused() {
     assert_eq!(script.says(), told(mn(5), &["ABORT []"]));
 }
 
-/// RFC 9260, section 5.2.1: two ends that open at once have one association.
+/// RFC 9260, section 5.2.1: two ends that open at the same time have one association.
 #[test]
 fn two_that_call_each_other_at_once_have_one_association() {
     let config = Config::default();
@@ -498,7 +498,7 @@ fn two_that_call_each_other_at_once_have_one_association() {
     }
 }
 
-// --- the end (RFC 9260, section 9.2), and ICMP errors (section 10) ---------------------------------------------------
+// --- the end of associations (RFC 9260, section 9.2), and ICMP errors (RFC 9260, section 10) -------------------------
 
 #[test]
 fn a_shutdown_waits_for_what_is_not_acknowledged() {

@@ -52,7 +52,7 @@ impl Script {
         script
     }
 
-    /// Returns a script whose endpoint listens. A peer with these addresses has opened an association, and has
+    /// Returns a script whose endpoint listens. A peer with the addresses `peer` has opened an association, and has
     /// answered the first probes.
     pub(crate) fn accepted(config: &Config, peer: &[Ipv4Addr]) -> Self {
         let mut script = Self::silent(config);
@@ -90,7 +90,8 @@ impl Script {
         self.endpoint.receive(self.at(), src, CN, &bytes)
     }
 
-    /// Acknowledges our chunks below `number` and those in the gaps. Numbers count from our first chunk.
+    /// Acknowledges the endpoint's DATA chunks below `number` and those in the gaps. Number 0 is the first chunk that
+    /// the endpoint sent.
     pub(crate) fn sack(&mut self, number: u32, gaps: &[(u32, u32)]) {
         let offset = |n: u32| (n + 1 - number) as u16;
         let gaps = gaps.iter().map(|(first, last)| (offset(*first), offset(*last))).collect();

@@ -393,8 +393,8 @@ fn meet_again(both: bool) {
     assert_eq!((paths(&mut net, 0), paths(&mut net, 1)), (vec![CN2], vec![mn(2)]));
 }
 
-/// A directory gives a wrong address. The host at this address gets at most twelve small packets and no data, and
-/// time-outs end the association.
+/// A directory gives a wrong address. The host at this address gets at most twelve packets of less than 200 bytes, and
+/// no data. Time-outs end the association.
 #[test]
 fn a_wrong_directory_costs_a_stranger_little() {
     let mut net = Network::opened(&Config::default());

@@ -17,7 +17,7 @@ fn told(what: &[&str]) -> Vec<String> {
     what.iter().map(|words| format!("{} {words}", mn(1))).collect()
 }
 
-/// Returns the answer to an INIT with this tag: our tag, and the cookie.
+/// Returns two fields of the answer to an INIT with the tag `tag`: the endpoint's tag, and the cookie.
 fn cookie(script: &mut Script, tag: u32) -> (u32, Vec<u8>) {
     let mut init = peer_init(&[]);
     init.tag = tag;

@@ -267,8 +267,8 @@ fn one_loss_is_repaired_fast() {
     assert_eq!(counts.timeouts, 0);
 }
 
-/// RFC 9260, sections 9.1 and 9.2: an association ends if both ends finish at once, and if one end aborts. The peer
-/// gets the cause of the abort.
+/// RFC 9260, sections 9.1 and 9.2: an association ends if both ends finish at the same time, and if one end aborts.
+/// The peer gets the cause of the abort.
 #[test]
 fn both_finish_and_one_aborts() {
     let mut net = Network::opened(&Config::default());

@@ -24,7 +24,8 @@ fn capture(net: &Network) -> Vec<u8> {
     out
 }
 
-/// Returns these fields of all packets, one line for each packet. `None` if tshark is not installed.
+/// Returns the fields `fields` of all packets in `capture`, one line for each packet. `None` if tshark is not
+/// installed.
 fn fields(capture: &[u8], fields: &[&str]) -> Option<Vec<String>> {
     let options = ["-r", "-", "-o", "sctp.checksum:CRC 32c", "-T", "fields", "-E", "occurrence=a"];
     let fields = fields.iter().flat_map(|field| ["-e", field]);

@@ -82,7 +82,7 @@ enum Idle {
 }
 
 impl Orders {
-    /// Returns whether an event has this number.
+    /// Returns whether there is an event `number`.
     pub(crate) const fn has(&self, number: u32) -> bool {
         (number as usize) < self.all.len()
     }
@@ -247,8 +247,8 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// Sets the MTU of an interface. The host is notified at once, unless the interface is a radio that tunes, or its
-    /// link is cut. Then the host is notified when the interface next comes up.
+    /// Sets the MTU of an interface. The host is notified immediately, unless the interface is a radio that tunes, or
+    /// its link is cut. Then the host is notified when the interface next comes up.
     fn set_mtu(&mut self, host: HostId, iface: Iface, mtu: u16) {
         let number = usize::from(iface.0).checked_sub(1);
         let interface = number.and_then(|at| self.host_mut(host).interfaces.get_mut(at));

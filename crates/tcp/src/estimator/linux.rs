@@ -61,7 +61,8 @@ impl Linux {
         let faster = rtt < srtt;
         let smoothed = (srtt * 7 + rtt) / 8;
         self.deviation = match off.checked_sub(quarter) {
-            // A shorter round trip counts only an eighth, so that a faster path does not raise the deviation much.
+            // If the round trip becomes shorter, only an eighth of the increase counts. So a faster path raises the
+            // deviation less.
             Some(more) if faster => self.deviation + more / 8,
             Some(more) => self.deviation + more,
             None => (self.deviation + off).saturating_sub(quarter),

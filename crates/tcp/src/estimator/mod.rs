@@ -45,7 +45,7 @@ pub struct RoundTrip {
     /// Before the first sample, and after more than 3 time-outs in a row, the round trip is zero. Then the second value
     /// is a quarter of the time-out that the back-off multiplies.
     pub smoothed: Option<(Duration, Duration)>,
-    /// The time-out without doublings. With [`Estimator::Linux`], only the time-out before the first sample.
+    /// The time-out without doublings. [`Estimator::Linux`] uses it only until the first sample.
     pub base: Duration,
     /// The number of doublings that are in effect.
     pub doublings: u32,

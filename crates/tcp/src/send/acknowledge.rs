@@ -18,7 +18,6 @@ pub(crate) struct Ack<'a> {
     pub(crate) window: u32,
     /// Whether the segment has no data, no SYN and no FIN.
     pub(crate) pure: bool,
-    /// The SACK blocks.
     pub(crate) blocks: &'a [(Seq, Seq)],
     /// When the segment was sent whose timestamp the peer echoes; `None` without a valid echo.
     pub(crate) echoed: Option<Instant>,

@@ -1,5 +1,5 @@
-//! The two stacks with a common interface, each with its application: the first end writes, and the second reads
-//! everything at once.
+//! The two stacks with a common interface, each with its application: the first end writes, and the second immediately
+//! reads everything that has arrived.
 
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::phy::{self, DeviceCapabilities, Medium};

@@ -17,10 +17,10 @@
 //!
 //! **Known differences**, measured here and found in the source of smoltcp:
 //!
-//! | smoltcp 0.14.0 | what follows for the comparison |
+//! | smoltcp 0.14.0 | effect on the comparison |
 //! |---|---|
 //! | A loss halves all outstanding data (`tcp/congestion/reno.rs`, `on_loss`, `on_rto`). Our TCP halves the outstanding data or the window, whichever is smaller. | From the first loss at which more than the window is outstanding, the stacks may differ. |
-//! | An acknowledgment that fills a gap announces the window before the application has read the data (`tcp.rs`, `process`). | The announced window is too small for an instant. Receivers are compared only if no gap is filled. |
+//! | If a segment fills a gap, its acknowledgment announces the window before the application has read the data (`tcp.rs`, `process`). | The announced window is too small for an instant. Receivers are compared only if no gap is filled. |
 //! | If the announced window is zero, smoltcp's sender probes it at once. | If a gap is filled, smoltcp's sender is compared only with our receiver, which does not announce this window. |
 //! | A lost SYN lowers the threshold. Duplicates are counted across a time-out. An idle time does not reduce the window. The number of retransmissions has no limit. The time-out of 3 s after a lost SYN is not kept (RFC 6298, 5.7). | These cases do not occur. |
 

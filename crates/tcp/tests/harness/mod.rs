@@ -86,7 +86,7 @@ pub(crate) struct End {
     pub(crate) got: Vec<u8>,
     pub(crate) profile: Profile,
     pub(crate) iss: Seq,
-    /// The largest number of bytes that the application reads at once.
+    /// The largest number of bytes that the application reads in one call.
     pub(crate) appetite: usize,
 }
 

@@ -155,7 +155,8 @@ enum Wire {
 }
 
 impl Wire {
-    /// Returns a stage with this wire, or `None` if this machine has no usrsctp.
+    /// Creates the namespaces with this kind of wire, and compiles the program with usrsctp. Returns `None` if this
+    /// machine has no usrsctp.
     fn stage(self) -> Option<Stage> {
         let stage = Stage::new()?;
         if self == Self::Lossy {

@@ -225,7 +225,7 @@ fn kind(role: &Table) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.name == name)
 }
 
-/// Returns the hosts with a role of this kind, in the order of the file.
+/// Returns the names of the hosts with a role of the kind `kind`, in the order of the file.
 fn hosts_of<'a>(scenario: &'a Scenario, kind: &'a str) -> impl Iterator<Item = &'a str> {
     scenario.host.iter().filter_map(move |(name, host)| {
         let mut roles = host.get("role").and_then(Value::as_array).into_iter().flatten();
@@ -251,7 +251,7 @@ pub(crate) fn write_out(duration: Duration, role: &mut Table) -> Result<(), Stri
     };
     let places: Vec<&Value> = rule.get("between").and_then(Value::as_array).into_iter().flatten().collect();
     if places.is_empty() {
-        return Err("`moves.between`: name the base stations, in the order of the moves".to_owned());
+        return Err("`moves.between`: must be a list of at least one station, in the order of the moves, for example `[\"b2\", \"b3\"]`".to_owned());
     }
     let every = span("every")?
         .filter(|every| !every.is_zero())

@@ -118,7 +118,7 @@ impl Sender {
         for (from, end) in blocks.as_slice() {
             segments.sack(*from, *end, repair.high, &mut summary, |sent| rack.arrived(now, sent));
         }
-        // After a time-out that cannot be undone, the order of blocks is no sign of reordering.
+        // After a time-out that cannot be undone, arrivals out of order are no sign of reordering.
         summary.reordered &= repair.standing != Standing::Loss || repair.undo.marker.is_some();
         if ack.below.after(self.una) {
             self.forget(ack.below);

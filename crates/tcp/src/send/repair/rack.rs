@@ -120,8 +120,9 @@ impl Rack {
         srtt.map_or(window, |srtt| window.min(srtt))
     }
 
-    /// Marks lost segments (RFC 8985: `RACK_detect_loss()`). Returns the time after which the last of the overtaken
-    /// segments counts as lost; `None` if no overtaken segment waits.
+    /// Marks lost segments (RFC 8985: `RACK_detect_loss()`). A segment is overtaken if a segment that was sent later
+    /// has arrived. Returns the time until all overtaken segments count as lost; `None` if they are lost now, or if
+    /// there are none.
     pub(crate) fn detect(
         &mut self,
         now: Instant,

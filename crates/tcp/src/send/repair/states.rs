@@ -157,7 +157,7 @@ impl Sender {
         self.fast_retransmits += 1;
     }
 
-    /// Undoes a spurious reduction. `find`: lost segments are no longer considered lost.
+    /// Undoes a spurious reduction. If `find` is true, no segment is considered lost any longer.
     fn take_back(&mut self, repair: &mut Repair, find: bool) {
         if find {
             repair.segments.find_again();

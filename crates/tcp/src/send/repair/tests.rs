@@ -54,8 +54,8 @@ impl Talk {
         self.sends(now)
     }
 
-    /// Handles an acknowledgment up to `below`, in thousands of bytes, that echoes the timestamp of `echoed`. Returns
-    /// the segments that are sent in response.
+    /// Handles an acknowledgment up to `below`, in thousands of bytes, that echoes the timestamp of the time
+    /// `echoed`, in milliseconds. Returns the segments that are sent in response.
     fn hears_echo(&mut self, now: u64, below: u32, echoed: u64) -> Vec<u32> {
         let (seq, below, window) = (Seq(1), Seq(1000 * below), self.0.window);
         let ack = Ack { seq, below, window, pure: true, blocks: &[], echoed: Some(at(echoed)) };
@@ -237,7 +237,7 @@ fn data_in_order_beside_a_block_is_not_reordered() {
     talk.hears(151, 2, &[(3, 5)]);
     assert_eq!(talk.hears(152, 2, &[(3, 6)])[0], 2);
     assert_eq!(talk.standing(), Standing::Recovery);
-    // One acknowledgment reports two runs for the first time, the higher before the lower.
+    // One acknowledgment reports two ranges of data for the first time, the higher before the lower.
     let mut talk = Talk::ten(Mechanisms::ALL, 40_000);
     talk.hears(150, 0, &[(5, 6), (2, 3)]);
     assert!(!talk.rack().reordered);

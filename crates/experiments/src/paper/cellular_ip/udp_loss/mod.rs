@@ -47,9 +47,10 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
     source: "Campbell et al. 2000, figure 5; numbers from its companion draft-gomez-cellularip-perf-00, table 1",
     notes: &[
         "Scenario: payload 100 bytes, b2 <-> b3, cells 2 Mb/s, retune 5 ms, delay device of 1 packet. The n handoffs are spread\n  \
-         evenly over the packet spacing. RTT 3: wires of 1 ms and the transmission times, together 2.92 ms. The rest of a\n  \
-         longer RTT is a delay on both wires behind b1, downlink only (our choice). Excursion (the time in which the radio\n  \
-         sends the semisoft packet in the new cell and returns) 0 ms, semisoft delay 100 ms (our choice).",
+         evenly over the packet spacing. RTT: nominal, in ms. RTT 3: wires of 1 ms and the transmission times, together\n  \
+         2.92 ms. For a longer RTT, both wires behind b1 have an additional delay, downlink only (our choice). Excursion (the\n  \
+         time in which the radio sends the semisoft packet in the new cell and returns) 0 ms, semisoft delay 100 ms (our\n  \
+         choice).",
         "formula: hard: rate x (RTT + retune). Semisoft: the sum of these terms, each if positive: rate x (excursion + airtime)\n  \
          if there is an excursion; rate x (lead + retune + airtime - delay device x spacing); rate x (RTT - semisoft delay).\n  \
          lead: the time by which the delay of the new path is shorter than that of the old path; 0 except in the rows `new path\n  \
@@ -168,7 +169,7 @@ fn point(case: &Case, scale: Scale) -> Point {
     let published = if case.kind == Kind::Main { vec![published(case)] } else { Vec::new() };
     let base = (case.kind == Kind::Main).then(|| format!("{} {}/s RTT 83", case.handoff, case.rate));
     Point {
-        // The phases depend on this text. The unit is left out, so that it does not change the phases.
+        // The phases depend on the label. Its unit is left out, so that the unit does not change the phases.
         overrides: overrides(case, &label.replace(" packets", ""), n, interval),
         label,
         setting,

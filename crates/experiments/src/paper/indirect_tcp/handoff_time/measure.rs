@@ -74,7 +74,7 @@ struct Handoff {
     codes: f64,
 }
 
-/// Returns the values of each handoff after the first `skip`.
+/// Returns the values of each handoff, without the first `skip` handoffs.
 fn measure(outcome: &Outcome, is_right: bool, skip: usize) -> Result<Samples, String> {
     let mut all = Vec::new();
     let mut under_way: Option<Handoff> = None;

@@ -38,8 +38,8 @@ const FULL_MS: f64 = 1440.0;
 
 /// The transmission time of each byte of state at 10 Mb/s, in microseconds.
 const US_PER_BYTE: f64 = 0.8;
-/// The number of moves before the first evaluated move. After these moves, each router has opened a connection to the
-/// other router.
+/// The number of moves before the first evaluated move. In these moves, each router opens a connection to the other
+/// router.
 const WARMING: usize = 2;
 
 pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {

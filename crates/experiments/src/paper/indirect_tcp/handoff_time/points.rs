@@ -223,7 +223,8 @@ fn sensitivity(label: &str, case: Case, n: usize, differs: (&'static str, Settin
     Point { label: label.to_owned(), kind: Kind::Sensitivity, published: Vec::new(), base: None, ..point }
 }
 
-/// Returns the times of the moves: first those that warm up the routers, then the evaluated ones.
+/// Returns the times of the moves: first [`WARMING`] moves that open the connections between the routers, then the
+/// evaluated moves.
 fn moves(case: Case, name: &str, n: usize) -> Vec<Duration> {
     let all = stratified(name, n + WARMING, PHASE).into_iter().zip(0..);
     all.map(|(phase, i)| FIRST + phase + i * (case.dwell + case.away)).collect()

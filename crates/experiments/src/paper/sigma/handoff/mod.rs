@@ -186,7 +186,7 @@ const OBSERVED: &[MustHold] = &[
         breakers: &[],
     },
     MustHold {
-        text: "SIGMA, cross traffic, and where the correspondent receives: gap <= 11.3 ms in every run",
+        text: "SIGMA, rows `cross traffic` and `correspondent receives`: gap <= 11.3 ms in every run",
         value: "the longest gap, ms",
         backends: BOTH,
         needs: is_other_traffic,
@@ -194,7 +194,7 @@ const OBSERVED: &[MustHold] = &[
         breakers: &[],
     },
     MustHold {
-        text: "SIGMA, cross traffic, and where the correspondent receives: 0 bytes lost, duplicated or reordered in every run",
+        text: "SIGMA, rows `cross traffic` and `correspondent receives`: 0 bytes lost, duplicated or reordered in every run",
         value: "the largest number of lost, duplicated or reordered bytes in a run",
         backends: BOTH,
         needs: is_other_traffic,
