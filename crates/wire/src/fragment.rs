@@ -93,6 +93,27 @@ fn copied_options(options: &[u8]) -> Result<Vec<u8>, Malformed> {
     Ok(copied)
 }
 
+/// Returns whether the datagram `bytes`, or a datagram inside of it, is a fragment. At most four tunnels are looked
+/// through. The headers are not checked.
+pub fn is_in(bytes: &[u8]) -> bool {
+    let mut rest = bytes;
+    for _ in 0..=crate::identity::NESTING {
+        match rest {
+            [_, _, _, _, _, _, high, low, _, protocol, ..] => {
+                if u16::from_be_bytes([*high, *low]) & 0x3fff != 0 {
+                    return true;
+                }
+                if *protocol != ipv4::IPIP {
+                    return false;
+                }
+                rest = ipv4::payload(rest);
+            }
+            _ => return false,
+        }
+    }
+    false
+}
+
 /// Source, destination, protocol and identification, which all fragments of one datagram share.
 type Name = (Ipv4Addr, Ipv4Addr, u8, u16);
 
@@ -385,6 +406,21 @@ mod tests {
         let mut reassembly = Reassembly::default();
         assert_eq!(take(&mut reassembly, 0, &cut[1]), None);
         assert_eq!(take(&mut reassembly, 0, &cut[0]), Some(payload(1000)));
+    }
+
+    #[test]
+    fn a_fragment_is_found_in_a_tunnel() {
+        let divisible = Header { dont_fragment: false, ..header(7) };
+        let whole = divisible.emit(&payload(1000));
+        let piece = pieces(&whole, 576).unwrap().remove(1);
+        let wrapped =
+            |bytes: &[u8]| crate::ipip::encapsulate(bytes, header(7).src, header(7).dst, 1).unwrap();
+        assert_eq!([&whole, &wrapped(&whole)].map(|bytes| is_in(bytes)), [false; 2]);
+        assert_eq!(
+            [&piece, &wrapped(&piece), &wrapped(&wrapped(&piece))].map(|bytes| is_in(bytes)),
+            [true; 3]
+        );
+        assert!(is_in(&pieces(&wrapped(&whole), 576).unwrap()[1]) && !is_in(&piece[..5]));
     }
 
     #[test]

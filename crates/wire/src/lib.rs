@@ -31,7 +31,7 @@ pub use checksum::{Checksum, checksum};
 pub use core::net::{Ipv4Addr, SocketAddrV4};
 pub use core::time::Duration;
 pub use icmp::IcmpError;
-pub use identity::{identity, udp_identity};
+pub use identity::{fragment_identity, identity, udp_identity};
 pub use packet::{EtherType, Frame, Packet, PacketId, Reason};
 pub use rng::Rng;
 pub use rto::{Rto, RtoBounds};
