@@ -111,6 +111,7 @@ impl Socket {
             StreamOp::Migrate(MigrateOp::Freeze) => self.frozen = true,
             StreamOp::Migrate(MigrateOp::Thaw) => self.frozen = false,
             StreamOp::Migrate(MigrateOp::Export) => out.events.push(self.export(now, id)),
+            StreamOp::Set(SocketOption::DontFragment(_)) => {} // segments always have DF
             StreamOp::Set(SocketOption::Nagle(on)) => self.tcp.set_nagle(on),
             StreamOp::Set(SocketOption::ReceiveBuffer(bytes)) => self.tcp.set_receive_buffer(bytes),
             StreamOp::Set(SocketOption::SendBuffer(bytes)) => {
