@@ -80,8 +80,12 @@ fn join_parts_of_stacks(records: &mut [Record]) -> (Names, BTreeSet<usize>) {
     (names, parts)
 }
 
-/// Notes that fragments with the identity `name` belong to the datagram `id` from this instant.
+/// Notes that fragments with the identity `name` belong to the datagram `id` from this instant. A datagram that a node
+/// has reassembled still has the identity of its last fragment, so it says nothing.
 fn note(names: &mut Names, name: PacketId, at: Instant, id: PacketId) {
+    if name == id {
+        return;
+    }
     let entries = names.entry(name).or_default();
     if entries.iter().all(|(_, known)| *known != id) {
         entries.push((at, id));
@@ -172,10 +176,15 @@ mod tests {
             records.push(record(at, 0, What::Received, Iface::HOST, piece));
             records.push(record(at, 0, What::Sent, ETH, piece));
         }
-        records.push(record(9, 1, What::Sent, Iface::HOST, &whole));
+        // The node of the receiver has joined the fragments.
+        let mut joined = record(9, 1, What::Sent, Iface::HOST, &whole);
+        *id_of(&mut joined.what).unwrap() = identity(&cut[1]);
+        records.push(joined);
+        let what = What::Dropped(ETH, identity(&cut[0]), node::reason::REASSEMBLED.0.into());
+        records.push(Record { at: Instant(9), host: HostId(1), what });
         assert_ne!(ids(&mut records)[1], known);
         name_fragments(&mut records);
-        assert_eq!(ids(&mut records), [known; 5]);
+        assert_eq!(ids(&mut records), [known; 6]);
         let What::Received(Iface::HOST, packet) = &records[1].what else { panic!("{records:?}") };
         assert_eq!(packet.bytes, whole);
     }
