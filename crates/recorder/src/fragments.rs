@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use trace::{HostId, Record, What};
 use wire::fragment::{Reassembly, is_in};
-use wire::ipv4::{self, Header};
-use wire::{EtherType, Iface, Instant, Packet, PacketId, fragment_identity, identity};
+use wire::ipv4::Header;
+use wire::{EtherType, Iface, Instant, Packet, PacketId, fragment_identity, identity, tunnel};
 
 /// The identities of datagrams by the identity of their fragments. After 65,536 datagrams, a sender uses an
 /// identification again, so there can be several, each with the time at which its datagram was first seen.
@@ -106,12 +106,11 @@ fn resolve(names: &Names, mut id: PacketId, at: Instant) -> PacketId {
 
 /// Returns the identities that fragments have of the datagrams in these bytes that may be cut.
 fn divisible_inside(bytes: &[u8]) -> impl Iterator<Item = PacketId> {
-    let mut rest = Header::parse(bytes).ok();
+    let mut rest = Some(bytes.to_vec());
     std::iter::from_fn(move || {
-        let (header, payload) = rest.take()?;
-        if header.protocol == ipv4::IPIP && !header.is_fragment() {
-            rest = Header::parse(payload).ok();
-        }
+        let bytes = rest.take()?;
+        let (header, _) = Header::parse(&bytes).ok()?;
+        rest = tunnel::decapsulate(&bytes).ok().map(|(_, inner)| inner.into_owned());
         Some(header)
     })
     .filter(|header| !header.dont_fragment && !header.is_fragment())

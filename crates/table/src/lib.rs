@@ -14,7 +14,9 @@
 pub mod map;
 
 use core::time::Duration;
-use wire::ipv4::{self, Header};
+use wire::ipv4::Header;
+pub use wire::tunnel::Kind;
+use wire::tunnel::largest_fragment;
 use wire::{IcmpError, Iface, Instant, Ipv4Addr, Mac, Prefix, Reason};
 
 /// The reasons for which [`decide`] itself drops a packet. A route can give other reasons ([`crate::Action::Drop`]).
@@ -181,22 +183,34 @@ pub enum Action {
     Drop(Reason),
     /// The packet goes to this host's own stack. If it is not addressed to this host, the node drops it.
     Host,
-    /// The packet is forwarded inside another datagram (RFC 2003).
+    /// The packet is forwarded inside another datagram.
     Tunnel(Encap),
-    /// The packet is decapsulated if it is IP in IP and addressed to this host. [`decide_opened`] then decides about
+    /// The packet is decapsulated if it is in a tunnel of any kind and addressed to this host. [`decide_opened`] then decides about
     /// the inner datagram in this class. All other packets go to the host.
     Open(Class),
 }
 
-/// The two ends of a tunnel (RFC 2003), and its MTU.
+/// The two ends of a tunnel, its kind, and what is known about its path.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Encap {
     /// The entry of the tunnel: the source of the outer datagram.
     pub src: Ipv4Addr,
     /// The exit of the tunnel: the destination of the outer datagram.
     pub dst: Ipv4Addr,
-    /// The largest *inner* datagram in bytes: the MTU of the path to the exit, minus the 20 bytes of the outer header.
+    /// The largest *inner* datagram in bytes: the MTU of the path to the exit, minus [`Kind::overhead`].
     pub mtu: u16,
+    /// How the tunnel carries datagrams.
+    pub kind: Kind,
+    /// Whether the exit is said to be unreachable, and a sender could not be notified. Then each sender of a packet gets
+    /// "host unreachable", and the packet enters the tunnel all the same (RFC 2003, section 5.1).
+    pub is_failing: bool,
+}
+
+impl Encap {
+    /// Returns a tunnel by IP in IP, whose path is not known to fail.
+    pub const fn new(src: Ipv4Addr, dst: Ipv4Addr, mtu: u16) -> Self {
+        Self { src, dst, mtu, kind: Kind::IpInIp, is_failing: false }
+    }
 }
 
 /// The next hop of a packet.
@@ -328,7 +342,7 @@ pub struct Verdict {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Disposition {
     /// The packet goes to the host's own stack. Either no route applies, or the route is [`Action::Host`], or the route
-    /// is [`Action::Open`] and the packet is not IP in IP to this host.
+    /// is [`Action::Open`] and the packet is not in a tunnel to this host.
     Host,
     /// The packet goes to a neighbor.
     Out(Hop),
@@ -408,7 +422,13 @@ fn follow(
     // A router fragments a packet that does not fit if DF is clear (RFC 1812, section 4.2.2.7). `refusal` has refused
     // the packet with DF. Before a tunnel, the inner packet is cut, so that the exit need not reassemble (RFC 2003,
     // section 3.1).
-    verdict.cut = room.filter(|mtu| packet.len > usize::from(*mtu));
+    verdict.cut = room.filter(|mtu| packet.len > usize::from(*mtu)).map(|mtu| match route.action {
+        Action::Tunnel(encap) => largest_fragment(encap.kind, mtu),
+        _ => mtu,
+    });
+    if icmp && let Action::Tunnel(Encap { is_failing: true, .. }) = route.action {
+        verdict.icmp = Some(IcmpError::HostUnreachable);
+    }
     // A packet that cannot be forwarded does not count as a use of its route.
     if matches!(route.lifetime, Lifetime::ReportIdle(_)) {
         verdict.used[1] = Some(entry);
@@ -418,7 +438,7 @@ fn follow(
         Action::Punt => Disposition::Punt(owner, PuntReason::Action),
         Action::Drop(reason) => Disposition::Drop(reason),
         Action::Tunnel(encap) => Disposition::Encap(encap),
-        Action::Open(class) if packet.protocol == ipv4::IPIP && rules.is_own(packet.dst) => {
+        Action::Open(class) if Kind::of_protocol(packet.protocol).is_some() && rules.is_own(packet.dst) => {
             Disposition::Open(class)
         }
         Action::Host | Action::Open(_) => Disposition::Host,

@@ -103,10 +103,12 @@ pub fn is_in(bytes: &[u8]) -> bool {
                 if u16::from_be_bytes([*high, *low]) & 0x3fff != 0 {
                     return true;
                 }
-                if *protocol != ipv4::IPIP {
-                    return false;
-                }
-                rest = ipv4::payload(rest);
+                let payload = ipv4::payload(rest);
+                rest = match *protocol {
+                    ipv4::IPIP => payload,
+                    ipv4::GRE => payload.get(4..).unwrap_or_default(),
+                    _ => return false, // minimal encapsulation carries no fragments
+                };
             }
             _ => return false,
         }

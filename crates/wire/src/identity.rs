@@ -3,6 +3,8 @@
 
 use crate::PacketId;
 use crate::ipv4::{self, Header};
+use crate::tunnel::{self, Kind};
+use alloc::borrow::Cow;
 use core::net::SocketAddrV4;
 
 /// Returns the identity of an IPv4 datagram: a hash over bytes that forwarding does not change.
@@ -19,7 +21,7 @@ use core::net::SocketAddrV4;
 ///
 /// TCP and SCTP can send the same bytes again. Then only the identification distinguishes the retransmission from the
 /// original, so their hash includes it. Equal datagrams share an identity, and the ledger counts how many there are. In
-/// a tunnel (IP in IP) the hash is that of the innermost datagram, behind at most four outer headers. So encapsulation
+/// a tunnel (any [`crate::tunnel::Kind`]) the hash is that of the innermost datagram, behind at most four outer headers. So encapsulation
 /// does not change the identity. If the header is malformed, the hash is that of all bytes.
 pub fn identity(bytes: &[u8]) -> PacketId {
     let Ok((header, payload)) = Header::parse(bytes) else { return nonzero(fold(SEED, bytes)) };
@@ -35,14 +37,19 @@ pub fn fragment_identity(header: &Header) -> PacketId {
 pub(crate) const NESTING: u8 = 4;
 
 fn innermost(header: Header, payload: &[u8], nesting: u8) -> PacketId {
-    if nesting > 0
-        && header.protocol == ipv4::IPIP
-        && !header.is_fragment()
-        && let Ok((inner, payload)) = Header::parse(payload)
-    {
-        return innermost(inner, payload, nesting - 1);
+    let kind = Kind::of_protocol(header.protocol).filter(|_| nesting > 0 && !header.is_fragment());
+    // Other kinds than IP in IP are rare, so a copy of the inner datagram is acceptable.
+    let opened = match kind {
+        None => None,
+        Some(Kind::IpInIp) => Some(Cow::Borrowed(payload)),
+        Some(Kind::Minimal | Kind::Gre) => {
+            tunnel::decapsulate(&header.emit(payload)).ok().map(|(_, inner)| Cow::Owned(inner.into_owned()))
+        }
+    };
+    match opened.as_deref().and_then(|inner| Header::parse(inner).ok()) {
+        Some((inner, payload)) => innermost(inner, payload, nesting - 1),
+        None => of_datagram(&header, payload),
     }
-    of_datagram(&header, payload)
 }
 
 fn of_datagram(header: &Header, payload: &[u8]) -> PacketId {

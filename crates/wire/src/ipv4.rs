@@ -13,6 +13,10 @@ pub const HEADER: usize = 20;
 pub const ICMP: u8 = 1;
 /// The protocol number of IP in IP (RFC 2003).
 pub const IPIP: u8 = 4;
+/// The protocol number of GRE (RFC 2784).
+pub const GRE: u8 = 47;
+/// The protocol number of minimal encapsulation (RFC 2004).
+pub const MINIMAL: u8 = 55;
 /// The protocol number of TCP.
 pub const TCP: u8 = 6;
 /// The protocol number of SCTP.

@@ -22,6 +22,7 @@ mod rng;
 mod rto;
 mod tcp;
 mod time;
+pub mod tunnel;
 pub mod udp;
 
 pub use address::{Cell, Iface, InterfaceAddress, Mac, ParseInterfaceAddressError};

@@ -145,6 +145,14 @@ impl Cast for MobileIp {
                 let error = IcmpError::FragmentationNeeded { mtu: mtu.parse().unwrap() };
                 ("up".to_owned(), about_tunnel(error, care_of))
             }
+            // As before, but the router quotes only eight bytes behind the outer header, as RFC 792 requires.
+            ["lost-in-tunnel", "to", care_of, "quoted", "shortly"] => {
+                let packet = about_tunnel(IcmpError::TimeExceeded, care_of);
+                let (header, payload) = Header::parse(&packet.bytes).unwrap();
+                let message = icmp::Message::parse(payload).unwrap();
+                let short = icmp::Message { body: &message.body[..4 + 28], ..message }.emit();
+                ("up".to_owned(), from_person("router", &header.emit(&short)))
+            }
             ["lost-in-tunnel", "to", care_of] => {
                 ("up".to_owned(), about_tunnel(IcmpError::TimeExceeded, care_of))
             }

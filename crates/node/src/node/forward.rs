@@ -5,10 +5,10 @@ use crate::node::neighbor::Interface;
 use crate::waiting::Origin;
 use crate::{Act, Node, Outbox};
 use crate::{node::drop, reason};
-use table::{Class, Datagram, Disposition, Encap, Found, Hop, IngressPolicy, NextHop, Port, RoleId};
+use table::{Class, Datagram, Disposition, Encap, Found, Hop, IngressPolicy, Kind, NextHop, Port, RoleId};
 use table::{PuntReason, Rules, Verdict, decide, decide_opened};
 use wire::ipv4::{self, Header};
-use wire::{EtherType, IcmpError, Iface, Instant, Ipv4Addr, Mac, Packet, fragment, ipip};
+use wire::{EtherType, IcmpError, Iface, Instant, Ipv4Addr, Mac, Packet, fragment, tunnel};
 
 /// The largest number of ICMP errors that one node sends per second. "Fragmentation needed" does not count. RFC 1812,
 /// section 4.3.2.8, recommends a limit, and does not give a number.
@@ -206,13 +206,15 @@ impl Node {
 
     fn enter(&mut self, now: Instant, way: Path, encap: Encap, mut packet: Packet, out: &mut Outbox) {
         let id = self.outer_id(&packet.bytes);
-        let outer = match ipip::encapsulate(&packet.bytes, encap.src, encap.dst, id) {
+        let outer = match tunnel::encapsulate(encap.kind, &packet.bytes, encap.src, encap.dst, id) {
             Ok(bytes) => Packet { bytes, ..packet },
             Err(malformed) => return drop(out, way.port.iface, packet, malformed.into()),
         };
         // If the tunnel's first link is narrower than the tunnel, the inner packet is cut, and not the outer one. So
         // the exit need not reassemble (RFC 2003, section 3.1).
-        let room = self.room_of_first_link(now, &outer).filter(|room| ipv4::total_len(&packet.bytes) > *room);
+        let room = self
+            .room_of_first_link(now, encap.kind, &outer)
+            .filter(|room| ipv4::total_len(&packet.bytes) > *room);
         match room.map(|room| fragment::pieces(&packet.bytes, room as u16)) {
             Some(Ok(pieces)) => {
                 for bytes in pieces {
@@ -227,10 +229,10 @@ impl Node {
 
     /// Returns the largest inner packet, in bytes, for the first link or tunnel that an outer packet of this node takes.
     /// Returns `None` if the outer packet fits, or may not be cut.
-    fn room_of_first_link(&self, now: Instant, outer: &Packet) -> Option<usize> {
+    fn room_of_first_link(&self, now: Instant, kind: Kind, outer: &Packet) -> Option<usize> {
         let (header, _) = Header::parse(&outer.bytes).ok()?;
         let mtu = decide(self, now, Port { iface: Iface::HOST, from: None }, &datagram(&header, outer)).cut?;
-        Some(usize::from(mtu).saturating_sub(ipip::OVERHEAD).max(fragment::SMALLEST))
+        Some(usize::from(mtu).saturating_sub(kind.overhead_of_fragment()).max(fragment::SMALLEST))
     }
 
     /// Returns the identification of the outer header of a packet. If the packet may be fragmented, each outer header
@@ -248,8 +250,8 @@ impl Node {
     }
 
     fn open(&mut self, now: Instant, way: Path, class: Class, mut packet: Packet, out: &mut Outbox) {
-        let (outer, inner) = match ipip::decapsulate(&packet.bytes) {
-            Ok((outer, inner)) => (outer, inner.to_vec()),
+        let (outer, inner) = match tunnel::decapsulate(&packet.bytes) {
+            Ok((outer, inner)) => (outer, inner.into_owned()),
             Err(malformed) => return drop(out, way.port.iface, packet, malformed.into()),
         };
         packet.bytes = inner;
@@ -315,13 +317,14 @@ impl Node {
     /// Notifies the sender of an inner packet that this node dropped the packet in a tunnel that begins here (RFC 2003,
     /// section 4).
     fn tell_inner_sender(&mut self, now: Instant, error: IcmpError, about: &Packet, out: &mut Outbox) {
-        let Ok((header, inner)) = ipip::decapsulate(&about.bytes) else { return };
+        let Ok((header, inner)) = tunnel::decapsulate(&about.bytes) else { return };
         if !self.addresses.contains(&header.src) {
             return;
         }
-        let error = error.through_tunnel();
-        let inner = Packet::new(Mac::ZERO, inner.to_vec());
-        match ipip::decapsulate(&inner.bytes) {
+        let overhead = ipv4::total_len(&about.bytes) - ipv4::total_len(&inner);
+        let error = error.through_tunnel(overhead as u16);
+        let inner = Packet::new(Mac::ZERO, inner.into_owned());
+        match tunnel::decapsulate(&inner.bytes) {
             Ok((entry, _)) if self.addresses.contains(&entry.src) => {
                 self.tell_inner_sender(now, error, &inner, out);
             }

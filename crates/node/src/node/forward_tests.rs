@@ -3,7 +3,7 @@
 use super::*;
 use crate::{Boot, Lifetime, Link, Listen, Mark, Neighbor, Proto, Role, Value};
 use table::{Action, Route};
-use wire::{Duration, Frame, PacketId, SocketAddrV4, icmp, udp};
+use wire::{Duration, Frame, PacketId, SocketAddrV4, icmp, ipip, udp};
 
 const ETH: Iface = Iface(1);
 const AIR: Iface = Iface(2);
@@ -149,7 +149,7 @@ fn dropped(acts: &[Act]) -> &'static str {
 }
 
 fn home_agent() -> (Node, Outbox) {
-    let tunnel = Action::Tunnel(Encap { src: OWN, dst: CARE_OF, mtu: 1480 });
+    let tunnel = Action::Tunnel(Encap::new(OWN, CARE_OF, 1480));
     node(vec![Agent { routes: vec![(to(MOBILE), tunnel)], ..agent("home") }])
 }
 
@@ -194,7 +194,7 @@ fn error_of(packet: &Packet) -> (Option<Ipv4Addr>, Ipv4Addr, u16) {
 /// If sender and receiver are away from home, the sender gets the error by the tunnel of this node to the sender.
 #[test]
 fn a_sender_that_is_away_is_told_by_its_tunnel() {
-    let tunnel = |dst| Action::Tunnel(Encap { src: OWN, dst, mtu: 1480 });
+    let tunnel = |dst| Action::Tunnel(Encap::new(OWN, dst, 1480));
     let sender = Ipv4Addr::new(10, 1, 0, 8);
     let routes = vec![(to(MOBILE), tunnel(CARE_OF)), (to(sender), tunnel(FAR))];
     let (mut node, mut out) = node(vec![Agent { routes, ..agent("home") }]);
@@ -262,6 +262,49 @@ fn what_does_not_fit_the_first_link_of_a_tunnel_is_cut_before_the_tunnel() {
     // The tunnel cuts into 1456 and 24 bytes of payload; the first of these does not fit the link.
     assert_eq!(inner, [(0, 536, true), (67, 536, true), (134, 384, true), (182, 24, false)]);
     assert!(sent.iter().all(|packet| packet.bytes.len() <= 576));
+}
+
+/// The exit opens each kind of tunnel. If the first link of the tunnel is narrow, the sender gets its MTU without the
+/// bytes that this kind adds.
+#[test]
+fn tunnels_of_each_kind_are_entered_and_opened() {
+    for (kind, fits) in [(Kind::IpInIp, 1380), (Kind::Minimal, 1388), (Kind::Gre, 1376)] {
+        let encap = Encap { kind, ..Encap::new(OWN, CARE_OF, 1480) };
+        let routes = vec![(to(MOBILE), Action::Tunnel(encap))];
+        let (mut entry, mut out) = node(vec![Agent { routes, ..agent("home") }]);
+        let acts = receive(&mut entry, &mut out, received(datagram_of(FAR, MOBILE, 500), MACS[0]));
+        let (outer, inner) = tunnel::decapsulate(&sent(&acts).1.bytes).unwrap();
+        assert_eq!((outer.dst, outer.protocol), (CARE_OF, kind.protocol()));
+        let (header, payload) = Header::parse(&inner).unwrap();
+        assert_eq!((header.src, header.dst, header.ttl, payload.len()), (FAR, MOBILE, 63, 480));
+
+        let (mut exit, mut out) = foreign_agent();
+        let bytes = tunnel::encapsulate(kind, &datagram_of(FAR, MOBILE, 500), FAR, OWN, 7).unwrap();
+        let acts = receive(&mut exit, &mut out, received(bytes, MACS[0]));
+        assert_eq!((sent(&acts).0, sent(&acts).1.bytes.len()), (AIR, 500));
+
+        let up = Link::Up { cell: None, mac: MACS[0], mtu: 1400, name: "any" };
+        entry.handle(Instant::ZERO, Input::Link(ETH, up), &mut out);
+        while out.next_act().is_some() {}
+        let acts = receive(&mut entry, &mut out, received(datagram_of(FAR, MOBILE, 1400), MACS[0]));
+        let (header, payload) = Header::parse(&sent(&acts).1.bytes).unwrap();
+        let quote = icmp::Quote::of(&icmp::Message::parse(payload).unwrap()).unwrap();
+        assert_eq!((dropped(&acts), header.dst, quote.mtu), ("too_big", FAR, fits), "{kind:?}");
+    }
+}
+
+/// The sender of each packet is notified, and the packet is forwarded (RFC 2003, section 5.1).
+#[test]
+fn a_failing_tunnel_is_used_and_its_senders_are_notified() {
+    let encap = Encap { is_failing: true, ..Encap::new(OWN, CARE_OF, 1480) };
+    let routes = vec![(to(MOBILE), Action::Tunnel(encap))];
+    let (mut node, mut out) = node(vec![Agent { routes, ..agent("home") }]);
+    let acts = receive(&mut node, &mut out, received(datagram_of(FAR, MOBILE, 500), MACS[0]));
+    let sent = all_sent(&acts);
+    let headers: Vec<_> = sent.iter().map(|packet| Header::parse(&packet.bytes).unwrap().0).collect();
+    let [error, data] = &headers[..] else { panic!("{headers:?}") };
+    assert_eq!((error.protocol, error.dst, data.protocol, data.dst), (ipv4::ICMP, FAR, ipv4::IPIP, CARE_OF));
+    assert_eq!(sent[0].bytes[20..22], [3, 1]);
 }
 
 /// RFC 1812, section 4.2.2.7.
