@@ -160,3 +160,80 @@ impl Tunnels {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::icmp::Message;
+    use wire::ipv4::{self, Header};
+    use wire::tunnel::{Kind, encapsulate};
+
+    const OWN: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
+    const CARE_OF: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 1);
+    const SENDER: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 2);
+    const HOME: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
+
+    /// Returns an ICMP error of this type and code about a packet in a tunnel of this kind.
+    fn error(kind: Kind, (number, code): (u8, u8), rest: [u8; 4]) -> Vec<u8> {
+        let inner = Header::new(ipv4::UDP, SENDER, HOME).emit(&[7; 100]);
+        let outer = encapsulate(kind, &inner, OWN, CARE_OF, 9).unwrap();
+        Message { kind: number, code, body: &[&rest[..], &outer].concat() }.emit()
+    }
+
+    /// Each row of RFC 2003, section 4.
+    #[test]
+    fn each_error_in_a_tunnel_becomes_that_of_the_inner_datagram() {
+        let unreachable = Some(IcmpError::HostUnreachable);
+        let pointer = |pointer| Some(IcmpError::ParameterProblem { pointer });
+        let too_big = Some(IcmpError::FragmentationNeeded { mtu: 1380 });
+        for (number, code, rest, expected) in [
+            (3, 0, [0; 4], unreachable),
+            (3, 1, [0; 4], unreachable),
+            (3, 2, [0; 4], unreachable),
+            (3, 3, [0; 4], None),
+            (3, 4, [0, 0, 5, 120], too_big),
+            (3, 4, [0; 4], Some(IcmpError::FragmentationNeeded { mtu: SMALLEST_MTU })),
+            (3, 5, [0; 4], None),
+            (3, 13, [0; 4], None),
+            (4, 0, [0; 4], None),
+            (5, 1, [0; 4], None),
+            (11, 0, [0; 4], unreachable),
+            (11, 1, [0; 4], None),
+            (12, 0, [1, 0, 0, 0], pointer(1)),
+            (12, 0, [9, 0, 0, 0], None),
+            (12, 0, [22, 0, 0, 0], pointer(2)),
+        ] {
+            let bytes = error(Kind::IpInIp, (number, code), rest);
+            let report = Report::parse(&bytes, OWN).unwrap();
+            assert_eq!((report.care_of, report.error), (CARE_OF, expected), "{number}/{code} {rest:?}");
+        }
+    }
+
+    #[test]
+    fn an_error_about_another_kind_of_tunnel_has_another_mtu() {
+        for (kind, mtu) in [(Kind::Minimal, 1388), (Kind::Gre, 1376)] {
+            let bytes = error(kind, (3, 4), [0, 0, 5, 120]);
+            let report = Report::parse(&bytes, OWN).unwrap();
+            assert_eq!(report.mtu(), Some(mtu));
+            let told = report.error.unwrap().about_quoted(&report.inner, OWN).unwrap();
+            assert_eq!(Header::parse(&told).unwrap().0.dst, SENDER);
+            assert_eq!(Report::parse(&bytes, HOME).unwrap_err(), NOT_ABOUT_A_TUNNEL);
+        }
+    }
+
+    #[test]
+    fn what_is_learnt_of_an_exit_expires_or_ends_with_its_last_binding() {
+        let mut tunnels = Tunnels::default();
+        let at = |minutes| Instant::ZERO + Duration::from_mins(minutes);
+        tunnels.rebind(None, Some(CARE_OF));
+        assert!(tunnels.fail(at(0), CARE_OF) && !tunnels.fail(at(1), CARE_OF));
+        assert!(tunnels.lower(at(2), CARE_OF, 1380) && tunnels.is_failing(CARE_OF));
+        assert_eq!((tunnels.due(), tunnels.expired(at(10))), (Some(at(11)), None));
+        assert_eq!((tunnels.expired(at(11)), tunnels.is_failing(CARE_OF)), (Some(CARE_OF), false));
+        assert_eq!((tunnels.mtu(CARE_OF, 1480), tunnels.due()), (1380, Some(at(12))));
+        assert!(tunnels.fail(at(11), CARE_OF));
+        tunnels.rebind(Some(CARE_OF), None);
+        assert_eq!((tunnels.mtu(CARE_OF, 1480), tunnels.is_failing(CARE_OF)), (1480, false));
+        assert_eq!(tunnels.due(), None);
+    }
+}
