@@ -220,7 +220,7 @@ impl Node {
     fn pass(&mut self, now: Instant, role: RoleId, rx: Rx, packet: Packet, out: &mut Outbox) {
         let (header, payload) = (rx.header, rx.payload(&packet));
         if rx.why != PuntReason::Listen || rx.tunnel.is_some() || rx.iface == Iface::HOST {
-            return self.to_host(now, rx.iface, &header, packet, out);
+            return self.give_to_host(now, rx.iface, &header, packet, out);
         }
         match self.listener(rx.iface, &header, payload, usize::from(role.0) + 1) {
             Some(next) => self.give(now, next, Input::Packet(rx, packet), out),

@@ -111,7 +111,6 @@ impl Socket {
             StreamOp::Migrate(MigrateOp::Freeze) => self.frozen = true,
             StreamOp::Migrate(MigrateOp::Thaw) => self.frozen = false,
             StreamOp::Migrate(MigrateOp::Export) => out.events.push(self.export(now, id)),
-            StreamOp::Set(SocketOption::DontFragment(_)) => {} // segments always have DF
             StreamOp::Set(SocketOption::Nagle(on)) => self.tcp.set_nagle(on),
             StreamOp::Set(SocketOption::ReceiveBuffer(bytes)) => self.tcp.set_receive_buffer(bytes),
             StreamOp::Set(SocketOption::SendBuffer(bytes)) => {
@@ -122,8 +121,10 @@ impl Socket {
                 self.close(None, out);
                 return Next::Forget;
             }
-            // The table executes these operations, because they create sockets, or concern two sockets or none.
-            StreamOp::Open { .. }
+            // Segments always have DF. The table executes the other operations, because they create sockets, or concern
+            // two sockets or none.
+            StreamOp::Set(SocketOption::DontFragment(_))
+            | StreamOp::Open { .. }
             | StreamOp::Listen { .. }
             | StreamOp::Migrate(
                 MigrateOp::Import(_) | MigrateOp::Guard(..) | MigrateOp::Join(..) | MigrateOp::Part,

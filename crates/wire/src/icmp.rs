@@ -99,9 +99,8 @@ impl IcmpError {
         }
         let (code, rest) = match self {
             Self::NetUnreachable | Self::TimeExceeded => (0, 0),
-            Self::HostUnreachable => (1, 0),
+            Self::HostUnreachable | Self::ReassemblyTimeExceeded => (1, 0),
             Self::FragmentationNeeded { mtu } => (4, u32::from(mtu)),
-            Self::ReassemblyTimeExceeded => (1, 0),
             Self::ParameterProblem { pointer } => (0, u32::from(pointer) << 24),
         };
         let kind = match self {

@@ -90,7 +90,7 @@ pub fn encapsulate(
         Kind::Gre => {
             check(&header, ipv4::total_len(inner), Kind::Gre.overhead())?;
             let Header { tos, dont_fragment, .. } = header;
-            let outer = Header { tos, dont_fragment, id, ..Header::new(ipv4::GRE, src, dst) };
+            let outer = Header { tos, id, dont_fragment, ..Header::new(ipv4::GRE, src, dst) };
             let whole = inner.get(..ipv4::total_len(inner)).unwrap_or(inner);
             let mut out = outer.begin(GRE_HEADER.len() + whole.len());
             out.extend_from_slice(&GRE_HEADER);

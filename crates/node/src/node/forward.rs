@@ -80,7 +80,7 @@ impl Node {
 
     /// Sends a packet to this host's own stack if it is addressed to this host, otherwise drops it. A fragment, for
     /// example out of a tunnel, is sent with its whole datagram.
-    pub(crate) fn to_host(
+    pub(crate) fn give_to_host(
         &mut self,
         now: Instant,
         iface: Iface,
@@ -177,7 +177,7 @@ impl Node {
     ) {
         let iface = way.port.iface;
         match disposition {
-            Disposition::Host => self.to_host(now, iface, header, packet, out),
+            Disposition::Host => self.give_to_host(now, iface, header, packet, out),
             Disposition::Out(Hop { iface, to }) => match to {
                 NextHop::Mac(mac) => {
                     packet.link.dst = mac;
