@@ -346,7 +346,8 @@ fn what_cannot_be_cut_is_dropped_with_a_reason() {
     let (mut node, mut out) = home_agent();
     let mut bytes = divisible(1500);
     bytes.splice(20..20, [7, 9, 4, 0]);
-    (bytes[0], bytes[2], bytes[3]) = (0x46, (1504 >> 8) as u8, (1504 & 255) as u8);
+    bytes[0] = 0x46;
+    bytes[2..4].copy_from_slice(&1504u16.to_be_bytes());
     bytes[10..12].fill(0);
     let sum = wire::checksum(&bytes[..24]).to_be_bytes();
     bytes[10..12].copy_from_slice(&sum);

@@ -47,8 +47,10 @@ fn receive(node: &mut Node, out: &mut Outbox, now: Instant, packets: &[Vec<u8>])
     std::iter::from_fn(|| out.next_act().map(|(_, act)| act)).collect()
 }
 
+type Drops = Vec<(u64, &'static str)>;
+
 /// Returns the dropped packets with their reasons, and the packets that were sent.
-fn split(acts: Vec<Act>) -> (Vec<(u64, &'static str)>, Vec<(Iface, Packet)>) {
+fn split(acts: Vec<Act>) -> (Drops, Vec<(Iface, Packet)>) {
     let (mut dropped, mut sent) = (Vec::new(), Vec::new());
     for act in acts {
         match act {
