@@ -7,13 +7,13 @@
 //!                   far ──────────────────────────────── foreign agent ))) cell 2: visited network
 //! ```
 
-use node::{Input, Node, Outbox, Role, Value};
 use recorder::flow::FlowEnd;
-use recorder::run::{Backend, Outcome, simulate};
+use recorder::ledger::{self, Ledger};
+use recorder::run::{Outcome, simulate};
 use scenario::{Plan, Scenario, Setting};
 use trace::{HostId, What};
 use wire::ipv4::{self, Header};
-use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Rng, SocketAddrV4, icmp, udp};
+use wire::{Duration, Iface, Instant, Ipv4Addr, icmp};
 
 const SCENARIO: &str = r#"
     about = "A narrow link inside a tunnel"
@@ -179,72 +179,52 @@ fn an_upload_is_not_hindered_by_a_tunnel_that_is_narrow() {
     }
 }
 
-/// A role that sends datagrams that may be fragmented.
-#[derive(Debug)]
-struct Divisible {
-    from: Ipv4Addr,
-    next: Instant,
-}
+/// Datagrams without DF, as long as Ethernet allows, from the correspondent to the mobile node.
+const DIVISIBLE: [&str; 2] = [
+    r#"{ kind = "apps/constant-rate", to = "mobile:9000", rate = 20, size = 1472, dont_fragment = false, start = "500ms", stop = "17s" }"#,
+    r#"{ kind = "apps/sink", at = "mobile:9000" }"#,
+];
 
-const PAUSE: Duration = Duration::from_millis(50);
-const SIZE: usize = 1400;
-
-impl Role for Divisible {
-    fn name(&self) -> &'static str {
-        "divisible"
-    }
-
-    fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
-        if matches!(input, Input::Timeout) && now >= self.next {
-            self.next = now + PAUSE;
-            let [from, to] = [self.from, MOBILE].map(|address| SocketAddrV4::new(address, 9000));
-            let whole = udp::packet(from, to, &[0; SIZE - ipv4::HEADER - udp::HEADER]);
-            let (header, payload) = Header::parse(&whole).unwrap();
-            let bytes = Header { dont_fragment: false, id: 7, ..header }.emit(payload);
-            out.send_routed(Packet::new(Mac::ZERO, bytes));
-        }
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        Some(self.next)
-    }
-
-    fn status(&self) -> Value {
-        Value::None
-    }
-}
-
-/// No node fragments datagrams. A datagram that does not fit is dropped where it is too long, with a reason. Its sender
-/// is notified at least once per second.
+/// A datagram without DF is cut before the tunnel, also if the first link is narrower than the tunnel. A later router
+/// cuts the outer datagram, and the foreign agent joins it. Only those are lost that are sent before the binding
+/// changed.
 #[test]
-fn datagrams_that_might_be_fragmented_are_reported_where_they_do_not_fit() {
-    for narrow in [("entry", 1300), ("exit", 1300)] {
-        let plan = plan(["", r#"{ kind = "apps/sink", at = "mobile:9000" },"#], narrow);
-        let sender = host(&plan, "correspondent");
-        let node = |(id, host): (HostId, &scenario::HostPlan)| -> Node {
-            let config = &host.config;
-            let from = config.own_addresses().unwrap()[0];
-            let next = Instant::from_millis(500);
-            if id == sender {
-                config.node_of(vec![Box::new(Divisible { from, next })])
-            } else {
-                config.node(&Rng::new(1).fork(&config.name))
-            }
-            .unwrap()
-        };
-        let nodes = (0..).map(HostId).zip(&plan.hosts).map(node).collect();
-        let run = plan.world_of(nodes).unwrap().run(plan.end());
-        let outcome = Outcome::new(plan, Backend::Sim, run.records, Some(run.fingerprint));
-        assert_eq!(outcome.doubts, [], "{narrow:?}");
-        assert!(outcome.ledger.balances());
-        let refused = outcome.records.iter().filter(
-            |record| matches!(&record.what, What::Dropped(_, _, reason) if reason == "no_fragmentation"),
-        );
-        assert!(refused.count() > 300, "{narrow:?}: of 20 a second for 17 s");
-        let told = reported(&outcome);
-        assert!(
-            (15..=400).contains(&told.len()) && told.iter().all(|mtu| *mtu == 1280),
-            "{narrow:?}: {told:?}"
-        );
+fn datagrams_that_may_be_fragmented_arrive_whole() {
+    for narrow in NARROW {
+        let outcome = simulate(plan(DIVISIBLE, narrow)).unwrap();
+        assert_eq!((&outcome.doubts[..], &outcome.failures[..]), (&[][..], &[][..]), "{narrow:?}");
+        let [flow] = &outcome.flows[..] else { panic!("{:?}", outcome.flows) };
+        let Ledger { sent, copied, .. } = outcome.ledger;
+        assert!(outcome.ledger.balances() && flow.end == FlowEnd::Completed, "{narrow:?}");
+        assert_eq!((reported(&outcome), copied), (Vec::new(), 0), "{narrow:?}: of {sent} packets");
+        let arrived = ledger::delivered(&outcome.records).len();
+        assert!((325..=331).contains(&arrived), "{narrow:?}: {arrived} of 331 arrived");
+        let (longest, count) = tunnelled(&outcome);
+        assert!(count > 500 && longest <= usize::from(narrow.1), "{narrow:?}: {count} of {longest} bytes");
+        let outer_cut = received(&outcome, "foreign").any(|(_, header, _)| header.is_fragment());
+        assert_eq!(outer_cut, narrow.0 == "exit", "{narrow:?}");
     }
+}
+
+/// If a fragment is lost, its datagram is lost once, with the cause of the fragment. The receiver reports the time-out
+/// to the source.
+#[test]
+fn a_lost_fragment_is_the_loss_of_its_datagram() {
+    let settings = ["wire.exit.mtu=1300", "wire.exit.loss=0.1", "duration=60s"];
+    let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
+    let text = SCENARIO.replace("CORRESPONDENT", DIVISIBLE[0]).replace("MOBILE", DIVISIBLE[1]);
+    let outcome = simulate(Scenario::plan("tunnels", &text, &settings, 1).unwrap()).unwrap();
+    assert_eq!(outcome.doubts, []);
+    assert!(outcome.ledger.balances(), "{:?}", outcome.ledger);
+    let [flow] = &outcome.flows[..] else { panic!("{:?}", outcome.flows) };
+    let arrived = ledger::delivered(&outcome.records).len();
+    assert!((180..300).contains(&arrived), "{arrived} of 331 arrived");
+    let lost = outcome.ledger.dropped["link_error"];
+    assert!(!outcome.ledger.dropped.contains_key("reassembly_timeout"), "{:?}", outcome.ledger.dropped);
+    assert!(lost as usize >= 331 - arrived - 6, "{lost} lost, {arrived} arrived, {flow:?}");
+    let is_time_out = |(_, header, payload): (Instant, Header, Vec<u8>)| {
+        header.protocol == ipv4::ICMP && payload.starts_with(&[11, 1])
+    };
+    // The foreign agent joins the outer datagrams, so the home agent is notified.
+    assert!(received(&outcome, "home").any(is_time_out));
 }

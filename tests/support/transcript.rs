@@ -360,7 +360,10 @@ impl<C: Cast> Teller<C> {
             }
             Action::Forward(Hop { to: NextHop::Via(router), .. }) => format!("by {router}"),
             Action::Forward(Hop { iface, to: NextHop::OnLink }) => format!("on {}", self.interface(*iface)),
-            Action::Tunnel(encap) => format!("tunnel {} to {}, {} bytes", encap.src, encap.dst, encap.mtu),
+            Action::Tunnel(encap) => {
+                let failing = if encap.is_failing { ", failing" } else { "" };
+                format!("tunnel {} to {}, {} bytes{failing}", encap.src, encap.dst, encap.mtu)
+            }
             Action::Open(class) => {
                 format!("open as {}", self.cast.class(*class).unwrap_or("other"))
             }

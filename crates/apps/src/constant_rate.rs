@@ -1,7 +1,7 @@
 //! Datagrams of one size at a constant rate, with sequence numbers from 1.
 
 use node::config::{ConfigError, span, text};
-use node::{Addr, Input, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Value};
+use node::{Addr, Input, Outbox, Role, SocketOption, StreamEvent, StreamId, StreamOp, Transport, Value};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use wire::{Duration, Instant};
@@ -17,10 +17,15 @@ pub struct ConstantRateConfig {
     /// The rate in datagrams per second, 1 to 1000000.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub rate: u32,
-    /// The payload of each datagram in bytes, 8 to 1472. The first eight bytes are the datagram's
-    /// sequence number, from 1, big-endian.
-    #[schemars(range(min = 8, max = 1472))]
+    /// The payload of each datagram in bytes, 8 to 1472, or to 65507 if `dont_fragment` is false.
+    /// The first eight bytes are the datagram's sequence number, from 1, big-endian.
+    #[schemars(range(min = 8, max = 65_507))]
     pub size: usize,
+    /// Whether datagrams are sent with DF. A datagram with DF that is larger than the path MTU is
+    /// dropped. Without DF, hosts and routers cut it into fragments, and the receiver joins them. The
+    /// default is true.
+    #[serde(default = "dont_fragment")]
+    pub dont_fragment: bool,
     /// When the first datagram is sent, counted from the start of the run.
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
@@ -29,6 +34,10 @@ pub struct ConstantRateConfig {
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub stop: Duration,
+}
+
+fn dont_fragment() -> bool {
+    true
 }
 
 /// The role of a sender of datagrams. The n-th datagram, counted from 0, is due at `start + n / rate`, rounded down to
@@ -53,9 +62,14 @@ impl ConstantRate {
             let problem = format!("must be 1 to {FASTEST} datagrams per second, but is {}", config.rate);
             return Err(ConfigError::new("rate", problem));
         }
-        if !(8..=1472).contains(&config.size) {
+        let (most, why) = if config.dont_fragment {
+            (1472, "one packet; more with `dont_fragment = false`")
+        } else {
+            (65_507, "the largest datagram")
+        };
+        if !(8..=most).contains(&config.size) {
             let problem = format!(
-                "must be from 8 bytes (the sequence number) to 1472 bytes (one packet), but is {}",
+                "must be from 8 bytes (the sequence number) to {most} bytes ({why}), but is {}",
                 config.size
             );
             return Err(ConfigError::new("size", problem));
@@ -100,7 +114,12 @@ impl Role for ConstantRate {
                     StreamOp::Open { by: Transport::Udp, local: None, peer: self.config.to, foreign: false },
                 );
             }
-            Input::Stream(_, StreamEvent::Opened(_)) => self.open = true,
+            Input::Stream(_, StreamEvent::Opened(_)) => {
+                self.open = true;
+                if !self.config.dont_fragment {
+                    out.stream(STREAM, StreamOp::Set(SocketOption::DontFragment(false)));
+                }
+            }
             Input::Stream(_, StreamEvent::Closed(why)) => {
                 self.open = false;
                 self.failed = why.map(str::to_owned);
@@ -146,6 +165,7 @@ mod tests {
             to: "10.1.0.7:9000".parse().unwrap(),
             rate: 3,
             size: 100,
+            dont_fragment: true,
             start: Duration::from_secs(1),
             stop: Duration::from_secs(2),
         }
@@ -182,8 +202,21 @@ mod tests {
         for rate in [0, FASTEST + 1, u32::MAX] {
             assert_eq!(ConstantRate::new(ConstantRateConfig { rate, ..config() }).unwrap_err().key, "rate");
         }
-        for size in [7, 1473] {
-            assert_eq!(ConstantRate::new(ConstantRateConfig { size, ..config() }).unwrap_err().key, "size");
+        for (size, dont_fragment) in [(7, true), (1473, true), (7, false), (65_508, false)] {
+            let refused = ConstantRate::new(ConstantRateConfig { size, dont_fragment, ..config() });
+            assert_eq!(refused.unwrap_err().key, "size");
+        }
+        ConstantRate::new(ConstantRateConfig { size: 65_507, dont_fragment: false, ..config() }).unwrap();
+    }
+
+    #[test]
+    fn datagrams_may_be_cut_if_that_is_requested() {
+        for dont_fragment in [true, false] {
+            let mut role = ConstantRate::new(ConstantRateConfig { dont_fragment, ..config() }).unwrap();
+            let mut out = Outbox::default();
+            role.handle(Instant::ZERO, Input::Stream(STREAM, StreamEvent::Opened(config().to)), &mut out);
+            let set = Effect::Stream(STREAM, StreamOp::Set(SocketOption::DontFragment(false)));
+            assert_eq!(out.drain_effects().any(|effect| effect == set), !dont_fragment);
         }
     }
 }

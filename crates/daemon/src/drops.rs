@@ -14,7 +14,7 @@ pub(super) struct Drops(BTreeMap<&'static str, u64>);
 impl Drops {
     /// Counts a dropped packet. A packet that its role consumed ([`node::reason::CONSUMED`]) is not a drop.
     pub(super) fn count(&mut self, reason: Reason) {
-        if reason != node::reason::CONSUMED {
+        if ![node::reason::CONSUMED, node::reason::REASSEMBLED].contains(&reason) {
             *self.0.entry(reason.0).or_default() += 1;
         }
     }

@@ -7,7 +7,7 @@ use node::Input;
 use node::stream::OwnedStreamEvent;
 use os::{Result, offload};
 use trace::What;
-use wire::{Iface, Packet, Reason, ethernet, identity};
+use wire::{Iface, Packet, Reason, ethernet, fragment, identity, ipv4};
 
 /// The reason to drop a frame that is larger than any datagram.
 const TOO_LARGE: Reason = Reason("frame_too_large");
@@ -17,6 +17,9 @@ const NO_MEMORY: Reason = Reason("receive_no_memory");
 const NO_SOCKET: Reason = Reason("no_socket");
 /// The reason to drop a frame that is shorter than an Ethernet header.
 const NO_FRAME: Reason = Reason("frame_too_short");
+
+/// The MTU of the veth pair between the node and the host's own stack, in bytes: the kernel's default.
+const HOST_MTU: u16 = 1500;
 
 impl Daemon {
     /// Receives frames on an interface until no frame is left, [`BATCH`] packets have been handled, or a time-out of
@@ -166,9 +169,16 @@ impl Daemon {
         self.requests.extend(requests.ops);
     }
 
-    /// Passes a datagram to the host's own stack.
+    /// Passes a datagram to the host's own stack. A datagram that was reassembled can be longer than the MTU of the veth
+    /// pair. It is passed in fragments then, which the kernel reassembles.
     pub(super) fn give_to_kernel(&mut self, bytes: &[u8]) -> Result<()> {
-        self.host.send(bytes)?;
+        if ipv4::total_len(bytes) > usize::from(HOST_MTU) {
+            for piece in fragment::pieces(bytes, HOST_MTU).unwrap_or_default() {
+                self.host.send(&piece)?;
+            }
+        } else {
+            self.host.send(bytes)?;
+        }
         self.measurements.given_to_kernel += 1;
         Ok(())
     }

@@ -3,7 +3,8 @@
 use crate::tshark;
 use draw::{Capture, Direction, Interface, Seen, Snap};
 use tshark::tshark;
-use wire::{Instant, WallTime};
+use wire::tunnel::{self, Kind};
+use wire::{Frame, Instant, Ipv4Addr, Mac, SocketAddrV4, WallTime, ethernet, fragment, udp};
 
 /// Returns an Ethernet frame with a UDP datagram of `payload` bytes.
 fn udp_frame(payload: usize) -> Vec<u8> {
@@ -64,4 +65,44 @@ fn wireshark_reads_names_fates_and_directions_and_finds_nothing_malformed() {
     );
     assert_eq!(rows[0][1], "1700000000.010000000");
     assert_ne!(rows[0][4], rows[2][4]);
+}
+
+/// Wireshark finds the inner datagram in each kind of tunnel, and joins the fragments that a tunnel carries.
+#[test]
+fn wireshark_reads_each_kind_of_tunnel_and_joins_fragments() {
+    let [from, to, entry, exit] = [1, 2, 3, 4].map(|last| Ipv4Addr::new(10, 0, 0, last));
+    let [src, dst] = [from, to].map(|address| SocketAddrV4::new(address, 9000));
+    let whole = udp::packet(src, dst, &[7; 100]);
+    let cut = fragment::pieces(&udp::divisible_packet(src, dst, &[7; 1400], 5), 1000).unwrap();
+    let kinds = [Kind::IpInIp, Kind::Minimal, Kind::Gre];
+    let mut packets: Vec<Vec<u8>> =
+        kinds.iter().map(|kind| tunnel::encapsulate(*kind, &whole, entry, exit, 9).unwrap()).collect();
+    packets.extend(cut.iter().map(|piece| tunnel::encapsulate(Kind::Gre, piece, entry, exit, 9).unwrap()));
+    let interface = Interface { host: "ha".into(), name: "eth0".into() };
+    let mut capture = Capture::new(&[interface], WallTime(1_700_000_000_000_000_000), Snap::default());
+    for (at, bytes) in (1..).map(Instant::from_millis).zip(packets) {
+        let frame = ethernet::emit(&Frame::to(Mac([2; 6])), &bytes);
+        let (interface, direction, original_len) = (0, Direction::Outbound, frame.len());
+        capture.packet(&Seen { interface, at, direction, frame: &frame, original_len, comment: "" }).unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("capture.pcapng");
+    std::fs::write(&file, capture.finish().unwrap()).unwrap();
+
+    let fields = ["-T", "fields", "-E", "separator=|", "-e", "frame.protocols", "-e", "udp.length"];
+    let Some(printed) = tshark(&file, &fields) else { return };
+    let rows: Vec<(&str, &str)> = printed.lines().map(|line| line.split_once('|').unwrap()).collect();
+    let in_gre = "eth:ethertype:ip:gre:ip:udp:data";
+    assert_eq!(
+        rows,
+        [
+            ("eth:ethertype:ip:ip:udp:data", "108"),
+            ("eth:ethertype:ip:data", ""), // Wireshark does not decode minimal encapsulation
+            (in_gre, "108"),
+            (in_gre, "1408"),
+            ("eth:ethertype:ip:gre:ip:data", ""),
+        ]
+    );
+    let minimal = tshark(&file, &["-Y", "ip.proto == 55", "-T", "fields", "-e", "data.data"]).unwrap();
+    assert!(minimal.starts_with("1180"), "UDP, with the original source: {minimal}");
 }

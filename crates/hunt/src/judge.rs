@@ -203,7 +203,7 @@ const HEADERS: u32 = 20 + 20 + 8;
 /// sources stop. Returns the text of a violation; `None` if there is none.
 fn served(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
     let Kind::Datagrams { rate, size, .. } = work.kind else { return None };
-    // There is no fragmentation: a datagram that does not fit is dropped, and its sender is notified.
+    // The datagrams have DF: one that does not fit is dropped, and its sender is notified.
     if size + HEADERS > u32::from(draft.narrowest()) {
         return None;
     }

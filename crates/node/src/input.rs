@@ -192,7 +192,7 @@ pub enum Proto {
     Icmp(u8),
     /// UDP to this port. In an ICMP error: a datagram to or from this port.
     Udp(u16),
-    /// IP in IP (RFC 2003).
+    /// A tunnel of any kind, for example IP in IP (RFC 2003).
     IpIp,
     /// The protocol with this number in the IP header, for example 132 for SCTP.
     Ip(u8),

@@ -51,7 +51,8 @@ pub use stream::{
     Addr, Guard, MigrateEvent, MigrateOp, SocketOption, StreamEvent, StreamId, StreamOp, Transport, Tuple,
 };
 pub use table::{
-    Action, Class, Encap, Hop, IngressPolicy, Lifetime, NextHop, Port, PuntReason, RoleId, Route, RouteKey,
+    Action, Class, Encap, Hop, IngressPolicy, Kind as TunnelKind, Lifetime, NextHop, Port, PuntReason,
+    RoleId, Route, RouteKey,
 };
 pub use timer::{Expiry, TimerName, Timers};
 pub use value::Value;

@@ -94,7 +94,7 @@ fn ends(protocol: u8, [src, dst]: [Ipv4Addr; 2], payload: &[u8], failed: bool) -
     }
 }
 
-/// Returns the kinds of a packet. Index 0 is the kind by ICMP type or UDP destination port, or IP in IP. Index 1 is the
+/// Returns the kinds of a packet. Index 0 is the kind by ICMP type or UDP destination port, or a tunnel. Index 1 is the
 /// kind by UDP source port. `None`: the packet has no such kind, is truncated, or is not the first fragment.
 fn kinds(protocol: u8, offset: u16, payload: &[u8]) -> [Option<Proto>; 2] {
     match (protocol, offset, payload) {
@@ -102,7 +102,7 @@ fn kinds(protocol: u8, offset: u16, payload: &[u8]) -> [Option<Proto>; 2] {
         (ipv4::UDP, 0, [a, b, c, d, ..]) => {
             [[*c, *d], [*a, *b]].map(|port| Some(Proto::Udp(u16::from_be_bytes(port))))
         }
-        (ipv4::IPIP, _, _) => [Some(Proto::IpIp), None],
+        (ipv4::IPIP | ipv4::MINIMAL | ipv4::GRE, ..) => [Some(Proto::IpIp), None],
         _ => [None; 2],
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod data_path;
 pub(crate) mod forward;
 pub(crate) mod neighbor;
+pub(crate) mod reassembly;
 pub(crate) mod store_barrier;
 pub(crate) mod streams;
 
@@ -107,7 +108,8 @@ impl Node {
     /// Returns when [`Input::Timeout`] is due, or `None` if no timer is set. The instant may be too early, never too
     /// late.
     pub fn deadline(&self) -> Option<Instant> {
-        let net = self.net.as_ref().and_then(|net| net.arp.deadline());
+        let net = self.net.as_ref();
+        let net = net.and_then(|net| Instant::sooner(net.arp.deadline(), net.fragments.deadline()));
         let own = Instant::sooner(self.rules.next_deadline(), net);
         self.roles.iter().fold(own, |first, role| Instant::sooner(first, role.deadline()))
     }
@@ -120,10 +122,12 @@ impl Node {
         Some(RoleId(index as u8))
     }
 
-    /// Calls `each` with the identity of each packet that a role holds, or that waits for a neighbor or for a record.
+    /// Calls `each` with the identity of each packet that a role holds, or that waits for a neighbor, for a record, or for
+    /// the other fragments of its datagram.
     pub fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         if let Some(net) = &self.net {
             net.arp.holds(each);
+            net.fragments.holds(&mut |(_, packet)| each(*packet));
         }
         self.holds_for_records(each);
         for role in &self.roles {
@@ -186,6 +190,12 @@ impl Node {
         if iface == Iface::HOST {
             return self.forward(now, Port { iface, from: None }, &header, packet, out);
         }
+        if self.reassembles(&header) {
+            if let Some(whole) = self.reassemble(now, iface, packet, out) {
+                self.admit(now, iface, whole, out);
+            }
+            return;
+        }
         match self.listener(iface, &header, payload, 0) {
             Some(role) => {
                 self.give(now, role, Input::Packet(Rx::new(iface, PuntReason::Listen, header), packet), out);
@@ -210,11 +220,11 @@ impl Node {
     fn pass(&mut self, now: Instant, role: RoleId, rx: Rx, packet: Packet, out: &mut Outbox) {
         let (header, payload) = (rx.header, rx.payload(&packet));
         if rx.why != PuntReason::Listen || rx.tunnel.is_some() {
-            return self.to_host(rx.iface, &header, packet, out);
+            return self.give_to_host(now, rx.iface, &header, packet, out);
         }
         match self.listener(rx.iface, &header, payload, usize::from(role.0) + 1) {
             Some(next) => self.give(now, next, Input::Packet(rx, packet), out),
-            None if rx.iface == Iface::HOST => self.to_host(rx.iface, &header, packet, out),
+            None if rx.iface == Iface::HOST => self.give_to_host(now, rx.iface, &header, packet, out),
             None => self.unheard(now, rx.iface, &header, packet, out),
         }
     }
@@ -293,6 +303,7 @@ impl Node {
             self.give(now, owner, Input::Idle(key, used), out);
         }
         self.seek_neighbors(now, out);
+        self.time_out_fragments(now, out);
     }
 
     /// Notifies a role of a failed act. An address that the host's own stack refused is removed from the node:

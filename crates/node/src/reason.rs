@@ -1,6 +1,6 @@
 //! The reasons for which a node drops a packet. Malformed headers are dropped with the reasons of the crate `wire`.
 
-pub use table::reason::{NO_FRAGMENTATION, TOO_BIG, TTL_EXPIRED, TUNNEL_LOOP};
+pub use table::reason::{TOO_BIG, TTL_EXPIRED, TUNNEL_LOOP};
 use wire::Reason;
 
 /// No route applies to the packet, and the packet is not addressed to this host.
@@ -26,5 +26,16 @@ pub const ARP_CONFLICT: Reason = Reason("arp_conflict");
 pub const TUNNEL_DEPTH: Reason = Reason("tunnel_depth");
 /// A record that had to be durable before the packet was sent could not be stored.
 pub const NOT_STORED: Reason = Reason("not_stored");
+/// The packet is a fragment, and its datagram has arrived as a whole: the datagram continues in place of its last
+/// fragment. Such a drop is not a loss.
+pub const REASSEMBLED: Reason = Reason("reassembled");
+/// The packet is a fragment, and the other fragments of its datagram did not arrive within 30 s.
+pub const REASSEMBLY_TIMEOUT: Reason = Reason("reassembly_timeout");
+/// The packet is a fragment, and there was no room for all incomplete datagrams.
+pub const REASSEMBLY_FULL: Reason = Reason("reassembly_full");
+/// The packet is a fragment that has already arrived.
+pub const FRAGMENT_COPY: Reason = Reason("fragment_copy");
+/// The fragments of the packet's datagram overlap, or do not fit the length of the datagram.
+pub const FRAGMENT_OVERLAP: Reason = Reason("fragment_overlap");
 /// The packet was delivered to the role, or to the ARP of the node, for which it was meant. Such a drop is not a loss.
 pub const CONSUMED: Reason = Reason("consumed");

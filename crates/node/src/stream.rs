@@ -88,7 +88,7 @@ pub enum Guard {
     Reset,
 }
 
-/// An option of one TCP connection that differs from the host's default.
+/// An option of one stream that differs from the default of its host.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SocketOption {
     /// The size in bytes of the buffer for unsent and unacknowledged data. Credit that was granted stays valid. A
@@ -100,6 +100,9 @@ pub enum SocketOption {
     ReceiveBuffer(u32),
     /// Whether small segments wait while data is unacknowledged (RFC 9293, section 3.7.4).
     Nagle(bool),
+    /// Whether the datagrams of a UDP stream are sent with DF, as they are without this option. Without DF, this host
+    /// and routers may cut a datagram. Streams of other transports ignore the option.
+    DontFragment(bool),
 }
 
 /// A request for a stream by its user.

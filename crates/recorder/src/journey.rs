@@ -45,6 +45,8 @@ pub enum Fate {
     Delivered(String),
     /// The role to which the copy was addressed consumed it.
     Consumed(String),
+    /// The copy was a fragment, and its host or the exit of its tunnel has joined it to the datagram.
+    Joined(String),
     /// A link or a host's stack lost the copy.
     Lost(String, String),
     /// A node dropped the copy.
@@ -60,6 +62,7 @@ impl std::fmt::Display for Fate {
         match self {
             Self::Delivered(host) => write!(f, "delivered to {host}"),
             Self::Consumed(host) => write!(f, "consumed by {host}"),
+            Self::Joined(host) => write!(f, "joined to its datagram by {host}"),
             Self::Lost(place, reason) => write!(f, "lost at {place}: {reason}"),
             Self::Dropped(host, reason) => write!(f, "dropped by {host}: {reason}"),
             Self::Held(place) => write!(f, "held at {place} when the run ended"),
@@ -232,6 +235,7 @@ impl<'a> Journeys<'a> {
             }
             What::AppReceived(_) => Fate::Delivered(name()),
             What::Dropped(_, _, reason) if *reason == node::reason::CONSUMED.0 => Fate::Consumed(name()),
+            What::Dropped(_, _, reason) if *reason == node::reason::REASSEMBLED.0 => Fate::Joined(name()),
             What::Dropped(_, _, reason) => Fate::Dropped(name(), reason.to_string()),
             What::Lost(iface, _, reason) => {
                 Fate::Lost(self.places.interface(host, *iface), reason.to_string())

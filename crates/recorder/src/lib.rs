@@ -17,6 +17,7 @@ mod expected;
 pub mod explain;
 mod failure;
 pub mod flow;
+mod fragments;
 pub mod handoff;
 pub mod journey;
 pub mod kept;
@@ -28,4 +29,5 @@ pub mod rundir;
 pub mod segment;
 mod unfinished;
 
+pub use fragments::name_fragments;
 pub use unfinished::remove_all as remove_unfinished;

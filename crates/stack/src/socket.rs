@@ -121,8 +121,10 @@ impl Socket {
                 self.close(None, out);
                 return Next::Forget;
             }
-            // The table executes these operations, because they create sockets, or concern two sockets or none.
-            StreamOp::Open { .. }
+            // Segments always have DF. The table executes the other operations, because they create sockets, or concern
+            // two sockets or none.
+            StreamOp::Set(SocketOption::DontFragment(_))
+            | StreamOp::Open { .. }
             | StreamOp::Listen { .. }
             | StreamOp::Migrate(
                 MigrateOp::Import(_) | MigrateOp::Guard(..) | MigrateOp::Join(..) | MigrateOp::Part,

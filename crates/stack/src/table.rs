@@ -167,6 +167,7 @@ impl Table {
                     (profile.receive_buffer, profile.window_shift) = (bytes, None);
                 }
                 SocketOption::Nagle(on) => profile.nagle = on,
+                SocketOption::DontFragment(_) => {} // segments always have DF
             }
         }
     }

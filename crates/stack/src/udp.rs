@@ -2,7 +2,7 @@
 
 use crate::{Output, reason};
 use node::stream::{Inbox, OwnedStreamEvent, UDP_ROOM, refusal};
-use node::{Addr, MigrateOp, StreamId, StreamOp};
+use node::{Addr, MigrateOp, SocketOption, StreamId, StreamOp};
 use std::collections::HashMap;
 use wire::ipv4::Header;
 use wire::udp::{self, Datagram};
@@ -14,6 +14,8 @@ use wire::{PacketId, Reason, SocketAddrV4};
 pub(crate) struct Udp {
     sockets: Vec<(StreamId, Socket)>,
     index: Option<Box<Index>>,
+    /// The identification of the last datagram without DF.
+    last_id: u16,
 }
 
 /// Streams by the ends of their sockets. The map is never iterated, because its order is random.
@@ -33,6 +35,8 @@ struct Ends {
 struct Socket {
     ends: Ends,
     inbox: Inbox,
+    /// Whether datagrams are sent without DF.
+    is_divisible: bool,
 }
 
 impl Udp {
@@ -57,14 +61,26 @@ impl Udp {
                 out.events.extend(self.get_mut(id).and_then(|socket| socket.inbox.read(id)));
             }
             StreamOp::Write(bytes) => {
-                let Some(Ends { local, peer }) = self.get_mut(id).map(|socket| socket.ends) else { return };
+                let Some(socket) = self.get_mut(id) else { return };
+                let (Ends { local, peer }, is_divisible) = (socket.ends, socket.is_divisible);
                 out.events.push(OwnedStreamEvent::Room(id, UDP_ROOM));
-                out.packets.extend(peer.map(|peer| udp::packet(local, peer, &bytes)));
+                let Some(peer) = peer else { return };
+                out.packets.push(if is_divisible {
+                    self.last_id = self.last_id.wrapping_add(1);
+                    udp::divisible_packet(local, peer, &bytes, self.last_id)
+                } else {
+                    udp::packet(local, peer, &bytes)
+                });
             }
             StreamOp::Finish => self.close(id, Some(accepted), out),
             StreamOp::Abort | StreamOp::Migrate(MigrateOp::Forget) => self.close(id, None, out),
             // Datagrams have no connection that could move.
             StreamOp::Migrate(op) => out.events.extend(op.refused(id)),
+            StreamOp::Set(SocketOption::DontFragment(on)) => {
+                if let Some(socket) = self.get_mut(id) {
+                    socket.is_divisible = !on;
+                }
+            }
             StreamOp::Open { .. } | StreamOp::Set(_) => {}
         }
     }
@@ -99,7 +115,7 @@ impl Udp {
     /// listener. Without `served` the datagrams are dropped: a role that aborts a stream would abort the new one too,
     /// without end.
     fn close(&mut self, id: StreamId, served: Option<&mut u32>, out: &mut Output) {
-        let Some(Socket { ends, inbox }) = self.remove(id) else { return };
+        let Some(Socket { ends, inbox, .. }) = self.remove(id) else { return };
         out.events.push(OwnedStreamEvent::Closed(id, None));
         let Some(accepted) = served else {
             return out.lost.extend(inbox.into_waiting().map(|(packet, _)| (packet, reason::NO_SOCKET)));
@@ -162,7 +178,7 @@ impl Udp {
 
     /// Adds a socket. Accepted streams have ascending numbers, so they are added at the end.
     fn insert(&mut self, id: StreamId, ends: Ends) {
-        let socket = (id, Socket { ends, inbox: Inbox::default() });
+        let socket = (id, Socket { ends, inbox: Inbox::default(), is_divisible: false });
         self.sockets.reserve_exact(usize::from(self.sockets.is_empty()));
         match self.place(id) {
             Ok(place) => {
@@ -240,6 +256,24 @@ mod tests {
                 Some(&OwnedStreamEvent::Closed(StreamId(1), Some(refusal::IN_USE.to_owned())))
             );
         }
+    }
+
+    /// Each datagram without DF has another identification (RFC 6864, section 4.1).
+    #[test]
+    fn datagrams_without_df_have_an_identification() {
+        let (mut udp, mut out) = (Udp::default(), Output::default());
+        udp.bind(StreamId(0), AT, Some(peer(1)), &mut out);
+        let mut sent = |op| {
+            udp.operate(StreamId(0), op, &mut 0, &mut out);
+            let headers = out.packets.drain(..).map(|bytes| Header::parse(&bytes).unwrap().0);
+            headers.map(|header| (header.dont_fragment, header.id)).collect::<Vec<_>>()
+        };
+        let write = || StreamOp::Write(vec![0; 9]);
+        assert_eq!(sent(write()), [(true, 0)]);
+        assert_eq!(sent(StreamOp::Set(SocketOption::DontFragment(false))), []);
+        assert_eq!([sent(write()), sent(write())].concat(), [(false, 1), (false, 2)]);
+        assert_eq!(sent(StreamOp::Set(SocketOption::DontFragment(true))), []);
+        assert_eq!(sent(write()), [(true, 0)]);
     }
 
     #[test]

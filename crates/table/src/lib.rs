@@ -14,7 +14,9 @@
 pub mod map;
 
 use core::time::Duration;
-use wire::ipv4::{self, Header};
+use wire::ipv4::Header;
+pub use wire::tunnel::Kind;
+use wire::tunnel::largest_fragment;
 use wire::{IcmpError, Iface, Instant, Ipv4Addr, Mac, Prefix, Reason};
 
 /// The reasons for which [`decide`] itself drops a packet. A route can give other reasons ([`crate::Action::Drop`]).
@@ -25,9 +27,6 @@ pub mod reason {
     pub const TTL_EXPIRED: Reason = Reason("ttl_expired");
     /// The packet is larger than the MTU of the next link or tunnel, and DF forbids to fragment it.
     pub const TOO_BIG: Reason = Reason("too_big");
-    /// The packet is larger than the MTU of the next link or tunnel, and DF is clear. No node fragments packets in
-    /// transit.
-    pub const NO_FRAGMENTATION: Reason = Reason("no_fragmentation");
     /// The packet would enter a tunnel, but its source is the exit of this tunnel. Or the packet came from another
     /// host, and its source is an address of this host (RFC 2003, section 3.2).
     pub const TUNNEL_LOOP: Reason = Reason("tunnel_loop");
@@ -184,22 +183,34 @@ pub enum Action {
     Drop(Reason),
     /// The packet goes to this host's own stack. If it is not addressed to this host, the node drops it.
     Host,
-    /// The packet is forwarded inside another datagram (RFC 2003).
+    /// The packet is forwarded inside another datagram.
     Tunnel(Encap),
-    /// The packet is decapsulated if it is IP in IP and addressed to this host. [`decide_opened`] then decides about
+    /// The packet is decapsulated if it is in a tunnel of any kind and addressed to this host. [`decide_opened`] then decides about
     /// the inner datagram in this class. All other packets go to the host.
     Open(Class),
 }
 
-/// The two ends of a tunnel (RFC 2003), and its MTU.
+/// The two ends of a tunnel, its kind, and what is known about its path.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Encap {
     /// The entry of the tunnel: the source of the outer datagram.
     pub src: Ipv4Addr,
     /// The exit of the tunnel: the destination of the outer datagram.
     pub dst: Ipv4Addr,
-    /// The largest *inner* datagram in bytes: the MTU of the path to the exit, minus the 20 bytes of the outer header.
+    /// The largest *inner* datagram in bytes: the MTU of the path to the exit, minus [`Kind::overhead`].
     pub mtu: u16,
+    /// How the tunnel carries datagrams.
+    pub kind: Kind,
+    /// Whether the exit is said to be unreachable, and a sender could not be notified. Then each sender of a packet gets
+    /// "host unreachable", and the packet enters the tunnel all the same (RFC 2003, section 5.1).
+    pub is_failing: bool,
+}
+
+impl Encap {
+    /// Returns a tunnel by IP in IP, whose path is not known to fail.
+    pub const fn new(src: Ipv4Addr, dst: Ipv4Addr, mtu: u16) -> Self {
+        Self { src, dst, mtu, kind: Kind::IpInIp, is_failing: false }
+    }
 }
 
 /// The next hop of a packet.
@@ -316,6 +327,10 @@ pub struct Verdict {
     /// Whether forwarding decrements the time to live. If true, the packet is forwarded only if its time to live is at
     /// least 2.
     pub ttl: bool,
+    /// The largest fragment in bytes, headers included, if the packet is larger than the MTU of the next link or tunnel
+    /// and DF is clear. The caller cuts the packet, and each fragment has the disposition. `None`: the packet is not
+    /// cut. Only packets with [`Disposition::Out`] or [`Disposition::Encap`] are cut.
+    pub cut: Option<u16>,
     /// The ICMP error for the sender of the packet, or `None`. The caller sends the error, whatever the disposition is.
     pub icmp: Option<IcmpError>,
     /// The routes that this packet used. Index 0: the reverse path that passed the check. Index 1: the route of the
@@ -327,7 +342,7 @@ pub struct Verdict {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Disposition {
     /// The packet goes to the host's own stack. Either no route applies, or the route is [`Action::Host`], or the route
-    /// is [`Action::Open`] and the packet is not IP in IP to this host.
+    /// is [`Action::Open`] and the packet is not in a tunnel to this host.
     Host,
     /// The packet goes to a neighbor.
     Out(Hop),
@@ -346,7 +361,7 @@ pub enum Disposition {
 pub fn decide(rules: &impl Rules, now: Instant, port: Port, packet: &Datagram) -> Verdict {
     let (owner, policy) = rules.ingress_policy(port);
     let mut verdict =
-        Verdict { disposition: Disposition::Host, ttl: policy.ttl, icmp: None, used: [None; 2] };
+        Verdict { disposition: Disposition::Host, ttl: policy.ttl, cut: None, icmp: None, used: [None; 2] };
     if let Some(class) = policy.check {
         match rules.reverse_path(now, class, packet.src) {
             Some(Found { entry, route: Route { action: Action::Forward(hop), .. }, .. })
@@ -368,7 +383,8 @@ pub fn decide(rules: &impl Rules, now: Instant, port: Port, packet: &Datagram) -
 /// decrements its time to live, and its sender may get ICMP errors. No error is sent if a closed class has no route for
 /// the packet (RFC 5944, section 4.2.2).
 pub fn decide_opened(rules: &impl Rules, now: Instant, class: Class, packet: &Datagram) -> Verdict {
-    let mut verdict = Verdict { disposition: Disposition::Host, ttl: true, icmp: None, used: [None; 2] };
+    let mut verdict =
+        Verdict { disposition: Disposition::Host, ttl: true, cut: None, icmp: None, used: [None; 2] };
     follow(rules, now, class, true, packet, &mut verdict);
     verdict
 }
@@ -387,18 +403,31 @@ fn follow(
         verdict.icmp = lost.then_some(IcmpError::NetUnreachable);
         return;
     };
+    let room = match route.action {
+        Action::Forward(hop) => Some(rules.mtu(hop.iface)),
+        Action::Tunnel(encap) => Some(encap.mtu),
+        Action::Host | Action::Open(_) | Action::Punt | Action::Drop(_) => None,
+    };
     let refusal = match route.action {
-        Action::Forward(hop) => refusal(packet, verdict.ttl, rules.mtu(hop.iface)),
         Action::Tunnel(encap) if packet.src == encap.dst || (verdict.ttl && rules.is_own(packet.src)) => {
             Some((reason::TUNNEL_LOOP, None))
         }
-        Action::Tunnel(encap) => refusal(packet, verdict.ttl, encap.mtu),
-        Action::Host | Action::Open(_) | Action::Punt | Action::Drop(_) => None,
+        _ => room.and_then(|mtu| refusal(packet, verdict.ttl, mtu)),
     };
     if let Some((reason, error)) = refusal {
         verdict.icmp = error.filter(|_| icmp);
         verdict.disposition = Disposition::Drop(reason);
         return;
+    }
+    // A router fragments a packet that does not fit if DF is clear (RFC 1812, section 4.2.2.7). `refusal` has refused
+    // the packet with DF. Before a tunnel, the inner packet is cut, so that the exit need not reassemble (RFC 2003,
+    // section 3.1).
+    verdict.cut = room.filter(|mtu| packet.len > usize::from(*mtu)).map(|mtu| match route.action {
+        Action::Tunnel(encap) => largest_fragment(encap.kind, mtu),
+        _ => mtu,
+    });
+    if icmp && let Action::Tunnel(Encap { is_failing: true, .. }) = route.action {
+        verdict.icmp = Some(IcmpError::HostUnreachable);
     }
     // A packet that cannot be forwarded does not count as a use of its route.
     if matches!(route.lifetime, Lifetime::ReportIdle(_)) {
@@ -409,7 +438,7 @@ fn follow(
         Action::Punt => Disposition::Punt(owner, PuntReason::Action),
         Action::Drop(reason) => Disposition::Drop(reason),
         Action::Tunnel(encap) => Disposition::Encap(encap),
-        Action::Open(class) if packet.protocol == ipv4::IPIP && rules.is_own(packet.dst) => {
+        Action::Open(class) if Kind::of_protocol(packet.protocol).is_some() && rules.is_own(packet.dst) => {
             Disposition::Open(class)
         }
         Action::Host | Action::Open(_) => Disposition::Host,
@@ -417,7 +446,7 @@ fn follow(
 }
 
 /// Returns why a packet cannot be forwarded over a link or tunnel of this MTU, and the error for its sender. Returns
-/// `None` if the packet can be forwarded.
+/// `None` if the packet can be forwarded, whole or in fragments.
 fn refusal(packet: &Datagram, costs_hop: bool, mtu: u16) -> Option<(Reason, Option<IcmpError>)> {
     if costs_hop && packet.ttl <= 1 {
         return Some((reason::TTL_EXPIRED, Some(IcmpError::TimeExceeded)));
@@ -425,10 +454,8 @@ fn refusal(packet: &Datagram, costs_hop: bool, mtu: u16) -> Option<(Reason, Opti
     if packet.len <= usize::from(mtu) {
         return None;
     }
-    // A router of RFC 1812, section 4.2.2.7, fragments such a packet if DF is clear. A node does not fragment: the
-    // sender gets the same error as with DF, so that it sends smaller datagrams.
-    let reason = if packet.dont_fragment { reason::TOO_BIG } else { reason::NO_FRAGMENTATION };
-    Some((reason, Some(IcmpError::FragmentationNeeded { mtu })))
+    let too_big = (reason::TOO_BIG, Some(IcmpError::FragmentationNeeded { mtu }));
+    packet.dont_fragment.then_some(too_big)
 }
 
 #[cfg(test)]

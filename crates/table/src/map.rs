@@ -10,7 +10,7 @@
 //! [`Instant::NEVER`].
 
 use crate::{
-    Action, Class, Encap, EntryId, Found, Hop, IngressPolicy, Lifetime, NextHop, Port, RoleId, Route,
+    Action, Class, Encap, EntryId, Found, Hop, IngressPolicy, Kind, Lifetime, NextHop, Port, RoleId, Route,
     RouteKey,
 };
 use core::fmt;
@@ -32,6 +32,13 @@ pub mod tag {
     pub const TUNNEL: u8 = 5;
     /// The action is [`crate::Action::Open`].
     pub const OPEN: u8 = 6;
+
+    /// The tunnel is IP in IP.
+    pub const IP_IN_IP: u8 = 1;
+    /// The tunnel is minimal encapsulation.
+    pub const MINIMAL: u8 = 2;
+    /// The tunnel is GRE.
+    pub const GRE: u8 = 3;
 
     /// The next hop is [`crate::NextHop::Mac`].
     pub const MAC: u8 = 1;
@@ -127,7 +134,8 @@ pub struct MapRoute {
     pub owner: u8,
     /// The tag of the [`Action`], for example [`tag::FORWARD`].
     pub action: u8,
-    /// The tag of the [`NextHop`], for example [`tag::VIA`], or 0 if the action is not [`tag::FORWARD`].
+    /// With [`tag::FORWARD`]: the tag of the [`NextHop`], for example [`tag::VIA`]. With [`tag::TUNNEL`]: the tag of the
+    /// tunnel's [`Kind`], for example [`tag::GRE`]. Otherwise 0.
     pub hop: u8,
     /// The tag of the [`Lifetime`], for example [`tag::UNTIL`].
     pub lifetime: u8,
@@ -148,8 +156,8 @@ pub struct MapRoute {
     pub mtu: u16,
     /// With [`tag::OPEN`]: the class of the packets out of the tunnel; otherwise 0.
     pub class: u8,
-    /// Not used; always zero.
-    pub rest: u8,
+    /// With [`tag::TUNNEL`]: 1 if the tunnel is failing ([`Encap::is_failing`]), otherwise 0.
+    pub failing: u8,
     /// Nanoseconds: the span of [`Lifetime::SoftState`] and [`Lifetime::ReportIdle`], the instant of
     /// [`Lifetime::Until`], and 0 for [`Lifetime::Permanent`].
     pub span: u64,
@@ -273,7 +281,7 @@ impl MapRoute {
         reason: 0,
         mtu: 0,
         class: 0,
-        rest: 0,
+        failing: 0,
         span: 0,
         used: 0,
     };
@@ -293,9 +301,19 @@ impl MapRoute {
             Action::Punt => Self { action: tag::PUNT, ..none },
             Action::Drop(reason) => Self { action: tag::DROP, reason: reason.code(), ..none },
             Action::Host => Self { action: tag::HOST, ..none },
-            Action::Tunnel(Encap { src, dst, mtu }) => {
-                Self { action: tag::TUNNEL, src: src.octets(), dst: dst.octets(), mtu, ..none }
-            }
+            Action::Tunnel(Encap { src, dst, mtu, kind, is_failing }) => Self {
+                action: tag::TUNNEL,
+                hop: match kind {
+                    Kind::IpInIp => tag::IP_IN_IP,
+                    Kind::Minimal => tag::MINIMAL,
+                    Kind::Gre => tag::GRE,
+                },
+                src: src.octets(),
+                dst: dst.octets(),
+                mtu,
+                failing: u8::from(is_failing),
+                ..none
+            },
             Action::Open(class) => Self { action: tag::OPEN, class: class.0, ..none },
         }
     }
@@ -318,11 +336,15 @@ impl MapRoute {
             tag::PUNT => Some(Action::Punt),
             tag::DROP => reasons(self.reason).map(Action::Drop),
             tag::HOST => Some(Action::Host),
-            tag::TUNNEL => Some(Action::Tunnel(Encap {
-                src: Ipv4Addr::from(self.src),
-                dst: Ipv4Addr::from(self.dst),
-                mtu: self.mtu,
-            })),
+            tag::TUNNEL => self.kind().map(|kind| {
+                Action::Tunnel(Encap {
+                    src: Ipv4Addr::from(self.src),
+                    dst: Ipv4Addr::from(self.dst),
+                    mtu: self.mtu,
+                    kind,
+                    is_failing: self.failing != 0,
+                })
+            }),
             tag::OPEN => Some(Action::Open(Class(self.class))),
             _ => None,
         };
@@ -339,6 +361,15 @@ impl MapRoute {
         let found = Found { entry: EntryId(self.entry), owner: RoleId(self.owner), route };
         let used = Instant(self.used);
         if Self::new(&found, used) == *self { Ok((found, used)) } else { Err(refused) }
+    }
+
+    const fn kind(&self) -> Option<Kind> {
+        match self.hop {
+            tag::IP_IN_IP => Some(Kind::IpInIp),
+            tag::MINIMAL => Some(Kind::Minimal),
+            tag::GRE => Some(Kind::Gre),
+            _ => None,
+        }
     }
 
     fn next_hop(&self) -> Option<Hop> {

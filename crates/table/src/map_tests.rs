@@ -45,9 +45,11 @@ fn routes() -> impl Iterator<Item = Route> {
     let address = Ipv4Addr::new(10, 1, 2, 3);
     let hops = [NextHop::Mac(Mac([2; 6])), NextHop::Mac(Mac::ZERO), NextHop::Via(address), NextHop::OnLink];
     let forward = hops.map(|to| Action::Forward(Hop { iface: Iface(0x0102), to }));
-    let encap = Encap { src: address, dst: Ipv4Addr::BROADCAST, mtu: 1480 };
+    let encap = Encap::new(address, Ipv4Addr::BROADCAST, 1480);
     let drops = REASONS.map(Action::Drop);
     let others = [Action::Punt, Action::Host, Action::Tunnel(encap), Action::Open(Class(200))];
+    let tunnels =
+        [Kind::Minimal, Kind::Gre].map(|kind| Action::Tunnel(Encap { kind, is_failing: true, ..encap }));
     let lifetimes = [
         Lifetime::Permanent,
         Lifetime::SoftState(Duration::ZERO),
@@ -57,7 +59,7 @@ fn routes() -> impl Iterator<Item = Route> {
         Lifetime::Until(Instant::ZERO),
         Lifetime::Until(Instant::NEVER),
     ];
-    let actions = forward.into_iter().chain(drops).chain(others);
+    let actions = forward.into_iter().chain(drops).chain(others).chain(tunnels);
     actions.flat_map(move |action| lifetimes.map(|lifetime| Route { action, lifetime }))
 }
 

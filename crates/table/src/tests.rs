@@ -1,6 +1,7 @@
 //! Tests of `decide` with a few small sets of rules.
 
 use super::*;
+use wire::ipv4;
 
 const UP: Class = Class(10);
 const DOWN: Class = Class(11);
@@ -140,7 +141,7 @@ impl Rules for Nothing {
 const OWN: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 1);
 const CARE_OF: Ipv4Addr = Ipv4Addr::new(10, 4, 0, 1);
 const VISITORS: Class = Class(200);
-const ENCAP: Encap = Encap { src: OWN, dst: CARE_OF, mtu: 1480 };
+const ENCAP: Encap = Encap::new(OWN, CARE_OF, 1480);
 
 /// The rules of an agent: it tunnels packets to `MOBILE` and decapsulates packets to itself. It passes packets to `FAR`
 /// to its own stack, and sends all other packets over a link with a small MTU.
@@ -196,10 +197,13 @@ fn what_fits_goes_into_the_tunnel_and_what_does_not_is_told_so() {
     let told = Some(IcmpError::FragmentationNeeded { mtu: 1480 });
     assert_eq!(at_agent(long), (Disposition::Drop(reason::TOO_BIG), told));
     let may_be_cut = Datagram { dont_fragment: false, ..long };
-    assert_eq!(
-        at_agent(may_be_cut),
-        (Disposition::Drop(reason::NO_FRAGMENTATION), Some(IcmpError::FragmentationNeeded { mtu: 1480 }))
-    );
+    assert_eq!(at_agent(may_be_cut), (Disposition::Encap(ENCAP), None));
+    let cut = |packet| decide(&Agent { icmp: true }, Instant::ZERO, from(WIRE, UPLINK), &packet).cut;
+    assert_eq!([fits, long, may_be_cut].map(cut), [None, None, Some(1480)]);
+    let to_link = Datagram { dst: Ipv4Addr::new(10, 5, 0, 1), ..may_be_cut };
+    assert_eq!([to_link, Datagram { len: 600, ..to_link }].map(cut), [Some(600), None]);
+    let last_hop = Datagram { ttl: 1, ..may_be_cut };
+    assert_eq!((at_agent(last_hop).0, cut(last_hop)), (Disposition::Drop(reason::TTL_EXPIRED), None));
     let last_hop = Datagram { ttl: 1, ..long };
     assert_eq!(at_agent(last_hop), (Disposition::Drop(reason::TTL_EXPIRED), Some(IcmpError::TimeExceeded)));
 }
@@ -245,4 +249,34 @@ fn what_was_opened_costs_a_hop_and_may_enter_another_tunnel() {
     assert_eq!(opened(data(FAR, MOBILE)).disposition, Disposition::Encap(ENCAP));
     assert!(opened(data(FAR, MOBILE)).ttl);
     assert_eq!(opened(Datagram { ttl: 1, ..data(FAR, MOBILE) }).icmp, Some(IcmpError::TimeExceeded));
+}
+
+/// RFC 2003, section 5.1.
+#[test]
+fn a_failing_tunnel_is_reported_and_used() {
+    struct Failing;
+    impl Rules for Failing {
+        fn ingress_policy(&self, port: Port) -> (RoleId, IngressPolicy) {
+            (RoleId::NODE, IngressPolicy::default_of(port))
+        }
+        fn route(&self, _: Instant, _: Class, _: Ipv4Addr, _: Ipv4Addr) -> Option<Found> {
+            let action = Action::Tunnel(FAILING);
+            let route = Route { action, lifetime: Lifetime::Permanent };
+            Some(Found { entry: EntryId(0), owner: RoleId::NODE, route })
+        }
+        fn reverse_path(&self, _: Instant, _: Class, _: Ipv4Addr) -> Option<Found> {
+            None
+        }
+    }
+    const FAILING: Encap = Encap { is_failing: true, kind: Kind::Minimal, ..ENCAP };
+    let verdict = |packet| decide(&Failing, Instant::ZERO, Port { iface: WIRE, from: Some(UPLINK) }, &packet);
+    let fits = verdict(data(FAR, MOBILE));
+    assert_eq!(
+        (fits.disposition, fits.icmp),
+        (Disposition::Encap(FAILING), Some(IcmpError::HostUnreachable))
+    );
+    let long = Datagram { len: 1481, ..data(FAR, MOBILE) };
+    assert_eq!(verdict(long).icmp, Some(IcmpError::FragmentationNeeded { mtu: 1480 }));
+    // A fragment is carried as IP in IP, which adds 8 bytes more.
+    assert_eq!(verdict(Datagram { dont_fragment: false, ..long }).cut, Some(1472));
 }

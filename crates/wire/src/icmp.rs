@@ -52,13 +52,20 @@ pub enum IcmpError {
     /// The next hop does not answer on its link (type 3, code 1). Most errors inside a tunnel become this error for the
     /// sender of the inner packet.
     HostUnreachable,
-    /// The datagram does not fit the next link or tunnel, and no node fragments it (type 3, code 4).
+    /// The datagram does not fit the next link or tunnel, and DF forbids to fragment it (type 3, code 4).
     FragmentationNeeded {
         /// The largest datagram that would fit, in bytes (RFC 1191).
         mtu: u16,
     },
     /// The time to live would become zero (type 11, code 0).
     TimeExceeded,
+    /// The receiver of fragments did not get all of them in time (type 11, code 1).
+    ReassemblyTimeExceeded,
+    /// A byte of the header is wrong (type 12, code 0).
+    ParameterProblem {
+        /// The offset of the byte in the datagram.
+        pointer: u8,
+    },
 }
 
 /// The type of service of an error: precedence 6, internetwork control (RFC 1812, section 4.3.2.5).
@@ -67,6 +74,7 @@ const TOS: u8 = 0xc0;
 const LONGEST: usize = 576;
 const UNREACHABLE: u8 = 3;
 const EXCEEDED: u8 = 11;
+const PARAMETER_PROBLEM: u8 = 12;
 
 impl IcmpError {
     /// Returns the error datagram from `reporter` to the sender of `original`. Returns `None` if the header of
@@ -91,10 +99,15 @@ impl IcmpError {
         }
         let (code, rest) = match self {
             Self::NetUnreachable | Self::TimeExceeded => (0, 0),
-            Self::HostUnreachable => (1, 0),
+            Self::HostUnreachable | Self::ReassemblyTimeExceeded => (1, 0),
             Self::FragmentationNeeded { mtu } => (4, u32::from(mtu)),
+            Self::ParameterProblem { pointer } => (0, u32::from(pointer) << 24),
         };
-        let kind = if self == Self::TimeExceeded { EXCEEDED } else { UNREACHABLE };
+        let kind = match self {
+            Self::TimeExceeded | Self::ReassemblyTimeExceeded => EXCEEDED,
+            Self::ParameterProblem { .. } => PARAMETER_PROBLEM,
+            Self::NetUnreachable | Self::HostUnreachable | Self::FragmentationNeeded { .. } => UNREACHABLE,
+        };
         let quoted = original.len().min(LONGEST - ipv4::HEADER - HEADER - 4);
         let mut body = rest.to_be_bytes().to_vec();
         body.extend_from_slice(original.get(..quoted).unwrap_or(original));
@@ -103,15 +116,19 @@ impl IcmpError {
     }
 
     /// Returns the error for the sender of a packet that was inside a tunnel when this error occurred (RFC 2003,
-    /// section 4). In "fragmentation needed", the MTU becomes smaller by the 20 bytes of the outer header. All other
-    /// errors become [`Self::HostUnreachable`].
+    /// section 4). In "fragmentation needed", the MTU becomes smaller by `overhead`, the number of bytes that the tunnel
+    /// adds. All other errors become [`Self::HostUnreachable`].
     #[must_use]
-    pub const fn through_tunnel(self) -> Self {
+    pub const fn through_tunnel(self, overhead: u16) -> Self {
         match self {
             Self::FragmentationNeeded { mtu } => {
-                Self::FragmentationNeeded { mtu: mtu.saturating_sub(ipv4::HEADER as u16) }
+                Self::FragmentationNeeded { mtu: mtu.saturating_sub(overhead) }
             }
-            Self::NetUnreachable | Self::HostUnreachable | Self::TimeExceeded => Self::HostUnreachable,
+            Self::NetUnreachable
+            | Self::HostUnreachable
+            | Self::TimeExceeded
+            | Self::ReassemblyTimeExceeded
+            | Self::ParameterProblem { .. } => Self::HostUnreachable,
         }
     }
 }
@@ -249,6 +266,8 @@ mod tests {
             (IcmpError::HostUnreachable, (3, 1, 0)),
             (IcmpError::FragmentationNeeded { mtu: 1480 }, (3, 4, 1480)),
             (IcmpError::TimeExceeded, (11, 0, 0)),
+            (IcmpError::ReassemblyTimeExceeded, (11, 1, 0)),
+            (IcmpError::ParameterProblem { pointer: 9 }, (12, 0, 0)),
         ];
         for (error, expected) in errors {
             let bytes = error.about(&original(), ROUTER).unwrap();
@@ -294,9 +313,9 @@ mod tests {
         assert_eq!((header.dst, quote.dst, quote.payload.len()), (SENDER, HOST, 8));
         assert!(IcmpError::HostUnreachable.about(quoted, ROUTER).is_none(), "no whole datagram");
         assert!(IcmpError::HostUnreachable.about_quoted(&quoted[..19], ROUTER).is_none());
-        let told = IcmpError::FragmentationNeeded { mtu: 1400 }.through_tunnel();
+        let told = IcmpError::FragmentationNeeded { mtu: 1400 }.through_tunnel(20);
         assert_eq!(told, IcmpError::FragmentationNeeded { mtu: 1380 });
-        assert_eq!(IcmpError::TimeExceeded.through_tunnel(), IcmpError::HostUnreachable);
+        assert_eq!(IcmpError::TimeExceeded.through_tunnel(20), IcmpError::HostUnreachable);
     }
 
     #[test]

@@ -11,9 +11,10 @@ pub const OVERHEAD: usize = ipv4::HEADER;
 /// Returns the datagram from `src` to `dst` that carries `inner` unchanged. A node that forwards `inner` must first
 /// decrement the time to live of `inner`.
 ///
-/// Type of service and DF are copied from the inner datagram (RFC 2003, section 3.1). Fails if the inner header is
+/// `id` is the identification of the outer header. Type of service and DF are copied from the inner datagram (RFC 2003,
+/// section 3.1). Fails if the inner header is
 /// malformed, if its time to live is zero, or if the result would exceed 65,535 bytes.
-pub fn encapsulate(inner: &[u8], src: Ipv4Addr, dst: Ipv4Addr) -> Result<Vec<u8>, Malformed> {
+pub fn encapsulate(inner: &[u8], src: Ipv4Addr, dst: Ipv4Addr, id: u16) -> Result<Vec<u8>, Malformed> {
     let (header, payload) = Header::parse(inner)?;
     if header.ttl == 0 {
         return Err(Malformed("ipip_ttl"));
@@ -26,9 +27,7 @@ pub fn encapsulate(inner: &[u8], src: Ipv4Addr, dst: Ipv4Addr) -> Result<Vec<u8>
     let outer = Header {
         tos: header.tos,
         dont_fragment: header.dont_fragment,
-        // A datagram that may be fragmented needs an identification. The outer header has the identification of the
-        // inner header.
-        id: header.id,
+        id,
         ..Header::new(ipv4::IPIP, src, dst)
     };
     Ok(outer.emit(inner))
@@ -72,13 +71,13 @@ mod tests {
     fn what_is_encapsulated_is_read_back() {
         for dont_fragment in [false, true] {
             let inner = Header { dont_fragment, ..header() }.emit(b"hello");
-            let bytes = encapsulate(&inner, ENTRY, EXIT).unwrap();
+            let bytes = encapsulate(&inner, ENTRY, EXIT, 9).unwrap();
             let (outer, got) = decapsulate(&bytes).unwrap();
             assert_eq!(got, inner);
             assert_eq!((outer.src, outer.dst, outer.protocol), (ENTRY, EXIT, ipv4::IPIP));
             assert_eq!(
-                (outer.tos, outer.dont_fragment, outer.ttl),
-                (46 << 2, dont_fragment, ipv4::DEFAULT_TTL)
+                (outer.tos, outer.dont_fragment, outer.ttl, outer.id),
+                (46 << 2, dont_fragment, ipv4::DEFAULT_TTL, 9)
             );
             assert_eq!(bytes.len(), inner.len() + OVERHEAD);
         }
@@ -94,7 +93,7 @@ mod tests {
         inner[10..12].copy_from_slice(&sum);
         let mut padded = inner.clone();
         padded.extend_from_slice(&[0; 17]);
-        let bytes = encapsulate(&padded, ENTRY, EXIT).unwrap();
+        let bytes = encapsulate(&padded, ENTRY, EXIT, 0).unwrap();
         assert_eq!((bytes[0], decapsulate(&bytes).unwrap().1), (0x45, &inner[..]));
     }
 
@@ -103,10 +102,10 @@ mod tests {
         let inner = header().emit(b"hello");
         let old = Header { ttl: 0, ..header() }.emit(b"hello");
         let carried = |bytes: &[u8]| Header::new(ipv4::IPIP, ENTRY, EXIT).emit(bytes);
-        assert_eq!(encapsulate(&old, ENTRY, EXIT).unwrap_err().0, "ipip_ttl");
-        assert_eq!(encapsulate(&inner[..9], ENTRY, EXIT).unwrap_err().0, "ip_truncated");
+        assert_eq!(encapsulate(&old, ENTRY, EXIT, 0).unwrap_err().0, "ipip_ttl");
+        assert_eq!(encapsulate(&inner[..9], ENTRY, EXIT, 0).unwrap_err().0, "ip_truncated");
         let long = header().emit(&alloc::vec![0; 65_500]);
-        assert_eq!(encapsulate(&long, ENTRY, EXIT).unwrap_err().0, "ipip_too_long");
+        assert_eq!(encapsulate(&long, ENTRY, EXIT, 0).unwrap_err().0, "ipip_too_long");
         assert_eq!(decapsulate(&inner).unwrap_err().0, "ipip_protocol");
         assert_eq!(decapsulate(&carried(&old)).unwrap_err().0, "ipip_ttl");
         assert_eq!(decapsulate(&carried(&inner[..12])).unwrap_err().0, "ip_truncated");

@@ -13,6 +13,10 @@ pub const HEADER: usize = 20;
 pub const ICMP: u8 = 1;
 /// The protocol number of IP in IP (RFC 2003).
 pub const IPIP: u8 = 4;
+/// The protocol number of GRE (RFC 2784).
+pub const GRE: u8 = 47;
+/// The protocol number of minimal encapsulation (RFC 2004).
+pub const MINIMAL: u8 = 55;
 /// The protocol number of TCP.
 pub const TCP: u8 = 6;
 /// The protocol number of SCTP.
@@ -111,6 +115,26 @@ impl Header {
     /// `payload` must have at most 65,515 bytes, because the total length is a field of 16 bits.
     pub fn emit(&self, payload: &[u8]) -> Vec<u8> {
         let mut out = self.begin(payload.len());
+        out.extend_from_slice(payload);
+        out
+    }
+
+    /// Returns a datagram with this header, these options, and `payload`. The length of the options must be a multiple
+    /// of four, and at most 40. The total length must be at most 65,535 bytes.
+    pub(crate) fn emit_with(&self, options: &[u8], payload: &[u8]) -> Vec<u8> {
+        let mut out = self.begin(options.len() + payload.len());
+        if !options.is_empty() {
+            let header_len = HEADER + options.len();
+            out.extend_from_slice(options);
+            if let [version_length, _, _, _, _, _, _, _, _, _, c0, c1, ..] = out.as_mut_slice() {
+                *version_length = 0x40 | (header_len / 4) as u8;
+                (*c0, *c1) = (0, 0);
+            }
+            let sum = of_header(&out).to_be_bytes();
+            if let Some(field) = out.get_mut(10..12) {
+                field.copy_from_slice(&sum);
+            }
+        }
         out.extend_from_slice(payload);
         out
     }

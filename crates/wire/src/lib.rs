@@ -23,6 +23,7 @@ mod rng;
 mod rto;
 mod tcp;
 mod time;
+pub mod tunnel;
 pub mod udp;
 
 pub use address::{Cell, Iface, InterfaceAddress, Mac, ParseInterfaceAddressError};
@@ -33,7 +34,7 @@ pub use clock_error::ClockError;
 pub use core::net::{Ipv4Addr, SocketAddrV4};
 pub use core::time::Duration;
 pub use icmp::IcmpError;
-pub use identity::{identity, udp_identity};
+pub use identity::{fragment_identity, identity, udp_identity};
 pub use packet::{EtherType, Frame, Packet, PacketId, Reason};
 pub use rng::Rng;
 pub use rto::{Rto, RtoBounds};

@@ -42,6 +42,17 @@ impl<'a> Datagram<'a> {
 /// Returns the IPv4 datagram that carries the UDP payload `payload` from `src` to `dst`. `payload` must have at most
 /// 65,507 bytes.
 pub fn packet(src: SocketAddrV4, dst: SocketAddrV4, payload: &[u8]) -> Vec<u8> {
+    Header::new(ipv4::UDP, *src.ip(), *dst.ip()).emit(&datagram(src, dst, payload))
+}
+
+/// Returns the same datagram as [`packet`] without DF, with the identification `id`.
+pub fn divisible_packet(src: SocketAddrV4, dst: SocketAddrV4, payload: &[u8], id: u16) -> Vec<u8> {
+    let header = Header { dont_fragment: false, id, ..Header::new(ipv4::UDP, *src.ip(), *dst.ip()) };
+    header.emit(&datagram(src, dst, payload))
+}
+
+/// Returns a UDP header and `payload`.
+fn datagram(src: SocketAddrV4, dst: SocketAddrV4, payload: &[u8]) -> Vec<u8> {
     let len = (HEADER + payload.len()) as u16;
     let mut out = Vec::with_capacity(usize::from(len));
     out.extend_from_slice(&src.port().to_be_bytes());
@@ -56,7 +67,7 @@ pub fn packet(src: SocketAddrV4, dst: SocketAddrV4, payload: &[u8]) -> Vec<u8> {
     if let Some(field) = out.get_mut(6..8) {
         field.copy_from_slice(&sum.to_be_bytes());
     }
-    Header::new(ipv4::UDP, *src.ip(), *dst.ip()).emit(&out)
+    out
 }
 
 #[cfg(test)]

@@ -55,6 +55,25 @@ fn a_user_without_rights_gets_the_same() {
     assert_downloaded(&run_as_nobody(&SHORT, out.path()), out.path());
 }
 
+/// A download through a path of 1492 bytes between the agents, an upload over an uplink of 576 bytes, and datagrams of
+/// 1500 bytes without DF. All flows end, and each packet is accounted for. The kernel of the mobile node gets whole
+/// datagrams: every datagram that arrives has its full length.
+#[test]
+fn packets_that_do_not_fit_their_path_arrive() {
+    let _turn = beside_others();
+    let out = tempfile::tempdir().unwrap();
+    let output = run(&["run", "mobile-ip/narrow-path", "--on", "linux"], out.path());
+    assert_held(&output, "mobile-ip-narrow-path on linux");
+    let flows = std::fs::read_to_string(out.path().join("flows.csv")).unwrap();
+    assert_eq!(flows.lines().filter(|line| line.contains("completed")).count(), 3, "{flows}");
+    let kept = kept_run(out.path());
+    let hosts = kept["linux"]["hosts"].as_array().unwrap();
+    let status = |name: &str| &hosts.iter().find(|host| host["name"] == name).unwrap()["summary"]["status"];
+    assert!(status("mobile")["bulk-client"]["wrong_at"].is_null());
+    let events = std::fs::read_to_string(out.path().join("events.jsonl")).unwrap();
+    assert!(events.contains("reassembled"), "the foreign agent and the mobile node join fragments");
+}
+
 /// A script that sends a pattern to the first client that connects.
 const SERVER: &str = r#"
 import socket

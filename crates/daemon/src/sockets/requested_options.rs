@@ -23,6 +23,7 @@ impl RequestedOptions {
             SocketOption::SendBuffer(bytes) => self.send_buffer = Some(bytes),
             SocketOption::ReceiveBuffer(bytes) => self.receive_buffer = Some(bytes),
             SocketOption::Nagle(on) => self.nagle = Some(on),
+            SocketOption::DontFragment(_) => {} // an option of UDP
         }
     }
 

@@ -6,7 +6,7 @@ use super::options::{MemoryInfo, SO_MEMINFO, get, set};
 use crate::Refusal;
 use crate::source::Source;
 use node::stream::{Inbox, OwnedStreamEvent, UDP_ROOM, refusal};
-use node::{Addr, MigrateOp, StreamId, StreamOp};
+use node::{Addr, MigrateOp, SocketOption, StreamId, StreamOp};
 use os::epoll::{Epoll, Events, Watched};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -76,6 +76,13 @@ fn next(socket: &UdpSocket, bytes: &mut [u8]) -> Option<(usize, Addr)> {
     }
 }
 
+/// Sets whether datagrams are sent with DF. With DF, they are sent whole, whatever the known path MTU is. Without DF,
+/// the kernel cuts a datagram that is longer than the MTU of its device, and ignores ICMP errors about the path MTU.
+fn set_dont_fragment(socket: &UdpSocket, on: bool) -> std::io::Result<()> {
+    let how = if on { libc::IP_PMTUDISC_PROBE } else { libc::IP_PMTUDISC_DONT };
+    set(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, how)
+}
+
 /// Returns the number of datagrams that the kernel dropped because the buffer of this socket was full.
 fn overflowed(socket: &UdpSocket) -> u64 {
     get::<MemoryInfo>(socket, libc::SOL_SOCKET, SO_MEMINFO).map_or(0, |memory| memory.drops.into())
@@ -137,6 +144,11 @@ impl Udp {
             }
             // Datagrams have no connection that could move.
             StreamOp::Migrate(op) => told.extend(op.refused(id)),
+            StreamOp::Set(SocketOption::DontFragment(on)) => {
+                if let Some(bound) = self.bound.get(&id) {
+                    let _ = set_dont_fragment(&bound.socket, on);
+                }
+            }
             StreamOp::Set(_) => {}
         }
         Done::default()
@@ -250,9 +262,7 @@ impl Udp {
         let any = SocketAddrV4::new(self.address.unwrap_or(Ipv4Addr::UNSPECIFIED), 0);
         let socket = UdpSocket::bind(local.unwrap_or(any))?;
         socket.set_nonblocking(true)?;
-        // Datagrams are sent whole, with DF, whatever the known path MTU is: fragments would be packets that no
-        // application sent.
-        set(&socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)?;
+        set_dont_fragment(&socket, true)?;
         if let Some(peer) = peer {
             socket.connect(peer)?;
         }

@@ -377,6 +377,7 @@ fn collect(plan: Plan, dir: &Path, before: &[Repeat]) -> Result<Outcome, LinuxEr
     records.extend(crashed::ends(&plan, &report.hosts, &records));
     // Each file is ordered by time. A stable sort keeps the order of the records of one host.
     records.sort_by_key(|record| record.at);
+    recorder::name_fragments(&mut records);
     let mut outcome = Outcome::new(plan, Backend::Linux, records, None);
     let failed: Vec<String> = report.failed_programs().collect();
     let found = report.find_doubts(&outcome);

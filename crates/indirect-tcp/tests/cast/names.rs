@@ -95,6 +95,9 @@ pub(super) fn operation(name: &str, op: &StreamOp) -> String {
         }
         StreamOp::Migrate(MigrateOp::Join(..)) => "relay".to_owned(),
         StreamOp::Set(SocketOption::Nagle(on)) => format!("nagle {}", if *on { "on" } else { "off" }),
+        StreamOp::Set(SocketOption::DontFragment(on)) => {
+            format!("do not fragment {}", if *on { "on" } else { "off" })
+        }
         StreamOp::Set(SocketOption::SendBuffer(bytes)) => format!("send buffer {bytes}"),
         StreamOp::Set(SocketOption::ReceiveBuffer(bytes)) => format!("receive buffer {bytes}"),
     };

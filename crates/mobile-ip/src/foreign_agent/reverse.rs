@@ -83,7 +83,7 @@ impl ForeignAgent {
         // The home agent on this host may have the address of this agent. A tunnel would then begin and end at one address,
         // as the tunnel to the visitor does. So this host routes the packet at once.
         let is_here = home_agent == own;
-        let tunnel = Action::Tunnel(Encap { src: own, dst: home_agent, mtu: self.config.tunnel_mtu });
+        let tunnel = Action::Tunnel(Encap::new(own, home_agent, self.config.tunnel_mtu));
         let tunnel = if is_here { Action::Punt } else { tunnel };
         let port = Port { iface: self.iface, from: Some(reverse.mac) };
         out.ingress_policy(

@@ -97,13 +97,14 @@ impl HomeAgent {
         out.route(key_to(host), Route { action: Action::Tunnel(encap), lifetime: Lifetime::Until(ends) });
     }
 
-    /// Returns the tunnel to a care-of address, with the MTU that is known now.
+    /// Returns the tunnel to a care-of address, with the MTU and the reachability that are known now.
     pub(super) fn encap(&self, care_of: Ipv4Addr) -> Encap {
         let mtu = self.tunnels.mtu(care_of, self.config.tunnel_mtu);
-        Encap { src: self.config.address.address, dst: care_of, mtu }
+        let (src, is_failing) = (self.config.address.address, self.tunnels.is_failing(care_of));
+        Encap { is_failing, ..Encap::new(src, care_of, mtu) }
     }
 
-    /// Sets the MTU of the tunnels to a care-of address to the MTU that is known now.
+    /// Sets the tunnels to a care-of address to the MTU and the reachability that are known now.
     pub(super) fn adjust(&self, care_of: Ipv4Addr, out: &mut Outbox) {
         for (host, home) in &self.homes {
             // With several bindings there is no route into the tunnel: each copy uses the MTU of its time.
@@ -135,7 +136,15 @@ impl HomeAgent {
             }
             None => error,
         });
-        let told = error.and_then(|error| error.about_quoted(report.inner, own));
+        let told = error.and_then(|error| error.about_quoted(&report.inner, own));
+        // Many routers quote too little to know the sender of the inner datagram. Then each sender of a later packet to
+        // this care-of address is notified (RFC 2003, section 5.1).
+        if report.inner.len() < ipv4::HEADER
+            && report.error == Some(IcmpError::HostUnreachable)
+            && self.tunnels.fail(now, report.care_of)
+        {
+            self.adjust(report.care_of, out);
+        }
         let sender = told.as_ref().and_then(|bytes| ipv4::addresses(bytes)).map(|(_, to)| to);
         if let (Some(bytes), Some(to)) = (told, sender)
             && self.told.may(now, to)

@@ -6,7 +6,7 @@ use crate::binding::Binding;
 use crate::message::RequestFlags;
 use node::{Encap, Outbox, PuntReason, Rx, reason};
 use wire::icmp::IcmpError;
-use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Reason, ipip, ipv4};
+use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Reason, fragment, ipip, ipv4, tunnel};
 
 impl HomeAgent {
     /// Sends a copy of a packet to each care-of address of its destination. The checks are those of a node with one
@@ -30,16 +30,18 @@ impl HomeAgent {
         let mut too_big = None;
         for care_of in exits {
             let encap = self.encap(care_of);
-            let refusal = if rx.header.src == care_of {
+            let copies = if rx.header.src == care_of {
                 Err(reason::TUNNEL_LOOP)
-            } else if len > usize::from(encap.mtu) {
+            } else if len <= usize::from(encap.mtu) {
+                self.in_tunnel(&packet, encap).map(|copy| vec![copy])
+            } else if rx.header.dont_fragment {
                 too_big = Some(too_big.map_or(encap.mtu, |mtu: u16| mtu.min(encap.mtu)));
-                Err(if rx.header.dont_fragment { reason::TOO_BIG } else { reason::NO_FRAGMENTATION })
+                Err(reason::TOO_BIG)
             } else {
-                in_tunnel(&packet, encap)
+                self.pieces_in_tunnel(&packet, encap)
             };
-            match refusal {
-                Ok(copy) => out.send_routed(copy),
+            match copies {
+                Ok(copies) => copies.into_iter().for_each(|copy| out.send_routed(copy)),
                 Err(reason) => out.discard(rx.iface, packet.clone(), reason),
             }
         }
@@ -55,33 +57,31 @@ impl HomeAgent {
     /// With flag D, the mobile node opens the tunnel itself, and the broadcast is in one tunnel. Otherwise the foreign
     /// agent opens the tunnel: it cannot forward a broadcast to one visitor. So the broadcast is in another tunnel to
     /// the home address, inside the first one.
-    pub(super) fn copy_broadcast(&self, rx: Rx, packet: &Packet, out: &mut Outbox) {
+    pub(super) fn copy_broadcast(&mut self, rx: Rx, packet: &Packet, out: &mut Outbox) {
         let is_for_all = super::broadcasts(self.config.address).any(|all| all == rx.header.dst);
         if !is_for_all || rx.iface != self.iface || rx.why != PuntReason::Listen || self.is_own(rx.header.src)
         {
             return;
         }
         let (own, len) = (self.config.address.address, ipv4::total_len(&packet.bytes));
-        for (host, home) in &self.homes {
-            for binding in home.bindings() {
-                let flags = RequestFlags(binding.flags);
-                if !flags.has(RequestFlags::BROADCAST) {
-                    continue;
-                }
-                let encap = self.encap(binding.care_of);
-                let layers = if flags.has(RequestFlags::DECAPSULATION) { 0 } else { ipip::OVERHEAD };
-                let copy = if len + layers > usize::from(encap.mtu) {
-                    Err(reason::TOO_BIG)
-                } else if layers == 0 {
-                    in_tunnel(packet, encap)
-                } else {
-                    let inner = Encap { src: own, dst: *host, ..encap };
-                    in_tunnel(packet, inner).and_then(|inner| in_tunnel(&inner, encap))
-                };
-                match copy {
-                    Ok(copy) => out.send_routed(copy),
-                    Err(reason) => out.discard(rx.iface, packet.clone(), reason),
-                }
+        let bindings =
+            self.homes.iter().flat_map(|(host, home)| home.bindings().iter().map(move |one| (*host, one)));
+        let asked = bindings.filter(|(_, one)| RequestFlags(one.flags).has(RequestFlags::BROADCAST));
+        let exits: Vec<_> = asked.map(|(host, one)| (host, RequestFlags(one.flags), one.care_of)).collect();
+        for (host, flags, care_of) in exits {
+            let encap = self.encap(care_of);
+            let layers = if flags.has(RequestFlags::DECAPSULATION) { 0 } else { ipip::OVERHEAD };
+            let copy = if len + layers > usize::from(encap.mtu) {
+                Err(reason::TOO_BIG)
+            } else if layers == 0 {
+                self.in_tunnel(packet, encap)
+            } else {
+                let inner = Encap { src: own, dst: host, ..encap };
+                self.in_tunnel(packet, inner).and_then(|inner| self.in_tunnel(&inner, encap))
+            };
+            match copy {
+                Ok(copy) => out.send_routed(copy),
+                Err(reason) => out.discard(rx.iface, packet.clone(), reason),
             }
         }
     }
@@ -124,6 +124,20 @@ impl HomeAgent {
         own.any(|own| own.address == address)
     }
 
+    /// Returns the fragments of a packet that is larger than the tunnel's MTU, each in the tunnel.
+    fn pieces_in_tunnel(&mut self, packet: &Packet, encap: Encap) -> Result<Vec<Packet>, Reason> {
+        let pieces = fragment::pieces(&packet.bytes, tunnel::largest_fragment(encap.kind, encap.mtu))?;
+        pieces.into_iter().map(|bytes| self.in_tunnel(&Packet { bytes, ..packet.clone() }, encap)).collect()
+    }
+
+    /// Returns a copy of a packet in a tunnel. Fails if the packet does not fit into a datagram. The outer headers have
+    /// consecutive identifications, because the fragments of a packet share the packet's identification.
+    fn in_tunnel(&mut self, packet: &Packet, encap: Encap) -> Result<Packet, Reason> {
+        self.outer_id = self.outer_id.wrapping_add(1);
+        let bytes = tunnel::encapsulate(encap.kind, &packet.bytes, encap.src, encap.dst, self.outer_id)?;
+        Ok(Packet { bytes, ..packet.clone() })
+    }
+
     /// Sends an ICMP error to the sender of a packet, at most one per second.
     fn tell(&mut self, now: Instant, error: IcmpError, about: &Packet, out: &mut Outbox) {
         let Some(bytes) = error.about(&about.bytes, self.config.address.address) else { return };
@@ -132,10 +146,4 @@ impl HomeAgent {
             out.send_routed(Packet::new(Mac::ZERO, bytes));
         }
     }
-}
-
-/// Returns a copy of a packet in a tunnel. Fails if the packet does not fit into a datagram.
-fn in_tunnel(packet: &Packet, encap: Encap) -> Result<Packet, Reason> {
-    let bytes = ipip::encapsulate(&packet.bytes, encap.src, encap.dst)?;
-    Ok(Packet { bytes, ..packet.clone() })
 }

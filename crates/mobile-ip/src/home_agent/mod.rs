@@ -158,6 +158,8 @@ pub struct HomeAgent {
     denials: Limiter<(Ipv4Addr, u64)>,
     /// Limits ICMP errors to the senders of tunneled datagrams, by sender.
     told: Limiter<Ipv4Addr>,
+    /// The identification of the last outer header of a copy.
+    outer_id: u16,
     /// The number of replies that were sent, by code.
     codes: ReplyCounts,
     /// The number of packets from reverse tunnels that were forwarded.
@@ -212,6 +214,7 @@ impl HomeAgent {
             answers: Limiter::default(),
             denials: Limiter::default(),
             told: Limiter::default(),
+            outer_id: 0,
             codes: ReplyCounts::default(),
             reversed: 0,
             refused: Refusals::default(),

@@ -18,11 +18,8 @@ impl MobileNode {
     /// Sends this host's own packets through a tunnel to the agent: the encapsulating delivery style of a reverse tunnel
     /// (RFC 3024, section 5.1). Packets to the agent itself are not in the tunnel.
     pub(super) fn tunnel_to(&self, agent: Ipv4Addr, forward: Action, out: &mut Outbox) {
-        let tunnel = Action::Tunnel(Encap {
-            src: self.home,
-            dst: agent,
-            mtu: self.mtu.saturating_sub(ipip::OVERHEAD as u16),
-        });
+        let mtu = self.mtu.saturating_sub(ipip::OVERHEAD as u16);
+        let tunnel = Action::Tunnel(Encap::new(self.home, agent, mtu));
         let lifetime = Lifetime::Permanent;
         out.route(RouteKey::to(Class::HOST, agent), Route { action: forward, lifetime });
         self.route(tunnel, tunnel, out);

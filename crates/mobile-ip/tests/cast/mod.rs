@@ -160,6 +160,14 @@ impl Cast for MobileIp {
                 let error = IcmpError::FragmentationNeeded { mtu: mtu.parse().unwrap() };
                 ("up".to_owned(), about_tunnel(error, care_of))
             }
+            // As before, but the router quotes only eight bytes behind the outer header, as RFC 792 requires.
+            ["lost-in-tunnel", "to", care_of, "quoted", "shortly"] => {
+                let packet = about_tunnel(IcmpError::TimeExceeded, care_of);
+                let (header, payload) = Header::parse(&packet.bytes).unwrap();
+                let message = icmp::Message::parse(payload).unwrap();
+                let short = icmp::Message { body: &message.body[..4 + 28], ..message }.emit();
+                ("up".to_owned(), from_person("router", &header.emit(&short)))
+            }
             ["lost-in-tunnel", "to", care_of] => {
                 ("up".to_owned(), about_tunnel(IcmpError::TimeExceeded, care_of))
             }
@@ -462,14 +470,15 @@ fn flagged(teller: &Teller<MobileIp>, words: &[&str]) -> (String, Packet) {
 /// arrives.
 fn tunnelled(teller: &Teller<MobileIp>, entry: Ipv4Addr, to: &str) -> (String, Packet) {
     let inner = number(teller, CORRESPONDENT, to.parse().unwrap());
-    let outer = ipip::encapsulate(&inner, entry, person("fa").0).unwrap();
+    let outer = ipip::encapsulate(&inner, entry, person("fa").0, 7).unwrap();
     ("up".to_owned(), from_person("router", &outer))
 }
 
 /// Returns an ICMP error about a packet of 1480 bytes that the home agent has tunneled to `care_of`.
 fn about_tunnel(error: IcmpError, care_of: &str) -> Packet {
     let [from, to] = [CORRESPONDENT, HOME].map(|address| SocketAddrV4::new(address, 9000));
-    let outer = ipip::encapsulate(&udp::packet(from, to, &[0; 1452]), HOME_AGENT, care_of.parse().unwrap());
+    let outer =
+        ipip::encapsulate(&udp::packet(from, to, &[0; 1452]), HOME_AGENT, care_of.parse().unwrap(), 7);
     from_person("router", &error.about(&outer.unwrap(), person("router").0).unwrap())
 }
 

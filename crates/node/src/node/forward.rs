@@ -5,10 +5,10 @@ use crate::node::neighbor::Interface;
 use crate::waiting::Origin;
 use crate::{Act, Node, Outbox};
 use crate::{node::drop, reason};
-use table::{Class, Datagram, Disposition, Encap, Found, Hop, IngressPolicy, NextHop, Port, RoleId};
+use table::{Class, Datagram, Disposition, Encap, Found, Hop, IngressPolicy, Kind, NextHop, Port, RoleId};
 use table::{PuntReason, Rules, Verdict, decide, decide_opened};
 use wire::ipv4::{self, Header};
-use wire::{EtherType, IcmpError, Iface, Instant, Ipv4Addr, Mac, Packet, ipip};
+use wire::{EtherType, IcmpError, Iface, Instant, Ipv4Addr, Mac, Packet, fragment, tunnel};
 
 /// The largest number of ICMP errors that one node sends per second. "Fragmentation needed" does not count. RFC 1812,
 /// section 4.3.2.8, recommends a limit, and does not give a number.
@@ -78,9 +78,21 @@ impl Node {
         }
     }
 
-    /// Sends a packet to this host's own stack if it is addressed to this host, otherwise drops it.
-    pub(crate) fn to_host(&self, iface: Iface, header: &Header, packet: Packet, out: &mut Outbox) {
-        if self.addresses.contains(&header.dst) {
+    /// Sends a packet to this host's own stack if it is addressed to this host, otherwise drops it. A fragment, for
+    /// example out of a tunnel, is sent with its whole datagram.
+    pub(crate) fn give_to_host(
+        &mut self,
+        now: Instant,
+        iface: Iface,
+        header: &Header,
+        packet: Packet,
+        out: &mut Outbox,
+    ) {
+        if self.reassembles(header) {
+            if let Some(whole) = self.reassemble(now, iface, packet, out) {
+                out.act(RoleId::NODE, Act::Transmit(Iface::HOST, whole));
+            }
+        } else if self.addresses.contains(&header.dst) {
             out.act(RoleId::NODE, Act::Transmit(Iface::HOST, packet));
         } else {
             drop(out, iface, packet, reason::NO_ROUTE);
@@ -123,12 +135,53 @@ impl Node {
         if passes_on && verdict.ttl && !ipv4::decrement_ttl(&mut packet.bytes) {
             return drop(out, iface, packet, reason::TTL_EXPIRED);
         }
-        match verdict.disposition {
+        match verdict.cut {
+            Some(mtu) => self.cut(now, way, verdict.disposition, mtu, header, packet, out),
+            None => self.dispose(now, way, verdict.disposition, header, packet, out),
+        }
+    }
+
+    /// Cuts a packet into fragments of at most `mtu` bytes, and forwards each. A fragment keeps the identity of its
+    /// packet: the ledger counts it as a copy.
+    #[expect(clippy::too_many_arguments, reason = "the arguments of `dispose`, and the MTU")]
+    fn cut(
+        &mut self,
+        now: Instant,
+        way: Path,
+        disposition: Disposition,
+        mtu: u16,
+        header: &Header,
+        packet: Packet,
+        out: &mut Outbox,
+    ) {
+        match fragment::pieces(&packet.bytes, mtu) {
+            Ok(pieces) => {
+                for bytes in pieces {
+                    self.dispose(now, way, disposition, header, Packet { bytes, ..packet }, out);
+                }
+            }
+            Err(malformed) => drop(out, way.port.iface, packet, malformed.into()),
+        }
+    }
+
+    /// Executes a disposition. Forwarding has already decremented the time to live, and the packet fits the next link
+    /// or tunnel.
+    fn dispose(
+        &mut self,
+        now: Instant,
+        way: Path,
+        disposition: Disposition,
+        header: &Header,
+        mut packet: Packet,
+        out: &mut Outbox,
+    ) {
+        let iface = way.port.iface;
+        match disposition {
             Disposition::Host if let Some(role) = self.local_listener(&way, header, &packet) => {
                 let rx = Rx::new(iface, PuntReason::Listen, *header);
                 self.give(now, role, Input::Packet(rx, packet), out);
             }
-            Disposition::Host => self.to_host(iface, header, packet, out),
+            Disposition::Host => self.give_to_host(now, iface, header, packet, out),
             Disposition::Out(Hop { iface, to }) => match to {
                 NextHop::Mac(mac) => {
                     packet.link.dst = mac;
@@ -165,18 +218,53 @@ impl Node {
     // --- tunnels ---------------------------------------------------------------------------------------------------
 
     fn enter(&mut self, now: Instant, way: Path, encap: Encap, mut packet: Packet, out: &mut Outbox) {
-        match ipip::encapsulate(&packet.bytes, encap.src, encap.dst) {
-            Ok(bytes) => {
-                packet.bytes = bytes;
-                self.send_own(now, way.depth + 1, way.origin, packet, out);
+        let id = self.outer_id(&packet.bytes);
+        let outer = match tunnel::encapsulate(encap.kind, &packet.bytes, encap.src, encap.dst, id) {
+            Ok(bytes) => Packet { bytes, ..packet },
+            Err(malformed) => return drop(out, way.port.iface, packet, malformed.into()),
+        };
+        // If the tunnel's first link is narrower than the tunnel, the inner packet is cut, and not the outer one. So
+        // the exit need not reassemble (RFC 2003, section 3.1).
+        let room = self
+            .room_of_first_link(now, encap.kind, &outer)
+            .filter(|room| ipv4::total_len(&packet.bytes) > *room);
+        match room.map(|room| fragment::pieces(&packet.bytes, room as u16)) {
+            Some(Ok(pieces)) => {
+                for bytes in pieces {
+                    packet.bytes = bytes;
+                    self.enter(now, way, encap, packet.clone(), out);
+                }
             }
-            Err(malformed) => drop(out, way.port.iface, packet, malformed.into()),
+            Some(Err(malformed)) => drop(out, way.port.iface, packet, malformed.into()),
+            None => self.send_own(now, way.depth + 1, way.origin, outer, out),
+        }
+    }
+
+    /// Returns the largest inner packet, in bytes, for the first link or tunnel that an outer packet of this node takes.
+    /// Returns `None` if the outer packet fits, or may not be cut.
+    fn room_of_first_link(&self, now: Instant, kind: Kind, outer: &Packet) -> Option<usize> {
+        let (header, _) = Header::parse(&outer.bytes).ok()?;
+        let mtu = decide(self, now, Port { iface: Iface::HOST, from: None }, &datagram(&header, outer)).cut?;
+        Some(usize::from(mtu).saturating_sub(kind.overhead_of_fragment()).max(fragment::SMALLEST))
+    }
+
+    /// Returns the identification of the outer header of a packet. If the packet may be fragmented, each outer header
+    /// has another one: inner packets of different senders, and the fragments of one packet, can have the same
+    /// identification. Otherwise the outer header has the identification of the packet.
+    fn outer_id(&mut self, inner: &[u8]) -> u16 {
+        match Header::parse(inner) {
+            Ok((header, _)) if header.dont_fragment => header.id,
+            _ => {
+                let net = self.net();
+                net.outer_id = net.outer_id.wrapping_add(1);
+                net.outer_id
+            }
         }
     }
 
     fn open(&mut self, now: Instant, way: Path, class: Class, mut packet: Packet, out: &mut Outbox) {
-        let (outer, inner) = match ipip::decapsulate(&packet.bytes) {
-            Ok((outer, inner)) => (outer, inner.to_vec()),
+        let (outer, inner) = match tunnel::decapsulate(&packet.bytes) {
+            Ok((outer, inner)) => (outer, inner.into_owned()),
             Err(malformed) => return drop(out, way.port.iface, packet, malformed.into()),
         };
         packet.bytes = inner;
@@ -242,13 +330,14 @@ impl Node {
     /// Notifies the sender of an inner packet that this node dropped the packet in a tunnel that begins here (RFC 2003,
     /// section 4).
     fn tell_inner_sender(&mut self, now: Instant, error: IcmpError, about: &Packet, out: &mut Outbox) {
-        let Ok((header, inner)) = ipip::decapsulate(&about.bytes) else { return };
+        let Ok((header, inner)) = tunnel::decapsulate(&about.bytes) else { return };
         if !self.addresses.contains(&header.src) {
             return;
         }
-        let error = error.through_tunnel();
-        let inner = Packet::new(Mac::ZERO, inner.to_vec());
-        match ipip::decapsulate(&inner.bytes) {
+        let overhead = ipv4::total_len(&about.bytes) - ipv4::total_len(&inner);
+        let error = error.through_tunnel(overhead as u16);
+        let inner = Packet::new(Mac::ZERO, inner.into_owned());
+        match tunnel::decapsulate(&inner.bytes) {
             Ok((entry, _)) if self.addresses.contains(&entry.src) => {
                 self.tell_inner_sender(now, error, &inner, out);
             }

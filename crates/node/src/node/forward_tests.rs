@@ -3,7 +3,7 @@
 use super::*;
 use crate::{Boot, Lifetime, Link, Listen, Mark, Neighbor, Proto, Role, Value};
 use table::{Action, Route};
-use wire::{Duration, Frame, PacketId, SocketAddrV4, icmp, udp};
+use wire::{Duration, Frame, PacketId, SocketAddrV4, icmp, ipip, udp};
 
 const ETH: Iface = Iface(1);
 const AIR: Iface = Iface(2);
@@ -149,7 +149,7 @@ fn dropped(acts: &[Act]) -> &'static str {
 }
 
 fn home_agent() -> (Node, Outbox) {
-    let tunnel = Action::Tunnel(Encap { src: OWN, dst: CARE_OF, mtu: 1480 });
+    let tunnel = Action::Tunnel(Encap::new(OWN, CARE_OF, 1480));
     node(vec![Agent { routes: vec![(to(MOBILE), tunnel)], ..agent("home") }])
 }
 
@@ -194,7 +194,7 @@ fn error_of(packet: &Packet) -> (Option<Ipv4Addr>, Ipv4Addr, u16) {
 /// If sender and receiver are away from home, the sender gets the error by the tunnel of this node to the sender.
 #[test]
 fn a_sender_that_is_away_is_told_by_its_tunnel() {
-    let tunnel = |dst| Action::Tunnel(Encap { src: OWN, dst, mtu: 1480 });
+    let tunnel = |dst| Action::Tunnel(Encap::new(OWN, dst, 1480));
     let sender = Ipv4Addr::new(10, 1, 0, 8);
     let routes = vec![(to(MOBILE), tunnel(CARE_OF)), (to(sender), tunnel(FAR))];
     let (mut node, mut out) = node(vec![Agent { routes, ..agent("home") }]);
@@ -213,13 +213,145 @@ fn a_tunnel_is_no_wider_than_the_link_that_it_begins_at() {
     assert_eq!((dropped(&acts), error_of(sent(&acts).1)), ("too_big", (None, FAR, 1380)));
 }
 
-/// No node fragments packets, so the sender of a packet without DF also gets the error.
+/// Returns the packets that were sent. No packet may have been dropped.
+#[track_caller]
+fn all_sent(acts: &[Act]) -> Vec<&Packet> {
+    let of = |act| if let &Act::Transmit(ETH, ref packet) = act { packet } else { panic!("{act:?}") };
+    acts.iter().map(of).collect()
+}
+
+fn divisible(len: usize) -> Vec<u8> {
+    let header = Header { dont_fragment: false, id: 9, ..Header::new(ipv4::UDP, FAR, MOBILE) };
+    header.emit(&vec![1; len - ipv4::HEADER])
+}
+
+/// Returns offset and length of the payload, and whether more fragments follow.
+fn place_of(bytes: &[u8]) -> (u16, usize, bool) {
+    let (header, payload) = Header::parse(bytes).unwrap();
+    assert!(!header.dont_fragment && header.id == 9 && header.ttl == 63, "{header:?}");
+    (header.offset, payload.len(), header.more_fragments)
+}
+
+/// The inner packet is cut before the tunnel. Each outer packet has another identification, so that a router may cut it
+/// again (RFC 6864, section 4.2).
 #[test]
-fn the_sender_of_what_might_be_cut_is_told_as_well() {
+fn what_does_not_fit_a_tunnel_is_cut_before_it() {
     let (mut node, mut out) = home_agent();
-    let header = Header { dont_fragment: false, ..Header::new(ipv4::UDP, FAR, MOBILE) };
-    let acts = receive(&mut node, &mut out, received(header.emit(&[0; 1480]), MACS[0]));
-    assert_eq!((dropped(&acts), error_of(sent(&acts).1)), ("no_fragmentation", (None, FAR, 1480)));
+    let acts = receive(&mut node, &mut out, received(divisible(1500), MACS[0]));
+    let sent = all_sent(&acts);
+    let opened: Vec<_> = sent.iter().map(|packet| ipip::decapsulate(&packet.bytes).unwrap()).collect();
+    assert_eq!(
+        opened.iter().map(|(_, inner)| place_of(inner)).collect::<Vec<_>>(),
+        [(0, 1456, true), (182, 24, false)]
+    );
+    assert_ne!(opened[0].0.id, opened[1].0.id);
+    assert!(opened.iter().all(|(outer, _)| !outer.dont_fragment && !outer.is_fragment()));
+    assert!(sent.iter().all(|packet| packet.id == PacketId(7)), "a fragment has the identity of its packet");
+}
+
+/// If the first link is narrower than the tunnel, the inner packet is cut for the link: the exit need not reassemble.
+#[test]
+fn what_does_not_fit_the_first_link_of_a_tunnel_is_cut_before_the_tunnel() {
+    let (mut node, mut out) = home_agent();
+    let up = Link::Up { cell: None, mac: MACS[0], mtu: 576, name: "any" };
+    node.handle(Instant::ZERO, Input::Link(ETH, up), &mut out);
+    acts(&mut out);
+    let acts = receive(&mut node, &mut out, received(divisible(1500), MACS[0]));
+    let sent = all_sent(&acts);
+    let inner: Vec<_> = sent.iter().map(|p| place_of(ipip::decapsulate(&p.bytes).unwrap().1)).collect();
+    // The tunnel cuts into 1456 and 24 bytes of payload; the first of these does not fit the link.
+    assert_eq!(inner, [(0, 536, true), (67, 536, true), (134, 384, true), (182, 24, false)]);
+    assert!(sent.iter().all(|packet| packet.bytes.len() <= 576));
+}
+
+/// The exit opens each kind of tunnel. If the first link of the tunnel is narrow, the sender gets its MTU without the
+/// bytes that this kind adds.
+#[test]
+fn tunnels_of_each_kind_are_entered_and_opened() {
+    for (kind, fits) in [(Kind::IpInIp, 1380), (Kind::Minimal, 1388), (Kind::Gre, 1376)] {
+        let encap = Encap { kind, ..Encap::new(OWN, CARE_OF, 1480) };
+        let routes = vec![(to(MOBILE), Action::Tunnel(encap))];
+        let (mut entry, mut out) = node(vec![Agent { routes, ..agent("home") }]);
+        let acts = receive(&mut entry, &mut out, received(datagram_of(FAR, MOBILE, 500), MACS[0]));
+        let (outer, inner) = tunnel::decapsulate(&sent(&acts).1.bytes).unwrap();
+        assert_eq!((outer.dst, outer.protocol), (CARE_OF, kind.protocol()));
+        let (header, payload) = Header::parse(&inner).unwrap();
+        assert_eq!((header.src, header.dst, header.ttl, payload.len()), (FAR, MOBILE, 63, 480));
+
+        let (mut exit, mut out) = foreign_agent();
+        let bytes = tunnel::encapsulate(kind, &datagram_of(FAR, MOBILE, 500), FAR, OWN, 7).unwrap();
+        let acts = receive(&mut exit, &mut out, received(bytes, MACS[0]));
+        assert_eq!((sent(&acts).0, sent(&acts).1.bytes.len()), (AIR, 500));
+
+        let up = Link::Up { cell: None, mac: MACS[0], mtu: 1400, name: "any" };
+        entry.handle(Instant::ZERO, Input::Link(ETH, up), &mut out);
+        while out.next_act().is_some() {}
+        let acts = receive(&mut entry, &mut out, received(datagram_of(FAR, MOBILE, 1400), MACS[0]));
+        let (header, payload) = Header::parse(&sent(&acts).1.bytes).unwrap();
+        let quote = icmp::Quote::of(&icmp::Message::parse(payload).unwrap()).unwrap();
+        assert_eq!((dropped(&acts), header.dst, quote.mtu), ("too_big", FAR, fits), "{kind:?}");
+    }
+}
+
+/// The sender of each packet is notified, and the packet is forwarded (RFC 2003, section 5.1).
+#[test]
+fn a_failing_tunnel_is_used_and_its_senders_are_notified() {
+    let encap = Encap { is_failing: true, ..Encap::new(OWN, CARE_OF, 1480) };
+    let routes = vec![(to(MOBILE), Action::Tunnel(encap))];
+    let (mut node, mut out) = node(vec![Agent { routes, ..agent("home") }]);
+    let acts = receive(&mut node, &mut out, received(datagram_of(FAR, MOBILE, 500), MACS[0]));
+    let sent = all_sent(&acts);
+    let headers: Vec<_> = sent.iter().map(|packet| Header::parse(&packet.bytes).unwrap().0).collect();
+    let [error, data] = &headers[..] else { panic!("{headers:?}") };
+    assert_eq!((error.protocol, error.dst, data.protocol, data.dst), (ipv4::ICMP, FAR, ipv4::IPIP, CARE_OF));
+    assert_eq!(sent[0].bytes[20..22], [3, 1]);
+}
+
+/// RFC 1812, section 4.2.2.7.
+#[test]
+fn what_does_not_fit_a_link_is_cut_unless_that_is_forbidden() {
+    let (mut node, mut out) = node(Vec::new());
+    let up = Link::Up { cell: None, mac: MACS[0], mtu: 1000, name: "any" };
+    node.handle(Instant::ZERO, Input::Link(ETH, up), &mut out);
+    acts(&mut out);
+    let to_far = |bytes: Vec<u8>| {
+        let (header, payload) = Header::parse(&bytes).unwrap();
+        Header { src: MOBILE, dst: FAR, ..header }.emit(payload)
+    };
+    let acts = receive(&mut node, &mut out, received(to_far(divisible(1500)), MACS[0]));
+    let places: Vec<_> = all_sent(&acts).iter().map(|packet| place_of(&packet.bytes)).collect();
+    assert_eq!(places, [(0, 976, true), (122, 504, false)]);
+    // The first fragment does not fit the next link.
+    let up = Link::Up { cell: None, mac: MACS[0], mtu: 576, name: "any" };
+    node.handle(Instant::ZERO, Input::Link(ETH, up), &mut out);
+    let first = Header {
+        more_fragments: true,
+        offset: 122,
+        dont_fragment: false,
+        id: 9,
+        ttl: 64,
+        ..Header::new(ipv4::UDP, MOBILE, FAR)
+    };
+    let acts = receive(&mut node, &mut out, received(first.emit(&[1; 976]), MACS[0]));
+    let places: Vec<_> = all_sent(&acts).iter().map(|packet| place_of(&packet.bytes)).collect();
+    assert_eq!(places, [(122, 552, true), (191, 424, true)]);
+    let whole = Header { dont_fragment: true, ..first };
+    let acts = receive(&mut node, &mut out, received(whole.emit(&[1; 976]), MACS[0]));
+    assert_eq!(dropped(&acts), "too_big");
+}
+
+/// Options that exceed the header cannot be copied.
+#[test]
+fn what_cannot_be_cut_is_dropped_with_a_reason() {
+    let (mut node, mut out) = home_agent();
+    let mut bytes = divisible(1500);
+    bytes.splice(20..20, [7, 9, 4, 0]);
+    bytes[0] = 0x46;
+    bytes[2..4].copy_from_slice(&1504u16.to_be_bytes());
+    bytes[10..12].fill(0);
+    let sum = wire::checksum(&bytes[..24]).to_be_bytes();
+    bytes[10..12].copy_from_slice(&sum);
+    assert_eq!(dropped(&receive(&mut node, &mut out, received(bytes, MACS[0]))), "ip_options");
 }
 
 /// A sender of packets with a small time to live must not use up the errors that path MTU discovery needs.
@@ -254,7 +386,7 @@ fn foreign_agent() -> (Node, Outbox) {
 }
 
 fn tunnelled(inner: &[u8]) -> Packet {
-    received(ipip::encapsulate(inner, FAR, OWN).unwrap(), MACS[0])
+    received(ipip::encapsulate(inner, FAR, OWN, 7).unwrap(), MACS[0])
 }
 
 #[test]
@@ -288,7 +420,7 @@ fn tunnels_inside_each_other_have_an_end() {
     let (mut node, mut out) = foreign_agent();
     let mut bytes = datagram_of(FAR, MOBILE, 100);
     for _ in 0..2 {
-        bytes = ipip::encapsulate(&bytes, FAR, OWN).unwrap();
+        bytes = ipip::encapsulate(&bytes, FAR, OWN, 7).unwrap();
     }
     let nested = RouteKey::to(VISITORS, OWN);
     node.set_route(
@@ -297,7 +429,7 @@ fn tunnels_inside_each_other_have_an_end() {
         Route { action: Action::Open(VISITORS), lifetime: Lifetime::Permanent },
     );
     assert_eq!(sent(&receive(&mut node, &mut out, received(bytes.clone(), MACS[0]))).0, AIR);
-    let deeper = ipip::encapsulate(&bytes, FAR, OWN).unwrap();
+    let deeper = ipip::encapsulate(&bytes, FAR, OWN, 7).unwrap();
     assert_eq!(dropped(&receive(&mut node, &mut out, received(deeper, MACS[0]))), "tunnel_depth");
 }
 
@@ -549,7 +681,7 @@ fn the_segments_of_a_connection_are_taken_and_no_others() {
             (handed, left)
         };
         let ours = segment((FAR, 80), (MOBILE, 5000));
-        let wrapped = |bytes: &[u8]| ipip::encapsulate(bytes, FAR, OWN).unwrap();
+        let wrapped = |bytes: &[u8]| ipip::encapsulate(bytes, FAR, OWN, 7).unwrap();
         // If the role passes on a segment that was in no tunnel, the node forwards it. A segment out of a tunnel goes
         // to the host only.
         assert_eq!(taken(ours.clone()), (true, passes));

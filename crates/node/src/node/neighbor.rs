@@ -9,7 +9,8 @@ use crate::{node::drop, reason};
 use std::collections::VecDeque;
 use table::{Action, Hop, Lifetime, NextHop, RoleId, Route, RouteKey};
 use wire::arp::Message;
-use wire::{IcmpError, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Prefix};
+use wire::fragment::Reassembly;
+use wire::{IcmpError, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, PacketId, Prefix};
 
 /// An interface that came up.
 #[derive(Clone, Copy, Debug)]
@@ -40,15 +41,20 @@ impl Interface {
     }
 }
 
-/// State that only some nodes have: interface addresses, neighbors, pending records, and the limit of ICMP errors.
+/// State that only some nodes have: interface addresses, neighbors, pending records, fragments, and the
+/// limit of ICMP errors.
 #[derive(Debug, Default)]
 pub(crate) struct Net {
     pub(crate) addresses: Vec<(Iface, InterfaceAddress)>,
     pub(crate) arp: Arp,
     pub(crate) records: StoreBarrier,
+    /// The fragments of incomplete datagrams to this host, by the interface of their arrival and their identity.
+    pub(crate) fragments: Reassembly<(Iface, PacketId)>,
     /// The second of the run to which the count `errors` belongs.
     pub(crate) second: u64,
     pub(crate) errors: u16,
+    /// The identification of the last outer header of a packet that may be fragmented.
+    pub(crate) outer_id: u16,
 }
 
 impl Node {

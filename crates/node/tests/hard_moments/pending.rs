@@ -144,10 +144,10 @@ impl LastAgent {
     /// the copy is sent first.
     fn update(&mut self, out: &mut Outbox) {
         let (src, dst) = (OLD.into(), NEW.into());
-        let action = Action::Tunnel(Encap { src, dst, mtu: 1480 });
+        let action = Action::Tunnel(Encap::new(src, dst, 1480));
         out.route(RouteKey::to(VISITORS, MOBILE.into()), Route { action, lifetime: Lifetime::Permanent });
         if let Some(kept) = self.kept.take()
-            && let Ok(bytes) = ipip::encapsulate(&kept.bytes, src, dst)
+            && let Ok(bytes) = ipip::encapsulate(&kept.bytes, src, dst, 7)
         {
             out.send_routed(Packet { bytes, ..kept });
         }

@@ -146,7 +146,7 @@ impl Teller {
             }
             ["from", iface, neighbor, says, src, ">", dst, "in", entry, ">", exit] => {
                 let inner = self.bytes(says, src, dst);
-                let bytes = ipip::encapsulate(&inner, self.end(entry).0, self.end(exit).0).unwrap();
+                let bytes = ipip::encapsulate(&inner, self.end(entry).0, self.end(exit).0, 7).unwrap();
                 self.receive(self.iface(iface), self.mac_of(neighbor), bytes);
             }
             _ => panic!("no step {words:?}"),

@@ -214,6 +214,7 @@ struct Counts {
     reports: usize,
     given: usize,
     forwarded: usize,
+    cut: usize,
     reloads: usize,
 }
 
@@ -369,7 +370,7 @@ impl Pair {
 
     /// Gives a packet to the first node, and to the twin. The twin forwards packets to link addresses, and drops
     /// packets. The second node receives all other packets, because it has the neighbor cache, the tunnels and the
-    /// roles.
+    /// roles, and cuts packets.
     fn arrive(&mut self, arrival: Arrival, verdict: &Verdict) {
         self.counts.refreshed += usize::from(verdict.used[0].is_some());
         self.counts.watched += usize::from(verdict.used[1].is_some());
@@ -387,7 +388,8 @@ impl Pair {
             Disposition::Drop(_) => false,
             _ => true,
         };
-        if is_for_node || verdict.icmp.is_some() {
+        self.counts.cut += usize::from(verdict.cut.is_some());
+        if is_for_node || verdict.icmp.is_some() || verdict.cut.is_some() {
             self.counts.given += 1;
             self.beside.receive(self.now, arrival);
         } else {
@@ -419,8 +421,19 @@ fn a_twin_that_follows_the_acts_decides_like_a_node_alone() {
     for seed in 0..SEEDS {
         let counts = run(seed, None).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         println!("seed {seed}: {counts:?}");
-        let Counts { acts, expired, idle, connected, refreshed, watched, reports, given, forwarded, reloads } =
-            counts;
+        let Counts {
+            acts,
+            expired,
+            idle,
+            connected,
+            refreshed,
+            watched,
+            reports,
+            given,
+            forwarded,
+            cut,
+            reloads,
+        } = counts;
         for (what, count, least) in [
             ("acts", acts, 500),
             ("expired", expired, 50),
@@ -431,6 +444,7 @@ fn a_twin_that_follows_the_acts_decides_like_a_node_alone() {
             ("reports", reports, 1),
             ("given", given, 500),
             ("forwarded", forwarded, 500),
+            ("cut", cut, 100),
             ("reloads", reloads, 1),
         ] {
             assert!(count >= least, "seed {seed}: {what}: {count}, too few to prove anything");

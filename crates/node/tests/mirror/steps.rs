@@ -3,6 +3,7 @@
 
 use node::{
     Action, Class, Encap, Hop, IngressPolicy, InterfaceAddress, Lifetime, NextHop, Port, Route, RouteKey,
+    TunnelKind,
 };
 use table::Datagram;
 use wire::ipv4;
@@ -106,7 +107,9 @@ impl Choices {
             2 => Action::Host,
             3 => {
                 let mtu = self.of(&[500, 1480]);
-                Action::Tunnel(Encap { src: self.address(), dst: self.address(), mtu })
+                let kind = self.of(&[TunnelKind::IpInIp, TunnelKind::Minimal, TunnelKind::Gre]);
+                let (src, dst, is_failing) = (self.address(), self.address(), self.one_in(2));
+                Action::Tunnel(Encap { src, dst, mtu, kind, is_failing })
             }
             4 => Action::Open(self.of(&[MAPPED, Class::CLOSED])),
             5 => Action::Forward(Hop { iface, to: NextHop::Via(self.address()) }),

@@ -133,8 +133,8 @@ pub fn describe(packet: &Packet) -> String {
             wire::arp::Operation::Reply => format!("ARP {} is at {}", arp.sender, arp.sender_mac),
         };
     }
-    if let Ok((outer, inner)) = wire::ipip::decapsulate(&packet.bytes) {
-        let inner = Packet { bytes: inner.to_vec(), ..packet.clone() };
+    if let Ok((outer, inner)) = wire::tunnel::decapsulate(&packet.bytes) {
+        let inner = Packet { bytes: inner.into_owned(), ..packet.clone() };
         return format!("{} > {}: {}", outer.src, outer.dst, describe(&inner));
     }
     let Ok((ip, payload)) = Header::parse(&packet.bytes) else { return "not IPv4".to_owned() };

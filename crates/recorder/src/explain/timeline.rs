@@ -69,6 +69,9 @@ fn event(outcome: &Outcome, journeys: &Journeys<'_>, record: &Record) -> Option<
         What::Dropped(_, id, reason) if *reason == node::reason::CONSUMED.0 => {
             format!("a role consumes packet {}", number(*id))
         }
+        What::Dropped(_, id, reason) if *reason == node::reason::REASSEMBLED.0 => {
+            format!("joins a fragment to packet {}", number(*id))
+        }
         What::Dropped(_, id, reason) => format!("drops packet {}: {reason}", number(*id)),
         What::Lost(on, id, reason) => {
             format!("packet {} is lost at {}: {reason}", number(*id), iface(*on))

@@ -157,6 +157,11 @@ impl Seen {
                     self.deliver(at, host, whole);
                 }
             }
+            // The datagram of the fragment arrived all the same.
+            What::Dropped(_, _, reason) if is_joined(reason) => {}
+            // The cause is the loss of another fragment, if one is recorded.
+            What::Dropped(_, id, reason)
+                if *reason == node::reason::REASSEMBLY_TIMEOUT.0 && self.dropped.contains_key(id) => {}
             What::Dropped(_, id, _) | What::Lost(_, id, _) => {
                 if let Some(whole) = self.fragments.lost(*id) {
                     self.lose(at, whole);
@@ -386,4 +391,9 @@ impl Seen {
         }
         Some(index)
     }
+}
+
+/// Returns whether the drop of a fragment is no loss: its datagram is whole, or the fragment is a copy.
+fn is_joined(reason: &str) -> bool {
+    [node::reason::REASSEMBLED.0, node::reason::FRAGMENT_COPY.0].contains(&reason)
 }

@@ -5,7 +5,7 @@ use crate::decode::Control;
 use node::{Mark, Span, Stage};
 use std::collections::BTreeSet;
 use trace::{HostId, Record, What};
-use wire::{Duration, Iface, Instant, Packet, PacketId, ipip, ipv4};
+use wire::{Duration, Iface, Instant, Packet, PacketId, ipv4, tunnel};
 
 impl HandoffAnalysis<'_> {
     /// Returns the time from the cut until the switching node has the new path, plus one transit down that path.
@@ -94,8 +94,8 @@ const REGISTERED: Span = Span::Ends(Stage::Registration);
 
 /// Returns whether a packet is UDP, TCP or SCTP, possibly inside tunnels, and no control message.
 fn is_of_transport(packet: &Packet) -> bool {
-    if let Ok((_, inner)) = ipip::decapsulate(&packet.bytes) {
-        return is_of_transport(&Packet { bytes: inner.to_vec(), ..packet.clone() });
+    if let Ok((_, inner)) = tunnel::decapsulate(&packet.bytes) {
+        return is_of_transport(&Packet { bytes: inner.into_owned(), ..packet.clone() });
     }
     let protocol = ipv4::protocol(&packet.bytes);
     let is_transport =

@@ -14,6 +14,7 @@ pub(super) struct AtHost {
     pub(super) sent: u32,
     pub(super) dropped: u32,
     pub(super) consumed: u32,
+    pub(super) joined: u32,
     pub(super) held: u32,
     pub(super) app_sent: u32,
     pub(super) app_received: u32,
@@ -53,7 +54,7 @@ impl AtHost {
         let taken_by_stack = to_stack.saturating_sub(self.stack_lost + self.stack_held);
         let refused = if self.app_sent > 0 { self.stack_lost } else { 0 };
         let taken = self.from_wire + self.from_host;
-        let given = self.sent + self.to_host + self.dropped + self.consumed + self.held;
+        let given = self.sent + self.to_host + self.dropped + self.consumed + self.joined + self.held;
         let own = u32::from(taken == 0 && given > 0);
         let ended = self.app_received + taken_by_stack + self.stack_lost - refused + self.stack_held;
         AtRest {
@@ -123,6 +124,7 @@ impl Books {
             }
             Kind::Dropped => here.dropped += 1,
             Kind::Consumed => here.consumed += 1,
+            Kind::Joined => here.joined += 1,
             Kind::LostByStack => here.stack_lost += 1,
             Kind::HeldByStack => here.stack_held += 1,
             Kind::HeldByRole => here.held += 1,

@@ -5,6 +5,10 @@
 //! entered. If fewer copies left and no drop was recorded, a copy has *vanished*. The run then has a doubt, and the
 //! ledger names the two places between which the copy was lost.
 //!
+//! A datagram that is cut on its path is one packet: all its fragments have its identity, also after they are cut
+//! again. Fragments are no copies. The datagram is delivered when it arrives as a whole; if it does not, it is lost with
+//! the cause of its first lost fragment, or held. Each fragment is followed all the same.
+//!
 //! The recorded steps of a packet are nearly always one unbroken chain, which balances by construction (`chain`).
 //! Other packets are counted place by place (`books`).
 
@@ -175,7 +179,7 @@ impl Ledger {
         if links == Links::Open || !books.hosts_are_at_rest(places) {
             return false;
         }
-        self.close_books(places, packet, seen.is_first(), links, books);
+        self.close_books(places, packet, seen, links, books);
         true
     }
 
@@ -184,7 +188,7 @@ impl Ledger {
         if !self.close_chain(seen) {
             books.open(seen.steps());
             let links = books.links(places);
-            self.close_books(places, packet, seen.is_first(), links, books);
+            self.close_books(places, packet, seen, links, books);
         }
     }
 
@@ -202,15 +206,16 @@ impl Ledger {
         &mut self,
         places: &Places,
         packet: PacketId,
-        is_first: bool,
+        seen: &Seen,
         links: Links,
         books: &mut Books,
     ) {
         if links != Links::Even {
             books.ports.sort_unstable_by_key(|(end, _)| *end); // of several senders, the same one is named in every run
         }
+        let is_first = seen.is_first();
         self.sent += u64::from(is_first);
-        let (copied_before, mut origins) = (self.copied, 0);
+        let (copied_before, held_before, mut origins) = (self.copied, self.held, 0);
         for (host, at) in &books.hosts {
             origins += self.close_node(places, packet, *host, at);
         }
@@ -222,6 +227,25 @@ impl Ledger {
         } else {
             self.close_links(places, packet, &books.ports);
         }
+        let joined = books.hosts.iter().map(|(_, at)| u64::from(at.joined)).sum::<u64>();
+        if seen.is_cut() || joined > 0 {
+            self.join_fragments(seen, joined, (copied_before, held_before));
+        }
+    }
+
+    /// Counts the fragments of a datagram as one packet. `joined` is the number of fragments that arrived and did not
+    /// continue. `before` has the numbers of copied and of held copies before this packet was finalised.
+    fn join_fragments(&mut self, seen: &Seen, joined: u64, before: (u64, u64)) {
+        let lost = u64::from(seen.lost_fragments());
+        let (copied, held) = (self.copied - before.0, self.held - before.1);
+        // A datagram is held if a fragment is held and none is lost.
+        let too_many_held = held.saturating_sub(u64::from(lost == 0));
+        self.held -= too_many_held;
+        let surplus = joined + lost.saturating_sub(1) + too_many_held;
+        let from_copied = surplus.min(copied);
+        self.copied -= from_copied;
+        // Only fragments that a role sends have separate identities. Each was counted as sent.
+        self.sent -= (surplus - from_copied).min(u64::from(seen.is_first()));
     }
 
     /// Adds the balance of one packet at one host. Returns how often the packet originated at the host.

@@ -112,8 +112,15 @@ impl Running {
         what: &'a What,
     ) -> Option<(Iface, PacketId, &'a str)> {
         let (packet, step) = Step::of(at, host, what)?;
-        self.open.touch(packet).add(step, &self.places);
+        let seen = self.open.touch(packet);
+        if let What::Received(_, packet) | What::Sent(_, packet) = what {
+            seen.note_bytes(packet);
+        }
+        seen.add(step, &self.places);
         let loss = loss(what)?;
+        if !seen.lose() {
+            return None;
+        }
         self.ledger.count_drop(loss.2);
         Some(loss)
     }
@@ -121,12 +128,16 @@ impl Running {
 
 impl Witness for Running {
     fn received(&mut self, at: Instant, host: HostId, iface: Iface, packet: &Packet) {
-        self.open.touch(packet.id).add(Step::received(at, host, iface, packet), &self.places);
+        let seen = self.open.touch(packet.id);
+        seen.note_bytes(packet);
+        seen.add(Step::received(at, host, iface, packet), &self.places);
     }
 
     fn sent(&mut self, at: Instant, host: HostId, iface: Iface, packet: &Packet) {
         self.hops += u64::from(iface != Iface::HOST);
-        self.open.touch(packet.id).add(Step::sent(at, host, iface, packet), &self.places);
+        let seen = self.open.touch(packet.id);
+        seen.note_bytes(packet);
+        seen.add(Step::sent(at, host, iface, packet), &self.places);
     }
 
     fn happened(&mut self, at: Instant, host: HostId, what: What) {

@@ -3,6 +3,7 @@
 use super::Places;
 use super::chain::Chain;
 use super::step::{Kind, Step};
+use wire::{EtherType, Packet, fragment};
 
 /// The recorded steps of one packet, whether they are one chain, and how many copies are on links.
 #[derive(Default)]
@@ -15,9 +16,35 @@ pub(super) struct Seen {
     /// Whether the packet was finalised before these steps. Then the steps are of a copy that a node had kept without a
     /// record, or of a repeated transmission.
     was_closed: bool,
+    /// Whether some of the copies were fragments of the packet.
+    is_cut: bool,
+    /// The number of losses of fragments. Only the first is counted.
+    lost_fragments: u32,
 }
 
 impl Seen {
+    /// Notes the bytes of a step.
+    #[inline]
+    pub(super) fn note_bytes(&mut self, packet: &Packet) {
+        self.is_cut |= packet.link.kind == EtherType::IPV4 && fragment::is_in(&packet.bytes);
+    }
+
+    /// Notes a loss. Returns whether it is counted: of the fragments of a datagram, only the first loss is.
+    pub(super) fn lose(&mut self) -> bool {
+        self.lost_fragments += u32::from(self.is_cut);
+        self.lost_fragments <= 1
+    }
+
+    /// Returns whether some of the copies were fragments of the packet.
+    pub(super) const fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    /// Returns the number of losses of fragments.
+    pub(super) const fn lost_fragments(&self) -> u32 {
+        self.lost_fragments
+    }
+
     #[expect(
         clippy::inline_always,
         reason = "the callers know the kind of each step, so the compiler removes most of this"
@@ -68,5 +95,7 @@ impl Seen {
         self.chain = Chain::Nowhere;
         self.under_way = 0;
         self.was_closed = false;
+        self.is_cut = false;
+        self.lost_fragments = 0;
     }
 }

@@ -32,6 +32,8 @@ pub(super) enum Kind {
     ToStack,
     Dropped,
     Consumed,
+    /// A fragment that has arrived and does not continue: its datagram continues in place of another fragment.
+    Joined,
     LostByLink,
     LostByStack,
     HeldByLink,
@@ -64,6 +66,7 @@ impl Step {
             }
             What::Sent(iface, packet) => return Some((packet.id, Self::sent(at, host, *iface, packet))),
             What::Dropped(iface, id, reason) if is_consumed(reason) => (*id, *iface, Kind::Consumed),
+            What::Dropped(iface, id, reason) if is_joined(reason) => (*id, *iface, Kind::Joined),
             What::Dropped(iface, id, _) => (*id, *iface, Kind::Dropped),
             What::Lost(Iface::HOST, id, _) => (*id, Iface::HOST, Kind::LostByStack),
             What::Lost(iface, id, _) => (*id, *iface, Kind::LostByLink),
@@ -87,10 +90,15 @@ fn is_consumed(reason: &str) -> bool {
     reason == node::reason::CONSUMED.0
 }
 
+/// Returns whether the drop of a fragment is no loss: its datagram is whole, or the fragment is a copy.
+fn is_joined(reason: &str) -> bool {
+    [node::reason::REASSEMBLED.0, node::reason::FRAGMENT_COPY.0].contains(&reason)
+}
+
 /// Returns the interface, the packet and the reason, if the record is a drop or a loss.
 pub(super) fn loss(what: &What) -> Option<(Iface, PacketId, &str)> {
     match what {
-        What::Dropped(_, _, reason) if is_consumed(reason) => None,
+        What::Dropped(_, _, reason) if is_consumed(reason) || is_joined(reason) => None,
         What::Dropped(iface, packet, reason) | What::Lost(iface, packet, reason) => {
             Some((*iface, *packet, reason))
         }

@@ -185,7 +185,7 @@ fn long_way(places: &Places, steps: &[Step]) -> Option<Ledger> {
     if links == Links::Open || !books.hosts_are_at_rest(places) {
         return None;
     }
-    ledger.close_books(places, PacketId(1), true, links, &mut books);
+    ledger.close_books(places, PacketId(1), &Seen::default(), links, &mut books);
     Some(ledger)
 }
 
@@ -465,4 +465,96 @@ fn a_stopped_host_takes_its_copy_later() {
     running.settled();
     let ledger = running.close();
     assert!(ledger.balances() && ledger.doubts().is_empty(), "{ledger:?}");
+}
+
+// --- fragments -------------------------------------------------------------------------------------------------------
+
+/// What happens to the second of two fragments.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Second {
+    Joined,
+    Lost,
+    Held,
+}
+
+/// One datagram in two fragments over the wire is one packet: delivered, lost or held once.
+#[test]
+fn a_datagram_in_fragments_is_one_packet() {
+    for (second, is_seen) in
+        [(Second::Joined, true), (Second::Joined, false), (Second::Lost, true), (Second::Held, true)]
+    {
+        let (from, to) = (HostId(0), HostId(1));
+        let id = PacketId(1);
+        let header = ipv4::Header {
+            dont_fragment: false,
+            ..ipv4::Header::new(ipv4::UDP, [10, 0, 0, 1].into(), [10, 0, 0, 2].into())
+        };
+        let whole = header.emit(&[0; 1000]);
+        let packet = |bytes: &[u8]| Packet { id, ..Packet::new(Mac::ZERO, bytes.to_vec()) };
+        let cut = wire::fragment::pieces(&whole, 576).unwrap();
+        let [one, two] = [0, 1].map(|at| packet(&cut[at]));
+        let mut records = Vec::new();
+        let mut write = |at, host, what| records.push(Record { at: Instant(at), host, what });
+        write(1, from, What::AppSent(id));
+        write(1, from, What::Received(Iface::HOST, packet(&whole)));
+        write(1, from, What::Sent(Iface(1), one.clone()));
+        write(1, from, What::Sent(Iface(1), two.clone()));
+        if second == Second::Lost {
+            write(2, from, What::Lost(Iface(1), id, "link_error".into()));
+        }
+        write(2, to, What::Received(Iface(1), one));
+        match second {
+            Second::Joined => {
+                if is_seen {
+                    write(3, to, What::Received(Iface(1), two));
+                }
+                write(3, to, What::Dropped(Iface(1), id, node::reason::REASSEMBLED.0.into()));
+                write(3, to, What::Sent(Iface::HOST, packet(&whole)));
+                write(3, to, What::AppReceived(id));
+            }
+            Second::Lost => {
+                write(9, to, What::Dropped(Iface(1), id, node::reason::REASSEMBLY_TIMEOUT.0.into()));
+            }
+            Second::Held => {
+                write(9, to, What::Held(None, id));
+                write(9, from, What::Held(Some(Iface(1)), id));
+            }
+        }
+        let ledger = close(&WIRE.plan, &records);
+        assert_eq!(ledger.balances(), is_seen, "{second:?}: {ledger:?}");
+        if !is_seen {
+            continue; // the second fragment vanished on the wire
+        }
+        assert_eq!((ledger.sent, ledger.copied), (1, 0), "{second:?}: {ledger:?}");
+        let ends = (ledger.delivered, ledger.dropped_total(), ledger.held);
+        assert_eq!(
+            ends,
+            match second {
+                Second::Joined => (1, 0, 0),
+                Second::Lost => (0, 1, 0),
+                Second::Held => (0, 0, 1),
+            }
+        );
+        let reasons: Vec<&str> = ledger.losses.iter().map(|loss| loss.reason.as_str()).collect();
+        let lost: &[&str] = if second == Second::Lost { &["link_error"] } else { &[] };
+        assert_eq!(reasons, lost, "the cause of the first lost fragment");
+    }
+}
+
+/// A role's fragments have separate identities. Those that do not continue are not counted.
+#[test]
+fn fragments_of_a_role_are_counted_once_when_they_are_joined() {
+    let (from, to) = (HostId(0), HostId(1));
+    let packet = |id| Packet { id: PacketId(id), ..segment(from, true) };
+    let mut records = Vec::new();
+    for id in 1..=2 {
+        records.push(Record { at: Instant(id), host: from, what: What::Sent(Iface(1), packet(id)) });
+        records.push(Record { at: Instant(id), host: to, what: What::Received(Iface(1), packet(id)) });
+    }
+    let joined = What::Dropped(Iface(1), PacketId(1), node::reason::REASSEMBLED.0.into());
+    records.push(Record { at: Instant(3), host: to, what: joined });
+    records.push(Record { at: Instant(3), host: to, what: What::Sent(Iface::HOST, packet(2)) });
+    let ledger = close(&WIRE.plan, &records);
+    assert!(ledger.balances(), "{ledger:?}");
+    assert_eq!((ledger.sent, ledger.delivered), (1, 1));
 }

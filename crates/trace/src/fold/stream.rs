@@ -20,7 +20,7 @@ fold_struct! {
 
 fold_enum!(Transport { 0 Udp, 1 Tcp, 2 Role(name) });
 fold_enum!(Guard { 0 Drop, 1 Hold(most), 2 Reset });
-fold_enum!(SocketOption { 0 SendBuffer(bytes), 1 ReceiveBuffer(bytes), 2 Nagle(on) });
+fold_enum!(SocketOption { 0 SendBuffer(bytes), 1 ReceiveBuffer(bytes), 2 Nagle(on), 3 DontFragment(on) });
 fold_enum!(MigrateOp {
     0 Freeze,
     1 Export,

@@ -28,7 +28,7 @@ fn acts() -> Vec<Act> {
     let mut acts = vec![Act::Route(key, None)];
     let hops = [NextHop::Mac(mac), NextHop::Via(Ipv4Addr::new(10, 1, 0, 1)), NextHop::OnLink];
     let forward = hops.map(|to| Action::Forward(Hop { iface: Iface(1), to }));
-    let encap = Encap { src: Ipv4Addr::new(10, 1, 0, 1), dst: Ipv4Addr::new(10, 1, 0, 2), mtu: 1480 };
+    let encap = Encap::new(Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 1, 0, 2), 1480);
     let others = [Action::Punt, Action::Host, Action::Tunnel(encap), Action::Open(Class(2))];
     let span = Duration::from_secs(2);
     let lifetimes = [
