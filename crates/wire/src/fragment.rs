@@ -18,6 +18,8 @@ const BYTES: usize = 256 * 1024;
 /// The longest payload of a datagram with a header of 20 bytes, in bytes.
 const LONGEST: usize = 65_535 - ipv4::HEADER;
 
+/// The largest number of outer IP headers that are looked through.
+pub(crate) const NESTING: u8 = 4;
 /// The smallest MTU of a link, in bytes (RFC 791, section 3.2). A smaller one counts as this.
 pub const SMALLEST: usize = 68;
 
@@ -97,7 +99,7 @@ fn copied_options(options: &[u8]) -> Result<Vec<u8>, Malformed> {
 /// through. The headers are not checked.
 pub fn is_in(bytes: &[u8]) -> bool {
     let mut rest = bytes;
-    for _ in 0..=crate::identity::NESTING {
+    for _ in 0..=NESTING {
         match rest {
             [_, _, _, _, _, _, high, low, _, protocol, ..] => {
                 if u16::from_be_bytes([*high, *low]) & 0x3fff != 0 {

@@ -2,6 +2,7 @@
 //! else.
 
 use crate::PacketId;
+use crate::fragment::NESTING;
 use crate::ipv4::{self, Header};
 use crate::tunnel::{self, Kind};
 use alloc::borrow::Cow;
@@ -32,9 +33,6 @@ pub fn identity(bytes: &[u8]) -> PacketId {
 pub fn fragment_identity(header: &Header) -> PacketId {
     of_datagram(&Header { more_fragments: true, offset: 0, ..*header }, &[])
 }
-
-/// The largest number of outer IP headers that are skipped.
-pub(crate) const NESTING: u8 = 4;
 
 fn innermost(header: Header, payload: &[u8], nesting: u8) -> PacketId {
     let kind = Kind::of_protocol(header.protocol).filter(|_| nesting > 0 && !header.is_fragment());
