@@ -28,7 +28,7 @@ impl Daemon {
     /// Returns the host's wall clock: its time, and how far it is ahead of the machine's.
     fn host_clock(&self) -> Value {
         let now = self.clock.now();
-        let ahead = self.wall_shift.saturating_add(self.clock_error.ahead(now));
+        let ahead = self.wall_shift.saturating_add(self.clock_error.0.ahead(now));
         // A daemon of a lab has no zero of the clock before the run begins.
         let WallTime(nanos) = if self.began {
             self.wall_at_zero().plus(now.since(Instant::ZERO))

@@ -135,10 +135,9 @@ struct Daemon {
     wall: (Offset, Instant),
     /// Nanoseconds by which this host's wall clock is ahead of the machine's, because of events of the scenario.
     wall_shift: i64,
-    /// The error of the wall clock that the roles see.
-    clock_error: ClockError,
-    /// When the clock's drift is passed to the node next; [`Instant::NEVER`] if there is none.
-    drifts: Instant,
+    /// The error of the wall clock that the roles see. Also the instant at which its drift is passed to the node next;
+    /// [`Instant::NEVER`] if there is none.
+    clock_error: (ClockError, Instant),
     /// Commands that a role has not answered yet, with their control connections.
     asked: BTreeMap<CommandId, u64>,
     last_command: u32,
@@ -298,8 +297,7 @@ impl Daemon {
             reported_store_failure: None,
             wall: (Offset::sample(), Instant::ZERO),
             wall_shift: 0,
-            clock_error: spec.clock_error,
-            drifts: Instant::NEVER,
+            clock_error: (spec.clock_error, Instant::NEVER),
             asked: BTreeMap::new(),
             asked_status: BTreeSet::new(),
             drops: Drops::default(),
@@ -320,7 +318,7 @@ impl Daemon {
         self.watch_frames()?;
         let now = self.clock.now();
         self.wall = (Offset::sample(), now);
-        self.drifts = self.clock_error.next_step(now);
+        self.clock_error.1 = self.clock_error.0.next_step(now);
         self.measurements.begin();
         let heard = self.hear_emulator_before_start();
         let boot = Boot { wall: self.wall_at_zero(), ..std::mem::take(&mut self.boot) };
@@ -387,8 +385,9 @@ impl Daemon {
     /// Notifies the node if the host's clock drifts, or if the wall clock was set by more than 1 ms. Checks the latter at most once per [`WALL_WATCH`]; a daemon
     /// that sleeps checks when it next wakes.
     fn check_wall_clock(&mut self, now: Instant) {
-        if self.drifts <= now {
-            self.drifts = self.clock_error.next_step(now);
+        let (error, drifts) = self.clock_error;
+        if drifts <= now {
+            self.clock_error.1 = error.next_step(now);
             self.give(now, Input::Wall(self.wall_at_zero()));
         }
         let (last, at) = self.wall;
@@ -406,7 +405,7 @@ impl Daemon {
     /// Returns this host's wall-clock time at the clock's zero, as its clock shows it now.
     fn wall_at_zero(&self) -> WallTime {
         let WallTime(nanos) = self.clock.wall_at_zero(self.wall.0);
-        let ahead = self.clock_error.ahead(self.clock.now());
+        let ahead = self.clock_error.0.ahead(self.clock.now());
         WallTime(nanos.saturating_add(self.wall_shift).saturating_add(ahead))
     }
 

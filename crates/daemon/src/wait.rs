@@ -95,7 +95,7 @@ impl Daemon {
     fn set_timer(&mut self) -> Result<()> {
         let beat = self.measurements.heartbeat.as_ref().map(Heartbeat::due);
         let hooks = self.hooks.as_ref().and_then(Hooks::due);
-        let drifts = (self.drifts < Instant::NEVER).then_some(self.drifts);
+        let drifts = Some(self.clock_error.1).filter(|at| *at < Instant::NEVER);
         let due =
             [drifts, self.node.deadline(), self.clients.deadline(), self.sockets.deadline(), beat, hooks]
                 .into_iter()

@@ -74,6 +74,7 @@ impl Layer {
     }
 
     /// Adds the field at `offset` within the layer.
+    #[expect(clippy::needless_pass_by_value, reason = "callers make most values for this call")]
     fn push(&mut self, offset: usize, name: impl Into<String>, value: impl ToString) {
         self.fields.push(Field { at: self.at + offset, name: name.into(), value: value.to_string() });
     }
