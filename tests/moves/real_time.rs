@@ -183,6 +183,7 @@ fn spec(host: &scenario::HostPlan, node: Node, dir: &Path) -> Spec {
     Spec {
         name: config.name.clone(),
         node,
+        clock_error: wire::ClockError::NONE,
         addresses: config.own_addresses().unwrap(),
         interfaces: interfaces
             .map(|(interface, port)| Interface {

@@ -223,8 +223,12 @@ impl Role for MobileHost {
                 Notification::AddressAcquired(..)
                 | Notification::AddressLost(..)
                 | Notification::AddressInUse(..),
-            ) => {}
-            Input::Link(..) | Input::Idle(..) | Input::Command(..) | Input::Failed(_) | Input::Stored(_) => {}
+            )
+            | Input::Link(..)
+            | Input::Idle(..)
+            | Input::Command(..)
+            | Input::Failed(_)
+            | Input::Stored(_) => {}
         }
     }
 
