@@ -82,9 +82,9 @@ pub(crate) enum Uses {
     /// All: their care-of addresses are the node's.
     #[default]
     All,
-    /// Those that require it (flag R): the node has a co-located care-of address.
+    /// Those that require it (flag R): the node has its own care-of address.
     Required,
-    /// None: the node has no co-located care-of address yet, and uses no other.
+    /// None: the node has no co-located care-of address, and uses no other.
     None,
 }
 

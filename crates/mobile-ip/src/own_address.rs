@@ -1,4 +1,4 @@
-//! The co-located care-of address of a mobile node: the mobile node has it in the visited network (RFC 5944, section
+//! The co-located care-of address of a mobile node: its own address in the visited network (RFC 5944, section
 //! 1.5). Another role acquires the address, for example by DHCP, or the configuration has it.
 
 use crate::config::{CareOf, Foreign, MobileNodeConfig};
@@ -67,7 +67,7 @@ impl OwnAddress {
     /// Notes that the link came up. If the configuration has an address for this network, the address becomes usable
     /// after the delay.
     ///
-    /// With co-located care-of addresses, the node detects each network by its link, and needs no agent for that.
+    /// With its own address, the node detects each network by its link, and needs no agent for that.
     pub(crate) fn link_up(&mut self, now: Instant, cell: Option<Cell>, out: &mut Outbox) {
         match self.source {
             CareOf::Agent => return,

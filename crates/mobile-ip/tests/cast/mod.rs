@@ -149,7 +149,7 @@ impl Cast for MobileIp {
             }
             ["tunnel", "at", care_of, "for", to, "by", entry] => {
                 let inner = number(teller, CORRESPONDENT, to.parse().unwrap());
-                let outer = ipip::encapsulate(&inner, person(entry).0, care_of.parse().unwrap()).unwrap();
+                let outer = ipip::encapsulate(&inner, person(entry).0, care_of.parse().unwrap(), 1).unwrap();
                 ("air".to_owned(), from_person("router", &outer))
             }
             ["tunnel", to] => tunnelled(teller, HOME_AGENT, to),
@@ -443,7 +443,7 @@ fn flagged(teller: &Teller<MobileIp>, words: &[&str]) -> (String, Packet) {
             let args = Args::new(args);
             let inner = number(teller, person("other").0, args.get("to", Ipv4Addr::BROADCAST));
             let outer =
-                ipip::encapsulate(&inner, args.get("from", HOME_AGENT), args.get("at", HOME)).unwrap();
+                ipip::encapsulate(&inner, args.get("from", HOME_AGENT), args.get("at", HOME), 1).unwrap();
             ("air".to_owned(), from_person("fa", &outer))
         }
         // A foreign agent has put a packet from `src` into a reverse tunnel to the home agent.
@@ -451,14 +451,14 @@ fn flagged(teller: &Teller<MobileIp>, words: &[&str]) -> (String, Packet) {
             let args = Args::new(args);
             let inner = number(teller, args.get("src", HOME), args.get("to", CORRESPONDENT));
             let inner = sized(&inner, 0, args.get("ttl", 63));
-            let outer = ipip::encapsulate(&inner, person(from).0, HOME_AGENT).unwrap();
+            let outer = ipip::encapsulate(&inner, person(from).0, HOME_AGENT, 1).unwrap();
             ("up".to_owned(), from_person("router", &outer))
         }
         // A visitor sends a packet, or puts it into a tunnel to the foreign agent (`encapsulated`).
         ["visitor", from, ref args @ ..] => {
             let args = Args::new(args);
             let inner = number(teller, args.get("src", HOME), args.get("to", CORRESPONDENT));
-            let outer = ipip::encapsulate(&inner, HOME, person("fa").0).unwrap();
+            let outer = ipip::encapsulate(&inner, HOME, person("fa").0, 1).unwrap();
             let bytes = if args.has("encapsulated") { outer } else { inner };
             ("visited".to_owned(), from_person(from, &bytes))
         }

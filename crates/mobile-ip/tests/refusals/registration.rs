@@ -594,7 +594,7 @@ fn two_agents_on_one_host_register_and_forward_as_on_two() {
         let bytes = packet(HOME, foreign, &encapsulating.emit());
         let (sent, _) = router.receive(3100, VISITED_LINK, MOBILE, bytes);
         assert!(sent.iter().any(|(_, packet)| code_of(packet) == Some(Code::Accepted)));
-        let outer = wire::ipip::encapsulate(&data(HOME, CORRESPONDENT), HOME, foreign).unwrap();
+        let outer = wire::ipip::encapsulate(&data(HOME, CORRESPONDENT), HOME, foreign, 1).unwrap();
         let (sent, drops) = router.receive(3200, VISITED_LINK, MOBILE, outer);
         let [(iface, left)] = sent.as_slice() else { panic!("{foreign}, {first}: {sent:?} {drops:?}") };
         assert_eq!((*iface, ipv4::addresses(&left.bytes)), (UPLINK, Some((HOME, CORRESPONDENT))));

@@ -66,7 +66,7 @@ fn a_message_is_found_in_a_frame_and_in_a_tunnel() {
     assert_eq!(names, [("Ethernet", 0), ("IPv4", 14), ("UDP", 34), ("Mobile IP registration reply", 42)]);
     assert_eq!(value(&found, "code"), "133 (home agent: Identification mismatch)");
     let [from, to] = ends();
-    let tunneled = ipip::encapsulate(&packet, *from.ip(), *to.ip()).unwrap();
+    let tunneled = ipip::encapsulate(&packet, *from.ip(), *to.ip(), 1).unwrap();
     let found = dissect(&tunneled, Begin::Ip, false);
     assert!(found.is_tunneled && found.problem.is_none());
     assert_eq!((&found.layers[1].name[..], found.layers[1].at), ("IPv4 in a tunnel", 20));
@@ -88,6 +88,7 @@ fn advertisement() -> Advertisement {
         flags: AgentFlags::FOREIGN | AgentFlags::REVERSE,
         care_of: vec![agent],
         prefix_lengths: Some(vec![24]),
+        challenge: None,
     }
 }
 
