@@ -286,13 +286,14 @@ fn deciding_allocates_nothing_however_many_entries_there_are() {
 
 const LINES_OF_GLUE: usize = 520;
 /// Files of the node that have a separate limit, so that the node stays small.
-const APART: [&str; 12] = [
+const APART: [&str; 13] = [
     "arp.rs",
     "data_path.rs",
     "forward.rs",
     "guard.rs",
     "mirror.rs",
     "neighbor.rs",
+    "reassembly.rs",
     "store_barrier.rs",
     "ruleset.rs",
     "stream.rs",
@@ -301,9 +302,9 @@ const APART: [&str; 12] = [
     "waiting.rs",
 ];
 const LINES_APART: usize = 300;
-/// Files that are not counted as glue: the types of the interface to roles and drivers, the reading of configuration,
-/// and what roles share.
-const VOCABULARY: [&str; 10] = [
+/// Files that are not counted as glue: the types of the interface to roles and drivers, the names of drop reasons, the
+/// reading of configuration, and what roles share.
+const VOCABULARY: [&str; 11] = [
     "act.rs",
     "announcer.rs",
     "app_event.rs",
@@ -312,6 +313,7 @@ const VOCABULARY: [&str; 10] = [
     "input.rs",
     "lib.rs",
     "mark.rs",
+    "reason.rs",
     "refusals.rs",
     "value.rs",
 ];

@@ -202,7 +202,7 @@ fn a_node_in_the_overlap_of_two_cells_loses_nothing() {
     }
 }
 
-/// A mobile host of Cellular IP unplugs its cable itself: the handoff goes on as on the air. A semisoft packet cannot be
+/// A mobile host of Cellular IP unplugs its cable itself: the handoff continues as on the air. A semisoft packet cannot be
 /// sent in another cell, so a semisoft handoff costs as much as a hard one.
 #[test]
 fn a_role_that_moves_its_cable_itself_completes_its_handoffs() {

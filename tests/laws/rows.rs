@@ -195,7 +195,6 @@ pub(crate) const ROWS: &[Row] = &[
             "address_failed",
             "lease_refused",
             "released",
-            "dhcp_transaction",
             "dhcp_unexpected",
             "dhcp_lease",
         ],

@@ -339,7 +339,7 @@ fn the_use_of_a_watched_address_is_reported() {
     let mut arp = Arp::default();
     let probe = |mac| Message::request(mac, Ipv4Addr::UNSPECIFIED, MOBILE);
     let used = |arp: &mut Arp, message: &Message| hear(arp, START, message).in_use;
-    assert_eq!(used(&mut arp, &probe(PEER_MAC)), None, "nobody watches");
+    assert_eq!(used(&mut arp, &probe(PEER_MAC)), None, "no role watches");
     arp.set(ETH, MOBILE, Some(Neighbor::Watched));
     assert!(arp.watches(ETH) && !arp.watches(Iface(ETH.0 + 1)));
     assert_eq!(used(&mut arp, &probe(PEER_MAC)), Some(MOBILE), "another host probes it");

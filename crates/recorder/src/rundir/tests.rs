@@ -141,7 +141,7 @@ fn a_damaged_directory_is_refused_with_the_place() {
     fs::write(dir.join("records.jsonl"), cut).unwrap();
     assert!(refusal().contains("records.jsonl: the file was changed after the run"), "{}", refusal());
     digests::write(&dir).unwrap();
-    assert!(refusal().contains("and run.json counts"), "{}", refusal());
+    assert!(refusal().contains("and run.json requires"), "{}", refusal());
     fs::write(dir.join("records.jsonl"), records.replacen("\"t\":", "\"tt\":", 1)).unwrap();
     digests::write(&dir).unwrap();
     assert!(refusal().contains("records.jsonl, line 1: "), "{}", refusal());

@@ -196,7 +196,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "[cell.1]",
         "[segment.lan]\nhosts = [\"router\", \"east\"]\nrate = \"10Mb/s\"\n[cell.1]",
-        "line 14, column 20: `segment.lan.hosts[1]`: no host `east`, did you mean `west`?",
+        "line 14, column 20: `segment.lan.hosts[1]`: there is no host `east`, did you mean `west`?",
     ),
     (
         "[cell.1]",

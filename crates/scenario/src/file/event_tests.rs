@@ -124,7 +124,7 @@ fn random_events_follow_the_seed_and_end_what_they_begin() {
     let seldom = plan(&table.replace("rate = 4", "rate = 1e-300"), 1).unwrap();
     assert!(seldom.events.is_empty(), "the first would come after any time that there is");
     let refusal = plan(&table.replace("rate = 4", "rate = 0"), 1).unwrap_err().to_string();
-    assert!(refusal.contains("`random_event[0].rate`: allowed: above 0"), "{refusal}");
+    assert!(refusal.contains("`random_event[0].rate`: must be above 0"), "{refusal}");
     let refusal = plan(&table.replace("\"cut\"", "\"restore\""), 1).unwrap_err().to_string();
     assert!(refusal.contains("follows automatically"), "{refusal}");
 }

@@ -215,7 +215,10 @@ mod tests {
         let (key, problem) = Networks::new(&scenario, &[]).err().unwrap();
         assert_eq!(
             (key.as_str(), problem.as_str()),
-            ("wire.left.net", "10.0.1.0/31 has too few addresses; the prefix must have at most 30 bits")
+            (
+                "wire.left.net",
+                "10.0.1.0/31 has too few addresses; the prefix must have at most 30 bits, for example 10.1.0.0/24"
+            )
         );
     }
 }

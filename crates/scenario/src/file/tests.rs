@@ -53,7 +53,7 @@ fn a_mistake_is_named_with_file_line_key_and_what_is_allowed() {
             "line 51, column 1: `host.b2.program`: invalid type: a table, expected a list: [ ... ], or a header in double brackets, [[ ]], for each entry",
         ),
         ("rate = 50", "rate = \"fast\"", "line 43, column 63: `host.correspondent.role[0].rate`"),
-        ("rate = 50", "speed = 50", "allowed: `to`, `rate`, `size`, `start`, `stop`"),
+        ("rate = 50", "speed = 50", "allowed: `to`, `rate`, `size`, `dont_fragment`, `start`, `stop`"),
         (
             "uplink = \"correspondent\"",
             "uplink = \"b9\"",

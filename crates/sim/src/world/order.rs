@@ -165,7 +165,8 @@ impl<W: Witness> World<W> {
 
     /// Schedules the next step of a clock that drifts.
     pub(crate) fn schedule_drift(&mut self, host: HostId) {
-        let next = self.host(host).clock_error.next_step(self.now);
+        let error = self.host(host).clock_error.as_ref();
+        let next = error.map_or(Instant::NEVER, |error| error.next_step(self.now));
         if next < Instant::NEVER {
             self.schedule(next, FutureEvent::Drift(host));
         }
