@@ -138,8 +138,12 @@ impl Cast for MobileIp {
             }
             ["data", iface, ref args @ ..] => {
                 let args = Args::new(args);
-                let bytes =
+                let mut bytes =
                     sized(&number(teller, CORRESPONDENT, HOME), args.get("size", 0), args.get("ttl", 64));
+                if args.get("df", 1) == 0 {
+                    let (header, payload) = Header::parse(&bytes).unwrap();
+                    bytes = Header { dont_fragment: false, id: 7, ..header }.emit(payload);
+                }
                 (iface.to_owned(), from_person("router", &bytes))
             }
             ["send"] => ("host".to_owned(), from_person("mn", &number(teller, HOME, CORRESPONDENT))),
