@@ -65,7 +65,7 @@ pub(super) fn tables(status: &Value, key: &str) -> Option<(Value, String)> {
     }
     let mut out = String::new();
     for value in found.values() {
-        let rows = value.as_object().map_or(0, Map::len);
+        let rows = rows_of(value).map_or(0, |rows| rows.len());
         let _ = writeln!(out, "{rows} {}", if rows == 1 { key.trim_end_matches('s') } else { key });
         if let Some(rows) = rows_of(value) {
             out.push_str(&table(&rows, now));
@@ -122,11 +122,22 @@ fn part(out: &mut String, name: &str, value: &Value, now: Option<i64>) {
     out.push('\n');
 }
 
-/// Returns the rows of a table: a map or a list of maps. `None` if the value is not a table, or is empty.
-fn rows_of(value: &Value) -> Option<Vec<(String, &Map<String, Value>)>> {
+/// Returns the rows of a table: a map or a list of maps, or a map of lists of maps, for example the bindings of each
+/// mobile node. `None` if the value is not a table, or is empty.
+fn rows_of<'a>(value: &'a Value) -> Option<Vec<(String, &'a Map<String, Value>)>> {
     let rows: Option<Vec<_>> = match value {
         Value::Object(members) => {
-            members.iter().map(|(name, row)| Some((name.clone(), row.as_object()?))).collect()
+            let rows_at =
+                |(name, row): (&String, &'a Value)| -> Option<Vec<(String, &'a Map<String, Value>)>> {
+                    match row {
+                        Value::Array(rows) => {
+                            rows.iter().map(|row| Some((name.clone(), row.as_object()?))).collect()
+                        }
+                        row => Some(vec![(name.clone(), Value::as_object(row)?)]),
+                    }
+                };
+            let rows: Option<Vec<_>> = members.iter().map(rows_at).collect();
+            rows.map(|rows| rows.into_iter().flatten().collect())
         }
         Value::Array(rows) => {
             (1..).zip(rows).map(|(number, row)| Some((format!("{number}"), row.as_object()?))).collect()
@@ -232,7 +243,7 @@ mod tests {
             "home_agent": {
                 "bindings": {
                     "10.1.0.7": { "care_of": "10.2.0.1", "lifetime_s": 600, "ends_unix_s": 1_000_500, "spi": 256 },
-                    "10.1.0.8": { "care_of": "10.3.0.1", "lifetime_s": 60, "ends_unix_s": 1_000_010, "spi": null, "new": [1, 2] },
+                    "10.1.0.8": [{ "care_of": "10.3.0.1", "lifetime_s": 60, "ends_unix_s": 1_000_010, "spi": null, "new": [1, 2] }],
                 },
                 "codes": { "0": 3, "133": 12 },
                 "refused": {},

@@ -90,7 +90,7 @@ fn a_value_that_no_kernel_has_is_an_error_before_the_run() {
             "{send_buffer=100}",
             "`tcp.send_buffer`: 100 bytes are not possible on Linux; allowed: 4608 to 1073741824",
         ),
-        ("{congestion=\"vegass\"}", "this kernel has no `vegass`"),
+        ("{congestion=\"vegass\"}", "this kernel has no congestion control `vegass`"),
     ] {
         let output = run(&download(&[&format!("host.correspondent.tcp={tcp}")]), out.path());
         assert_exit(&output, 3, says);

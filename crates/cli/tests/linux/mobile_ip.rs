@@ -64,7 +64,7 @@ fn packets_that_do_not_fit_their_path_arrive() {
     let out = tempfile::tempdir().unwrap();
     let output = run(&["run", "mobile-ip/narrow-path", "--on", "linux"], out.path());
     assert_held(&output, "mobile-ip-narrow-path on linux");
-    let flows = std::fs::read_to_string(out.path().join("flows.csv")).unwrap();
+    let flows = std::fs::read_to_string(kept(out.path()).join("flows.csv")).unwrap();
     assert_eq!(flows.lines().filter(|line| line.contains("completed")).count(), 3, "{flows}");
     let kept = kept_run(out.path());
     let hosts = kept["linux"]["hosts"].as_array().unwrap();

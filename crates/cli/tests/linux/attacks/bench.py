@@ -127,6 +127,7 @@ class Daemon:
     def look(self):
         """Returns the daemon's state, and its counts by reason. Refusals of a role are also drops, so the larger number is used."""
         status = json.loads(self.ask(b'{"do":{"verb":"status"}}'))["ok"]
+        status.pop("clock", None)  # the time
         counts = {}
 
         def take(value, name):
