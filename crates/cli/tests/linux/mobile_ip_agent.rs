@@ -260,7 +260,7 @@ fn an_operator_sees_the_bindings_and_the_codes() {
     let ends: u32 = row[3].parse().unwrap();
     assert!((500..=600).contains(&ends), "the rest of the lifetime: {said}");
     let json: serde_json::Value = serde_json::from_str(&ctl(&["bindings", "--format", "json"])).unwrap();
-    assert_eq!(json["home_agent"][home(3).to_string()]["spi"], 256);
+    assert_eq!(json["home_agent"][home(3).to_string()][0]["spi"], 256);
     let said = ctl(&["status"]);
     assert!(said.contains("1  133 (home agent: Identification mismatch)"), "{said}");
     agent.kill();
