@@ -137,14 +137,8 @@ impl Cast for MobileIp {
                 (on.first().copied().unwrap_or("visited").to_owned(), packet)
             }
             ["data", iface, ref args @ ..] => {
-                let args = Args::new(args);
-                let mut bytes =
-                    sized(&number(teller, CORRESPONDENT, HOME), args.get("size", 0), args.get("ttl", 64));
-                if args.get("df", 1) == 0 {
-                    let (header, payload) = Header::parse(&bytes).unwrap();
-                    bytes = Header { dont_fragment: false, id: 7, ..header }.emit(payload);
-                }
-                (iface.to_owned(), from_person("router", &bytes))
+                let datagram = number(teller, CORRESPONDENT, HOME);
+                (iface.to_owned(), from_person("router", &data(&datagram, &Args::new(args))))
             }
             ["send"] => ("host".to_owned(), from_person("mn", &number(teller, HOME, CORRESPONDENT))),
             ["send", "home"] => {
@@ -427,6 +421,16 @@ fn sized(datagram: &[u8], size: usize, ttl: u8) -> Vec<u8> {
     let whole = udp::packet(src, dst, &[more.as_slice(), &payload[8..]].concat());
     let (header, payload) = Header::parse(&whole).unwrap();
     Header { ttl, ..header }.emit(payload)
+}
+
+/// Returns a datagram with the size and the time to live of `args`; without DF if `args` have `df=0`.
+fn data(datagram: &[u8], args: &Args<'_>) -> Vec<u8> {
+    let bytes = sized(datagram, args.get("size", 0), args.get("ttl", 64));
+    if args.get("df", 1) != 0 {
+        return bytes;
+    }
+    let (header, payload) = Header::parse(&bytes).unwrap();
+    Header { dont_fragment: false, id: 7, ..header }.emit(payload)
 }
 
 /// Returns the packet of a step about the options of registrations: broadcasts and reverse tunnels.
