@@ -67,6 +67,21 @@ pub fn some_span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Du
     span(deserializer).map(Some)
 }
 
+/// Reads a time with a sign such as `+5s` or `-1.5ms`, in nanoseconds. `None` if the text has no sign. The inner value
+/// is `None` if the time is more than 9223372036 s. An error says what is wrong with the time.
+pub fn read_signed_span(text: &str) -> Option<Result<Option<i64>, String>> {
+    let (sign, span) = match (text.strip_prefix('+'), text.strip_prefix('-')) {
+        (Some(span), _) => (1, span),
+        (None, Some(span)) => (-1, span),
+        (None, None) => return None,
+    };
+    Some(match read_span(span) {
+        Ok(span) => Ok(i64::try_from(span.as_nanos()).ok().map(|nanos| sign * nanos)),
+        Err(why) if why.contains("is too long") => Ok(None),
+        Err(why) => Err(why),
+    })
+}
+
 /// Deserializes a time with a sign such as `+5s` or `-1.5ms`, in nanoseconds. Fails if it is more than `most` seconds
 /// in either direction.
 pub fn signed_span<'de, D: Deserializer<'de>>(deserializer: D, most: i32) -> Result<i64, D::Error> {
@@ -88,20 +103,12 @@ impl serde::de::Visitor<'_> for SignedSpanText {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<i64, E> {
-        let (sign, span) = match (text.strip_prefix('+'), text.strip_prefix('-')) {
-            (Some(span), _) => (1, span),
-            (None, Some(span)) => (-1, span),
-            (None, None) => return Err(E::invalid_value(serde::de::Unexpected::Str(text), &self)),
-        };
-        let nanos = match read_span(span) {
-            Ok(span) => i64::try_from(span.as_nanos()).ok(),
-            Err(why) if why.contains("is too long") => None,
-            Err(why) => return Err(E::custom(why)),
-        };
+        let signed = read_signed_span(text)
+            .ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(text), &self))?
+            .map_err(E::custom)?;
         let most = self.most;
-        nanos
-            .filter(|nanos| *nanos <= most * 1_000_000_000)
-            .map(|nanos| sign * nanos)
+        signed
+            .filter(|nanos| nanos.abs() <= most * 1_000_000_000)
             .ok_or_else(|| E::custom(format!("`{text}` is too large; allowed: -{most}s to +{most}s")))
     }
 }

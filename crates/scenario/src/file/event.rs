@@ -5,7 +5,7 @@ use super::error::Wrong;
 use super::layout::Layout;
 use super::nearest::did_you_mean;
 use super::{Scenario, units};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -125,24 +125,16 @@ impl<'de> Deserialize<'de> for Step {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = toml::Value::deserialize(deserializer)?;
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let signed = value.as_str().and_then(|text| {
-            let (sign, span) = text
-                .strip_prefix('-')
-                .map_or_else(|| Some((1, text.strip_prefix('+')?)), |span| Some((-1, span)))?;
-            let span = node::config::read_span(span);
-            Some(span.map(|span| (sign, span.as_nanos())))
-        });
         // A step is a signed 64-bit number of nanoseconds.
-        let too_large = || {
-            let most = i64::MAX / 1_000_000_000;
-            Err(D::Error::custom(format!("`{text}` is too large a step; allowed: at most {most}s")))
-        };
-        let signed = match signed {
-            Some(Err(why)) if why.contains("is too long") => return too_large(),
+        let signed = match value.as_str().and_then(node::config::read_signed_span) {
+            Some(Ok(None)) => {
+                let most = i64::MAX / 1_000_000_000;
+                let problem = format!("`{text}` is too large a step; allowed: at most {most}s");
+                return Err(D::Error::custom(problem));
+            }
             Some(Err(why)) if why.contains("decimals") => return Err(D::Error::custom(why)),
-            Some(Ok((_, nanos))) if i64::try_from(nanos).is_err() => return too_large(),
-            Some(Ok((sign, nanos))) if nanos > 0 => i64::try_from(nanos).ok().map(|nanos| Self(sign * nanos)),
-            _ => None,
+            Some(Ok(signed)) => signed.filter(|nanos| *nanos != 0).map(Self),
+            Some(Err(_)) | None => None,
         };
         signed.ok_or_else(|| {
             D::Error::custom(format!(
@@ -157,13 +149,10 @@ impl JsonSchema for Step {
         "Step".into()
     }
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "string",
-            "description": "A step of a clock: a time with a sign.",
-            "pattern": "^[+-][0-9]+(\\.[0-9]{0,9})?(ns|us|ms|s|min)$",
-            "examples": ["+5s", "-200ms"],
-        })
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = node::config::schema::signed_span(generator);
+        schema.insert("description".to_owned(), "A step of a clock: a time with a sign.".into());
+        schema
     }
 }
 
