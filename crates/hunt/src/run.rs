@@ -63,7 +63,8 @@ pub fn facts(draft: &Draft, plant: Option<Plant>) -> Result<Facts, String> {
     if let Some(stopped) = run.stopped {
         let host = plan.host_name(stopped.host);
         facts.doubts.push(format!(
-            "role `{}` of {host} had more effects in one step than the limit permits, at {} s",
+            "`{}` of {host} is in an endless loop at {} s: more than 100000 effects or rounds of stream events in one \
+             step, or more than 100000 time-outs at one instant",
             stopped.role, stopped.at
         ));
     }

@@ -563,7 +563,10 @@ impl MobileNodeConfig {
         for Foreign { address, router, .. } in &self.networks {
             check_address("networks", *address)?;
             if home.link.contains(address.address) || address.link.contains(home.address) {
-                let problem = format!("{address} must not be in the home network {}", home.link);
+                let problem = format!(
+                    "{address} must not be in the home network {}, nor {} in the network {}",
+                    home.link, home.address, address.link
+                );
                 return Err(ConfigError::new("networks", problem));
             }
             if !address.link.contains(*router) || *router == address.address || address.is_broadcast(*router)
