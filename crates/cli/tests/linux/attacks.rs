@@ -285,7 +285,7 @@ fn a_home_agent_binds_nobody_without_the_key() {
             "empty mip_empty+1 same",
             "truncated mip_request_short+1 same",
             "truncated-extension mip_extension_overrun+1 same",
-            "no-authentication denied+1 same",
+            "no-authentication no_authentication+1 same",
             "fragment fragment_overlap+1 same",
             "lying-length udp_truncated+1 same",
             "authentic nothing CHANGED",

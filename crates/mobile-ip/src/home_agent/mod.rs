@@ -48,6 +48,8 @@ pub mod refusal {
     /// There is no association with the mobile node of the request. A stored record of a host without an association is
     /// refused for the same reason.
     pub const NO_ASSOCIATION: Reason = Reason("no_association");
+    /// The request has no Mobile-Home Authentication (RFC 5944, section 3.8.2.1).
+    pub const NO_AUTHENTICATION: Reason = Reason("no_authentication");
     /// The request has a Foreign-Home Authentication, but there is no association with the source address of the
     /// request.
     pub const UNKNOWN_AGENT: Reason = Reason("unknown_agent_association");

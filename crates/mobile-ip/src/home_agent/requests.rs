@@ -62,7 +62,11 @@ impl HomeAgent {
             return Err(Denial::Silent(refusal::NO_ASSOCIATION));
         }
         let relayed = self.judge_foreign_agent(src, request)?;
-        // Without an authentication, with an unknown SPI and with a wrong authenticator (RFC 5944, section 3.8.2.1).
+        // Without an authentication, the request gets no answer. With an unknown SPI or a wrong authenticator, it is
+        // denied (RFC 5944, section 3.8.2.1, step a).
+        if request.authentication(Between::MobileHome).is_none() {
+            return Err(Denial::Silent(refusal::NO_AUTHENTICATION));
+        }
         let association = self.association(request);
         if !association.is_some_and(|association| request.verify(Between::MobileHome, association)) {
             return Err(Denial::Code(Code::HomeMobileFailed));
