@@ -316,9 +316,15 @@ impl HomeAgent {
     /// section 3.6.1.2), or to all mobility agents of its link.
     fn is_for_agents(&self, rx: &Rx, packet: &Packet) -> bool {
         let to_port = || rx.payload(packet).get(2..4) == Some(&PORT.to_be_bytes());
-        let own = self.config.address;
         let is_group = rx.header.dst == ALL_AGENTS && rx.iface == self.iface;
-        rx.header.dst == own.address || ((is_group || own.is_broadcast(rx.header.dst)) && to_port())
+        rx.header.dst == self.config.address.address || ((is_group || self.is_for_all(rx)) && to_port())
+    }
+
+    /// Returns whether a packet is for all hosts of the home network. Some routers send a packet to the broadcast address of
+    /// the network as a packet to 255.255.255.255 (RFC 5944, section 3.8.2.1).
+    fn is_for_all(&self, rx: &Rx) -> bool {
+        let is_limited = rx.header.dst == Ipv4Addr::BROADCAST && rx.iface == self.iface;
+        is_limited || self.config.address.is_broadcast(rx.header.dst)
     }
 
     fn timeout(&mut self, now: Instant, out: &mut Outbox) {

@@ -26,6 +26,9 @@ impl HomeAgent {
         let at_home = (rx.iface == self.iface && src == request.home).then_some(packet.link.src);
         let path = Path { to, at_home };
         let denial = match self.judge(now, src, &request) {
+            // A request to all home agents of the network is accepted by none, whatever it names as the home agent: the
+            // mobile node could be registered with two home agents (RFC 5944, sections 3.8.2.1 and 3.8.3.2).
+            Ok(()) if self.is_for_all(&rx) => Denial::Code(Code::UnknownHomeAgent),
             Ok(()) => {
                 out.discard(rx.iface, packet, reason::CONSUMED);
                 return self.accept(now, request, path, out);

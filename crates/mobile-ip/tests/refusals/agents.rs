@@ -241,6 +241,20 @@ fn who_names_another_home_agent_is_told_this_ones_address() {
     assert!(reply.verify(Between::MobileHome, &association()));
 }
 
+/// A request to all home agents of the home network must be denied, also if it names this one. A router may change the
+/// destination to 255.255.255.255 (RFC 5944, section 3.8.2.1).
+#[test]
+fn a_request_to_all_home_agents_is_accepted_by_none() {
+    let mut agent = home_agent("").unwrap();
+    start(&mut agent);
+    for (ms, to) in [(1000, Ipv4Addr::new(10, 1, 255, 255)), (2000, Ipv4Addr::BROADCAST)] {
+        let now = Instant::from_millis(ms);
+        let bytes = packet(VISITED, to, &request(now, HOME).emit());
+        let effects = heard(&mut agent, now, 1, MOBILE, bytes);
+        assert_eq!((code_sent(&effects), moved(&effects)), (Some(Code::UnknownHomeAgent), false), "{to}");
+    }
+}
+
 /// A binding that ended while its home agent was down must not be restored: no tunnel and no proxy ARP.
 #[test]
 fn a_binding_that_ended_while_the_agent_was_down_is_not_restored() {
