@@ -69,6 +69,8 @@ pub const NOT_ADMITTED: Reason = Reason("not_admitted");
 pub const FOR_ANOTHER_AGENT: Reason = Reason("for_another_agent");
 /// The reason to drop a reply or an ICMP error: it matches no pending request.
 pub const NOT_PENDING: Reason = Reason("not_pending");
+/// The reason to drop an ICMP message about a request: a redirect or a source quench. The request waits on.
+pub const NOT_A_FAILURE: Reason = Reason("not_a_failure");
 /// The reason to drop a request, or the reply to a request: another link address has sent the same request, or has
 /// registered with the same or a later request.
 pub const REPEATED_BY_ANOTHER: Reason = Reason("repeated_by_another");

@@ -1,8 +1,8 @@
 //! The replies of home agents at a foreign agent, and ICMP errors about requests (RFC 5944, section 3.7.3).
 
 use super::{
-    ForeignAgent, HOME_AGENT_FAILED, NOT_ADMITTED, NOT_FROM_HOME, NOT_PENDING, REPEATED_BY_ANOTHER,
-    has_own_address,
+    ForeignAgent, HOME_AGENT_FAILED, NOT_A_FAILURE, NOT_ADMITTED, NOT_FROM_HOME, NOT_PENDING,
+    REPEATED_BY_ANOTHER, has_own_address,
 };
 use crate::message::{Between, Code, Extension, PORT, Reply, Request, datagram};
 use crate::pending::{Pending, low};
@@ -128,6 +128,9 @@ impl ForeignAgent {
             (3, 0) => Code::HomeNetUnreachable,
             (3, 1) => Code::HomeHostUnreachable,
             (3, 3) => Code::HomePortUnreachable,
+            // A redirect and a source quench say nothing about the home agent: the router has forwarded the request, or may
+            // forward the next one. The reply may still arrive.
+            (4 | 5, _) => return Err(NOT_A_FAILURE),
             _ => Code::HomeUnreachable,
         };
         self.waiting.remove(asked).map_or(Err(NOT_PENDING), |pending| self.deny(now, &pending, code, out))

@@ -21,6 +21,15 @@ fn waiting() -> (ForeignAgent, Request) {
     (agent, asked)
 }
 
+/// Returns an ICMP message of a router about the relayed request.
+fn about(asked: &Request, kind: u8, code: u8) -> Vec<u8> {
+    let [own, to] = sockets(VISITED, AGENT);
+    let mut body = vec![0; 4];
+    body.extend_from_slice(&datagram(own, to, 64, &asked.emit())[..60]);
+    let icmp = wire::icmp::Message { kind, code, body: &body }.emit();
+    Header::new(ipv4::ICMP, Ipv4Addr::new(10, 9, 0, 1), VISITED).emit(&icmp)
+}
+
 /// Codes 80 to 82 and 88: an ICMP error about the relayed request shows what is unreachable.
 #[test]
 fn an_icmp_error_about_a_request_names_what_is_unreachable() {
@@ -33,13 +42,23 @@ fn an_icmp_error_about_a_request_names_what_is_unreachable() {
     ];
     for (kind, code, expected) in codes {
         let (mut agent, asked) = waiting();
-        let [own, to] = sockets(VISITED, AGENT);
-        let mut body = vec![0; 4];
-        body.extend_from_slice(&datagram(own, to, 64, &asked.emit())[..60]);
-        let icmp = wire::icmp::Message { kind, code, body: &body }.emit();
-        let error = Header::new(ipv4::ICMP, Ipv4Addr::new(10, 9, 0, 1), VISITED).emit(&icmp);
+        let error = about(&asked, kind, code);
         let effects = heard(&mut agent, Instant::from_millis(1100), UP, ROUTER, error);
         assert_eq!(code_sent(&effects), Some(expected), "type {kind}, code {code}");
+    }
+}
+
+/// A router that sends a redirect has forwarded the request. So the request waits on, and the home agent's reply is relayed.
+#[test]
+fn a_redirect_or_a_source_quench_is_no_denial() {
+    for kind in [4, 5] {
+        let (mut agent, asked) = waiting();
+        let at = Instant::from_millis(1100);
+        let effects = heard(&mut agent, at, UP, ROUTER, about(&asked, kind, 1));
+        assert_eq!(code_sent(&effects), None, "type {kind}");
+        assert_eq!(counted(&agent, "not_a_failure"), Some(1));
+        let effects = heard(&mut agent, at, UP, ROUTER, reply_to(&asked, AGENT));
+        assert_eq!(code_sent(&effects), Some(Code::Accepted));
     }
 }
 
