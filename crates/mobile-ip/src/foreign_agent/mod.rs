@@ -302,6 +302,13 @@ fn has_own_address(request: &Request) -> bool {
     request.flags.has(RequestFlags::DECAPSULATION) && request.care_of != request.home
 }
 
+/// Returns whether a relayed request gets a Foreign-Home Authentication if there is an association with the home agent. A
+/// deregistration, and a request with a care-of address that this agent does not advertise, must not have one (RFC 5944,
+/// section 3.5.4). Then the reply need not have one.
+fn is_authenticated_to_home(request: &Request) -> bool {
+    request.lifetime != 0 && !has_own_address(request)
+}
+
 impl Role for ForeignAgent {
     fn name(&self) -> &'static str {
         FOREIGN_AGENT

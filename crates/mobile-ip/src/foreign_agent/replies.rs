@@ -2,7 +2,7 @@
 
 use super::{
     ForeignAgent, HOME_AGENT_FAILED, NOT_A_FAILURE, NOT_ADMITTED, NOT_FROM_HOME, NOT_PENDING,
-    REPEATED_BY_ANOTHER, has_own_address,
+    REPEATED_BY_ANOTHER, has_own_address, is_authenticated_to_home,
 };
 use crate::message::{Between, Code, Extension, PORT, Reply, Request, datagram};
 use crate::pending::{Pending, low};
@@ -60,14 +60,16 @@ impl ForeignAgent {
         }
     }
 
-    /// Returns whether the Foreign-Home Authentication of a reply is correct. Returns true if there is no association
-    /// with the home agent, because then no authentication is required.
+    /// Returns whether the Foreign-Home Authentication of a reply is correct. Returns true if it is missing and not
+    /// required: the relayed request had none, or there is no association with the home agent.
     pub(super) fn is_home_agent(&self, pending: &Pending, reply: &Reply) -> bool {
         let home_agent = pending.request.home_agent;
-        if self.home_agents.first(home_agent).is_none() {
+        let found = reply.authentication(Between::ForeignHome);
+        let is_optional = found.is_none() && !is_authenticated_to_home(&pending.request);
+        if is_optional || self.home_agents.first(home_agent).is_none() {
             return true;
         }
-        let spi = reply.authentication(Between::ForeignHome).map(|found| found.spi);
+        let spi = found.map(|found| found.spi);
         let association = spi.and_then(|spi| self.home_agents.named(home_agent, spi));
         association.is_some_and(|association| reply.verify(Between::ForeignHome, association))
     }

@@ -1,6 +1,7 @@
 //! The requests at a foreign agent: what is relayed, and what is denied (RFC 5944, section 3.7.2).
 
-use super::{ForeignAgent, GAVE_WAY, HOME_AGENTS, NO_PLACE, REPEATED_BY_ANOTHER, Visitor, has_own_address};
+use super::{ForeignAgent, GAVE_WAY, HOME_AGENTS, NO_PLACE, REPEATED_BY_ANOTHER, Visitor};
+use super::{has_own_address, is_authenticated_to_home};
 use crate::config::{AgentReverseTunnel, is_host};
 use crate::home_agent::refusal;
 use crate::message::{Between, Code, PORT, Request, RequestFlags, datagram};
@@ -230,7 +231,7 @@ impl ForeignAgent {
         let mut relayed = request.clone();
         relayed.strip();
         if let Some(association) = self.home_agents.first(request.home_agent)
-            && request.lifetime != 0
+            && is_authenticated_to_home(request)
         {
             relayed.sign(Between::ForeignHome, association);
         }

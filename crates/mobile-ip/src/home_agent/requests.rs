@@ -147,8 +147,8 @@ impl HomeAgent {
     /// is wrong, or missing but required, and `None` if it is missing and not required. Fails if there is one, but no
     /// association with the source address `src`.
     ///
-    /// A foreign agent does not add this authentication to a deregistration (RFC 5944, section 3.5.4), so a
-    /// deregistration does not require it.
+    /// A foreign agent does not add this authentication to a deregistration, nor to a request with a care-of address that is
+    /// not its own (RFC 5944, section 3.5.4). So these do not require it.
     pub(super) fn judge_foreign_agent(
         &self,
         src: Ipv4Addr,
@@ -162,7 +162,7 @@ impl HomeAgent {
                 let holds = |association| request.verify(Between::ForeignHome, association);
                 Ok(Some(association.is_some_and(holds)))
             }
-            None => Ok((known && request.lifetime != 0).then_some(false)),
+            None => Ok((known && request.lifetime != 0 && request.care_of == src).then_some(false)),
         }
     }
 

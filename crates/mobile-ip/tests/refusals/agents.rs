@@ -130,6 +130,49 @@ fn what_is_signed_for_the_foreign_agent_does_not_reach_the_mobile_node() {
     assert_eq!(to_node.authentication(Between::ForeignHome), None);
 }
 
+/// A foreign agent with an association must authenticate the requests that it relays, but neither a deregistration nor a
+/// request with a care-of address that it does not advertise (RFC 5944, section 3.5.4). The reply to such a request need not
+/// be authenticated; a wrong authentication is refused. A home agent accepts such requests.
+#[test]
+fn a_foreign_agent_authenticates_what_concerns_its_own_care_of_address() {
+    let now = Instant::from_millis(1000);
+    let own = Ipv4Addr::new(10, 3, 0, 77);
+    let asked = |change: &dyn Fn(&mut Request)| {
+        let mut asked = request(now, HOME);
+        asked.extensions.clear();
+        change(&mut asked);
+        asked.sign(Between::MobileHome, &association());
+        asked
+    };
+    let co_located = |asked: &mut Request| (asked.flags, asked.care_of) = (RequestFlags::DECAPSULATION, own);
+    let ends = |asked: &mut Request| asked.lifetime = 0;
+    for (asked, src, is_required) in
+        [(asked(&|_| {}), HOME, true), (asked(&ends), HOME, false), (asked(&co_located), own, false)]
+    {
+        for signed in [None, Some(association()), Some(Association { spi: 999, ..association() })] {
+            let mut agent = foreign_agent(&associated("home_agents", AGENT)).unwrap();
+            start(&mut agent);
+            let effects = heard(&mut agent, now, 1, MOBILE, packet(src, VISITED, &asked.emit()));
+            let messages = sent(&effects);
+            let [Registration::Request(to_home)] = messages.as_slice() else { panic!("{messages:?}") };
+            assert_eq!(to_home.verify(Between::ForeignHome, &association()), is_required);
+            let mut home = home_agent(&associated("foreign_agents", VISITED)).unwrap();
+            start(&mut home);
+            let effects = heard(&mut home, now, 2, MOBILE, packet(VISITED, AGENT, &to_home.emit()));
+            assert_eq!(code_sent(&effects), Some(Code::Accepted));
+            let mut reply = asked.reply(Code::Accepted);
+            reply.sign(Between::MobileHome, &association());
+            if let Some(signed) = &signed {
+                reply.sign(Between::ForeignHome, signed);
+            }
+            let is_refused = signed.as_ref().map_or(is_required, |signed| *signed != association());
+            let code = if is_refused { Code::HomeFailed } else { Code::Accepted };
+            let effects = heard(&mut agent, now, UP, ROUTER, packet(AGENT, VISITED, &reply.emit()));
+            assert_eq!(code_sent(&effects), Some(code), "{asked:?} {signed:?}");
+        }
+    }
+}
+
 /// A reply is sent to the link address of its request. So a request from a group link address must be dropped.
 #[test]
 fn a_request_from_the_link_address_of_a_group_is_not_relayed() {
