@@ -84,8 +84,8 @@ impl ForeignAgent {
         }
     }
 
-    /// Sends a reply to the link address of the request. ARP is not used, because another host could answer an ARP
-    /// request for the home address.
+    /// Sends a reply to the home address, at the link address and the port of the request (RFC 5944, section 3.7.2.3). ARP
+    /// is not used, because another host could answer an ARP request for the home address.
     pub(super) fn send_reply(&mut self, pending: &Pending, mut reply: Reply, out: &mut Outbox) {
         let visitor = self.visitors.get(&(reply.home, pending.request.home_agent));
         let issued = visitor.filter(|visitor| visitor.mac == pending.mac).and_then(|own| own.issued.clone());
@@ -96,7 +96,8 @@ impl ForeignAgent {
         }
         self.codes.count(reply.code);
         let own = SocketAddrV4::new(self.config.address.address, PORT);
-        let bytes = datagram(own, pending.from, ipv4::DEFAULT_TTL, &reply.emit());
+        let to = SocketAddrV4::new(reply.home, pending.from.port());
+        let bytes = datagram(own, to, ipv4::DEFAULT_TTL, &reply.emit());
         out.send(self.iface, Packet::new(pending.mac, bytes));
     }
 

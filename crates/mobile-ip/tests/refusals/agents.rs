@@ -173,6 +173,33 @@ fn a_foreign_agent_authenticates_what_concerns_its_own_care_of_address() {
     }
 }
 
+/// A foreign agent sends replies to the home address, also if the request came from a co-located care-of address (RFC 5944,
+/// sections 3.7.2.3 and 3.7.3.2).
+#[test]
+fn a_reply_to_a_co_located_mobile_node_goes_to_its_home_address() {
+    let now = Instant::from_millis(1000);
+    let own = Ipv4Addr::new(10, 3, 0, 77);
+    let destination = |effects: &[Effect]| match effects {
+        [Effect::Send(Some(Iface(1)), packet), ..] => ipv4::addresses(&packet.bytes).map(|(_, to)| to),
+        other => panic!("{other:?}"),
+    };
+    for lifetime in [300, 4000] {
+        let mut agent = foreign_agent("").unwrap();
+        start(&mut agent);
+        let mut asked = request(now, HOME);
+        (asked.flags, asked.care_of, asked.lifetime) = (RequestFlags::DECAPSULATION, own, lifetime);
+        let effects = heard(&mut agent, now, 1, MOBILE, packet(own, VISITED, &asked.emit()));
+        // The longer lifetime is denied at once.
+        let effects = if lifetime == 300 {
+            heard(&mut agent, now, UP, ROUTER, reply_to(&asked, AGENT))
+        } else {
+            effects
+        };
+        assert_eq!(destination(&effects), HOME.into(), "{lifetime} s");
+        assert_eq!(delivers_to(&effects), []);
+    }
+}
+
 /// A reply is sent to the link address of its request. So a request from a group link address must be dropped.
 #[test]
 fn a_request_from_the_link_address_of_a_group_is_not_relayed() {
