@@ -452,3 +452,36 @@ fn an_address_of_the_agents_host_is_no_home_agents_and_no_visitors() {
     assert_eq!(ask(up, AGENT), Some(Code::ForeignProhibited));
     assert_eq!(ask(beside, AGENT), Some(Code::ForeignProhibited));
 }
+
+/// A packet from the exit of a tunnel must not enter this tunnel, and a packet from another host with an address of the home
+/// agent must not enter any (RFC 2003, section 3.2; RFC 5944, section 4.2.3): both are in a loop. Here the mobile node has
+/// two bindings, so the home agent itself makes the copies.
+#[test]
+fn a_packet_that_comes_out_of_a_tunnel_does_not_enter_it_again() {
+    let now = Instant::from_millis(3000);
+    let mut agent = home_agent("").unwrap();
+    start(&mut agent);
+    let second = Ipv4Addr::new(10, 4, 0, 1);
+    for (ms, care_of) in [(1000, VISITED), (2000, second)] {
+        let asked = changed(Instant::from_millis(ms), |asked| {
+            (asked.flags, asked.care_of) = (RequestFlags::SIMULTANEOUS, care_of);
+        });
+        assert_eq!(answered(&mut agent, Instant::from_millis(ms), &asked).unwrap().code, Code::Accepted);
+    }
+    let mut exits = |src: Ipv4Addr| {
+        let packet = wire::Packet::new(ROUTER, Header::new(ipv4::UDP, src, HOME).emit(&[0; 8]));
+        let rx = Rx::parse(Iface(2), PuntReason::Action, &packet).unwrap();
+        let effects = give(&mut agent, now, Input::Packet(rx, packet));
+        let exit = |effect: &Effect| match effect {
+            Effect::Send(_, packet) => ipv4::addresses(&packet.bytes).map(|(_, to)| to),
+            _ => None,
+        };
+        let lost = effects
+            .iter()
+            .filter(|effect| matches!(effect, Effect::Discard(.., reason) if reason.0 == "tunnel_loop"));
+        (effects.iter().filter_map(exit).collect::<Vec<_>>(), lost.count())
+    };
+    assert_eq!(exits(Ipv4Addr::new(10, 9, 0, 9)), (vec![VISITED, second], 0));
+    assert_eq!(exits(VISITED), (vec![second], 1));
+    assert_eq!(exits(AGENT), (vec![], 1));
+}

@@ -462,3 +462,71 @@ fn an_agent_that_takes_registrations_again_is_new() {
         assert_eq!(requests(&heard(&mut node, at(5500), 1, ATTACKER, second.emit())), []);
     }
 }
+
+/// A mobile node must not request more than the agent advertises (RFC 5944, section 3.6.1.2), and must not wait longer for a
+/// reply than the lifetime that it has requested (section 3.6.3).
+#[test]
+fn a_short_advertised_lifetime_limits_the_request_and_the_wait() {
+    let mut node = mobile_node("").unwrap();
+    start(&mut node);
+    let advertisement = Advertisement { registration_lifetime: 3, lifetime: 60, ..foreign_advertisement() };
+    let mut now = Instant::from_millis(1000);
+    let mut effects = heard(&mut node, now, 1, VISITED_MAC, advertisement.emit());
+    let mut sent = Vec::new();
+    while now < Instant::from_millis(20_000) {
+        let asked = requests(&effects);
+        assert!(asked.iter().all(|request| request.lifetime == 3), "{asked:?}");
+        sent.extend(asked.iter().map(|_| now));
+        now = node.deadline().unwrap();
+        effects = give(&mut node, now, Input::Timeout);
+    }
+    let waits: Vec<_> = sent.windows(2).map(|pair| pair[1].since(pair[0]).as_millis()).collect();
+    assert_eq!(waits, [1000, 2000, 3000, 3000, 3000, 3000, 3000]);
+}
+
+/// Away from home, a mobile node must not broadcast ARP messages (RFC 5944, section 4.6). So it must not repeat the
+/// announcements of its return when it has left again.
+#[test]
+fn a_node_that_has_left_home_again_announces_nothing() {
+    let at = Instant::from_millis;
+    let is_arp = |effect: &Effect| matches!(effect, Effect::Send(_, packet) if packet.link.kind == wire::EtherType::ARP);
+    for leaves in [false, true] {
+        let mut node = mobile_node("link_trigger = false\nmovement = \"ecs\"").unwrap();
+        start(&mut node);
+        let up = Link::Up { cell: None, mac: MOBILE, mtu: 1500, name: "air" };
+        give(&mut node, at(500), Input::Link(Iface(1), up));
+        let effects = heard(&mut node, at(1000), 1, HOME_MAC, home_advertisement(30).emit());
+        assert!(effects.iter().any(is_arp), "the return is announced");
+        time_passes(&mut node, at(2100));
+        if leaves {
+            heard(&mut node, at(2100), 1, VISITED_MAC, foreign_advertisement().emit());
+        }
+        assert_eq!(time_passes(&mut node, at(4500)).iter().any(is_arp), !leaves, "{leaves}");
+    }
+}
+
+/// The source of a request is the home address, or the co-located care-of address (RFC 5944, section 3.6.1.1). Its time to
+/// live is 255 (RFC 3024, section 4.3.1).
+#[test]
+fn a_request_comes_from_the_address_that_it_must_come_from() {
+    let header = |effects: &[Effect]| {
+        effects.iter().find_map(|effect| match effect {
+            Effect::Send(_, packet) if Received::parse(&packet.bytes).is_ok() => {
+                Header::parse(&packet.bytes).ok().map(|(header, _)| (header.src, header.dst, header.ttl))
+            }
+            _ => None,
+        })
+    };
+    let now = Instant::from_millis(1000);
+    let mut node = mobile_node("").unwrap();
+    start(&mut node);
+    let effects = heard(&mut node, now, 1, VISITED_MAC, foreign_advertisement().emit());
+    assert_eq!(header(&effects), Some((HOME, VISITED, 255)));
+    let own = "care_of = 'configured'\nnetworks = [{ address = '10.3.0.77/24', router = '10.3.0.9' }]";
+    let mut node = mobile_node(own).unwrap();
+    start(&mut node);
+    let up = Link::Up { cell: None, mac: MOBILE, mtu: 1500, name: "air" };
+    give(&mut node, now, Input::Link(Iface(1), up));
+    let effects = time_passes(&mut node, Instant::from_millis(1500));
+    assert_eq!(header(&effects), Some((Ipv4Addr::new(10, 3, 0, 77), AGENT, 255)));
+}
