@@ -98,6 +98,8 @@ pub struct Client {
     transaction: Option<u32>,
     /// When the client began to acquire or to extend its address.
     begun: Instant,
+    /// The `secs` field of the last DISCOVER, which the REQUEST for the offered address repeats.
+    seconds: u16,
     /// When the request was first sent. A lease counts from then: its end is not later at the client than at the server.
     sent: Instant,
     /// The number of messages of this type in this transaction.
@@ -126,6 +128,7 @@ impl Client {
             state: State::Idle,
             transaction: None,
             begun: Instant::ZERO,
+            seconds: 0,
             sent: Instant::ZERO,
             attempts: 0,
             last: None,
@@ -216,11 +219,18 @@ impl Client {
     /// answered, the client begins again.
     fn repeat(&mut self, now: Instant, out: &mut Outbox) {
         let message = match &self.state {
-            State::Selecting => Message { requested: self.last, ..self.message(now, Kind::Discover) },
+            State::Selecting => {
+                let discover = Message { requested: self.last, ..self.message(now, Kind::Discover) };
+                self.seconds = discover.seconds;
+                discover
+            }
             State::Requesting(..) if self.attempts >= REQUESTS => return self.begin(now, out),
             State::Requesting(address, server) => Message {
                 requested: Some(address.address),
                 server: Some(*server),
+                // Relay agents decide by this field to which servers they forward a message, and must forward the REQUEST to
+                // those that got the DISCOVER (RFC 2131, section 3.1, step 3).
+                seconds: self.seconds,
                 ..self.message(now, Kind::Request)
             },
             State::Idle | State::Pausing | State::Probing(..) | State::Bound(..) => return,

@@ -254,6 +254,9 @@ fn text(message: &Message) -> String {
             let _ = write!(text, " {name}={address}");
         }
     }
+    if message.seconds > 0 {
+        let _ = write!(text, " secs={}", message.seconds);
+    }
     for (name, number) in [("lease", message.lease), ("t1", message.renew), ("t2", message.rebind)] {
         if let Some(number) = number {
             let _ = write!(text, " {name}={number}");
