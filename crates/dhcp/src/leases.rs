@@ -49,6 +49,11 @@ impl Leases {
         self.clients.len() as u32
     }
 
+    /// Returns whether there is a record of a client: it has or had an address, or there is a fixed one for its link address.
+    pub(crate) fn knows(&self, client: &ClientId, mac: Mac) -> bool {
+        self.clients.contains_key(client) || self.fixed.contains_key(&mac)
+    }
+
     /// Returns whether a client with this link address may have an address: it is in the pool, or fixed for this client.
     pub(crate) fn may_have(&self, mac: Mac, address: Ipv4Addr) -> bool {
         match self.fixed.get(&mac) {

@@ -16,9 +16,9 @@
 //! notifies the other roles of the node ([`node::Notification::AddressAcquired`]). When the link comes up, the host may
 //! be on another link. So the client gives up its address, and starts again.
 //!
-//! Not implemented: INIT-REBOOT, DHCPINFORM, relay agents, authentication (RFC 3118), and options of other purposes, for
-//! example the addresses of DNS servers. A server does not store its leases: after a restart it grants each address that
-//! no host answers for, and a client that renews keeps its address.
+//! Not implemented: INIT-REBOOT of a client, DHCPINFORM, relay agents, authentication (RFC 3118), and options of other
+//! purposes, for example the addresses of DNS servers. A server does not store its leases: after a restart it grants each
+//! address that no host answers for, and a client that renews keeps its address.
 
 mod client;
 pub mod config;

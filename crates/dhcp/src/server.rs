@@ -180,6 +180,12 @@ impl Server {
         if self.config.address.link.contains(address) && !self.leases.is_ours(address) {
             return Err(refusal::NOT_LEASED);
         }
+        // A client that has started again asks for its former address, and has no address yet. If the server has no record
+        // of the client, it must be silent: another server of this link may have one (RFC 2131, section 4.3.2).
+        let starts_again = message.current.is_unspecified() && self.config.address.link.contains(address);
+        if starts_again && !self.leases.knows(&client, message.client) {
+            return Err(refusal::NOT_LEASED);
+        }
         if !may || !self.leases.is_free_for(now, &client, address) {
             self.answer(Kind::Nak, message, None, out);
             return Err(refusal::NOT_LEASED);
