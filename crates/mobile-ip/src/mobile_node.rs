@@ -31,7 +31,7 @@ use node::{
 use options::listens;
 use std::collections::BTreeSet;
 use wire::ipv4;
-use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason};
+use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason, nanos_of};
 
 /// The reason to drop a packet of this host: the node has no route through an agent. It has chosen no agent yet, or its
 /// last foreign agent has expired or left. Through an expired agent, the node still sends while its registration holds
@@ -58,6 +58,10 @@ const DEBOUNCE: Duration = Duration::from_millis(500);
 const SOLICITATION_PAUSE: Duration = Duration::from_secs(1);
 const QUICK_SOLICITATIONS: u32 = 3;
 const LONGEST_SOLICITATION_PAUSE: Duration = Duration::from_mins(1);
+/// Each pause between solicitations is longer by a random time, which is less than the pause divided by this number (not
+/// from an RFC). RFC 5944, section 2.4, requires random times: mobile nodes that lose an agent at the same time must not
+/// all repeat their solicitations at the same time.
+const SOLICITATION_SPREAD: u64 = 4;
 /// The maximum number of [`MobileIpEvent::AgentIgnored`] that are recorded until an agent is chosen or the link comes up
 /// (not from an RFC). Advertisements are not authenticated, so a host can send them with many addresses.
 const IGNORED: usize = 32;
@@ -127,6 +131,8 @@ pub struct MobileNode {
     /// When the link came up last.
     linked: Instant,
     solicitations: u32,
+    /// The random numbers of the pauses between solicitations.
+    rng: Rng,
     /// The agents that movement detection decided not to use, each with the reason, since an agent was chosen and since
     /// the link came up.
     ignored: BTreeSet<(Ipv4Addr, Why)>,
@@ -141,6 +147,7 @@ impl MobileNode {
     pub fn new(config: MobileNodeConfig, interfaces: Interfaces<'_>, rng: Rng) -> Result<Self, ConfigError> {
         config.check()?;
         let iface = interfaces.number("interface", &config.interface)?;
+        let solicitations = rng.fork("solicitations");
         Ok(Self {
             iface,
             home: config.address.address,
@@ -167,6 +174,7 @@ impl MobileNode {
             kept: None,
             linked: Instant::ZERO,
             solicitations: 0,
+            rng: solicitations,
             ignored: BTreeSet::new(),
             refused: Refusals::default(),
             config,
@@ -238,7 +246,8 @@ impl MobileNode {
         self.solicitations += 1;
         let doublings = (self.solicitations + 1).saturating_sub(QUICK_SOLICITATIONS).min(6);
         let pause = (SOLICITATION_PAUSE * (1 << doublings)).min(LONGEST_SOLICITATION_PAUSE);
-        self.timers.set(Timer::Solicit, now + pause);
+        let random = self.rng.draw() % (nanos_of(pause) / SOLICITATION_SPREAD).max(1);
+        self.timers.set(Timer::Solicit, now + pause + Duration::from_nanos(random));
     }
 
     // --- agents (RFC 5944, section 2.4) ----------------------------------------------------------------------------

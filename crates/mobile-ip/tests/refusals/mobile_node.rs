@@ -530,3 +530,34 @@ fn a_request_comes_from_the_address_that_it_must_come_from() {
     let effects = time_passes(&mut node, Instant::from_millis(1500));
     assert_eq!(header(&effects), Some((Ipv4Addr::new(10, 3, 0, 77), AGENT, 255)));
 }
+
+/// The times of solicitations must be random, must not be less than 1 s apart, and must be further apart with each
+/// solicitation after the third (RFC 5944, section 2.4).
+#[test]
+fn solicitations_are_sent_at_random_times() {
+    let pauses = |seed| {
+        let config: MobileNodeConfig = table(MOBILE_NODE, "").try_into().unwrap();
+        let mut node = MobileNode::new(config, Interfaces(&["air".to_owned()]), Rng::new(seed)).unwrap();
+        start(&mut node);
+        let mut now = Instant::from_millis(1000);
+        let up = Link::Up { cell: None, mac: MOBILE, mtu: 1500, name: "air" };
+        let mut effects = give(&mut node, now, Input::Link(Iface(1), up));
+        let mut sent = Vec::new();
+        while sent.len() < 9 {
+            let is_sent = effects.iter().any(|effect| matches!(effect, Effect::Send(..)));
+            sent.extend(is_sent.then_some(now));
+            now = node.deadline().unwrap();
+            effects = give(&mut node, now, Input::Timeout);
+        }
+        sent.windows(2).map(|pair| pair[1].since(pair[0]).as_millis()).collect::<Vec<_>>()
+    };
+    let (one, other) = (pauses(1), pauses(2));
+    let nominal = [1000, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000];
+    for ((one, other), nominal) in one.iter().zip(&other).zip(nominal) {
+        assert_ne!(one, other);
+        assert!(
+            [one, other].into_iter().all(|pause| (nominal..nominal * 5 / 4).contains(pause)),
+            "{nominal}"
+        );
+    }
+}
