@@ -1,6 +1,7 @@
 //! Tests of agents: what they remove from relayed messages, which lifetimes they grant, and what they remember.
 
 use super::*;
+use mobile_ip::message::{ALL_ROUTERS, Solicitation};
 use node::Value;
 
 const ROUTER: Mac = Mac([2, 0, 0, 0, 0, 0x11]);
@@ -484,4 +485,18 @@ fn a_packet_that_comes_out_of_a_tunnel_does_not_enter_it_again() {
     assert_eq!(exits(Ipv4Addr::new(10, 9, 0, 9)), (vec![VISITED, second], 0));
     assert_eq!(exits(VISITED), (vec![second], 1));
     assert_eq!(exits(AGENT), (vec![], 1));
+}
+
+/// An answer is sent to the link address of the solicitation. So an agent must not answer one from a group address.
+#[test]
+fn a_solicitation_from_the_link_address_of_a_group_is_not_answered() {
+    let now = Instant::from_millis(1000);
+    let mut agent = foreign_agent("").unwrap();
+    start(&mut agent);
+    let asks = Solicitation { src: HOME, dst: ALL_ROUTERS }.emit();
+    for (from, count) in [(Mac::BROADCAST, 0), (MOBILE, 1)] {
+        let effects = heard(&mut agent, now, 1, from, asks.clone());
+        let is_sent = |effect: &&Effect| matches!(effect, Effect::Send(..));
+        assert_eq!(effects.iter().filter(is_sent).count(), count, "{from}");
+    }
 }

@@ -561,3 +561,16 @@ fn solicitations_are_sent_at_random_times() {
         );
     }
 }
+
+/// A reply must arrive by the interface of the role: a host on another link must not answer for the agent.
+#[test]
+fn a_reply_by_another_interface_is_none() {
+    let now = Instant::from_millis(1000);
+    let (mut node, request) = asked(now);
+    let mut reply = request.reply(Code::Accepted);
+    reply.sign(Between::MobileHome, &association());
+    let bytes = packet(VISITED, HOME, &reply.emit());
+    assert!(!is_registered(&heard(&mut node, now, 2, VISITED_MAC, bytes.clone())));
+    assert_eq!(counted(&node, "unexpected_message"), Some(1));
+    assert!(is_registered(&heard(&mut node, now, 1, VISITED_MAC, bytes)));
+}
