@@ -1,5 +1,6 @@
 //! The configuration of the Mobile IP roles.
 
+pub use crate::encapsulation::{Alternate, Encapsulation};
 use crate::message::{Algorithm, Association, INFINITE, RequestFlags};
 use crate::tunnels::SMALLEST_MTU;
 use auth::Key;
@@ -59,8 +60,13 @@ pub struct HomeAgentConfig {
     /// address from which the tunnel comes.
     #[serde(default)]
     pub reverse_tunnel: AgentReverseTunnel,
-    /// The size of the largest datagram inside a tunnel, in bytes, at least 548. The default is 1480: the payload of an
-    /// Ethernet frame (1500 bytes) without the outer header (20 bytes).
+    /// The kinds of tunnels that the home agent offers besides IP in IP: `minimal` (RFC 2004, flag M) and `gre` (RFC 2784,
+    /// flag G), for example `["minimal", "gre"]`; default none. A request for another kind is denied with code 139.
+    #[serde(default)]
+    pub encapsulations: Vec<Alternate>,
+    /// The size of the largest datagram inside a tunnel by IP in IP, in bytes, at least 548. The default is 1480: the
+    /// payload of an Ethernet frame (1500 bytes) without the outer header (20 bytes). With minimal encapsulation, 8 bytes
+    /// more fit; with GRE, 4 bytes less.
     #[serde(default = "tunnel_mtu")]
     pub tunnel_mtu: u16,
     /// The times at which the home agent announces a mobile node's new link address on the home network by gratuitous
@@ -159,8 +165,12 @@ pub struct ForeignAgentConfig {
     #[serde(default = "challenge_window")]
     #[schemars(range(min = 1, max = 16))]
     pub challenge_window: usize,
-    /// The size of the largest datagram inside a reverse tunnel, in bytes, at least 548; default 1480, as for a home
-    /// agent.
+    /// The kinds of tunnels that the foreign agent offers besides IP in IP: `minimal` (RFC 2004, flag M) and `gre` (RFC 2784,
+    /// flag G), for example `["minimal", "gre"]`; default none. A request for another kind is denied with code 72.
+    #[serde(default)]
+    pub encapsulations: Vec<Alternate>,
+    /// The size of the largest datagram inside a reverse tunnel by IP in IP, in bytes, at least 548; default 1480, as for
+    /// a home agent.
     #[serde(default = "tunnel_mtu")]
     pub tunnel_mtu: u16,
     /// How long a request waits for the home agent's reply at most, greater than zero; default `7s` (RFC 5944, section
@@ -274,6 +284,11 @@ pub struct MobileNodeConfig {
     /// (RFC 3024). It asks only foreign agents that offer one, because others would deny the request.
     #[serde(default)]
     pub reverse_tunnel: ReverseTunnel,
+    /// The kind of tunnel that the mobile node asks for: `ip-in-ip`, `minimal` (flag M) or `gre` (flag G); default
+    /// `ip-in-ip`. It asks a foreign agent only if the agent offers this kind. If the home agent does not offer it (code
+    /// 139), the mobile node registers with IP in IP.
+    #[serde(default)]
+    pub encapsulation: Encapsulation,
     /// The times at which the mobile node announces its return on the home network by gratuitous ARP (RFC 5944, section
     /// 4.6). They count from the return, and are in ascending order; default `0s`, `1s` and `3s` (not from an RFC).
     #[serde(default = "announcements", deserialize_with = "spans")]

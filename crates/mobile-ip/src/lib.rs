@@ -23,6 +23,7 @@ mod agents;
 mod binding;
 mod clock;
 pub mod config;
+mod encapsulation;
 pub mod foreign_agent;
 pub mod home_agent;
 mod home_agents;

@@ -425,7 +425,8 @@ impl MobileNode {
                 .config
                 .flags()
                 .with(RequestFlags::REVERSE, own.is_none() && self.asks_reverse(known))
-                .with(RequestFlags::DECAPSULATION, own.is_some()),
+                .with(RequestFlags::DECAPSULATION, own.is_some())
+                .with(self.config.encapsulation.asks(), own.is_some() || self.has_encapsulation(known)),
             encapsulating: self.config.reverse_tunnel == ReverseTunnel::Encapsulating,
             is_co_located: own.is_some(),
         })
@@ -531,7 +532,7 @@ impl MobileNode {
     /// target: no agent to register with.
     fn register(&mut self, now: Instant, out: &mut Outbox) {
         let Some((packet, event, retry)) = self.registrar.request(now) else { return };
-        self.own.follow(self.registrar.home_agent(), out);
+        self.own.follow(self.registrar.home_agent(), self.opened(), out);
         out.mark(event.into());
         if packet.link.dst == Mac::ZERO {
             out.send_routed(packet); // to the home agent, through the router of the visited network

@@ -640,7 +640,7 @@ fn another_home_agent_gives_no_right_to_a_visitors_packets() {
     heard(&mut agent, now, 1, MOBILE, packet(HOME, VISITED, &asked.emit()));
     let class_of = |effects: &[Effect]| {
         effects.iter().find_map(|effect| match effect {
-            Effect::Do(Act::Route(key, Some(node::Route { action: node::Action::Open(class), .. }))) => {
+            Effect::Do(Act::Route(key, Some(node::Route { action: node::Action::Open(class, _), .. }))) => {
                 Some((key.src, *class))
             }
             _ => None,

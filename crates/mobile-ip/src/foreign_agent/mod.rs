@@ -26,15 +26,17 @@ mod visits;
 use crate::advertiser::Advertiser;
 use crate::clock::Clock;
 use crate::config::{AgentReverseTunnel, Associations, ForeignAgentConfig};
+use crate::encapsulation;
 use crate::limiter::Limiter;
 use crate::mark::{FOREIGN_AGENT, MobileIpEvent};
 use crate::message::{ALL_AGENTS, AgentFlags, Code, PORT, Received, Registration, Request, RequestFlags};
 use crate::pending::{Pending, Waiting};
 use crate::reply_counts::ReplyCounts;
+use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Tunnels};
 use node::config::{ConfigError, Interfaces};
 use node::{
     Action, Class, Input, Lifetime, Link, Listen, Outbox, Proto, PuntReason, Refusals, Rng, Role, Route,
-    RouteKey, Rx, Value,
+    RouteKey, Rx, TunnelKinds, Value,
 };
 use reverse::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -110,6 +112,15 @@ struct Visitor {
     since: Instant,
 }
 
+/// What this agent does with the tunnels of a home agent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Opened {
+    /// The class of packets out of the tunnels.
+    class: Class,
+    /// The kinds of tunnels that are opened: those that the visitors of the home agent have asked for.
+    kinds: TunnelKinds,
+}
+
 /// The role of a foreign agent (RFC 5944, section 3.7).
 #[derive(Debug)]
 pub struct ForeignAgent {
@@ -117,17 +128,21 @@ pub struct ForeignAgent {
     iface: Iface,
     /// The interfaces to visited networks: this agent's, and those of the host's other foreign agents.
     visited: Vec<Iface>,
-    listens: [Listen; 5],
+    listens: [Listen; 6],
     mobile_nodes: Associations,
     home_agents: Associations,
     waiting: Waiting,
     visitors: BTreeMap<Visit, Visitor>,
-    /// The class of packets from the tunnels of each home agent that has visitors here.
-    classes: BTreeMap<Ipv4Addr, Class>,
+    /// The tunnels of each home agent that has visitors here.
+    classes: BTreeMap<Ipv4Addr, Opened>,
+    /// The reverse tunnels to the home agents of visitors, and what is known about their paths.
+    tunnels: Tunnels,
     advertiser: Advertiser,
     /// The random numbers from which each start takes its challenges.
     challenges: Rng,
     denials: Limiter<Mac>,
+    /// Limits ICMP errors about reverse tunnels, by visitor.
+    told: Limiter<Ipv4Addr>,
     /// The number of replies that were sent to mobile nodes, by code: relayed replies, and denials by this agent.
     codes: ReplyCounts,
     refused: Refusals,
@@ -145,7 +160,7 @@ impl ForeignAgent {
         config.check()?;
         let iface = interfaces.number("interface", &config.interface)?;
         let [routers, agents, solicitations] = Advertiser::listens(iface);
-        let errors = Listen::IcmpAbout(Proto::Udp(PORT));
+        let [errors, of_tunnels] = [Proto::Udp(PORT), Proto::IpIp].map(Listen::IcmpAbout);
         let challenges = rng.fork("challenges");
         let mut advertiser = Advertiser::new(
             iface,
@@ -155,7 +170,8 @@ impl ForeignAgent {
             AgentFlags::FOREIGN
                 .with(AgentFlags::HOME, config.is_home)
                 .with(AgentFlags::REGISTRATION_REQUIRED, config.registration_required)
-                .with(AgentFlags::REVERSE, config.reverse_tunnel != AgentReverseTunnel::None),
+                .with(AgentFlags::REVERSE, config.reverse_tunnel != AgentReverseTunnel::None)
+                | encapsulation::advertised(&config.encapsulations),
             rng,
         );
         if config.challenge {
@@ -166,15 +182,17 @@ impl ForeignAgent {
         Ok(Self {
             iface,
             visited,
-            listens: [Listen::Local(Proto::Udp(PORT)), routers, agents, solicitations, errors],
+            listens: [Listen::Local(Proto::Udp(PORT)), routers, agents, solicitations, errors, of_tunnels],
             mobile_nodes: Associations::new(&config.mobile_nodes),
             home_agents: Associations::new(&config.home_agents),
             waiting: Waiting::new(config.pending),
             visitors: BTreeMap::new(),
             classes: BTreeMap::new(),
+            tunnels: Tunnels::default(),
             advertiser,
             challenges,
             denials: Limiter::default(),
+            told: Limiter::default(),
             codes: ReplyCounts::default(),
             refused: Refusals::default(),
             clock: Clock::default(),
@@ -190,7 +208,8 @@ impl ForeignAgent {
         }
         let care_of =
             RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(self.config.address.address) };
-        out.route(care_of, Route { action: Action::Open(STRANGERS), lifetime: Lifetime::Permanent });
+        let kinds = encapsulation::all_opened(&self.config.encapsulations);
+        out.route(care_of, Route { action: Action::Open(STRANGERS, kinds), lifetime: Lifetime::Permanent });
         out.route(
             RouteKey::all(STRANGERS),
             Route { action: Action::Drop(NOT_A_VISITOR), lifetime: Lifetime::Permanent },
@@ -203,7 +222,14 @@ impl ForeignAgent {
             ipv4::UDP if self.is_for_home_agent(&rx, &packet) => return out.pass(rx, packet),
             ipv4::UDP if self.is_for_agents(&rx, &packet) => self.registration(now, rx, &packet, out),
             ipv4::ICMP if rx.payload(&packet).first().is_some_and(|kind| icmp::is_error(*kind)) => {
-                self.unreachable(now, rx, rx.payload(&packet), out)
+                match self.tunnel_error(now, rx, rx.payload(&packet), out) {
+                    Some(Err(NOT_ABOUT_A_TUNNEL)) if !self.config.beside.is_empty() => {
+                        // It may be about a tunnel of a home agent on this host.
+                        return out.pass(rx, packet);
+                    }
+                    Some(ends) => ends,
+                    None => self.unreachable(now, rx, rx.payload(&packet), out),
+                }
             }
             ipv4::ICMP => {
                 let busy = self.is_busy();
@@ -280,6 +306,9 @@ impl ForeignAgent {
             // `deny` may fail, because denials are limited. Without a reply, the mobile node repeats its request.
             let _ = self.deny(now, &pending, Code::RegistrationTimeout, out);
         }
+        while let Some(home_agent) = self.tunnels.expired(now) {
+            self.adjust(home_agent, None, out);
+        }
         let busy = self.is_busy();
         self.advertiser.timeout(now, busy, out);
     }
@@ -332,7 +361,7 @@ impl Role for ForeignAgent {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let due = [self.waiting.next(), self.advertiser.due()];
+        let due = [self.waiting.next(), self.advertiser.due(), self.tunnels.due()];
         due.into_iter().flatten().min()
     }
 
@@ -350,6 +379,7 @@ impl Role for ForeignAgent {
                     self.home_agents.first(*home_agent).map_or(Value::None, |found| found.spi.into()),
                 ),
                 ("flags", Value::from(visitor.flags.letters())),
+                ("encapsulation", encapsulation::name_of(visitor.flags).into()),
                 ("delivery", visitor.reverse.map_or(Value::None, |reverse| reverse.style().into())),
             ]);
             (host.to_string(), value)

@@ -2,6 +2,7 @@
 
 use super::{ForeignAgent, GAVE_WAY, HOME_AGENTS, NO_PLACE, REPEATED_BY_ANOTHER, Visitor, has_own_address};
 use crate::config::{AgentReverseTunnel, is_host};
+use crate::encapsulation;
 use crate::home_agent::refusal;
 use crate::message::{Between, Code, PORT, Request, RequestFlags, datagram};
 use crate::pending::{Pending, RequestKey, Standing, low};
@@ -82,7 +83,10 @@ impl ForeignAgent {
             return Err(Code::LifetimeTooLong);
         }
         self.judge_reverse(pending)?;
-        if asks(RequestFlags::MINIMAL) || asks(RequestFlags::GRE) {
+        // The tunnel to a co-located care-of address does not end here.
+        if !has_own_address(request)
+            && !encapsulation::are_available(&self.config.encapsulations, request.flags)
+        {
             return Err(Code::ForeignEncapsulation);
         }
         self.place(pending).ok_or(Code::ForeignResources)
