@@ -156,6 +156,8 @@ pub fn protocol(number: u8) -> String {
         4 => "IPIP".to_owned(),
         6 => "TCP".to_owned(),
         17 => "UDP".to_owned(),
+        47 => "GRE".to_owned(),
+        55 => "minimal encapsulation".to_owned(),
         132 => "SCTP".to_owned(),
         other => format!("protocol {other}"),
     }
