@@ -72,7 +72,7 @@ pub const FOR_ANOTHER_AGENT: Reason = Reason("for_another_agent");
 /// The reason to drop a reply or an ICMP error: it matches no pending request.
 pub const NOT_PENDING: Reason = Reason("not_pending");
 /// The reason to drop a request, or the reply to a request: another link address has sent the same request, or has
-/// registered with the same or a later request.
+/// registered with a request that arrived later.
 pub const REPEATED_BY_ANOTHER: Reason = Reason("repeated_by_another");
 /// The reason to drop a reply, or an ICMP error about a request: it arrived from a visited link, not from the home
 /// agent.
@@ -84,6 +84,10 @@ pub const HOME_AGENT_FAILED: Reason = Reason("home_agent_failed");
 /// are at most 16 other valid ones.
 const USED_CHALLENGES: usize = 17;
 
+/// The number of requests of a visit whose Identifications are remembered (not from an RFC). A mobile node sends at most
+/// one request per second, and a request waits for its reply for 7 s by default.
+const SEEN: usize = 16;
+
 /// The key of a visit: the home address of the mobile node, and the address of its home agent.
 type Visit = (Ipv4Addr, Ipv4Addr);
 
@@ -91,8 +95,11 @@ type Visit = (Ipv4Addr, Ipv4Addr);
 #[derive(Debug)]
 struct Visitor {
     mac: Mac,
-    /// The Identification of the request accepted last.
-    identification: u64,
+    /// The number of the request accepted last, in the order of arrival.
+    number: u64,
+    /// The Identifications of the last requests of this visit, the oldest first; at most [`SEEN`]. Another link address
+    /// cannot send them again. They are not compared as times: with nonces, they are random.
+    seen: VecDeque<u64>,
     /// The granted lifetime in seconds, and when it ends.
     lifetime: u16,
     ends: Instant,
@@ -132,6 +139,8 @@ pub struct ForeignAgent {
     mobile_nodes: Associations,
     home_agents: Associations,
     waiting: Waiting,
+    /// The number of requests that have arrived from the visited link.
+    arrived: u64,
     visitors: BTreeMap<Visit, Visitor>,
     /// The tunnels of each home agent that has visitors here.
     classes: BTreeMap<Ipv4Addr, Opened>,
@@ -186,6 +195,7 @@ impl ForeignAgent {
             mobile_nodes: Associations::new(&config.mobile_nodes),
             home_agents: Associations::new(&config.home_agents),
             waiting: Waiting::new(config.pending),
+            arrived: 0,
             visitors: BTreeMap::new(),
             classes: BTreeMap::new(),
             tunnels: Tunnels::default(),
@@ -290,7 +300,9 @@ impl ForeignAgent {
                 let mac = packet.link.src;
                 let standing = self.standing(mac, &request);
                 let ttl = received.ip.ttl;
-                let pending = Pending { mac, from, since: now, standing, ttl, request };
+                self.arrived += 1;
+                let number = self.arrived;
+                let pending = Pending { mac, from, since: now, number, standing, ttl, request };
                 self.request(now, &received.ip, pending, out)
             }
             Registration::Request(_) => Err(Reason("wrong_direction")),

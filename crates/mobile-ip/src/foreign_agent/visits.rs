@@ -1,7 +1,8 @@
 //! The visitors of a foreign agent: their routes, and the ends of their visits (RFC 5944, section 4.2.2).
 
 use super::{
-    FIRST_CLASS, FIRST_REVERSE_CLASS, ForeignAgent, NOT_A_VISITOR, Opened, USED_CHALLENGES, Visit, Visitor,
+    FIRST_CLASS, FIRST_REVERSE_CLASS, ForeignAgent, NOT_A_VISITOR, Opened, SEEN, USED_CHALLENGES, Visit,
+    Visitor,
 };
 use crate::encapsulation;
 use crate::mark::MobileIpEvent;
@@ -9,6 +10,16 @@ use crate::message::{Code, Request, RequestFlags};
 use crate::pending::Pending;
 use node::{Action, Class, Hop, Lifetime, Neighbor, Outbox, Route, RouteKey, TunnelKinds};
 use wire::{Duration, Instant, Ipv4Addr, Prefix};
+
+impl Visitor {
+    /// Records the Identification of a request of this visit.
+    pub(super) fn sees(&mut self, identification: u64) {
+        if self.seen.len() >= SEEN {
+            self.seen.pop_front();
+        }
+        self.seen.push_back(identification);
+    }
+}
 
 impl ForeignAgent {
     /// Registers or renews a visitor for `lifetime` seconds; 0 ends the visit. The place of the visit was free when the
@@ -74,9 +85,18 @@ impl ForeignAgent {
             used.pop_front();
         }
         let issued = self.advertiser.challenges.draw();
+        let mut seen =
+            self.visitors.get_mut(&visit).map(|old| std::mem::take(&mut old.seen)).unwrap_or_default();
+        let waiting = self.waiting.of(host, mac).map(|(_, other)| other.request.identification);
+        let new: Vec<u64> = waiting.chain([identification]).filter(|one| !seen.contains(one)).collect();
+        seen.extend(new);
+        while seen.len() > SEEN {
+            seen.pop_front();
+        }
         let visitor = Visitor {
             mac,
-            identification,
+            number: pending.number,
+            seen,
             lifetime,
             ends,
             reached,
