@@ -15,6 +15,8 @@ const SHORTEST_KEY: usize = 16;
 /// The greatest reserved security parameter index: 0 to 255 are reserved (RFC 5944, section 1.6).
 const RESERVED_SPIS: u32 = 255;
 
+/// The greatest `signal_hysteresis` in dB: no two signals that a radio hears differ by much more.
+const MOST_HYSTERESIS: u8 = 60;
 /// The greatest number of simultaneous bindings of one mobile node (not from an RFC).
 const MOST_BINDINGS: usize = 8;
 
@@ -262,6 +264,17 @@ pub struct MobileNodeConfig {
     /// (RFC 5944, section 2.4.3).
     #[serde(default = "yes")]
     pub home_first: bool,
+    /// By how many dB the signal of another agent's cell must be stronger before the mobile node changes to this agent, from
+    /// 0 to 60; default: signals are not compared (not from an RFC). It applies to a change from an agent that is still
+    /// heard, if the radio reports both signals and `agent_cells` has both agents. With `ecs` and `pm-eager`, the mobile
+    /// node then changes as soon as the signal is stronger, also to an agent that it has heard before. A change that
+    /// `link_trigger` causes is not delayed.
+    #[serde(default)]
+    #[schemars(range(max = 60))]
+    pub signal_hysteresis: Option<u8>,
+    /// The cells of agents, for `signal_hysteresis`. A scenario fills in those of all agents.
+    #[serde(default)]
+    pub agent_cells: Vec<AgentCell>,
     /// Whether the mobile node solicits each time that its interface comes up, and then registers with the next usable
     /// agent that it hears; default true. RFC 5944, section 3.6 and appendix A, allows this. If false, the mobile node
     /// solicits only if no agent is in use.
@@ -310,6 +323,16 @@ pub enum CareOf {
     Acquired,
     /// It is one of the addresses in the key `networks`.
     Configured,
+}
+
+/// The cell of an agent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AgentCell {
+    /// The address of the agent.
+    pub agent: Ipv4Addr,
+    /// The number of the cell.
+    pub cell: u16,
 }
 
 /// A network that a mobile node can visit, and the mobile node's address there.
@@ -563,6 +586,15 @@ impl MobileNodeConfig {
             return Err(ConfigError::new("backup_home_agents", problem));
         }
         self.check_care_of()?;
+        if self.signal_hysteresis.is_some_and(|step| step > MOST_HYSTERESIS) {
+            let problem = format!("must be from 0 to {MOST_HYSTERESIS} dB");
+            return Err(ConfigError::new("signal_hysteresis", problem));
+        }
+        let mut known = BTreeSet::new();
+        if let Some(twice) = self.agent_cells.iter().find(|of| !known.insert(of.agent)) {
+            let problem = format!("{} must have one cell only", twice.agent);
+            return Err(ConfigError::new("agent_cells", problem));
+        }
         check_announcements(&self.announcements)
     }
 }

@@ -36,6 +36,7 @@ mod own_address;
 mod pending;
 mod registrar;
 mod reply_counts;
+mod signals;
 mod tunnels;
 mod under_way;
 

@@ -23,6 +23,7 @@ use crate::message::{
 use crate::movement::{Decision, Occurrence, Situation, Why};
 use crate::own_address::OwnAddress;
 use crate::registrar::{Registrar, ReplyOutcome, Target, is_unreachable};
+use crate::signals::Signals;
 use node::config::{ConfigError, Interfaces};
 use node::{
     Action, Announcer, Class, Hop, Input, Lifetime, Link, Listen, Neighbor, NextHop, Outbox, Refusals, Rng,
@@ -97,6 +98,7 @@ pub struct MobileNode {
     listens: Vec<Listen>,
     registrar: Registrar,
     agents: Agents,
+    signals: Signals,
     /// The co-located care-of address; not used if the node takes care-of addresses from foreign agents.
     own: OwnAddress,
     announcer: Announcer,
@@ -152,6 +154,7 @@ impl MobileNode {
                 rng,
             ),
             agents: Agents::of_node(config.care_of),
+            signals: Signals::new(&config),
             own: OwnAddress::new(&config, iface),
             announcer: Announcer::new(config.announcements.clone()),
             timers: Timers::default(),
@@ -194,8 +197,9 @@ impl MobileNode {
                     self.hint(now, out);
                 }
             }
-            // The radio cannot tune to the requested cell, so the link is unchanged. Signal strength is not used.
-            Link::Down(Link::UNSUPPORTED) | Link::Heard(..) => {}
+            // The radio cannot tune to the requested cell, so the link is unchanged.
+            Link::Down(Link::UNSUPPORTED) => {}
+            Link::Heard(cell, strength) => self.signals.hear(now, cell, strength),
             Link::Down(_) => {
                 self.mac = None;
                 self.timers.stop(Timer::Solicit);
@@ -297,6 +301,7 @@ impl MobileNode {
             home_first: self.config.home_first,
             home_agent: self.registrar.home_agent(),
             agents: &self.agents,
+            signals: &self.signals,
             in_use: self.attached,
             triggered: self.triggered,
             registered: self.registrar.care_of().is_some(),
