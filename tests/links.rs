@@ -202,6 +202,30 @@ fn a_node_in_the_overlap_of_two_cells_loses_nothing() {
     }
 }
 
+/// With a hysteresis, an eager mobile node in the overlap changes when the signal of the other cell is stronger by 6 dB, and
+/// not as soon as it hears the other agent. The record says why it stayed. It loses no datagram.
+#[test]
+fn a_node_in_the_overlap_waits_for_a_stronger_signal() {
+    let (file, text) = Scenario::find("links/overlap").unwrap();
+    // The signal of cell 2 becomes stronger by 6 dB at 4.55 s.
+    let text = text.replace(
+        r#"2 = [["0s", -120], ["3s", -120], ["3s", -62], ["9s", -62]]"#,
+        r#"2 = [["0s", -120], ["3s", -120], ["3s", -85], ["6s", -25], ["9s", -25]]"#,
+    );
+    let outcome = simulate(&file, &text, &["mobile-node.signal_hysteresis=6"]);
+    let decided = |name: &str, why: &str| {
+        let found = outcome.records.iter().filter(|record| {
+            matches!(&record.what, What::Marked(mark) if mark.name == name
+                && mark.fields.iter().any(|(key, value)| *key == "why" && value.as_text() == Some(why)))
+        });
+        found.map(|record| record.at.0 / 1_000_000).collect::<Vec<_>>()
+    };
+    let [stayed] = decided("agent_ignored", "weaker_signal")[..] else { panic!("once for each reason") };
+    let [chosen] = decided("agent_chosen", "stronger_signal")[..] else { panic!("one change") };
+    assert!((3000..4100).contains(&stayed) && (4550..6000).contains(&chosen), "{stayed} ms, {chosen} ms");
+    assert_eq!(outcome.flows[0].lost, 0);
+}
+
 /// A mobile host of Cellular IP unplugs its cable itself: the handoff continues as on the air. A semisoft packet cannot be
 /// sent in another cell, so a semisoft handoff costs as much as a hard one.
 #[test]

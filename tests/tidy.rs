@@ -122,6 +122,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "trace",
             "cellular-ip",
             "mobile-ip",
+            "dhcp",
             "indirect-tcp",
             "sctp",
             "sigma",

@@ -13,6 +13,7 @@ use recorder::run::{Outcome, simulate};
 use scenario::{Plan, Scenario, Setting};
 use trace::{HostId, What};
 use wire::ipv4::{self, Header};
+use wire::tunnel::Kind;
 use wire::{Duration, Iface, Instant, Ipv4Addr, icmp};
 
 const SCENARIO: &str = r#"
@@ -89,12 +90,35 @@ const UP: [&str; 2] = [
 ];
 
 /// Returns the plan for these two roles. `narrow` is the name of the narrow wire, and its MTU.
-fn plan([correspondent, mobile]: [&str; 2], narrow: (&str, u16)) -> Plan {
+fn plan(roles: [&str; 2], narrow: (&str, u16)) -> Plan {
+    plan_with(roles, narrow, &[])
+}
+
+fn plan_with([correspondent, mobile]: [&str; 2], narrow: (&str, u16), settings: &[String]) -> Plan {
     let text = SCENARIO.replace("CORRESPONDENT", correspondent).replace("MOBILE", mobile);
     let (wire, mtu) = narrow;
-    let mtu: Setting = format!("wire.{wire}.mtu={mtu}").parse().unwrap();
-    Scenario::plan("tunnels", &text, &[mtu], 1).unwrap()
+    let mtu = format!("wire.{wire}.mtu={mtu}");
+    let settings: Vec<Setting> =
+        [&mtu].into_iter().chain(settings).map(|text| text.parse().unwrap()).collect();
+    Scenario::plan("tunnels", &text, &settings, 1).unwrap()
 }
+
+/// Returns the settings of agents that offer two kinds of tunnels, and reverse tunnels. The mobile node asks for `kind`, and
+/// for a reverse tunnel of the style `reverse`.
+fn asking(kind: Kind, reverse: &str) -> Vec<String> {
+    let name = match kind {
+        Kind::IpInIp => "ip-in-ip",
+        Kind::Minimal => "minimal",
+        Kind::Gre => "gre",
+    };
+    let offers = ["home-agent", "foreign-agent"].map(|agent| {
+        [format!("{agent}.encapsulations=[\"minimal\", \"gre\"]"), format!("{agent}.reverse_tunnel=offered")]
+    });
+    let asks = [format!("mobile-node.encapsulation={name}"), format!("mobile-node.reverse_tunnel={reverse}")];
+    offers.into_iter().flatten().chain(asks).collect()
+}
+
+const KINDS: [Kind; 3] = [Kind::IpInIp, Kind::Minimal, Kind::Gre];
 
 fn host(plan: &Plan, name: &str) -> HostId {
     HostId(plan.hosts.iter().position(|host| host.config.name == name).unwrap() as u32)
@@ -112,17 +136,20 @@ fn received(outcome: &Outcome, name: &str) -> impl Iterator<Item = (Instant, Hea
     })
 }
 
+/// Returns the errors "fragmentation needed" that a host received: the destination of its packet, and the MTU.
+fn errors(outcome: &Outcome, name: &str) -> impl Iterator<Item = (Ipv4Addr, u16)> {
+    let errors = received(outcome, name).filter(|(_, header, _)| header.protocol == ipv4::ICMP);
+    errors.filter_map(|(_, _, payload)| {
+        let message = icmp::Message::parse(&payload).ok()?;
+        let quote = icmp::Quote::of(&message).ok()?;
+        ((quote.kind, quote.code) == (3, 4)).then_some((quote.dst, quote.mtu))
+    })
+}
+
 /// Returns the MTUs in the errors "fragmentation needed" that the correspondent received about its packets to the
 /// mobile node.
 fn reported(outcome: &Outcome) -> Vec<u16> {
-    let errors = received(outcome, "correspondent").filter(|(_, header, _)| header.protocol == ipv4::ICMP);
-    let mtu = |payload: Vec<u8>| {
-        let message = icmp::Message::parse(&payload).ok()?;
-        let quote = icmp::Quote::of(&message).ok()?;
-        let is_ours = (quote.kind, quote.code, quote.dst) == (3, 4, MOBILE);
-        is_ours.then_some(quote.mtu)
-    };
-    errors.filter_map(|(_, _, payload)| mtu(payload)).collect()
+    errors(outcome, "correspondent").filter(|(to, _)| *to == MOBILE).map(|(_, mtu)| mtu).collect()
 }
 
 const MOBILE: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
@@ -141,7 +168,11 @@ const NARROW: [(&str, u16); 6] =
     [("entry", 1300), ("entry", 1492), ("entry", 576), ("exit", 1300), ("exit", 1492), ("exit", 576)];
 
 fn transferred(roles: [&str; 2], narrow: (&str, u16)) -> Outcome {
-    let outcome = simulate(plan(roles, narrow)).unwrap();
+    transferred_by(plan(roles, narrow), narrow)
+}
+
+fn transferred_by(plan: Plan, narrow: (&str, u16)) -> Outcome {
+    let outcome = simulate(plan).unwrap();
     assert_eq!((&outcome.doubts[..], &outcome.failures[..]), (&[][..], &[][..]), "{narrow:?}");
     assert!(outcome.flows.iter().all(|flow| flow.end == FlowEnd::Completed), "{narrow:?}");
     let [away] = &outcome.handoffs[..] else { panic!("{:?}", outcome.handoffs) };
@@ -203,6 +234,65 @@ fn datagrams_that_may_be_fragmented_arrive_whole() {
         assert!(count > 500 && longest <= usize::from(narrow.1), "{narrow:?}: {count} of {longest} bytes");
         let outer_cut = received(&outcome, "foreign").any(|(_, header, _)| header.is_fragment());
         assert_eq!(outer_cut, narrow.0 == "exit", "{narrow:?}");
+    }
+}
+
+/// Returns the number of datagrams with the protocol of each kind of tunnel that `name` received from another agent.
+fn kinds_received(outcome: &Outcome, name: &str) -> [usize; 3] {
+    let mut counts = [0; 3];
+    for (_, header, _) in received(outcome, name).filter(|(_, header, _)| header.offset == 0) {
+        let kind = Kind::of_protocol(header.protocol).filter(|_| header.src != MOBILE);
+        if let Some(count) = kind.and_then(|kind| counts.get_mut(kind as usize)) {
+            *count += 1;
+        }
+    }
+    counts
+}
+
+/// The tunnel is of the kind that the mobile node asks for. The sender learns what fits into a tunnel of this kind.
+#[test]
+fn a_download_goes_on_through_each_kind_of_tunnel() {
+    for kind in KINDS {
+        for narrow in [("entry", 1300), ("exit", 1300)] {
+            let outcome = transferred_by(plan_with(DOWN, narrow, &asking(kind, "none")), narrow);
+            let counts = kinds_received(&outcome, "foreign");
+            assert!(counts[kind as usize] > 100, "{kind:?}: {counts:?}");
+            assert_eq!(counts.iter().sum::<usize>(), counts[kind as usize], "{kind:?}: {counts:?}");
+            assert_eq!(reported(&outcome).last(), Some(&(1300 - kind.overhead() as u16)), "{kind:?}");
+        }
+    }
+}
+
+/// Datagrams that are cut arrive whole through each kind of tunnel. Minimal encapsulation does not carry fragments: they are
+/// carried as IP in IP (RFC 2004, section 1).
+#[test]
+fn fragments_arrive_through_each_kind_of_tunnel() {
+    for kind in KINDS {
+        let outcome = simulate(plan_with(DIVISIBLE, ("exit", 1500), &asking(kind, "none"))).unwrap();
+        assert_eq!((&outcome.doubts[..], outcome.ledger.balances()), (&[][..], true), "{kind:?}");
+        let arrived = ledger::delivered(&outcome.records).len();
+        assert!((325..=331).contains(&arrived), "{kind:?}: {arrived} of 331 arrived");
+        let carrier = if kind == Kind::Minimal { Kind::IpInIp } else { kind };
+        assert!(kinds_received(&outcome, "foreign")[carrier as usize] > 500, "{kind:?}");
+    }
+}
+
+/// A reverse tunnel is of the same kind as the tunnel to the care-of address, in both delivery styles. The foreign agent
+/// learns the path MTU of the reverse tunnel, and notifies the mobile node.
+#[test]
+fn an_upload_goes_on_through_each_kind_of_narrow_reverse_tunnel() {
+    for kind in KINDS {
+        for (narrow, style) in
+            [(("entry", 1300), "direct"), (("exit", 1300), "direct"), (("entry", 1300), "encapsulating")]
+        {
+            let plan = plan_with(UP, narrow, &asking(kind, style));
+            let outcome = transferred_by(plan, narrow);
+            let counts = kinds_received(&outcome, "home");
+            assert!(counts[kind as usize] > 100, "{kind:?}, {narrow:?}, {style}: {counts:?}");
+            assert_eq!(counts.iter().sum::<usize>(), counts[kind as usize], "{kind:?}, {style}: {counts:?}");
+            let told: Vec<u16> = errors(&outcome, "mobile").map(|quote| quote.1).collect();
+            assert_eq!(told.last(), Some(&(1300 - kind.overhead() as u16)), "{kind:?}, {narrow:?}, {style}");
+        }
     }
 }
 

@@ -3,8 +3,9 @@
 
 use node::config::parse_span;
 use node::{
-    Act, Action, Boot, Class, Command, CommandId, Hop, IngressPolicy, Input, Lifetime, Link, Mark, Neighbor,
-    NextHop, Node, Outbox, Route, RouteKey, Span, StreamId, StreamOp, Value, stream::OwnedStreamEvent,
+    Act, Action, Boot, Class, Command, CommandId, Encap, Hop, IngressPolicy, Input, Lifetime, Link, Mark,
+    Neighbor, NextHop, Node, Outbox, Route, RouteKey, Span, StreamId, StreamOp, TunnelKind, Value,
+    stream::OwnedStreamEvent,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
@@ -361,11 +362,18 @@ impl<C: Cast> Teller<C> {
             Action::Forward(Hop { to: NextHop::Via(router), .. }) => format!("by {router}"),
             Action::Forward(Hop { iface, to: NextHop::OnLink }) => format!("on {}", self.interface(*iface)),
             Action::Tunnel(encap) => {
-                let failing = if encap.is_failing { ", failing" } else { "" };
-                format!("tunnel {} to {}, {} bytes{failing}", encap.src, encap.dst, encap.mtu)
+                let Encap { src, dst, mtu, reported, kind, is_failing } = encap;
+                let failing = if *is_failing { ", failing" } else { "" };
+                let mtu = if reported == mtu { mtu.to_string() } else { format!("{reported} of {mtu}") };
+                let kind = if *kind == TunnelKind::IpInIp { String::new() } else { format!("{kind:?} ") };
+                format!("{kind}tunnel {src} to {dst}, {mtu} bytes{failing}")
             }
-            Action::Open(class) => {
-                format!("open as {}", self.cast.class(*class).unwrap_or("other"))
+            Action::Open(class, kinds) => {
+                let all = [TunnelKind::IpInIp, TunnelKind::Minimal, TunnelKind::Gre];
+                let names: Vec<_> =
+                    all.iter().filter(|kind| kinds.has(**kind)).map(|kind| format!("{kind:?} ")).collect();
+                let names = if names == ["IpInIp "] { String::new() } else { names.concat() };
+                format!("open {names}as {}", self.cast.class(*class).unwrap_or("other"))
             }
             Action::Host => "this host".to_owned(),
             Action::Punt => "to the role".to_owned(),

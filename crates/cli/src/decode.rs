@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use crate::output::{Format, print};
-use recorder::decode::dissect::{Begin, Dissection, Layer, dissect, meaning};
+use recorder::decode::dissect::{Begin, Dissection, Layer, dissect, in_bytes, meaning};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::io::Read;
@@ -102,8 +102,17 @@ pub(crate) fn decode(args: &Args) -> Result<(), Failure> {
     }
     if args.format == Format::Text && args.hex.is_none() {
         let rest = packets.len() - printed;
-        let others = if rest == 0 { String::new() } else { format!("; --all prints the {rest} others") };
-        print(&format!("{} packets, {printed} printed, {malformed} malformed{others}\n", packets.len()));
+        let others = if rest == 0 {
+            String::new()
+        } else {
+            format!(
+                "; --all prints the {}",
+                if rest == 1 { "other one".to_owned() } else { format!("{rest} others") }
+            )
+        };
+        let all = packets.len();
+        let noun = if all == 1 { "packet" } else { "packets" };
+        print(&format!("{all} {noun}, {printed} printed, {malformed} malformed{others}\n"));
     }
     if malformed == 0 { Ok(()) } else { Err(Failure::DidNotHold) }
 }
@@ -188,7 +197,7 @@ fn of_capture(number: usize, packet: draw::Captured) -> Packet {
 const WIDTH: usize = 24;
 
 fn text_of(packet: &Packet, found: &Dissection, is_cut: bool) -> String {
-    let mut out = format!("{}, {} bytes\n", packet.place, packet.original_len);
+    let mut out = format!("{}, {}\n", packet.place, in_bytes(packet.original_len));
     if !packet.comment.is_empty() {
         let _ = writeln!(out, "  {:WIDTH$} {}", "comment", packet.comment);
     }
@@ -197,7 +206,7 @@ fn text_of(packet: &Packet, found: &Dissection, is_cut: bool) -> String {
     }
     if is_cut {
         let (kept, whole) = (packet.bytes.len(), packet.original_len);
-        let _ = writeln!(out, "  cut: the capture has the first {kept} of {whole} bytes");
+        let _ = writeln!(out, "  cut: the capture has the first {kept} of {}", in_bytes(whole));
     }
     if let Some(problem) = &found.problem {
         let why = meaning(&problem.reason).map(|why| format!(": {why}")).unwrap_or_default();

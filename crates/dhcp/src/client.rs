@@ -9,7 +9,7 @@
 //!                        └────────────────────────────────────────────────────────────────┘
 //! ```
 
-use crate::config::ClientConfig;
+use crate::config::{ClientConfig, Probing};
 use crate::lease::{Lease, check};
 use crate::mark::{CLIENT, DhcpEvent};
 use crate::message::{CLIENT_PORT, Kind, Message, SERVER_PORT};
@@ -19,7 +19,9 @@ use node::{
     Action, Announcer, Command, FailedAct, Hop, Input, InterfaceAddress, Lifetime, Link, Listen, Neighbor,
     NextHop, Notification, Outbox, Proto, Refusals, Rng, Role, Route, RouteKey, Rx, TimerName, Timers, Value,
 };
-use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, SocketAddrV4, arp, udp};
+use wire::{
+    Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, SocketAddrV4, arp, nanos_of, udp,
+};
 
 /// The longest wait for an answer (RFC 2131, section 4.1).
 const LONGEST_WAIT: Duration = Duration::from_secs(64);
@@ -28,6 +30,15 @@ const REQUESTS: u32 = 4;
 /// The pause after an address could not be used (RFC 2131, section 3.1, step 5). Within this time of a first conflict, a
 /// second one ends the use of an address (`DEFEND_INTERVAL` of RFC 5227).
 const PAUSE: Duration = Duration::from_secs(10);
+/// The longest random wait before the first ARP probe (`PROBE_WAIT` of RFC 5227, section 1.1).
+const PROBE_WAIT: Duration = Duration::from_secs(1);
+/// The number of ARP probes (`PROBE_NUM` of RFC 5227, section 1.1).
+const PROBE_NUM: u8 = 3;
+/// The shortest and the longest time between two ARP probes (`PROBE_MIN` and `PROBE_MAX` of RFC 5227, section 1.1).
+const PROBE_MIN: Duration = Duration::from_secs(1);
+const PROBE_MAX: Duration = Duration::from_secs(2);
+/// The wait after the last ARP probe (`ANNOUNCE_WAIT` of RFC 5227, section 1.1).
+const ANNOUNCE_WAIT: Duration = Duration::from_secs(2);
 /// The options that the client asks for: the mask, the router, and the times of the lease.
 const WANTS: [u8; 5] = [1, 3, 51, 58, 59];
 const DEFAULT_ROUTE: RouteKey = RouteKey { class: None, src: Prefix::ANY, dst: Prefix::ANY };
@@ -296,28 +307,54 @@ impl Client {
         }
         self.transaction = None;
         self.timers.stop(Timer::Retry);
-        if self.config.probes == 0 {
+        if self.probes() == 0 {
             self.bind(now, lease, out);
-        } else {
-            out.neighbor(self.iface, lease.address.address, Neighbor::Watched);
-            self.state = State::Probing(lease, 0);
-            self.probe(now, out);
+            return Ok(());
+        }
+        out.neighbor(self.iface, lease.address.address, Neighbor::Watched);
+        self.state = State::Probing(lease, 0);
+        match self.config.probing {
+            Probing::Quick => self.probe(now, out),
+            Probing::Rfc5227 => {
+                let wait = self.random_below(PROBE_WAIT);
+                self.timers.set(Timer::Probe, now + wait);
+            }
         }
         Ok(())
     }
 
+    /// Returns the number of ARP probes for a new address.
+    const fn probes(&self) -> u8 {
+        match self.config.probing {
+            Probing::Quick => self.config.probes,
+            Probing::Rfc5227 => PROBE_NUM,
+        }
+    }
+
+    /// Returns a random time less than `span`.
+    fn random_below(&mut self, span: Duration) -> Duration {
+        Duration::from_nanos(self.rng.draw() % nanos_of(span).max(1))
+    }
+
     /// Sends the next ARP probe for the address, or uses the address after the last one (RFC 5227, section 2.1).
     fn probe(&mut self, now: Instant, out: &mut Outbox) {
+        let probes = self.probes();
         let (State::Probing(lease, sent), Some(mac)) = (&mut self.state, self.mac) else { return };
-        if *sent >= self.config.probes {
+        if *sent >= probes {
             let lease = lease.clone();
             out.neighbor(self.iface, lease.address.address, None);
             return self.bind(now, lease, out);
         }
         *sent += 1;
+        let is_last = *sent == probes;
         let probe = arp::Message::request(mac, Ipv4Addr::UNSPECIFIED, lease.address.address);
         out.send(self.iface, Packet::arp(Mac::BROADCAST, &probe));
-        self.timers.set(Timer::Probe, now + self.config.probe_wait);
+        let wait = match self.config.probing {
+            Probing::Quick => self.config.probe_wait,
+            Probing::Rfc5227 if is_last => ANNOUNCE_WAIT,
+            Probing::Rfc5227 => PROBE_MIN + self.random_below(PROBE_MAX.saturating_sub(PROBE_MIN)),
+        };
+        self.timers.set(Timer::Probe, now + wait);
     }
 
     fn bind(&mut self, now: Instant, lease: Lease, out: &mut Outbox) {

@@ -24,13 +24,17 @@ pub struct ClientConfig {
     #[serde(default = "retry", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub retry: Duration,
-    /// How often the client asks by ARP whether another host uses the address, before it uses the address; at most 10,
-    /// default 1. With 0, the client does not ask. RFC 5227, section 1.1, has 3 probes that are 1 s to 2 s apart, and then
-    /// waits 2 s: a host that moves has no connection in this time.
+    /// How the client checks by ARP that no other host uses the address, before it uses the address: `quick` or `rfc5227`;
+    /// default `quick` (RFC 2131, section 2.2, recommends a check without its times).
+    #[serde(default)]
+    pub probing: Probing,
+    /// With `probing = "quick"`, the number of ARP probes; at most 10, default 1. With 0, the client does not check the
+    /// address.
     #[serde(default = "probes")]
     #[schemars(range(max = 10))]
     pub probes: u8,
-    /// How long the client waits for an answer to each probe, greater than zero; default `200ms` (not from an RFC).
+    /// With `probing = "quick"`, how long the client waits for an answer to each probe, greater than zero; default `200ms`
+    /// (not from an RFC).
     #[serde(default = "probe_wait", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub probe_wait: Duration,
@@ -42,6 +46,19 @@ pub struct ClientConfig {
     /// Whether the client sets a default route through the router of the lease; default true.
     #[serde(default = "yes")]
     pub default_route: bool,
+}
+
+/// How a client checks by ARP that no other host uses its new address.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Probing {
+    /// With `probes` probes, and a wait of `probe_wait` after each. A host that moves has no connection in this time, so
+    /// the check is short.
+    #[default]
+    Quick,
+    /// With the numbers of RFC 5227, section 1.1: after a random wait of at most 1 s, 3 probes that are 1 s to 2 s apart,
+    /// and then 2 s. This takes 4 s to 7 s.
+    Rfc5227,
 }
 
 /// The configuration of a server. It serves one link.

@@ -19,6 +19,7 @@ fn a_wrong_key_of_a_client_is_named() {
         ("retry = '65s'", "`retry`: must be greater than zero and at most 64s"),
         ("probes = 11", "`probes`: must be at most 10"),
         ("probe_wait = '0s'", "`probe_wait`: must be greater than zero, for example 200ms"),
+        ("probing = 'slow'", "unknown variant `slow`, expected `quick` or `rfc5227`"),
         ("announcements = ['2s', '0s']", "`announcements`: must be in ascending order"),
         ("lease = '1s'", "unknown field `lease`"),
     ] {

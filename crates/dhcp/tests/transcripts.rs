@@ -23,6 +23,7 @@ transcripts! {
     a_client_acquires_keeps_and_releases_an_address: "client-lease";
     a_client_whose_lease_is_not_extended_rebinds_and_loses_it: "client-rebinds";
     a_client_declines_an_address_that_another_host_uses: "client-conflicts";
+    a_client_probes_with_the_numbers_of_the_rfc: "client-probes";
     a_client_begins_again_when_its_link_comes_up: "client-link";
     a_client_refuses_what_it_did_not_ask_for: "client-refusals";
     a_client_repeats_its_messages: "client-repeats";

@@ -8,8 +8,8 @@ use scenario::Plan;
 use sctp::message::{Chunk, Packet as Sctp};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use trace::{EventKind, HostId, What, Witness};
-use wire::ipv4::{Header, IPIP, TCP, UDP};
-use wire::{Iface, Instant, Ipv4Addr, Packet, PacketId};
+use wire::ipv4::{Header, TCP, UDP};
+use wire::{Iface, Instant, Ipv4Addr, Packet, PacketId, tunnel};
 
 /// Largest number of times that a packet may cross one link in one direction. If a host returns to a cell, a packet may
 /// follow it over the same link, and a semisoft handoff makes copies. A correct protocol needs fewer crossings.
@@ -371,8 +371,8 @@ impl Watch {
 /// Returns the port of the workload to which a packet belongs, also inside tunnels, or [`CONTROL`].
 fn port_of(bytes: &[u8]) -> u16 {
     let Ok((header, payload)) = Header::parse(bytes) else { return CONTROL };
-    if header.protocol == IPIP {
-        return port_of(payload);
+    if tunnel::Kind::of_protocol(header.protocol).is_some() {
+        return tunnel::decapsulate(bytes).map_or(CONTROL, |(_, inner)| port_of(&inner));
     }
     let Some([a, b, c, d]) = payload.get(..4) else { return CONTROL };
     let ports = [u16::from_be_bytes([*a, *b]), u16::from_be_bytes([*c, *d])];

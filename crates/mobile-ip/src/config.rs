@@ -1,5 +1,6 @@
 //! The configuration of the Mobile IP roles.
 
+pub use crate::encapsulation::{Alternate, Encapsulation};
 use crate::message::{Algorithm, Association, INFINITE, RequestFlags};
 use crate::tunnels::SMALLEST_MTU;
 use auth::Key;
@@ -14,6 +15,8 @@ const SHORTEST_KEY: usize = 16;
 /// The greatest reserved security parameter index: 0 to 255 are reserved (RFC 5944, section 1.6).
 const RESERVED_SPIS: u32 = 255;
 
+/// The greatest `signal_hysteresis` in dB: no two signals that a radio hears differ by much more.
+const MOST_HYSTERESIS: u8 = 60;
 /// The greatest number of simultaneous bindings of one mobile node (not from an RFC).
 const MOST_BINDINGS: usize = 8;
 
@@ -59,8 +62,13 @@ pub struct HomeAgentConfig {
     /// address from which the tunnel comes.
     #[serde(default)]
     pub reverse_tunnel: AgentReverseTunnel,
-    /// The size of the largest datagram inside a tunnel, in bytes, at least 548. The default is 1480: the payload of an
-    /// Ethernet frame (1500 bytes) without the outer header (20 bytes).
+    /// The kinds of tunnels that the home agent offers besides IP in IP: `minimal` (RFC 2004, flag M) and `gre` (RFC 2784,
+    /// flag G), for example `["minimal", "gre"]`; default none. A request for another kind is denied with code 139.
+    #[serde(default)]
+    pub encapsulations: Vec<Alternate>,
+    /// The size of the largest datagram inside a tunnel by IP in IP, in bytes, at least 548. The default is 1480: the
+    /// payload of an Ethernet frame (1500 bytes) without the outer header (20 bytes). With minimal encapsulation, 8 bytes
+    /// more fit; with GRE, 4 bytes less.
     #[serde(default = "tunnel_mtu")]
     pub tunnel_mtu: u16,
     /// The times at which the home agent announces a mobile node's new link address on the home network by gratuitous
@@ -159,8 +167,12 @@ pub struct ForeignAgentConfig {
     #[serde(default = "challenge_window")]
     #[schemars(range(min = 1, max = 16))]
     pub challenge_window: usize,
-    /// The size of the largest datagram inside a reverse tunnel, in bytes, at least 548; default 1480, as for a home
-    /// agent.
+    /// The kinds of tunnels that the foreign agent offers besides IP in IP: `minimal` (RFC 2004, flag M) and `gre` (RFC 2784,
+    /// flag G), for example `["minimal", "gre"]`; default none. A request for another kind is denied with code 72.
+    #[serde(default)]
+    pub encapsulations: Vec<Alternate>,
+    /// The size of the largest datagram inside a reverse tunnel by IP in IP, in bytes, at least 548; default 1480, as for
+    /// a home agent.
     #[serde(default = "tunnel_mtu")]
     pub tunnel_mtu: u16,
     /// How long a request waits for the home agent's reply at most, greater than zero; default `7s` (RFC 5944, section
@@ -252,6 +264,17 @@ pub struct MobileNodeConfig {
     /// (RFC 5944, section 2.4.3).
     #[serde(default = "yes")]
     pub home_first: bool,
+    /// By how many dB the signal of another agent's cell must be stronger before the mobile node changes to this agent, from
+    /// 0 to 60; default: signals are not compared (not from an RFC). It applies to a change from an agent that is still
+    /// heard, if the radio reports both signals and `agent_cells` has both agents. With `ecs` and `pm-eager`, the mobile
+    /// node then changes as soon as the signal is stronger, also to an agent that it has heard before. A change that
+    /// `link_trigger` causes is not delayed.
+    #[serde(default)]
+    #[schemars(range(max = 60))]
+    pub signal_hysteresis: Option<u8>,
+    /// The cells of agents, for `signal_hysteresis`. A scenario fills in those of all agents.
+    #[serde(default)]
+    pub agent_cells: Vec<AgentCell>,
     /// Whether the mobile node solicits each time that its interface comes up, and then registers with the next usable
     /// agent that it hears; default true. RFC 5944, section 3.6 and appendix A, allows this. If false, the mobile node
     /// solicits only if no agent is in use.
@@ -274,6 +297,11 @@ pub struct MobileNodeConfig {
     /// (RFC 3024). It asks only foreign agents that offer one, because others would deny the request.
     #[serde(default)]
     pub reverse_tunnel: ReverseTunnel,
+    /// The kind of tunnel that the mobile node asks for: `ip-in-ip`, `minimal` (flag M) or `gre` (flag G); default
+    /// `ip-in-ip`. It asks a foreign agent only if the agent offers this kind. If the home agent does not offer it (code
+    /// 139), the mobile node registers with IP in IP.
+    #[serde(default)]
+    pub encapsulation: Encapsulation,
     /// The times at which the mobile node announces its return on the home network by gratuitous ARP (RFC 5944, section
     /// 4.6). They count from the return, and are in ascending order; default `0s`, `1s` and `3s` (not from an RFC).
     #[serde(default = "announcements", deserialize_with = "spans")]
@@ -295,6 +323,16 @@ pub enum CareOf {
     Acquired,
     /// It is one of the addresses in the key `networks`.
     Configured,
+}
+
+/// The cell of an agent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AgentCell {
+    /// The address of the agent.
+    pub agent: Ipv4Addr,
+    /// The number of the cell.
+    pub cell: u16,
 }
 
 /// A network that a mobile node can visit, and the mobile node's address there.
@@ -548,6 +586,15 @@ impl MobileNodeConfig {
             return Err(ConfigError::new("backup_home_agents", problem));
         }
         self.check_care_of()?;
+        if self.signal_hysteresis.is_some_and(|step| step > MOST_HYSTERESIS) {
+            let problem = format!("must be from 0 to {MOST_HYSTERESIS} dB");
+            return Err(ConfigError::new("signal_hysteresis", problem));
+        }
+        let mut known = BTreeSet::new();
+        if let Some(twice) = self.agent_cells.iter().find(|of| !known.insert(of.agent)) {
+            let problem = format!("{} must have one cell only", twice.agent);
+            return Err(ConfigError::new("agent_cells", problem));
+        }
         check_announcements(&self.announcements)
     }
 }

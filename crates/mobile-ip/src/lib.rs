@@ -23,6 +23,7 @@ mod agents;
 mod binding;
 mod clock;
 pub mod config;
+mod encapsulation;
 pub mod foreign_agent;
 pub mod home_agent;
 mod home_agents;
@@ -35,6 +36,7 @@ mod own_address;
 mod pending;
 mod registrar;
 mod reply_counts;
+mod signals;
 mod tunnels;
 mod under_way;
 

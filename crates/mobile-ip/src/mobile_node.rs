@@ -23,6 +23,7 @@ use crate::message::{
 use crate::movement::{Decision, Occurrence, Situation, Why};
 use crate::own_address::OwnAddress;
 use crate::registrar::{Registrar, ReplyOutcome, Target, is_unreachable};
+use crate::signals::Signals;
 use node::config::{ConfigError, Interfaces};
 use node::{
     Action, Announcer, Class, Hop, Input, Lifetime, Link, Listen, Neighbor, NextHop, Outbox, Refusals, Rng,
@@ -101,6 +102,7 @@ pub struct MobileNode {
     listens: Vec<Listen>,
     registrar: Registrar,
     agents: Agents,
+    signals: Signals,
     /// The co-located care-of address; not used if the node takes care-of addresses from foreign agents.
     own: OwnAddress,
     announcer: Announcer,
@@ -159,6 +161,7 @@ impl MobileNode {
                 rng,
             ),
             agents: Agents::of_node(config.care_of),
+            signals: Signals::new(&config),
             own: OwnAddress::new(&config, iface),
             announcer: Announcer::new(config.announcements.clone()),
             timers: Timers::default(),
@@ -202,8 +205,9 @@ impl MobileNode {
                     self.hint(now, out);
                 }
             }
-            // The radio cannot tune to the requested cell, so the link is unchanged. Signal strength is not used.
-            Link::Down(Link::UNSUPPORTED) | Link::Heard(..) => {}
+            // The radio cannot tune to the requested cell, so the link is unchanged.
+            Link::Down(Link::UNSUPPORTED) => {}
+            Link::Heard(cell, strength) => self.signals.hear(now, cell, strength),
             Link::Down(_) => {
                 self.mac = None;
                 self.timers.stop(Timer::Solicit);
@@ -306,6 +310,7 @@ impl MobileNode {
             home_first: self.config.home_first,
             home_agent: self.registrar.home_agent(),
             agents: &self.agents,
+            signals: &self.signals,
             in_use: self.attached,
             triggered: self.triggered,
             registered: self.registrar.care_of().is_some(),
@@ -434,7 +439,8 @@ impl MobileNode {
                 .config
                 .flags()
                 .with(RequestFlags::REVERSE, own.is_none() && self.asks_reverse(known))
-                .with(RequestFlags::DECAPSULATION, own.is_some()),
+                .with(RequestFlags::DECAPSULATION, own.is_some())
+                .with(self.config.encapsulation.asks(), own.is_some() || self.has_encapsulation(known)),
             encapsulating: self.config.reverse_tunnel == ReverseTunnel::Encapsulating,
             is_co_located: own.is_some(),
         })
@@ -540,7 +546,7 @@ impl MobileNode {
     /// target: no agent to register with.
     fn register(&mut self, now: Instant, out: &mut Outbox) {
         let Some((packet, event, retry)) = self.registrar.request(now) else { return };
-        self.own.follow(self.registrar.home_agent(), out);
+        self.own.follow(self.registrar.home_agent(), self.opened(), out);
         out.mark(event.into());
         if packet.link.dst == Mac::ZERO {
             out.send_routed(packet); // to the home agent, through the router of the visited network

@@ -5,6 +5,7 @@
 
 use crate::agents::{Agent, AgentChange, Agents};
 use crate::config::Movement;
+use crate::signals::{Comparison, Signals};
 use wire::{Instant, Ipv4Addr};
 
 /// What a mobile node decides about.
@@ -54,6 +55,10 @@ pub(crate) enum Why {
     OtherSubnet,
     /// One of the two agents advertises no prefix (RFC 5944, section 2.4.2.2).
     UnknownSubnet,
+    /// The signal of the agent is stronger than that of the agent in use by the configured hysteresis.
+    StrongerSignal,
+    /// The signal of the agent is not stronger than that of the agent in use by the configured hysteresis.
+    WeakerSignal,
     /// The advertisement of the agent in use has not expired.
     AgentAlive,
     /// The advertisement of the agent in use has expired, or the agent has left.
@@ -82,6 +87,8 @@ impl Why {
             Self::SameSubnet => "same_subnet",
             Self::OtherSubnet => "other_subnet",
             Self::UnknownSubnet => "unknown_subnet",
+            Self::StrongerSignal => "stronger_signal",
+            Self::WeakerSignal => "weaker_signal",
             Self::AgentAlive => "agent_alive",
             Self::AgentLost => "agent_lost",
             Self::RegistrationHolds => "registration_holds",
@@ -102,6 +109,8 @@ pub(crate) struct Situation<'a> {
     pub(crate) home_agent: Ipv4Addr,
     /// The agents that were heard and have not expired.
     pub(crate) agents: &'a Agents,
+    /// The signals of the agents' cells.
+    pub(crate) signals: &'a Signals,
     /// The agent in use; `None` if there is none. It may have expired.
     pub(crate) in_use: Option<Ipv4Addr>,
     /// Whether the link came up, and no usable agent was heard since. Always false without `link_trigger`.
@@ -143,8 +152,12 @@ impl Situation<'_> {
         if self.triggered {
             return Decision::Register(agent, Why::LinkUp);
         }
+        let signal = self.compared(in_use, agent);
         if self.home_first && agent == self.home_agent {
-            return Decision::Register(agent, Why::AtHome);
+            return match signal {
+                Some(Comparison::Weaker) => Decision::Stay(Why::WeakerSignal),
+                Some(Comparison::Stronger) | None => Decision::Register(agent, Why::AtHome),
+            };
         }
         let is_new = change == AgentChange::New;
         match (self.policy, self.agents.share_a_subnet(in_use, agent)) {
@@ -153,6 +166,13 @@ impl Situation<'_> {
             // With several agents in one subnet, the node would register with each of them in turn.
             (Movement::Ecs | Movement::PmEager, Some(true)) => Decision::Stay(Why::SameSubnet),
             (Movement::PmEager, None) => Decision::Stay(Why::UnknownSubnet),
+            // The agent may have been heard when its signal was too weak. So it need not be new.
+            (Movement::Ecs | Movement::PmEager, _) if signal == Some(Comparison::Weaker) => {
+                Decision::Stay(Why::WeakerSignal)
+            }
+            (Movement::Ecs | Movement::PmEager, _) if signal == Some(Comparison::Stronger) => {
+                Decision::Register(agent, Why::StrongerSignal)
+            }
             (Movement::Ecs | Movement::PmEager, _) if !is_new => Decision::Stay(Why::KnownAgent),
             (Movement::Ecs, _) => Decision::Register(agent, Why::NewAgent),
             (Movement::PmEager, Some(false)) => Decision::Register(agent, Why::OtherSubnet),
@@ -174,10 +194,20 @@ impl Situation<'_> {
                     && is_heard(other)
                     && self.agents.share_a_subnet(in_use, other) == Some(false) =>
             {
-                Decision::Register(other, Why::OtherSubnet)
+                match self.compared(in_use, other) {
+                    Some(Comparison::Weaker) => Decision::Stay(Why::WeakerSignal),
+                    Some(Comparison::Stronger) | None => Decision::Register(other, Why::OtherSubnet),
+                }
             }
             _ => Decision::Stay(Why::AgentAlive),
         }
+    }
+
+    /// Compares the signal of another agent with that of the agent in use. `None` if the agent in use has expired: then the
+    /// node needs another one, whatever its signal is.
+    fn compared(&self, in_use: Ipv4Addr, other: Ipv4Addr) -> Option<Comparison> {
+        self.agents.get(in_use)?;
+        self.signals.compare(self.now, in_use, other)
     }
 
     fn turn(&self, why: Why) -> Decision {

@@ -1,6 +1,7 @@
 use super::*;
+use crate::config::{AgentCell, MobileNodeConfig};
 use crate::message::{ALL_SYSTEMS, Advertisement, AgentFlags};
-use wire::Mac;
+use wire::{Cell, Mac};
 
 const HOME_AGENT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
 
@@ -26,13 +27,21 @@ struct Walker {
     policy: Movement,
     home_first: bool,
     agents: Agents,
+    signals: Signals,
     in_use: Option<Ipv4Addr>,
     triggered: bool,
 }
 
 impl Walker {
     fn new(policy: Movement) -> Self {
-        Self { policy, home_first: true, agents: Agents::default(), in_use: None, triggered: false }
+        Self {
+            policy,
+            home_first: true,
+            agents: Agents::default(),
+            signals: Signals::default(),
+            in_use: None,
+            triggered: false,
+        }
     }
 
     fn decide(&mut self, now: Instant, occurrence: Occurrence) -> String {
@@ -42,6 +51,7 @@ impl Walker {
             home_first: self.home_first,
             home_agent: HOME_AGENT,
             agents: &self.agents,
+            signals: &self.signals,
             in_use: self.in_use,
             triggered: self.triggered,
             registered: self.in_use.is_some_and(|agent| agent != HOME_AGENT),
@@ -101,6 +111,14 @@ impl Walker {
                     continue;
                 }
                 "tick" => continue,
+                // For example `A=-70 B=-65`: the radio reports the signals of the cells of these agents.
+                signals if signals.contains('=') => {
+                    for (who, dbm) in signals.split(' ').filter_map(|one| one.split_once('=')) {
+                        let cell = AGENTS.iter().position(|(other, ..)| *other == who).unwrap();
+                        self.signals.hear(now, Cell(cell as u16), dbm.parse().unwrap());
+                    }
+                    continue;
+                }
                 "renewal" => self.decide(now, Occurrence::RenewalDue),
                 "lapse" => self.decide(now, Occurrence::Lapsed),
                 restarted if restarted.ends_with('*') => self.hear(now, restarted.trim_end_matches('*'), 0),
@@ -343,4 +361,85 @@ fn each_reason_has_another_name() {
     ];
     let names: std::collections::BTreeSet<_> = all.iter().map(|why| why.name()).collect();
     assert_eq!(names.len(), all.len());
+}
+
+/// Returns the decisions of a node with a hysteresis of 5 dB. Each agent is in a separate cell.
+fn by_signal(policy: Movement, rows: &[(u64, &str)]) -> Vec<(u64, String)> {
+    let text = "
+        address = '10.1.0.7/16'
+        interface = 'air'
+        home_agent = { address = '10.1.0.2', spi = 256, key = '000102030405060708090a0b0c0d0e0f' }
+        signal_hysteresis = 5
+    ";
+    let mut config: MobileNodeConfig = toml::from_str(text).unwrap();
+    let cells = AGENTS.iter().zip(0u16..).map(|((_, agent, ..), cell)| AgentCell { agent: *agent, cell });
+    config.agent_cells = cells.collect();
+    let mut walker = Walker { signals: Signals::new(&config), ..Walker::new(policy) };
+    walker.walk(rows)
+}
+
+/// The node changes to another agent when its signal is stronger by the hysteresis, also to an agent that it has heard
+/// before. It does not return before the signal of the former agent is stronger by the hysteresis.
+#[test]
+fn with_a_hysteresis_an_eager_node_waits_for_a_stronger_signal() {
+    let rows = [
+        (0, "A=-60 B=-66"),
+        (100, "A"),
+        (200, "B"),
+        (1100, "A=-60 B=-60"),
+        (1150, "A"),
+        (1200, "B"),
+        (2000, "A=-80 B=-40"),
+        (2100, "A"),
+        (2200, "B"),
+        (2300, "A"),
+        (3000, "A=-40 B=-80"),
+        (3050, "A=-40 B=-80"),
+        (3100, "A"),
+    ];
+    for policy in [Movement::Ecs, Movement::PmEager] {
+        let decisions = by_signal(policy, &rows);
+        let decisions: Vec<_> = decisions.iter().map(|(at, what)| (*at, what.as_str())).collect();
+        let expected = [
+            (100, "A: no_agent"),
+            (200, "stay: weaker_signal"),
+            (1200, "stay: weaker_signal"),
+            (2200, "B: stronger_signal"),
+            (2300, "stay: weaker_signal"),
+            (3100, "A: stronger_signal"),
+        ];
+        assert_eq!(decisions, expected, "{policy:?}");
+    }
+}
+
+/// Signals do not keep a node with an agent that is lost, and do not delay a change that the link has made. Without
+/// reports, the policy decides alone. Lazy policies do not change for a stronger signal.
+#[test]
+fn a_signal_decides_only_while_both_agents_are_heard() {
+    let decisions = |policy, rows: &[(u64, &str)]| {
+        by_signal(policy, rows).into_iter().map(|(at, what)| format!("{at} {what}")).collect::<Vec<_>>()
+    };
+    let lost =
+        [(0, "A=-60 B=-66"), (100, "A"), (200, "B"), (1900, "A=-60 B=-66"), (3050, "B"), (3150, "tick")];
+    assert_eq!(
+        decisions(Movement::Ecs, &lost),
+        ["100 A: no_agent", "200 stay: weaker_signal", "3050 stay: weaker_signal", "3100 B: agent_lost"]
+    );
+    let link = [(0, "A=-60 B=-66"), (100, "A"), (150, "up"), (200, "B")];
+    assert_eq!(decisions(Movement::Ecs, &link), ["100 A: no_agent", "200 B: link_up"]);
+    let silent = [(0, "A=-60"), (100, "A"), (200, "B")];
+    assert_eq!(decisions(Movement::Ecs, &silent), ["100 A: no_agent", "200 B: new_agent"]);
+    let old = [(0, "A=-60 B=-66"), (2100, "A"), (2200, "B")];
+    assert_eq!(decisions(Movement::Ecs, &old), ["2100 A: no_agent", "2200 B: new_agent"]);
+    let lazy = [(0, "A=-90 B=-40"), (100, "A"), (200, "B")];
+    assert_eq!(decisions(Movement::Lcs, &lazy), ["100 A: no_agent", "200 stay: agent_alive"]);
+    let home = [(0, "A=-60 home=-66"), (100, "A"), (200, "home"), (900, "A=-90 home=-50"), (1000, "home")];
+    assert_eq!(
+        decisions(Movement::Lcs, &home),
+        ["100 A: no_agent", "200 stay: weaker_signal", "1000 home: at_home"]
+    );
+    // `pm` changes at a renewal if it no longer hears its agent.
+    let renewal = |signal| [(0, "A"), (1000, "B"), (1700, signal), (1800, "renewal")];
+    assert_eq!(decisions(Movement::Pm, &renewal("A=-60 B=-62")).last().unwrap(), "1800 stay: weaker_signal");
+    assert_eq!(decisions(Movement::Pm, &renewal("A=-62 B=-50")).last().unwrap(), "1800 B: other_subnet");
 }

@@ -3,7 +3,7 @@
 
 use crate::config::{CareOf, Foreign, MobileNodeConfig};
 use crate::mark::MobileIpEvent;
-use node::{Action, Class, Hop, InterfaceAddress, Lifetime, NextHop, Outbox, Route, RouteKey};
+use node::{Action, Class, Hop, InterfaceAddress, Lifetime, NextHop, Outbox, Route, RouteKey, TunnelKinds};
 use wire::{Cell, Duration, Iface, Instant, Ipv4Addr, Prefix, Reason};
 
 /// The reason to drop a packet out of a tunnel to the co-located care-of address: it is not for the home address.
@@ -16,6 +16,15 @@ pub(crate) const NOT_FROM_HOME_AGENT: Reason = Reason("not_home_agents_tunnel");
 const TUNNELLED: Class = Class(Class::CLOSED.0 + 2);
 /// The class of packets out of tunnels of other hosts.
 const STRANGERS: Class = Class(Class::CLOSED.0 + 3);
+
+/// A tunnel that ends at the co-located care-of address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Exit {
+    home_agent: Ipv4Addr,
+    care_of: Ipv4Addr,
+    /// The kinds in which packets arrive.
+    kinds: TunnelKinds,
+}
 
 /// The source and the state of the co-located care-of address.
 #[derive(Debug)]
@@ -30,8 +39,8 @@ pub(crate) struct OwnAddress {
     held: Option<(InterfaceAddress, Option<Ipv4Addr>)>,
     /// The network of the configuration whose address becomes usable at this time.
     coming: Option<(Foreign, Instant)>,
-    /// The home agent and the care-of address of the tunnel that ends here.
-    tunnel: Option<(Ipv4Addr, Ipv4Addr)>,
+    /// The tunnel that ends here.
+    tunnel: Option<Exit>,
 }
 
 impl OwnAddress {
@@ -127,40 +136,42 @@ impl OwnAddress {
     }
 
     /// Takes the packets for the home address out of the tunnels from this home agent to the care-of address. Packets of
-    /// other senders, and packets for other hosts, are not forwarded (RFC 5944, section 4.2.2).
-    pub(crate) fn open(&mut self, home_agent: Ipv4Addr, out: &mut Outbox) {
+    /// other senders and in tunnels of other kinds, and packets for other hosts, are not forwarded (RFC 5944, section 4.2.2).
+    pub(crate) fn open(&mut self, home_agent: Ipv4Addr, kinds: TunnelKinds, out: &mut Outbox) {
         let Some(care_of) = self.address() else { return };
-        if self.tunnel == Some((home_agent, care_of)) {
+        let exit = Exit { home_agent, care_of, kinds };
+        if self.tunnel == Some(exit) {
             return;
         }
         self.close(out);
-        self.tunnel = Some((home_agent, care_of));
-        let rules = rules(self.home.address, home_agent, care_of);
+        self.tunnel = Some(exit);
+        let rules = rules(self.home.address, exit);
         for (key, action) in rules {
             out.route(key, Route { action, lifetime: Lifetime::Permanent });
         }
     }
 
-    /// Takes the tunnels of another home agent from now on, if the tunnels of one are taken.
-    pub(crate) fn follow(&mut self, home_agent: Ipv4Addr, out: &mut Outbox) {
+    /// Takes the tunnels of another home agent, or of other kinds, from now on, if tunnels are taken.
+    pub(crate) fn follow(&mut self, home_agent: Ipv4Addr, kinds: TunnelKinds, out: &mut Outbox) {
         if self.tunnel.is_some() {
-            self.open(home_agent, out);
+            self.open(home_agent, kinds, out);
         }
     }
 
     /// Closes the tunnel, if one is open.
     pub(crate) fn close(&mut self, out: &mut Outbox) {
-        let Some((home_agent, care_of)) = self.tunnel.take() else { return };
-        let keys = rules(self.home.address, home_agent, care_of).into_iter().rev().map(|(key, _)| key);
+        let Some(exit) = self.tunnel.take() else { return };
+        let keys = rules(self.home.address, exit).into_iter().rev().map(|(key, _)| key);
         for key in keys {
             out.route(key, None);
         }
     }
 }
 
-/// Returns the routes of the exit of a tunnel from this home agent to this care-of address. In a closed class, only a
+/// Returns the routes of the exit of a tunnel. In a closed class, only a
 /// route to the single address applies to an address of this host.
-fn rules(home: Ipv4Addr, home_agent: Ipv4Addr, care_of: Ipv4Addr) -> [(RouteKey, Action); 8] {
+fn rules(home: Ipv4Addr, exit: Exit) -> [(RouteKey, Action); 8] {
+    let Exit { home_agent, care_of, kinds } = exit;
     let (not_for_home, not_home_agents) = (Action::Drop(NOT_FOR_HOME), Action::Drop(NOT_FROM_HOME_AGENT));
     let tunnel = |src| RouteKey { class: None, src, dst: Prefix::host(care_of) };
     [
@@ -170,7 +181,7 @@ fn rules(home: Ipv4Addr, home_agent: Ipv4Addr, care_of: Ipv4Addr) -> [(RouteKey,
         (RouteKey::all(STRANGERS), not_home_agents),
         (RouteKey::to(STRANGERS, care_of), not_home_agents),
         (RouteKey::to(STRANGERS, home), not_home_agents),
-        (tunnel(Prefix::ANY), Action::Open(STRANGERS)),
-        (tunnel(Prefix::host(home_agent)), Action::Open(TUNNELLED)),
+        (tunnel(Prefix::ANY), Action::Open(STRANGERS, kinds)),
+        (tunnel(Prefix::host(home_agent)), Action::Open(TUNNELLED, kinds)),
     ]
 }

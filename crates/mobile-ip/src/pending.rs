@@ -57,6 +57,8 @@ pub(crate) struct Pending {
     pub(crate) from: SocketAddrV4,
     /// When the request arrived.
     pub(crate) since: Instant,
+    /// The number of the request in the order of arrival.
+    pub(crate) number: u64,
     pub(crate) standing: Standing,
     /// The time to live with which the request arrived.
     pub(crate) ttl: u8,
@@ -168,7 +170,7 @@ impl Waiting {
     // --- places ----------------------------------------------------------------------------------------------------
 
     /// Returns the requests to drop so that `new` can wait; `None` if `new` must be denied. If [`PENDING_EACH`]
-    /// requests with the same addresses as `new` wait, the request with the lowest Identification is to be dropped.
+    /// requests with the same addresses as `new` wait, the oldest is to be dropped.
     pub(crate) fn place(&self, new: &Pending) -> Option<Vec<RequestKey>> {
         let is_visitor = new.standing == Standing::Visitor;
         let own = || {
@@ -176,7 +178,7 @@ impl Waiting {
             all.filter(|(_, other)| (other.standing == Standing::Visitor) == is_visitor)
         };
         if own().count() >= PENDING_EACH {
-            let oldest = own().min_by_key(|(_, other)| other.request.identification);
+            let oldest = own().min_by_key(|(_, other)| other.number);
             return oldest.map(|(asked, _)| vec![asked]);
         }
         if is_visitor {

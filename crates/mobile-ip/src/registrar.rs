@@ -3,6 +3,7 @@
 
 use crate::clock::Clock;
 use crate::config::{Associations, Replay, is_host};
+use crate::encapsulation::{self, ALTERNATES};
 use crate::home_agent::refusal;
 use crate::home_agents::HomeAgents;
 use crate::mark::MobileIpEvent;
@@ -137,6 +138,8 @@ pub(crate) struct Registrar {
     target: Option<Target>,
     /// The last challenge of each foreign agent with an association, in its advertisement or reply (RFC 4721).
     challenges: BTreeMap<Ipv4Addr, Vec<u8>>,
+    /// The home agent that has only IP in IP: it has denied another kind of tunnel. `None` if it is not known.
+    has_ip_in_ip_only: Option<Ipv4Addr>,
     pending: Option<Pending>,
     /// Whether the last request was denied, and the next request uses no correction from the denial.
     is_denied: bool,
@@ -173,6 +176,7 @@ impl Registrar {
             rng,
             target: None,
             challenges: BTreeMap::new(),
+            has_ip_in_ip_only: None,
             pending: None,
             is_denied: false,
             attempts: 0,
@@ -285,7 +289,7 @@ impl Registrar {
     }
 
     /// Returns the registration's part of the role's status.
-    pub(crate) fn status(&self) -> [(&'static str, Value); 10] {
+    pub(crate) fn status(&self) -> [(&'static str, Value); 11] {
         let held =
             |value: fn(&Self, Held) -> Value| self.current.map_or(Value::None, |held| value(self, held));
         let ends = |held: Held| held.sent + Duration::from_secs(held.lifetime.into());
@@ -294,6 +298,7 @@ impl Registrar {
             ("lifetime_s", held(|_, held| Value::from(u32::from(held.lifetime)))),
             ("since_unix_s", held(|own, held| Value::from(own.clock.unix_seconds(held.sent)))),
             ("flags", held(|_, held| Value::from(held.flags.letters()))),
+            ("encapsulation", held(|_, held| encapsulation::name_of(held.flags).into())),
             (
                 "ends_unix_s",
                 self.current.map_or(Value::None, |held| self.clock.unix_seconds(ends(held)).into()),
@@ -324,11 +329,14 @@ impl Registrar {
     /// With nonces, a repetition has the same bytes: its nonce is still the last one that the home agent has sent. With
     /// timestamps, each repetition has a new Identification.
     pub(crate) fn request(&mut self, now: Instant) -> Option<(Packet, MobileIpEvent, Instant)> {
-        let Target { agent, care_of, lifetime, .. } = self.target?;
+        let Target { agent, care_of, lifetime, flags, is_co_located, .. } = self.target?;
         self.attempts += 1;
         self.unanswered = self.unanswered.saturating_add(1);
         self.is_denied = false;
-        let same = |pending: &&mut Pending| (pending.lifetime, pending.care_of) == (lifetime, care_of);
+        let asked = self.requested(lifetime, flags, is_co_located);
+        let same = |pending: &&mut Pending| {
+            (pending.lifetime, pending.care_of, pending.flags) == (lifetime, care_of, asked)
+        };
         let packet = match self
             .pending
             .as_mut()
@@ -349,9 +357,7 @@ impl Registrar {
         let Target { agent, mac, care_of, lifetime, flags, encapsulating, is_co_located } = self.target?;
         let identification = self.identification(now);
         let (home, home_agent) = (self.home, self.home_agent());
-        // The end of a binding needs no options. Flag D shows that the request comes from the care-of address.
-        let ends = RequestFlags::default().with(RequestFlags::DECAPSULATION, is_co_located);
-        let flags = if lifetime == 0 { ends } else { flags };
+        let flags = self.requested(lifetime, flags, is_co_located);
         let mut request =
             Request { flags, lifetime, home, home_agent, care_of, identification, extensions: Vec::new() };
         request.sign(Between::MobileHome, self.home_agents.association());
@@ -370,6 +376,23 @@ impl Registrar {
         self.pending =
             Some(Pending { identification, lifetime, care_of, sent: now, packet: copy, flags, is_repeated });
         Some(packet)
+    }
+
+    /// Returns the flags of a request. The end of a binding needs no options. Flag D shows that the request comes from the
+    /// care-of address.
+    fn requested(&self, lifetime: u16, flags: RequestFlags, is_co_located: bool) -> RequestFlags {
+        let ends = RequestFlags::default().with(RequestFlags::DECAPSULATION, is_co_located);
+        if lifetime == 0 { ends } else { self.available(flags) }
+    }
+
+    /// Returns these flags without those for a kind of tunnel that the home agent has denied.
+    pub(crate) fn available(&self, flags: RequestFlags) -> RequestFlags {
+        if self.has_ip_in_ip_only == Some(self.home_agent()) { flags.without(ALTERNATES) } else { flags }
+    }
+
+    /// Returns the flags of the registration; no flags if there is none.
+    pub(crate) fn held_flags(&self) -> RequestFlags {
+        self.current.map(|held| held.flags).unwrap_or_default()
     }
 
     /// Returns how long to wait for a reply to the last attempt: twice as long as for the attempt before, up to a
@@ -503,9 +526,9 @@ impl Registrar {
     /// Applies the correction in a denial (clock, lifetime or home agent) to the next request. Returns whether the
     /// denial has a correction.
     fn follow(&mut self, now: Instant, asked: u16, is_proven: bool, reply: &Reply) -> bool {
-        let Some(target) = &mut self.target else { return false };
+        let Some(mut target) = self.target else { return false };
         let least = if is_proven { 1 } else { LEAST_UNPROVEN };
-        match reply.code {
+        let is_followed = match reply.code {
             Code::LifetimeTooLong if (least..asked).contains(&reply.lifetime) => {
                 target.lifetime = reply.lifetime;
                 true
@@ -513,6 +536,14 @@ impl Registrar {
             // The challenge of the denial is already recorded.
             Code::UnknownChallenge | Code::MissingChallenge | Code::StaleChallenge => {
                 is_proven && reply.challenge().is_some()
+            }
+            Code::HomeEncapsulation if self.available(target.flags).has(ALTERNATES) => {
+                self.has_ip_in_ip_only = Some(self.home_agents.address());
+                true
+            }
+            Code::ForeignEncapsulation if target.flags.has(ALTERNATES) => {
+                target.flags = target.flags.without(ALTERNATES);
+                true
             }
             // The nonce of the denial is already recorded.
             Code::IdentificationMismatch if self.home_agents.replay() == Replay::Nonces => true,
@@ -535,6 +566,8 @@ impl Registrar {
                 true
             }
             _ => false,
-        }
+        };
+        self.target = Some(target);
+        is_followed
     }
 }

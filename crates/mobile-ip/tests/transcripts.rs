@@ -28,6 +28,9 @@ transcripts! {
     a_home_agent_forwards_from_the_reverse_tunnels_of_bindings: "home-agent-reverse";
     a_foreign_agent_tunnels_what_its_visitors_send: "foreign-agent-reverse";
     a_mobile_node_sends_through_a_reverse_tunnel: "mobile-node-reverse";
+    a_home_agent_tunnels_by_the_requested_kind: "home-agent-encapsulation";
+    a_foreign_agent_opens_the_agreed_kinds: "foreign-agent-encapsulation";
+    a_mobile_node_asks_for_a_kind_of_tunnel: "mobile-node-encapsulation";
     a_home_agent_answers_requests_to_its_network: "home-agent-discovery";
     a_mobile_node_finds_its_home_agent_and_the_next_one: "mobile-node-home-agents";
     the_path_mtu_of_a_tunnel_reaches_the_sender: "home-agent-tunnels";

@@ -51,8 +51,8 @@ pub use stream::{
     Addr, Guard, MigrateEvent, MigrateOp, SocketOption, StreamEvent, StreamId, StreamOp, Transport, Tuple,
 };
 pub use table::{
-    Action, Class, Encap, Hop, IngressPolicy, Kind as TunnelKind, Lifetime, NextHop, Port, PuntReason,
-    RoleId, Route, RouteKey,
+    Action, Class, Encap, Hop, IngressPolicy, Kind as TunnelKind, Kinds as TunnelKinds, Lifetime, NextHop,
+    Port, PuntReason, RoleId, Route, RouteKey,
 };
 pub use timer::{Expiry, TimerName, Timers};
 pub use value::Value;

@@ -1,6 +1,6 @@
 //! The reasons for which a node drops a packet. Malformed headers are dropped with the reasons of the crate `wire`.
 
-pub use table::reason::{TOO_BIG, TTL_EXPIRED, TUNNEL_LOOP};
+pub use table::reason::{TOO_BIG, TTL_EXPIRED, TUNNEL_KIND, TUNNEL_LOOP};
 use wire::Reason;
 
 /// No route applies to the packet, and the packet is not addressed to this host.

@@ -15,8 +15,8 @@ pub mod map;
 
 use core::time::Duration;
 use wire::ipv4::Header;
-pub use wire::tunnel::Kind;
 use wire::tunnel::largest_fragment;
+pub use wire::tunnel::{Kind, Kinds};
 use wire::{IcmpError, Iface, Instant, Ipv4Addr, Mac, Prefix, Reason};
 
 /// The reasons for which [`decide`] itself drops a packet. A route can give other reasons ([`crate::Action::Drop`]).
@@ -30,6 +30,8 @@ pub mod reason {
     /// The packet would enter a tunnel, but its source is the exit of this tunnel. Or the packet came from another
     /// host, and its source is an address of this host (RFC 2003, section 3.2).
     pub const TUNNEL_LOOP: Reason = Reason("tunnel_loop");
+    /// The packet is in a tunnel of another kind than was agreed for this tunnel, for example GRE instead of IP in IP.
+    pub const TUNNEL_KIND: Reason = Reason("tunnel_kind");
 }
 
 /// The number of a role in its node. An entry of the table names the role that set it.
@@ -185,9 +187,10 @@ pub enum Action {
     Host,
     /// The packet is forwarded inside another datagram.
     Tunnel(Encap),
-    /// The packet is decapsulated if it is in a tunnel of any kind and addressed to this host. [`decide_opened`] then decides about
-    /// the inner datagram in this class. All other packets go to the host.
-    Open(Class),
+    /// The packet is decapsulated if it is addressed to this host and in a tunnel of one of these kinds. [`decide_opened`]
+    /// then decides about the inner datagram in this class. A packet in a tunnel of another kind is dropped with
+    /// [`reason::TUNNEL_KIND`]. All other packets go to the host.
+    Open(Class, Kinds),
 }
 
 /// The two ends of a tunnel, its kind, and what is known about its path.
@@ -199,6 +202,10 @@ pub struct Encap {
     pub dst: Ipv4Addr,
     /// The largest *inner* datagram in bytes: the MTU of the path to the exit, minus [`Kind::overhead`].
     pub mtu: u16,
+    /// The largest inner datagram in bytes that the path is reported to carry, at most `mtu`. The report may be old or
+    /// forged. So a larger datagram with DF enters the tunnel all the same, and its sender gets "fragmentation needed"
+    /// (RFC 2003, section 5). A larger datagram without DF is cut.
+    pub reported: u16,
     /// How the tunnel carries datagrams.
     pub kind: Kind,
     /// Whether the exit is said to be unreachable, and a sender could not be notified. Then each sender of a packet gets
@@ -207,9 +214,9 @@ pub struct Encap {
 }
 
 impl Encap {
-    /// Returns a tunnel by IP in IP, whose path is not known to fail.
+    /// Returns a tunnel by IP in IP, about whose path no error was reported.
     pub const fn new(src: Ipv4Addr, dst: Ipv4Addr, mtu: u16) -> Self {
-        Self { src, dst, mtu, kind: Kind::IpInIp, is_failing: false }
+        Self { src, dst, mtu, reported: mtu, kind: Kind::IpInIp, is_failing: false }
     }
 }
 
@@ -406,7 +413,7 @@ fn follow(
     let room = match route.action {
         Action::Forward(hop) => Some(rules.mtu(hop.iface)),
         Action::Tunnel(encap) => Some(encap.mtu),
-        Action::Host | Action::Open(_) | Action::Punt | Action::Drop(_) => None,
+        Action::Host | Action::Open(..) | Action::Punt | Action::Drop(_) => None,
     };
     let refusal = match route.action {
         Action::Tunnel(encap) if packet.src == encap.dst || (verdict.ttl && rules.is_own(packet.src)) => {
@@ -414,7 +421,13 @@ fn follow(
         }
         _ => room.and_then(|mtu| refusal(packet, verdict.ttl, mtu)),
     };
-    if let Some((reason, error)) = refusal {
+    let reported = |error| match (error, route.action) {
+        (IcmpError::FragmentationNeeded { .. }, Action::Tunnel(Encap { reported: mtu, .. })) => {
+            IcmpError::FragmentationNeeded { mtu }
+        }
+        _ => error,
+    };
+    if let Some((reason, error)) = refusal.map(|(reason, error)| (reason, error.map(reported))) {
         verdict.icmp = error.filter(|_| icmp);
         verdict.disposition = Disposition::Drop(reason);
         return;
@@ -422,12 +435,22 @@ fn follow(
     // A router fragments a packet that does not fit if DF is clear (RFC 1812, section 4.2.2.7). `refusal` has refused
     // the packet with DF. Before a tunnel, the inner packet is cut, so that the exit need not reassemble (RFC 2003,
     // section 3.1).
-    verdict.cut = room.filter(|mtu| packet.len > usize::from(*mtu)).map(|mtu| match route.action {
-        Action::Tunnel(encap) => largest_fragment(encap.kind, mtu),
-        _ => mtu,
-    });
-    if icmp && let Action::Tunnel(Encap { is_failing: true, .. }) = route.action {
-        verdict.icmp = Some(IcmpError::HostUnreachable);
+    let fits = |mtu: u16| packet.len <= usize::from(mtu);
+    verdict.cut = match route.action {
+        Action::Tunnel(Encap { reported, kind, .. }) if !fits(reported) && !packet.dont_fragment => {
+            Some(largest_fragment(kind, reported))
+        }
+        Action::Tunnel(_) => None,
+        _ => room.filter(|mtu| !fits(*mtu)),
+    };
+    // What is reported of a tunnel's path may not hold any more. So the sender is notified, and the packet enters the
+    // tunnel all the same (RFC 2003, section 5).
+    if icmp && let Action::Tunnel(Encap { reported, is_failing, .. }) = route.action {
+        verdict.icmp = match (packet.dont_fragment && !fits(reported), is_failing) {
+            (true, _) => Some(IcmpError::FragmentationNeeded { mtu: reported }),
+            (false, true) => Some(IcmpError::HostUnreachable),
+            (false, false) => None,
+        };
     }
     // A packet that cannot be forwarded does not count as a use of its route.
     if matches!(route.lifetime, Lifetime::ReportIdle(_)) {
@@ -438,10 +461,12 @@ fn follow(
         Action::Punt => Disposition::Punt(owner, PuntReason::Action),
         Action::Drop(reason) => Disposition::Drop(reason),
         Action::Tunnel(encap) => Disposition::Encap(encap),
-        Action::Open(class) if Kind::of_protocol(packet.protocol).is_some() && rules.is_own(packet.dst) => {
-            Disposition::Open(class)
-        }
-        Action::Host | Action::Open(_) => Disposition::Host,
+        Action::Open(class, kinds) if rules.is_own(packet.dst) => match Kind::of_protocol(packet.protocol) {
+            Some(kind) if kinds.has(kind) => Disposition::Open(class),
+            Some(_) => Disposition::Drop(reason::TUNNEL_KIND),
+            None => Disposition::Host,
+        },
+        Action::Host | Action::Open(..) => Disposition::Host,
     };
 }
 

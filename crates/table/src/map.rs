@@ -10,8 +10,8 @@
 //! [`Instant::NEVER`].
 
 use crate::{
-    Action, Class, Encap, EntryId, Found, Hop, IngressPolicy, Kind, Lifetime, NextHop, Port, RoleId, Route,
-    RouteKey,
+    Action, Class, Encap, EntryId, Found, Hop, IngressPolicy, Kind, Kinds, Lifetime, NextHop, Port, RoleId,
+    Route, RouteKey,
 };
 use core::fmt;
 use core::time::Duration;
@@ -135,14 +135,16 @@ pub struct MapRoute {
     /// The tag of the [`Action`], for example [`tag::FORWARD`].
     pub action: u8,
     /// With [`tag::FORWARD`]: the tag of the [`NextHop`], for example [`tag::VIA`]. With [`tag::TUNNEL`]: the tag of the
-    /// tunnel's [`Kind`], for example [`tag::GRE`]. Otherwise 0.
+    /// tunnel's [`Kind`], for example [`tag::GRE`]. With [`tag::OPEN`]: the kinds of tunnels that are opened
+    /// ([`Kinds::bits`]). Otherwise 0.
     pub hop: u8,
     /// The tag of the [`Lifetime`], for example [`tag::UNTIL`].
     pub lifetime: u8,
     /// The number of the route ([`EntryId`]).
     pub entry: u32,
-    /// With [`tag::FORWARD`]: the number of the outgoing interface; otherwise 0.
-    pub iface: u16,
+    /// With [`tag::FORWARD`]: the number of the outgoing interface. With [`tag::TUNNEL`]: the largest inner datagram in
+    /// bytes that the path is reported to carry ([`Encap::reported`]). Otherwise 0.
+    pub iface_or_reported: u16,
     /// With [`tag::MAC`]: the link address of the next hop; otherwise zero.
     pub mac: [u8; 6],
     /// With [`tag::VIA`]: the address of the router. With [`tag::TUNNEL`]: the address of the tunnel's entry. Otherwise
@@ -274,7 +276,7 @@ impl MapRoute {
         hop: 0,
         lifetime: 0,
         entry: 0,
-        iface: 0,
+        iface_or_reported: 0,
         mac: [0; 6],
         src: [0; 4],
         dst: [0; 4],
@@ -301,7 +303,7 @@ impl MapRoute {
             Action::Punt => Self { action: tag::PUNT, ..none },
             Action::Drop(reason) => Self { action: tag::DROP, reason: reason.code(), ..none },
             Action::Host => Self { action: tag::HOST, ..none },
-            Action::Tunnel(Encap { src, dst, mtu, kind, is_failing }) => Self {
+            Action::Tunnel(Encap { src, dst, mtu, reported, kind, is_failing }) => Self {
                 action: tag::TUNNEL,
                 hop: match kind {
                     Kind::IpInIp => tag::IP_IN_IP,
@@ -311,15 +313,18 @@ impl MapRoute {
                 src: src.octets(),
                 dst: dst.octets(),
                 mtu,
+                iface_or_reported: reported,
                 failing: u8::from(is_failing),
                 ..none
             },
-            Action::Open(class) => Self { action: tag::OPEN, class: class.0, ..none },
+            Action::Open(class, kinds) => {
+                Self { action: tag::OPEN, hop: kinds.bits(), class: class.0, ..none }
+            }
         }
     }
 
     const fn with_hop(self, hop: Hop) -> Self {
-        let this = Self { action: tag::FORWARD, iface: hop.iface.0, ..self };
+        let this = Self { action: tag::FORWARD, iface_or_reported: hop.iface.0, ..self };
         match hop.to {
             NextHop::Mac(mac) => Self { hop: tag::MAC, mac: mac.0, ..this },
             NextHop::Via(router) => Self { hop: tag::VIA, src: router.octets(), ..this },
@@ -341,11 +346,12 @@ impl MapRoute {
                     src: Ipv4Addr::from(self.src),
                     dst: Ipv4Addr::from(self.dst),
                     mtu: self.mtu,
+                    reported: self.iface_or_reported,
                     kind,
                     is_failing: self.failing != 0,
                 })
             }),
-            tag::OPEN => Some(Action::Open(Class(self.class))),
+            tag::OPEN => Kinds::of_bits(self.hop).map(|kinds| Action::Open(Class(self.class), kinds)),
             _ => None,
         };
         let lifetime = match self.lifetime {
@@ -379,7 +385,7 @@ impl MapRoute {
             tag::ON_LINK => NextHop::OnLink,
             _ => return None,
         };
-        Some(Hop { iface: Iface(self.iface), to })
+        Some(Hop { iface: Iface(self.iface_or_reported), to })
     }
 }
 

@@ -47,9 +47,10 @@ fn routes() -> impl Iterator<Item = Route> {
     let forward = hops.map(|to| Action::Forward(Hop { iface: Iface(0x0102), to }));
     let encap = Encap::new(address, Ipv4Addr::BROADCAST, 1480);
     let drops = REASONS.map(Action::Drop);
-    let others = [Action::Punt, Action::Host, Action::Tunnel(encap), Action::Open(Class(200))];
-    let tunnels =
-        [Kind::Minimal, Kind::Gre].map(|kind| Action::Tunnel(Encap { kind, is_failing: true, ..encap }));
+    let others =
+        [Action::Punt, Action::Host, Action::Tunnel(encap), Action::Open(Class(200), Kinds::of(Kind::Gre))];
+    let tunnels = [Kind::Minimal, Kind::Gre]
+        .map(|kind| Action::Tunnel(Encap { kind, reported: 1400, is_failing: true, ..encap }));
     let lifetimes = [
         Lifetime::Permanent,
         Lifetime::SoftState(Duration::ZERO),

@@ -157,7 +157,7 @@ impl Rules for Agent {
     fn route(&self, _now: Instant, _class: Class, _src: Ipv4Addr, dst: Ipv4Addr) -> Option<Found> {
         let action = match dst {
             MOBILE => Action::Tunnel(ENCAP),
-            OWN => Action::Open(VISITORS),
+            OWN => Action::Open(VISITORS, Kinds::of(Kind::IpInIp)),
             FAR => Action::Host,
             _ => Action::Forward(Hop { iface: AIR, to: NextHop::OnLink }),
         };
@@ -239,6 +239,12 @@ fn a_tunnel_takes_nothing_from_its_exit_nor_our_own_by_the_wire() {
 fn only_ip_in_ip_to_this_host_is_opened() {
     let tunnelled = Datagram { protocol: ipv4::IPIP, ..data(FAR, OWN) };
     assert_eq!(at_agent(tunnelled).0, Disposition::Open(VISITORS));
+    let by_gre = Datagram { protocol: ipv4::GRE, ..tunnelled };
+    assert_eq!(
+        at_agent(by_gre),
+        (Disposition::Drop(reason::TUNNEL_KIND), None),
+        "a kind that was not agreed"
+    );
     assert_eq!(at_agent(data(FAR, OWN)).0, Disposition::Host);
     assert_eq!(at_agent(data(OWN, FAR)).0, Disposition::Host, "a route may say so");
 }
@@ -279,4 +285,41 @@ fn a_failing_tunnel_is_reported_and_used() {
     assert_eq!(verdict(long).icmp, Some(IcmpError::FragmentationNeeded { mtu: 1480 }));
     // A fragment is carried as IP in IP, which adds 8 bytes more.
     assert_eq!(verdict(Datagram { dont_fragment: false, ..long }).cut, Some(1472));
+}
+
+/// A report of a smaller path MTU may be old or forged. So the sender of a larger packet with DF is notified, and the
+/// packet enters the tunnel all the same (RFC 2003, section 5). What this host itself cannot send is dropped.
+#[test]
+fn a_reported_mtu_notifies_the_sender_and_does_not_stop_the_packet() {
+    const REPORTED: Encap = Encap { reported: 1380, ..ENCAP };
+    struct Reported;
+    impl Rules for Reported {
+        fn is_own(&self, _: Ipv4Addr) -> bool {
+            false
+        }
+        fn mtu(&self, _: Iface) -> u16 {
+            1500
+        }
+        fn ingress_policy(&self, port: Port) -> (RoleId, IngressPolicy) {
+            (RoleId::NODE, IngressPolicy::default_of(port))
+        }
+        fn route(&self, _: Instant, _: Class, _: Ipv4Addr, _: Ipv4Addr) -> Option<Found> {
+            let route = Route { action: Action::Tunnel(REPORTED), lifetime: Lifetime::Permanent };
+            Some(Found { entry: EntryId(0), owner: RoleId::NODE, route })
+        }
+        fn reverse_path(&self, _: Instant, _: Class, _: Ipv4Addr) -> Option<Found> {
+            None
+        }
+    }
+    let verdict = |len, dont_fragment| {
+        let packet = Datagram { dont_fragment, len, ..data(FAR, MOBILE) };
+        let verdict = decide(&Reported, Instant::ZERO, Port { iface: WIRE, from: Some(UPLINK) }, &packet);
+        (verdict.disposition, verdict.icmp, verdict.cut)
+    };
+    let too_big = Some(IcmpError::FragmentationNeeded { mtu: 1380 });
+    assert_eq!(verdict(1380, true), (Disposition::Encap(REPORTED), None, None));
+    assert_eq!(verdict(1381, true), (Disposition::Encap(REPORTED), too_big, None));
+    assert_eq!(verdict(1480, true), (Disposition::Encap(REPORTED), too_big, None));
+    assert_eq!(verdict(1481, true), (Disposition::Drop(reason::TOO_BIG), too_big, None));
+    assert_eq!(verdict(1381, false), (Disposition::Encap(REPORTED), None, Some(1380)));
 }

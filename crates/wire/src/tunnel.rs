@@ -69,6 +69,52 @@ impl Kind {
     }
 }
 
+/// A set of kinds of tunnels.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct Kinds(u8);
+
+impl Kinds {
+    /// No kind.
+    pub const NONE: Self = Self(0);
+    /// All kinds.
+    pub const ALL: Self = Self(0b111);
+
+    /// Returns the set of one kind.
+    pub const fn of(kind: Kind) -> Self {
+        Self(1 << kind as u8)
+    }
+
+    /// Returns the kinds in which datagrams arrive from a tunnel of one kind. Minimal encapsulation cannot carry fragments
+    /// and datagrams with options: these arrive as IP in IP.
+    pub const fn from_tunnel(kind: Kind) -> Self {
+        match kind {
+            Kind::Minimal => Self::of(Kind::Minimal).and(Self::of(Kind::IpInIp)),
+            Kind::IpInIp | Kind::Gre => Self::of(kind),
+        }
+    }
+
+    /// Returns the kinds of both sets.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Returns whether a kind is in the set.
+    pub const fn has(self, kind: Kind) -> bool {
+        self.0 & Self::of(kind).0 != 0
+    }
+
+    /// Returns the set as a number: 1 for IP in IP, 2 for minimal encapsulation and 4 for GRE, added.
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// Returns the set with this number; `None` if no set has it.
+    pub const fn of_bits(bits: u8) -> Option<Self> {
+        if bits & !Self::ALL.0 == 0 { Some(Self(bits)) } else { None }
+    }
+}
+
 /// Returns the datagram from `src` to `dst` that carries `inner` in a tunnel of this kind. A node that forwards `inner`
 /// must first decrement the time to live of `inner`. `id` is the identification of the outer header; with minimal
 /// encapsulation, it is that of `inner`. A fragment and a datagram with options are carried as IP in IP if the kind is
@@ -288,6 +334,15 @@ mod tests {
         assert_eq!(behind(Kind::Gre, ENTRY)[..5], [0, 0, 8, 0, 0x45]);
         let sent = encapsulate(Kind::Minimal, &inner(), FAR, EXIT, 9).unwrap();
         assert_eq!(opened(&sent).1, inner());
+    }
+
+    #[test]
+    fn a_set_of_kinds_has_what_was_put_into_it() {
+        assert!(KINDS.iter().all(|kind| Kinds::ALL.has(*kind) && !Kinds::NONE.has(*kind)));
+        assert_eq!(KINDS.map(|kind| Kinds::of(kind).bits()), [1, 2, 4]);
+        assert_eq!(KINDS.map(|kind| Kinds::from_tunnel(kind).bits()), [1, 3, 4]);
+        assert_eq!(KINDS.into_iter().map(Kinds::of).fold(Kinds::NONE, Kinds::and), Kinds::ALL);
+        assert_eq!([Kinds::of_bits(5), Kinds::of_bits(8)], [Some(Kinds(5)), None]);
     }
 
     #[test]

@@ -37,4 +37,6 @@ mod readme;
 #[expect(dead_code, reason = "the user `nobody` may have no rights in the folder of the command")]
 mod sandbox;
 mod truth;
+#[path = "../../../../tests/support/tshark.rs"]
+mod tshark;
 mod usrsctp;

@@ -1,6 +1,7 @@
 //! Mobile IP on a real kernel: a download continues while its host moves to a foreign network.
 
 use crate::common::*;
+use crate::tshark::tshark;
 use std::path::Path;
 
 /// A run with one move, at 4.3 s, during the download.
@@ -68,6 +69,41 @@ fn packets_that_do_not_fit_their_path_arrive() {
     assert_eq!(flows.lines().filter(|line| line.contains("completed")).count(), 3, "{flows}");
     let records = std::fs::read_to_string(kept(out.path()).join("records.jsonl")).unwrap();
     assert!(records.contains("reassembled"), "the foreign agent and the mobile node join fragments");
+}
+
+/// Both agents offer GRE, and the mobile node asks for it and for a reverse tunnel. Wireshark reads the tunnels of the
+/// capture: from the home agent and to it. Each carries the download or the upload over TCP of the kernels.
+#[test]
+fn another_program_reads_the_tunnels_of_gre() {
+    let _turn = beside_others();
+    let out = tempfile::tempdir().unwrap();
+    let offers = r#"encapsulations=["gre"]"#;
+    let settings = ["home-agent", "foreign-agent"]
+        .map(|agent| [format!("{agent}.{offers}"), format!("{agent}.reverse_tunnel=offered")]);
+    let asks = ["mobile-node.encapsulation=gre", "mobile-node.reverse_tunnel=direct"].map(str::to_owned);
+    let settings: Vec<String> = settings.into_iter().flatten().chain(asks).collect();
+    let mut words = vec!["run", "mobile-ip/narrow-path", "--on", "linux"];
+    words.extend(settings.iter().flat_map(|setting| ["--set", setting]));
+    let output = run(&words, out.path());
+    assert_held(&output, "mobile-ip-narrow-path on linux");
+    let flows = std::fs::read_to_string(kept(out.path()).join("flows.csv")).unwrap();
+    assert_eq!(flows.lines().filter(|line| line.contains("completed")).count(), 3, "{flows}");
+    let run = kept_run(out.path());
+    let hosts = run["linux"]["hosts"].as_array().unwrap();
+    let status = |name: &str| &hosts.iter().find(|host| host["name"] == name).unwrap()["summary"]["status"];
+    assert_eq!(status("home")["home_agent"]["bindings"]["10.1.0.7"][0]["encapsulation"], "gre");
+    assert_eq!(status("foreign")["foreign_agent"]["visitors"]["10.1.0.7"]["encapsulation"], "gre");
+    let capture = kept(out.path()).join("capture.pcapng");
+    for (filter, what) in [
+        ("gre && ip.src == 10.1.0.1 && tcp.srcport == 9000", "to the care-of address"),
+        ("gre && ip.dst == 10.1.0.1 && tcp.srcport == 9001", "in the reverse tunnel"),
+    ] {
+        let fields = ["-Y", filter, "-T", "fields", "-e", "gre.proto", "-e", "frame.protocols"];
+        let Some(printed) = tshark(&capture, &fields) else { return };
+        let rows: Vec<&str> =
+            printed.lines().filter(|row| row.starts_with("0x0800\teth:ethertype:ip:gre:ip:tcp")).collect();
+        assert!(rows.len() > 100, "{what}: {printed}");
+    }
 }
 
 /// A script that sends a pattern to the first client that connects.

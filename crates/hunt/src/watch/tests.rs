@@ -103,7 +103,7 @@ fn what_links_lose_is_counted_for_its_workload() {
     let (mut watch, [router]) = watch(["r0"]);
     let to = Ipv4Addr::new(192, 0, 2, 2);
     let plain = datagram(to, 9001);
-    let tunnel = wire::ipip::encapsulate(&datagram(to, 9002).bytes, to, to, 7).unwrap();
+    let tunnel = tunnel::encapsulate(tunnel::Kind::Gre, &datagram(to, 9002).bytes, to, to, 7).unwrap();
     let others = datagram(to, 434);
     for (number, bytes) in (1..).zip([plain.bytes.clone(), tunnel, others.bytes.clone()]) {
         let packet = Packet { id: PacketId(number), ..Packet::new(wire::Mac::ZERO, bytes) };

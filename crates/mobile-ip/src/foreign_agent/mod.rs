@@ -26,15 +26,17 @@ mod visits;
 use crate::advertiser::Advertiser;
 use crate::clock::Clock;
 use crate::config::{AgentReverseTunnel, Associations, ForeignAgentConfig};
+use crate::encapsulation;
 use crate::limiter::Limiter;
 use crate::mark::{FOREIGN_AGENT, MobileIpEvent};
 use crate::message::{ALL_AGENTS, AgentFlags, Code, PORT, Received, Registration, Request, RequestFlags};
 use crate::pending::{Pending, Waiting};
 use crate::reply_counts::ReplyCounts;
+use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Tunnels};
 use node::config::{ConfigError, Interfaces};
 use node::{
     Action, Class, Input, Lifetime, Link, Listen, Outbox, Proto, PuntReason, Refusals, Rng, Role, Route,
-    RouteKey, Rx, Value,
+    RouteKey, Rx, TunnelKinds, Value,
 };
 use reverse::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -72,7 +74,7 @@ pub const NOT_PENDING: Reason = Reason("not_pending");
 /// The reason to drop an ICMP message about a request: a redirect or a source quench. The request waits on.
 pub const NOT_A_FAILURE: Reason = Reason("not_a_failure");
 /// The reason to drop a request, or the reply to a request: another link address has sent the same request, or has
-/// registered with the same or a later request.
+/// registered with a request that arrived later.
 pub const REPEATED_BY_ANOTHER: Reason = Reason("repeated_by_another");
 /// The reason to drop a reply, or an ICMP error about a request: it arrived from a visited link, not from the home
 /// agent.
@@ -84,6 +86,10 @@ pub const HOME_AGENT_FAILED: Reason = Reason("home_agent_failed");
 /// are at most 16 other valid ones.
 const USED_CHALLENGES: usize = 17;
 
+/// The number of requests of a visit whose Identifications are remembered (not from an RFC). A mobile node sends at most
+/// one request per second, and a request waits for its reply for 7 s by default.
+const SEEN: usize = 16;
+
 /// The key of a visit: the home address of the mobile node, and the address of its home agent.
 type Visit = (Ipv4Addr, Ipv4Addr);
 
@@ -91,8 +97,11 @@ type Visit = (Ipv4Addr, Ipv4Addr);
 #[derive(Debug)]
 struct Visitor {
     mac: Mac,
-    /// The Identification of the request accepted last.
-    identification: u64,
+    /// The number of the request accepted last, in the order of arrival.
+    number: u64,
+    /// The Identifications of the last requests of this visit, the oldest first; at most [`SEEN`]. Another link address
+    /// cannot send them again. They are not compared as times: with nonces, they are random.
+    seen: VecDeque<u64>,
     /// The granted lifetime in seconds, and when it ends.
     lifetime: u16,
     ends: Instant,
@@ -112,6 +121,15 @@ struct Visitor {
     since: Instant,
 }
 
+/// What this agent does with the tunnels of a home agent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Opened {
+    /// The class of packets out of the tunnels.
+    class: Class,
+    /// The kinds of tunnels that are opened: those that the visitors of the home agent have asked for.
+    kinds: TunnelKinds,
+}
+
 /// The role of a foreign agent (RFC 5944, section 3.7).
 #[derive(Debug)]
 pub struct ForeignAgent {
@@ -119,17 +137,23 @@ pub struct ForeignAgent {
     iface: Iface,
     /// The interfaces to visited networks: this agent's, and those of the host's other foreign agents.
     visited: Vec<Iface>,
-    listens: [Listen; 5],
+    listens: [Listen; 6],
     mobile_nodes: Associations,
     home_agents: Associations,
     waiting: Waiting,
+    /// The number of requests that have arrived from the visited link.
+    arrived: u64,
     visitors: BTreeMap<Visit, Visitor>,
-    /// The class of packets from the tunnels of each home agent that has visitors here.
-    classes: BTreeMap<Ipv4Addr, Class>,
+    /// The tunnels of each home agent that has visitors here.
+    classes: BTreeMap<Ipv4Addr, Opened>,
+    /// The reverse tunnels to the home agents of visitors, and what is known about their paths.
+    tunnels: Tunnels,
     advertiser: Advertiser,
     /// The random numbers from which each start takes its challenges.
     challenges: Rng,
     denials: Limiter<Mac>,
+    /// Limits ICMP errors about reverse tunnels, by visitor.
+    told: Limiter<Ipv4Addr>,
     /// The number of replies that were sent to mobile nodes, by code: relayed replies, and denials by this agent.
     codes: ReplyCounts,
     refused: Refusals,
@@ -147,7 +171,7 @@ impl ForeignAgent {
         config.check()?;
         let iface = interfaces.number("interface", &config.interface)?;
         let [routers, agents, solicitations] = Advertiser::listens(iface);
-        let errors = Listen::IcmpAbout(Proto::Udp(PORT));
+        let [errors, of_tunnels] = [Proto::Udp(PORT), Proto::IpIp].map(Listen::IcmpAbout);
         let challenges = rng.fork("challenges");
         let mut advertiser = Advertiser::new(
             iface,
@@ -157,7 +181,8 @@ impl ForeignAgent {
             AgentFlags::FOREIGN
                 .with(AgentFlags::HOME, config.is_home)
                 .with(AgentFlags::REGISTRATION_REQUIRED, config.registration_required)
-                .with(AgentFlags::REVERSE, config.reverse_tunnel != AgentReverseTunnel::None),
+                .with(AgentFlags::REVERSE, config.reverse_tunnel != AgentReverseTunnel::None)
+                | encapsulation::advertised(&config.encapsulations),
             rng,
         );
         if config.challenge {
@@ -168,15 +193,18 @@ impl ForeignAgent {
         Ok(Self {
             iface,
             visited,
-            listens: [Listen::Local(Proto::Udp(PORT)), routers, agents, solicitations, errors],
+            listens: [Listen::Local(Proto::Udp(PORT)), routers, agents, solicitations, errors, of_tunnels],
             mobile_nodes: Associations::new(&config.mobile_nodes),
             home_agents: Associations::new(&config.home_agents),
             waiting: Waiting::new(config.pending),
+            arrived: 0,
             visitors: BTreeMap::new(),
             classes: BTreeMap::new(),
+            tunnels: Tunnels::default(),
             advertiser,
             challenges,
             denials: Limiter::default(),
+            told: Limiter::default(),
             codes: ReplyCounts::default(),
             refused: Refusals::default(),
             clock: Clock::default(),
@@ -192,7 +220,8 @@ impl ForeignAgent {
         }
         let care_of =
             RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(self.config.address.address) };
-        out.route(care_of, Route { action: Action::Open(STRANGERS), lifetime: Lifetime::Permanent });
+        let kinds = encapsulation::all_opened(&self.config.encapsulations);
+        out.route(care_of, Route { action: Action::Open(STRANGERS, kinds), lifetime: Lifetime::Permanent });
         out.route(
             RouteKey::all(STRANGERS),
             Route { action: Action::Drop(NOT_A_VISITOR), lifetime: Lifetime::Permanent },
@@ -205,7 +234,14 @@ impl ForeignAgent {
             ipv4::UDP if self.is_for_home_agent(&rx, &packet) => return out.pass(rx, packet),
             ipv4::UDP if self.is_for_agents(&rx, &packet) => self.registration(now, rx, &packet, out),
             ipv4::ICMP if rx.payload(&packet).first().is_some_and(|kind| icmp::is_error(*kind)) => {
-                self.unreachable(now, rx, rx.payload(&packet), out)
+                match self.tunnel_error(now, rx, rx.payload(&packet), out) {
+                    Some(Err(NOT_ABOUT_A_TUNNEL)) if !self.config.beside.is_empty() => {
+                        // It may be about a tunnel of a home agent on this host.
+                        return out.pass(rx, packet);
+                    }
+                    Some(ends) => ends,
+                    None => self.unreachable(now, rx, rx.payload(&packet), out),
+                }
             }
             ipv4::ICMP => {
                 let busy = self.is_busy();
@@ -266,7 +302,9 @@ impl ForeignAgent {
                 let mac = packet.link.src;
                 let standing = self.standing(mac, &request);
                 let ttl = received.ip.ttl;
-                let pending = Pending { mac, from, since: now, standing, ttl, request };
+                self.arrived += 1;
+                let number = self.arrived;
+                let pending = Pending { mac, from, since: now, number, standing, ttl, request };
                 self.request(now, &received.ip, pending, out)
             }
             Registration::Request(_) => Err(Reason("wrong_direction")),
@@ -281,6 +319,9 @@ impl ForeignAgent {
             out.mark(MobileIpEvent::RequestTimedOut { host: pending.request.home }.into());
             // `deny` may fail, because denials are limited. Without a reply, the mobile node repeats its request.
             let _ = self.deny(now, &pending, Code::RegistrationTimeout, out);
+        }
+        while let Some(home_agent) = self.tunnels.expired(now) {
+            self.adjust(home_agent, None, out);
         }
         let busy = self.is_busy();
         self.advertiser.timeout(now, busy, out);
@@ -341,7 +382,7 @@ impl Role for ForeignAgent {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let due = [self.waiting.next(), self.advertiser.due()];
+        let due = [self.waiting.next(), self.advertiser.due(), self.tunnels.due()];
         due.into_iter().flatten().min()
     }
 
@@ -359,6 +400,7 @@ impl Role for ForeignAgent {
                     self.home_agents.first(*home_agent).map_or(Value::None, |found| found.spi.into()),
                 ),
                 ("flags", Value::from(visitor.flags.letters())),
+                ("encapsulation", encapsulation::name_of(visitor.flags).into()),
                 ("delivery", visitor.reverse.map_or(Value::None, |reverse| reverse.style().into())),
             ]);
             (host.to_string(), value)

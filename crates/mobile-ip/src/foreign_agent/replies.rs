@@ -4,11 +4,11 @@ use super::{
     ForeignAgent, HOME_AGENT_FAILED, NOT_A_FAILURE, NOT_ADMITTED, NOT_FROM_HOME, NOT_PENDING,
     REPEATED_BY_ANOTHER, has_own_address, is_authenticated_to_home,
 };
-use crate::message::{Between, Code, Extension, PORT, Reply, Request, datagram};
+use crate::message::{Between, Code, Extension, PORT, Reply, datagram};
 use crate::pending::{Pending, low};
 use node::{Outbox, Rx};
 use wire::icmp::{self, Quote};
-use wire::{Instant, Ipv4Addr, Packet, Reason, SocketAddrV4, ntp_distance};
+use wire::{Instant, Ipv4Addr, Packet, Reason, SocketAddrV4};
 use wire::{ipv4, udp};
 
 impl ForeignAgent {
@@ -25,7 +25,7 @@ impl ForeignAgent {
         self.waiting.has_answered(now, pending.request.home_agent);
         reply.strip();
         if reply.code.is_accepted() {
-            if self.is_overtaken(pending.mac, &pending.request) {
+            if self.is_overtaken(&pending) {
                 return Err(REPEATED_BY_ANOTHER);
             }
             let lifetime = reply.lifetime.min(pending.request.lifetime).min(self.longest());
@@ -74,11 +74,9 @@ impl ForeignAgent {
         association.is_some_and(|association| reply.verify(Between::ForeignHome, association))
     }
 
-    /// Drops the waiting requests from the same home and link address with an earlier Identification than the accepted
-    /// request.
-    pub(super) fn forget_older(&mut self, Pending { mac, request, .. }: &Pending) {
-        let older = |other: &Request| ntp_distance(other.identification, request.identification) < 0;
-        let own = self.waiting.of(request.home, *mac).filter(|(_, other)| older(&other.request));
+    /// Drops the waiting requests from the same home and link address that arrived before the accepted request.
+    pub(super) fn forget_older(&mut self, Pending { mac, number, request, .. }: &Pending) {
+        let own = self.waiting.of(request.home, *mac).filter(|(_, other)| other.number < *number);
         for asked in own.map(|(asked, _)| asked).collect::<Vec<_>>() {
             self.waiting.remove(asked);
         }

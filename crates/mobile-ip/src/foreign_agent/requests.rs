@@ -3,13 +3,14 @@
 use super::{ForeignAgent, GAVE_WAY, HOME_AGENTS, NO_PLACE, REPEATED_BY_ANOTHER, Visitor};
 use super::{has_own_address, is_authenticated_to_home};
 use crate::config::{AgentReverseTunnel, is_host};
+use crate::encapsulation;
 use crate::home_agent::refusal;
 use crate::message::{Between, Code, PORT, Request, RequestFlags, datagram};
 use crate::pending::{Pending, RequestKey, Standing, low};
 use node::Outbox;
 use std::collections::BTreeSet;
 use wire::ipv4::{self, Header};
-use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, ntp_distance};
+use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4};
 
 impl ForeignAgent {
     pub(super) fn request(
@@ -83,7 +84,10 @@ impl ForeignAgent {
             return Err(Code::LifetimeTooLong);
         }
         self.judge_reverse(pending)?;
-        if asks(RequestFlags::MINIMAL) || asks(RequestFlags::GRE) {
+        // The tunnel to a co-located care-of address does not end here.
+        if !has_own_address(request)
+            && !encapsulation::are_available(&self.config.encapsulations, request.flags)
+        {
             return Err(Code::ForeignEncapsulation);
         }
         self.place(pending).ok_or(Code::ForeignResources)
@@ -153,21 +157,21 @@ impl ForeignAgent {
         association.is_some_and(|association| request.verify(Between::MobileForeign, association))
     }
 
-    /// Returns whether another link address has sent the same request before, or has registered with the same or a
-    /// later request. If so, this request may be a replay: the reply and the visit belong to the other link address. A
-    /// new request of a mobile node has a later Identification, unless the node's clock was corrected.
-    pub(super) fn is_repeated_by_another(&self, Pending { mac, request, .. }: &Pending) -> bool {
-        let asked = (request.home, low(request.identification));
-        let waits = self.waiting.get(asked).is_some_and(|pending| pending.mac != *mac);
-        waits || self.is_overtaken(*mac, request)
+    /// Returns whether another link address has sent the same request before. If so, this request may be a replay: the
+    /// reply and the visit belong to the other link address.
+    pub(super) fn is_repeated_by_another(&self, pending: &Pending) -> bool {
+        let asked = (pending.request.home, low(pending.request.identification));
+        let waits = self.waiting.get(asked).is_some_and(|other| other.mac != pending.mac);
+        waits || self.is_overtaken(pending)
     }
 
-    /// Returns whether the mobile node has registered from another link address, with the same or a later request than
-    /// `request`.
-    pub(super) fn is_overtaken(&self, mac: Mac, request: &Request) -> bool {
+    /// Returns whether the mobile node has registered from another link address, with the same request or with one that
+    /// arrived later than `pending`.
+    pub(super) fn is_overtaken(&self, Pending { mac, number, request, .. }: &Pending) -> bool {
         let visitor = self.visitors.get(&(request.home, request.home_agent));
-        let later = |visitor: &Visitor| ntp_distance(request.identification, visitor.identification) <= 0;
-        visitor.is_some_and(|visitor| visitor.mac != mac && later(visitor))
+        let is_later =
+            |visitor: &Visitor| *number < visitor.number || visitor.seen.contains(&request.identification);
+        visitor.is_some_and(|visitor| visitor.mac != *mac && is_later(visitor))
     }
 
     /// Returns how plausible a request from `mac` is. The authentication of the request is not checked here.
@@ -239,6 +243,11 @@ impl ForeignAgent {
         let to = SocketAddrV4::new(request.home_agent, PORT);
         let bytes = datagram(own, to, ipv4::DEFAULT_TTL, &relayed.emit());
         out.send_routed(Packet::new(Mac::ZERO, bytes));
+        if let Some(visitor) = self.visitors.get_mut(&(request.home, request.home_agent))
+            && visitor.mac == mac
+        {
+            visitor.sees(request.identification);
+        }
         self.waiting.insert(now + self.patience(&pending.request), pending);
     }
 

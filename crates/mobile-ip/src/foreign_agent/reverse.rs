@@ -5,11 +5,13 @@
 //! cannot use the tunnel. With the encapsulating style, packets that the visitor puts into a tunnel to this agent are
 //! opened, and then go into the tunnel; its other packets are routed as usual.
 
-use super::{FIRST_REVERSE_CLASS, ForeignAgent, Visit};
+use super::{FIRST_REVERSE_CLASS, ForeignAgent, NOT_FROM_HOME, Visit};
+use crate::encapsulation;
 use crate::message::RequestFlags;
 use crate::pending::Pending;
 use node::{Action, Class, Encap, IngressPolicy, Lifetime, Outbox, Port, Route, RouteKey, Rx, reason};
-use wire::{Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, ipv4};
+use wire::tunnel::Kind;
+use wire::{Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, icmp, ipv4};
 
 /// The number of pairs of classes for visitors with reverse tunnels (not from an RFC). One pair is enough unless link
 /// addresses claim the same home address with different home agents: each then has a separate pair.
@@ -27,6 +29,8 @@ pub(super) struct Reverse {
     pair: u8,
     mac: Mac,
     encapsulating: bool,
+    /// The flags of the request that select the kind of tunnel.
+    flags: RequestFlags,
 }
 
 impl Reverse {
@@ -72,7 +76,8 @@ impl ForeignAgent {
         let asks = pending.request.flags.has(RequestFlags::REVERSE);
         let encapsulating = pending.request.encapsulating_delivery().is_some();
         let pair = self.reverse_pair(visit, pending.mac).filter(|_| asks);
-        let reverse = pair.map(|pair| Reverse { pair, mac: pending.mac, encapsulating });
+        let flags = pending.request.flags.and(encapsulation::ALTERNATES);
+        let reverse = pair.map(|pair| Reverse { pair, mac: pending.mac, encapsulating, flags });
         let before = self.visitors.get(&visit).and_then(|visitor| visitor.reverse);
         if let Some(old) = before.filter(|_| before != reverse) {
             self.remove_reverse(visit, old, out);
@@ -83,7 +88,7 @@ impl ForeignAgent {
         // The home agent on this host may have the address of this agent. A tunnel would then begin and end at one address,
         // as the tunnel to the visitor does. So this host routes the packet at once.
         let is_here = home_agent == own;
-        let tunnel = Action::Tunnel(Encap::new(own, home_agent, self.config.tunnel_mtu));
+        let tunnel = Action::Tunnel(self.encap(home_agent, reverse));
         let tunnel = if is_here { Action::Punt } else { tunnel };
         let port = Port { iface: self.iface, from: Some(reverse.mac) };
         out.ingress_policy(
@@ -93,13 +98,72 @@ impl ForeignAgent {
         if encapsulating {
             let drop = Action::Drop(NOT_OF_THE_VISITOR);
             out.route(RouteKey::all(reverse.opened()), Route { action: drop, lifetime: Lifetime::Permanent });
-            let open = Action::Open(reverse.opened());
+            let open = Action::Open(reverse.opened(), encapsulation::opened(reverse.flags));
             out.route(to_agent(host, own, reverse), Route { action: open, lifetime });
             out.route(from(host, reverse.opened()), Route { action: tunnel, lifetime });
         } else if !is_here {
             out.route(from(host, reverse.frames()), Route { action: tunnel, lifetime });
         }
         Some(reverse)
+    }
+
+    /// Returns the reverse tunnel to a home agent: of the same kind as the tunnel to this agent (RFC 3024, section 1.2), and
+    /// with what is known now about the path.
+    fn encap(&self, home_agent: Ipv4Addr, reverse: Reverse) -> Encap {
+        let kind = encapsulation::kind(reverse.flags);
+        self.tunnels.encap(self.config.address.address, home_agent, kind, self.config.tunnel_mtu)
+    }
+
+    /// Sets the reverse tunnels to a home agent to what is known now about the path, except that of the visitor `set`: its
+    /// tunnel is set later.
+    pub(super) fn adjust(&self, home_agent: Ipv4Addr, set: Option<Ipv4Addr>, out: &mut Outbox) {
+        if home_agent == self.config.address.address {
+            return; // such a tunnel has no path
+        }
+        let of_agent = self.visitors.iter().filter(|((_, other), _)| *other == home_agent);
+        for ((host, _), visitor) in of_agent.filter(|((host, _), _)| Some(*host) != set) {
+            if let Some(reverse) = visitor.reverse {
+                let class = if reverse.encapsulating { reverse.opened() } else { reverse.frames() };
+                let (action, lifetime) =
+                    (Action::Tunnel(self.encap(home_agent, reverse)), Lifetime::Until(visitor.ends));
+                out.route(from(*host, class), Route { action, lifetime });
+            }
+        }
+    }
+
+    /// Handles an ICMP error about a packet in a reverse tunnel of this agent, as a home agent does with its tunnels (RFC
+    /// 2003, section 4). The visitor that sent the inner datagram gets an error, at most one per second. `None`: the error
+    /// quotes no tunnel. The result is as in [`crate::tunnels::Tunnels::heard`].
+    pub(super) fn tunnel_error(
+        &mut self,
+        now: Instant,
+        rx: Rx,
+        icmp: &[u8],
+        out: &mut Outbox,
+    ) -> Option<Result<(), Reason>> {
+        let message = icmp::Message::parse(icmp).ok()?;
+        Kind::of_protocol(icmp::Quote::of(&message).ok()?.protocol)?;
+        // A host on a visited link cannot be on the path to a home agent.
+        if self.visited.contains(&rx.iface) {
+            return Some(Err(NOT_FROM_HOME));
+        }
+        let own = self.config.address.address;
+        let heard = match self.tunnels.heard(now, icmp, own, self.config.tunnel_mtu) {
+            Ok(heard) => heard,
+            Err(reason) => return Some(Err(reason)),
+        };
+        if heard.is_changed {
+            self.adjust(heard.exit, None, out);
+        }
+        let told = heard
+            .told
+            .and_then(|(host, bytes)| Some((host, bytes, self.visitors.get(&(host, heard.exit))?.mac)));
+        if let Some((host, bytes, mac)) = told
+            && self.told.may(now, host)
+        {
+            out.send(self.iface, Packet::new(mac, bytes));
+        }
+        Some(Ok(()))
     }
 
     /// Routes a packet that a visitor has put into a tunnel to this agent, if its home agent has the address of this

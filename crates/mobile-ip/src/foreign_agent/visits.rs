@@ -1,11 +1,25 @@
 //! The visitors of a foreign agent: their routes, and the ends of their visits (RFC 5944, section 4.2.2).
 
-use super::{FIRST_CLASS, FIRST_REVERSE_CLASS, ForeignAgent, NOT_A_VISITOR, USED_CHALLENGES, Visit, Visitor};
+use super::{
+    FIRST_CLASS, FIRST_REVERSE_CLASS, ForeignAgent, NOT_A_VISITOR, Opened, SEEN, USED_CHALLENGES, Visit,
+    Visitor,
+};
+use crate::encapsulation;
 use crate::mark::MobileIpEvent;
 use crate::message::{Code, Request, RequestFlags};
 use crate::pending::Pending;
-use node::{Action, Class, Hop, Lifetime, Neighbor, Outbox, Route, RouteKey};
+use node::{Action, Class, Hop, Lifetime, Neighbor, Outbox, Route, RouteKey, TunnelKinds};
 use wire::{Duration, Instant, Ipv4Addr, Prefix};
+
+impl Visitor {
+    /// Records the Identification of a request of this visit.
+    pub(super) fn sees(&mut self, identification: u64) {
+        if self.seen.len() >= SEEN {
+            self.seen.pop_front();
+        }
+        self.seen.push_back(identification);
+    }
+}
 
 impl ForeignAgent {
     /// Registers or renews a visitor for `lifetime` seconds; 0 ends the visit. The place of the visit was free when the
@@ -32,7 +46,9 @@ impl ForeignAgent {
         {
             return Err(Code::ForeignUnspecified);
         }
-        let class = self.open_for(home_agent, out).ok_or(Code::ForeignUnspecified)?;
+        let flags = pending.request.flags;
+        let kinds = self.kinds_without(visit, home_agent).and(encapsulation::opened(flags));
+        let class = self.open_for(home_agent, kinds, out).ok_or(Code::ForeignUnspecified)?;
         let mac = pending.mac;
         let ends = now + Duration::from_secs(lifetime.into());
         let route =
@@ -54,8 +70,14 @@ impl ForeignAgent {
             out.route(key, route);
             out.neighbor(self.iface, host, Neighbor::At(mac));
         }
+        let had_reverse = self.visitors.get(&visit).is_some_and(|before| before.reverse.is_some());
+        let asks_reverse = flags.has(RequestFlags::REVERSE);
+        let [from, to] = [had_reverse, asks_reverse].map(|is_tunnel| is_tunnel.then_some(home_agent));
+        if self.tunnels.rebind(from, to) {
+            self.adjust(home_agent, Some(host), out);
+        }
         let reverse = self.reverse(visit, pending, ends, out);
-        let (since, flags) = (self.visitors.get(&visit).map(|before| before.since), pending.request.flags);
+        let since = self.visitors.get(&visit).map(|before| before.since);
         let mut used =
             self.visitors.get_mut(&visit).map(|old| std::mem::take(&mut old.used)).unwrap_or_default();
         used.extend(pending.request.challenge().map(<[u8]>::to_vec));
@@ -63,9 +85,18 @@ impl ForeignAgent {
             used.pop_front();
         }
         let issued = self.advertiser.challenges.draw();
+        let mut seen =
+            self.visitors.get_mut(&visit).map(|old| std::mem::take(&mut old.seen)).unwrap_or_default();
+        let waiting = self.waiting.of(host, mac).map(|(_, other)| other.request.identification);
+        let new: Vec<u64> = waiting.chain([identification]).filter(|one| !seen.contains(one)).collect();
+        seen.extend(new);
+        while seen.len() > SEEN {
+            seen.pop_front();
+        }
         let visitor = Visitor {
             mac,
-            identification,
+            number: pending.number,
+            seen,
             lifetime,
             ends,
             reached,
@@ -82,23 +113,35 @@ impl ForeignAgent {
         Ok(())
     }
 
+    /// Returns the kinds of tunnels that the visitors of a home agent have asked for, except the visitor of `visit`.
+    fn kinds_without(&self, visit: Visit, home_agent: Ipv4Addr) -> TunnelKinds {
+        let others = self.visitors.iter().filter(|(other, _)| other.1 == home_agent && **other != visit);
+        others
+            .map(|(_, visitor)| encapsulation::opened(visitor.flags))
+            .fold(TunnelKinds::NONE, TunnelKinds::and)
+    }
+
     /// Returns the packet class of a home agent. If it has none, assigns a free class, and sets the routes for packets
-    /// from its tunnels. `None` if no class is free.
-    pub(super) fn open_for(&mut self, home_agent: Ipv4Addr, out: &mut Outbox) -> Option<Class> {
-        if let Some(class) = self.classes.get(&home_agent) {
-            return Some(*class);
+    /// from its tunnels. From now on, tunnels of these kinds are opened. `None` if no class is free.
+    pub(super) fn open_for(
+        &mut self,
+        home_agent: Ipv4Addr,
+        kinds: TunnelKinds,
+        out: &mut Outbox,
+    ) -> Option<Class> {
+        let before = self.classes.get(&home_agent).copied();
+        if let Some(opened) = before.filter(|opened| opened.kinds == kinds) {
+            return Some(opened.class);
         }
-        let is_free = |class: &Class| !self.classes.values().any(|other| other == class);
-        let class = (FIRST_CLASS..FIRST_REVERSE_CLASS).map(Class).find(is_free)?;
-        self.classes.insert(home_agent, class);
-        out.route(
-            RouteKey::all(class),
-            Route { action: Action::Drop(NOT_A_VISITOR), lifetime: Lifetime::Permanent },
-        );
-        out.route(
-            self.tunnel(home_agent),
-            Route { action: Action::Open(class), lifetime: Lifetime::Permanent },
-        );
+        let is_free = |class: &Class| !self.classes.values().any(|other| other.class == *class);
+        let free = || (FIRST_CLASS..FIRST_REVERSE_CLASS).map(Class).find(is_free);
+        let class = before.map(|opened| opened.class).or_else(free)?;
+        self.classes.insert(home_agent, Opened { class, kinds });
+        let permanent = |action| Route { action, lifetime: Lifetime::Permanent };
+        if before.is_none() {
+            out.route(RouteKey::all(class), permanent(Action::Drop(NOT_A_VISITOR)));
+        }
+        out.route(self.tunnel(home_agent), permanent(Action::Open(class, kinds)));
         Some(class)
     }
 
@@ -114,9 +157,11 @@ impl ForeignAgent {
     pub(super) fn leave(&mut self, visit: Visit, out: &mut Outbox) {
         let Some(visitor) = self.visitors.remove(&visit) else { return };
         let (host, home_agent) = visit;
-        if let Some(class) = self.classes.get(&home_agent).copied() {
+        if let Some(Opened { class, .. }) = self.classes.get(&home_agent).copied() {
             out.route(RouteKey::to(class, host), None);
-            if !self.visitors.keys().any(|(_, other)| *other == home_agent) {
+            if self.visitors.keys().any(|(_, other)| *other == home_agent) {
+                self.open_for(home_agent, self.kinds_without(visit, home_agent), out);
+            } else {
                 self.classes.remove(&home_agent);
                 out.route(self.tunnel(home_agent), None);
                 out.route(RouteKey::all(class), None);
@@ -126,6 +171,7 @@ impl ForeignAgent {
             self.unreach(key, host, out);
         }
         if let Some(reverse) = visitor.reverse {
+            self.tunnels.rebind(Some(home_agent), None);
             self.end_reverse(host, reverse, out);
         }
     }
@@ -163,7 +209,7 @@ impl ForeignAgent {
     /// Ends a visit whose route in the packet class of the home agent has expired. Does nothing if the visit was
     /// renewed.
     pub(super) fn expired(&mut self, now: Instant, key: RouteKey, out: &mut Outbox) {
-        let mut agents = self.classes.iter().filter(|(_, class)| key.class == Some(**class));
+        let mut agents = self.classes.iter().filter(|(_, opened)| key.class == Some(opened.class));
         let Some(visit) = agents.next().map(|(home_agent, _)| (key.dst.address(), *home_agent)) else {
             return;
         };

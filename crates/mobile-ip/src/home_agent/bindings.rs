@@ -2,12 +2,10 @@
 
 use super::{Accepted, Home, HomeAgent, home_of, key_of, key_to};
 use crate::binding::Binding;
+use crate::encapsulation;
 use crate::mark::MobileIpEvent;
-use crate::message::Code;
-use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Report};
+use crate::message::{Code, RequestFlags};
 use node::{Action, Encap, Lifetime, Neighbor, Outbox, Route};
-use wire::icmp::IcmpError;
-use wire::ipv4;
 use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, WallTime};
 
 impl HomeAgent {
@@ -41,9 +39,8 @@ impl HomeAgent {
         at_home: Option<Mac>,
         out: &mut Outbox,
     ) {
-        for binding in to {
-            self.tunnels.rebind(None, Some(binding.care_of));
-        }
+        let reachable = |binding: &&Binding| self.tunnels.rebind(None, Some(binding.care_of));
+        let reachable: Vec<_> = to.iter().filter(reachable).map(|binding| binding.care_of).collect();
         for binding in from {
             self.tunnels.rebind(Some(binding.care_of), None);
         }
@@ -55,6 +52,9 @@ impl HomeAgent {
         };
         home.ends = to.iter().map(ends).collect();
         self.route(host, !from.is_empty(), out);
+        for care_of in reachable {
+            self.adjust(care_of, Some(host), out);
+        }
         match (from, to, at_home) {
             ([], [_, ..], _) => {
                 out.neighbor(self.iface, host, Neighbor::Proxy);
@@ -93,20 +93,23 @@ impl HomeAgent {
     }
 
     pub(super) fn tunnel(&self, host: Ipv4Addr, care_of: Ipv4Addr, ends: Instant, out: &mut Outbox) {
-        let encap = self.encap(care_of);
+        let encap = self.encap(host, care_of);
         out.route(key_to(host), Route { action: Action::Tunnel(encap), lifetime: Lifetime::Until(ends) });
     }
 
-    /// Returns the tunnel to a care-of address, with the MTU and the reachability that are known now.
-    pub(super) fn encap(&self, care_of: Ipv4Addr) -> Encap {
-        let mtu = self.tunnels.mtu(care_of, self.config.tunnel_mtu);
-        let (src, is_failing) = (self.config.address.address, self.tunnels.is_failing(care_of));
-        Encap { is_failing, ..Encap::new(src, care_of, mtu) }
+    /// Returns the tunnel to a care-of address of a mobile node: of the kind that its request asked for, and with what is
+    /// known now about the path.
+    pub(super) fn encap(&self, host: Ipv4Addr, care_of: Ipv4Addr) -> Encap {
+        let bindings = self.homes.get(&host).map_or(&[][..], Home::bindings);
+        let flags = bindings.iter().find(|binding| binding.care_of == care_of).map_or(0, |own| own.flags);
+        let kind = encapsulation::kind(RequestFlags(flags));
+        self.tunnels.encap(self.config.address.address, care_of, kind, self.config.tunnel_mtu)
     }
 
-    /// Sets the tunnels to a care-of address to the MTU and the reachability that are known now.
-    pub(super) fn adjust(&self, care_of: Ipv4Addr, out: &mut Outbox) {
-        for (host, home) in &self.homes {
+    /// Sets the tunnels to a care-of address to what is known now about the path, except that of the mobile node `set`: its
+    /// tunnel is set already.
+    pub(super) fn adjust(&self, care_of: Ipv4Addr, set: Option<Ipv4Addr>, out: &mut Outbox) {
+        for (host, home) in self.homes.iter().filter(|(host, _)| Some(**host) != set) {
             // With several bindings there is no route into the tunnel: each copy uses the MTU of its time.
             if let (Some(end), 1) = (home.ends.get(&care_of), home.ends.len()) {
                 self.tunnel(*host, care_of, *end, out);
@@ -114,40 +117,16 @@ impl HomeAgent {
         }
     }
 
-    /// Handles an ICMP error about a packet in a tunnel of this agent. A smaller path MTU in the error is used for
-    /// later packets. The sender of the inner datagram gets an error, at most one per second, if enough of the datagram
-    /// is quoted (RFC 2003, section 4).
+    /// Handles an ICMP error about a packet in a tunnel of this agent. What it says about the path is used for later
+    /// packets. The sender of the inner datagram gets an error, at most one per second, if enough of the datagram is
+    /// quoted (RFC 2003, section 4).
     pub(super) fn tunnel_error(&mut self, now: Instant, icmp: &[u8], out: &mut Outbox) -> Result<(), Reason> {
-        let own = self.config.address.address;
-        let report = Report::parse(icmp, own)?;
-        if !self.tunnels.is_exit(report.care_of) {
-            return Err(NOT_ABOUT_A_TUNNEL);
+        let heard = self.tunnels.heard(now, icmp, self.config.address.address, self.config.tunnel_mtu)?;
+        if heard.is_changed {
+            self.adjust(heard.exit, None, out);
         }
-        if let Some(mtu) = report.mtu()
-            && self.tunnels.lower(now, report.care_of, mtu)
-        {
-            self.adjust(report.care_of, out);
-        }
-        let error = report.error.map(|error| match report.mtu() {
-            // The reported MTU may be that of an earlier path to the exit, and larger than the present MTU.
-            Some(_) => {
-                let mtu = self.tunnels.mtu(report.care_of, self.config.tunnel_mtu);
-                IcmpError::FragmentationNeeded { mtu }
-            }
-            None => error,
-        });
-        let told = error.and_then(|error| error.about_quoted(&report.inner, own));
-        // Many routers quote too little to know the sender of the inner datagram. Then each sender of a later packet to
-        // this care-of address is notified (RFC 2003, section 5.1).
-        if report.inner.len() < ipv4::HEADER
-            && report.error == Some(IcmpError::HostUnreachable)
-            && self.tunnels.fail(now, report.care_of)
-        {
-            self.adjust(report.care_of, out);
-        }
-        let sender = told.as_ref().and_then(|bytes| ipv4::addresses(bytes)).map(|(_, to)| to);
-        if let (Some(bytes), Some(to)) = (told, sender)
-            && self.told.may(now, to)
+        if let Some((sender, bytes)) = heard.told
+            && self.told.may(now, sender)
         {
             out.send_routed(Packet::new(Mac::ZERO, bytes));
         }

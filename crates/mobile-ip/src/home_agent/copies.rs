@@ -3,15 +3,16 @@
 
 use super::{HomeAgent, refusal};
 use crate::binding::Binding;
+use crate::encapsulation;
 use crate::message::RequestFlags;
 use node::{Encap, Outbox, PuntReason, Rx, reason};
 use wire::icmp::IcmpError;
-use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Reason, fragment, ipip, ipv4, tunnel};
+use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Reason, fragment, ipip, ipv4, tunnel, tunnel::Kind};
 
 impl HomeAgent {
     /// Sends a copy of a packet to each care-of address of its destination. The checks are those of a node with one
     /// tunnel: a packet of another host loses one from its time to live (RFC 2003, section 3.1), and its sender gets an
-    /// ICMP error if it is too big for a tunnel. Each copy, sent or dropped, keeps the identity of the packet.
+    /// ICMP error if it is too big for a tunnel. A packet that is only larger than a reported MTU is copied all the same. Each copy, sent or dropped, keeps the identity of the packet.
     pub(super) fn copy(&mut self, now: Instant, rx: Rx, mut packet: Packet, out: &mut Outbox) {
         let home = self.homes.get(&rx.header.dst);
         let exits: Vec<Ipv4Addr> = home.into_iter().flat_map(|home| home.ends.keys().copied()).collect();
@@ -29,14 +30,16 @@ impl HomeAgent {
         let len = ipv4::total_len(&packet.bytes);
         let mut too_big = None;
         for care_of in exits {
-            let encap = self.encap(care_of);
+            let encap = self.encap(rx.header.dst, care_of);
+            if rx.header.dont_fragment && len > usize::from(encap.reported) {
+                too_big = Some(too_big.map_or(encap.reported, |mtu: u16| mtu.min(encap.reported)));
+            }
             let copies = if rx.header.src == care_of {
                 Err(reason::TUNNEL_LOOP)
-            } else if len <= usize::from(encap.mtu) {
-                self.in_tunnel(&packet, encap).map(|copy| vec![copy])
-            } else if rx.header.dont_fragment {
-                too_big = Some(too_big.map_or(encap.mtu, |mtu: u16| mtu.min(encap.mtu)));
+            } else if rx.header.dont_fragment && len > usize::from(encap.mtu) {
                 Err(reason::TOO_BIG)
+            } else if rx.header.dont_fragment || len <= usize::from(encap.reported) {
+                self.in_tunnel(&packet, encap).map(|copy| vec![copy])
             } else {
                 self.pieces_in_tunnel(&packet, encap)
             };
@@ -55,8 +58,8 @@ impl HomeAgent {
     /// Does nothing with other packets.
     ///
     /// With flag D, the mobile node opens the tunnel itself, and the broadcast is in one tunnel. Otherwise the foreign
-    /// agent opens the tunnel: it cannot forward a broadcast to one visitor. So the broadcast is in another tunnel to
-    /// the home address, inside the first one.
+    /// agent opens the tunnel: it cannot forward a broadcast to one visitor. So the broadcast is in another tunnel by IP
+    /// in IP to the home address, inside the first one.
     pub(super) fn copy_broadcast(&mut self, rx: Rx, packet: &Packet, out: &mut Outbox) {
         let is_for_all = super::broadcasts(self.config.address).any(|all| all == rx.header.dst);
         if !is_for_all || rx.iface != self.iface || rx.why != PuntReason::Listen || self.is_own(rx.header.src)
@@ -69,14 +72,14 @@ impl HomeAgent {
         let asked = bindings.filter(|(_, one)| RequestFlags(one.flags).has(RequestFlags::BROADCAST));
         let exits: Vec<_> = asked.map(|(host, one)| (host, RequestFlags(one.flags), one.care_of)).collect();
         for (host, flags, care_of) in exits {
-            let encap = self.encap(care_of);
+            let encap = self.encap(host, care_of);
             let layers = if flags.has(RequestFlags::DECAPSULATION) { 0 } else { ipip::OVERHEAD };
-            let copy = if len + layers > usize::from(encap.mtu) {
+            let copy = if len + layers > usize::from(encap.reported) {
                 Err(reason::TOO_BIG)
             } else if layers == 0 {
                 self.in_tunnel(packet, encap)
             } else {
-                let inner = Encap { src: own, dst: host, ..encap };
+                let inner = Encap { src: own, dst: host, kind: Kind::IpInIp, ..encap };
                 self.in_tunnel(packet, inner).and_then(|inner| self.in_tunnel(&inner, encap))
             };
             match copy {
@@ -87,12 +90,12 @@ impl HomeAgent {
     }
 
     /// Forwards a packet from a reverse tunnel, if the tunnel comes from a care-of address of the packet's source, and
-    /// the binding has flag T (RFC 3024, section 4.4). Otherwise any host could send in the name of a mobile node.
+    /// the binding has flag T and asked for this kind of tunnel (RFC 3024, section 4.3.2). Otherwise any host could send in the name of a mobile node.
     /// Declines a packet whose source is no mobile node of this agent: it may be for another tunnel of this host.
     pub(super) fn reverse(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
-        let (header, inner) = match ipip::decapsulate(&packet.bytes) {
-            Ok((_, inner)) => match ipv4::Header::parse(inner) {
-                Ok((header, _)) => (header, inner.to_vec()),
+        let (header, inner) = match tunnel::decapsulate(&packet.bytes) {
+            Ok((_, inner)) => match ipv4::Header::parse(&inner) {
+                Ok((header, _)) => (header, inner.into_owned()),
                 Err(malformed) => return self.refused.end(rx.iface, packet, Err(malformed.into()), out),
             },
             Err(malformed) => return self.refused.end(rx.iface, packet, Err(malformed.into()), out),
@@ -109,6 +112,10 @@ impl HomeAgent {
         if !binding.is_some_and(|binding| RequestFlags(binding.flags).has(RequestFlags::REVERSE)) {
             return self.refused.end(rx.iface, packet, Err(refusal::NO_REVERSE_TUNNEL), out);
         }
+        let agreed = encapsulation::opened(RequestFlags(binding.map_or(0, |binding| binding.flags)));
+        if !Kind::of_protocol(rx.header.protocol).is_some_and(|kind| agreed.has(kind)) {
+            return self.refused.end(rx.iface, packet, Err(reason::TUNNEL_KIND), out);
+        }
         let mut packet = Packet { bytes: inner, ..packet };
         if !ipv4::decrement_ttl(&mut packet.bytes) {
             self.tell(now, IcmpError::TimeExceeded, &packet, out);
@@ -124,9 +131,9 @@ impl HomeAgent {
         own.any(|own| own.address == address)
     }
 
-    /// Returns the fragments of a packet that is larger than the tunnel's MTU, each in the tunnel.
+    /// Returns the fragments of a packet that is larger than the reported MTU of the tunnel, each in the tunnel.
     fn pieces_in_tunnel(&mut self, packet: &Packet, encap: Encap) -> Result<Vec<Packet>, Reason> {
-        let pieces = fragment::pieces(&packet.bytes, tunnel::largest_fragment(encap.kind, encap.mtu))?;
+        let pieces = fragment::pieces(&packet.bytes, tunnel::largest_fragment(encap.kind, encap.reported))?;
         pieces.into_iter().map(|bytes| self.in_tunnel(&Packet { bytes, ..packet.clone() }, encap)).collect()
     }
 

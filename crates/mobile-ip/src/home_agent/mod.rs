@@ -17,11 +17,12 @@ use crate::advertiser::Advertiser;
 use crate::binding::{Binding, BindingRecord};
 use crate::clock::Clock;
 use crate::config::{AgentReverseTunnel, Associations, HomeAgentConfig};
+use crate::encapsulation;
 use crate::limiter::Limiter;
 use crate::mark::{HOME_AGENT, MobileIpEvent};
 use crate::message::{ALL_AGENTS, AgentFlags, Code, PORT, Request, RequestFlags};
 use crate::reply_counts::ReplyCounts;
-use crate::tunnels::Tunnels;
+use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Tunnels};
 use crate::under_way::UnderWay;
 use auth::ReplayWindow;
 use node::config::{ConfigError, Interfaces};
@@ -192,7 +193,8 @@ impl HomeAgent {
             config.address,
             config.advertise.clone(),
             config.registration_lifetime,
-            AgentFlags::HOME.with(AgentFlags::REVERSE, config.reverse_tunnel != AgentReverseTunnel::None),
+            AgentFlags::HOME.with(AgentFlags::REVERSE, config.reverse_tunnel != AgentReverseTunnel::None)
+                | encapsulation::advertised(&config.encapsulations),
             rng,
         );
         Ok(Self {
@@ -294,10 +296,15 @@ impl HomeAgent {
         match rx.header.protocol {
             _ if rx.why == PuntReason::Action => self.copy(now, rx, packet, out),
             ipv4::UDP if self.is_for_agents(&rx, &packet) => self.registration(now, rx, packet, out),
-            ipv4::IPIP if rx.header.dst == self.config.address.address => self.reverse(now, rx, packet, out),
+            ipv4::IPIP | ipv4::MINIMAL | ipv4::GRE if rx.header.dst == self.config.address.address => {
+                self.reverse(now, rx, packet, out);
+            }
             ipv4::ICMP if rx.payload(&packet).first().is_some_and(|kind| icmp::is_error(*kind)) => {
-                let ends = self.tunnel_error(now, rx.payload(&packet), out);
-                self.refused.end(rx.iface, packet, ends, out);
+                match self.tunnel_error(now, rx.payload(&packet), out) {
+                    // It may be about a reverse tunnel of a foreign agent on this host.
+                    Err(NOT_ABOUT_A_TUNNEL) if !self.config.foreign.is_empty() => out.pass(rx, packet),
+                    ends => self.refused.end(rx.iface, packet, ends, out),
+                }
             }
             // The foreign agent with the same address answers.
             ipv4::ICMP if self.config.is_foreign => out.pass(rx, packet),
@@ -329,7 +336,7 @@ impl HomeAgent {
 
     fn timeout(&mut self, now: Instant, out: &mut Outbox) {
         while let Some(care_of) = self.tunnels.expired(now) {
-            self.adjust(care_of, out);
+            self.adjust(care_of, None, out);
         }
         while let Some(host) = self.ending.pop(now) {
             self.expired(now, host, out);
@@ -384,6 +391,7 @@ impl Role for HomeAgent {
                 ("ends_unix_s", Value::from(binding.ends.0 / 1_000_000_000)),
                 ("spi", binding.spi.map_or(Value::None, Value::from)),
                 ("flags", Value::from(RequestFlags(binding.flags).letters())),
+                ("encapsulation", encapsulation::name_of(RequestFlags(binding.flags)).into()),
             ])
         };
         let bound = self.homes.iter().filter(|(_, home)| !home.bindings().is_empty());

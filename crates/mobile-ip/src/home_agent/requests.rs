@@ -3,6 +3,7 @@
 use super::{Accepted, Denial, HomeAgent, Path, UNDER_WAY, key_of, refusal, seconds};
 use crate::binding::{Binding, BindingRecord};
 use crate::config::{AgentReverseTunnel, Replay, is_host};
+use crate::encapsulation;
 use crate::message::{
     Association, Between, Code, PORT, Received, Registration, Request, RequestFlags, datagram,
 };
@@ -95,7 +96,7 @@ impl HomeAgent {
             Code::HomeReverseTunnel
         } else if moves && !asks(RequestFlags::REVERSE) && reverse == AgentReverseTunnel::Required {
             Code::HomeReverseMandatory
-        } else if asks(RequestFlags::MINIMAL) || asks(RequestFlags::GRE) {
+        } else if !encapsulation::are_available(&self.config.encapsulations, request.flags) {
             Code::HomeEncapsulation
         } else if self.bindings_after(now, request).len() > self.config.simultaneous_bindings {
             Code::TooManyBindings

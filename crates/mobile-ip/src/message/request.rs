@@ -56,6 +56,18 @@ impl RequestFlags {
         if condition { Self(self.0 | other.0) } else { self }
     }
 
+    /// Returns the flags that are set here and in `other`.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Returns these flags without those of `other`.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// Returns the letters of the flags that are set, in the order of RFC 5944, section 3.3, for example `ST`.
     pub fn letters(self) -> String {
         let letters = "SBDMGrTx".chars().enumerate();

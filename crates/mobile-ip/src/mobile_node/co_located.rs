@@ -81,7 +81,7 @@ impl MobileNode {
         out.neighbor(self.iface, self.home, Neighbor::Mute);
         let way = self.own.way().unwrap_or(Action::Drop(NO_AGENT));
         self.route(way, way, out);
-        self.own.open(self.registrar.home_agent(), out);
+        self.own.open(self.registrar.home_agent(), self.opened(), out);
     }
 
     /// Gives up the co-located care-of address. If the node registered with it, the node searches again.
@@ -117,7 +117,11 @@ impl MobileNode {
             mac: Mac::ZERO,
             care_of: self.own.address()?,
             lifetime: self.config.lifetime.as_secs() as u16,
-            flags: self.config.flags().with(RequestFlags::DECAPSULATION, true),
+            flags: self
+                .config
+                .flags()
+                .with(RequestFlags::DECAPSULATION, true)
+                .with(self.config.encapsulation.asks(), true),
             encapsulating: false,
             is_co_located: true,
         })

@@ -4,10 +4,11 @@
 use super::MobileNode;
 use crate::agents::Agent;
 use crate::config::{MobileNodeConfig, ReverseTunnel};
+use crate::encapsulation;
 use crate::mark::MobileIpEvent;
 use crate::message::{ADVERTISEMENT, ALL_SYSTEMS, AgentFlags, PORT};
-use node::{Action, Class, Encap, Lifetime, Listen, Outbox, Proto, Route, RouteKey, Rx};
-use wire::{Iface, Instant, Ipv4Addr, Packet, ipip, ipv4};
+use node::{Action, Class, Encap, Lifetime, Listen, Outbox, Proto, Route, RouteKey, Rx, TunnelKinds};
+use wire::{Iface, Instant, Ipv4Addr, Packet, ipv4, tunnel};
 
 impl MobileNode {
     /// Returns whether the node asks this agent for a reverse tunnel.
@@ -15,11 +16,22 @@ impl MobileNode {
         !matches!(self.config.reverse_tunnel, ReverseTunnel::None) && agent.flags.has(AgentFlags::REVERSE)
     }
 
+    /// Returns whether the agent offers the kind of tunnel that the node asks for.
+    pub(super) const fn has_encapsulation(&self, agent: &Agent) -> bool {
+        agent.flags.has(self.config.encapsulation.offered_by())
+    }
+
+    /// Returns the kinds in which packets arrive in tunnels to the co-located care-of address.
+    pub(super) fn opened(&self) -> TunnelKinds {
+        encapsulation::opened(self.registrar.available(self.config.encapsulation.asks()))
+    }
+
     /// Sends this host's own packets through a tunnel to the agent: the encapsulating delivery style of a reverse tunnel
-    /// (RFC 3024, section 5.1). Packets to the agent itself are not in the tunnel.
+    /// (RFC 3024, section 5.2), of the kind of the registration. Packets to the agent itself are not in the tunnel.
     pub(super) fn tunnel_to(&self, agent: Ipv4Addr, forward: Action, out: &mut Outbox) {
-        let mtu = self.mtu.saturating_sub(ipip::OVERHEAD as u16);
-        let tunnel = Action::Tunnel(Encap::new(self.home, agent, mtu));
+        let kind = encapsulation::kind(self.registrar.held_flags());
+        let mtu = self.mtu.saturating_sub(kind.overhead() as u16);
+        let tunnel = Action::Tunnel(Encap { kind, ..Encap::new(self.home, agent, mtu) });
         let lifetime = Lifetime::Permanent;
         out.route(RouteKey::to(Class::HOST, agent), Route { action: forward, lifetime });
         self.route(tunnel, tunnel, out);
@@ -40,7 +52,7 @@ impl MobileNode {
         }
         let Some(home_agent) = self.registrar.next_home_agent() else { return false };
         out.mark(MobileIpEvent::HomeAgentChosen { home_agent }.into());
-        self.own.follow(home_agent, out);
+        self.own.follow(home_agent, self.opened(), out);
         self.register(now, out);
         true
     }
@@ -61,9 +73,11 @@ impl MobileNode {
         // With a co-located care-of address, the tunnel ends at this address.
         let ends_here = rx.header.dst == self.home || self.own.address() == Some(rx.header.dst);
         let is_tunnel = ends_here && self.is_home_agent(rx.header.src);
-        match ipip::decapsulate(&packet.bytes) {
-            Ok((_, inner)) if is_tunnel && ipv4::addresses(inner).is_some_and(|(_, to)| is_broadcast(to)) => {
-                let bytes = inner.to_vec();
+        match tunnel::decapsulate(&packet.bytes) {
+            Ok((_, inner))
+                if is_tunnel && ipv4::addresses(&inner).is_some_and(|(_, to)| is_broadcast(to)) =>
+            {
+                let bytes = inner.into_owned();
                 Ok(Packet { bytes, ..packet })
             }
             _ => Err(packet),

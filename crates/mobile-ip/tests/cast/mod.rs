@@ -16,6 +16,7 @@ use node::{
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use wire::ipv4::{self, Header};
+use wire::tunnel::{self, Kind};
 use wire::{
     Frame, IcmpError, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, SocketAddrV4, arp, icmp, ipip, udp,
 };
@@ -145,29 +146,26 @@ impl Cast for MobileIp {
                 let to = person("other").0;
                 ("host".to_owned(), from_person("mn", &number(teller, HOME, to)))
             }
-            ["tunnel", "at", care_of, "for", to, "by", entry] => {
+            ["tunnel", "at", care_of, "for", to, "by", entry, ref args @ ..] => {
                 let inner = number(teller, CORRESPONDENT, to.parse().unwrap());
-                let outer = ipip::encapsulate(&inner, person(entry).0, care_of.parse().unwrap(), 1).unwrap();
+                let outer = wrapped(&Args::new(args), &inner, person(entry).0, care_of.parse().unwrap());
                 ("air".to_owned(), from_person("router", &outer))
             }
-            ["tunnel", to] => tunnelled(teller, HOME_AGENT, to),
-            ["tunnel", to, "by", entry] => tunnelled(teller, entry.parse().unwrap(), to),
+            ["tunnel", to, "by", entry] => tunnelled(teller, entry.parse().unwrap(), to, &[]),
+            ["tunnel", to, ref args @ ..] => tunnelled(teller, HOME_AGENT, to, args),
             // A router on the path of the tunnel drops a packet of the correspondent, and sends an ICMP error to the
             // home agent, where the tunnel begins.
-            ["too-big", mtu, "to", care_of] => {
+            ["too-big", mtu, "to", exit, ref args @ ..] => {
                 let error = IcmpError::FragmentationNeeded { mtu: mtu.parse().unwrap() };
-                ("up".to_owned(), about_tunnel(error, care_of))
+                ("up".to_owned(), about_tunnel(error, exit, &Args::new(args)))
             }
-            // As before, but the router quotes only eight bytes behind the outer header, as RFC 792 requires.
-            ["lost-in-tunnel", "to", care_of, "quoted", "shortly"] => {
-                let packet = about_tunnel(IcmpError::TimeExceeded, care_of);
-                let (header, payload) = Header::parse(&packet.bytes).unwrap();
-                let message = icmp::Message::parse(payload).unwrap();
-                let short = icmp::Message { body: &message.body[..4 + 28], ..message }.emit();
-                ("up".to_owned(), from_person("router", &header.emit(&short)))
+            // As before, but the packet used up its time to live, or a router has no route to the exit. `shortly`: the
+            // router quotes only eight bytes behind the outer header, as RFC 792 requires.
+            ["lost-in-tunnel", "to", exit, ref args @ ..] => {
+                ("up".to_owned(), about_tunnel(IcmpError::TimeExceeded, exit, &Args::new(args)))
             }
-            ["lost-in-tunnel", "to", care_of] => {
-                ("up".to_owned(), about_tunnel(IcmpError::TimeExceeded, care_of))
+            ["no-way-in-tunnel", "to", exit, ref args @ ..] => {
+                ("up".to_owned(), about_tunnel(IcmpError::HostUnreachable, exit, &Args::new(args)))
             }
             ["found", address] => {
                 let (_, mac) = person("router");
@@ -210,7 +208,9 @@ impl Cast for MobileIp {
         if let Ok(said) = Advertisement::parse(&header, payload) {
             let busy = if said.flags.has(AgentFlags::BUSY) { ", busy" } else { "" };
             let reverse = if said.flags.has(AgentFlags::REVERSE) { ", reverse tunnels" } else { "" };
-            return format!("advertisement {}{busy}{reverse}", said.sequence);
+            let minimal = if said.flags.has(AgentFlags::MINIMAL) { ", minimal encapsulation" } else { "" };
+            let gre = if said.flags.has(AgentFlags::GRE) { ", GRE" } else { "" };
+            return format!("advertisement {}{busy}{reverse}{minimal}{gre}", said.sequence);
         }
         if Solicitation::parse(&header, payload).is_ok() {
             return "solicitation".to_owned();
@@ -388,6 +388,8 @@ fn advert(from: &str, args: &Args<'_>) -> Packet {
     flags = flags
         .with(AgentFlags::BUSY, args.has("busy"))
         .with(AgentFlags::REVERSE, args.has("reverse"))
+        .with(AgentFlags::MINIMAL, args.has("minimal"))
+        .with(AgentFlags::GRE, args.has("gre"))
         .with(AgentFlags::REGISTRATION_REQUIRED, args.has("required"));
     let said = Advertisement {
         src,
@@ -459,14 +461,15 @@ fn flagged(teller: &Teller<MobileIp>, words: &[&str]) -> (String, Packet) {
             let args = Args::new(args);
             let inner = number(teller, args.get("src", HOME), args.get("to", CORRESPONDENT));
             let inner = sized(&inner, 0, args.get("ttl", 63));
-            let outer = ipip::encapsulate(&inner, person(from).0, HOME_AGENT, 1).unwrap();
+            let outer = wrapped(&args, &inner, person(from).0, HOME_AGENT);
             ("up".to_owned(), from_person("router", &outer))
         }
         // A visitor sends a packet, or puts it into a tunnel to the foreign agent (`encapsulated`).
         ["visitor", from, ref args @ ..] => {
             let args = Args::new(args);
             let inner = number(teller, args.get("src", HOME), args.get("to", CORRESPONDENT));
-            let outer = ipip::encapsulate(&inner, HOME, person("fa").0, 1).unwrap();
+            let inner = data(&inner, &args);
+            let outer = wrapped(&args, &inner, HOME, person("fa").0);
             let bytes = if args.has("encapsulated") { outer } else { inner };
             ("visited".to_owned(), from_person(from, &bytes))
         }
@@ -474,20 +477,48 @@ fn flagged(teller: &Teller<MobileIp>, words: &[&str]) -> (String, Packet) {
     }
 }
 
+/// Returns the kind of tunnel that the argument `kind` names; default IP in IP.
+fn kind_of(args: &Args<'_>) -> Kind {
+    match args.0.get("kind") {
+        None => Kind::IpInIp,
+        Some(&"minimal") => Kind::Minimal,
+        Some(&"gre") => Kind::Gre,
+        Some(other) => panic!("no kind {other}"),
+    }
+}
+
+/// Returns a datagram in a tunnel of the kind of `args`.
+fn wrapped(args: &Args<'_>, inner: &[u8], entry: Ipv4Addr, exit: Ipv4Addr) -> Vec<u8> {
+    tunnel::encapsulate(kind_of(args), inner, entry, exit, 1).unwrap()
+}
+
 /// Returns a datagram for `to` in a tunnel from `entry` to the first foreign agent, and the interface by which it
 /// arrives.
-fn tunnelled(teller: &Teller<MobileIp>, entry: Ipv4Addr, to: &str) -> (String, Packet) {
-    let inner = number(teller, CORRESPONDENT, to.parse().unwrap());
-    let outer = ipip::encapsulate(&inner, entry, person("fa").0, 7).unwrap();
+fn tunnelled(teller: &Teller<MobileIp>, entry: Ipv4Addr, to: &str, args: &[&str]) -> (String, Packet) {
+    let args = Args::new(args);
+    let inner = data(&number(teller, CORRESPONDENT, to.parse().unwrap()), &args);
+    let outer = wrapped(&args, &inner, entry, person("fa").0);
     ("up".to_owned(), from_person("router", &outer))
 }
 
-/// Returns an ICMP error about a packet of 1480 bytes that the home agent has tunneled to `care_of`.
-fn about_tunnel(error: IcmpError, care_of: &str) -> Packet {
-    let [from, to] = [CORRESPONDENT, HOME].map(|address| SocketAddrV4::new(address, 9000));
-    let outer =
-        ipip::encapsulate(&udp::packet(from, to, &[0; 1452]), HOME_AGENT, care_of.parse().unwrap(), 7);
-    from_person("router", &error.about(&outer.unwrap(), person("router").0).unwrap())
+/// Returns an ICMP error about a packet of 1480 bytes of the correspondent that the home agent has tunneled to `exit`. With
+/// the argument `reverse`, it is a packet of the mobile node that the first foreign agent has tunneled.
+fn about_tunnel(error: IcmpError, exit: &str, args: &Args<'_>) -> Packet {
+    let (from, to, entry) = if args.has("reverse") {
+        (HOME, CORRESPONDENT, person("fa").0)
+    } else {
+        (CORRESPONDENT, HOME, HOME_AGENT)
+    };
+    let [from, to] = [from, to].map(|address| SocketAddrV4::new(address, 9000));
+    let outer = wrapped(args, &udp::packet(from, to, &[0; 1452]), entry, exit.parse().unwrap());
+    let whole = error.about(&outer, person("router").0).unwrap();
+    if !args.has("shortly") {
+        return from_person("router", &whole);
+    }
+    let (header, payload) = Header::parse(&whole).unwrap();
+    let message = icmp::Message::parse(payload).unwrap();
+    let short = icmp::Message { body: &message.body[..4 + 28], ..message }.emit();
+    from_person("router", &header.emit(&short))
 }
 
 fn from_person(name: &str, bytes: &[u8]) -> Packet {
@@ -498,8 +529,14 @@ fn from_person(name: &str, bytes: &[u8]) -> Packet {
 
 /// Returns the name of a datagram, which may be in one or several tunnels.
 fn tunnel_name(bytes: &[u8]) -> String {
-    match ipip::decapsulate(bytes) {
-        Ok((outer, inner)) => format!("{} in a tunnel to {}", tunnel_name(inner), outer.dst),
+    let (outer, _) = Header::parse(bytes).unwrap();
+    let of = match Kind::of_protocol(outer.protocol) {
+        Some(Kind::Minimal) => "minimal ",
+        Some(Kind::Gre) => "GRE ",
+        Some(Kind::IpInIp) | None => "",
+    };
+    match tunnel::decapsulate(bytes) {
+        Ok((outer, inner)) => format!("{} in a {of}tunnel to {}", tunnel_name(&inner), outer.dst),
         Err(_) => data_name(bytes),
     }
 }

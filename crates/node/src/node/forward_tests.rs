@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{Boot, Lifetime, Link, Listen, Mark, Neighbor, Proto, Role, Value};
-use table::{Action, Route};
+use table::{Action, Kinds as TunnelKinds, Route};
 use wire::{Duration, Frame, PacketId, SocketAddrV4, icmp, ipip, udp};
 
 const ETH: Iface = Iface(1);
@@ -378,7 +378,7 @@ fn errors_are_counted_by_the_second_but_for_packets_that_are_too_large() {
 fn foreign_agent() -> (Node, Outbox) {
     let visitor = Hop::mac(AIR, Mac([2, 0, 0, 0, 0, 7]));
     let routes = vec![
-        (to(OWN), Action::Open(VISITORS)),
+        (to(OWN), Action::Open(VISITORS, TunnelKinds::ALL)),
         (RouteKey::to(VISITORS, MOBILE), Action::Forward(visitor)),
         (RouteKey::to(VISITORS, CARE_OF), Action::Punt),
     ];
@@ -426,7 +426,7 @@ fn tunnels_inside_each_other_have_an_end() {
     node.set_route(
         Instant::ZERO,
         nested,
-        Route { action: Action::Open(VISITORS), lifetime: Lifetime::Permanent },
+        Route { action: Action::Open(VISITORS, TunnelKinds::ALL), lifetime: Lifetime::Permanent },
     );
     assert_eq!(sent(&receive(&mut node, &mut out, received(bytes.clone(), MACS[0]))).0, AIR);
     let deeper = ipip::encapsulate(&bytes, FAR, OWN, 7).unwrap();
@@ -669,7 +669,7 @@ fn the_segments_of_a_connection_are_taken_and_no_others() {
         let interceptor = Agent { intercepts: [tuple].into(), passes, ..agent("interceptor") };
         let visitor = RouteKey::to(VISITORS, MOBILE);
         let routes = vec![
-            (to(OWN), Action::Open(VISITORS)),
+            (to(OWN), Action::Open(VISITORS, TunnelKinds::ALL)),
             (visitor, Action::Forward(Hop::mac(AIR, ROUTER))),
             (to(MOBILE), Action::Forward(Hop::mac(AIR, ROUTER))),
         ];

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{Act, Boot, Input, Link};
-use table::{Action, Class, Hop, Lifetime, Route, RouteKey};
+use table::{Action, Class, Hop, Kinds as TunnelKinds, Lifetime, Route, RouteKey};
 use wire::{EtherType, Frame, Ipv4Addr, Prefix, fragment, icmp, ipip, ipv4};
 
 const ETH: Iface = Iface(1);
@@ -20,9 +20,11 @@ fn node() -> (Node, Outbox) {
     let forward = Action::Forward(Hop::mac(ETH, ROUTER));
     let exit = RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(OWN) };
     let any = RouteKey { class: None, src: Prefix::ANY, dst: Prefix::ANY };
-    for (key, action) in
-        [(any, forward), (exit, Action::Open(VISITORS)), (RouteKey::to(VISITORS, VISITOR), forward)]
-    {
+    for (key, action) in [
+        (any, forward),
+        (exit, Action::Open(VISITORS, TunnelKinds::ALL)),
+        (RouteKey::to(VISITORS, VISITOR), forward),
+    ] {
         node.set_route(Instant::ZERO, key, Route { action, lifetime: Lifetime::Permanent });
     }
     let mut out = Outbox::default();

@@ -5,7 +5,7 @@
 use crate::teller::{Moment, datagram, ends, mac, said};
 use node::{
     Action, Class, Encap, Hop, Input, Lifetime, Listen, Node, Outbox, Proto, Role, Route, RouteKey, Rx,
-    Value, reason,
+    TunnelKinds, Value, reason,
 };
 use wire::{Duration, Frame, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Prefix, Reason, ipip, ipv4};
 
@@ -35,7 +35,7 @@ fn start(own: [u8; 4], out: &mut Outbox) {
     let forever = |action| Route { action, lifetime: Lifetime::Permanent };
     out.route(RouteKey { class: None, src: Prefix::ANY, dst: Prefix::ANY }, forever(onward(UP, mac(0))));
     let to_us = RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(own.into()) };
-    out.route(to_us, forever(Action::Open(VISITORS)));
+    out.route(to_us, forever(Action::Open(VISITORS, TunnelKinds::ALL)));
     out.route(RouteKey::all(VISITORS), forever(Action::Drop(Reason("not_a_visitor"))));
 }
 

@@ -2,7 +2,7 @@
 //! the care-of address of the packet's source.
 
 use crate::teller::{Moment, mac};
-use node::{Action, Class, Hop, Input, Lifetime, Node, Outbox, Role, Route, RouteKey, Value};
+use node::{Action, Class, Hop, Input, Lifetime, Node, Outbox, Role, Route, RouteKey, TunnelKinds, Value};
 use wire::{Iface, Instant, Ipv4Addr, Packet, Prefix, Reason, ipv4};
 
 const HOME: [u8; 4] = [10, 0, 0, 1];
@@ -39,7 +39,7 @@ impl Home {
         let to_us = RouteKey { class: None, src: Prefix::ANY, dst: home };
         let of_mobile = |class| RouteKey { class: Some(class), src: mobile, dst: Prefix::ANY };
         out.route(RouteKey { class: None, src: Prefix::ANY, dst: Prefix::ANY }, forever(onward()));
-        out.route(to_us, forever(Action::Open(ALL)));
+        out.route(to_us, forever(Action::Open(ALL, TunnelKinds::ALL)));
         out.route(RouteKey::all(ALL), forever(Action::Drop(NOT_BOUND)));
         match self.by {
             By::Role => out.route(of_mobile(ALL), forever(Action::Punt)),
@@ -47,7 +47,7 @@ impl Home {
             // only the default route of the class, which drops them.
             By::Table => {
                 let one = Class(ALL.0 + 1);
-                out.route(RouteKey { src: care_of, ..to_us }, forever(Action::Open(one)));
+                out.route(RouteKey { src: care_of, ..to_us }, forever(Action::Open(one, TunnelKinds::ALL)));
                 out.route(RouteKey::all(one), forever(Action::Drop(NOT_BOUND)));
                 out.route(of_mobile(one), forever(onward()));
             }

@@ -288,7 +288,7 @@ impl Teller {
             Action::Punt => "to the role".to_owned(),
             Action::Host => "to this host".to_owned(),
             Action::Tunnel(encap) => format!("in a tunnel to {}", self.name(encap.dst)),
-            Action::Open(of) => format!("opened as {}", class(*of)),
+            Action::Open(of, _) => format!("opened as {}", class(*of)),
             Action::Drop(reason) => format!("drop, {reason}"),
         };
         match lifetime {

@@ -3,7 +3,7 @@
 
 use node::{
     Action, Class, Encap, Hop, IngressPolicy, InterfaceAddress, Lifetime, NextHop, Port, Route, RouteKey,
-    TunnelKind,
+    TunnelKind, TunnelKinds,
 };
 use table::Datagram;
 use wire::ipv4;
@@ -109,9 +109,13 @@ impl Choices {
                 let mtu = self.of(&[500, 1480]);
                 let kind = self.of(&[TunnelKind::IpInIp, TunnelKind::Minimal, TunnelKind::Gre]);
                 let (src, dst, is_failing) = (self.address(), self.address(), self.one_in(2));
-                Action::Tunnel(Encap { src, dst, mtu, kind, is_failing })
+                let reported = self.of(&[mtu, 450]);
+                Action::Tunnel(Encap { src, dst, mtu, reported, kind, is_failing })
             }
-            4 => Action::Open(self.of(&[MAPPED, Class::CLOSED])),
+            4 => {
+                let class = self.of(&[MAPPED, Class::CLOSED]);
+                Action::Open(class, self.of(&[TunnelKinds::ALL, TunnelKinds::of(TunnelKind::Gre)]))
+            }
             5 => Action::Forward(Hop { iface, to: NextHop::Via(self.address()) }),
             6 => Action::Forward(Hop { iface, to: NextHop::OnLink }),
             _ => Action::Forward(Hop::mac(iface, Mac([2; 6]))),

@@ -12,7 +12,7 @@ use super::{Control, describe, protocol};
 use ::mobile_ip::message::{ADVERTISEMENT, PORT, SOLICITATION};
 use serde::Serialize;
 use wire::ipv4::{self, Header};
-use wire::{EtherType, Frame, Ipv4Addr, Mac, Malformed, Packet, PacketId, ethernet, udp};
+use wire::{EtherType, Frame, Ipv4Addr, Mac, Malformed, Packet, PacketId, ethernet, tunnel, udp};
 
 pub use mobile_ip::{code_text, meaning};
 
@@ -182,25 +182,86 @@ impl Walk {
         self.found.layers.push(of_header(&ip, header + payload.len(), at, is_inner));
         let end = bytes.len().min(header + payload.len());
         let payload = bytes.get(header..end).unwrap_or_default();
-        let inside = at + header;
+        self.inside(&ip, payload, &whole, at + header);
+    }
+
+    /// Adds what a datagram contains. `whole` is the datagram, and its `payload` begins at the offset `inside`.
+    fn inside(&mut self, ip: &Header, payload: &[u8], whole: &[u8], inside: usize) {
         match ip.protocol {
             _ if ip.offset != 0 => {}
+            ipv4::IPIP | ipv4::MINIMAL | ipv4::GRE if self.found.layers.len() > DEPTH => {
+                self.found.is_tunneled = true;
+            }
             ipv4::IPIP => {
                 self.found.is_tunneled = true;
-                if self.found.layers.len() <= DEPTH {
-                    self.ip(payload, inside);
-                }
+                self.ip(payload, inside);
             }
+            ipv4::GRE => self.gre(payload, whole, inside),
+            ipv4::MINIMAL => self.minimal(payload, whole, inside),
             ipv4::ICMP if matches!(payload.first(), Some(&(ADVERTISEMENT | SOLICITATION))) => {
-                let (layer, mut problem) = mobile_ip::discovery(&ip, payload, inside);
+                let (layer, mut problem) = mobile_ip::discovery(ip, payload, inside);
+                let begin = self.found.layers.last().map_or(0, |layer| layer.at);
                 for problem in problem.iter_mut().filter(|problem| problem.reason == "mip_ttl") {
-                    problem.at = at + 8; // the field of the IP header
+                    problem.at = begin + 8; // the field of the IP header
                 }
                 self.of_mobile_ip((layer, problem));
             }
-            ipv4::UDP => self.udp(&ip, payload, &whole, inside),
-            _ => self.others(&whole, inside),
+            ipv4::UDP => self.udp(ip, payload, whole, inside),
+            _ => self.others(whole, inside),
         }
+    }
+
+    /// Adds the header of a GRE tunnel (RFC 2784, section 2.1), and the datagram behind it.
+    fn gre(&mut self, payload: &[u8], whole: &[u8], at: usize) {
+        self.found.is_tunneled = true;
+        let word = |at: usize| payload.get(at..at + 2).map(|two| u16::from_be_bytes([two[0], two[1]]));
+        let mut layer = Layer::new("GRE", at);
+        for (offset, name) in [(0, "flags and version"), (2, "protocol")] {
+            if let Some(word) = word(offset) {
+                layer.push(offset, name, format!("{word:#06x}"));
+            }
+        }
+        let has_checksum = payload.first().is_some_and(|flags| flags & 0x80 != 0);
+        if let Some(sum) = word(4).filter(|_| has_checksum) {
+            layer.push(4, "checksum", format!("{sum:#06x}"));
+        }
+        self.found.layers.push(layer);
+        if let Err(malformed) = tunnel::decapsulate(whole)
+            && malformed.0.starts_with("gre_")
+        {
+            return self.refuse(malformed, at + offset_in_gre(malformed, payload.len()));
+        }
+        let header = if has_checksum { 8 } else { 4 };
+        self.ip(payload.get(header..).unwrap_or_default(), at + header);
+    }
+
+    /// Adds the header of minimal encapsulation (RFC 2004, section 3.1), and the payload of the original datagram, whose
+    /// other fields are those of the outer header.
+    fn minimal(&mut self, payload: &[u8], whole: &[u8], at: usize) {
+        self.found.is_tunneled = true;
+        let (_, inner) = match tunnel::decapsulate(whole) {
+            Ok(opened) => opened,
+            Err(malformed) => {
+                let offset = if malformed.0 == "minimal_checksum" { 2 } else { payload.len() };
+                return self.refuse(malformed, at + offset);
+            }
+        };
+        let (ip, all) = match Header::parse(&inner) {
+            Ok(parsed) => parsed,
+            Err(malformed) => return self.refuse(malformed, at),
+        };
+        let has_source = payload.get(1).is_some_and(|flags| flags & 0x80 != 0);
+        let header = if has_source { 12 } else { 8 };
+        let mut layer = Layer::new("minimal encapsulation", at);
+        layer.push(0, "original protocol", format!("{} ({})", ip.protocol, protocol(ip.protocol)));
+        layer.push(1, "original source present", if has_source { "yes" } else { "no: the outer source" });
+        layer.push(4, "original destination", ip.dst);
+        if has_source {
+            layer.push(8, "original source", ip.src);
+        }
+        self.found.layers.push(layer);
+        let there = payload.len().saturating_sub(header).min(all.len());
+        self.inside(&ip, all.get(..there).unwrap_or_default(), &inner, at + header);
     }
 
     fn udp(&mut self, ip: &Header, payload: &[u8], whole: &[u8], at: usize) {
@@ -219,7 +280,7 @@ impl Walk {
         let mut layer = Layer::new("UDP", at);
         layer.push(0, "source port", from);
         layer.push(2, "destination port", to);
-        layer.push(udp::HEADER, "payload", format!("{} bytes", body.len()));
+        layer.push(udp::HEADER, "payload", in_bytes(body.len()));
         self.found.layers.push(layer);
         if from == PORT || to == PORT {
             self.of_mobile_ip(mobile_ip::message(body, at + udp::HEADER));
@@ -251,6 +312,11 @@ impl Walk {
     }
 }
 
+/// Returns a number of bytes with its unit.
+pub fn in_bytes(number: usize) -> String {
+    format!("{number} byte{}", if number == 1 { "" } else { "s" })
+}
+
 /// Returns the bytes of a datagram, with zeros instead of the bytes that a capture has cut.
 fn padded(bytes: &[u8]) -> Vec<u8> {
     let mut whole = bytes.to_vec();
@@ -266,7 +332,7 @@ fn of_header(ip: &Header, total: usize, at: usize, is_inner: bool) -> Layer {
     if ip.tos != 0 {
         layer.push(1, "type of service", format!("{:#04x}", ip.tos));
     }
-    layer.push(2, "total length", format!("{total} bytes"));
+    layer.push(2, "total length", in_bytes(total));
     layer.push(4, "identification", ip.id);
     let fragment = match (ip.dont_fragment, ip.is_fragment()) {
         (true, false) => "do not fragment".to_owned(),
@@ -291,6 +357,16 @@ fn offset_in_ip(malformed: Malformed, len: usize) -> usize {
         "ip_total_length" => 2,
         "ip_reserved_flag" => 6,
         "ip_checksum" => 10,
+        _ => len,
+    }
+}
+
+/// Returns the offset of the refused field in a GRE header (RFC 2784, section 2.1).
+fn offset_in_gre(malformed: Malformed, len: usize) -> usize {
+    match malformed.0 {
+        "gre_flags" => 0,
+        "gre_protocol" => 2,
+        "gre_checksum" => 4,
         _ => len,
     }
 }

@@ -3,6 +3,7 @@
 //! Beacons, ARP, ICMP errors and TCP are not control messages: they belong to no exchange of a mobility protocol.
 
 mod cellular_ip;
+mod dhcp;
 pub mod dissect;
 mod indirect_tcp;
 mod mobile_ip;
@@ -33,6 +34,7 @@ enum Says {
     MobileIp(mobile_ip::Message),
     IndirectTcp(indirect_tcp::Message),
     Sigma(sigma::Message),
+    Dhcp(dhcp::Message),
 }
 
 impl Control {
@@ -46,7 +48,8 @@ impl Control {
         let indirect =
             || indirect_tcp::Message::of(&ip, payload).map(|(about, said)| (about, Says::IndirectTcp(said)));
         let sigma = || sigma::Message::of(&ip, payload).map(|(about, said)| (about, Says::Sigma(said)));
-        let (about, says) = cellular().or_else(mobile).or_else(indirect).or_else(sigma)?;
+        let dhcp = || dhcp::Message::of(&ip, payload).map(|(about, said)| (about, Says::Dhcp(said)));
+        let (about, says) = cellular().or_else(mobile).or_else(indirect).or_else(sigma).or_else(dhcp)?;
         Some(Self { src: ip.src, dst: ip.dst, about, says })
     }
 
@@ -57,6 +60,7 @@ impl Control {
             Says::MobileIp(_) => "Mobile IP",
             Says::IndirectTcp(_) => "Indirect TCP",
             Says::Sigma(_) => "SIGMA",
+            Says::Dhcp(_) => "DHCP",
         }
     }
 
@@ -74,6 +78,7 @@ impl Control {
             Says::MobileIp(message) => message.constant(&mut fields),
             Says::IndirectTcp(message) => message.constant(&mut fields),
             Says::Sigma(message) => message.constant(&mut fields),
+            Says::Dhcp(message) => message.constant(&mut fields),
         }
         fields
     }
@@ -85,7 +90,7 @@ impl Control {
         match &self.says {
             Says::CellularIp(message) => format!("{self}{}", message.detail(names)),
             Says::MobileIp(message) => format!("{self}{}", message.detail(names)),
-            Says::IndirectTcp(_) | Says::Sigma(_) => self.to_string(),
+            Says::IndirectTcp(_) | Says::Sigma(_) | Says::Dhcp(_) => self.to_string(),
         }
     }
 }
@@ -98,6 +103,7 @@ impl fmt::Display for Control {
             Says::MobileIp(message) => message.write(f, src, dst),
             Says::IndirectTcp(message) => message.write(f, src, dst),
             Says::Sigma(message) => message.write(f, src, dst),
+            Says::Dhcp(message) => message.write(f, src, dst),
         }
     }
 }
@@ -156,6 +162,8 @@ pub fn protocol(number: u8) -> String {
         4 => "IPIP".to_owned(),
         6 => "TCP".to_owned(),
         17 => "UDP".to_owned(),
+        47 => "GRE".to_owned(),
+        55 => "minimal encapsulation".to_owned(),
         132 => "SCTP".to_owned(),
         other => format!("protocol {other}"),
     }

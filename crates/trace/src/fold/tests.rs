@@ -5,7 +5,7 @@ use crate::{Fingerprinter, Fold};
 use node::stream::OwnedStreamEvent;
 use node::{
     Act, Action, AppChange, AppEvent, Boot, Class, Encap, Hop, IngressPolicy, Input, Lifetime, Mark, NextHop,
-    Port, Route, RouteKey, Stage, StreamEvent, StreamId, StreamOp, Transport, Value,
+    Port, Route, RouteKey, Stage, StreamEvent, StreamId, StreamOp, Transport, TunnelKind, TunnelKinds, Value,
 };
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Prefix, SocketAddrV4, WallTime};
 
@@ -29,7 +29,12 @@ fn acts() -> Vec<Act> {
     let hops = [NextHop::Mac(mac), NextHop::Via(Ipv4Addr::new(10, 1, 0, 1)), NextHop::OnLink];
     let forward = hops.map(|to| Action::Forward(Hop { iface: Iface(1), to }));
     let encap = Encap::new(Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 1, 0, 2), 1480);
-    let others = [Action::Punt, Action::Host, Action::Tunnel(encap), Action::Open(Class(2))];
+    let others = [
+        Action::Punt,
+        Action::Host,
+        Action::Tunnel(encap),
+        Action::Open(Class(2), TunnelKinds::of(TunnelKind::IpInIp)),
+    ];
     let span = Duration::from_secs(2);
     let lifetimes = [
         Lifetime::Permanent,

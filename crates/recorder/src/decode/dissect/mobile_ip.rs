@@ -2,7 +2,7 @@
 
 use super::position::position;
 use super::timestamp::utc;
-use super::{Layer, Problem};
+use super::{Layer, Problem, in_bytes};
 use ::mobile_ip::message::{
     ADVERTISEMENT, Advertisement, Code, INFINITE, Registration, Reply, Request, SOLICITATION, Solicitation,
 };
@@ -191,12 +191,12 @@ fn extensions(layer: &mut Layer, bytes: &[u8], mut at: usize, describe: fn(u8) -
         }
         let (head, length) = length(bytes, at, is_advertisement);
         let data = bytes.get(at + head..at + head + length).unwrap_or_default();
-        layer.push(at, "extension", format!("{} (type {kind}), {length} bytes", describe(kind)));
+        layer.push(at, "extension", format!("{} (type {kind}), {}", describe(kind), in_bytes(length)));
         of_extension(layer, at, (kind, head, data), is_advertisement);
         at += head + length;
     }
     if padding > 0 {
-        layer.push(at - 1, "padding", format!("{padding} bytes"));
+        layer.push(at - 1, "padding", in_bytes(padding));
     }
 }
 
@@ -291,7 +291,7 @@ pub fn meaning(reason: &str) -> Option<&'static str> {
     REASONS.iter().find(|(name, _)| *name == reason).map(|(_, text)| *text)
 }
 
-const REASONS: [(&str, &str); 29] = [
+const REASONS: [(&str, &str); 36] = [
     ("ip_truncated", "the bytes end before the datagram does"),
     ("ip_version", "the version is not 4"),
     ("ip_header_length", "the header is shorter than 20 bytes"),
@@ -300,6 +300,13 @@ const REASONS: [(&str, &str); 29] = [
     ("udp_truncated", "the datagram ends before its UDP length"),
     ("udp_length", "the UDP length is less than that of the header"),
     ("udp_checksum", "the UDP checksum is wrong; 0 would mean that there is none"),
+    ("ipip_ttl", "the time to live of the inner datagram is 0"),
+    ("minimal_truncated", "the datagram ends within the header of minimal encapsulation"),
+    ("minimal_checksum", "the checksum of the header of minimal encapsulation is wrong"),
+    ("gre_truncated", "the datagram ends within the GRE header"),
+    ("gre_flags", "only the flag of the checksum is allowed, and version 0"),
+    ("gre_protocol", "the protocol must be 0x0800: IPv4"),
+    ("gre_checksum", "the checksum of the GRE header is wrong"),
     ("icmp_truncated", "the message is shorter than an ICMP header"),
     ("icmp_checksum", "the ICMP checksum is wrong"),
     ("mip_empty", "the message has no bytes"),

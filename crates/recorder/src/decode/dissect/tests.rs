@@ -1,5 +1,6 @@
 use super::*;
 use ::mobile_ip::message::{Advertisement, AgentFlags, Solicitation, datagram};
+use wire::tunnel::{self, Kind};
 use wire::{SocketAddrV4, ipip};
 
 /// A request with the golden HMAC-SHA-256, which an independent home agent accepts.
@@ -71,6 +72,24 @@ fn a_message_is_found_in_a_frame_and_in_a_tunnel() {
     assert!(found.is_tunneled && found.problem.is_none());
     assert_eq!((&found.layers[1].name[..], found.layers[1].at), ("IPv4 in a tunnel", 20));
     assert_eq!(found.layers[3].name, "Mobile IP registration reply");
+    let all = |kind| {
+        let bytes = tunnel::encapsulate(kind, &packet, *from.ip(), *to.ip(), 1).unwrap();
+        let found = dissect(&bytes, Begin::Ip, false);
+        assert!(found.is_tunneled && found.problem.is_none(), "{found:?}");
+        found.layers.iter().map(|layer| format!("{} {}", layer.at, layer.name)).collect::<Vec<_>>()
+    };
+    let message = "Mobile IP registration reply";
+    let by_gre = ["0 IPv4", "20 GRE", "24 IPv4 in a tunnel", "44 UDP"].map(str::to_owned);
+    assert_eq!(all(Kind::Gre), [&by_gre[..], &[format!("52 {message}")]].concat());
+    // The source of the packet is also the entry of the tunnel, so the header has 8 bytes.
+    let minimal = ["0 IPv4", "20 minimal encapsulation", "28 UDP"].map(str::to_owned);
+    assert_eq!(all(Kind::Minimal), [&minimal[..], &[format!("36 {message}")]].concat());
+    for (kind, at, reason) in [(Kind::Gre, 21, "gre_flags"), (Kind::Minimal, 22, "minimal_checksum")] {
+        let mut bytes = tunnel::encapsulate(kind, &packet, *from.ip(), *to.ip(), 1).unwrap();
+        bytes[at] ^= 1;
+        let problem = dissect(&bytes, Begin::Ip, false).problem.unwrap();
+        assert_eq!((&problem.reason[..], problem.at), (reason, at & !1));
+    }
     let arp = [&frame[..12], &[8, 6], &[0; 28][..]].concat();
     assert_eq!(Begin::guess(&arp), Begin::Ethernet);
 }
@@ -107,7 +126,7 @@ fn discovery_has_all_its_fields() {
         (22, "flags", "0x1100: F T"),
         (24, "care-of address", "10.3.0.1"),
         (16, "extension", "Mobility Agent Advertisement (type 16), 10 bytes"),
-        (28, "extension", "Prefix-Lengths (type 19), 1 bytes"),
+        (28, "extension", "Prefix-Lengths (type 19), 1 byte"),
         (30, "  prefix lengths", "24"),
     ];
     assert_eq!(fields.collect::<Vec<_>>(), expected);

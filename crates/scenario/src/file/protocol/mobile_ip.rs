@@ -69,6 +69,24 @@ pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), S
     let agent = hosts_of(scenario, "mobile-ip/home-agent").find(|agent| layout.same_network(agent, host));
     let agent = agent.ok_or("there is no mobile-ip/home-agent in the home network of the mobile node; give this role to the base station of that network")?;
     default(role, "home_agent", peer(scenario, layout, agent)?);
+    if role.contains_key("signal_hysteresis") {
+        let kinds = ["mobile-ip/home-agent", "mobile-ip/foreign-agent"];
+        let agents = kinds.into_iter().flat_map(|kind| hosts_of(scenario, kind));
+        let mut cells = Vec::new();
+        for agent in agents {
+            let Some(cell) = layout.cell_of(agent) else { continue };
+            let address = interface_address(layout, agent)?;
+            let address = address.split('/').next().unwrap_or_default().to_owned();
+            let of = Table::from_iter([
+                ("agent".to_owned(), Value::from(address)),
+                ("cell".to_owned(), Value::from(i64::from(cell))),
+            ]);
+            if !cells.contains(&Value::Table(of.clone())) {
+                cells.push(Value::Table(of));
+            }
+        }
+        default(role, "agent_cells", cells);
+    }
     Ok(())
 }
 
