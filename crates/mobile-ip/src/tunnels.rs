@@ -10,6 +10,10 @@ use wire::{Duration, Instant, Ipv4Addr, Reason, tunnel};
 /// The reason to drop an ICMP error that does not quote a packet of one of this agent's tunnels.
 pub(crate) const NOT_ABOUT_A_TUNNEL: Reason = Reason("not_about_a_tunnel");
 
+/// The reason to drop an ICMP error about a packet in a tunnel: the error is of a kind that the senders of inner datagrams
+/// do not get (RFC 2003, section 4).
+pub(crate) const NOT_RELAYED: Reason = Reason("tunnel_error_not_relayed");
+
 /// How long a path MTU, or that the exit is unreachable, is used after it was last reported (RFC 1191, section 6.3).
 const BELIEVED: Duration = Duration::from_mins(10);
 /// The smallest MTU inside a tunnel that a report or `tunnel_mtu` may set, in bytes (not from an RFC). With the outer

@@ -1,6 +1,6 @@
 //! The visitors of a foreign agent: their routes, and the ends of their visits (RFC 5944, section 4.2.2).
 
-use super::{FIRST_CLASS, FIRST_REVERSE_CLASS, ForeignAgent, NOT_A_VISITOR, USED_CHALLENGES, Visit, Visitor};
+use super::{FIRST_CLASS, FIRST_REVERSE_CLASS, ForeignAgent, USED_CHALLENGES, Visit, Visitor};
 use crate::mark::MobileIpEvent;
 use crate::message::{Code, Request, RequestFlags};
 use crate::pending::Pending;
@@ -91,10 +91,7 @@ impl ForeignAgent {
         let is_free = |class: &Class| !self.classes.values().any(|other| other == class);
         let class = (FIRST_CLASS..FIRST_REVERSE_CLASS).map(Class).find(is_free)?;
         self.classes.insert(home_agent, class);
-        out.route(
-            RouteKey::all(class),
-            Route { action: Action::Drop(NOT_A_VISITOR), lifetime: Lifetime::Permanent },
-        );
+        self.drop_all(class, out);
         out.route(
             self.tunnel(home_agent),
             Route { action: Action::Open(class), lifetime: Lifetime::Permanent },
@@ -120,6 +117,9 @@ impl ForeignAgent {
                 self.classes.remove(&home_agent);
                 out.route(self.tunnel(home_agent), None);
                 out.route(RouteKey::all(class), None);
+                for own in self.own_addresses() {
+                    out.route(RouteKey::to(class, own), None);
+                }
             }
         }
         if let Some(key) = visitor.reached {

@@ -4,7 +4,7 @@ use super::{Accepted, Home, HomeAgent, home_of, key_of, key_to};
 use crate::binding::Binding;
 use crate::mark::MobileIpEvent;
 use crate::message::Code;
-use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Report};
+use crate::tunnels::{NOT_ABOUT_A_TUNNEL, NOT_RELAYED, Report};
 use node::{Action, Encap, Lifetime, Neighbor, Outbox, Route};
 use wire::icmp::IcmpError;
 use wire::ipv4;
@@ -115,13 +115,16 @@ impl HomeAgent {
     }
 
     /// Handles an ICMP error about a packet in a tunnel of this agent. A smaller path MTU in the error is used for
-    /// later packets. The sender of the inner datagram gets an error, at most one per second, if enough of the datagram
-    /// is quoted (RFC 2003, section 4).
+    /// later packets. The sender of the inner datagram gets an error, if enough of the datagram is quoted (RFC 2003, section
+    /// 4) and [`Self::may_tell`] permits it.
     pub(super) fn tunnel_error(&mut self, now: Instant, icmp: &[u8], out: &mut Outbox) -> Result<(), Reason> {
         let own = self.config.address.address;
         let report = Report::parse(icmp, own)?;
         if !self.tunnels.is_exit(report.care_of) {
             return Err(NOT_ABOUT_A_TUNNEL);
+        }
+        if report.error.is_none() {
+            return Err(NOT_RELAYED);
         }
         if let Some(mtu) = report.mtu()
             && self.tunnels.lower(now, report.care_of, mtu)
@@ -147,7 +150,7 @@ impl HomeAgent {
         }
         let sender = told.as_ref().and_then(|bytes| ipv4::addresses(bytes)).map(|(_, to)| to);
         if let (Some(bytes), Some(to)) = (told, sender)
-            && self.told.may(now, to)
+            && self.may_tell(now, to)
         {
             out.send_routed(Packet::new(Mac::ZERO, bytes));
         }
