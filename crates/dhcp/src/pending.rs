@@ -7,7 +7,7 @@ use wire::{Instant, Ipv4Addr};
 
 /// The largest number of addresses that are checked at a time (not from an RFC). Further messages are dropped: their
 /// clients send them again.
-const CAPACITY: usize = 64;
+const CAPACITY: usize = 1024;
 
 /// A message of a client that waits for its answer.
 #[derive(Clone, Debug)]

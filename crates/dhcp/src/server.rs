@@ -135,20 +135,20 @@ impl Server {
     /// Answers a request for an address, or for the extension of a lease (RFC 2131, section 4.3.2).
     fn request(&mut self, now: Instant, message: &Message, out: &mut Outbox) -> Result<(), Reason> {
         let client = id(message);
-        let has = |address| self.leases.has(now, &client, address);
         match (message.server, message.requested) {
             // The client has selected an offer.
             (Some(server), _) if server != self.config.address.address => {
                 // The client takes another server's offer.
-                if let Some(offered) =
-                    self.leases.candidate(now, (&client, message.client), None).filter(|it| has(*it))
-                {
+                if let Some(offered) = self.leases.last_of(&client) {
                     self.leases.end(now, offered);
                 }
                 Err(refusal::OTHER_SERVER)
             }
             (Some(_), None) => Err(refusal::NO_ADDRESS),
-            (Some(_), Some(address)) if has(address) && self.leases.may_have(message.client, address) => {
+            (Some(_), Some(address))
+                if self.leases.has(now, &client, address)
+                    && self.leases.may_have(message.client, address) =>
+            {
                 self.grant(now, address, message, out);
                 Ok(())
             }

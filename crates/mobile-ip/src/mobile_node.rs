@@ -44,6 +44,9 @@ pub const NOT_REGISTERED: Reason = Reason("not_registered");
 /// The reason to drop an advertisement: it arrived by another interface than that of this role, or it has an address
 /// that cannot be an agent's. Its link address, source address and care-of address are checked.
 pub const IMPLAUSIBLE_AGENT: Reason = Reason("implausible_agent");
+/// The reason to drop an advertisement: an agent with this address was heard from another link address since the link came
+/// up, and has not expired. Otherwise, one forged advertisement could divert the packets of a registered node.
+pub const ANOTHER_LINK_ADDRESS: Reason = Reason("agent_link_address");
 /// The reason to remove an agent: its advertisement has lifetime 0, so the agent leaves. It is counted for the
 /// operator, because advertisements are not authenticated.
 pub const AGENT_LEFT: Reason = Reason("agent_left");
@@ -274,6 +277,10 @@ impl MobileNode {
         let is_none = |care_of| !is_host(care_of) || care_of == self.home || own.is_broadcast(care_of);
         if offered(&advertisement).is_some_and(is_none) {
             return Err(IMPLAUSIBLE_AGENT);
+        }
+        let known = self.agents.get(agent).filter(|known| known.heard >= self.linked);
+        if known.is_some_and(|known| known.mac != mac) {
+            return Err(ANOTHER_LINK_ADDRESS);
         }
         if advertisement.lifetime == 0 {
             self.refused.count(AGENT_LEFT);

@@ -17,6 +17,10 @@ use wire::{Duration, Instant, Ipv4Addr, Reason, ipv4};
 /// The reason to drop an ICMP error that does not quote a packet of one of this agent's tunnels.
 pub(crate) const NOT_ABOUT_A_TUNNEL: Reason = Reason("not_about_a_tunnel");
 
+/// The reason to drop an ICMP error about a packet in a tunnel: the error is of a kind that the senders of inner datagrams
+/// do not get (RFC 2003, section 4).
+pub(crate) const NOT_RELAYED: Reason = Reason("tunnel_error_not_relayed");
+
 /// How long a part of the state of a tunnel is used after it was last reported (RFC 1191, section 6.3).
 const BELIEVED: Duration = Duration::from_mins(10);
 /// The smallest MTU inside a tunnel by IP in IP that a report or `tunnel_mtu` may set, in bytes (not from an RFC). With the
@@ -135,6 +139,9 @@ impl Tunnels {
         let exit = report.exit;
         if !self.bound.contains_key(&exit) {
             return Err(NOT_ABOUT_A_TUNNEL);
+        }
+        if report.error.is_none() && report.fault.is_none() {
+            return Err(NOT_RELAYED);
         }
         let mut is_changed = report.path_mtu.is_some_and(|mtu| self.lower(now, exit, mtu));
         let error = report.error.map(|error| match report.path_mtu {

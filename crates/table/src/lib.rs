@@ -82,7 +82,8 @@ pub struct IngressPolicy {
     pub class: Class,
     /// The class in which the route to the packet's source must lead back to the sending neighbor; `None` for no check.
     /// The route is refreshed, never created. A packet that fails the check goes to the owner of the policy. If the
-    /// route is [`Action::Punt`], the packet goes to the owner of the route instead.
+    /// route is [`Action::Punt`], the packet goes to the owner of the route instead. A packet out of a tunnel that the
+    /// neighbor has sent to this host is checked too.
     pub check: Option<Class>,
     /// Whether forwarding decrements the time to live of the packets.
     pub ttl: bool,
@@ -248,7 +249,7 @@ impl Hop {
 
     /// Returns whether this hop leads to the neighbor of `port`. The result is false for a hop by IP address, because
     /// the table does not know the link address of the neighbor.
-    pub(crate) fn leads_to(&self, port: Port) -> bool {
+    pub fn leads_to(&self, port: Port) -> bool {
         matches!(self.to, NextHop::Mac(mac) if port.from == Some(mac)) && self.iface == port.iface
     }
 }

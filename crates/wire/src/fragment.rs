@@ -15,6 +15,10 @@ const DATAGRAMS: usize = 64;
 /// The largest number of payload bytes in all incomplete datagrams. If there are more, the datagram that got no
 /// fragment for the longest time is discarded.
 const BYTES: usize = 256 * 1024;
+/// The largest number of fragments of all incomplete datagrams. If there are more, the datagram that got no fragment for
+/// the longest time is discarded. Each fragment takes about 100 bytes besides its payload, which may be tiny. A datagram
+/// of 65,535 bytes has at most 1366 fragments of the smallest MTU.
+const FRAGMENTS: usize = 4096;
 /// The longest payload of a datagram with a header of 20 bytes, in bytes.
 const LONGEST: usize = 65_535 - ipv4::HEADER;
 
@@ -245,7 +249,7 @@ impl<T> Default for Reassembly<T> {
 impl Reassembly {
     /// Takes a fragment. Returns the payload of its datagram if the datagram is now complete, otherwise `None`. An
     /// invalid fragment discards its datagram. An incomplete datagram is discarded 30 s after its first fragment
-    /// arrived, or when there are too many datagrams or bytes.
+    /// arrived, or when there are too many datagrams, fragments or bytes.
     pub fn take(&mut self, now: Instant, header: &Header, payload: &[u8]) -> Option<Vec<u8>> {
         self.waiting.retain(|partial| partial.until > now);
         let whole = self.put(now, (header, &[]), payload, (), &mut Vec::new())?;
@@ -255,7 +259,7 @@ impl Reassembly {
 
 impl<T> Reassembly<T> {
     /// Adds the fragment `bytes`, which the caller knows by its `token`. An invalid fragment discards its datagram.
-    /// When there are too many datagrams or bytes, those end that got no fragment for the longest time. The caller
+    /// When there are too many datagrams, fragments or bytes, those end that got no fragment for the longest time. The caller
     /// calls [`Self::time_out`] first. Fails, and discards the token, if the header of the fragment is malformed.
     pub fn add(&mut self, now: Instant, bytes: &[u8], token: T) -> Result<Added<T>, Malformed> {
         let (header, payload) = Header::parse(bytes)?;
@@ -306,7 +310,7 @@ impl<T> Reassembly<T> {
             return Some(partial);
         }
         self.waiting.push_back(partial);
-        while self.waiting.len() > DATAGRAMS || self.bytes() > BYTES {
+        while self.waiting.len() > DATAGRAMS || self.bytes() > BYTES || self.fragments() > FRAGMENTS {
             let oldest = self.waiting.pop_front().into_iter().flat_map(Partial::into_tokens);
             ended.extend(oldest.map(|token| (token, Ended::NoRoom)));
         }
@@ -337,6 +341,10 @@ impl<T> Reassembly<T> {
     /// Returns the number of payload bytes that all incomplete datagrams hold.
     pub fn bytes(&self) -> usize {
         self.waiting.iter().map(|partial| partial.bytes).sum()
+    }
+
+    fn fragments(&self) -> usize {
+        self.waiting.iter().map(|partial| partial.pieces.len()).sum()
     }
 }
 
@@ -489,6 +497,20 @@ mod tests {
         assert_eq!(take(&mut reassembly, 30_000, &pieces[1]), None, "the first has been dropped");
         assert_eq!(reassembly.waiting.len(), 1);
     }
+
+    /// A fragment takes memory besides its payload.
+    #[test]
+    fn the_number_of_tiny_fragments_is_bounded() {
+        let mut reassembly = Reassembly::default();
+        for number in 0..20_000_u16 {
+            let offset = number % 4000 * 2 + 1;
+            let own = Header { offset, more_fragments: true, dont_fragment: false, ..header(number / 4000) };
+            assert_eq!(take(&mut reassembly, 0, &own.emit(&[0; 8])), None);
+            assert!(reassembly.fragments() <= FRAGMENTS);
+        }
+        assert!(reassembly.fragments() > FRAGMENTS / 2);
+    }
+
     fn ended<T: Ord + Copy>(added: &Added<T>, how: Ended) -> Vec<T> {
         let mut tokens: Vec<T> = added.ended.iter().filter(|(_, it)| *it == how).map(|(it, _)| *it).collect();
         assert_eq!(tokens.len(), added.ended.len());

@@ -39,7 +39,7 @@ use node::{
     RouteKey, Rx, TunnelKinds, Value,
 };
 use reverse::Reverse;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::icmp::{self};
 use wire::ipv4::{self};
 use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason};
@@ -222,15 +222,28 @@ impl ForeignAgent {
             RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(self.config.address.address) };
         let kinds = encapsulation::all_opened(&self.config.encapsulations);
         out.route(care_of, Route { action: Action::Open(STRANGERS, kinds), lifetime: Lifetime::Permanent });
-        out.route(
-            RouteKey::all(STRANGERS),
-            Route { action: Action::Drop(NOT_A_VISITOR), lifetime: Lifetime::Permanent },
-        );
+        self.drop_all(STRANGERS, out);
+    }
+
+    /// Drops the packets of a class that are not for a visitor. Packets for this host itself need separate routes: a
+    /// registration message or an answer to this host is never in a tunnel of a home agent.
+    fn drop_all(&self, class: Class, out: &mut Outbox) {
+        let route = Route { action: Action::Drop(NOT_A_VISITOR), lifetime: Lifetime::Permanent };
+        out.route(RouteKey::all(class), route);
+        for own in self.own_addresses() {
+            out.route(RouteKey::to(class, own), route);
+        }
+    }
+
+    /// Returns the addresses of this host, each once.
+    fn own_addresses(&self) -> BTreeSet<Ipv4Addr> {
+        self.config.own.iter().copied().chain([self.config.address.address]).collect()
     }
 
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let ends = match rx.header.protocol {
             _ if rx.why == PuntReason::Action => return self.route_opened(rx, packet, out),
+            _ if rx.why == PuntReason::Check => return self.of_another(rx, packet, out),
             ipv4::UDP if self.is_for_home_agent(&rx, &packet) => return out.pass(rx, packet),
             ipv4::UDP if self.is_for_agents(&rx, &packet) => self.registration(now, rx, &packet, out),
             ipv4::ICMP if rx.payload(&packet).first().is_some_and(|kind| icmp::is_error(*kind)) => {

@@ -52,8 +52,9 @@ impl ForeignAgent {
         if !self.is_authentic(request) {
             return Err(Code::MobileFailed);
         }
-        if asks(RequestFlags::RESERVED) || !is_host(request.home_agent) || request.home_agent == request.home
-        {
+        // A request to the broadcast address of the visited link would be sent to all its hosts.
+        let is_no_agent = |it| !is_host(it) || it == request.home || self.config.address.is_broadcast(it);
+        if asks(RequestFlags::RESERVED) || is_no_agent(request.home_agent) {
             return Err(Code::ForeignBadRequest);
         }
         // A request with an address of this host as the home agent is not relayed (RFC 5944, section 3.7.2). It is

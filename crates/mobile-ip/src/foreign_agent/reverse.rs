@@ -2,14 +2,15 @@
 //!
 //! Packets of a visitor with flag T are found by the visitor's link address: its frames have a separate class. In this
 //! class, packets with the home address as their source go into the tunnel to the home agent. So a host on another link
-//! cannot use the tunnel. With the encapsulating style, packets that the visitor puts into a tunnel to this agent are
+//! cannot use the tunnel. Visitors with different home addresses share a class. So the source of each packet is checked:
+//! a route in another class leads from the home address to the visitor's link address. With the encapsulating style, packets that the visitor puts into a tunnel to this agent are
 //! opened, and then go into the tunnel; its other packets are routed as usual.
 
 use super::{FIRST_REVERSE_CLASS, ForeignAgent, NOT_FROM_HOME, Visit};
 use crate::encapsulation;
 use crate::message::RequestFlags;
 use crate::pending::Pending;
-use node::{Action, Class, Encap, IngressPolicy, Lifetime, Outbox, Port, Route, RouteKey, Rx, reason};
+use node::{Action, Class, Encap, Hop, IngressPolicy, Lifetime, Outbox, Port, Route, RouteKey, Rx, reason};
 use wire::tunnel::Kind;
 use wire::{Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, icmp, ipv4};
 
@@ -18,8 +19,13 @@ use wire::{Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, icmp, ipv4};
 pub(super) const PAIRS: u8 = 8;
 /// The first class of frames from visitors with reverse tunnels.
 const FIRST: u8 = 16;
-/// The reason to drop a packet that a visitor has put into a tunnel to this agent: its source is not the visitor's home
-/// address.
+/// The first class of the routes by which the sources of these frames are checked.
+const FIRST_CHECK: u8 = FIRST + PAIRS;
+/// The maximum number of packets per second from one link address with another source than a visitor's home address (not
+/// from an RFC). This agent routes them as usual; further ones are dropped.
+const OTHERS_PER_SECOND: u16 = 1000;
+/// The reason to drop a packet: its source is the home address of another visitor. Or the sender has put it into a
+/// tunnel to this agent, and its source is not the sender's home address.
 pub(super) const NOT_OF_THE_VISITOR: Reason = Reason("not_of_the_visitor");
 
 /// The reverse tunnel of one visitor.
@@ -42,6 +48,11 @@ impl Reverse {
     /// Returns the class of the visitor's frames.
     const fn frames(self) -> Class {
         Class(FIRST + self.pair)
+    }
+
+    /// Returns the class of the routes by which the visitor's frames are checked.
+    const fn checks(self) -> Class {
+        Class(FIRST_CHECK + self.pair)
     }
 
     /// Returns the class of packets from the visitor's tunnel.
@@ -91,9 +102,12 @@ impl ForeignAgent {
         let tunnel = Action::Tunnel(self.encap(home_agent, reverse));
         let tunnel = if is_here { Action::Punt } else { tunnel };
         let port = Port { iface: self.iface, from: Some(reverse.mac) };
+        let back = Action::Forward(Hop::mac(self.iface, reverse.mac));
+        out.route(RouteKey::to(reverse.checks(), host), Route { action: back, lifetime });
+        let (class, check) = (reverse.frames(), Some(reverse.checks()));
         out.ingress_policy(
             port,
-            IngressPolicy { class: reverse.frames(), check: None, ttl: true, icmp: true, punts: 0 },
+            IngressPolicy { class, check, ttl: true, icmp: true, punts: OTHERS_PER_SECOND },
         );
         if encapsulating {
             let drop = Action::Drop(NOT_OF_THE_VISITOR);
@@ -176,6 +190,19 @@ impl ForeignAgent {
         }
     }
 
+    /// Handles a packet from the link address of a visitor with a reverse tunnel whose source is not a home address of this
+    /// visitor. It is dropped if a visitor with another link address has this home address, or if it was in a tunnel:
+    /// otherwise, one visitor could send in the name of another. Other packets are routed as usual.
+    pub(super) fn of_another(&mut self, rx: Rx, packet: Packet, out: &mut Outbox) {
+        let mut visitors = self.visitors.iter();
+        let is_a_visitors =
+            visitors.any(|((host, _), visitor)| *host == rx.header.src && visitor.reverse.is_some());
+        if is_a_visitors || rx.tunnel.is_some() {
+            return self.refused.end(rx.iface, packet, Err(NOT_OF_THE_VISITOR), out);
+        }
+        self.route_opened(rx, packet, out);
+    }
+
     /// Removes the routes of a reverse tunnel whose visit has ended: it is not in the list of visitors any more.
     pub(super) fn end_reverse(&self, host: Ipv4Addr, reverse: Reverse, out: &mut Outbox) {
         self.remove_reverse((host, Ipv4Addr::UNSPECIFIED), reverse, out);
@@ -185,6 +212,7 @@ impl ForeignAgent {
     /// the class.
     fn remove_reverse(&self, visit: Visit, reverse: Reverse, out: &mut Outbox) {
         let (host, own) = (visit.0, self.config.address.address);
+        out.route(RouteKey::to(reverse.checks(), host), None);
         if reverse.encapsulating {
             out.route(to_agent(host, own, reverse), None);
             out.route(from(host, reverse.opened()), None);

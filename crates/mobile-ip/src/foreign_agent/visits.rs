@@ -1,9 +1,6 @@
 //! The visitors of a foreign agent: their routes, and the ends of their visits (RFC 5944, section 4.2.2).
 
-use super::{
-    FIRST_CLASS, FIRST_REVERSE_CLASS, ForeignAgent, NOT_A_VISITOR, Opened, SEEN, USED_CHALLENGES, Visit,
-    Visitor,
-};
+use super::{FIRST_CLASS, FIRST_REVERSE_CLASS, ForeignAgent, Opened, SEEN, USED_CHALLENGES, Visit, Visitor};
 use crate::encapsulation;
 use crate::mark::MobileIpEvent;
 use crate::message::{Code, Request, RequestFlags};
@@ -139,7 +136,7 @@ impl ForeignAgent {
         self.classes.insert(home_agent, Opened { class, kinds });
         let permanent = |action| Route { action, lifetime: Lifetime::Permanent };
         if before.is_none() {
-            out.route(RouteKey::all(class), permanent(Action::Drop(NOT_A_VISITOR)));
+            self.drop_all(class, out);
         }
         out.route(self.tunnel(home_agent), permanent(Action::Open(class, kinds)));
         Some(class)
@@ -165,6 +162,9 @@ impl ForeignAgent {
                 self.classes.remove(&home_agent);
                 out.route(self.tunnel(home_agent), None);
                 out.route(RouteKey::all(class), None);
+                for own in self.own_addresses() {
+                    out.route(RouteKey::to(class, own), None);
+                }
             }
         }
         if let Some(key) = visitor.reached {

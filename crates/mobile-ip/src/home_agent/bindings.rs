@@ -118,15 +118,15 @@ impl HomeAgent {
     }
 
     /// Handles an ICMP error about a packet in a tunnel of this agent. What it says about the path is used for later
-    /// packets. The sender of the inner datagram gets an error, at most one per second, if enough of the datagram is
-    /// quoted (RFC 2003, section 4).
+    /// packets. The sender of the inner datagram gets an error, if enough of the datagram is quoted (RFC 2003, section 4) and
+    /// [`Self::may_tell`] permits it.
     pub(super) fn tunnel_error(&mut self, now: Instant, icmp: &[u8], out: &mut Outbox) -> Result<(), Reason> {
         let heard = self.tunnels.heard(now, icmp, self.config.address.address, self.config.tunnel_mtu)?;
         if heard.is_changed {
             self.adjust(heard.exit, None, out);
         }
         if let Some((sender, bytes)) = heard.told
-            && self.told.may(now, sender)
+            && self.may_tell(now, sender)
         {
             out.send_routed(Packet::new(Mac::ZERO, bytes));
         }

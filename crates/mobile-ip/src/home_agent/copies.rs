@@ -126,9 +126,16 @@ impl HomeAgent {
     }
 
     /// Returns whether an address belongs to this host.
-    fn is_own(&self, address: Ipv4Addr) -> bool {
+    pub(super) fn is_own(&self, address: Ipv4Addr) -> bool {
         let mut own = self.config.host.iter().chain([&self.config.address]);
         own.any(|own| own.address == address)
+    }
+
+    /// Returns whether the sender of a packet may get an ICMP error now: at most one per second, and none to a broadcast
+    /// address of a link of this host (RFC 1812, section 4.3.2.7).
+    pub(super) fn may_tell(&mut self, now: Instant, sender: Ipv4Addr) -> bool {
+        let mut own = self.config.host.iter().chain([&self.config.address]);
+        !own.any(|own| own.is_broadcast(sender)) && self.told.may(now, sender)
     }
 
     /// Returns the fragments of a packet that is larger than the reported MTU of the tunnel, each in the tunnel.
@@ -145,11 +152,11 @@ impl HomeAgent {
         Ok(Packet { bytes, ..packet.clone() })
     }
 
-    /// Sends an ICMP error to the sender of a packet, at most one per second.
+    /// Sends an ICMP error to the sender of a packet, if [`Self::may_tell`] permits it.
     fn tell(&mut self, now: Instant, error: IcmpError, about: &Packet, out: &mut Outbox) {
         let Some(bytes) = error.about(&about.bytes, self.config.address.address) else { return };
         let sender = ipv4::addresses(&bytes).map(|(_, to)| to);
-        if sender.is_some_and(|to| self.told.may(now, to)) {
+        if sender.is_some_and(|to| self.may_tell(now, to)) {
             out.send_routed(Packet::new(Mac::ZERO, bytes));
         }
     }

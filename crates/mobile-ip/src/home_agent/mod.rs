@@ -43,8 +43,9 @@ pub mod refusal {
     use wire::Reason;
 
     /// The message is a request where only replies are expected, or a reply where only requests are expected. Or it is
-    /// a reply that arrived by another interface than this role's, or that the agent in use cannot have sent. The
-    /// message is not answered: otherwise, a forged source address could make a host answer its own messages.
+    /// a reply that arrived by another interface than this role's, or that the agent in use cannot have sent. Or a home
+    /// agent got it from another host, with an address of its own host as the source. The message is not answered:
+    /// otherwise, a forged source address could make a host answer its own messages.
     pub const UNEXPECTED: Reason = Reason("unexpected_message");
     /// There is no association with the mobile node of the request. A stored record of a host without an association is
     /// refused for the same reason.

@@ -21,7 +21,9 @@ impl HomeAgent {
             return out.pass(rx, packet);
         }
         let (to, src) = (received.sender(), received.ip.src);
-        let Registration::Request(request) = received.message else {
+        // A request from another host with an address of this host as its source would be answered to this host itself.
+        let is_forged = rx.iface != Iface::HOST && self.is_own(src);
+        let Some(request) = request_of(received.message).filter(|_| !is_forged) else {
             return self.refuse(rx, packet, refusal::UNEXPECTED, out);
         };
         let at_home = (rx.iface == self.iface && src == request.home).then_some(packet.link.src);
@@ -343,5 +345,12 @@ impl HomeAgent {
 
     pub(super) fn refuse(&mut self, rx: Rx, packet: Packet, reason: Reason, out: &mut Outbox) {
         self.refused.end(rx.iface, packet, Err(reason), out);
+    }
+}
+
+fn request_of(message: Registration) -> Option<Request> {
+    match message {
+        Registration::Request(request) => Some(request),
+        Registration::Reply(_) => None,
     }
 }

@@ -180,15 +180,28 @@ pub(super) fn find(extensions: &[Extension], between: Between) -> Option<(usize,
     })
 }
 
+/// The maximum number of extensions of a message (not from an RFC). An extension may have no data: without a limit, a
+/// message that waits at a foreign agent would take much more memory than its bytes.
+const MOST: usize = 32;
+/// The maximum length of all extensions, in bytes (not from an RFC): with the fixed part of a request and the headers of
+/// IP and UDP, the datagram has 1500 bytes.
+const LONGEST: usize = 1448;
+
 /// Parses the extensions up to the end of a message.
 ///
-/// It is an error if an extension is malformed or has an unknown type from 0 to 127, or if there are two
-/// authentications of one type. The Mobile-Home Authentication must be the first authentication: extensions after it
+/// It is an error if an extension is malformed or has an unknown type from 0 to 127, if there are two authentications
+/// of one type, or if there are more than [`MOST`] extensions or [`LONGEST`] bytes. The Mobile-Home Authentication must be the first authentication: extensions after it
 /// are for the foreign agent (RFC 5944, section 3.6.1.3).
 pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Extension>, Malformed> {
+    if bytes.len() > LONGEST {
+        return Err(Malformed("mip_extensions_length"));
+    }
     let mut r = Reader::new(bytes, Malformed("mip_extension_truncated"));
     let mut extensions = Vec::new();
     while !r.is_empty() {
+        if extensions.len() >= MOST {
+            return Err(Malformed("mip_extensions_count"));
+        }
         let (kind, length) = (r.u8()?, r.u8()?);
         let data = r.take(usize::from(length)).map_err(|_| Malformed("mip_extension_overrun"))?;
         let extension = match Between::ALL.into_iter().find(|between| *between as u8 == kind) {

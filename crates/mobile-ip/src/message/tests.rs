@@ -222,6 +222,22 @@ fn refused(change: impl FnOnce(&mut Header, &mut Vec<u8>)) -> &'static str {
     Advertisement::parse(&header, &icmp).unwrap_err().0
 }
 
+/// An extension without data takes two bytes in a message, and much more in memory.
+#[test]
+fn extensions_are_limited_in_number_and_length() {
+    let with = |extensions: &[u8]| Request::parse(&[request().emit(), extensions.to_vec()].concat());
+    assert!(with(&[200, 0].repeat(32)).is_ok());
+    assert_eq!(with(&[200, 0].repeat(33)).unwrap_err().0, "mip_extensions_count");
+    let long = |last: u8| {
+        let mut bytes = [&[200, 255][..], &[0; 255]].concat().repeat(5);
+        bytes.extend_from_slice(&[200, last]);
+        bytes.resize(bytes.len() + usize::from(last), 0);
+        bytes
+    };
+    assert!(with(&long(161)).is_ok());
+    assert_eq!(with(&long(162)).unwrap_err().0, "mip_extensions_length");
+}
+
 /// A challenge counts only if the Mobile-Foreign Authentication covers it (RFC 4721, section 4). The delivery style is for
 /// the foreign agent, so it must be after the Mobile-Home Authentication (RFC 3024, section 3.3).
 #[test]

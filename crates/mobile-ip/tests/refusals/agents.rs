@@ -500,3 +500,28 @@ fn a_solicitation_from_the_link_address_of_a_group_is_not_answered() {
         assert_eq!(effects.iter().filter(is_sent).count(), count, "{from}");
     }
 }
+
+/// An ICMP error about a tunnel becomes an error for the sender of the inner datagram. A forged error must not be sent to
+/// all hosts of a link. Errors of kinds that are not relayed must be counted (RFC 2003, section 4).
+#[test]
+fn an_error_about_a_tunnel_is_sent_to_one_host() {
+    let now = Instant::from_millis(1000);
+    let mut agent = home_agent("").unwrap();
+    start(&mut agent);
+    heard(&mut agent, now, 2, MOBILE, packet(VISITED, AGENT, &request(now, HOME).emit()));
+    let mut error = |sender: Ipv4Addr, code| {
+        let inner = packet(sender, HOME, b"data");
+        let outer = wire::ipip::encapsulate(&inner, AGENT, VISITED, 1).unwrap();
+        let icmp = wire::icmp::Message { kind: 3, code, body: &[&[0; 4][..], &outer].concat() };
+        let bytes = Header::new(ipv4::ICMP, VISITED, AGENT).emit(&icmp.emit());
+        let effects = heard(&mut agent, now, 2, ATTACKER, bytes);
+        let ends = effects.iter().find_map(|effect| match effect {
+            Effect::Discard(_, _, reason) => Some(reason.0),
+            _ => None,
+        });
+        (effects.iter().filter(|effect| matches!(effect, Effect::Send(..))).count(), ends.unwrap())
+    };
+    assert_eq!(error(Ipv4Addr::new(10, 2, 0, 2), 1), (1, "consumed"));
+    assert_eq!(error(Ipv4Addr::new(10, 1, 255, 255), 1), (0, "consumed"));
+    assert_eq!(error(Ipv4Addr::new(10, 2, 0, 3), 3), (0, "tunnel_error_not_relayed"));
+}

@@ -382,7 +382,7 @@ fn an_advertised_registration_lifetime_of_zero_ends_no_registration() {
     heard(&mut node, at(1500), 1, VISITED_MAC, counted_on.emit());
     // The sequence number is as after a restart of the agent, so that the node registers at once.
     let forged = Advertisement { sequence: 1, ..none.clone() };
-    let asked = requests(&heard(&mut node, at(3000), 1, ATTACKER, forged.emit()));
+    let asked = requests(&heard(&mut node, at(3000), 1, VISITED_MAC, forged.emit()));
     assert_eq!(asked.iter().map(|request| request.lifetime).collect::<Vec<_>>(), [300]);
     // The agent itself advertises a registration lifetime of 0 until the registration of the visitor is to be renewed.
     let mut node = registered_away();
@@ -403,9 +403,28 @@ fn an_agent_that_is_said_to_have_left_is_counted() {
     let mut node = registered_away();
     assert_eq!(counted(&node, "agent_left"), None);
     let left = Advertisement { lifetime: 0, ..foreign_advertisement() };
-    heard(&mut node, Instant::from_millis(3000), 1, ATTACKER, left.emit());
+    heard(&mut node, Instant::from_millis(3000), 1, VISITED_MAC, left.emit());
     assert_eq!(counted(&node, "agent_left"), Some(1));
     assert_eq!(node.status().get("state"), Some(&Value::from("searching")));
+}
+
+/// Another host advertises with the address of the agent in use. It must not get the packets of the mobile node, as long as
+/// the agent is heard. After the link came up again, the agent may be another one.
+#[test]
+fn an_agent_that_is_heard_keeps_its_link_address() {
+    let mut node = registered_away();
+    let forged = |sequence, lifetime| Advertisement { sequence, lifetime, ..foreign_advertisement() }.emit();
+    let at = Instant::from_millis;
+    for (sequence, lifetime) in [(0, 3), (300, 3), (0, 0)] {
+        assert!(requests(&heard(&mut node, at(3000), 1, ATTACKER, forged(sequence, lifetime))).is_empty());
+    }
+    assert_eq!(counted(&node, "agent_link_address"), Some(3));
+    assert_eq!(counted(&node, "agent_left"), None);
+    assert_eq!(node.status().get("state"), Some(&Value::from("registered")));
+    let up = Link::Up { cell: None, mac: MOBILE, mtu: 1500, name: "air" };
+    give(&mut node, at(3500), Input::Link(Iface(1), up));
+    assert_eq!(requests(&heard(&mut node, at(3600), 1, ATTACKER, forged(1, 3))).len(), 1);
+    assert_eq!(counted(&node, "agent_link_address"), Some(3));
 }
 
 /// An agent that takes no registrations must never be chosen. It must not be the first agent, and must not replace an

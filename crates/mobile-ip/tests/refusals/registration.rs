@@ -478,12 +478,19 @@ const UPLINK: Iface = Iface(3);
 /// The link address of each interface of the router.
 const ROUTER: Mac = Mac([2, 0, 0, 0, 1, 1]);
 const CORRESPONDENT: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
+/// Another mobile node, and its link address.
+const SECOND: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 8);
+const SECOND_MAC: Mac = Mac([2, 0, 0, 0, 0, 8]);
 
 impl Router {
     /// Returns a router whose foreign agent has this address. The foreign agent is the first role, or the last one.
     fn new(foreign: Ipv4Addr, foreign_first: bool) -> Self {
         let names = ["home", "visited", "up"].map(str::to_owned);
-        let mut config: HomeAgentConfig = table(HOME_AGENT, "reverse_tunnel = 'offered'").try_into().unwrap();
+        let nodes = [HOME, SECOND]
+            .map(|node| format!("{{ address = \"{node}\", spi = 256, key = \"{KEY}\" }}"))
+            .join(", ");
+        let changes = format!("reverse_tunnel = 'offered'\nmobile_nodes = [{nodes}]");
+        let mut config: HomeAgentConfig = table(HOME_AGENT, &changes).try_into().unwrap();
         config.foreign = vec![foreign];
         let home_agent = HomeAgent::new(config, Interfaces(&names), Rng::new(1)).unwrap();
         let changes = format!("address = \"{foreign}/32\"\nreverse_tunnel = 'offered'");
@@ -619,10 +626,57 @@ fn a_care_of_address_of_the_host_is_accepted_from_its_foreign_agent_only() {
     let mut agent = HomeAgent::new(config, Interfaces(&names), Rng::new(1)).unwrap();
     start(&mut agent);
     let asked = request(now, HOME).emit();
-    let from =
-        |agent: &mut HomeAgent, src| code_sent(&heard(agent, now, 2, MOBILE, packet(src, AGENT, &asked)));
-    assert_eq!(from(&mut agent, Ipv4Addr::new(10, 4, 0, 1)), Some(Code::HomeBadRequest));
-    assert_eq!(from(&mut agent, VISITED), Some(Code::Accepted));
+    let from = |agent: &mut HomeAgent, iface, src| {
+        code_sent(&heard(agent, now, iface, MOBILE, packet(src, AGENT, &asked)))
+    };
+    assert_eq!(from(&mut agent, 2, Ipv4Addr::new(10, 4, 0, 1)), Some(Code::HomeBadRequest));
+    // From a link, the source address of the foreign agent is forged. The answer would go to this host itself.
+    assert_eq!(from(&mut agent, 2, VISITED), None);
+    assert_eq!(from(&mut agent, Iface::HOST.0, VISITED), Some(Code::Accepted));
+}
+
+/// Two visitors with reverse tunnels. Neither must be able to send in the name of the other, in any delivery style.
+/// Packets from a tunnel for the foreign agent's host itself must be dropped.
+#[test]
+fn a_visitor_sends_in_no_other_visitors_name() {
+    for encapsulating in [false, true] {
+        let mut router = Router::new(VISITED, true);
+        for (ms, home, mac) in [(1000, HOME, MOBILE), (1100, SECOND, SECOND_MAC)] {
+            let mut asked = request(Instant::from_millis(ms), home);
+            asked.extensions.clear();
+            asked.flags = RequestFlags::REVERSE;
+            asked.sign(Between::MobileHome, &association());
+            if encapsulating {
+                asked.extensions.push(Extension::encapsulating_delivery());
+            }
+            let (sent, _) = router.receive(ms, VISITED_LINK, mac, packet(home, VISITED, &asked.emit()));
+            assert!(sent.iter().any(|(_, packet)| code_of(packet) == Some(Code::Accepted)));
+        }
+        let data = |src| {
+            let [src, dst] = sockets(src, CORRESPONDENT);
+            wire::udp::packet(src, dst, b"data")
+        };
+        let tunnel = |outer, inner| wire::ipip::encapsulate(&data(inner), outer, VISITED, 1).unwrap();
+        let frame = |src| if encapsulating { tunnel(src, src) } else { data(src) };
+        let (sent, drops) = router.receive(2000, VISITED_LINK, SECOND_MAC, frame(SECOND));
+        let [(UPLINK, left)] = sent.as_slice() else { panic!("{sent:?} {drops:?}") };
+        assert_eq!(ipv4::addresses(&left.bytes), Some((SECOND, CORRESPONDENT)));
+        assert_eq!(router.receive(2100, VISITED_LINK, SECOND_MAC, frame(HOME)).1, ["not_of_the_visitor"]);
+        if encapsulating {
+            let (sent, drops) = router.receive(2200, VISITED_LINK, SECOND_MAC, tunnel(SECOND, HOME));
+            assert_eq!((sent.len(), drops), (0, vec!["not_of_the_visitor"]));
+        }
+        // A packet with the address of no visitor is routed as usual.
+        let (sent, _) = router.receive(2300, VISITED_LINK, SECOND_MAC, data(Ipv4Addr::new(10, 3, 0, 8)));
+        assert!(matches!(sent.as_slice(), [(UPLINK, packet)] if packet.bytes[8] == 63), "{sent:?}");
+        // Out of the tunnel of the home agent, and of another host.
+        for entry in [AGENT, CORRESPONDENT] {
+            let inner = packet(CORRESPONDENT, VISITED, b"for the host itself");
+            let outer = wire::ipip::encapsulate(&inner, entry, VISITED, 1).unwrap();
+            let (sent, drops) = router.receive(2400, UPLINK, ATTACKER, outer);
+            assert_eq!((sent.len(), drops), (0, vec!["not_a_visitor"]), "{entry}");
+        }
+    }
 }
 
 /// A foreign agent that takes no visitors says nothing about the home agent. So the mobile node stays with its home agent.

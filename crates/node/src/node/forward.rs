@@ -5,7 +5,9 @@ use crate::node::neighbor::Interface;
 use crate::waiting::Origin;
 use crate::{Act, Node, Outbox};
 use crate::{node::drop, reason};
-use table::{Class, Datagram, Disposition, Encap, Found, Hop, IngressPolicy, Kind, NextHop, Port, RoleId};
+use table::{
+    Action, Class, Datagram, Disposition, Encap, Found, Hop, IngressPolicy, Kind, NextHop, Port, RoleId,
+};
 use table::{PuntReason, Rules, Verdict, decide, decide_opened};
 use wire::ipv4::{self, Header};
 use wire::{EtherType, IcmpError, Iface, Instant, Ipv4Addr, Mac, Packet, fragment, tunnel};
@@ -281,15 +283,30 @@ impl Node {
             };
             return self.give(now, role, Input::Packet(rx, packet), out);
         }
+        if let Some(role) = self.fails_check(now, way.port, header.src) {
+            let tunnel = Some((outer.src, outer.dst));
+            let rx = Rx { iface: way.port.iface, why: PuntReason::Check, tunnel, header };
+            return self.give(now, role, Input::Packet(rx, packet), out);
+        }
         let verdict = decide_opened(self, now, class, &datagram(&header, &packet));
         let way = Path { tunnel: Some((outer.src, outer.dst)), depth: way.depth + 1, ..way };
         self.follow(now, way, verdict, &header, packet, out);
     }
 
+    /// Returns the owner of the ingress policy of a port if a packet out of a tunnel fails the policy's check: its source is
+    /// not the neighbor's that has sent the tunnel. `None` if the packet passes, or if there is no check.
+    fn fails_check(&self, now: Instant, port: Port, src: Ipv4Addr) -> Option<RoleId> {
+        let (owner, IngressPolicy { check, .. }) = Rules::ingress_policy(self, port);
+        let found = self.reverse_path(now, check?, src);
+        let passes = |found: &Found| matches!(found.route.action, Action::Forward(hop) if hop.leads_to(port));
+        if found.as_ref().is_some_and(passes) { None } else { Some(owner) }
+    }
+
     // --- errors ----------------------------------------------------------------------------------------------------
 
-    /// Sends an ICMP error to a packet's sender. Sends nothing if no error may be sent about the packet, or if this node
-    /// has no source address for the error. Also sends nothing if the limit of this second is reached. "Fragmentation
+    /// Sends an ICMP error to a packet's sender. Sends nothing if no error may be sent about the packet, if the source of
+    /// the packet is a broadcast address of a link of this node (RFC 1812, section 4.3.2.7), or if this node has no source
+    /// address for the error. Also sends nothing if the limit of this second is reached. "Fragmentation
     /// needed" is exempt from the limit: packets of this size are dropped here until the sender knows the MTU.
     pub(crate) fn tell_sender(
         &mut self,
@@ -304,6 +321,11 @@ impl Node {
         let own = on_iface.or_else(|| self.addresses.first().copied());
         let Some(reporter) = own.or_else(of_role) else { return };
         let Some(bytes) = error.about(&about.bytes, reporter) else { return };
+        let to_all =
+            |(_, to)| self.net.iter().flat_map(|net| &net.addresses).any(|(_, own)| own.is_broadcast(to));
+        if ipv4::addresses(&bytes).is_some_and(to_all) {
+            return;
+        }
         let net = self.net();
         let second = now.0 / 1_000_000_000;
         if net.second != second {

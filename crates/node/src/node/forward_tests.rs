@@ -375,6 +375,18 @@ fn errors_are_counted_by_the_second_but_for_packets_that_are_too_large() {
     }
 }
 
+/// An error to a broadcast address of a link would be sent to all hosts of the link (RFC 1812, section 4.3.2.7).
+#[test]
+fn no_error_is_sent_to_all_hosts_of_a_link() {
+    let (mut node, mut out) = node(Vec::new());
+    for (source, errors) in [([10, 8, 0, 1], 1), ([10, 1, 0, 255], 0), ([10, 3, 0, 255], 0)] {
+        let last_hop = Header { ttl: 1, ..Header::new(ipv4::UDP, source.into(), FAR) }.emit(&[0; 8]);
+        let acts = receive(&mut node, &mut out, received(last_hop, MACS[0]));
+        let sent = acts.iter().filter(|act| matches!(act, Act::Transmit(..))).count();
+        assert_eq!(sent, errors, "{source:?}");
+    }
+}
+
 fn foreign_agent() -> (Node, Outbox) {
     let visitor = Hop::mac(AIR, Mac([2, 0, 0, 0, 0, 7]));
     let routes = vec![

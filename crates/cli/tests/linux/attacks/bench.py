@@ -24,9 +24,9 @@ def checksum(data):
     return ~total & 0xFFFF
 
 
-def ip(src, dst, protocol, payload, ttl=255, length=None, fragment=0, version=0x45):
+def ip(src, dst, protocol, payload, ttl=255, length=None, fragment=0, version=0x45, ident=1):
     length = 20 + len(payload) if length is None else length
-    head = struct.pack("!BBHHHBBH", version, 0, length, 1, fragment, ttl, protocol, 0)
+    head = struct.pack("!BBHHHBBH", version, 0, length, ident, fragment, ttl, protocol, 0)
     head += socket.inet_aton(src) + socket.inet_aton(dst)
     return head[:10] + struct.pack("!H", checksum(head)) + head[12:] + payload
 
@@ -136,8 +136,17 @@ class Daemon:
                     if reason not in self.ignored:
                         counts[reason] = max(count, counts.get(reason, 0))
                 return None
-            # The counters of an association, which include ignored packets, and the number of replies by code.
-            if name in ("counts", "codes"):
+            # The number of replies by code.
+            if name == "codes":
+                for code, count in value.items():
+                    counts["code-" + code] = counts.get("code-" + code, 0) + count
+                return None
+            # The number of packets from reverse tunnels that were forwarded.
+            if name == "reversed" and isinstance(value, int):
+                counts[name] = value
+                return None
+            # The counters of an association, which include ignored packets.
+            if name == "counts":
                 return None
             if isinstance(value, list):
                 return [take(inner, name) for inner in value]
