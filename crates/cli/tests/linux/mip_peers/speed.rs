@@ -7,7 +7,6 @@ use mobile_ip::message::{
     Algorithm, Association, Between, Code, PORT, Received, Registration, Request, RequestFlags, datagram,
 };
 use os::{Clock, Options, PacketSocket};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::net::Ipv4Addr;
 use wire::ipv4::Header;
 use wire::{EtherType, Frame, SocketAddrV4, ethernet};
@@ -60,10 +59,11 @@ fn a_hundred_registrations_through_both_agents() {
 
 // --- packets that do not fit a tunnel -----------------------------------------------------------------------------------
 
-const ROUNDS: usize = 15;
-/// Packets of a round, and of a burst. All packets of a burst must leave the tunnel's entry before the next burst.
-const PACKETS: usize = 6400;
-const BURST: usize = 32;
+const ROUNDS: usize = 25;
+/// Packets of a round, and of a burst. All packets of a burst must leave the tunnel's entry before the next burst. A
+/// burst is sent faster than the daemon forwards it, so that the daemon does not wait within it.
+const PACKETS: usize = 5120;
+const BURST: usize = 256;
 /// The sizes that are compared: the larger one must be cut, the smaller one fits the tunnel exactly.
 const SIZES: [usize; 2] = [1500, 1480];
 /// The largest accepted share of the packet rate that cutting may cost.
@@ -95,7 +95,7 @@ fn tunnel_entry() -> (Stage, PacketSocket, PacketSocket) {
              mobile_nodes = [{{ address = \"{NODE}\", spi = 256, key = \"{KEY}\" }}] }}]",
             mac(4),
             mac(3),
-            mac(0x13)
+            mac(0x33) // not that of the far end, whose kernel then ignores the frames
         ),
     );
     let open = |name: &str| {
@@ -151,18 +151,18 @@ fn cost(stage: &Stage, [lan, up]: [&PacketSocket; 2], size: usize) -> f64 {
         for _ in 0..BURST {
             lan.send(&frame).unwrap();
         }
+        // The exit is not polled: to wake this thread for each frame would cost the daemon more than the frame.
         let mut got = 0;
-        while got < BURST * pieces {
-            let long = Timespec { tv_sec: 5, tv_nsec: 0 };
-            assert!(
-                poll(&mut [PollFd::new(up, PollFlags::IN)], Some(&long)).unwrap() > 0,
-                "a packet was lost"
-            );
+        for _ in 0..2000 {
+            if got >= BURST * pieces {
+                break;
+            }
+            pause(1);
             while let Some(received) = up.receive(&mut buffer).unwrap() {
                 (got, bytes) = (got + 1, bytes + received.len);
             }
         }
-        assert_eq!(got, BURST * pieces, "other frames at the exit");
+        assert_eq!(got, BURST * pieces, "frames at the exit");
         sent += BURST;
     }
     pause(2); // until the daemon waits again
