@@ -136,7 +136,7 @@ fn the_time_to_live_counts_the_hops_of_the_inner_packet() {
     }
     let _turn = beside_others();
     let stage = away();
-    // The router, the home agent and the foreign agent are three hops. On the way back, it is the agent and the router.
+    // The router, the home agent and the foreign agent are three hops. An answer passes the foreign agent and the router.
     let (said, answers) = ping(&stage, &["-c", "2", "-t", "4"]);
     assert!(answers == 2 && said.contains("ttl=62"), "{said}");
     for (ttl, from) in [("1", "10.0.0.1"), ("2", "10.0.1.2")] {
