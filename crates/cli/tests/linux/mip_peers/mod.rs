@@ -175,6 +175,17 @@ impl Stage {
         Program(self.hosts[host].run(|| command.spawn()).unwrap().unwrap())
     }
 
+    /// Captures what an interface of a host receives, until the program ends. A tap does not see the frames that a daemon
+    /// on this host sends, because they bypass the queueing discipline.
+    fn capture(&self, host: &str, interface: &str, file: &str) -> Program {
+        let file = self.at(file);
+        let mut command = self.command(&["tshark", "-q", "-i", interface, "-w", file.to_str().unwrap()]);
+        command.stderr(Stdio::null());
+        let capture = Program(self.hosts[host].run(|| command.spawn()).unwrap().unwrap());
+        wait_for("the capture", || std::fs::metadata(&file).is_ok_and(|file| file.len() > 0).then_some(()));
+        capture
+    }
+
     /// Runs a script of this folder at a host. It must succeed. Returns the lines of its output.
     fn script(&self, host: &str, name: &str, arguments: &[&str]) -> Vec<String> {
         let file = format!("{FOLDER}/{name}");
@@ -210,6 +221,12 @@ impl Drop for Stage {
 struct Program(Child);
 
 impl Program {
+    /// Ends a capture. Then its file is complete.
+    fn interrupt(mut self) {
+        signal(self.0.id(), rustix::process::Signal::INT);
+        self.0.wait().unwrap();
+    }
+
     /// Waits for the end of the program, which must succeed. Returns its output.
     fn end(mut self) -> String {
         let mut said = String::new();

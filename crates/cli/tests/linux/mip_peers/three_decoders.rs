@@ -16,9 +16,9 @@ const MESSAGES: &str = "mip || icmp.type == 9";
 const WRONG: &str = "(mip || icmp.type == 9 || icmp.type == 10) && \
                      (_ws.malformed || ip.checksum.status == 0 || udp.checksum.status == 0 || icmp.checksum.status == 0)";
 
-/// Asserts that the three decoders read the same messages from a capture, and that none is malformed. Returns the number
-/// of messages.
-pub(super) fn assert_same(capture: &Path) -> usize {
+/// Asserts that the three decoders read the same messages from a capture, and that none is malformed. Returns the
+/// fields of each message.
+pub(super) fn assert_same(capture: &Path) -> Vec<Value> {
     let ours = of_wayfare(capture);
     let decoded = run(&["decode", capture.to_str().unwrap()], Path::new("/"));
     assert_exit(&decoded, 0, ", 0 malformed");
@@ -29,7 +29,7 @@ pub(super) fn assert_same(capture: &Path) -> usize {
         assert_eq!(Some(ours), tsharks.get(number), "message {number}: tshark reads other fields");
     }
     assert_eq!((ours.len(), scapys.len()), (tsharks.len(), ours.len()), "all decoders find all messages");
-    ours.len()
+    ours
 }
 
 // --- Wayfare -----------------------------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ fn tshark_reads_in_a_run_what_the_mobile_node_recorded() {
     assert_held(&run(&[&words[..], &more].concat(), out.path()), "mobile-ip-download on linux");
     let dir = kept(out.path());
     let capture = dir.join("capture.pcapng");
-    let read = assert_same(&capture);
+    let read = assert_same(&capture).len();
     assert!(read > 30, "{read} messages");
 
     let events = std::fs::read_to_string(dir.join("events.jsonl")).unwrap();
