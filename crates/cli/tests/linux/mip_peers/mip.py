@@ -212,12 +212,15 @@ class Daemon:
     def __init__(self, control):
         self.control = control
 
-    def status(self):
+    def ask(self, verb):
         with socket.socket(socket.AF_UNIX) as client:
             client.settimeout(5)
             client.connect(self.control)
-            client.sendall(b'{"do":{"verb":"status"}}\n')
+            client.sendall(json.dumps({"do": {"verb": verb}}).encode() + b"\n")
             return json.loads(client.makefile().readline())["ok"]
+
+    def status(self):
+        return self.ask("status")
 
     def wait(self, role, state, link, seconds=10):
         """Waits until a role has this state. The link answers ARP meanwhile."""
