@@ -15,7 +15,7 @@ export WAYFARE_FAILED ?= $(CURDIR)/target/failed
 .PHONY: run test check lint fuzz reproduce build setup setup-test clean all-lanes tests-on-linux lane-that-reproduces lane-that-compares \
 	lane-that-computes lane-that-fuzzes conformance \
 	released reproduce-default reproduce-full load moves moves-linux handoffs drops sctp-rate evidence dist bench \
-	agree hunt hunt-linux
+	agree hunt hunt-linux mip-peers registrations fragments
 
 # Runs two scenarios in the simulator and with real daemons: a handoff with UDP, and a download with TCP. Then it compares all
 # protocols.
@@ -61,7 +61,7 @@ IDLE = $(FREE) chrt --idle 0
 lane-that-reproduces lane-that-compares lane-that-computes: WAYFARE = target/debug/wayfare
 
 tests-on-linux:
-	$(PHASE) "tests of runs on Linux" 420 $(FREE) RUST_TEST_THREADS=6 tools/run_test.sh run linux
+	$(PHASE) "tests of runs on Linux" 440 $(FREE) RUST_TEST_THREADS=6 tools/run_test.sh run linux
 
 lane-that-reproduces: tests-on-linux
 	$(REPRODUCE)
@@ -152,6 +152,19 @@ hunt-linux: build
 # A home agent with ten thousand registrations per second and beacons, which is killed meanwhile; as root.
 load: setup-test
 	$(CARGO) test --release --locked -p cli --test linux -- --ignored --nocapture ten_thousand_registrations
+
+# Mobile IP with programs of others: agents and a mobile node of scapy, tshark and scapy as decoders of each message, kernels as
+# correspondent and router (ping, iptables, iperf3), and dnsmasq as the DHCP server. Two minutes, as root; `make test` runs them too.
+mip-peers: setup-test
+	$(CARGO) test --locked -p cli --test linux -- --nocapture --test-threads=1 mip_peers:: dhcp::
+
+# The time of a registration through both agents: one each second, a hundred times.
+registrations: setup-test
+	$(CARGO) test --release --locked -p cli --test linux -- --ignored --nocapture a_hundred_registrations_through_both_agents
+
+# The cost of cutting packets that do not fit a tunnel: seconds, on an idle machine.
+fragments: setup-test
+	$(CARGO) test --release --locked -p cli --test linux -- --ignored --nocapture cutting_packets_at_a_tunnel
 
 # A hundred thousand packets are dropped at known places on Linux. The ledger must find each of them: two minutes, as root.
 drops: setup-test

@@ -365,13 +365,13 @@ fn nonces_and_keyed_md5_register_as_timestamps_do() {
     }
 }
 
-/// Runs 60 mobile nodes that leave home at one instant, and one that has left before. `agent` is configuration of the
-/// foreign agent, `faults` are events.
-fn crowd(agent: &str, faults: &str) -> Outcome {
+/// Runs `count` mobile nodes that leave home at one instant, and one that has left before. `cell` is configuration of
+/// the visited cell, `agent` is that of the foreign agent, `faults` are events.
+fn crowd(count: usize, duration: &str, cell: &str, agent: &str, faults: &str) -> Outcome {
     let mut text = format!(
         r#"
-        about = "Sixty mobile nodes that move at once"
-        duration = "20s"
+        about = "Many mobile nodes that move at once"
+        duration = "{duration}"
         [radio]
         retune = "5ms"
         [wire.left]
@@ -392,6 +392,7 @@ fn crowd(agent: &str, faults: &str) -> Outcome {
         station = "foreign"
         rate = "2Mb/s"
         net = "10.2.0.0/24"
+        {cell}
         [mobile-ip]
         key = "{KEY}"
         [host.router]
@@ -402,7 +403,7 @@ fn crowd(agent: &str, faults: &str) -> Outcome {
         {faults}
         "#
     );
-    for number in 0..61 {
+    for number in 0..=count {
         let at = if number == 0 { "1s" } else { "3s" };
         let _ = write!(
             text,
@@ -416,7 +417,7 @@ fn crowd(agent: &str, faults: &str) -> Outcome {
     outcome
 }
 
-/// Returns the times at which each of the 60 mobile nodes was first registered away, in ascending order.
+/// Returns the times at which each mobile node of a crowd was first registered away, in ascending order.
 fn registered_away(outcome: &Outcome) -> Vec<Instant> {
     let moved = Instant::from_millis(3000);
     let mut first = std::collections::BTreeMap::new();
@@ -432,7 +433,7 @@ fn registered_away(outcome: &Outcome) -> Vec<Instant> {
 
 #[test]
 fn a_crowd_that_moves_at_once_is_registered_at_once() {
-    let all = registered_away(&crowd("", ""));
+    let all = registered_away(&crowd(60, "20s", "", "", ""));
     assert_eq!(all.len(), 60);
     assert!(all[59] < Instant::from_millis(3500), "{all:?}");
 }
@@ -444,7 +445,61 @@ fn requests_that_wait_in_vain_keep_no_crowd_from_registering() {
     let cut =
         |at: &str, kind: &str| format!("[[event]]\nat = \"{at}\"\nkind = \"{kind}\"\nwire = \"left\"\n");
     let faults = cut("2900ms", "cut") + &cut("5s", "restore");
-    let all = registered_away(&crowd(", pending = 20", &faults));
+    let all = registered_away(&crowd(60, "20s", "", ", pending = 20", &faults));
     assert_eq!(all.len(), 60);
     assert!(all[59] < Instant::from_millis(9000), "{all:?}");
+}
+
+/// The nodes of the largest crowd, and the rate of its cell in bits per second.
+const NODES: usize = 200;
+const RATE: u64 = 2_000_000;
+
+/// Two hundred nodes move at one instant. Returns how long it takes until all are registered, and the limit: 250 ms, and
+/// the time on the air of a solicitation, a request and a reply of each node. Repetitions do not raise the limit.
+fn two_hundred(cell: &str) -> (Duration, Duration) {
+    let outcome = crowd(NODES, "5s", cell, "", "");
+    let all = registered_away(&outcome);
+    assert_eq!(all.len(), NODES);
+    let moved = Instant::from_millis(3000);
+    let messages: Vec<&Packet> = outcome
+        .records
+        .iter()
+        .filter_map(|record| match &record.what {
+            What::Sent(_, packet) if record.at > moved => Some(packet),
+            _ => None,
+        })
+        .collect();
+    let size = |is_one: &dyn Fn(&Packet) -> bool| {
+        let message = messages.iter().find(|packet| is_one(packet)).expect("a message of each kind");
+        wire::ethernet::HEADER + message.bytes.len()
+    };
+    let is_registration = |packet: &Packet, kind| packet.bytes[9] == ipv4::UDP && packet.bytes[28] == kind;
+    let sizes = [
+        size(&|packet| packet.bytes[9] == ipv4::ICMP && packet.bytes[20] == 10),
+        size(&|packet| is_registration(packet, 1)),
+        size(&|packet| is_registration(packet, 3)),
+    ];
+    let air = Duration::from_nanos(sizes.iter().sum::<usize>() as u64 * 8 * 1_000_000_000 / RATE);
+    let (took, limit) = (all[NODES - 1] - moved, Duration::from_millis(250) + air * NODES as u32);
+    eprintln!(
+        "{NODES} nodes, `{cell}`: registered within {took:?}; limit 250 ms + {NODES} x {air:?} = {limit:?}, \
+         for frames of {sizes:?} bytes at {RATE} b/s; {} requests",
+        marks(&outcome.records, "request_sent").filter(|at| *at > moved).count()
+    );
+    (took, limit)
+}
+
+/// The queue of the base station can hold a reply for each node.
+#[test]
+fn two_hundred_nodes_that_move_at_once_need_little_more_than_the_air_time_of_their_messages() {
+    let (took, limit) = two_hundred("station_queue = 256");
+    assert!(took <= limit, "{took:?} > {limit:?}");
+}
+
+/// With the default queue of 64 frames, the base station loses replies. The nodes repeat their requests after a second
+/// (RFC 5944, section 3.6.3), and all are registered by the second request.
+#[test]
+fn replies_that_do_not_fit_the_queue_of_a_base_station_cost_a_second() {
+    let (took, limit) = two_hundred("");
+    assert!(took > limit && took < Duration::from_secs(1) + limit, "{took:?}");
 }

@@ -36,6 +36,10 @@ if [ "$1" = test ]; then
     need python3 python3 # tests run programs written in it
     need dnsmasq dnsmasq-base # a client of a daemon gets its address from it
     need iperf3 iperf3   # a test downloads with it while its host moves
+    need iptables iptables # tests change the time to live of packets with it
+    need ping iputils-ping # tests ping a mobile node with it
+    # Tests exchange messages of Mobile IP with it. Another python3 than Debian's can be first in the PATH.
+    /usr/bin/python3 -c 'import scapy' 2>/dev/null || missing="$missing python3-scapy"
     need curl curl       # a test downloads with it through a role of a daemon
     [ -e /usr/include/usrsctp.h ] || missing="$missing libusrsctp-dev" # tests exchange SCTP with it
     [ -e /usr/include/ns3/core-module.h ] || missing="$missing libns3-dev" # tests and `make bench` compare with ns-3

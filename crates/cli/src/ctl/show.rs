@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// Members of a status that are the daemon's, and not a role's.
 const OF_DAEMON: [&str; 3] = ["clock", "drops", "troubles"];
 /// The columns that come first in a table, in this order; other columns follow in alphabetical order.
-const FIRST: [&str; 12] = [
+const FIRST: [&str; 13] = [
     "state",
     "at",
     "agent",
@@ -18,10 +18,14 @@ const FIRST: [&str; 12] = [
     "left_s",
     "age_s",
     "ends_unix_s",
+    SINCE,
     "spi",
     "home_agent_spi",
     "codes",
 ];
+
+/// The name of the time at which something began. Its age is printed.
+const SINCE: &str = "since_unix_s";
 
 /// Returns the roles of a status, by name.
 pub(super) fn roles(status: &Value) -> impl Iterator<Item = (&str, &Value)> {
@@ -160,6 +164,7 @@ fn table(rows: &[(String, &Map<String, Value>)], now: Option<i64>) -> String {
     }
     columns.sort_by_key(|name| (place(name), *name));
     let title = |name: &String| match name.strip_suffix("_unix_s") {
+        Some(_) if now.is_some() && name == SINCE => "age s".to_owned(),
         Some(event) if now.is_some() => format!("{event} in s"),
         _ => name.replace('_', " "),
     };
@@ -169,7 +174,8 @@ fn table(rows: &[(String, &Map<String, Value>)], now: Option<i64>) -> String {
         let cells = columns.iter().map(|name| match (row.get(*name), now) {
             (None, _) => "-".to_owned(),
             (Some(value), Some(now)) if name.ends_with("_unix_s") => {
-                value.as_i64().map_or_else(|| cell(value), |at| (at - now).to_string())
+                let shown = |at| if *name == SINCE { now - at } else { at - now };
+                value.as_i64().map_or_else(|| cell(value), |at| shown(at).to_string())
             }
             (Some(value), _) => cell(value),
         });
@@ -178,9 +184,10 @@ fn table(rows: &[(String, &Map<String, Value>)], now: Option<i64>) -> String {
     table.render()
 }
 
-/// Returns how long it is until a time of the host's clock, as an addition to the time.
+/// Returns how long it is until a time of the host's clock, or how long ago it was, as an addition to the time.
 fn left(name: &str, value: &Value, now: Option<i64>) -> String {
     match (name.ends_with("_unix_s"), value.as_i64(), now) {
+        (true, Some(at), Some(now)) if name == SINCE => format!(" ({} s ago)", now - at),
         (true, Some(at), Some(now)) => format!(" (in {} s)", at - now),
         _ => String::new(),
     }
@@ -221,6 +228,7 @@ fn is_cell(value: &Value) -> bool {
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
+        Value::String(text) if text.is_empty() => "-".to_owned(),
         Value::String(text) => text.clone(),
         Value::Array(values) if values.is_empty() => "none".to_owned(),
         Value::Array(values) => values.iter().map(cell).collect::<Vec<_>>().join(", "),
@@ -243,7 +251,7 @@ mod tests {
             "home_agent": {
                 "bindings": {
                     "10.1.0.7": { "care_of": "10.2.0.1", "lifetime_s": 600, "ends_unix_s": 1_000_500, "spi": 256 },
-                    "10.1.0.8": [{ "care_of": "10.3.0.1", "lifetime_s": 60, "ends_unix_s": 1_000_010, "spi": null, "new": [1, 2] }],
+                    "10.1.0.8": [{ "care_of": "10.3.0.1", "lifetime_s": 60, "ends_unix_s": 1_000_010, "since_unix_s": 999_950, "spi": null, "flags": "", "new": [1, 2] }],
                 },
                 "codes": { "0": 3, "133": 12 },
                 "refused": {},
@@ -264,10 +272,10 @@ home_agent
     12  133 (home agent: Identification mismatch)
      3  0 (accepted)
   bindings
-    host      care of   lifetime s  ends in s  spi  new
-    --------  --------  ----------  ---------  ---  ----
-    10.1.0.7  10.2.0.1         600        500  256  -
-    10.1.0.8  10.3.0.1          60         10  -    1, 2
+    host      care of   lifetime s  ends in s  age s  spi  flags  new
+    --------  --------  ----------  ---------  -----  ---  -----  ----
+    10.1.0.7  10.2.0.1         600        500  -      256  -      -
+    10.1.0.8  10.3.0.1          60         10  50     -    -      1, 2
   refused: none
 
 clock

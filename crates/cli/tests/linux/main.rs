@@ -31,6 +31,7 @@ mod lacks;
 mod lateness;
 mod links;
 mod location_manager;
+mod mip_peers;
 mod mobile_ip;
 mod mobile_ip_agent;
 mod readme;
