@@ -2,6 +2,7 @@
 //! [`shrink`](crate::shrink) simplifies.
 
 use crate::fault::{Fault, Spot, What};
+use crate::options::{CareOf, Clock, Options, Visited};
 use std::fmt;
 use std::str::FromStr;
 
@@ -65,6 +66,8 @@ pub struct Draft {
     pub retune_ms: u64,
     /// The movement detection of all mobile hosts; unused by protocols without Mobile IP.
     pub detection: Detection,
+    /// The options of Mobile IP; unused by other protocols.
+    pub options: Options,
     /// The size of a host's or router's buffer for a connection, in bytes.
     pub buffer: u32,
     /// The mobile hosts, at least one. Other parts of the draft name a host by its index in this list.
@@ -125,6 +128,10 @@ pub struct Router {
     pub air: Link,
     /// The rate of the cell in kb/s.
     pub rate: u32,
+    /// Mobile IP: what the router has for visitors with an own care-of address.
+    pub visited: Visited,
+    /// Mobile IP: the error of the router's clock.
+    pub clock: Clock,
 }
 
 /// A mobile host, with its moves and workloads.
@@ -136,6 +143,10 @@ pub struct Mobile {
     pub moves: Vec<Move>,
     /// The workloads of the host, at least one.
     pub work: Vec<Work>,
+    /// Mobile IP: the index in [`Draft::routers`] of the router with the host's home agent.
+    pub home: usize,
+    /// Mobile IP: the error of the host's clock.
+    pub clock: Clock,
 }
 
 /// A move of a mobile host to another cell.
@@ -199,6 +210,9 @@ pub enum Kind {
 /// end.
 pub const PATIENCE_MS: u64 = 120_000;
 
+/// The time that a DHCP server or client waits for an answer to its ARP request, in milliseconds (the default).
+const PROBE_MS: u64 = 200;
+
 /// Returns the name of the mobile host with this index, in the scenario and in records.
 pub(crate) fn mobile_name(host: usize) -> String {
     format!("m{host}")
@@ -213,6 +227,21 @@ impl Draft {
         let starts = self.hosts.iter().flat_map(|host| &host.work).map(|work| work.start);
         let faults = self.faults.iter().map(Fault::ends);
         moves.chain(starts).chain(faults).max().unwrap_or(0) + self.retune_ms
+    }
+
+    /// Returns the longest time from the end of a move until the mobile node registers, in milliseconds, if no packet is
+    /// lost; 0 without Mobile IP.
+    pub fn longest_detection_ms(&self) -> u64 {
+        if !matches!(self.protocol, Protocol::MobileIp | Protocol::IndirectTcp) {
+            return 0;
+        }
+        let address = match self.options.care_of {
+            CareOf::Agent => 0,
+            // The server and the client each ask by ARP whether another host has the address.
+            CareOf::Acquired => 2 * PROBE_MS,
+            CareOf::Configured(delay) => delay,
+        };
+        self.detection.longest_ms() + address
     }
 
     /// Returns the latest end of the run, in milliseconds. The run ends earlier if all connections are over.

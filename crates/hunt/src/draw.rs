@@ -1,7 +1,9 @@
 //! Draws a scenario from a seed. `docs/hunt.md` has the values and their probabilities.
 
-use crate::draft::{Detection, Draft, Kind, Link, Mobile, Move, Protocol, Router, Work};
+use crate::dice::Dice;
+use crate::draft::{Detection, Draft, Kind, Link, Mobile, Move, Protocol, Router, Work, mobile_name};
 use crate::fault::{Fault, Node, Spot, What};
+use crate::options::{self, Clock, Options, Visited};
 use wire::Rng;
 
 /// The limits of a random scenario: its numbers of hosts, routers, moves, faults and bytes, and its times in
@@ -53,37 +55,6 @@ impl Size {
     };
 }
 
-/// The random numbers of one draw.
-struct Dice(Rng);
-
-impl Dice {
-    /// Returns a number from `least` to `most`, both included.
-    fn between(&mut self, least: u64, most: u64) -> u64 {
-        least + self.0.draw() % (most - least + 1)
-    }
-
-    /// Returns true with this probability, in percent.
-    fn percent(&mut self, percent: u64) -> bool {
-        self.between(1, 100) <= percent
-    }
-
-    /// Returns a number from `least` to `most`. Each range from a number to twice this number has about the same
-    /// probability.
-    fn octaves(&mut self, least: u64, most: u64) -> u64 {
-        let mut top = least;
-        let octaves = (most / least.max(1)).max(1).ilog2() + 1;
-        for _ in 0..self.between(0, u64::from(octaves)) {
-            top = (top * 2).min(most);
-        }
-        self.between((top / 2).max(least), top.max(least))
-    }
-
-    fn pick<T: Copy>(&mut self, all: &[T]) -> Option<T> {
-        let index = self.between(0, (all.len() as u64).saturating_sub(1));
-        all.get(index as usize).copied()
-    }
-}
-
 /// The highest probabilities of a loss in a wire and in a cell, in units of 0.01 %.
 struct Losses {
     wires: u64,
@@ -106,9 +77,15 @@ impl Losses {
     }
 }
 
-fn link(dice: &mut Dice, longest_us: u64, loss: u64) -> Link {
+/// Returns the smallest MTU of a link, in bytes. Mobile IP works with any MTU from 576 bytes on, which is what each host
+/// must accept (RFC 791).
+const fn smallest_mtu(protocol: Protocol) -> u64 {
+    if matches!(protocol, Protocol::MobileIp) { 576 } else { 1000 }
+}
+
+fn link(dice: &mut Dice, longest_us: u64, loss: u64, smallest_mtu: u64) -> Link {
     let delay_us = dice.octaves(200, longest_us);
-    let mtu = if dice.percent(8) { dice.between(1000, 1499) as u16 } else { 1500 };
+    let mtu = if dice.percent(8) { dice.between(smallest_mtu, 1499) as u16 } else { 1500 };
     Link { delay_us, loss: dice.between(0, loss) as u32, mtu }
 }
 
@@ -120,12 +97,15 @@ pub fn draw(protocol: Protocol, seed: u64, size: &Size) -> Draft {
     let number = if tree { dice.octaves(5, size.nodes) } else { dice.between(2, size.routers) };
     // A path in a deep tree has many wires. So the longest delay of a wire is shorter in a tree.
     let longest = if tree { 20_000 } else { 100_000 };
-    let core = link(&mut dice, 100_000, losses.wires);
+    let mtu = smallest_mtu(protocol);
+    let core = link(&mut dice, 100_000, losses.wires, mtu);
     let routers = (0..number).map(|index| Router {
         parent: dice.between(0, index.saturating_sub(1)) as usize,
-        wire: link(&mut dice, longest, losses.wires),
-        air: link(&mut dice, 2_000, losses.air),
+        wire: link(&mut dice, longest, losses.wires, mtu),
+        air: link(&mut dice, 2_000, losses.air, mtu),
         rate: dice.pick(&[1000, 2000, 5500, 11_000]).unwrap_or(2000),
+        visited: Visited::Required,
+        clock: Clock::default(),
     });
     let routers = routers.collect();
     let retune_ms = if dice.percent(70) { 5 } else { dice.between(20, 1000) };
@@ -137,6 +117,7 @@ pub fn draw(protocol: Protocol, seed: u64, size: &Size) -> Draft {
         routers,
         retune_ms,
         detection: detection(protocol, seed),
+        options: Options::DEFAULT,
         buffer,
         hosts: Vec::new(),
         faults: Vec::new(),
@@ -149,9 +130,27 @@ pub fn draw(protocol: Protocol, seed: u64, size: &Size) -> Draft {
         draft.hosts.push(host);
     }
     both_ends(&mut dice, &mut draft);
+    if protocol == Protocol::MobileIp {
+        with_options(&mut draft);
+    }
     // The faults are drawn last, so that no other random number of the draw depends on the faults.
     draft.faults = faults(&mut dice, &draft, size.faults);
     draft
+}
+
+/// Draws the options of Mobile IP.
+fn with_options(draft: &mut Draft) {
+    let seed = draft.seed;
+    draft.options = options::draw(seed);
+    for (index, router) in draft.routers.iter_mut().enumerate() {
+        router.visited = options::visited(seed, index);
+        router.clock = options::clock(seed, &format!("r{index}"));
+    }
+    let routers = draft.routers.len();
+    for (number, host) in draft.hosts.iter_mut().enumerate() {
+        host.home = if draft.options.has_homes { number % routers } else { 0 };
+        host.clock = options::clock(seed, &mobile_name(number));
+    }
 }
 
 /// Draws the movement detection. It has separate random numbers, so that no other part of the draw depends on it.
@@ -204,7 +203,7 @@ fn fault(dice: &mut Dice, draft: &Draft) -> What {
         // large for the wire. No node reports packets that are too large for a cell.
         16..=17 => {
             let wire = if dice.percent(50) { Spot::Core } else { Spot::Wire(router) };
-            What::Narrow(wire, dice.between(1000, 1499) as u16)
+            What::Narrow(wire, dice.between(smallest_mtu(draft.protocol), 1499) as u16)
         }
         18..=19 => {
             // The clocks of all nodes of a Cellular IP access network must agree within 5 s. So three steps of at most
@@ -240,7 +239,7 @@ fn mobile(
         let start = if protocol == Protocol::Sigma && peer.is_some() { 500 + start / 5 } else { start };
         Work { port, peer, start, kind: kind(dice, protocol, few, size.bytes) }
     });
-    Mobile { start, moves, work: work.collect() }
+    Mobile { start, moves, work: work.collect(), home: 0, clock: Clock::default() }
 }
 
 /// Draws the other end of a workload: the correspondent or, in 20 % of workloads, another mobile host. With one host or

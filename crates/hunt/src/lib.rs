@@ -6,12 +6,15 @@
 //!                   └────────────────────────── shrink <──────────────────────────────────────────┘
 //! ```
 
+mod dice;
 pub mod draft;
 pub mod draw;
 pub mod facts;
 pub mod fault;
 pub mod judge;
 pub mod linux;
+mod mobile_ip;
+pub mod options;
 pub mod plant;
 mod reach;
 pub mod run;

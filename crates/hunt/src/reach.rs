@@ -40,7 +40,7 @@ impl Draft {
             fault.what,
             What::Cut(Spot::Air(_)) | What::Loss(Spot::Air(_), _) | What::Narrow(Spot::Air(_), _)
         );
-        let is_agent = !is_air && router == 0 && self.has_home_agent();
+        let is_agent = !is_air && router == host.home && self.has_home_agent();
         is_agent
             || cells.contains(&router)
             || (!is_air && cells.iter().any(|cell| self.is_above(router, *cell)))
@@ -58,12 +58,15 @@ impl Draft {
     /// Returns the cells that a host is in between two instants. During a change of cell, the host counts as being in
     /// both cells.
     fn cells_of(&self, host: &Mobile, from: u64, to: u64) -> BTreeSet<usize> {
+        if self.options.overlaps {
+            return (0..self.routers.len()).collect();
+        }
         let mut cells = BTreeSet::new();
         let mut here = host.start;
         let mut since = 0;
         for step in &host.moves {
             // Until the host has registered by the new cell, its packets are sent to the old one.
-            let detection = if self.is_triangle() { self.detection.longest_ms() } else { 0 };
+            let detection = self.longest_detection_ms();
             let left = step.at + step.overlap.unsigned_abs() + self.retune_ms + detection;
             if since <= to && left >= from {
                 cells.insert(here);
@@ -76,7 +79,7 @@ impl Draft {
         cells
     }
 
-    /// Returns whether the protocol needs the home agent at router 0 wherever a host is.
+    /// Returns whether the protocol needs the home agent wherever a host is.
     const fn has_home_agent(&self) -> bool {
         matches!(self.protocol, Protocol::MobileIp | Protocol::IndirectTcp)
     }

@@ -2,6 +2,7 @@
 
 use crate::draft::{Detection, Draft, Kind, Protocol};
 use crate::judge::Judge;
+use crate::options::{Clock, Visited};
 use crate::run::{Verdict, run};
 
 /// The maximum number of runs to shrink one draft.
@@ -52,6 +53,15 @@ fn candidates(draft: &Draft) -> Vec<Draft> {
         with(&|draft| drop_at(&mut draft.faults, fault));
     }
     with(&|draft| draft.detection = Detection::DEFAULT);
+    for options in draft.options.simpler() {
+        with(&|draft| {
+            draft.options = options;
+            draft.hosts.iter_mut().filter(|_| !options.has_homes).for_each(|host| host.home = 0);
+        });
+    }
+    with(&|draft| draft.routers.iter_mut().for_each(|router| router.clock = Clock::default()));
+    with(&|draft| draft.hosts.iter_mut().for_each(|host| host.clock = Clock::default()));
+    with(&|draft| draft.routers.iter_mut().for_each(|router| router.visited = Visited::Plain));
     with(&|draft| draft.links_mut().for_each(|link| link.loss = 0));
     with(&|draft| draft.links_mut().for_each(|link| link.mtu = 1500));
     for (index, host) in draft.hosts.iter().enumerate() {
@@ -120,7 +130,9 @@ fn unvisited(draft: &mut Draft) {
     let least = if tree { 2 } else { 1 };
     // If the last child of a node is removed, the node becomes a leaf and gets a cell. No host is ever in it.
     for index in (1..draft.routers.len()).rev() {
-        let comes = draft.hosts.iter().any(|host| crate::write::visited(host).contains(&index));
+        let comes = draft.hosts.iter().any(|host| {
+            crate::write::visited(host).contains(&index) || (draft.options.has_homes && host.home == index)
+        });
         let is_parent = tree && draft.routers.iter().skip(1).any(|router| router.parent == index);
         let fails = draft.faults.iter().any(|fault| fault.router() == Some(index));
         if !comes && !is_parent && !fails && draft.routers.len() > least {
@@ -137,6 +149,7 @@ fn remove_router(draft: &mut Draft, index: usize) {
     }
     for host in &mut draft.hosts {
         host.start = lower(host.start);
+        host.home = lower(host.home);
         host.moves.iter_mut().for_each(|step| step.to = lower(step.to));
     }
     for fault in &mut draft.faults {

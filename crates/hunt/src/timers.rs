@@ -193,9 +193,7 @@ fn pathless(draft: &Draft, work: &Work) -> Vec<Gap> {
                 }
                 _ => {}
             }
-            if draft.is_triangle() {
-                registered += draft.detection.longest_ms() as f64;
-            }
+            registered += draft.longest_detection_ms() as f64;
             before = Some(registered);
             gaps.push((at, registered));
         }

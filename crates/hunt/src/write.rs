@@ -1,11 +1,10 @@
 //! Writes a draft as a TOML scenario file, as a user would write it.
 
-use crate::draft::{Detection, Draft, Kind, Link, Mobile, Move, Protocol, Work, mobile_name};
+use crate::draft::{Draft, Kind, Link, Mobile, Move, Protocol, Work, mobile_name};
 use crate::fault::{Fault, Node, Spot, What};
+use crate::mobile_ip::{self, KEY};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-
-const KEY: &str = "000102030405060708090a0b0c0d0e0f";
 
 /// Returns the text of the scenario file of a draft.
 pub fn scenario(draft: &Draft) -> String {
@@ -13,6 +12,9 @@ pub fn scenario(draft: &Draft) -> String {
     let _ = writeln!(out, "about = \"drawn by wayfare hunt {} at seed {}\"", draft.protocol, draft.seed);
     let _ = writeln!(out, "duration = \"{}\"", time(draft.end()));
     let _ = writeln!(out, "\n[radio]\nretune = \"{}\"\nattach = \"5ms\"", time(draft.retune_ms));
+    if draft.options.overlaps {
+        out.push_str("hears = \"channel\"\n");
+    }
     match draft.protocol {
         Protocol::CellularIp => access_network(draft, &mut out),
         Protocol::MobileIp | Protocol::IndirectTcp => agents(draft, &mut out),
@@ -58,6 +60,12 @@ fn cells(draft: &Draft, out: &mut String, station: impl Fn(usize) -> String, has
             station(cell),
             router.rate
         );
+        if draft.options.overlaps {
+            out.push_str("channel = 6\n");
+        }
+        if draft.options.has_cables {
+            out.push_str("duplex = \"full\"\n");
+        }
         link_keys(out, router.air, has_net.then(|| format!("10.{number}.0.0/24")));
     }
 }
@@ -84,7 +92,7 @@ fn access_network(draft: &Draft, out: &mut String) {
 }
 
 fn agents(draft: &Draft, out: &mut String) {
-    let _ = writeln!(out, "\n[mobile-ip]\nkey = \"{KEY}\"");
+    out.push_str(&mobile_ip::table(draft));
     let relays = draft.protocol == Protocol::IndirectTcp;
     if relays {
         // Scenarios with one key for all routers and scenarios with a key for each router are tested. Odd seeds have a
@@ -94,14 +102,16 @@ fn agents(draft: &Draft, out: &mut String) {
         let _ = writeln!(out, "key_per_router = {per_router}");
     }
     routed(draft, out);
-    for index in 0..draft.routers.len() {
-        let agent = if index == 0 { "home-agent" } else { "foreign-agent" };
+    for (index, router) in draft.routers.iter().enumerate() {
         let buffer = draft.buffer;
         let relay = format!(
-            "{{ kind = \"indirect-tcp/support-router\", send_buffer = {buffer}, receive_buffer = {buffer} }}, "
+            "{{ kind = \"indirect-tcp/support-router\", send_buffer = {buffer}, receive_buffer = {buffer} }}"
         );
-        let relay = if relays { relay.as_str() } else { "" };
-        let _ = writeln!(out, "\n[host.r{index}]\nrole = [{relay}{{ kind = \"mobile-ip/{agent}\" }}]");
+        let mut roles = Vec::new();
+        roles.extend(relays.then_some(relay));
+        roles.extend(mobile_ip::router(draft, index));
+        let clock = mobile_ip::clock(router.clock);
+        let _ = writeln!(out, "\n[host.r{index}]\n{clock}{}", list(&roles));
     }
     correspondent(draft, out, "", "");
 }
@@ -236,7 +246,8 @@ fn mobile(draft: &Draft, number: usize, host: &Mobile, out: &mut String) {
     let keys = if draft.protocol == Protocol::Sigma {
         courses(host)
     } else {
-        format!("address = \"10.1.0.{}\"\n{}", 7 + number, tcp(draft))
+        let address = mobile_ip::home_address(draft, number);
+        format!("address = \"{address}\"\n{}{}", mobile_ip::clock(host.clock), tcp(draft))
     };
     let _ = writeln!(out, "\n[host.m{number}]\n{keys}{}", list(&roles));
 }
@@ -255,14 +266,14 @@ fn protocol_roles(draft: &Draft, number: usize, host: &Mobile) -> Vec<String> {
     };
     let moves = host.moves.iter().map(step).collect::<Vec<_>>().join(", ");
     let roam = format!("{{ kind = \"apps/roam\", start = \"{start}\", moves = [{moves}] }}");
-    let mobile_node = mobile_node(draft.detection);
     match draft.protocol {
         Protocol::CellularIp => {
             vec![format!("{{ kind = \"cellular-ip/mobile\", start = \"{start}\", moves = [{moves}] }}")]
         }
-        Protocol::MobileIp => vec![mobile_node, roam],
+        Protocol::MobileIp => [mobile_ip::mobile_node(draft, number), vec![roam]].concat(),
         Protocol::IndirectTcp => {
-            vec![mobile_node, "{ kind = \"indirect-tcp/mobile-host\" }".to_owned(), roam]
+            let relay = "{ kind = \"indirect-tcp/mobile-host\" }".to_owned();
+            [mobile_ip::mobile_node(draft, number), vec![relay, roam]].concat()
         }
         Protocol::Sigma => {
             let address = |cell: &usize| format!("\"10.{}.0.{}\"", cell + 1, 100 + number);
@@ -273,22 +284,6 @@ fn protocol_roles(draft: &Draft, number: usize, host: &Mobile) -> Vec<String> {
             )]
         }
     }
-}
-
-/// Returns the role of a mobile node of Mobile IP. Values that are the default are left out.
-fn mobile_node(detection: Detection) -> String {
-    let Detection { policy, trigger } = detection;
-    let mut keys = "kind = \"mobile-ip/mobile-node\"".to_owned();
-    if policy != Detection::DEFAULT.policy {
-        let _ = write!(keys, ", movement = \"{policy}\"");
-    }
-    if !trigger {
-        keys.push_str(", link_trigger = false");
-    }
-    if policy == "expiry" {
-        let _ = write!(keys, ", lifetime = \"{}s\"", Detection::LIFETIME);
-    }
-    format!("{{ {keys} }}")
 }
 
 /// Returns the cells of a host, in the order of its first visits.

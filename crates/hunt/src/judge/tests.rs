@@ -4,6 +4,7 @@ use super::*;
 use crate::draft::{Detection, Link, Mobile, Move, Protocol, Router, Work};
 use crate::facts::Ends;
 use crate::fault::{Fault, Node, Spot, What};
+use crate::options::{Clock, Options, Visited};
 use wire::Duration;
 
 const PORT: u16 = 9000;
@@ -11,7 +12,7 @@ const PORT: u16 = 9000;
 /// Returns a draft with one host, which moves once, from the first of two routers to the second.
 pub(crate) fn draft(kind: Kind) -> Draft {
     let link = Link { delay_us: 1000, loss: 0, mtu: 1500 };
-    let router = Router { parent: 0, wire: link, air: link, rate: 2000 };
+    let router = Router { parent: 0, wire: link, air: link, rate: 2000, visited: Visited::Plain, clock: Clock::default() };
     let step = Move { at: 2000, to: 1, soft: false, overlap: 0 };
     let work = Work { port: PORT, peer: None, start: 500, kind };
     Draft {
@@ -21,9 +22,10 @@ pub(crate) fn draft(kind: Kind) -> Draft {
         routers: vec![router; 2],
         retune_ms: 5,
         buffer: 16384,
-        hosts: vec![Mobile { start: 0, moves: vec![step], work: vec![work] }],
+        hosts: vec![Mobile { start: 0, moves: vec![step], work: vec![work], home: 0, clock: Clock::default() }],
         faults: Vec::new(),
         detection: Detection::DEFAULT,
+        options: Options::DEFAULT,
         watched_ms: 20_000,
     }
 }

@@ -3,12 +3,15 @@
 use super::*;
 use crate::draft::{Detection, Link, Mobile, Move, Router, Work};
 use crate::fault::{Fault, Node, Spot, What};
+use crate::options::Options;
 
 fn draft() -> Draft {
     let link = Link { delay_us: 1000, loss: 0, mtu: 1500 };
-    let router = |delay_us| Router { parent: 0, wire: Link { delay_us, ..link }, air: link, rate: 2000 };
+    let router = |delay_us| Router { parent: 0, wire: Link { delay_us, ..link }, air: link, rate: 2000, visited: Visited::Plain, clock: Clock::default() };
     let step = |at, to| Move { at, to, soft: false, overlap: 0 };
     let work = |port, peer| Work { port, peer, start: 500, kind: Kind::Down(1000) };
+    let mobile =
+        |start, moves, work| Mobile { start, moves, work: vec![work], home: 0, clock: Clock::default() };
     Draft {
         protocol: Protocol::MobileIp,
         seed: 1,
@@ -17,12 +20,13 @@ fn draft() -> Draft {
         retune_ms: 5,
         buffer: 16384,
         hosts: vec![
-            Mobile { start: 0, moves: vec![], work: vec![work(9000, None)] },
-            Mobile { start: 3, moves: vec![step(900, 0), step(1800, 3)], work: vec![work(9008, Some(0))] },
-            Mobile { start: 2, moves: vec![], work: vec![work(9016, Some(1))] },
+            mobile(0, vec![], work(9000, None)),
+            mobile(3, vec![step(900, 0), step(1800, 3)], work(9008, Some(0))),
+            mobile(2, vec![], work(9016, Some(1))),
         ],
         faults: vec![],
         detection: Detection::DEFAULT,
+        options: Options::DEFAULT,
         watched_ms: 20_000,
     }
 }

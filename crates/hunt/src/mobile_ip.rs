@@ -1,0 +1,154 @@
+//! Writes the roles of Mobile IP, with the options of a draft.
+
+use crate::draft::{Detection, Draft, Protocol};
+use crate::options::{Backup, CareOf, Clock, Style, Visited};
+use std::fmt::Write;
+
+/// The key of the security associations between mobile nodes and home agents.
+pub(crate) const KEY: &str = "000102030405060708090a0b0c0d0e0f";
+/// The key of the security associations between mobile nodes and foreign agents.
+const VISITORS_KEY: &str = "202122232425262728292a2b2c2d2e2f";
+/// The last byte of the address of a home agent that does not exist.
+const MISSING: u8 = 250;
+
+/// Returns the table `[mobile-ip]`.
+pub(crate) fn table(draft: &Draft) -> String {
+    let replay = if draft.options.has_nonces { "replay = \"nonces\"\n" } else { "" };
+    format!("\n[mobile-ip]\nkey = \"{KEY}\"\n{replay}")
+}
+
+/// Returns the address of a mobile host in its home network.
+pub(crate) fn home_address(draft: &Draft, host: usize) -> String {
+    let home = draft.hosts.get(host).map_or(0, |host| host.home);
+    format!("10.{}.0.{}", home + 1, 7 + host)
+}
+
+/// Returns the line of a host's clock, or an empty text if the clock is right.
+pub(crate) fn clock(clock: Clock) -> String {
+    let Clock { offset_ms, drift } = clock;
+    if clock == Clock::default() {
+        return String::new();
+    }
+    let sign = if offset_ms < 0 { '-' } else { '+' };
+    format!("clock = {{ offset = \"{sign}{}ms\", drift = {drift} }}\n", offset_ms.unsigned_abs())
+}
+
+/// Returns the roles of the router with this index.
+pub(crate) fn router(draft: &Draft, index: usize) -> Vec<String> {
+    let options = &draft.options;
+    let is_home = index == 0 || options.has_homes;
+    let mut roles = Vec::new();
+    let reverse = match (options.reverse, options.is_reverse_required) {
+        (None, _) => "",
+        (Some(_), false) => ", reverse_tunnel = \"offered\"",
+        (Some(_), true) => ", reverse_tunnel = \"required\"",
+    };
+    if is_home {
+        roles.push(format!("{{ kind = \"mobile-ip/home-agent\"{reverse} }}"));
+    }
+    let visited = draft.routers.get(index).map_or(Visited::Plain, |router| router.visited);
+    let has_agent = !options.is_co_located() || visited != Visited::Plain;
+    if has_agent && (!is_home || options.has_homes) {
+        let mut keys = format!("kind = \"mobile-ip/foreign-agent\"{reverse}");
+        if options.is_co_located() && visited == Visited::Optional {
+            keys.push_str(", registration_required = false");
+        }
+        if options.has_challenge {
+            let visitor = |host| association(&home_address(draft, host), VISITORS_KEY, "");
+            let visitors: Vec<String> = (0..draft.hosts.len()).map(visitor).collect();
+            let _ = write!(keys, ", challenge = true, mobile_nodes = [{}]", visitors.join(", "));
+        }
+        roles.push(format!("{{ {keys} }}"));
+    }
+    if options.care_of == CareOf::Acquired && (!is_home || options.has_homes) {
+        let net = index + 1;
+        roles.push(format!(
+            "{{ kind = \"dhcp/server\", first = \"10.{net}.0.100\", last = \"10.{net}.0.199\" }}"
+        ));
+    }
+    roles
+}
+
+/// Returns the text of a security association.
+fn association(address: &str, key: &str, more: &str) -> String {
+    format!("{{ address = \"{address}\", spi = 256, key = \"{key}\"{more} }}")
+}
+
+/// Returns the roles of a mobile node. Values that are the default are left out.
+pub(crate) fn mobile_node(draft: &Draft, host: usize) -> Vec<String> {
+    let Detection { policy, trigger } = draft.detection;
+    let mut keys = "kind = \"mobile-ip/mobile-node\"".to_owned();
+    if policy != Detection::DEFAULT.policy {
+        let _ = write!(keys, ", movement = \"{policy}\"");
+    }
+    if !trigger {
+        keys.push_str(", link_trigger = false");
+    }
+    if policy == "expiry" {
+        let _ = write!(keys, ", lifetime = \"{}s\"", Detection::LIFETIME);
+    }
+    if draft.protocol != Protocol::MobileIp {
+        return vec![format!("{{ {keys} }}")];
+    }
+    let options = &draft.options;
+    if !options.is_home_first {
+        keys.push_str(", home_first = false");
+    }
+    match options.reverse {
+        None => {}
+        Some(Style::Direct) => keys.push_str(", reverse_tunnel = \"direct\""),
+        Some(Style::Encapsulating) => keys.push_str(", reverse_tunnel = \"encapsulating\""),
+    }
+    if options.has_bindings {
+        keys.push_str(", simultaneous_bindings = true");
+    }
+    backup(draft, host, &mut keys);
+    if options.has_challenge {
+        let agent = |index: usize| association(&format!("10.{}.0.1", index + 1), VISITORS_KEY, "");
+        let agents: Vec<String> = (0..draft.routers.len()).map(agent).collect();
+        let _ = write!(keys, ", foreign_agents = [{}]", agents.join(", "));
+    }
+    match options.care_of {
+        CareOf::Agent => {}
+        CareOf::Acquired => keys.push_str(", care_of = \"acquired\""),
+        CareOf::Configured(delay) => networks(draft, host, delay, &mut keys),
+    }
+    let mut roles = vec![format!("{{ {keys} }}")];
+    if options.care_of == CareOf::Acquired {
+        roles.push("{ kind = \"dhcp/client\" }".to_owned());
+    }
+    roles
+}
+
+/// Writes the home agents of a mobile node, if it has several.
+fn backup(draft: &Draft, host: usize, keys: &mut String) {
+    let replay = if draft.options.has_nonces { ", replay = \"nonces\"" } else { "" };
+    let net = draft.hosts.get(host).map_or(0, |host| host.home) + 1;
+    let agent = |number: u8| association(&format!("10.{net}.0.{number}"), KEY, replay);
+    let (first, second) = match draft.options.backup {
+        Backup::None => return,
+        Backup::Missing => (1, MISSING),
+        Backup::Needed => (MISSING, 1),
+    };
+    let _ = write!(keys, ", home_agent = {}, backup_home_agents = [{}]", agent(first), agent(second));
+}
+
+/// Writes the networks of a mobile node with configured care-of addresses.
+fn networks(draft: &Draft, host: usize, delay: u64, keys: &mut String) {
+    let home = draft.hosts.get(host).map_or(0, |host| host.home);
+    let network = |index: usize| {
+        let net = index + 1;
+        let own = 100 + host;
+        format!("{{ cell = {net}, address = \"10.{net}.0.{own}/24\", router = \"10.{net}.0.1\" }}")
+    };
+    let visited = (0..draft.routers.len()).filter(|index| *index != home);
+    let networks: Vec<String> = visited.map(network).collect();
+    if networks.is_empty() {
+        return; // the host stays at home
+    }
+    let _ = write!(
+        keys,
+        ", care_of = \"configured\", address_delay = \"{delay}ms\", networks = [{}]",
+        networks.join(", ")
+    );
+}

@@ -1,0 +1,190 @@
+//! The options of Mobile IP in a draft: what its mobile nodes and agents are configured to do beyond the defaults.
+//!
+//! Each option has separate random numbers, so that no other part of a draw depends on it. A place for a further option
+//! is a field of [`Options`], a line in [`draw`], a line in [`simpler`], and its keys in [`mobile_ip`](crate::mobile_ip).
+
+use crate::dice::Dice;
+use wire::Rng;
+
+/// The options of Mobile IP that all hosts of a draft share.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "the options are independent")]
+pub struct Options {
+    /// Where the mobile nodes' care-of addresses come from.
+    pub care_of: CareOf,
+    /// The delivery style of the reverse tunnels that the mobile nodes ask for; `None` if they ask for none.
+    pub reverse: Option<Style>,
+    /// Whether the agents deny registrations without a reverse tunnel.
+    pub is_reverse_required: bool,
+    /// Whether the mobile nodes ask for simultaneous bindings (flag S).
+    pub has_bindings: bool,
+    /// Whether a radio receives all cells at any time, because they share a channel.
+    pub overlaps: bool,
+    /// Whether requests are protected against replay by nonces. Otherwise by timestamps.
+    pub has_nonces: bool,
+    /// Whether foreign agents require a challenge and an authentication of the mobile node.
+    pub has_challenge: bool,
+    /// Whether a mobile node returns home as soon as it hears its home agent.
+    pub is_home_first: bool,
+    /// The home agents of a mobile node besides its own.
+    pub backup: Backup,
+    /// Whether each router has a home agent and a foreign agent, and the mobile nodes have different home networks.
+    /// Otherwise router 0 is the home agent of all mobile nodes.
+    pub has_homes: bool,
+    /// Whether the cells are switches, into which hosts are plugged by cables.
+    pub has_cables: bool,
+}
+
+/// Where a mobile node's care-of address comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CareOf {
+    /// From a foreign agent. Each router that is no home agent has one.
+    Agent,
+    /// From a DHCP server. Each router that is no home agent has one.
+    Acquired,
+    /// From the configuration of the mobile node. It is usable this number of milliseconds after the link is up.
+    Configured(u64),
+}
+
+/// How a mobile node sends packets to its foreign agent for a reverse tunnel (RFC 3024).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Style {
+    /// As to a router.
+    Direct,
+    /// In a tunnel.
+    Encapsulating,
+}
+
+/// The home agents of a mobile node besides the only one that exists.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Backup {
+    /// None.
+    None,
+    /// A further one after it, which does not exist.
+    Missing,
+    /// One before it, which does not exist. So the mobile node must turn to the further one.
+    Needed,
+}
+
+/// What a router has for visitors with an own care-of address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Visited {
+    /// A foreign agent through which they must register (flag R).
+    Required,
+    /// A foreign agent that they need not use.
+    Optional,
+    /// No foreign agent.
+    Plain,
+}
+
+/// The error of a host's wall clock.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Clock {
+    /// How far the clock is ahead when the run begins, in milliseconds.
+    pub offset_ms: i64,
+    /// How much too fast the clock is, in parts per million.
+    pub drift: i32,
+}
+
+impl Options {
+    /// The values of the roles if a scenario gives none.
+    pub const DEFAULT: Self = Self {
+        care_of: CareOf::Agent,
+        reverse: None,
+        is_reverse_required: false,
+        has_bindings: false,
+        overlaps: false,
+        has_nonces: false,
+        has_challenge: false,
+        is_home_first: true,
+        backup: Backup::None,
+        has_homes: false,
+        has_cables: false,
+    };
+
+    /// Returns whether the mobile nodes have care-of addresses of their own.
+    pub const fn is_co_located(&self) -> bool {
+        !matches!(self.care_of, CareOf::Agent)
+    }
+
+    /// Returns the options with one of them set to its default each.
+    pub fn simpler(self) -> Vec<Self> {
+        let usual = Self::DEFAULT;
+        vec![
+            usual,
+            Self { care_of: usual.care_of, ..self },
+            Self { reverse: usual.reverse, is_reverse_required: false, ..self },
+            Self { is_reverse_required: false, ..self },
+            Self { has_bindings: usual.has_bindings, ..self },
+            Self { overlaps: usual.overlaps, ..self },
+            Self { has_nonces: usual.has_nonces, ..self },
+            Self { has_challenge: usual.has_challenge, ..self },
+            Self { is_home_first: usual.is_home_first, ..self },
+            Self { backup: usual.backup, ..self },
+            Self { has_homes: usual.has_homes, ..self },
+            Self { has_cables: usual.has_cables, ..self },
+        ]
+    }
+}
+
+/// Draws the options of the scenario of this seed.
+pub fn draw(seed: u64) -> Options {
+    let dice = |what: &str| Dice(Rng::new(seed).fork("option").fork(what));
+    let is = |what: &str, percent| dice(what).percent(percent);
+    let care_of = {
+        let mut dice = dice("care-of");
+        match dice.between(1, 10) {
+            1..=6 => CareOf::Agent,
+            7..=8 => CareOf::Acquired,
+            _ => CareOf::Configured(dice.octaves(1, 1001) - 1),
+        }
+    };
+    let reverse = {
+        let mut dice = dice("reverse");
+        let style = if dice.percent(50) { Style::Direct } else { Style::Encapsulating };
+        dice.percent(40).then_some(style)
+    };
+    let backup = match dice("backup").between(1, 10) {
+        1..=8 => Backup::None,
+        9 => Backup::Missing,
+        _ => Backup::Needed,
+    };
+    let overlaps = is("overlap", 15);
+    Options {
+        care_of,
+        reverse,
+        // A mobile node with an own care-of address asks for no reverse tunnel.
+        is_reverse_required: reverse.is_some() && care_of == CareOf::Agent && is("required", 30),
+        has_bindings: is("bindings", 25),
+        overlaps,
+        has_nonces: is("nonces", 30),
+        has_challenge: is("challenge", 20),
+        is_home_first: !is("home-first", 25),
+        backup,
+        has_homes: is("homes", 20),
+        // Cables share no channel.
+        has_cables: !overlaps && is("cables", 15),
+    }
+}
+
+/// Draws what the router with this index has for visitors.
+pub fn visited(seed: u64, router: usize) -> Visited {
+    let mut dice = Dice(Rng::new(seed).fork("visited").fork(&router.to_string()));
+    dice.pick(&[Visited::Required, Visited::Optional, Visited::Plain]).unwrap_or(Visited::Required)
+}
+
+/// Draws the clock of the host with this name. In half of the scenarios, all clocks are right.
+pub fn clock(seed: u64, host: &str) -> Clock {
+    let has_errors = Dice(Rng::new(seed).fork("clocks")).percent(50);
+    let mut dice = Dice(Rng::new(seed).fork("clock").fork(host));
+    if !has_errors || dice.percent(30) {
+        return Clock::default();
+    }
+    let offset_ms = dice.octaves(1, 4_000_000).cast_signed();
+    let offset_ms = if dice.percent(50) { offset_ms } else { -offset_ms };
+    let drift = dice.between(0, 400) as i32 - 200;
+    Clock { offset_ms, drift }
+}
+
+#[cfg(test)]
+mod tests;
