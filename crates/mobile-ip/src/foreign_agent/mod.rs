@@ -273,8 +273,9 @@ impl ForeignAgent {
         rx.header.dst == self.config.address.address || (is_group && to_port())
     }
 
-    /// Returns whether a message to this agent is for the home agent on this host with the same address: a request that
-    /// asks for no visit here, or that does not come from the visited network.
+    /// Returns whether a message to this agent is for the home agent on this host with the same address: a request to this
+    /// home agent that asks for no visit here, or that does not come from the visited network. A mobile node of another
+    /// home agent may have its own care-of address and register through this agent (flag R).
     fn is_for_home_agent(&self, rx: &Rx, packet: &Packet) -> bool {
         let own = self.config.address.address;
         let is_ours = rx.header.dst == own || rx.header.dst == ALL_AGENTS;
@@ -282,7 +283,11 @@ impl ForeignAgent {
             return false;
         }
         match Received::of(rx.header, rx.payload(packet)).map(|received| received.message) {
-            Ok(Registration::Request(request)) => rx.iface != self.iface || request.care_of != own,
+            Ok(Registration::Request(request)) => {
+                let is_broadcast = self.config.address.is_broadcast(request.home_agent);
+                let is_visit = rx.iface == self.iface && request.care_of == own;
+                (request.home_agent == own || is_broadcast) && !is_visit
+            }
             _ => false,
         }
     }

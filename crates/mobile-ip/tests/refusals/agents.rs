@@ -525,3 +525,28 @@ fn an_error_about_a_tunnel_is_sent_to_one_host() {
     assert_eq!(error(Ipv4Addr::new(10, 1, 255, 255), 1), (0, "consumed"));
     assert_eq!(error(Ipv4Addr::new(10, 2, 0, 3), 3), (0, "tunnel_error_not_relayed"));
 }
+
+/// A home agent and a foreign agent share an address. A visitor of another home agent that has its own care-of address
+/// registers through the foreign agent. A request to the home agent of this host that asks for no visit goes there.
+#[test]
+fn beside_a_home_agent_a_request_to_another_home_agent_is_relayed() {
+    let mut config: ForeignAgentConfig = table(FOREIGN_AGENT, "").try_into().unwrap();
+    (config.own, config.beside) = (vec![VISITED], vec![VISITED]);
+    let names = ["visited", "up"].map(str::to_owned);
+    let care_of = Ipv4Addr::new(10, 3, 0, 77);
+    let ask = |home_agent| {
+        let now = Instant::from_millis(1000);
+        let mut agent = ForeignAgent::new(config.clone(), Interfaces(&names), Rng::new(1)).unwrap();
+        start(&mut agent);
+        let flags = RequestFlags::DECAPSULATION;
+        let asked = Request { home_agent, care_of, flags, ..request(now, HOME) };
+        heard(&mut agent, now, 1, MOBILE, packet(care_of, VISITED, &asked.emit()))
+    };
+    let is_relayed = |effects: &[Effect]| {
+        let to = |packet: &Packet| ipv4::addresses(&packet.bytes).map(|(_, to)| to);
+        effects.iter().any(|effect| matches!(effect, Effect::Send(_, packet) if to(packet) == Some(AGENT)))
+    };
+    assert!(is_relayed(&ask(AGENT)));
+    let passed = ask(VISITED);
+    assert!(matches!(passed[..], [Effect::Pass(..)]), "{passed:?}");
+}
