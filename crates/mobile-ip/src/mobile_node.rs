@@ -445,7 +445,7 @@ impl MobileNode {
             flags: self
                 .config
                 .flags()
-                .with(RequestFlags::REVERSE, own.is_none() && self.asks_reverse(known))
+                .with(RequestFlags::REVERSE, self.asks_reverse(known))
                 .with(RequestFlags::DECAPSULATION, own.is_some())
                 .with(self.config.encapsulation.asks(), own.is_some() || self.has_encapsulation(known)),
             encapsulating: self.config.reverse_tunnel == ReverseTunnel::Encapsulating,

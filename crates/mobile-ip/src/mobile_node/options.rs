@@ -11,9 +11,11 @@ use node::{Action, Class, Encap, Lifetime, Listen, Outbox, Proto, Route, RouteKe
 use wire::{Iface, Instant, Ipv4Addr, Packet, ipv4, tunnel};
 
 impl MobileNode {
-    /// Returns whether the node asks this agent for a reverse tunnel.
-    pub(super) const fn asks_reverse(&self, agent: &Agent) -> bool {
-        !matches!(self.config.reverse_tunnel, ReverseTunnel::None) && agent.flags.has(AgentFlags::REVERSE)
+    /// Returns whether the node asks this agent for a reverse tunnel. With its own care-of address, it asks for none.
+    pub(super) fn asks_reverse(&self, agent: &Agent) -> bool {
+        self.config.reverse_tunnel != ReverseTunnel::None
+            && agent.flags.has(AgentFlags::REVERSE)
+            && self.own.address().is_none()
     }
 
     /// Returns whether the agent offers the kind of tunnel that the node asks for.
