@@ -23,6 +23,9 @@ pub(super) struct AtHost {
     pub(super) to_stack: u32,
     pub(super) stack_lost: u32,
     pub(super) stack_held: u32,
+    /// Whether a role of this host made the packet: it left the node, or ended in it, before the node received it. The
+    /// packet may come back to this host.
+    made: bool,
     pub(super) last_seen: Instant,
 }
 
@@ -45,6 +48,12 @@ pub(super) struct AtRest {
 }
 
 impl AtHost {
+    /// Returns whether the node received a copy, or a copy left it or ended in it.
+    const fn is_known_to_node(&self) -> bool {
+        let taken = self.from_wire + self.from_host;
+        taken + self.sent + self.to_host + self.dropped + self.consumed + self.joined + self.held > 0
+    }
+
     /// Returns the balance of the packet at this host. `silent` is whether the host runs programs: no record contains
     /// which datagrams a program reads.
     pub(super) fn at_rest(&self, silent: bool) -> AtRest {
@@ -55,13 +64,13 @@ impl AtHost {
         let refused = if self.app_sent > 0 { self.stack_lost } else { 0 };
         let taken = self.from_wire + self.from_host;
         let given = self.sent + self.to_host + self.dropped + self.consumed + self.joined + self.held;
-        let own = u32::from(taken == 0 && given > 0);
+        let own = u32::from(self.made);
         let ended = self.app_received + taken_by_stack + self.stack_lost - refused + self.stack_held;
         AtRest {
             delivered: self.app_received + self.consumed + taken_by_stack,
             held: self.held + self.stack_held,
             lost_above: self.app_sent.saturating_sub(self.from_host + refused),
-            lost_within: taken.saturating_sub(given),
+            lost_within: (taken + own).saturating_sub(given),
             lost_below: self.to_host.saturating_sub(ended),
             copied: given.saturating_sub(taken + own),
             surplus: ended.saturating_sub(self.to_host),
@@ -115,6 +124,7 @@ impl Books {
     fn enter(&mut self, step: &Step) {
         let here = entry(&mut self.hosts, step.host);
         here.last_seen = step.at;
+        here.made |= step.kind.is_out_of_node() && !here.is_known_to_node();
         match step.kind {
             Kind::FromHost => here.from_host += 1,
             Kind::ToHost => here.to_host += 1,

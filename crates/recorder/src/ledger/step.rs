@@ -43,6 +43,22 @@ pub(super) enum Kind {
     AppReceived,
 }
 
+impl Kind {
+    /// Returns whether a copy leaves the node, ends in it or is held by it.
+    pub(super) const fn is_out_of_node(self) -> bool {
+        matches!(
+            self,
+            Self::ToLink
+                | Self::ToHost
+                | Self::ToStack
+                | Self::Dropped
+                | Self::Consumed
+                | Self::Joined
+                | Self::HeldByRole
+        )
+    }
+}
+
 impl Step {
     pub(super) fn received(at: Instant, host: HostId, iface: Iface, packet: &Packet) -> Self {
         let kind = if iface == Iface::HOST { Kind::FromHost } else { Kind::FromLink };

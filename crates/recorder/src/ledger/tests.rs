@@ -399,6 +399,30 @@ fn what_has_ended_takes_no_room() {
     assert_eq!(running.close().delivered, 1000);
 }
 
+/// A router sends an ICMP error, the error comes back to it, for example in a tunnel, and waits there for ARP. The packet
+/// has not ended.
+#[test]
+fn a_packet_that_comes_back_to_the_role_that_made_it_is_not_over() {
+    let net = &*WIRE;
+    let packet = || Packet { id: PacketId(1), ..Packet::new(Mac::ZERO, Vec::new()) };
+    let (here, there, wire) = (HostId(0), HostId(1), Iface(1));
+    let mut running = Running::new(&net.plan);
+    for (from, to) in [(here, there), (there, here)] {
+        running.sent(Instant(1), from, wire, &packet());
+        running.received(Instant(2), to, wire, &packet());
+        running.settled();
+        assert_eq!(running.still_open(), 1, "at {to:?}");
+    }
+    running.sent(Instant(3), here, wire, &packet());
+    running.received(Instant(4), there, wire, &packet());
+    running.happened(Instant(4), there, What::Dropped(wire, PacketId(1), "consumed".into()));
+    running.settled();
+    assert_eq!(running.still_open(), 0);
+    let ledger = running.close();
+    assert_eq!((ledger.sent, ledger.copied, ledger.delivered), (1, 0, 1));
+    assert!(ledger.balances());
+}
+
 #[test]
 #[should_panic(expected = "a packet ends again, and none was delivered")]
 fn a_packet_that_was_never_delivered_is_not_taken_back() {
