@@ -54,6 +54,9 @@ pub enum Notification {
     /// shows this (RFC 5227, section 2.1.1). The address is one of this host, or one that a role watches
     /// ([`crate::Neighbor::Watched`]). The node itself sends this notification, to all roles.
     AddressInUse(Iface, Ipv4Addr, Mac),
+    /// This host delivers packets for the second address that arrive in a tunnel from the first one: it is the exit of
+    /// their tunnel. With `false`, it does not any more.
+    TunnelExit(Ipv4Addr, Ipv4Addr, bool),
 }
 
 /// How a packet reached a role, and the header of the packet. The node has checked the header, so a role need not parse

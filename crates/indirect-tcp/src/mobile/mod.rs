@@ -222,7 +222,8 @@ impl Role for MobileHost {
             Input::Notification(
                 Notification::AddressAcquired(..)
                 | Notification::AddressLost(..)
-                | Notification::AddressInUse(..),
+                | Notification::AddressInUse(..)
+                | Notification::TunnelExit(..),
             )
             | Input::Link(..)
             | Input::Idle(..)

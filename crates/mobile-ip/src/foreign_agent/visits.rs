@@ -5,7 +5,7 @@ use crate::encapsulation;
 use crate::mark::MobileIpEvent;
 use crate::message::{Code, Request, RequestFlags};
 use crate::pending::Pending;
-use node::{Action, Class, Hop, Lifetime, Neighbor, Outbox, Route, RouteKey, TunnelKinds};
+use node::{Action, Class, Hop, Lifetime, Neighbor, Notification, Outbox, Route, RouteKey, TunnelKinds};
 use wire::{Duration, Instant, Ipv4Addr, Prefix};
 
 impl Visitor {
@@ -105,6 +105,7 @@ impl ForeignAgent {
         };
         self.visitors.insert(visit, visitor);
         if since.is_none() {
+            self.report_exit((host, home_agent), true, out);
             out.mark(MobileIpEvent::VisitorArrived { host }.into());
         }
         Ok(())
@@ -154,6 +155,7 @@ impl ForeignAgent {
     pub(super) fn leave(&mut self, visit: Visit, out: &mut Outbox) {
         let Some(visitor) = self.visitors.remove(&visit) else { return };
         let (host, home_agent) = visit;
+        self.report_exit(visit, false, out);
         if let Some(Opened { class, .. }) = self.classes.get(&home_agent).copied() {
             out.route(RouteKey::to(class, host), None);
             if self.visitors.keys().any(|(_, other)| *other == home_agent) {
@@ -173,6 +175,15 @@ impl ForeignAgent {
         if let Some(reverse) = visitor.reverse {
             self.tunnels.rebind(Some(home_agent), None);
             self.end_reverse(host, reverse, out);
+        }
+    }
+
+    /// Reports to a home agent with the same address that a tunnel to a visitor ends here, or does not any more. The
+    /// visitor's home agent may be the foreign agent of one of that agent's mobile nodes. Then the same packet could be
+    /// in a reverse tunnel.
+    fn report_exit(&self, (host, home_agent): Visit, is_open: bool, out: &mut Outbox) {
+        if self.config.beside.contains(&self.config.address.address) {
+            out.notify(Notification::TunnelExit(home_agent, host, is_open));
         }
     }
 

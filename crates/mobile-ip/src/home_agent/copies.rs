@@ -90,8 +90,11 @@ impl HomeAgent {
     }
 
     /// Forwards a packet from a reverse tunnel, if the tunnel comes from a care-of address of the packet's source, and
-    /// the binding has flag T and asked for this kind of tunnel (RFC 3024, section 4.3.2). Otherwise any host could send in the name of a mobile node.
-    /// Declines a packet whose source is no mobile node of this agent: it may be for another tunnel of this host.
+    /// the binding has flag T and asked for this kind of tunnel (RFC 3024, section 4.3.2). Otherwise any host could send in
+    /// the name of a mobile node. Declines a packet whose source is no mobile node of this agent: it may be for another
+    /// tunnel of this host. Declines a packet for a visitor of this host that comes from the visitor's home agent: that agent
+    /// may also be the foreign agent of the packet's source. In a reverse tunnel, the packet would be on its way to the
+    /// visitor, too.
     pub(super) fn reverse(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let (header, inner) = match tunnel::decapsulate(&packet.bytes) {
             Ok((_, inner)) => match ipv4::Header::parse(&inner) {
@@ -103,7 +106,8 @@ impl HomeAgent {
         // A visitor of the foreign agent with the same address puts its packets into a tunnel to that agent.
         let is_delivery =
             rx.header.src == header.src && self.config.foreign.contains(&self.config.address.address);
-        if is_delivery || self.mobile_nodes.first(header.src).is_none() {
+        let is_for_visitor = self.exits.contains(&(rx.header.src, header.dst));
+        if is_delivery || is_for_visitor || self.mobile_nodes.first(header.src).is_none() {
             return out.pass(rx, packet);
         }
         let home = self.homes.get(&header.src);

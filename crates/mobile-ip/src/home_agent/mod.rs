@@ -26,11 +26,8 @@ use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Tunnels};
 use crate::under_way::UnderWay;
 use auth::ReplayWindow;
 use node::config::{ConfigError, Interfaces};
-use node::{
-    Announcer, Boot, Expiry, FailedAct, Input, Link, Listen, Outbox, Proto, PuntReason, Refusals, Rng, Role,
-    RouteKey, Rx, Value,
-};
-use std::collections::BTreeMap;
+use node::{Announcer, Boot, Expiry, FailedAct, Input, Link, Listen, Notification, Outbox, Proto, PuntReason, Refusals, Rng, Role, RouteKey, Rx, Value};
+use std::collections::{BTreeMap, BTreeSet};
 use wire::{
     Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Prefix, Reason, SocketAddrV4,
     ntp_distance,
@@ -166,6 +163,9 @@ pub struct HomeAgent {
     outer_id: u16,
     /// The number of replies that were sent, by code.
     codes: ReplyCounts,
+    /// The tunnels that end at this host, because a foreign agent with the same address has a visitor: their begin, and
+    /// the visitor.
+    exits: BTreeSet<(Ipv4Addr, Ipv4Addr)>,
     /// The number of packets from reverse tunnels that were forwarded.
     reversed: u64,
     refused: Refusals,
@@ -221,6 +221,7 @@ impl HomeAgent {
             told: Limiter::default(),
             outer_id: 0,
             codes: ReplyCounts::default(),
+            exits: BTreeSet::new(),
             reversed: 0,
             refused: Refusals::default(),
             config,
@@ -368,6 +369,12 @@ impl Role for HomeAgent {
                 }
             }
             Input::Stored(key) => self.stored(now, key, out),
+            Input::Notification(Notification::TunnelExit(from, to, true)) => {
+                self.exits.insert((*from, *to));
+            }
+            Input::Notification(Notification::TunnelExit(from, to, false)) => {
+                self.exits.remove(&(*from, *to));
+            }
             Input::Idle(key, _) => self.expired(now, key.dst.address(), out),
             Input::Wall(zero) => (self.clock.zero, self.steady.zero) = (zero, self.steady.zero.max(zero)),
             Input::Link(..)

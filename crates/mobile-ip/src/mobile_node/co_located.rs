@@ -20,7 +20,10 @@ impl MobileNode {
                 self.leave_own_address(out);
                 self.solicit(now, out);
             }
-            Notification::AddressLost(..) | Notification::AddressInUse(..) | Notification::Gateway(_) => {}
+            Notification::AddressLost(..)
+            | Notification::AddressInUse(..)
+            | Notification::Gateway(_)
+            | Notification::TunnelExit(..) => {}
         }
     }
 

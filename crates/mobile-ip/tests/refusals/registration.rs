@@ -616,6 +616,42 @@ fn two_agents_on_one_host_register_and_forward_as_on_two() {
     }
 }
 
+/// Two routers are the home agent and the foreign agent of each other's mobile nodes, with one address each. A packet of
+/// our mobile node for our visitor comes in a tunnel from the other router. It is in our mobile node's reverse tunnel, or
+/// the other home agent has put it into the visitor's tunnel. It must reach the visitor, and not the other router again.
+#[test]
+fn a_packet_for_a_visitor_is_not_sent_back_to_the_visitors_home_agent() {
+    let (other, visitor) = (Ipv4Addr::new(10, 9, 0, 1), Ipv4Addr::new(10, 5, 0, 7));
+    for first in [true, false] {
+        let mut router = Router::new(AGENT, first);
+        let mut away = request(Instant::from_millis(1000), HOME);
+        away.extensions.clear();
+        (away.care_of, away.flags) = (other, RequestFlags::REVERSE);
+        away.sign(Between::MobileHome, &association());
+        let (sent, drops) =
+            router.receive(1000, UPLINK, ATTACKER, packet(other, AGENT, &away.emit()));
+        assert!(sent.iter().any(|(_, packet)| code_of(packet) == Some(Code::Accepted)), "{drops:?}");
+        let [src, dst] = sockets(HOME, visitor);
+        let inner = wire::udp::packet(src, dst, b"data");
+        let tunnel = wire::ipip::encapsulate(&inner, other, AGENT, 1).unwrap();
+        let (sent, _) = router.receive(1100, UPLINK, ATTACKER, tunnel.clone());
+        assert!(sent.iter().all(|(iface, _)| *iface == UPLINK), "no visitor yet: {sent:?}");
+        assert_eq!(sent.len(), 1);
+        let visit = Request {
+            home_agent: other,
+            care_of: AGENT,
+            ..request(Instant::from_millis(2000), visitor)
+        };
+        router.receive(2000, VISITED_LINK, MOBILE, packet(visitor, AGENT, &visit.emit()));
+        let reply = visit.reply(Code::Accepted);
+        let reply = mobile_ip::message::Reply { lifetime: 300, ..reply };
+        let (_, drops) = router.receive(2100, UPLINK, ATTACKER, packet(other, AGENT, &reply.emit()));
+        let (sent, more) = router.receive(2200, UPLINK, ATTACKER, tunnel);
+        let [(iface, left)] = sent.as_slice() else { panic!("{first}: {sent:?} {drops:?} {more:?}") };
+        assert_eq!((*iface, ipv4::addresses(&left.bytes)), (VISITED_LINK, Some((HOME, visitor))));
+    }
+}
+
 /// A request with the care-of address of a foreign agent on the same host must come from that agent.
 #[test]
 fn a_care_of_address_of_the_host_is_accepted_from_its_foreign_agent_only() {
