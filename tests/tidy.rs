@@ -134,7 +134,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("emulator", &["wire", "node", "link", "trace", "roles", "sim", "os", "daemon", "scenario", "recorder"]),
     ("experiments", &["wire", "node", "sctp", "trace", "draw", "scenario", "recorder", "emulator"]),
-    ("hunt", &["wire", "node", "link", "sctp", "trace", "scenario", "recorder", "experiments"]),
+    ("hunt", &["wire", "node", "link", "sctp", "mobile-ip", "trace", "scenario", "recorder", "experiments"]),
     (
         "cli",
         &[

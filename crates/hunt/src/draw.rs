@@ -150,6 +150,9 @@ fn with_options(draft: &mut Draft) {
     for (number, host) in draft.hosts.iter_mut().enumerate() {
         host.home = if draft.options.has_homes { number % routers } else { 0 };
         host.clock = options::clock(seed, &mobile_name(number));
+        // If cells overlap, two mobile hosts hear each other only in one cell. So the home network is no link on which its
+        // hosts reach each other.
+        host.work.iter_mut().filter(|_| draft.options.overlaps).for_each(|work| work.peer = None);
     }
 }
 

@@ -116,6 +116,14 @@ pub struct Facts {
     pub crashed_for: BTreeSet<String>,
     /// SCTP data sent to addresses that were not confirmed.
     pub unconfirmed: Vec<String>,
+    /// Packets that home agents tunneled to care-of addresses that were not bound.
+    pub unbound: Vec<String>,
+    /// Requests that home agents accepted a second time.
+    pub replayed: Vec<String>,
+    /// Packets of visitors with reverse tunnels that left their foreign agents outside of the tunnel.
+    pub bypassed: Vec<String>,
+    /// Requests that foreign agents relayed without a valid challenge, although they require one.
+    pub unchallenged: Vec<String>,
     /// The times at which links lost packets at random, by the port of the workload.
     pub lost: BTreeMap<u16, Vec<Instant>>,
     /// The times at which packets were lost in a full queue or a collision, by the port of the workload.

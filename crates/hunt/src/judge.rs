@@ -31,13 +31,21 @@ pub enum Judge {
     Bounded,
     /// SCTP data is sent to confirmed addresses only.
     Unconfirmed,
+    /// A home agent of Mobile IP tunnels packets for a mobile node to its bound care-of addresses only.
+    Unbound,
+    /// A home agent accepts each request once.
+    Replayed,
+    /// The packets of a visitor with a reverse tunnel leave its foreign agent in a tunnel only.
+    Bypassed,
+    /// A foreign agent that advertises challenges relays only requests with one of its last challenges.
+    Unchallenged,
     /// The ledger balances, and no role has more effects in one step than the limit permits.
     Laws,
 }
 
 impl Judge {
     /// All judges, the most serious rule first.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 13] = [
         Self::Misled,
         Self::Loop,
         Self::Owners,
@@ -46,6 +54,10 @@ impl Judge {
         Self::Stall,
         Self::Bounded,
         Self::Unconfirmed,
+        Self::Unbound,
+        Self::Replayed,
+        Self::Bypassed,
+        Self::Unchallenged,
         Self::Laws,
     ];
 
@@ -60,6 +72,10 @@ impl Judge {
             Self::Stall => "stall",
             Self::Bounded => "bounded",
             Self::Unconfirmed => "unconfirmed",
+            Self::Unbound => "unbound",
+            Self::Replayed => "replayed",
+            Self::Bypassed => "bypassed",
+            Self::Unchallenged => "unchallenged",
             Self::Laws => "laws",
         }
     }
@@ -98,6 +114,10 @@ pub fn judge(draft: &Draft, facts: &Facts) -> Vec<Violation> {
         (Judge::Loop, &facts.loops),
         (Judge::Owners, &facts.owners),
         (Judge::Unconfirmed, &facts.unconfirmed),
+        (Judge::Unbound, &facts.unbound),
+        (Judge::Replayed, &facts.replayed),
+        (Judge::Bypassed, &facts.bypassed),
+        (Judge::Unchallenged, &facts.unchallenged),
         (Judge::Stream, &facts.wrong),
         (Judge::Laws, &facts.doubts),
     ];

@@ -17,6 +17,7 @@ mod mobile_ip;
 pub mod options;
 pub mod plant;
 mod reach;
+mod registrations;
 pub mod run;
 pub mod search;
 pub mod shrink;

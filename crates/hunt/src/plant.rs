@@ -24,6 +24,14 @@ pub enum Plant {
     Stall,
     /// SCTP data are sent to addresses that are not confirmed.
     Unconfirmed,
+    /// Home agents tunnel to other care-of addresses than those that they bound.
+    Unbound,
+    /// Home agents accept each request twice.
+    Replayed,
+    /// Foreign agents send the packets of their visitors outside of reverse tunnels.
+    Bypassed,
+    /// Foreign agents relay requests with challenges that they did not advertise.
+    Unchallenged,
     /// Packets disappear without a record.
     Vanished,
     /// Ten thousand more packets are held when the run ends.
@@ -32,7 +40,7 @@ pub enum Plant {
 
 impl Plant {
     /// All planted mistakes.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 15] = [
         Self::Misled,
         Self::Loop,
         Self::Owners,
@@ -42,6 +50,10 @@ impl Plant {
         Self::Unserved,
         Self::Stall,
         Self::Unconfirmed,
+        Self::Unbound,
+        Self::Replayed,
+        Self::Bypassed,
+        Self::Unchallenged,
         Self::Vanished,
         Self::Hoard,
     ];
@@ -56,6 +68,10 @@ impl Plant {
             Self::Unserved => Judge::Served,
             Self::Stall => Judge::Stall,
             Self::Unconfirmed => Judge::Unconfirmed,
+            Self::Unbound => Judge::Unbound,
+            Self::Replayed => Judge::Replayed,
+            Self::Bypassed => Judge::Bypassed,
+            Self::Unchallenged => Judge::Unchallenged,
             Self::Vanished => Judge::Laws,
             Self::Hoard => Judge::Bounded,
         }

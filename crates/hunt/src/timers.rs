@@ -3,6 +3,7 @@
 
 use crate::draft::{Draft, Kind, Protocol, Work};
 use crate::fault::What;
+use crate::options::Backup;
 use wire::{Duration, Instant};
 
 /// The begin and the end of a time without a path, in milliseconds of the run.
@@ -20,6 +21,8 @@ pub const NOTICED: f64 = 350.0;
 /// The time in which soft state that a crash removed is refreshed, in milliseconds: the period of route-updates (3 s).
 /// The period of an agent's advertisements is shorter (1 s by default).
 const REFRESH: f64 = 3000.0;
+/// The number of requests after which a mobile node turns to its next home agent.
+const REQUESTS: usize = 3;
 /// The queue length of a station or a wire, in frames of 1500 bytes (the simulator's default).
 const QUEUE: f64 = 64.0;
 
@@ -74,6 +77,10 @@ pub fn explained(draft: &Draft, work: &Work, wait: (Instant, Instant), lost: &Lo
         2.0 * pathless + stale_echo(draft, work, 2.0 * pathless) + opening + 2.0 * first - 2.0,
         (2.0 * pathless).max(first),
     );
+    // After these requests, the mobile node turns to a home agent that does not exist, and back.
+    if by_chance + in_queues >= REQUESTS {
+        total += detour(draft) / 1e3;
+    }
     for _ in 0..by_chance + in_queues {
         total += timeout.min(LONGEST);
         timeout *= 2.0;
@@ -179,6 +186,9 @@ fn pathless(draft: &Draft, work: &Work) -> Vec<Gap> {
     let mut gaps: Vec<Gap> = Vec::new();
     for host in owner.into_iter().chain(peer) {
         let mut before = None;
+        if draft.options.backup == Backup::Needed {
+            gaps.push((0.0, detour(draft) + 2.0 * round_trip));
+        }
         for step in &host.moves {
             let at = step.at as f64;
             let back = at + (draft.retune_ms as f64) + (-step.overlap).max(0) as f64;
@@ -189,7 +199,7 @@ fn pathless(draft: &Draft, work: &Work) -> Vec<Gap> {
                 Protocol::MobileIp | Protocol::IndirectTcp
                     if before.is_some_and(|before| at <= before + PAUSE) =>
                 {
-                    registered += PAUSE;
+                    registered += PAUSE + detour(draft);
                 }
                 _ => {}
             }
@@ -202,7 +212,7 @@ fn pathless(draft: &Draft, work: &Work) -> Vec<Gap> {
     for fault in draft.faults.iter().filter(|fault| draft.concerns(fault, work, after)) {
         let (from, to) = (fault.at as f64, fault.ends() as f64 + 2.0 * round_trip);
         if fault.blocks() {
-            gaps.push((from, to + if fault.forgets() { REFRESH } else { 0.0 }));
+            gaps.push((from, to + detour(draft) + if fault.forgets() { REFRESH } else { 0.0 }));
         } else if matches!(fault.what, What::Clock(..) | What::Narrow(..)) {
             // After a step of a clock, one registration is refused. After a change of an MTU, one packet is too large.
             gaps.push((from, to));
@@ -210,6 +220,13 @@ fn pathless(draft: &Draft, work: &Work) -> Vec<Gap> {
     }
     gaps.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
     gaps
+}
+
+/// Returns the time in milliseconds until a mobile node turns from a home agent that does not exist to its own: the waits
+/// for the replies to three requests, each twice as long as the one before. 0 if all home agents exist.
+fn detour(draft: &Draft) -> f64 {
+    let waits = f64::from((1 << REQUESTS) - 1);
+    if draft.options.backup == Backup::None { 0.0 } else { waits * first(draft) * 1e3 }
 }
 
 /// Returns whether a workload has no path for more than `longer` milliseconds at any time.

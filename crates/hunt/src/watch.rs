@@ -2,6 +2,7 @@
 
 use crate::facts::{Arrivals, CONTROL, End, Facts};
 use crate::plant::Plant;
+use crate::registrations::{Registrations, Rule};
 use node::{AppChange, AppEvent, Mark, StreamId, Value};
 use recorder::ledger::Running;
 use scenario::Plan;
@@ -46,6 +47,7 @@ pub struct Watch {
     forgotten: BTreeSet<(HostId, Ipv4Addr)>,
     /// The router that accepted the last request to open a connection, by mobile host and number of the connection.
     calls: BTreeMap<(String, String), HostId>,
+    registrations: Registrations,
     confirmed: BTreeSet<Path>,
     /// The path of each HEARTBEAT, by the sender and the nonce of the HEARTBEAT.
     probes: BTreeMap<(HostId, Vec<u8>), Path>,
@@ -83,6 +85,7 @@ impl Watch {
             greeted: BTreeSet::new(),
             forgotten: BTreeSet::new(),
             calls: BTreeMap::new(),
+            registrations: Registrations::new(plan, plant),
             confirmed: BTreeSet::new(),
             probes: BTreeMap::new(),
             cookies: BTreeMap::new(),
@@ -274,6 +277,7 @@ impl Watch {
 
     /// Notes that a router crashed. The router serves no connection any more, and the connections that it had may fail.
     fn crashed(&mut self, host: HostId) {
+        self.registrations.crashed(host);
         self.serving.values_mut().for_each(|serving| serving.retain(|other| *other != host));
         let lost = self.had.iter().filter(|(router, _)| *router == host);
         let owners = lost.filter_map(|(_, of)| self.addresses.get(of)).copied().collect::<Vec<_>>();
@@ -393,6 +397,7 @@ impl Witness for Watch {
         }
         if iface != Iface::HOST {
             self.association(at, host, packet, false);
+            self.registrations.received(at, host, iface, packet);
         }
         self.books.received(at, host, iface, packet);
     }
@@ -403,6 +408,16 @@ impl Witness for Watch {
         } else {
             self.crosses(at, host, iface, packet);
             self.association(at, host, packet, true);
+        }
+        if let Some((rule, text)) = self.registrations.sent(at, host, iface, packet) {
+            let facts = &mut self.facts;
+            let list = match rule {
+                Rule::Bound => &mut facts.unbound,
+                Rule::Once => &mut facts.replayed,
+                Rule::Reverse => &mut facts.bypassed,
+                Rule::Challenge => &mut facts.unchallenged,
+            };
+            keep(list, text);
         }
         self.books.sent(at, host, iface, packet);
     }

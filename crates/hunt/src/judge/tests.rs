@@ -93,6 +93,10 @@ fn each_finding_of_the_watch_has_its_judge() {
     assert_eq!(changed(|facts| facts.loops = text()), [Judge::Loop]);
     assert_eq!(changed(|facts| facts.owners = text()), [Judge::Owners]);
     assert_eq!(changed(|facts| facts.unconfirmed = text()), [Judge::Unconfirmed]);
+    assert_eq!(changed(|facts| facts.unbound = text()), [Judge::Unbound]);
+    assert_eq!(changed(|facts| facts.replayed = text()), [Judge::Replayed]);
+    assert_eq!(changed(|facts| facts.bypassed = text()), [Judge::Bypassed]);
+    assert_eq!(changed(|facts| facts.unchallenged = text()), [Judge::Unchallenged]);
     assert_eq!(changed(|facts| facts.wrong = text()), [Judge::Stream]);
     assert_eq!(changed(|facts| facts.doubts = text()), [Judge::Laws]);
 }
@@ -171,7 +175,8 @@ fn a_peer_of_sigma_that_moves_excuses_a_connection_before_it_is_open() {
     let (mut draft, facts) = unopened();
     draft.hosts[0].work[0].peer = Some(1);
     let step = draft.hosts[0].moves[0];
-    draft.hosts.push(Mobile { start: 0, moves: Vec::new(), work: Vec::new() });
+    let idle = Mobile { moves: Vec::new(), work: Vec::new(), ..draft.hosts[0].clone() };
+    draft.hosts.push(idle);
     let moves = |draft: &mut Draft, protocol, at| {
         (draft.protocol, draft.hosts[1].moves) = (protocol, vec![Move { at, ..step }]);
         found(draft, &facts)

@@ -28,7 +28,7 @@ fold_enum!(Input<'_> {
     11 Notification(notification),
 });
 fold_enum!(Notification { 0 Gateway(router), 1 AddressAcquired(iface, address, router), 2 AddressLost(iface, address),
-    3 AddressInUse(iface, address, mac) });
+    3 AddressInUse(iface, address, mac), 4 TunnelExit(from, to, is_open) });
 fold_enum!(FailedAct { 0 Store(key), 1 Address(iface, address, added) });
 fold_enum!(Link<'_> { 0 Up { cell, mac, mtu, name }, 1 Down(why), 2 Heard(cell, strength) });
 fold_enum!(Value { 0 None, 1 Int(number), 2 Text(text), 3 List(items), 4 Map(entries) });

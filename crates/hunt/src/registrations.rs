@@ -1,0 +1,326 @@
+//! The rules of Mobile IP that messages and tunnels on the links show: what home agents and foreign agents may do after
+//! the registrations that they accepted.
+
+use crate::plant::Plant;
+use mobile_ip::message::{
+    ADVERTISEMENT, Advertisement, Code, PORT, Received, Registration, Reply, Request, RequestFlags,
+};
+use scenario::Plan;
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use trace::HostId;
+use wire::ipv4::{Header, ICMP, IPIP, UDP};
+use wire::{Duration, Iface, Instant, Ipv4Addr, Packet, PacketId};
+
+/// The number of last advertised challenges that a request may contain (the default; RFC 4721, section 9).
+const WINDOW: usize = 2;
+/// A packet that waits for ARP is sent at most this time after it was put into a tunnel: three requests, one per second,
+/// and a margin.
+const GRACE: Duration = Duration::from_millis(3500);
+/// A binding ends at most this time after its lifetime. The lifetime counts from before the reply is sent.
+const MARGIN: Duration = Duration::from_secs(2);
+
+/// A rule of which a violation was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Rule {
+    /// A home agent tunnels to bound care-of addresses only.
+    Bound,
+    /// A home agent accepts each request once.
+    Once,
+    /// A foreign agent sends the packets of visitors with flag T through a tunnel.
+    Reverse,
+    /// A foreign agent that advertises challenges relays only requests with one of its last challenges.
+    Challenge,
+}
+
+/// The bindings of a mobile node, as the accepted replies show them.
+#[derive(Debug)]
+struct Home {
+    /// The address of the home agent.
+    agent: Ipv4Addr,
+    /// The bound care-of addresses, each with its end.
+    bound: BTreeMap<Ipv4Addr, Instant>,
+    /// The care-of addresses that are not bound any more, each with the end of its binding.
+    left: BTreeMap<Ipv4Addr, Instant>,
+}
+
+/// A visit with flag T at a foreign agent.
+#[derive(Clone, Copy, Debug)]
+struct Visit {
+    ends: Instant,
+    encapsulating: bool,
+}
+
+/// What the registrations on the links have shown so far.
+pub(crate) struct Registrations {
+    /// Whether there is a mobile node. Otherwise no packet is parsed.
+    is_used: bool,
+    plant: Option<Plant>,
+    addresses: BTreeMap<Ipv4Addr, HostId>,
+    names: Vec<String>,
+    /// The interface of each host to its cell.
+    air: BTreeMap<HostId, Iface>,
+    /// The last requests of mobile nodes, by the home address and the low half of the Identification.
+    requests: BTreeMap<(Ipv4Addr, u32), Request>,
+    /// The care-of addresses that a mobile node has ever requested.
+    asked: BTreeMap<Ipv4Addr, BTreeSet<Ipv4Addr>>,
+    accepted: BTreeSet<(Ipv4Addr, u32)>,
+    homes: BTreeMap<Ipv4Addr, Home>,
+    visits: BTreeMap<(HostId, Ipv4Addr), Visit>,
+    /// The packets of visitors that must leave their foreign agent in a tunnel.
+    tunneled: HashSet<(HostId, PacketId)>,
+    /// The last challenges of each foreign agent's advertisements.
+    advertised: BTreeMap<HostId, VecDeque<Vec<u8>>>,
+    /// The challenge in the last reply to each visitor.
+    issued: BTreeMap<(HostId, Ipv4Addr), Vec<u8>>,
+}
+
+impl Registrations {
+    /// Returns the state before a run of this plan.
+    pub(crate) fn new(plan: &Plan, plant: Option<Plant>) -> Self {
+        let hosts = || (0..plan.len() as u32).map(HostId);
+        let air = |host| {
+            let index = plan.interface_names(host).iter().position(|name| name == "air")?;
+            Some((host, Iface(index as u16 + 1)))
+        };
+        Self {
+            is_used: plan.hosts.iter().any(|host| host.text.contains("mobile-ip/mobile-node")),
+            plant,
+            addresses: plan.owners(),
+            names: plan.host_names(),
+            air: hosts().filter_map(air).collect(),
+            requests: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            accepted: BTreeSet::new(),
+            homes: BTreeMap::new(),
+            visits: BTreeMap::new(),
+            tunneled: HashSet::new(),
+            advertised: BTreeMap::new(),
+            issued: BTreeMap::new(),
+        }
+    }
+
+    /// Notes a packet that arrived at a host.
+    pub(crate) fn received(&mut self, at: Instant, host: HostId, iface: Iface, packet: &Packet) {
+        if self.visits.is_empty() || self.air.get(&host) != Some(&iface) {
+            return;
+        }
+        let Ok((header, _)) = Header::parse(&packet.bytes) else { return };
+        let Some(visit) = self.visits.get(&(host, header.src)).filter(|visit| at < visit.ends) else { return };
+        let is_own = self.addresses.get(&header.dst) == Some(&host);
+        let is_in_tunnel = header.protocol == IPIP && is_own;
+        if if visit.encapsulating { is_in_tunnel } else { !is_own && !header.dst.is_multicast() } {
+            self.tunneled.insert((host, packet.id));
+        }
+    }
+
+    /// Checks a packet that a host sends, and notes what it shows. Returns a violation with its text.
+    pub(crate) fn sent(
+        &mut self,
+        at: Instant,
+        host: HostId,
+        iface: Iface,
+        packet: &Packet,
+    ) -> Option<(Rule, String)> {
+        if !self.is_used {
+            return None;
+        }
+        let (header, payload) = Header::parse(&packet.bytes).ok()?;
+        match header.protocol {
+            UDP if is_registration(payload) => {
+                let received = Received::of(header, payload).ok()?;
+                match received.message {
+                    Registration::Request(request) => self.request(host, header.src, request, at),
+                    Registration::Reply(reply) => self.reply(at, host, header.src, &reply),
+                }
+            }
+            ICMP if payload.first() == Some(&ADVERTISEMENT) => {
+                self.advertisement(host, &header, payload);
+                None
+            }
+            IPIP if iface != Iface::HOST => {
+                let bypasses = self.plant == Some(Plant::Bypassed);
+                self.tunnel(at, host, &header, payload)
+                    .or_else(|| self.plain(at, host, iface, packet).filter(|_| bypasses))
+            }
+            _ if iface != Iface::HOST => self.plain(at, host, iface, packet),
+            _ => None,
+        }
+    }
+
+    /// Forgets what a host loses in a crash. A home agent may have stored bindings without an answer.
+    pub(crate) fn crashed(&mut self, host: HostId) {
+        self.visits.retain(|(agent, _), _| *agent != host);
+        self.issued.retain(|(agent, _), _| *agent != host);
+        self.advertised.remove(&host);
+        for (home, state) in &mut self.homes {
+            if self.addresses.get(&state.agent) == Some(&host) {
+                let asked = self.asked.get(home).into_iter().flatten();
+                state.bound.extend(asked.map(|care_of| (*care_of, Instant::NEVER)));
+            }
+        }
+    }
+
+    fn name(&self, host: HostId) -> &str {
+        self.names.get(host.index()).map_or("?", String::as_str)
+    }
+
+    fn advertisement(&mut self, host: HostId, header: &Header, payload: &[u8]) {
+        let Ok(advertisement) = Advertisement::parse(header, payload) else { return };
+        let Some(challenge) = advertisement.challenge else { return };
+        let last = self.advertised.entry(host).or_default();
+        if self.plant == Some(Plant::Unchallenged) || last.back() == Some(&challenge) {
+            return;
+        }
+        last.push_back(challenge);
+        if last.len() > WINDOW {
+            last.pop_front();
+        }
+    }
+
+    fn request(
+        &mut self,
+        host: HostId,
+        src: Ipv4Addr,
+        request: Request,
+        at: Instant,
+    ) -> Option<(Rule, String)> {
+        let key = (request.home, request.identification as u32);
+        if self.addresses.get(&request.home) == Some(&host) {
+            self.asked.entry(request.home).or_default().insert(request.care_of);
+            self.requests.insert(key, request);
+            return None;
+        }
+        if self.addresses.get(&src) != Some(&host) {
+            return None; // forwarded by this host
+        }
+        let last = self.advertised.get(&host)?;
+        let original = self.requests.get(&key)?;
+        let challenge = original.challenge();
+        let issued = self.issued.get(&(host, request.home)).map(Vec::as_slice);
+        let is_valid =
+            challenge.is_some_and(|own| last.iter().any(|other| other == own) || issued == Some(own));
+        (!is_valid).then(|| {
+            let text = format!(
+                "{} relayed a request of {} without one of its last challenges, at {at} s",
+                self.name(host),
+                request.home
+            );
+            (Rule::Challenge, text)
+        })
+    }
+
+    fn reply(&mut self, at: Instant, host: HostId, src: Ipv4Addr, reply: &Reply) -> Option<(Rule, String)> {
+        let key = (reply.home, reply.identification as u32);
+        let request = self.requests.get(&key)?.clone();
+        let is_agents = self.addresses.get(&src) == Some(&host);
+        let is_home_agents = self.addresses.get(&reply.home_agent) == Some(&host);
+        if !is_agents {
+            return None; // forwarded by this host
+        }
+        if !is_home_agents {
+            self.replied(at, host, reply, &request);
+            return None;
+        }
+        if !reply.code.is_accepted() {
+            return None;
+        }
+        self.bind(at, reply, &request);
+        // A foreign agent on this host relays the reply to its visitor with the same addresses.
+        let is_relayed_here = self.addresses.get(&request.care_of) == Some(&host);
+        let is_first = self.accepted.insert(key) && self.plant != Some(Plant::Replayed);
+        (!is_first && !is_relayed_here).then(|| {
+            let text = format!(
+                "{} accepted the request of {} with the Identification {:#x} again, at {at} s",
+                self.name(host),
+                reply.home,
+                request.identification
+            );
+            (Rule::Once, text)
+        })
+    }
+
+    /// Notes the binding that a home agent has accepted.
+    fn bind(&mut self, at: Instant, reply: &Reply, request: &Request) {
+        let agent = reply.home_agent;
+        let new = || Home { agent, bound: BTreeMap::new(), left: BTreeMap::new() };
+        let home = self.homes.entry(reply.home).or_insert_with(new);
+        let keeps_others = request.flags.has(RequestFlags::SIMULTANEOUS) && reply.code == Code::Accepted;
+        let ends_one = reply.lifetime == 0 && request.care_of != reply.home;
+        let before = std::mem::take(&mut home.bound);
+        for (care_of, ends) in before {
+            if (reply.lifetime > 0 && keeps_others) || (ends_one && care_of != request.care_of) {
+                home.bound.insert(care_of, ends);
+            } else {
+                home.left.insert(care_of, at);
+            }
+        }
+        if reply.lifetime > 0 {
+            let ends = at + Duration::from_secs(reply.lifetime.into()) + MARGIN;
+            home.bound.insert(request.care_of, ends);
+        }
+    }
+
+    /// Notes what a foreign agent has replied to its visitor.
+    fn replied(&mut self, at: Instant, host: HostId, reply: &Reply, request: &Request) {
+        let visit = (host, reply.home);
+        if let Some(challenge) = reply.challenge() {
+            self.issued.insert(visit, challenge.to_vec());
+        }
+        if !reply.code.is_accepted() {
+            return;
+        }
+        self.visits.remove(&visit);
+        if reply.lifetime > 0 && request.flags.has(RequestFlags::REVERSE) {
+            let ends = at + Duration::from_secs(reply.lifetime.into());
+            let encapsulating = request.encapsulating_delivery().is_some();
+            self.visits.insert(visit, Visit { ends, encapsulating });
+        }
+    }
+
+    fn tunnel(
+        &self,
+        at: Instant,
+        host: HostId,
+        outer: &Header,
+        payload: &[u8],
+    ) -> Option<(Rule, String)> {
+        let (inner, _) = Header::parse(payload).ok()?;
+        let home = self.homes.get(&inner.dst)?;
+        let is_reverse = self.homes.get(&inner.src).is_some_and(|home| home.agent == outer.dst);
+        if outer.src != home.agent || self.addresses.get(&outer.src) != Some(&host) || is_reverse {
+            return None;
+        }
+        let exit = match self.plant {
+            Some(Plant::Unbound) => Ipv4Addr::from_bits(outer.dst.to_bits() + 1),
+            _ => outer.dst,
+        };
+        let is_bound = home.bound.get(&exit).is_some_and(|ends| at < *ends);
+        let has_waited = home.left.get(&exit).is_some_and(|left| at < *left + GRACE);
+        (!is_bound && !has_waited).then(|| {
+            let text = format!(
+                "{} sent a packet for {} to {exit} at {at} s, which is not bound",
+                self.name(host),
+                inner.dst
+            );
+            (Rule::Bound, text)
+        })
+    }
+
+    /// Checks a packet that leaves a host by another link than its cell, outside of a tunnel.
+    fn plain(&self, at: Instant, host: HostId, iface: Iface, packet: &Packet) -> Option<(Rule, String)> {
+        let is_outward = self.air.get(&host).is_some_and(|air| *air != iface);
+        (is_outward && self.tunneled.contains(&(host, packet.id))).then(|| {
+            let text = format!(
+                "{} sent a packet of a visitor with a reverse tunnel outside of the tunnel, at {at} s",
+                self.name(host)
+            );
+            (Rule::Reverse, text)
+        })
+    }
+}
+
+/// Returns whether a UDP datagram comes from the port of registrations, or is for it.
+fn is_registration(payload: &[u8]) -> bool {
+    let port = |at: usize| payload.get(at..at + 2) == Some(&PORT.to_be_bytes());
+    port(0) || port(2)
+}
