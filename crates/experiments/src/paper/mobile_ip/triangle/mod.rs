@@ -54,12 +54,12 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
          home, without Mobile IP.",
         "Scenario: all links 10 Mb/s, full duplex, 100 us (our choice), MTU 1500; window 64 KiB (our choice). The mobile node is\n  \
          in the foreign network from the start. An earlier request has an answer of 20 kB, so the correspondent knows the path\n  \
-         MTU. The paper sends 1000 MB; we send 2 MB (quick), 8 MB (default) or 40 MB (full). So a constant time per hop is a\n  \
+         MTU. The paper sends 1000 MB; we send 2 MB (quick), 8 MB (default) or 16 MB (full). So a constant time per hop is a\n  \
          larger share here. From 10 hops on, the initial window of 10 packets does not fill a round trip, so a hop costs more.",
         "shared links: all links are half duplex, and acknowledgments return by the chain.",
         "window 32 KiB: the round trip is 30 ms, and 5 ms more for each hop: from a full packet to the acknowledgment of this one\n  \
-         and the next, because the receiver acknowledges every second packet. The window holds 22 segments in the simulator, and\n  \
-         21 on Linux. in_flight: bytes that were sent and not yet acknowledged, the mean over the middle half of the download.",
+         and the next, because the receiver acknowledges every second packet. The window holds 22 segments. in_flight: bytes\n  \
+         that were sent and not yet acknowledged, the mean over the middle half of the download.",
         "lost_per_hop: the slope over 1, 2 and 3 hops; it counts as reproduced from 0.5 to 1.5 points. lost_points: the efficiency\n  \
          without Mobile IP minus that of the hops. more_delay: how much longer the download takes. All are computed for each\n  \
          repetition.",
