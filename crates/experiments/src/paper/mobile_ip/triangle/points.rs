@@ -3,8 +3,8 @@
 
 use super::claims;
 use super::{
-    CAPACITY_MBPS, CHAIN_DELAY_US, EFFICIENCY, FULL_DUPLEX, HOPS, LOST_PER_HOP, LOST_POINTS, MORE_DELAY,
-    SERIES, SHARED_LINKS, VARIATION, WINDOW, WINDOW_LIMITED, measure,
+    CHAIN_DELAY_US, EFFICIENCY, FULL_DUPLEX, HOPS, LOST_PER_HOP, LOST_POINTS, MORE_DELAY, SERIES,
+    SHARED_LINKS, VARIATION, WINDOW_LIMITED, measure,
 };
 use crate::reproduce::{BOTH, Combine, Kind, Measure, Point, Published, SIM, Scale};
 use recorder::run::Backend;
@@ -47,6 +47,7 @@ const LEAST: f64 = 1_100_000.0;
 const LEAST_SHARED: f64 = 600_000.0;
 
 /// The number of repetitions and the bytes of a download at a scale.
+#[derive(Clone, Copy)]
 struct Size {
     n: usize,
     bytes: u32,
@@ -245,52 +246,60 @@ const TWENTY_HOPS: Published = Published { figure: "section V", why: PIPELINE, .
 
 // --- variations ----------------------------------------------------------------------------------------------------
 
-/// Returns variations of parameters that the paper leaves open, each with half and double the value, and the slope of
-/// each. The slope of a variation is computed from 1 and 3 hops.
+/// A variation of a parameter that the paper leaves open.
+struct Variation {
+    name: &'static str,
+    /// The measured point with this number of hops, before the settings.
+    of: fn(u32, &Size) -> Point,
+    size: Size,
+    settings: Vec<Setting>,
+}
+
+impl Variation {
+    /// Returns the points of 1 and 3 hops, and the slope between them.
+    fn points(&self) -> Vec<Point> {
+        let measured = |hops| {
+            let mut point = (self.of)(hops, &self.size);
+            point.overrides.extend(self.settings.iter().cloned());
+            point.label = format!("{}, {}", point.label, self.name);
+            point
+        };
+        let [one, three] = [1, 3].map(measured);
+        let series = if one.has(SERIES, SHARED_LINKS) { SHARED_LINKS } else { FULL_DUPLEX };
+        let slope = claim(&format!("{series}, slope, {}", self.name), series, claims::slope, &self.size);
+        let mut points = vec![one, three, slope];
+        for point in &mut points {
+            point.setting.push((VARIATION, self.name.into()));
+            (point.kind, point.backends, point.published) = (Kind::Sensitivity, SIM, Vec::new());
+        }
+        points
+    }
+}
+
+/// Returns the variations, each with half and double the value, and two other kinds of half-duplex links.
 fn sensitivity(size: &Size) -> Vec<Point> {
-    let window = |factor: f64| vec![receive_buffer((f64::from(USUAL_WINDOW) * factor) as u32)];
-    let delay = |factor: f64| set(&[("chain.net.delay", &format!("{}us", CHAIN_DELAY_US * factor))]);
-    let contention = ["segment.lan", "chain.net", "cell.1", "cell.2"].map(|link| {
-        let slot = ("slot".to_owned(), "51200ns".into());
-        let first = ("window".to_owned(), 2.into());
-        let keys = [slot, first, ("most".to_owned(), 1024.into())];
-        Setting::new(&format!("{link}.contention"), toml::Value::Table(keys.into_iter().collect()))
-    });
-    let half_duplex = [("chain.net.duplex", "half"), ("cell.1.duplex", "half"), ("cell.2.duplex", "half")];
     // A variation is compared with the main points, so half of their repetitions are enough.
     let usual = Size { n: size.n.div_ceil(2), ..*size };
-    let [half, double] = [size.bytes / 2, size.bytes * 2].map(|bytes| Size { bytes, ..usual });
-    let rows: [(&'static str, fn(u32, &Size) -> Point, &Size, Vec<Setting>); 8] = [
-        ("window 32 KiB", full_duplex, &usual, window(0.5)),
-        ("window 128 KiB", full_duplex, &usual, window(2.0)),
-        ("delay of a hop 50 us", full_duplex, &usual, delay(0.5)),
-        ("delay of a hop 200 us", full_duplex, &usual, delay(2.0)),
-        ("half the bytes", full_duplex, &half, Vec::new()),
-        ("double the bytes", full_duplex, &double, Vec::new()),
-        ("half duplex", full_duplex, &usual, set(&half_duplex)),
-        ("contention", shared, &usual, contention.into()),
+    let full = |name, settings| Variation { name, of: full_duplex, size: usual, settings };
+    let bytes = |name, bytes| Variation { size: Size { bytes, ..usual }, ..full(name, Vec::new()) };
+    let delay = |factor: f64| set(&[("chain.net.delay", &format!("{}us", CHAIN_DELAY_US * factor))]);
+    let half_duplex = [("chain.net.duplex", "half"), ("cell.1.duplex", "half"), ("cell.2.duplex", "half")];
+    let contention = ["segment.lan", "chain.net", "cell.1", "cell.2"].map(|link| {
+        let [slot, window, most] = [("slot", "51200ns".into()), ("window", 2.into()), ("most", 1024.into())];
+        let keys = [slot, window, most].map(|(key, value): (&str, toml::Value)| (key.to_owned(), value));
+        Setting::new(&format!("{link}.contention"), toml::Value::Table(keys.into_iter().collect()))
+    });
+    let variations = [
+        full("window 32 KiB", vec![receive_buffer(USUAL_WINDOW / 2)]),
+        full("window 128 KiB", vec![receive_buffer(USUAL_WINDOW * 2)]),
+        full("delay of a hop 50 us", delay(0.5)),
+        full("delay of a hop 200 us", delay(2.0)),
+        bytes("half the bytes", size.bytes / 2),
+        bytes("double the bytes", size.bytes * 2),
+        full("half duplex", set(&half_duplex)),
+        Variation { of: shared, ..full("contention", contention.into()) },
     ];
-    let mut points = Vec::new();
-    for (name, of, size, settings) in rows {
-        for hops in [1, 3] {
-            let mut point = of(hops, size);
-            point.overrides.extend(settings.iter().cloned());
-            point.setting.push((VARIATION, name.into()));
-            let label = format!("{}, {name}", point.label);
-            points.push(Point {
-                label,
-                kind: Kind::Sensitivity,
-                backends: SIM,
-                published: Vec::new(),
-                ..point
-            });
-        }
-        let series = if name == "contention" { SHARED_LINKS } else { FULL_DUPLEX };
-        let mut slope = claim(&format!("{series}, slope, {name}"), series, claims::slope, size);
-        slope.setting.push((VARIATION, name.into()));
-        points.push(Point { kind: Kind::Sensitivity, backends: SIM, ..slope });
-    }
-    points
+    variations.iter().flat_map(Variation::points).collect()
 }
 
 fn receive_buffer(bytes: u32) -> Setting {

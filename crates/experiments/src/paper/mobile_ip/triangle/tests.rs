@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::reproduce::{Samples, Scale};
+use wire::Duration;
 
 fn quick() -> Vec<Point> {
     points::points(Scale::Quick)
@@ -17,12 +18,12 @@ fn the_round_trip_of_the_window_is_that_of_the_links() {
     for point in quick().iter().filter(|point| is_main(point, WINDOW_LIMITED, 0.0..=20.0)) {
         let plan = point.plan(0, &[]).unwrap();
         let hops = point.number(HOPS).unwrap();
-        assert_eq!(plan.wires.len() as f64, hops + 2.0);
+        assert_eq!(plan.wires.len(), hops as usize + 2);
         let cell = &plan.cells[1];
         let wires: f64 = plan.wires.iter().map(|(_, wire)| wire.delay[0].as_secs_f64()).sum();
         let bits = (2.0 * PLAIN + (hops + 1.0) * TUNNELLED + 2.0 * ACKNOWLEDGMENT) * 8.0;
         let rate = CAPACITY_MBPS * 1e6;
-        assert!(plan.wires.iter().all(|(_, wire)| wire.rate as f64 == rate) && cell.rate as f64 == rate);
+        assert!(plan.wires.iter().all(|(_, wire)| wire.rate == rate as u64) && cell.rate == rate as u64);
         let links = (wires + 2.0 * cell.delay.as_secs_f64() + bits / rate) * 1e3;
         let nominal = RTT_PER_HOP_MS.mul_add(hops, BASE_RTT_MS);
         assert!((links - nominal).abs() < 0.001, "{}: {links} ms, not {nominal}", point.label);
@@ -34,8 +35,8 @@ fn a_hop_of_the_scenario_has_the_delay_and_the_rate_of_the_formula() {
     for point in quick().iter().filter(|point| is_main(point, FULL_DUPLEX, 1.0..=20.0)) {
         let plan = point.plan(0, &[]).unwrap();
         for (_, wire) in &plan.wires {
-            assert_eq!(wire.delay[0].as_secs_f64() * 1e6, CHAIN_DELAY_US);
-            assert_eq!(wire.rate as f64, CAPACITY_MBPS * 1e6);
+            assert_eq!(wire.delay[0], Duration::from_micros(CHAIN_DELAY_US as u64));
+            assert_eq!(wire.rate, (CAPACITY_MBPS * 1e6) as u64);
         }
     }
 }
