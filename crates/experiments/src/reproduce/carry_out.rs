@@ -1,6 +1,6 @@
 //! Executes the points of an experiment on a backend, and evaluates their runs.
 
-use super::{Check, Experiment, MustHold, Point, Samples, Scale};
+use super::{Check, Combine, Experiment, MustHold, Point, Samples, Scale};
 use crate::execute::{How, NotRun, run_point};
 use recorder::run::{Backend, Outcome};
 use std::collections::BTreeSet;
@@ -192,7 +192,7 @@ struct Unit {
 /// Returns all runs of these points, the longest first, so that all workers end at about the same time.
 fn units(points: &[Point], backend: Backend, more: &[scenario::Setting]) -> Result<Vec<Unit>, NotRun> {
     let mut units = Vec::new();
-    for (place, point) in points.iter().enumerate().filter(|(_, point)| point.backends.contains(&backend)) {
+    for (place, point) in points.iter().enumerate().filter(|(_, point)| point.is_run_on(backend)) {
         for run in 0..point.count() {
             let duration = point.plan(run, more).map_err(broken)?.duration;
             units.push(Unit { point: place, run, duration });
@@ -265,18 +265,35 @@ pub(crate) fn measure_all(
     }
     let mut results = Results { backend, rows: Vec::new() };
     for (point, readings) in points.iter().zip(readings) {
-        let here = point.backends.contains(&backend);
+        let here = point.is_run_on(backend);
         let believed = here.then(|| believed(point, backend, more, how, readings)).transpose()?;
         results.rows.push((point.clone(), believed));
     }
+    let combined = points.iter().map(|point| combined(point, &results)).collect::<Vec<_>>();
+    for ((_, measured), combined) in results.rows.iter_mut().zip(combined) {
+        *measured = measured.take().or(combined);
+    }
     Ok(results)
+}
+
+/// Returns the results of a point whose values are computed from those of other points; `None` for any other point, and
+/// for another backend.
+fn combined(point: &Point, results: &Results) -> Option<Measured> {
+    let combine: Combine = point.combine.filter(|_| point.backends.contains(&results.backend))?;
+    let valid = results.rows(|_| true).filter(|(_, measured)| measured.is_valid());
+    let valid: Vec<(&Point, &Samples)> = valid.map(|(point, measured)| (point, &measured.samples)).collect();
+    let reading = match combine(point, &valid) {
+        Ok(samples) => Reading { samples, ..Reading::default() },
+        Err(why) => Reading { doubts: vec![Doubt::NotMeasured { why }], ..Reading::default() },
+    };
+    Some(judge(point, &[reading]))
 }
 
 /// Returns the number of parallel runs. On Linux, their total load is limited.
 fn workers(points: &[Point], backend: Backend, jobs: usize) -> usize {
     let heaviest = points.iter().map(|point| point.load).max().unwrap_or(0).max(1);
     let room = if backend == Backend::Linux { (SIDE_BY_SIDE / heaviest) as usize } else { usize::MAX };
-    let runs = points.iter().filter(|point| point.backends.contains(&backend)).map(Point::count).sum();
+    let runs = points.iter().filter(|point| point.is_run_on(backend)).map(Point::count).sum();
     jobs.min(room).min(runs).max(1)
 }
 

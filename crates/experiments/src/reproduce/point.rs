@@ -75,6 +75,10 @@ pub type Samples = BTreeMap<&'static str, Vec<f64>>;
 /// A function that evaluates a run. It returns an error if the run cannot be evaluated.
 pub type Measure = fn(&Outcome) -> Result<Samples, String>;
 
+/// A function that computes the values of a point from those of other points. It gets the point, and the points with
+/// valid values on the same backend. It returns an error if a value that it needs is missing.
+pub type Combine = fn(&Point, &[(&Point, &Samples)]) -> Result<Samples, String>;
+
 /// One combination of parameter values at which an experiment is measured, with its scenario and settings.
 #[derive(Clone, Debug)]
 pub struct Point {
@@ -109,6 +113,9 @@ pub struct Point {
     pub base: Option<String>,
     /// The function that evaluates a run of the point.
     pub measure: Measure,
+    /// The function that computes the values of the point from those of other points, for example a slope. Then the
+    /// point has no runs. `None`: the runs of the point are executed.
+    pub combine: Option<Combine>,
 }
 
 impl Point {
@@ -130,7 +137,12 @@ impl Point {
         self.published.iter().find(|published| published.metric == metric)
     }
 
-    /// Returns the number of runs of the point.
+    /// Returns whether the point has runs, and they are for this backend.
+    pub(super) fn is_run_on(&self, backend: Backend) -> bool {
+        self.combine.is_none() && self.backends.contains(&backend)
+    }
+
+    /// Returns the number of runs of the point, if it has runs.
     pub fn count(&self) -> usize {
         self.runs.len().max(1)
     }

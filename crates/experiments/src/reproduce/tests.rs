@@ -273,3 +273,28 @@ fn a_backend_that_cannot_run_is_absent_and_its_report_says_why() {
     assert!(report.backends.is_empty() && report.verdicts().is_empty());
     assert_eq!(report.absent.len(), 1);
 }
+
+/// A computed point has no runs. Its values come from valid points on the same backend; without one of them, the point is
+/// invalid, and says what is missing.
+#[test]
+fn a_computed_point_needs_the_points_from_which_it_is_computed() {
+    let experiment = select(&["mobile-ip/triangle".to_owned()]).unwrap()[0];
+    let all = (experiment.points)(Scale::Quick);
+    let with = |labels: &[&str]| {
+        let wanted = all.iter().filter(|point| labels.contains(&point.label.as_str()));
+        let points: Vec<Point> = wanted.cloned().collect();
+        assert_eq!(points.len(), labels.len());
+        measure_all(&points, Backend::Sim, &[], &HOW).unwrap()
+    };
+    let slope = "slope over hops 1 to 3";
+    let [one, two, three] = ["full duplex, 1 hop", "full duplex, 2 hops", "full duplex, 3 hops"];
+    let whole = with(&[one, two, three, slope]);
+    let measured = whole.named(slope).unwrap();
+    assert!(measured.is_valid() && measured.samples["lost_per_hop"].len() == 2);
+    assert!(!measured.samples.contains_key("completion_s"), "it is not measured itself");
+    let without = with(&[one, three, slope]);
+    assert!(matches!(&without.named(slope).unwrap().validity, Validity::Invalid(why)
+        if why.iter().any(|doubt| matches!(doubt, Doubt::NotMeasured { why } if why.contains("hops")))));
+    let claims: Vec<Point> = all.into_iter().filter(|point| point.combine.is_some()).collect();
+    assert_eq!(carry_out::span(&claims, Backend::Linux, 4), Duration::ZERO);
+}

@@ -89,7 +89,7 @@ fn published(report: &Report, metric: &Metric, backends: &[Backend]) -> String {
         headers.extend(backends.iter().map(|backend| format!("shape {}", backend.name())));
     }
     let mut table = Table::new(headers);
-    for point in &report.points {
+    for point in report.points.iter().filter(|point| concerns(report, point, metric)) {
         let number = |value: Option<f64>| value.map_or("-".to_owned(), |v| format!("{v:.*}", metric.digits));
         let mut row = vec![point.kind.name().to_owned(), point.label.clone(), point.n.to_string()];
         row.push(number(point.published(metric.name).map(|published| published.value)));
@@ -113,13 +113,25 @@ fn published(report: &Report, metric: &Metric, backends: &[Backend]) -> String {
     table.render()
 }
 
+/// Returns whether the table of a metric shows a point: a value was measured, published or computed by a formula, or the
+/// point is invalid.
+fn concerns(report: &Report, point: &Point, metric: &Metric) -> bool {
+    let is_shown = |results: &Results| {
+        let measured = results.named(&point.label);
+        measured.is_some_and(|measured| !measured.is_valid() || measured.samples.contains_key(metric.name))
+    };
+    let has_number = point.published(metric.name).is_some() || formula(point, metric).is_some();
+    has_number || report.backends.iter().any(is_shown)
+}
+
 fn also(report: &Report, metrics: &[&Metric], backends: &[Backend]) -> String {
     let mut headers = vec!["kind".to_owned(), "point".to_owned(), "n".to_owned()];
     for metric in metrics {
         headers.extend(backends.iter().map(|backend| format!("{} {}", metric.name, backend.name())));
     }
     let mut table = Table::new(headers);
-    for point in &report.points {
+    let any = |point: &&Point| metrics.iter().any(|metric| concerns(report, point, metric));
+    for point in report.points.iter().filter(any) {
         let mut row = vec![point.kind.name().to_owned(), point.label.clone(), point.n.to_string()];
         for metric in metrics {
             row.extend(backends.iter().map(|backend| cell(measured(report, point, *backend), metric)));

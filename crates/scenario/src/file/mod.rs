@@ -476,6 +476,8 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("mobile-ip/download", include_str!("../../../../scenarios/mobile-ip/download.toml")),
     ("mobile-ip/drive", include_str!("../../../../scenarios/mobile-ip/drive.toml")),
     ("mobile-ip/narrow-path", include_str!("../../../../scenarios/mobile-ip/narrow-path.toml")),
+    ("mobile-ip/triangle", include_str!("../../../../scenarios/mobile-ip/triangle.toml")),
+    ("mobile-ip/triangle-shared", include_str!("../../../../scenarios/mobile-ip/triangle-shared.toml")),
     ("indirect-tcp/handoff-time", include_str!("../../../../scenarios/indirect-tcp/handoff-time.toml")),
     ("sigma/handoff", include_str!("../../../../scenarios/sigma/handoff.toml")),
     ("sigma/mobile-ip", include_str!("../../../../scenarios/sigma/mobile-ip.toml")),
