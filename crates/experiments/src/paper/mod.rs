@@ -4,13 +4,18 @@
 
 mod cellular_ip;
 mod indirect_tcp;
+mod mobile_ip;
 mod sigma;
 
 use crate::reproduce::Experiment;
 
 /// All experiments of papers that `wayfare reproduce` has.
-pub const EXPERIMENTS: &[Experiment] =
-    &[cellular_ip::udp_loss::EXPERIMENT, sigma::handoff::EXPERIMENT, indirect_tcp::handoff_time::EXPERIMENT];
+pub const EXPERIMENTS: &[Experiment] = &[
+    cellular_ip::udp_loss::EXPERIMENT,
+    sigma::handoff::EXPERIMENT,
+    indirect_tcp::handoff_time::EXPERIMENT,
+    mobile_ip::movement_detection::EXPERIMENT,
+];
 
 /// Returns the experiments that `words` name, or all if there are no words. A word is the identifier of an experiment
 /// (`PAPER/NAME`), or `PAPER` for all experiments of the paper. Returns an error for an unknown word.

@@ -4,6 +4,7 @@ use crate::catalogue;
 use recorder::run::{Backend, Outcome};
 use scenario::{Plan, Repetition, Scenario, ScenarioError};
 use std::collections::BTreeMap;
+use wire::Instant;
 
 /// A number printed in a paper, and the tolerance within which a value reproduces it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -75,6 +76,18 @@ pub type Samples = BTreeMap<&'static str, Vec<f64>>;
 /// A function that evaluates a run. It returns an error if the run cannot be evaluated.
 pub type Measure = fn(&Outcome) -> Result<Samples, String>;
 
+/// What a run looked like, for figures over time: values and steps of the protocol.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Shown {
+    /// The values of each quantity in the order of time, by a name that the experiment chooses.
+    pub lines: BTreeMap<&'static str, Vec<(Instant, f64)>>,
+    /// The steps in the order of time: when, and what happened.
+    pub steps: Vec<(Instant, &'static str)>,
+}
+
+/// A function that takes from a run what figures show of it.
+pub type Show = fn(&Outcome) -> Shown;
+
 /// One combination of parameter values at which an experiment is measured, with its scenario and settings.
 #[derive(Clone, Debug)]
 pub struct Point {
@@ -109,6 +122,8 @@ pub struct Point {
     pub base: Option<String>,
     /// The function that evaluates a run of the point.
     pub measure: Measure,
+    /// The function for figures over time; `None` if no figure shows a run of the point.
+    pub show: Option<Show>,
 }
 
 impl Point {

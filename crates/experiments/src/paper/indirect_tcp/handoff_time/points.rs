@@ -175,6 +175,7 @@ fn main_point(case: Case, n: usize) -> Point {
             Traffic::Idle | Traffic::Upload => measure::answers,
             Traffic::Download => measure::download,
         },
+        show: None,
     }
 }
 

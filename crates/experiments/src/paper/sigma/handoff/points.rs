@@ -130,6 +130,7 @@ fn point(label: &str, n: usize) -> Point {
         formula: Vec::new(),
         base: None,
         measure: measure::sigma as Measure,
+        show: None,
     }
 }
 

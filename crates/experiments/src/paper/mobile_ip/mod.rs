@@ -1,0 +1,3 @@
+//! Experiments with Mobile IP.
+
+pub(super) mod movement_detection;
