@@ -379,7 +379,11 @@ fn judge(point: &Point, readings: &[Reading]) -> Measured {
         (false, false) => Validity::Invalid(doubts),
         (false, true) => Validity::Valid,
     };
-    Measured { samples, validity, shown: readings.iter().filter_map(|reading| reading.shown.clone()).collect() }
+    Measured {
+        samples,
+        validity,
+        shown: readings.iter().filter_map(|reading| reading.shown.clone()).collect(),
+    }
 }
 
 /// Evaluates the only run of a point, and determines its validity.

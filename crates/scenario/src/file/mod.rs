@@ -476,10 +476,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("mobile-ip/download", include_str!("../../../../scenarios/mobile-ip/download.toml")),
     ("mobile-ip/drive", include_str!("../../../../scenarios/mobile-ip/drive.toml")),
     ("mobile-ip/narrow-path", include_str!("../../../../scenarios/mobile-ip/narrow-path.toml")),
-    (
-        "mobile-ip/movement-detection",
-        include_str!("../../../../scenarios/mobile-ip/movement-detection.toml"),
-    ),
+    ("mobile-ip/movement-detection", include_str!("../../../../scenarios/mobile-ip/movement-detection.toml")),
     ("mobile-ip/movement-overlap", include_str!("../../../../scenarios/mobile-ip/movement-overlap.toml")),
     ("indirect-tcp/handoff-time", include_str!("../../../../scenarios/indirect-tcp/handoff-time.toml")),
     ("sigma/handoff", include_str!("../../../../scenarios/sigma/handoff.toml")),

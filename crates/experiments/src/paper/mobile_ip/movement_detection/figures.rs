@@ -1,14 +1,15 @@
 //! The figures: packets of an LCS run and an ECS run in one panel, and the halts of all runs.
 
-use super::measure::{DETECTED, GOODPUT, LEFT, RECOVERED, REGISTERED, RESENT, ROUND_TRIP, SENT};
-use super::points::{APART, BSD, CLASSIC, ECS, LCS, LINUX, NETWORKS, PATH_MTU, POLICY, TCP};
+use super::measure::{DETECTED, GOODPUT, LEFT, RECOVERED, REGISTERED, RESENT, ROUND_TRIP, SENT, TIME_OUTS};
+use super::points::{BSD, CLASSIC, ECS, FLOOR, LCS, LINUX, PATH_MTU, POLICY, TCP};
 use super::{HALT, is_apart};
 use crate::drawn::style;
 use crate::reproduce::figure::Drawn;
 use crate::reproduce::{Measured, Point, Report, Results, Shown};
 use crate::stats::median;
 use draw::{
-    Axis, DistributionFigure, DistributionPanel, Joined, Sample, Style, TimeFigure, TimeLine, TimePanel, TimeWindow,
+    Axis, DistributionFigure, DistributionPanel, Joined, Sample, Style, TimeFigure, TimeLine, TimePanel,
+    TimeWindow,
 };
 use recorder::run::Backend;
 use wire::{Duration, Instant};
@@ -23,19 +24,29 @@ pub(super) fn figures(report: &Report) -> Vec<Drawn> {
 }
 
 fn halts(report: &Report) -> DistributionFigure {
-    let mut samples = Vec::new();
-    for point in report.points.iter().filter(|point| is_apart(point)) {
-        for results in &report.backends {
-            let measured = results.named(&point.label).filter(|measured| measured.is_valid());
-            let values = measured.and_then(|measured| measured.samples.get(HALT));
-            samples.extend(values.map(|values| Sample::new(&point.label, style(results.backend), values.clone())));
+    let panel = |tcp: &'static str| {
+        let mut samples = Vec::new();
+        for point in report.points.iter().filter(|point| is_apart(point) && point.has(TCP, tcp)) {
+            let name = point.label.replace(&format!(", {tcp}"), "");
+            for results in &report.backends {
+                let measured = results.named(&point.label).filter(|measured| measured.is_valid());
+                let values = measured.and_then(|measured| measured.samples.get(HALT));
+                samples
+                    .extend(values.map(|values| Sample::new(&name, style(results.backend), values.clone())));
+            }
+            let published = point.published(HALT).map(|published| vec![published.value]);
+            samples.extend(published.map(|one| Sample::new(&name, Style::Published, one)));
         }
-        let published = point.published(HALT).map(|published| vec![published.value]);
-        samples.extend(published.map(|one| Sample::new(&point.label, Style::Published, one)));
-    }
+        DistributionPanel {
+            title: format!("sender: {tcp}"),
+            axis: Axis::new("time without data", "s"),
+            samples,
+        }
+    };
+    let panels = [BSD, FLOOR, LINUX].map(panel).into_iter();
     DistributionFigure {
         title: "Mobile IP: time without data in a move, by policy of movement detection".to_owned(),
-        panels: vec![DistributionPanel { title: String::new(), axis: Axis::new("time without data", "s"), samples }],
+        panels: panels.filter(|panel| !panel.samples.is_empty()).collect(),
         caption: format!(
             "Published (figure 4, one run each): LCS 12.5 s, ECS 5.5 s. Measured: each run at separate phases, scale {}.",
             report.scale.name()
@@ -61,7 +72,6 @@ fn packets(results: &Results) -> Option<TimeFigure> {
     let of = |policy: &'static str| {
         let wanted = |point: &Point| {
             is_apart(point)
-                && point.has(NETWORKS, APART)
                 && point.has(TCP, tcp)
                 && point.has(POLICY, policy)
                 && mtu.is_none_or(|mtu| point.has(PATH_MTU, mtu))
@@ -88,16 +98,16 @@ fn figure(
     let mut ends = Vec::new();
     for (policy, shown) in runs {
         // Detection and registration are a few milliseconds apart, so one line is drawn for both.
-        let detected = step(shown, DETECTED);
-        let at = step(shown, REGISTERED).or(detected);
-        handoffs.extend(at.map(|at| (at, format!("{policy} detected and registered"))));
+        let at = step(shown, REGISTERED).or_else(|| step(shown, DETECTED));
+        handoffs.extend(at.map(|at| (at, format!("{policy} registered"))));
         ends.extend(step(shown, RECOVERED).map(|at| (at, format!("{policy} recovered"))));
     }
-    let end = ends.iter().map(|(at, _)| *at).max().unwrap_or(left);
     handoffs.extend(ends);
-    handoffs.extend(published.iter().map(|(policy, halt)| {
-        (left + Duration::from_secs_f64(*halt), format!("{policy} published"))
-    }));
+    handoffs.extend(
+        published
+            .iter()
+            .map(|(policy, halt)| (left + Duration::from_secs_f64(*halt), format!("{policy} published"))),
+    );
     handoffs.sort();
     let last = handoffs.last().map_or(left, |(at, _)| *at);
     let window = |(flow, (policy, shown)): (usize, &(&str, &Shown))| {
@@ -126,8 +136,9 @@ fn figure(
         windows,
         caption: format!(
             "One run of each policy, with the same phases: the LCS run whose halt is nearest to the median, and the ECS run with \
-             the same number. Dots of `sent again` are retransmissions; after the move, each is a time-out of the sender, or \
-             follows one. Registered: the home agent has the new binding.{paper}"
+             the same number. Left: the cable is unplugged. Registered: the home agent has the new binding, a few milliseconds \
+             after the policy chose the foreign agent. Recovered: the first new data. Dots of `sent again` are retransmissions; \
+             after the move, each is a time-out of the sender, or follows one.{paper}"
         ),
     }
 }
@@ -154,8 +165,9 @@ fn panels(runs: &[(&'static str, &Shown); 2], until: Instant) -> Vec<TimePanel> 
         cuts_peaks: false,
     };
     vec![
-        panel("packets with data that the correspondent sends: first byte", "kB", both(SENT, Joined::Dots).into_iter().chain(again).collect()),
+        panel("packets sent: first byte", "kB", both(SENT, Joined::Dots).into_iter().chain(again).collect()),
+        panel("time-outs of the sender in the halt: number", "", both(TIME_OUTS, Joined::Dots)),
         panel("goodput", "Mb/s", both(GOODPUT, Joined::Steps)),
-        panel("smoothed round-trip time", "ms", both(ROUND_TRIP, Joined::Steps)),
+        panel("round-trip time", "ms", both(ROUND_TRIP, Joined::Dots)),
     ]
 }

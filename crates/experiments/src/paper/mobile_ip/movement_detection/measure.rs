@@ -1,6 +1,6 @@
 //! The evaluation of a run of `mobile-ip/movement-detection`.
 
-use super::{DONE, DOUBLING, HALT, LOST, ON_RESENT, SINCE_DONE, TICK};
+use super::{DONE, DOUBLING, FIRST_BY_TIME_OUT, HALT, LOST, ON_RESENT, SINCE_DONE, TICK};
 use crate::reproduce::{Samples, Shown};
 use node::Mark;
 use recorder::flow::{Flow, FlowEnd};
@@ -19,6 +19,7 @@ pub(super) const SENT: &str = "sent";
 pub(super) const RESENT: &str = "resent";
 pub(super) const GOODPUT: &str = "goodput";
 pub(super) const ROUND_TRIP: &str = "round trip";
+pub(super) const TIME_OUTS: &str = "time-outs";
 /// The names of the steps of [`Shown`].
 pub(super) const LEFT: &str = "left";
 pub(super) const DETECTED: &str = "detected";
@@ -38,6 +39,7 @@ pub(super) fn moved(outcome: &Outcome) -> Result<Samples, String> {
     let run = Run::of(outcome, left(outcome)?)?;
     let mut samples = run.samples();
     samples.insert(TICK, vec![run.ticks().len() as f64]);
+    samples.insert(FIRST_BY_TIME_OUT, vec![f64::from(u8::from(run.is_first_by_time_out()))]);
     samples.insert(ON_RESENT, vec![f64::from(u8::from(run.is_on_retransmission()))]);
     let since = run.recovered.zip(run.done).map(|(recovered, done)| seconds(recovered, done));
     samples.insert(SINCE_DONE, vec![since.unwrap_or(f64::INFINITY)]);
@@ -84,7 +86,9 @@ pub(super) fn show(outcome: &Outcome) -> Shown {
     };
     let mut lines = BTreeMap::from([(SENT, of(false)), (RESENT, of(true))]);
     lines.insert(GOODPUT, goodput(run.flow, outcome.plan.end()));
-    lines.insert(ROUND_TRIP, round_trips(outcome));
+    lines.insert(ROUND_TRIP, run.round_trips(outcome));
+    let numbered = run.ticks().into_iter().zip(1u32..).map(|(at, number)| (at, number.into()));
+    lines.insert(TIME_OUTS, numbered.collect());
     let detected = marks(outcome).find(|(at, mark)| *at >= run.begun && mark.name == "agent_chosen");
     let steps = [
         (LEFT, Some(run.begun)),
@@ -118,6 +122,8 @@ struct Run<'a> {
     /// The packet with the first new data after the halt.
     by: Option<PacketId>,
     sent: Vec<Sent>,
+    /// The sequence number of the first byte of data.
+    first: u32,
 }
 
 impl<'a> Run<'a> {
@@ -135,8 +141,8 @@ impl<'a> Run<'a> {
         let longest = halts.max_by_key(|(from, (to, _))| to.since(*from));
         let (halted, (to, by)) = longest.ok_or("no data arrived before the move, so nothing was measured")?;
         let recovered = by.map(|_| to);
-        let (done, sent) = (done(outcome, cut), sent(outcome));
-        Ok(Self { flow, begun: cut, done, halted, recovered, by, sent })
+        let (done, (first, sent)) = (done(outcome, cut), sent(outcome));
+        Ok(Self { flow, begun: cut, done, halted, recovered, by, sent, first })
     }
 
     fn samples(&self) -> Samples {
@@ -152,6 +158,35 @@ impl<'a> Run<'a> {
         let late = pairs.filter(|(before, sent)| sent.is_resent && sent.at.since(before.at) >= PAUSE);
         let all = late.map(|(_, sent)| sent.at);
         all.filter(|at| *at > self.halted && *at <= until).collect()
+    }
+
+    /// Returns the round trips in milliseconds, each at the arrival of the acknowledgment. There is none if the sender sent
+    /// anything again in that time (RFC 6298, section 3).
+    fn round_trips(&self, outcome: &Outcome) -> Vec<(Instant, f64)> {
+        let again: Vec<Instant> =
+            self.sent.iter().filter(|sent| sent.is_resent).map(|sent| sent.at).collect();
+        let mut open = self.sent.iter().filter(|sent| !sent.is_resent).peekable();
+        let mut all = Vec::new();
+        for (at, acknowledged) in acknowledgments(outcome, self.first) {
+            let mut last = None;
+            while let Some(sent) = open.next_if(|sent| sent.number < acknowledged && sent.at <= at) {
+                last = Some(sent);
+            }
+            let is_clear = |sent: &&Sent| {
+                let later = again.partition_point(|resent| *resent < sent.at);
+                again.get(later).is_none_or(|resent| *resent > at)
+            };
+            all.extend(last.filter(is_clear).map(|sent| (at, seconds(at, sent.at) * 1e3)));
+        }
+        all
+    }
+
+    /// Returns whether a time-out sends the first packet with data after the handoff. It does not if the mobile node sends a
+    /// delayed acknowledgment from the foreign network, which allows new data.
+    fn is_first_by_time_out(&self) -> bool {
+        let done = self.done.unwrap_or(Instant::NEVER);
+        let first = self.sent.iter().find(|sent| sent.at > done);
+        first.is_some_and(|first| self.ticks().contains(&first.at))
     }
 
     /// Returns whether the first new data after the halt came in a segment that the sender sent again.
@@ -184,8 +219,9 @@ fn course(outcome: &Outcome) -> Option<BTreeMap<String, Instant>> {
     Some(cells.iter().filter_map(|(cell, points)| Some((cell.clone(), step(points)?))).collect())
 }
 
-/// Returns the data segments that the correspondent sent, in the order of time.
-fn sent(outcome: &Outcome) -> Vec<Sent> {
+/// Returns the sequence number of the first byte of data, and the data segments that the correspondent sent, in the order
+/// of time.
+fn sent(outcome: &Outcome) -> (u32, Vec<Sent>) {
     let mut all: Vec<Sent> = Vec::new();
     let (mut first, mut top) = (None, 0);
     for record in here(outcome, CORRESPONDENT) {
@@ -199,7 +235,17 @@ fn sent(outcome: &Outcome) -> Vec<Sent> {
         all.push(Sent { at: record.at, packet: packet.id, number, is_resent: number < top });
         top = top.max(number + seen.segment.payload.len() as u64);
     }
-    all
+    (first.unwrap_or_default(), all)
+}
+
+/// Returns when acknowledgments arrived at the correspondent, and how many bytes from `first` on each acknowledges.
+fn acknowledgments(outcome: &Outcome, first: u32) -> impl Iterator<Item = (Instant, u64)> {
+    here(outcome, CORRESPONDENT).filter_map(move |record| match &record.what {
+        What::Received(iface, packet) if *iface != Iface::HOST => {
+            Some((record.at, u64::from(segment::of(packet)?.segment.ack.0.wrapping_sub(first))))
+        }
+        _ => None,
+    })
 }
 
 /// Returns the goodput of a flow in each bin until `end`, in Mb/s.
@@ -213,19 +259,6 @@ fn goodput(flow: &Flow, end: Instant) -> Vec<(Instant, f64)> {
     let at = |bin: usize| Instant(bin as u64 * BIN.as_nanos() as u64);
     let rate = |bytes: u64| bytes as f64 * 8.0 / BIN.as_secs_f64() / 1e6;
     bytes.into_iter().enumerate().map(|(bin, bytes)| (at(bin), rate(bytes))).collect()
-}
-
-/// Returns the smoothed round-trip times of the correspondent's TCP, in milliseconds.
-fn round_trips(outcome: &Outcome) -> Vec<(Instant, f64)> {
-    let here = here(outcome, CORRESPONDENT).filter_map(|record| match &record.what {
-        What::Marked(mark) if mark.name == "srtt" => Some((record.at, number(mark, "ns")? as f64 / 1e6)),
-        _ => None,
-    });
-    here.collect()
-}
-
-fn number(mark: &Mark, name: &str) -> Option<i64> {
-    mark.fields.iter().find(|(key, _)| *key == name).and_then(|(_, value)| value.as_int())
 }
 
 fn marks(outcome: &Outcome) -> impl Iterator<Item = (Instant, &Mark)> {

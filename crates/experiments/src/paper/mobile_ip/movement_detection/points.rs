@@ -33,14 +33,15 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// The tick of 4.4BSD. The phases of the sender's clock cover it.
 const TICK: Duration = Duration::from_millis(500);
 /// How long the networks overlap.
-const OVERLAPS: Duration = Duration::from_secs(3);
+const OVERLAPS: Duration = Duration::from_secs(2);
 
 /// The texts of the must-holds about the series of halts.
 pub(super) const FIRST: &str =
     "networks apart: ECS recovers before LCS in every run, with every sender of TCP";
-pub(super) const LATER: &str = "networks apart: the mean handoff of LCS is done 1.5 to 3.5 s after that of ECS";
+pub(super) const LATER: &str =
+    "networks apart: the mean handoff of LCS is done 1.5 to 3.5 s after that of ECS";
 pub(super) const ONE_MORE: &str = "4.4BSD: the classic reaction to path MTU discovery costs exactly one more time-out than a path that \
-                                   fits, the modern reaction none, in every run";
+                                   fits, the modern reaction none, in every run in which a time-out sends the first packet after the handoff";
 
 const TOLERANCE: &str = "a tick of 4.4BSD, 500 ms: the paper prints one run of each policy, to 0.5 s";
 
@@ -66,7 +67,7 @@ pub(super) fn points(scale: Scale) -> Vec<Point> {
         points.push(Case { overlaps: true, ..Case::new(policy, LINUX, FITS) }.point(few, backends));
     }
     for varied in &VARIED {
-        points.extend([LCS, ECS].map(|policy| varied.point(policy, few.max(4))));
+        points.extend([LCS, ECS].map(|policy| varied.point(policy, few)));
     }
     points
 }
@@ -87,14 +88,27 @@ const VARIED: [Varied; 8] = [
         "20 Mb/s",
         "rate_mbps",
         20.0,
-        &["cell.1.rate=20Mb/s", "cell.2.rate=20Mb/s", "wire.internet.rate=20Mb/s", "wire.left.rate=20Mb/s"],
+        &[
+            "cell.1.rate=20Mb/s",
+            "cell.2.rate=20Mb/s",
+            "wire.internet.rate=20Mb/s",
+            "wire.left.rate=20Mb/s",
+            "wire.right.rate=20Mb/s",
+            "bulk-server.bytes=5000000",
+        ],
     ),
     Varied::new("window 16 KiB", "window_kib", 16.0, &["host.mobile.tcp.receive_buffer=16384"]),
     Varied::new("window 64 KiB", "window_kib", 64.0, &["host.mobile.tcp.receive_buffer=65535"]),
     Varied { tick: Duration::from_millis(250), ..Varied::new("tick 250 ms", "tick_ms", 250.0, &[]) },
     Varied { tick: Duration::from_secs(1), ..Varied::new("tick 1 s", "tick_ms", 1000.0, &[]) },
-    Varied { tcp: FLOOR, ..Varied::new("RTO 0.875 s", "rto_ms", 875.0, &["host.correspondent.tcp.rto_min=875ms"]) },
-    Varied { tcp: FLOOR, ..Varied::new("RTO 3.5 s", "rto_ms", 3500.0, &["host.correspondent.tcp.rto_min=3500ms"]) },
+    Varied {
+        tcp: FLOOR,
+        ..Varied::new("RTO 0.875 s", "rto_ms", 875.0, &["host.correspondent.tcp.rto_min=875ms"])
+    },
+    Varied {
+        tcp: FLOOR,
+        ..Varied::new("RTO 3.5 s", "rto_ms", 3500.0, &["host.correspondent.tcp.rto_min=3500ms"])
+    },
 ];
 
 impl Varied {
@@ -117,10 +131,13 @@ impl Varied {
         point.setting.push((self.parameter, self.value.into()));
         point.overrides.extend(settings(self.set.iter().copied()));
         if self.tick != TICK {
-            point.overrides.extend(settings([format!("host.correspondent.tcp.tick={}ms", self.tick.as_millis())]));
+            point
+                .overrides
+                .extend(settings([format!("host.correspondent.tcp.tick={}ms", self.tick.as_millis())]));
         }
         point.kind = Kind::Sensitivity;
         point.published.clear();
+        point.formula.clear();
         point.show = None;
         point
     }
@@ -173,7 +190,7 @@ impl Case {
             n,
             load: 10_000_000,
             published: published(policy, tcp, mtu),
-            formula: Vec::new(),
+            formula: formula(policy, tcp, mtu).map(|halt| (HALT, halt)).into_iter().collect(),
             base: None,
             measure,
             show: (!overlaps && matches!(policy, LCS | ECS)).then_some(measure::show as Show),
@@ -189,10 +206,8 @@ impl Case {
             TRIGGER => ("lcs", true),
             _ => ("lcs", false),
         };
-        let mut set = vec![
-            format!("mobile-node.movement={movement}"),
-            format!("mobile-node.link_trigger={trigger}"),
-        ];
+        let mut set =
+            vec![format!("mobile-node.movement={movement}"), format!("mobile-node.link_trigger={trigger}")];
         let tcp: &[&str] = match self.tcp {
             BSD => &[
                 "host.correspondent.tcp={ profile = \"bsd44\", traced = true }",
@@ -210,10 +225,12 @@ impl Case {
         // An idle path costs the simulator nothing, but it costs time on Linux. There, an eager handoff is followed by
         // the fourth time-out at most, a lazy one by the fifth (RTO 1.75 s: by the third).
         set.push(match (self.overlaps, backends.contains(&Backend::Linux), self.policy) {
-            (true, ..) => "duration=14s".to_owned(),
+            (true, _, LCS | PM_LAZY) => "duration=12s".to_owned(),
+            (true, ..) => "duration=9s".to_owned(),
             (_, false, _) => "duration=60s".to_owned(),
+            (_, true, LCS | PM_LAZY) if self.tcp == LINUX => "duration=10s".to_owned(),
             (_, true, LCS | PM_LAZY) => "duration=12s".to_owned(),
-            (_, true, _) => "duration=9s".to_owned(),
+            (_, true, _) => "duration=8s".to_owned(),
         });
         settings(set)
     }
@@ -250,8 +267,20 @@ fn elsewhere(i: usize, n: usize) -> usize {
         }
         a
     };
-    let step = (1..=n).filter(|step| common(*step, n) == 1).min_by_key(|step| (step * 1000).abs_diff(n * 618));
+    let step =
+        (1..=n).filter(|step| common(*step, n) == 1).min_by_key(|step| (step * 1000).abs_diff(n * 618));
     i * step.unwrap_or(1) % n.max(1)
+}
+
+/// Returns the halt of reading (b) in seconds: time-outs of 1.75 s, 3.5 s and 7 s one after the other, of which the first is too early
+/// for LCS, and the first after the handoff has no effect with the classic reaction. `None` for other senders.
+fn formula(policy: &str, tcp: &str, mtu: &str) -> Option<f64> {
+    match (policy, mtu) {
+        _ if tcp != FLOOR => None,
+        (ECS, MODERN) => Some(1.75),
+        (ECS, _) | (_, MODERN) => Some(1.75 + 3.5),
+        _ => Some(1.75 + 3.5 + 7.0),
+    }
 }
 
 fn published(policy: &str, tcp: &str, mtu: &str) -> Vec<Published> {
@@ -274,11 +303,12 @@ fn published(policy: &str, tcp: &str, mtu: &str) -> Vec<Published> {
 
 fn settings(all: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<Setting> {
     let parsed = all.into_iter().map(|text| text.as_ref().parse());
-    parsed.filter_map(|setting: Result<Setting, _>| {
-        debug_assert!(setting.is_ok(), "{setting:?}");
-        setting.ok()
-    })
-    .collect()
+    parsed
+        .filter_map(|setting: Result<Setting, _>| {
+            debug_assert!(setting.is_ok(), "{setting:?}");
+            setting.ok()
+        })
+        .collect()
 }
 
 #[cfg(test)]
