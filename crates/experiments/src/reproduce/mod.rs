@@ -22,6 +22,8 @@ mod table;
 mod text;
 
 pub use crate::execute::{How, NotRun, run_point};
+#[cfg(test)]
+pub(crate) use carry_out::judge_one;
 pub use carry_out::{Measured, Report, Results, Validity, Verdict, reproduce};
 pub(crate) use carry_out::{doubts, measure_all};
 pub use figure::{Figure, figure_names, figures};

@@ -166,7 +166,7 @@ fn panels(runs: &[(&'static str, &Shown); 2], until: Instant) -> Vec<TimePanel> 
     };
     vec![
         panel("packets sent: first byte", "kB", both(SENT, Joined::Dots).into_iter().chain(again).collect()),
-        panel("time-outs of the sender in the halt: number", "", both(TIME_OUTS, Joined::Dots)),
+        panel("time-outs of the sender in the halt, so far", "", both(TIME_OUTS, Joined::Steps)),
         panel("goodput", "Mb/s", both(GOODPUT, Joined::Steps)),
         panel("round-trip time", "ms", both(ROUND_TRIP, Joined::Dots)),
     ]

@@ -88,7 +88,8 @@ pub(super) fn show(outcome: &Outcome) -> Shown {
     lines.insert(GOODPUT, goodput(run.flow, outcome.plan.end()));
     lines.insert(ROUND_TRIP, run.round_trips(outcome));
     let numbered = run.ticks().into_iter().zip(1u32..).map(|(at, number)| (at, number.into()));
-    lines.insert(TIME_OUTS, numbered.collect());
+    let end = run.recovered.map(|recovered| (recovered, f64::NAN));
+    lines.insert(TIME_OUTS, [(run.halted, 0.0)].into_iter().chain(numbered).chain(end).collect());
     let detected = marks(outcome).find(|(at, mark)| *at >= run.begun && mark.name == "agent_chosen");
     let steps = [
         (LEFT, Some(run.begun)),

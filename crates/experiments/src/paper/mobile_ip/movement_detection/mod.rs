@@ -291,3 +291,6 @@ fn loses(results: &Results) -> Check {
     let holds = most.is_some_and(|most| most < 0.5) && fewest.is_some_and(|fewest| fewest > 0.5);
     Check { value: most.zip(fewest).map(|(most, fewest)| most - fewest), holds }
 }
+
+#[cfg(test)]
+mod tests;

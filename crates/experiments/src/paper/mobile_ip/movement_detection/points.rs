@@ -100,14 +100,19 @@ const VARIED: [Varied; 8] = [
     Varied::new("window 16 KiB", "window_kib", 16.0, &["host.mobile.tcp.receive_buffer=16384"]),
     Varied::new("window 64 KiB", "window_kib", 64.0, &["host.mobile.tcp.receive_buffer=65535"]),
     Varied { tick: Duration::from_millis(250), ..Varied::new("tick 250 ms", "tick_ms", 250.0, &[]) },
-    Varied { tick: Duration::from_secs(1), ..Varied::new("tick 1 s", "tick_ms", 1000.0, &[]) },
+    Varied { tick: Duration::from_secs(1), ..Varied::new("tick 1 s", "tick_ms", 1000.0, &["duration=45s"]) },
     Varied {
         tcp: FLOOR,
         ..Varied::new("RTO 0.875 s", "rto_ms", 875.0, &["host.correspondent.tcp.rto_min=875ms"])
     },
     Varied {
         tcp: FLOOR,
-        ..Varied::new("RTO 3.5 s", "rto_ms", 3500.0, &["host.correspondent.tcp.rto_min=3500ms"])
+        ..Varied::new(
+            "RTO 3.5 s",
+            "rto_ms",
+            3500.0,
+            &["host.correspondent.tcp.rto_min=3500ms", "duration=45s"],
+        )
     },
 ];
 
@@ -184,7 +189,7 @@ impl Case {
             kind: Kind::Main,
             backends,
             scenario: if overlaps { "mobile-ip/movement-overlap" } else { "mobile-ip/movement-detection" },
-            overrides: self.overrides(backends),
+            overrides: self.overrides(),
             runs: self.runs(n),
             phases: false,
             n,
@@ -198,7 +203,7 @@ impl Case {
     }
 
     /// Returns the settings in which all runs of the point differ from the scenario.
-    fn overrides(self, backends: &[Backend]) -> Vec<Setting> {
+    fn overrides(self) -> Vec<Setting> {
         let (movement, trigger) = match self.policy {
             ECS => ("ecs", false),
             PM_LAZY => ("pm", false),
@@ -222,17 +227,20 @@ impl Case {
             _ => &[],
         };
         set.extend(tcp.iter().chain(mtu).map(|&text| text.to_owned()));
-        // An idle path costs the simulator nothing, but it costs time on Linux. There, an eager handoff is followed by
-        // the fourth time-out at most, a lazy one by the fifth (RTO 1.75 s: by the third).
-        set.push(match (self.overlaps, backends.contains(&Backend::Linux), self.policy) {
-            (true, _, LCS | PM_LAZY) => "duration=12s".to_owned(),
-            (true, ..) => "duration=9s".to_owned(),
-            (_, false, _) => "duration=60s".to_owned(),
-            (_, true, LCS | PM_LAZY) if self.tcp == LINUX => "duration=10s".to_owned(),
-            (_, true, LCS | PM_LAZY) => "duration=12s".to_owned(),
-            (_, true, _) => "duration=8s".to_owned(),
-        });
+        set.push(format!("duration={}s", self.duration()));
         settings(set)
+    }
+
+    /// Returns the duration of a run in seconds: until the download has continued after the last time-out that can be
+    /// needed. The kernel's time-outs are shorter than the others.
+    fn duration(self) -> u32 {
+        let is_lazy = matches!(self.policy, LCS | PM_LAZY);
+        match (self.overlaps, self.tcp, self.mtu) {
+            (true, ..) => [9, 12][usize::from(is_lazy)],
+            (false, LINUX, _) => [8, 10][usize::from(is_lazy)],
+            (false, FLOOR, MODERN) => [8, 12][usize::from(is_lazy)],
+            _ => [16, 26][usize::from(is_lazy)],
+        }
     }
 
     /// Returns the phases of each run: the move against the advertisements and packets, and the sender's clock.
