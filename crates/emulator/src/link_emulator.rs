@@ -86,6 +86,8 @@ pub(crate) const WAKE: Duration = Duration::from_micros(60);
 
 /// The process spins for this time before a frame is due: a timer alone is about 50 us late.
 const SPIN: Duration = Duration::from_micros(80);
+/// The size of the largest frame in bytes: an Ethernet header, and the largest IPv4 datagram.
+const LARGEST: usize = 14 + 65535;
 
 /// A flag for each host: whether it is down. One thread of pid 1 of the lab sets the flags while another carries
 /// frames.
@@ -178,6 +180,8 @@ pub struct LinkEmulator {
     read: Waits,
     end: Instant,
     heartbeat: Option<Heartbeat>,
+    /// The buffer for a received frame.
+    frame: Vec<u8>,
 }
 
 impl LinkEmulator {
@@ -219,6 +223,7 @@ impl LinkEmulator {
             read: Waits::default(),
             end: Instant::NEVER,
             heartbeat: None,
+            frame: vec![0; LARGEST],
         })
     }
 
@@ -297,7 +302,7 @@ impl LinkEmulator {
     /// Processes all frames and requests that have arrived, in the order of arrival.
     fn process_arrivals(&mut self) -> Result<()> {
         let mut arrivals: Vec<(Instant, Arrival)> = Vec::new();
-        let mut frame = [0; 2048];
+        let mut frame = std::mem::take(&mut self.frame);
         for (index, (port, socket)) in self.ports.iter().enumerate() {
             loop {
                 let received = match socket.receive(&mut frame) {
@@ -317,6 +322,7 @@ impl LinkEmulator {
                 arrivals.push((at, Arrival::Frame { index, frame }));
             }
         }
+        self.frame = frame;
         while let Ok((stream, _)) = self.listener.accept() {
             self.daemons.push((None, Lines::new(stream)?));
         }

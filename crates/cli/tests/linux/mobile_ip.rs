@@ -288,3 +288,26 @@ fn the_connection_of_a_program_that_never_comes_back_is_said_never() {
     assert!(said.contains("never"), "{said}");
     assert_ne!(output.status.code(), Some(0), "{said}");
 }
+
+/// Wires of 1520 bytes carry a tunnel whose packets have 1500 bytes, as in the simulator: no packet of a download is too big.
+#[test]
+fn a_wire_with_a_large_mtu_carries_large_packets() {
+    let _turn = beside_others();
+    let out = tempfile::tempdir().unwrap();
+    let wide = [
+        "--set",
+        "wire.left.mtu=1520",
+        "--set",
+        "wire.right.mtu=1520",
+        "--set",
+        "home-agent.tunnel_mtu=1500",
+    ];
+    let output = run(&[&SHORT[..], &wide].concat(), out.path());
+    assert_downloaded(&output, out.path());
+    let events = std::fs::read_to_string(kept(out.path()).join("events.jsonl")).unwrap();
+    assert!(!events.contains("too_big"), "{events}");
+    let packets = std::fs::read_to_string(kept(out.path()).join("packets.csv")).unwrap();
+    let tunnelled =
+        packets.lines().filter(|line| line.contains(",foreign,router,in,") && line.contains(",1520,"));
+    assert!(tunnelled.count() > 20, "the tunnel carries packets of 1500 bytes");
+}

@@ -25,6 +25,8 @@ use wire::{Duration, Iface, Mac};
 
 /// Time from the requests to begin until the zero of the run's clock.
 const LEAD: Duration = Duration::from_millis(50);
+/// The MTU of a new veth pair, in bytes: the kernel's default.
+const ORDINARY_MTU: u16 = 1500;
 /// Runs the plan in the lab's directory `dir`, and writes the report there. An error is returned, and is also written
 /// to standard output for the parent process.
 pub fn carry_out(dir: &Path) -> Result<(), LinuxError> {
@@ -196,8 +198,22 @@ pub fn lay_out(plan: &Plan, ports: &[Port]) -> Result<Vec<NetNs>, LinuxError> {
             End { name: &port.device, mac: Mac([2, 0x57, 0x46, 0xfe, high, low]), place: EndPlace::Here };
         let there = End { name: &spec.name, mac: spec.mac, place: EndPlace::Fd(namespace.as_fd()) };
         net.add_veth(&here, &there)?;
+        let mtu = largest(plan, port);
+        if mtu > ORDINARY_MTU {
+            net.set_mtu(&port.device, mtu.into())?;
+            namespace.run(|| Netlink::open()?.set_mtu(&spec.name, mtu.into()))??;
+        }
     }
     Ok(namespaces)
+}
+
+/// Returns the largest MTU that an interface may have in a run: that of the scenario, or of an event of the scenario.
+/// The device must carry datagrams of this size. The node refuses what is larger than the MTU at that time.
+fn largest(plan: &Plan, port: &Port) -> u16 {
+    let host = plan.hosts.get(port.host.index());
+    let own = host.and_then(|host| host.config.interfaces.get(usize::from(port.iface.0) - 1));
+    let of_events = plan.events.iter().filter_map(|event| event.table.mtu);
+    own.map(|own| own.mtu).into_iter().chain(of_events).max().unwrap_or(ORDINARY_MTU)
 }
 
 fn start(start: &Start<'_>, namespaces: &[NetNs]) -> Result<Vec<Daemon>, LinuxError> {

@@ -15,6 +15,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     sigma::handoff::EXPERIMENT,
     indirect_tcp::handoff_time::EXPERIMENT,
     mobile_ip::triangle::EXPERIMENT,
+    mobile_ip::movement_detection::EXPERIMENT,
 ];
 
 /// Returns the experiments that `words` name, or all if there are no words. A word is the identifier of an experiment

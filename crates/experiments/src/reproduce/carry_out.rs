@@ -1,6 +1,6 @@
 //! Executes the points of an experiment on a backend, and evaluates their runs.
 
-use super::{Check, Combine, Experiment, MustHold, Point, Samples, Scale};
+use super::{Check, Combine, Experiment, MustHold, Point, Samples, Scale, Shown};
 use crate::execute::{How, NotRun, run_point};
 use recorder::run::{Backend, Outcome};
 use std::collections::BTreeSet;
@@ -43,6 +43,8 @@ pub struct Measured {
     pub samples: Samples,
     /// The validity of the values.
     pub validity: Validity,
+    /// What figures show of each run; empty if the point has no [`Point::show`].
+    pub shown: Vec<Shown>,
 }
 
 impl Measured {
@@ -339,6 +341,7 @@ struct Reading {
     samples: Samples,
     doubts: Vec<Doubt>,
     is_open: bool,
+    shown: Option<Shown>,
 }
 
 impl Reading {
@@ -360,7 +363,8 @@ impl Reading {
             doubts.push(Doubt::NotMeasured { why });
             Samples::new()
         });
-        Self { samples, doubts, is_open: !outcome.ledger.balances() }
+        let shown = point.show.map(|show| show(outcome));
+        Self { samples, doubts, is_open: !outcome.ledger.balances(), shown }
     }
 
     /// Returns whether, for one of these metrics, the run has fewer or more values than repetitions.
@@ -392,7 +396,11 @@ fn judge(point: &Point, readings: &[Reading]) -> Measured {
         (false, false) => Validity::Invalid(doubts),
         (false, true) => Validity::Valid,
     };
-    Measured { samples, validity }
+    Measured {
+        samples,
+        validity,
+        shown: readings.iter().filter_map(|reading| reading.shown.clone()).collect(),
+    }
 }
 
 /// Evaluates the only run of a point, and determines its validity.

@@ -22,12 +22,14 @@ mod table;
 mod text;
 
 pub use crate::execute::{How, NotRun, run_point};
+#[cfg(test)]
+pub(crate) use carry_out::judge_one;
 pub use carry_out::{Measured, Report, Results, Validity, Verdict, reproduce};
 pub(crate) use carry_out::{doubts, measure_all};
 pub use figure::{Figure, figure_names, figures};
 pub use json::{json, self_test_json};
 pub(crate) use phases::stratified;
-pub use point::{Combine, Kind, Measure, Point, Published, Samples, Setting};
+pub use point::{Combine, Kind, Measure, Point, Published, Samples, Setting, Show, Shown};
 pub use published::{Counts, Estimate, Judged, OnBackend, Statistic, Word, counts, judged};
 pub use recorded::Recorded;
 pub use self_test::{Broken, self_test};

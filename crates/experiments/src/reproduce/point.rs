@@ -4,6 +4,7 @@ use crate::catalogue;
 use recorder::run::{Backend, Outcome};
 use scenario::{Plan, Repetition, Scenario, ScenarioError};
 use std::collections::BTreeMap;
+use wire::Instant;
 
 /// A number printed in a paper, and the tolerance within which a value reproduces it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -79,6 +80,18 @@ pub type Measure = fn(&Outcome) -> Result<Samples, String>;
 /// valid values on the same backend. It returns an error if a value that it needs is missing.
 pub type Combine = fn(&Point, &[(&Point, &Samples)]) -> Result<Samples, String>;
 
+/// What a run looked like, for figures over time: values and steps of the protocol.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Shown {
+    /// The values of each quantity in the order of time, by a name that the experiment chooses.
+    pub lines: BTreeMap<&'static str, Vec<(Instant, f64)>>,
+    /// The steps in the order of time: when, and what happened.
+    pub steps: Vec<(Instant, &'static str)>,
+}
+
+/// A function that takes from a run what figures show of it.
+pub type Show = fn(&Outcome) -> Shown;
+
 /// One combination of parameter values at which an experiment is measured, with its scenario and settings.
 #[derive(Clone, Debug)]
 pub struct Point {
@@ -116,6 +129,8 @@ pub struct Point {
     /// The function that computes the values of the point from those of other points, for example a slope. Then the
     /// point has no runs. `None`: the runs of the point are executed.
     pub combine: Option<Combine>,
+    /// The function for figures over time; `None` if no figure shows a run of the point.
+    pub show: Option<Show>,
 }
 
 impl Point {

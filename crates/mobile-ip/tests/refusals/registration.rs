@@ -628,8 +628,7 @@ fn a_packet_for_a_visitor_is_not_sent_back_to_the_visitors_home_agent() {
         away.extensions.clear();
         (away.care_of, away.flags) = (other, RequestFlags::REVERSE);
         away.sign(Between::MobileHome, &association());
-        let (sent, drops) =
-            router.receive(1000, UPLINK, ATTACKER, packet(other, AGENT, &away.emit()));
+        let (sent, drops) = router.receive(1000, UPLINK, ATTACKER, packet(other, AGENT, &away.emit()));
         assert!(sent.iter().any(|(_, packet)| code_of(packet) == Some(Code::Accepted)), "{drops:?}");
         let [src, dst] = sockets(HOME, visitor);
         let inner = wire::udp::packet(src, dst, b"data");
@@ -637,11 +636,8 @@ fn a_packet_for_a_visitor_is_not_sent_back_to_the_visitors_home_agent() {
         let (sent, _) = router.receive(1100, UPLINK, ATTACKER, tunnel.clone());
         assert!(sent.iter().all(|(iface, _)| *iface == UPLINK), "no visitor yet: {sent:?}");
         assert_eq!(sent.len(), 1);
-        let visit = Request {
-            home_agent: other,
-            care_of: AGENT,
-            ..request(Instant::from_millis(2000), visitor)
-        };
+        let visit =
+            Request { home_agent: other, care_of: AGENT, ..request(Instant::from_millis(2000), visitor) };
         router.receive(2000, VISITED_LINK, MOBILE, packet(visitor, AGENT, &visit.emit()));
         let reply = visit.reply(Code::Accepted);
         let reply = mobile_ip::message::Reply { lifetime: 300, ..reply };

@@ -478,6 +478,8 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("mobile-ip/narrow-path", include_str!("../../../../scenarios/mobile-ip/narrow-path.toml")),
     ("mobile-ip/triangle", include_str!("../../../../scenarios/mobile-ip/triangle.toml")),
     ("mobile-ip/triangle-shared", include_str!("../../../../scenarios/mobile-ip/triangle-shared.toml")),
+    ("mobile-ip/movement-detection", include_str!("../../../../scenarios/mobile-ip/movement-detection.toml")),
+    ("mobile-ip/movement-overlap", include_str!("../../../../scenarios/mobile-ip/movement-overlap.toml")),
     ("indirect-tcp/handoff-time", include_str!("../../../../scenarios/indirect-tcp/handoff-time.toml")),
     ("sigma/handoff", include_str!("../../../../scenarios/sigma/handoff.toml")),
     ("sigma/mobile-ip", include_str!("../../../../scenarios/sigma/mobile-ip.toml")),

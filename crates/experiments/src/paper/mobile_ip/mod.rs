@@ -1,3 +1,4 @@
 //! Experiments with Mobile IP.
 
+pub(super) mod movement_detection;
 pub(super) mod triangle;

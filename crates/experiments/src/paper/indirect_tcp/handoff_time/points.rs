@@ -176,6 +176,7 @@ fn main_point(case: Case, n: usize) -> Point {
             Traffic::Download => measure::download,
         },
         combine: None,
+        show: None,
     }
 }
 

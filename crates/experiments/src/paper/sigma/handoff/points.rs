@@ -131,6 +131,7 @@ fn point(label: &str, n: usize) -> Point {
         base: None,
         measure: measure::sigma as Measure,
         combine: None,
+        show: None,
     }
 }
 
