@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(serve(&mut leases, 35, 4, 60), own(5));
         // A client that moves to another address leaves the first one without an entry.
         let (id, _) = client(4);
-        leases.give(&id, Ipv4Addr::new(10, 3, 0, 2), Instant::ZERO + Duration::from_secs(60));
+        leases.give(&id, Ipv4Addr::new(10, 3, 0, 2), Instant::ZERO + Duration::from_mins(1));
         assert_eq!(serve(&mut leases, 36, 5, 60), own(5));
         assert_eq!(serve(&mut leases, 50, 2, 70), own(6));
         leases.end(Instant::ZERO + Duration::from_secs(51), Ipv4Addr::new(10, 3, 0, 2));

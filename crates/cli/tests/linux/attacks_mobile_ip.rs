@@ -502,7 +502,7 @@ fn a_mobile_node_follows_no_forged_message() {
 #[test]
 fn a_client_of_dhcp_keeps_its_address_and_its_tunnel() {
     let config = format!(
-        "{NODE}care_of = \"acquired\"\n[[role]]\nkind = \"dhcp/client\"\ninterface = \"visited\"\nretry = \"1s\"\nprobe_wait = \"50ms\"\n"
+        "{NODE}care_of = \"acquired\"\n[[role]]\nkind = \"dhcp/client\"\ninterface = \"visited\"\nretry = \"1s\"\nprobe_wait = \"300ms\"\n"
     );
     let case = case(["10.1.0.7/24", "10.9.0.1/24"], config.leak());
     prints(
@@ -547,6 +547,7 @@ fn a_client_of_dhcp_keeps_its_address_and_its_tunnel() {
             "another-address dhcp_other_address+1 same",
             "acknowledgment-of-zero-seconds dhcp_lease+1 same",
             "acknowledgment-of-another-transaction dhcp_transaction+1 same",
+            "declines-an-address-in-use True None",
             "at-first 020000000009",
             "offer-unasked dhcp_unexpected+1 same",
             "acknowledgment-unasked dhcp_unexpected+1 same",

@@ -132,7 +132,26 @@ def delivered(step):
     print(step, *(frame[:6].hex() for frame in hear() if frame[38:].startswith(data)) or ["none"], flush=True)
 
 
+
+
+def taken():
+    """Answers the client's ARP probe. Returns whether the client declines the address."""
+    end = time.time() + 2
+    while time.time() < end:
+        for frame in link.hear(0.05):
+            if frame[6:12] == NODE and frame[12:14] == b"\x08\x06" and frame[28:32] == bytes(4) and frame[38:42] == address(OWN):
+                link.send(NODE, ATTACKER, arp(2, ATTACKER, OWN) + NODE + bytes(4), 0x0806)
+            got = read(frame)
+            if got and got[0] == DECLINE:
+                return True
+    return False
+
+
 send(ACK, x)
+print("declines-an-address-in-use", taken(), state()["address"], flush=True)
+daemon.ask(b'{"do":{"verb":"renew"}}')
+send(OFFER, heard(DISCOVER))
+send(ACK, heard(REQUEST))
 register()
 delivered("at-first")
 for name, kind in (("offer-unasked", OFFER), ("acknowledgment-unasked", ACK), ("refusal-unasked", NAK)):
