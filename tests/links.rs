@@ -6,7 +6,7 @@ use scenario::{Scenario, Setting};
 use std::collections::BTreeMap;
 use trace::{HostId, Record, What};
 use wire::ipv4;
-use wire::{Cell, Duration, Iface, Instant, Packet};
+use wire::{Cell, Duration, Iface, Instant, Ipv4Addr, Packet};
 
 fn simulate(file: &str, text: &str, settings: &[&str]) -> Outcome {
     let settings: Vec<Setting> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
@@ -183,6 +183,18 @@ fn a_node_in_the_overlap_of_two_cells_loses_nothing() {
         .iter()
         .filter(|record| record.host == mobile && matches!(record.what, What::Down(..)));
     assert_eq!(downs.count(), 0, "the node hears a station all the time");
+    let ups = outcome.records.iter().filter(|record| record.host == mobile);
+    let ups: Vec<_> = ups
+        .filter_map(|record| match &record.what {
+            What::Up(_, cell) => Some((record.at.0 / 1_000_000, cell.map(|cell| cell.0))),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        ups,
+        [(5, Some(1)), (6000, Some(2))],
+        "its radio is in the other cell, without an interruption"
+    );
     // Advertisements of both agents, from the begin to the end of the overlap.
     for (agent, from, to) in [("home", 0, 6000), ("foreign", 3000, 9000)] {
         let mac = outcome.plan.hosts[host(&outcome, agent).index()].ports.last().unwrap().mac;
@@ -213,16 +225,23 @@ fn a_node_in_the_overlap_waits_for_a_stronger_signal() {
         r#"2 = [["0s", -120], ["3s", -120], ["3s", -85], ["6s", -25], ["9s", -25]]"#,
     );
     let outcome = simulate(&file, &text, &["mobile-node.signal_hysteresis=6"]);
+    let foreign = node::Value::from(Ipv4Addr::new(10, 2, 0, 1));
     let decided = |name: &str, why: &str| {
-        let found = outcome.records.iter().filter(|record| {
-            matches!(&record.what, What::Marked(mark) if mark.name == name
-                && mark.fields.iter().any(|(key, value)| *key == "why" && value.as_text() == Some(why)))
+        let found = outcome.records.iter().filter(|record| match &record.what {
+            What::Marked(mark) if mark.name == name => {
+                let has = |key: &str, value: &node::Value| {
+                    mark.fields.iter().any(|field| *field == (key, value.clone()))
+                };
+                has("agent", &foreign) && has("why", &node::Value::from(why))
+            }
+            _ => false,
         });
         found.map(|record| record.at.0 / 1_000_000).collect::<Vec<_>>()
     };
-    let [stayed] = decided("agent_ignored", "weaker_signal")[..] else { panic!("once for each reason") };
-    let [chosen] = decided("agent_chosen", "stronger_signal")[..] else { panic!("one change") };
-    assert!((3000..4100).contains(&stayed) && (4550..6000).contains(&chosen), "{stayed} ms, {chosen} ms");
+    let (stayed, chosen) =
+        (decided("agent_ignored", "weaker_signal"), decided("agent_chosen", "stronger_signal"));
+    let ([stayed], [chosen]) = (&stayed[..], &chosen[..]) else { panic!("{stayed:?}, {chosen:?}") };
+    assert!((3000..4100).contains(stayed) && (4550..6000).contains(chosen), "{stayed} ms, {chosen} ms");
     assert_eq!(outcome.flows[0].lost, 0);
 }
 

@@ -522,7 +522,8 @@ impl LinkEmulator {
         self.schedule(tuning.ready, Scheduled::Tuned(tuning));
     }
 
-    /// Notifies a host of the cells that one of its radios hears, and of the loss of the radio's present cell.
+    /// Notifies a host of the cells that one of its radios hears, and of the loss of the radio's present cell or its move to
+    /// another cell of its channel.
     fn sample(&mut self, at: Instant, port: PortId) {
         let Some((host, iface)) = self.owner(port) else { return };
         let sample = self.fabric.sample(at, port);
@@ -532,6 +533,9 @@ impl LinkEmulator {
         }
         if sample.is_lost {
             self.report_down(host, iface, node::Link::OUT_OF_RANGE);
+        }
+        if let Some(cell) = sample.moved_to {
+            self.report_event(host, &EmulatorEvent::Up { iface: iface.0, cell: cell.0 });
         }
         self.schedule(at + SAMPLING, Scheduled::Sample(port));
     }
@@ -559,6 +563,9 @@ impl LinkEmulator {
         match becomes {
             InterfaceState::Down => self.report_down(host, iface, node::Link::NO_CARRIER),
             InterfaceState::OutOfRange => self.report_down(host, iface, node::Link::OUT_OF_RANGE),
+            InterfaceState::In(Cell(cell)) => {
+                self.report_event(host, &EmulatorEvent::Up { iface: iface.0, cell });
+            }
             InterfaceState::Up => self.report_event(host, &EmulatorEvent::Carrier { iface: iface.0 }),
             InterfaceState::Mtu(mtu) => {
                 self.mtus.insert(port, mtu);

@@ -59,6 +59,9 @@ pub struct Sample {
     pub heard: Vec<(Cell, i16)>,
     /// Whether the radio has lost its own cell with this sample.
     pub is_lost: bool,
+    /// The cell in which the radio is from now on, if it has lost its own cell and receives data of all stations of its
+    /// channel ([`crate::Hears::ChannelDataOfAll`]). Its host must be notified that the interface is up in this cell.
+    pub moved_to: Option<Cell>,
 }
 
 /// All wires, cells and radios of a scenario.
@@ -169,13 +172,15 @@ impl Fabric {
 
     /// Takes a sample of a radio with a course. The radio hears all cells in reach if it is in no cell, if it scans
     /// now, or if it has no [`crate::Scan`]. Otherwise it hears only its own cell. A radio that no longer hears its own
-    /// cell loses it, and must be tuned again.
+    /// cell loses it, and must be tuned again. A radio that receives data of all stations of its channel moves to another
+    /// cell of the channel instead, if it hears one.
     pub fn sample(&mut self, now: Instant, port: PortId) -> Sample {
         let mut heard = self.courses.get(&port).map(|course| course.heard(now)).unwrap_or_default();
         heard.retain(|(cell, _)| !self.cuts.hides(*cell, port));
         let own = self.radios.get(port).and_then(Radio::cell);
-        let is_lost = own.is_some_and(|own| !heard.iter().any(|(cell, _)| *cell == own))
-            && !self.stays_on_channel(now, port);
+        let loses = own.is_some_and(|own| !heard.iter().any(|(cell, _)| *cell == own));
+        let moved_to = if loses { self.move_on_channel(now, port) } else { None };
+        let is_lost = loses && moved_to.is_none();
         if is_lost {
             self.drop_waiting(now, port);
             self.radios.lose(port);
@@ -183,7 +188,7 @@ impl Fabric {
         if self.radios.get_mut(port).is_some_and(|radio| !radio.scans(now)) {
             heard.retain(|(cell, _)| Some(*cell) == own);
         }
-        Sample { heard, is_lost }
+        Sample { heard, is_lost, moved_to }
     }
 
     /// Offers a datagram of `bytes` bytes, without the Ethernet header, to the link at `port`. The error is the reason

@@ -228,10 +228,10 @@ fn a_radio_that_goes_out_of_range_loses_its_cell_and_cannot_come_back() {
     fabric.add_course(M, fades);
     assert_eq!(fabric.sampled().collect::<Vec<_>>(), [(M, Instant::ZERO)], "stations stay where they are");
     let near = fabric.sample(Instant::from_millis(200), M);
-    assert_eq!(near, Sample { heard: vec![(Cell(1), -60), (Cell(2), -70)], is_lost: false });
+    assert_eq!(near, Sample { heard: vec![(Cell(1), -60), (Cell(2), -70)], is_lost: false, moved_to: None });
     let down = fly(&mut fabric, Instant::from_millis(299), S, BYTES);
     let far = fabric.sample(Instant::from_millis(300), M);
-    assert_eq!(far, Sample { heard: vec![(Cell(2), -70)], is_lost: true });
+    assert_eq!(far, Sample { heard: vec![(Cell(2), -70)], is_lost: true, moved_to: None });
     assert_eq!(fabric.land(&down, MOBILE), Landing::Lost(reason::RECEIVER_LEFT));
     assert_eq!(fabric.offer(Instant::from_millis(300), M, BYTES), Err(reason::OUT_OF_RANGE));
     assert!(!fabric.sample(Instant::from_millis(400), M).is_lost, "it is reported once");

@@ -137,7 +137,7 @@ impl Tunnels {
     ) -> Result<Heard, Reason> {
         let report = Report::parse(icmp, own)?;
         let exit = report.exit;
-        if !self.bound.contains_key(&exit) {
+        if !self.is_exit(exit) {
             return Err(NOT_ABOUT_A_TUNNEL);
         }
         if report.error.is_none() && report.fault.is_none() {
@@ -212,6 +212,11 @@ impl Tunnels {
             Learnt::Fault(fault) => drop(self.faults.remove(&(exit, fault))),
         }
         Some(exit)
+    }
+
+    /// Returns whether a tunnel to this exit is in use.
+    pub(crate) fn is_exit(&self, exit: Ipv4Addr) -> bool {
+        self.bound.contains_key(&exit)
     }
 
     /// Moves a mobile node from one exit to another; `None` means no tunnel. An exit to which a mobile node comes, or where

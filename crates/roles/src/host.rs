@@ -200,14 +200,20 @@ impl HostConfig {
         Ok(alone.chain(self.interface_addresses()?.into_iter().map(|(_, address)| address)).collect())
     }
 
-    /// Returns all addresses that this host has at any time: its addresses in the configuration, and those that a role
-    /// acquires.
+    /// Returns all addresses that this host has at any time: its own addresses, and those that the configuration of a
+    /// role gives it in other networks. An address that a server leases is not known before.
     pub fn all_addresses(&self) -> Vec<Ipv4Addr> {
         // The caller has made a node of this configuration before, so the addresses are valid.
         let mut all = self.own_addresses().unwrap_or_default();
         for role in &self.roles {
-            if let RoleConfig::SigmaMobileNode(config) = role {
-                all.extend(config.networks.iter().map(|network| network.address.address));
+            match role {
+                RoleConfig::SigmaMobileNode(config) => {
+                    all.extend(config.networks.iter().map(|network| network.address.address));
+                }
+                RoleConfig::MobileIpMobileNode(config) => {
+                    all.extend(config.networks.iter().map(|network| network.address.address));
+                }
+                _ => {}
             }
         }
         all
@@ -320,6 +326,31 @@ mod tests {
              [[route]]\nto = '10.2.0.0/16'\ninterface = 'eth'\n{route}\n"
         );
         toml::from_str(&text).unwrap()
+    }
+
+    /// The co-located care-of addresses of a configuration are addresses of the host: a report about one belongs to it.
+    #[test]
+    fn all_addresses_include_those_in_networks_that_are_visited() {
+        let text = "
+            name = 'mobile'
+            addresses = ['10.1.0.7']
+            [[interface]]
+            name = 'air'
+            mac = '02:00:00:00:00:01'
+            [[role]]
+            kind = 'mobile-ip/mobile-node'
+            address = '10.1.0.7/16'
+            interface = 'air'
+            home_agent = { address = '10.1.0.2', spi = 256, key = '000102030405060708090a0b0c0d0e0f' }
+            care_of = 'configured'
+            networks = [
+                { cell = 2, address = '10.3.0.77/24', router = '10.3.0.9' },
+                { cell = 3, address = '10.4.0.77/24', router = '10.4.0.9' },
+            ]
+        ";
+        let config: HostConfig = toml::from_str(text).unwrap();
+        let all = ["10.1.0.7", "10.3.0.77", "10.4.0.77"].map(|address| address.parse::<Ipv4Addr>().unwrap());
+        assert_eq!(config.all_addresses(), all);
     }
 
     /// docs/node.md has every key of the configuration, and its example is valid.

@@ -313,7 +313,7 @@ impl<W: Witness> World<W> {
     }
 
     /// Reports to a host which cells one of its radios hears, and whether the radio has lost the cell to which it is
-    /// tuned.
+    /// tuned, or has moved to another cell of its channel.
     fn sample(&mut self, port: PortId) {
         let Some((host, iface)) = self.owner(port) else { return };
         let sample = self.fabric.sample(self.now, port);
@@ -321,6 +321,9 @@ impl<W: Witness> World<W> {
         self.hear(host, iface, sample.heard);
         if sample.is_lost {
             self.down(host, iface, Link::OUT_OF_RANGE);
+        }
+        if let Some(cell) = sample.moved_to {
+            self.up(host, iface, Some(cell));
         }
         self.schedule(self.now + SAMPLING, FutureEvent::Sample(port));
     }

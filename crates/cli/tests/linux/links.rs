@@ -56,6 +56,34 @@ fn a_port_has_a_rate_in_each_direction_and_a_segment_shares_one() {
     }
 }
 
+/// The link emulator reports the signals of both cells. An eager mobile node changes when the signal of the other cell is
+/// stronger by 6 dB, and its record says why it stayed before. When its first cell is out of reach, its radio is in the other
+/// cell, and its daemon gets an event without an interruption.
+#[test]
+fn a_mobile_node_waits_for_a_stronger_signal() {
+    let _turn = beside_others();
+    let out = tempfile::tempdir().unwrap();
+    let text = include_str!("../../../../scenarios/links/overlap.toml")
+        .replace(
+            r#"2 = [["0s", -120], ["3s", -120], ["3s", -62], ["9s", -62]]"#,
+            r#"2 = [["0s", -120], ["3s", -120], ["3s", -85], ["6s", -25], ["9s", -25]]"#,
+        )
+        .replace("movement = \"ecs\"", "movement = \"ecs\", signal_hysteresis = 6");
+    std::fs::write(out.path().join("signal.toml"), text).unwrap();
+    let output = run(&["run", "signal.toml", "--on", "linux", "--out", "run"], out.path());
+    assert_held(&output, "signal on linux");
+    let records = std::fs::read_to_string(out.path().join("run/records.jsonl")).unwrap();
+    let decided = ["weaker_signal", "stronger_signal"]
+        .map(|why| records.lines().filter(|one| one.contains(why) && one.contains("10.2.0.1")).count());
+    assert_eq!(decided, [1, 1], "{output:?}");
+    let moved = |record: &&str| {
+        let record: serde_json::Value = serde_json::from_str(record).unwrap();
+        record["event"] == "up" && record["cell"] == 2
+    };
+    assert_eq!(records.lines().filter(moved).count(), 1, "its radio is in cell 2");
+    assert!(!records.contains(r#""event":"down""#), "without an interruption");
+}
+
 #[test]
 fn a_host_is_notified_that_its_cable_is_unplugged_and_plugged() {
     let _turn = beside_others();

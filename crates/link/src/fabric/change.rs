@@ -54,6 +54,8 @@ pub enum InterfaceState {
     Up,
     /// The radio no longer hears its cell.
     OutOfRange,
+    /// The radio no longer hears its cell, and is in this other cell of its channel from now on, without an interruption.
+    In(Cell),
     /// The largest datagram of the link has this number of bytes from now on.
     Mtu(u16),
 }
@@ -144,12 +146,12 @@ impl Fabric {
                     return Vec::new();
                 }
                 let inside: Vec<PortId> = self.radios.in_cell(cell).collect();
-                inside.into_iter().filter_map(|port| self.lose(now, cell, port)).collect()
+                inside.into_iter().map(|port| self.lose(now, cell, port)).collect()
             }
             (ChangedLink::Radio(cell, port), Change::Cut) => {
                 let is_inside = self.radios.get(port).is_some_and(|radio| radio.cell() == Some(cell));
                 let is_new = self.cuts.radios.insert((cell, port));
-                let follows = if is_new && is_inside { self.lose(now, cell, port) } else { None };
+                let follows = (is_new && is_inside).then(|| self.lose(now, cell, port));
                 follows.into_iter().collect()
             }
             (ChangedLink::Cell(cell), Change::Restore) => {
@@ -198,18 +200,18 @@ impl Fabric {
         follows
     }
 
-    /// Removes a radio from the cell that it is in, because of a cut. Returns the consequence for the radio, or `None`
-    /// if the radio still hears another cell of its channel.
-    fn lose(&mut self, now: Instant, cell: Cell, port: PortId) -> Option<Consequence> {
-        if self.stays_on_channel(now, port) {
-            return None;
+    /// Removes a radio from the cell that it is in, because of a cut. Returns the consequence for the radio. It may be in
+    /// another cell of its channel from now on.
+    fn lose(&mut self, now: Instant, cell: Cell, port: PortId) -> Consequence {
+        if let Some(next) = self.move_on_channel(now, port) {
+            return Consequence::At(port, InterfaceState::In(next));
         }
         self.drop_waiting(now, port);
         self.radios.lose(port);
         self.cuts.lost.insert(port, cell);
         let has_carrier = !self.is_station(port) && !self.is_full_duplex(cell);
         let state = if has_carrier { InterfaceState::OutOfRange } else { InterfaceState::Down };
-        Some(Consequence::At(port, state))
+        Consequence::At(port, state)
     }
 
     /// Lets the base station and the radios return to a cell that they lost, after a cut has ended. A radio stays

@@ -69,12 +69,12 @@ impl Fabric {
             .is_some_and(|own| matches!(radio.heard(own, flight.start, out), Heard::Yes | Heard::Away))
     }
 
-    /// Moves a radio that is about to lose its cell to the strongest other cell of its channel that it hears. Returns
-    /// whether there is one. The radio must receive data of all stations of the channel.
-    pub(crate) fn stays_on_channel(&mut self, now: Instant, port: PortId) -> bool {
-        let Some(next) = self.other_of_channel(now, port) else { return false };
+    /// Moves a radio that is about to lose its cell to the strongest other cell of its channel that it hears. Returns the
+    /// cell; `None` if there is none, or if the radio does not receive data of all stations of the channel.
+    pub(crate) fn move_on_channel(&mut self, now: Instant, port: PortId) -> Option<Cell> {
+        let next = self.other_of_channel(now, port)?;
         self.radios.move_within_channel(port, next);
-        true
+        Some(next)
     }
 
     fn other_of_channel(&self, now: Instant, port: PortId) -> Option<Cell> {

@@ -4,7 +4,7 @@ use crate::air::tests::cell;
 use crate::fabric::tests::{BYTES, M, MS, O, S, STATION, flight, fly};
 use crate::{
     Air, Arrived, Change, ChangedLink, Consequence, Fabric, Flight, Hears, InterfaceState, Landing,
-    Listening, Offer, PortId, RadioSpec, SignalCourse, Tune, Tuning, reason,
+    Listening, Offer, PortId, RadioSpec, Sample, SignalCourse, Tune, Tuning, reason,
 };
 use std::collections::BTreeMap;
 use wire::{Cell, Duration, Instant, Mac, Rng};
@@ -108,8 +108,9 @@ fn a_radio_on_a_course_hears_both_stations_in_the_overlap() {
         assert_eq!(sent(&mut fabric, 120, O, MOBILE), both);
         assert_eq!(sent(&mut fabric, 130, S, MOBILE), at(&[M]));
         assert_eq!(sent(&mut fabric, 140, M, OTHER), at(&[O]));
-        let is_lost = fabric.sample(Instant::from_millis(200), M).is_lost;
+        let Sample { is_lost, moved_to, .. } = fabric.sample(Instant::from_millis(200), M);
         assert_eq!(is_lost, hears == Hears::ChannelDataOfOne);
+        assert_eq!(moved_to, (!is_lost).then_some(Cell(2)), "its host gets an event");
         assert_eq!(sent(&mut fabric, 210, O, MOBILE), later);
         if is_lost {
             continue;
@@ -160,7 +161,8 @@ fn a_cut_hides_one_station_of_the_channel() {
     let early = fly(&mut fabric, Instant::from_millis(15), O, BYTES);
     assert_eq!(fabric.change(Instant(15_500_000), two, Change::Restore), []);
     assert_eq!(fabric.land(&early, MOBILE), NOT_THERE, "not heard from its first bit");
-    assert_eq!(fabric.change(Instant::from_millis(20), one, Change::Cut), [], "it hears the other station");
+    let moved = fabric.change(Instant::from_millis(20), one, Change::Cut);
+    assert_eq!(moved, [Consequence::At(M, InterfaceState::In(Cell(2)))], "it hears the other station");
     assert_eq!(sent(&mut fabric, 21, O, MOBILE), at(&[M]));
     let lost = fabric.change(Instant::from_millis(30), two, Change::Cut);
     assert_eq!(lost, [Consequence::At(M, InterfaceState::OutOfRange)]);

@@ -10,6 +10,7 @@ use super::{FIRST_REVERSE_CLASS, ForeignAgent, NOT_FROM_HOME, Visit};
 use crate::encapsulation;
 use crate::message::RequestFlags;
 use crate::pending::Pending;
+use crate::tunnels::NOT_ABOUT_A_TUNNEL;
 use node::{Action, Class, Encap, Hop, IngressPolicy, Lifetime, Outbox, Port, Route, RouteKey, Rx, reason};
 use wire::tunnel::Kind;
 use wire::{Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, icmp, ipv4};
@@ -156,12 +157,16 @@ impl ForeignAgent {
         out: &mut Outbox,
     ) -> Option<Result<(), Reason>> {
         let message = icmp::Message::parse(icmp).ok()?;
-        Kind::of_protocol(icmp::Quote::of(&message).ok()?.protocol)?;
+        let quote = icmp::Quote::of(&message).ok()?;
+        Kind::of_protocol(quote.protocol)?;
+        let own = self.config.address.address;
+        if quote.src != own || !self.tunnels.is_exit(quote.dst) {
+            return Some(Err(NOT_ABOUT_A_TUNNEL));
+        }
         // A host on a visited link cannot be on the path to a home agent.
         if self.visited.contains(&rx.iface) {
             return Some(Err(NOT_FROM_HOME));
         }
-        let own = self.config.address.address;
         let heard = match self.tunnels.heard(now, icmp, own, self.config.tunnel_mtu) {
             Ok(heard) => heard,
             Err(reason) => return Some(Err(reason)),

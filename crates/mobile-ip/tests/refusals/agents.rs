@@ -103,6 +103,45 @@ fn an_answer_to_an_older_request_moves_no_visit_back() {
     assert!(!moved(&effects) && code_sent(&effects).is_none(), "{effects:?}");
 }
 
+/// A host of the visited link is not on the path of a reverse tunnel, and could forge an error about it. An error about a
+/// tunnel that this agent does not have is dropped too.
+#[test]
+fn an_error_about_a_reverse_tunnel_counts_only_from_its_path() {
+    let now = Instant::from_millis(1000);
+    let mut agent = foreign_agent("reverse_tunnel = 'offered'").unwrap();
+    start(&mut agent);
+    let asked = Request { flags: RequestFlags::REVERSE, ..request(now, HOME) };
+    heard(&mut agent, now, 1, MOBILE, packet(HOME, VISITED, &asked.emit()));
+    assert_eq!(code_sent(&heard(&mut agent, now, UP, ROUTER, reply_to(&asked, AGENT))), Some(Code::Accepted));
+    let about = |exit| {
+        let [from, to] = sockets(HOME, Ipv4Addr::new(10, 2, 0, 2));
+        let outer =
+            wire::ipip::encapsulate(&wire::udp::packet(from, to, &[0; 1400]), VISITED, exit, 1).unwrap();
+        IcmpError::FragmentationNeeded { mtu: 1300 }.about(&outer, Ipv4Addr::new(10, 9, 0, 1)).unwrap()
+    };
+    let counted = |agent: &ForeignAgent, reason: &str| {
+        agent.status().get("refused").and_then(|all| all.get(reason)?.as_int())
+    };
+    for (iface, mac, exit) in [(1, ATTACKER, AGENT), (UP, ROUTER, Ipv4Addr::new(10, 8, 0, 1))] {
+        let effects = heard(&mut agent, now, iface, mac, about(exit));
+        assert!(matches!(effects[..], [Effect::Discard(..)]), "{effects:?}");
+    }
+    assert_eq!(counted(&agent, "not_from_home_agent"), Some(1));
+    assert_eq!(counted(&agent, "not_about_a_tunnel"), Some(1));
+    let effects = heard(&mut agent, now, UP, ROUTER, about(AGENT));
+    let reported = effects.iter().find_map(|effect| match effect {
+        Effect::Do(Act::Route(_, Some(node::Route { action: node::Action::Tunnel(encap), .. }))) => {
+            Some((encap.reported, encap.mtu))
+        }
+        _ => None,
+    });
+    assert_eq!(reported, Some((1280, 1480)));
+    let told = effects
+        .iter()
+        .any(|effect| matches!(effect, Effect::Send(Some(Iface(1)), packet) if packet.link.dst == MOBILE));
+    assert!(told, "the visitor is notified: {effects:?}");
+}
+
 /// The mobile node's authentication for the foreign agent must not be relayed to the home agent (RFC 5944, section
 /// 3.7.2.2).
 #[test]

@@ -264,6 +264,7 @@ impl<W: Witness> World<W> {
             match becomes {
                 InterfaceState::Down => self.down(host, iface, Link::NO_CARRIER),
                 InterfaceState::OutOfRange => self.down(host, iface, Link::OUT_OF_RANGE),
+                InterfaceState::In(cell) => self.up(host, iface, Some(cell)),
                 InterfaceState::Up => self.up(host, iface, None),
                 InterfaceState::Mtu(mtu) => self.set_mtu(host, iface, mtu),
             }
