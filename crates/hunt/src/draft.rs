@@ -3,6 +3,7 @@
 
 use crate::fault::{Fault, Spot, What};
 use crate::options::{CareOf, Clock, Options, Visited};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -252,6 +253,20 @@ impl Draft {
     /// Returns the time at which the sources of datagrams stop, in milliseconds.
     pub fn stop(&self) -> u64 {
         self.last_change() + self.watched_ms
+    }
+
+    /// Returns the indices of the mobile hosts without connections. Such a host may crash: its applications continue
+    /// after its restart.
+    pub(crate) fn with_datagrams_only(&self) -> Vec<usize> {
+        let is_connection = |work: &&Work| !matches!(work.kind, Kind::Datagrams { .. });
+        let mut hosts = (0..self.hosts.len()).collect::<BTreeSet<_>>();
+        for (index, host) in self.hosts.iter().enumerate() {
+            for work in host.work.iter().filter(is_connection) {
+                hosts.remove(&index);
+                hosts.retain(|other| Some(*other) != work.peer);
+            }
+        }
+        hosts.into_iter().collect()
     }
 
     /// Returns the indices of the routers that have a cell: all, or the leaves of a Cellular IP tree.

@@ -135,6 +135,10 @@ pub fn draw(protocol: Protocol, seed: u64, size: &Size) -> Draft {
     }
     // The faults are drawn last, so that no other random number of the draw depends on the faults.
     draft.faults = faults(&mut dice, &draft, size.faults);
+    if protocol == Protocol::MobileIp {
+        let after = draft.faults.last().map_or(1000, Fault::ends);
+        draft.faults.extend(options::crash(seed, &draft.with_datagrams_only(), after));
+    }
     draft
 }
 

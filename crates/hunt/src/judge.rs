@@ -223,13 +223,18 @@ const HEADERS: u32 = 20 + 20 + 8;
 /// sources stop. Returns the text of a violation; `None` if there is none.
 fn served(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
     let Kind::Datagrams { rate, size, .. } = work.kind else { return None };
-    // The datagrams have DF: one that does not fit is dropped, and its sender is notified.
-    if size + HEADERS > u32::from(draft.narrowest()) {
+    // Datagrams with DF that do not fit are dropped, and their sender is notified.
+    let may_be_cut = draft.options.has_fragments;
+    if size + HEADERS > u32::from(draft.narrowest()) && !may_be_cut {
         return None;
     }
     // There is no check if random loss takes all datagrams of 10 s with a probability above 1 in a billion.
     let sent = f64::from(rate) * FRESH as f64;
-    if draft.worst_loss().powf(sent) > 1e-9 {
+    // A datagram is lost with any of its fragments.
+    let room = u32::from(draft.narrowest()).saturating_sub(HEADERS + 8).max(1);
+    let pieces = if may_be_cut { (size / room + 1).cast_signed() } else { 1 };
+    let lost = 1.0 - (1.0 - draft.worst_loss()).powi(pieces);
+    if lost.powf(sent) > 1e-9 {
         return None;
     }
     let stop = Instant::ZERO + Duration::from_millis(draft.stop());

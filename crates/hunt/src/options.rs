@@ -4,6 +4,7 @@
 //! is a field of [`Options`], a line in [`draw`], a line in [`simpler`], and its keys in [`mobile_ip`](crate::mobile_ip).
 
 use crate::dice::Dice;
+use crate::fault::{Fault, Node, What};
 use wire::Rng;
 
 /// The options of Mobile IP that all hosts of a draft share.
@@ -33,6 +34,10 @@ pub struct Options {
     pub has_homes: bool,
     /// Whether the cells are switches, into which hosts are plugged by cables.
     pub has_cables: bool,
+    /// Whether routers may cut the datagrams of workloads into fragments (DF is 0).
+    pub has_fragments: bool,
+    /// The probability that a link duplicates a frame, in units of 0.01 %.
+    pub duplicate: u32,
 }
 
 /// Where a mobile node's care-of address comes from.
@@ -100,6 +105,8 @@ impl Options {
         backup: Backup::None,
         has_homes: false,
         has_cables: false,
+        has_fragments: false,
+        duplicate: 0,
     };
 
     /// Returns whether the mobile nodes have care-of addresses of their own.
@@ -123,6 +130,8 @@ impl Options {
             Self { backup: usual.backup, ..self },
             Self { has_homes: usual.has_homes, ..self },
             Self { has_cables: usual.has_cables, ..self },
+            Self { has_fragments: usual.has_fragments, ..self },
+            Self { duplicate: usual.duplicate, ..self },
         ]
     }
 }
@@ -164,6 +173,8 @@ pub fn draw(seed: u64) -> Options {
         has_homes: is("homes", 20),
         // Cables share no channel.
         has_cables: !overlaps && is("cables", 15),
+        has_fragments: is("fragments", 30),
+        duplicate: if is("duplicates", 15) { dice("duplicate").between(1, 200) as u32 } else { 0 },
     }
 }
 
@@ -171,6 +182,15 @@ pub fn draw(seed: u64) -> Options {
 pub fn visited(seed: u64, router: usize) -> Visited {
     let mut dice = Dice(Rng::new(seed).fork("visited").fork(&router.to_string()));
     dice.pick(&[Visited::Required, Visited::Optional, Visited::Plain]).unwrap_or(Visited::Required)
+}
+
+/// Draws a crash of a mobile node with one of these indices, which begins at least `after` milliseconds after the begin of
+/// the run. `None` in most scenarios.
+pub fn crash(seed: u64, hosts: &[usize], after: u64) -> Option<Fault> {
+    let mut dice = Dice(Rng::new(seed).fork("option").fork("crash"));
+    let host = dice.pick(hosts).filter(|_| dice.percent(30))?;
+    let at = after + dice.between(100, 5000);
+    Some(Fault { at, lasts: dice.octaves(50, 5000), what: What::Crash(Node::Mobile(host)) })
 }
 
 /// Draws the clock of the host with this name. In half of the scenarios, all clocks are right.

@@ -50,6 +50,30 @@ struct Visit {
     encapsulating: bool,
 }
 
+/// The last challenges that an agent has sent, the newest first, each with the time at which it was sent first.
+#[derive(Default)]
+struct Challenges(VecDeque<(Vec<u8>, Instant)>);
+
+impl Challenges {
+    /// The number of challenges that are kept.
+    const KEPT: usize = 16;
+
+    fn send(&mut self, at: Instant, challenge: &[u8]) {
+        if self.0.front().is_none_or(|(last, _)| last != challenge) {
+            self.0.push_front((challenge.to_vec(), at));
+            self.0.truncate(Self::KEPT);
+        }
+    }
+
+    /// Returns whether a challenge is one of the last `window`. A relayed request may have waited for ARP since the
+    /// challenge was one of them.
+    fn has(&self, at: Instant, challenge: &[u8], window: usize) -> bool {
+        let Some(place) = self.0.iter().position(|(sent, _)| sent == challenge) else { return false };
+        let displaced = place.checked_sub(window).and_then(|newer| self.0.get(newer));
+        displaced.is_none_or(|(_, since)| at < *since + GRACE)
+    }
+}
+
 /// What the registrations on the links have shown so far.
 pub(crate) struct Registrations {
     /// Whether there is a mobile node. Otherwise no packet is parsed.
@@ -68,10 +92,10 @@ pub(crate) struct Registrations {
     visits: BTreeMap<(HostId, Ipv4Addr), Visit>,
     /// The packets of visitors that must leave their foreign agent in a tunnel.
     tunneled: HashSet<(HostId, PacketId)>,
-    /// The last challenges of each foreign agent's advertisements.
-    advertised: BTreeMap<HostId, VecDeque<Vec<u8>>>,
-    /// The challenge in the last reply to each visitor.
-    issued: BTreeMap<(HostId, Ipv4Addr), Vec<u8>>,
+    /// The challenges of each foreign agent's advertisements.
+    advertised: BTreeMap<HostId, Challenges>,
+    /// The challenges in the replies to each visitor.
+    issued: BTreeMap<(HostId, Ipv4Addr), Challenges>,
 }
 
 impl Registrations {
@@ -136,7 +160,7 @@ impl Registrations {
                 }
             }
             ICMP if payload.first() == Some(&ADVERTISEMENT) => {
-                self.advertisement(host, &header, payload);
+                self.advertisement(at, host, &header, payload);
                 None
             }
             IPIP if iface != Iface::HOST => {
@@ -166,16 +190,12 @@ impl Registrations {
         self.names.get(host.index()).map_or("?", String::as_str)
     }
 
-    fn advertisement(&mut self, host: HostId, header: &Header, payload: &[u8]) {
+    fn advertisement(&mut self, at: Instant, host: HostId, header: &Header, payload: &[u8]) {
         let Ok(advertisement) = Advertisement::parse(header, payload) else { return };
         let Some(challenge) = advertisement.challenge else { return };
         let last = self.advertised.entry(host).or_default();
-        if self.plant == Some(Plant::Unchallenged) || last.back() == Some(&challenge) {
-            return;
-        }
-        last.push_back(challenge);
-        if last.len() > WINDOW {
-            last.pop_front();
+        if self.plant != Some(Plant::Unchallenged) {
+            last.send(at, &challenge);
         }
     }
 
@@ -196,11 +216,10 @@ impl Registrations {
             return None; // forwarded by this host
         }
         let last = self.advertised.get(&host)?;
-        let original = self.requests.get(&key)?;
-        let challenge = original.challenge();
-        let issued = self.issued.get(&(host, request.home)).map(Vec::as_slice);
-        let is_valid =
-            challenge.is_some_and(|own| last.iter().any(|other| other == own) || issued == Some(own));
+        let issued = self.issued.get(&(host, request.home));
+        let is_known =
+            |own: &[u8]| last.has(at, own, WINDOW) || issued.is_some_and(|issued| issued.has(at, own, 1));
+        let is_valid = self.requests.get(&key)?.challenge().is_some_and(is_known);
         (!is_valid).then(|| {
             let text = format!(
                 "{} relayed a request of {} without one of its last challenges, at {at} s",
@@ -266,7 +285,7 @@ impl Registrations {
     fn replied(&mut self, at: Instant, host: HostId, reply: &Reply, request: &Request) {
         let visit = (host, reply.home);
         if let Some(challenge) = reply.challenge() {
-            self.issued.insert(visit, challenge.to_vec());
+            self.issued.entry(visit).or_default().send(at, challenge);
         }
         if !reply.code.is_accepted() {
             return;
@@ -320,3 +339,6 @@ fn is_registration(payload: &[u8]) -> bool {
     let port = |at: usize| payload.get(at..at + 2) == Some(&PORT.to_be_bytes());
     port(0) || port(2)
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 
 use crate::draft::{Draft, Kind, Protocol, Work};
 use crate::fault::What;
-use crate::options::Backup;
+use crate::options::{Backup, CareOf};
 use wire::{Duration, Instant};
 
 /// The begin and the end of a time without a path, in milliseconds of the run.
@@ -21,6 +21,9 @@ pub const NOTICED: f64 = 350.0;
 /// The time in which soft state that a crash removed is refreshed, in milliseconds: the period of route-updates (3 s).
 /// The period of an agent's advertisements is shorter (1 s by default).
 const REFRESH: f64 = 3000.0;
+/// The longest wait of a DHCP client for an answer to its first message, in seconds: 4 s, or a quarter more (RFC 2131,
+/// section 4.1). Each further wait is twice as long.
+const LEASE: f64 = 5.0;
 /// The number of requests after which a mobile node turns to its next home agent.
 const REQUESTS: usize = 3;
 /// The queue length of a station or a wire, in frames of 1500 bytes (the simulator's default).
@@ -75,7 +78,7 @@ pub fn explained(draft: &Draft, work: &Work, wait: (Instant, Instant), lost: &Lo
     let opening = opening(draft, work, &chains, lost);
     let (mut total, mut timeout) = (
         2.0 * pathless + stale_echo(draft, work, 2.0 * pathless) + opening + 2.0 * first - 2.0,
-        (2.0 * pathless).max(first),
+        (2.0 * pathless).max(first).max(lost_lease(draft)),
     );
     // After these requests, the mobile node turns to a home agent that does not exist, and back.
     if by_chance + in_queues >= REQUESTS {
@@ -220,6 +223,12 @@ fn pathless(draft: &Draft, work: &Work) -> Vec<Gap> {
     }
     gaps.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
     gaps
+}
+
+/// Returns the longest time-out in seconds after a time without a path, because a message of DHCP was lost. 0 if the
+/// mobile nodes acquire no addresses.
+fn lost_lease(draft: &Draft) -> f64 {
+    if draft.options.care_of == CareOf::Acquired { 2.0 * LEASE } else { 0.0 }
 }
 
 /// Returns the time in milliseconds until a mobile node turns from a home agent that does not exist to its own: the waits

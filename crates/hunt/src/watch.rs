@@ -15,6 +15,8 @@ use wire::{Iface, Instant, Ipv4Addr, Packet, PacketId, tunnel};
 /// Largest number of times that a packet may cross one link in one direction. If a host returns to a cell, a packet may
 /// follow it over the same link, and a semisoft handoff makes copies. A correct protocol needs fewer crossings.
 pub const CROSSINGS: u8 = 8;
+/// As [`CROSSINGS`], if links duplicate frames: a packet that is duplicated on four links crosses the next one 16 times.
+const DUPLICATED_CROSSINGS: u8 = 16;
 /// Largest number of findings of one kind that are kept.
 const KEPT: usize = 8;
 
@@ -61,6 +63,8 @@ pub struct Watch {
     /// Whether each packet has a different identity. On Linux, packets with equal bytes have the same identity, for
     /// example two equal beacons.
     has_numbers: bool,
+    /// Whether links duplicate frames.
+    has_duplicates: bool,
 }
 
 impl Watch {
@@ -94,6 +98,7 @@ impl Watch {
             over: false,
             now: Instant::ZERO,
             has_numbers: true,
+            has_duplicates: plan.text.contains("\nduplicate = "),
         }
     }
 
@@ -144,11 +149,15 @@ impl Watch {
             return;
         }
         let count = self.crossings.entry((packet.id, host, iface)).or_default();
-        *count = count.saturating_add(if self.plant == Some(Plant::Loop) { 20 } else { 1 });
-        if *count > CROSSINGS && !packet.link.dst.is_group() {
+        let is_planted = self.plant == Some(Plant::Loop);
+        // All fragments of a datagram have one identity. Only the first of them counts.
+        let is_later = is_later_fragment(&packet.bytes);
+        *count = count.saturating_add(if is_planted { 20 } else { u8::from(!is_later) });
+        let most = if self.has_duplicates { DUPLICATED_CROSSINGS } else { CROSSINGS };
+        if *count > most && !packet.link.dst.is_group() {
             *count = 0;
             let text = format!(
-                "{} sent the same packet more than {CROSSINGS} times by interface {}, last at {at} s",
+                "{} sent the same packet more than {most} times by interface {}, last at {at} s",
                 self.name(host),
                 iface.0
             );
@@ -382,6 +391,14 @@ fn port_of(bytes: &[u8]) -> u16 {
     let ports = [u16::from_be_bytes([*a, *b]), u16::from_be_bytes([*c, *d])];
     let has_ports = [UDP, TCP, sctp::PROTOCOL].contains(&header.protocol);
     ports.into_iter().find(|port| has_ports && (9000..9400).contains(port)).unwrap_or(CONTROL)
+}
+
+/// Returns whether a packet is a fragment, but not the first one of its datagram, or has such a fragment in a tunnel.
+fn is_later_fragment(bytes: &[u8]) -> bool {
+    let Ok((header, _)) = Header::parse(bytes) else { return false };
+    let is_tunnel = tunnel::Kind::of_protocol(header.protocol).is_some();
+    header.offset > 0
+        || (is_tunnel && tunnel::decapsulate(bytes).is_ok_and(|(_, inner)| is_later_fragment(&inner)))
 }
 
 fn keep(list: &mut Vec<String>, text: String) {

@@ -32,15 +32,18 @@ fn time(ms: u64) -> String {
     format!("{ms}ms")
 }
 
-fn wire(out: &mut String, name: &str, ends: [&str; 2], link: Link, net: Option<String>) {
+fn wire(draft: &Draft, out: &mut String, name: &str, ends: [&str; 2], link: Link, net: Option<String>) {
     let _ = writeln!(out, "\n[wire.{name}]\nends = [\"{}\", \"{}\"]\nrate = \"100Mb/s\"", ends[0], ends[1]);
-    link_keys(out, link, net);
+    link_keys(draft, out, link, net);
 }
 
-fn link_keys(out: &mut String, link: Link, net: Option<String>) {
+fn link_keys(draft: &Draft, out: &mut String, link: Link, net: Option<String>) {
     let _ = writeln!(out, "delay = \"{}us\"", link.delay_us);
     if link.loss > 0 {
         let _ = writeln!(out, "loss = {:.4}", f64::from(link.loss) / 1e4);
+    }
+    if draft.options.duplicate > 0 {
+        let _ = writeln!(out, "duplicate = {:.4}", f64::from(draft.options.duplicate) / 1e4);
     }
     if link.mtu != 1500 {
         let _ = writeln!(out, "mtu = {}", link.mtu);
@@ -66,7 +69,7 @@ fn cells(draft: &Draft, out: &mut String, station: impl Fn(usize) -> String, has
         if draft.options.has_cables {
             out.push_str("duplex = \"full\"\n");
         }
-        link_keys(out, router.air, has_net.then(|| format!("10.{number}.0.0/24")));
+        link_keys(draft, out, router.air, has_net.then(|| format!("10.{number}.0.0/24")));
     }
 }
 
@@ -76,10 +79,10 @@ fn node_name(index: usize) -> String {
 
 fn access_network(draft: &Draft, out: &mut String) {
     let _ = writeln!(out, "\n[cellular-ip]\nnetwork_key = \"{KEY}\"");
-    wire(out, "internet", ["fixed", "gateway"], draft.core, None);
+    wire(draft, out, "internet", ["fixed", "gateway"], draft.core, None);
     for (index, router) in draft.routers.iter().enumerate().skip(1) {
         let (here, above) = (node_name(index), node_name(router.parent));
-        wire(out, &format!("w{index}"), [&above, &here], router.wire, None);
+        wire(draft, out, &format!("w{index}"), [&above, &here], router.wire, None);
         let _ = writeln!(
             out,
             "\n[host.{here}]\nrole = [{{ kind = \"cellular-ip/station\", uplink = \"{above}\" }}]"
@@ -119,11 +122,11 @@ fn agents(draft: &Draft, out: &mut String) {
 /// Writes the correspondent's wire, a core router with a wire to each other router, and the cells. All links are IP
 /// networks.
 fn routed(draft: &Draft, out: &mut String) {
-    wire(out, "internet", ["fixed", "core"], draft.core, Some("10.0.0.0/24".to_owned()));
+    wire(draft, out, "internet", ["fixed", "core"], draft.core, Some("10.0.0.0/24".to_owned()));
     let _ = writeln!(out, "\n[host.core]");
     for (index, router) in draft.routers.iter().enumerate() {
         let net = Some(format!("10.0.{}.0/24", index + 1));
-        wire(out, &format!("w{index}"), ["core", &format!("r{index}")], router.wire, net);
+        wire(draft, out, &format!("w{index}"), ["core", &format!("r{index}")], router.wire, net);
     }
     cells(draft, out, |index| format!("r{index}"), true);
 }
@@ -132,7 +135,7 @@ fn associations(draft: &Draft, out: &mut String) {
     let _ = writeln!(out, "\n[sigma]\nzone = \"hunt.example\"\nkey = \"{KEY}\"");
     routed(draft, out);
     let names = Link { delay_us: 500, loss: 0, mtu: 1500 };
-    wire(out, "names", ["core", "manager"], names, Some("10.0.200.0/24".to_owned()));
+    wire(draft, out, "names", ["core", "manager"], names, Some("10.0.200.0/24".to_owned()));
     let _ = writeln!(out, "\n[host.manager]\nrole = [{{ kind = \"sigma/location-manager\" }}]");
     for index in 0..draft.routers.len() {
         let _ = writeln!(out, "\n[host.r{index}]");
@@ -187,8 +190,9 @@ fn transport(draft: &Draft, is_client: bool) -> &'static str {
 
 fn source(draft: &Draft, to: &str, work: &Work, rate: u32, size: u32) -> String {
     let (start, stop) = (time(work.start), time(draft.stop()));
+    let cut = if draft.options.has_fragments { ", dont_fragment = false" } else { "" };
     format!(
-        "{{ kind = \"apps/constant-rate\", to = \"{to}\", rate = {rate}, size = {size}, start = \"{start}\", stop = \"{stop}\" }}"
+        "{{ kind = \"apps/constant-rate\", to = \"{to}\", rate = {rate}, size = {size}{cut}, start = \"{start}\", stop = \"{stop}\" }}"
     )
 }
 

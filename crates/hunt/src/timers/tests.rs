@@ -64,3 +64,17 @@ fn a_cell_that_is_noticed_before_the_old_one_is_left_costs_nothing() {
     let (short, long) = (with(0), with(2000));
     assert!((short - long - 2.0 * 0.35).abs() < 1e-9, "{short}, {long}");
 }
+
+/// A home agent that does not exist costs three requests at the begin. A lost message of DHCP costs twice the wait for its
+/// answer.
+#[test]
+fn a_missing_home_agent_and_a_lost_lease_cost_their_waits() {
+    let mut draft = still();
+    draft.options.backup = Backup::Needed;
+    assert!((explained_of(&draft, [0, 60], &[]) - 2.0 * 7.0).abs() < 20.0, "at the begin");
+    assert!(explained_of(&draft, [0, 60], &[]) > 14.0);
+    assert!(explained_of(&draft, [30, 60], &[]).abs() < 1e-9, "and later not");
+    draft.options = crate::options::Options { care_of: CareOf::Acquired, ..crate::options::Options::DEFAULT };
+    assert!(explained_of(&draft, [10, 60], &[]).abs() < 1e-9, "nothing was lost");
+    assert!((explained_of(&draft, [10, 60], &[15]) - 10.0).abs() < 1e-9);
+}
