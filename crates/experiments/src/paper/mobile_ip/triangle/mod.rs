@@ -52,8 +52,9 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
          packet that the correspondent sends until the mobile node has read the last byte. Data go by the home agent and the\n  \
          tunnel, acknowledgments directly. Hops: the links between home agent and foreign agent. 0 hops: the mobile node is at\n  \
          home, without Mobile IP.",
-        "Scenario: all links 10 Mb/s, full duplex, 100 us (our choice), MTU 1500; window 64 KiB (our choice). The mobile node is\n  \
-         in the foreign network from the start. An earlier request has an answer of 20 kB, so the correspondent knows the path\n  \
+        "Scenario: all links 10 Mb/s, full duplex, 100 us (our choice), MTU 1500; window 64 KiB (our choice). A frame takes the\n  \
+         time of its packet and 14 bytes; Ethernet adds preamble, checksum and gap. The mobile node is in the foreign network\n  \
+         from the start. An earlier request has an answer of 20 kB, so the correspondent knows the path\n  \
          MTU. The paper sends 1000 MB; we send 2 MB (quick), 8 MB (default) or 16 MB (full). So a constant time per hop is a\n  \
          larger share here. From 10 hops on, the initial window of 10 packets does not fill a round trip, so a hop costs more.",
         "shared links: all links are half duplex, and acknowledgments return by the chain.",
