@@ -240,5 +240,6 @@ fn point(course: &'static Course, leg: &'static Leg, (number, n): (usize, usize)
         formula: Vec::new(),
         base: None,
         measure: measure::measure,
+        trace: None,
     }
 }

@@ -9,8 +9,12 @@ mod sigma;
 use crate::reproduce::Experiment;
 
 /// All experiments of papers that `wayfare reproduce` has.
-pub const EXPERIMENTS: &[Experiment] =
-    &[cellular_ip::udp_loss::EXPERIMENT, sigma::handoff::EXPERIMENT, indirect_tcp::handoff_time::EXPERIMENT];
+pub const EXPERIMENTS: &[Experiment] = &[
+    cellular_ip::udp_loss::EXPERIMENT,
+    sigma::handoff::EXPERIMENT,
+    sigma::mobile_ip::EXPERIMENT,
+    indirect_tcp::handoff_time::EXPERIMENT,
+];
 
 /// Returns the experiments that `words` name, or all if there are no words. A word is the identifier of an experiment
 /// (`PAPER/NAME`), or `PAPER` for all experiments of the paper. Returns an error for an unknown word.

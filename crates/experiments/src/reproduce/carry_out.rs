@@ -1,6 +1,6 @@
 //! Executes the points of an experiment on a backend, and evaluates their runs.
 
-use super::{Check, Experiment, MustHold, Point, Samples, Scale};
+use super::{Check, Experiment, MustHold, Point, Samples, Scale, TimeSeries};
 use crate::execute::{How, NotRun, run_point};
 use recorder::run::{Backend, Outcome};
 use std::collections::BTreeSet;
@@ -41,6 +41,8 @@ impl Validity {
 pub struct Measured {
     /// The values of each metric, one for each repetition.
     pub samples: Samples,
+    /// The time series of each run, if the point has a [`Point::trace`]; otherwise empty.
+    pub series: Vec<TimeSeries>,
     /// The validity of the values.
     pub validity: Validity,
 }
@@ -320,6 +322,7 @@ pub(crate) fn worth_repeating(validity: &Validity, backend: Backend, broken: boo
 #[derive(Clone, Default)]
 struct Reading {
     samples: Samples,
+    series: Option<TimeSeries>,
     doubts: Vec<Doubt>,
     is_open: bool,
 }
@@ -343,7 +346,8 @@ impl Reading {
             doubts.push(Doubt::NotMeasured { why });
             Samples::new()
         });
-        Self { samples, doubts, is_open: !outcome.ledger.balances() }
+        let series = point.trace.map(|trace| trace(outcome));
+        Self { samples, series, doubts, is_open: !outcome.ledger.balances() }
     }
 
     /// Returns whether, for one of these metrics, the run has fewer or more values than repetitions.
@@ -375,7 +379,8 @@ fn judge(point: &Point, readings: &[Reading]) -> Measured {
         (false, false) => Validity::Invalid(doubts),
         (false, true) => Validity::Valid,
     };
-    Measured { samples, validity }
+    let series = readings.iter().filter_map(|reading| reading.series.clone()).collect();
+    Measured { samples, series, validity }
 }
 
 /// Evaluates the only run of a point, and determines its validity.

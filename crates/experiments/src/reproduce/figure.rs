@@ -3,7 +3,7 @@
 use super::{Experiment, Report};
 use crate::drawn::whisker;
 use crate::stats::Interval;
-use draw::{DistributionFigure, PointFigure, Series, Style};
+use draw::{DistributionFigure, PointFigure, Series, Style, TimeFigure};
 
 /// One figure: the contents of two files.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,6 +22,8 @@ pub(crate) enum Drawn {
     Points(PointFigure),
     /// The distribution of each series.
     Distribution(DistributionFigure),
+    /// Values over the time of a run.
+    Time(TimeFigure),
 }
 
 impl Drawn {
@@ -29,6 +31,7 @@ impl Drawn {
         match self {
             Self::Points(figure) => [figure.svg(), figure.csv()],
             Self::Distribution(figure) => [figure.svg(), figure.csv()],
+            Self::Time(figure) => [figure.svg(), figure.csv()],
         }
     }
 }

@@ -27,7 +27,7 @@ pub(crate) use carry_out::{doubts, measure_all};
 pub use figure::{Figure, figure_names, figures};
 pub use json::{json, self_test_json};
 pub(crate) use phases::stratified;
-pub use point::{Kind, Measure, Point, Published, Samples, Setting};
+pub use point::{Kind, Measure, Point, Published, Samples, Setting, TimeSeries, Trace};
 pub use published::{Counts, Estimate, Judged, OnBackend, Statistic, Word, counts, judged};
 pub use recorded::Recorded;
 pub use self_test::{Broken, self_test};

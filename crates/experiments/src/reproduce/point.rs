@@ -4,6 +4,7 @@ use crate::catalogue;
 use recorder::run::{Backend, Outcome};
 use scenario::{Plan, Repetition, Scenario, ScenarioError};
 use std::collections::BTreeMap;
+use wire::Instant;
 
 /// A number printed in a paper, and the tolerance within which a value reproduces it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -72,6 +73,18 @@ impl From<f64> for Setting {
 /// The values of a run by metric, one for each repetition in the run.
 pub type Samples = BTreeMap<&'static str, Vec<f64>>;
 
+/// What one run was over time, for figures.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct TimeSeries {
+    /// The values of each quantity in the order of time, by the name of the quantity. The experiment chooses the units.
+    pub lines: BTreeMap<&'static str, Vec<(Instant, f64)>>,
+    /// The named events of the run, in the order of time.
+    pub events: Vec<(Instant, &'static str)>,
+}
+
+/// A function that extracts the time series of a run.
+pub type Trace = fn(&Outcome) -> TimeSeries;
+
 /// A function that evaluates a run. It returns an error if the run cannot be evaluated.
 pub type Measure = fn(&Outcome) -> Result<Samples, String>;
 
@@ -109,6 +122,8 @@ pub struct Point {
     pub base: Option<String>,
     /// The function that evaluates a run of the point.
     pub measure: Measure,
+    /// The function that extracts the time series of each run for figures; `None` if no figure needs it.
+    pub trace: Option<Trace>,
 }
 
 impl Point {

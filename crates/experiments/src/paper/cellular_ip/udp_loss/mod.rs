@@ -184,6 +184,7 @@ fn point(case: &Case, scale: Scale) -> Point {
         formula: vec![(LOST, formula(case))],
         base,
         measure: if case.ahead > 0.0 { handoffs_to_b3 } else { all_handoffs },
+        trace: None,
     }
 }
 
