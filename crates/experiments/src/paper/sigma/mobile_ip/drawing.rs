@@ -126,11 +126,14 @@ fn panel(
     joined: Joined,
     published: Option<(Instant, Instant)>,
 ) -> TimePanel {
-    let line = |name: &str, joined, points| TimeLine { name: name.to_owned(), flow: 0, joined, points };
+    // The windows show flow 0. The bins of the throughput are longer than a window.
+    let flow = usize::from(quantity == GOODPUT);
+    let line = |name: &str, joined, points| TimeLine { name: name.to_owned(), flow, joined, points };
     let mut lines: Vec<TimeLine> = courses
         .iter()
         .filter_map(|(backend, series)| {
-            Some(line(style(*backend).name(), joined, series.lines.get(quantity)?.clone()))
+            let name = if *backend == Backend::Linux { "Linux" } else { "simulator" };
+            Some(line(name, joined, series.lines.get(quantity)?.clone()))
         })
         .collect();
     let values = published.map(|(moved, until)| published_line(point, quantity, moved, until));
@@ -146,7 +149,7 @@ fn published_line(point: &Point, quantity: &str, moved: Instant, until: Instant)
     let value = |metric| point.published(metric).map(|published| published.value);
     if quantity == ROUND_TRIPS {
         let ends = moved + Duration::from_secs_f64(value(GAP).unwrap_or_default());
-        return value(RTT_PEAK).map(|peak| vec![(moved, peak), (ends, f64::NAN)]).unwrap_or_default();
+        return value(RTT_PEAK).map(|peak| vec![(moved, peak), (ends, peak)]).unwrap_or_default();
     }
     let (Some(before), Some(gap), Some(after)) = (value(BEFORE), value(GAP), value(AFTER)) else {
         return Vec::new();

@@ -18,7 +18,7 @@ mod points;
 pub(super) use points::downloads;
 
 use crate::reproduce::{BOTH, Check, Experiment, Kind, Metric, MustHold, Point, Results, SIM};
-use points::{DATAGRAMS, LIFETIME, TCP};
+use points::{TCP, TRAFFIC};
 
 const GAP: &str = "gap_s";
 const BEFORE: &str = "throughput_before_mbps";
@@ -203,7 +203,7 @@ const OBSERVED: &[MustHold] = &[
         needs: |point| is_main(point) || (point.kind == Kind::Control && !is_datagrams(point)),
         check: |results| {
             let mean = |label: &str| results.named(label)?.mean(GAP);
-            let all = [TCP, "TCP, lcs", "TCP, ecs", "TCP, link trigger"].map(mean);
+            let all = ["", ", lcs", ", ecs", ", link trigger"].map(|policy| mean(&format!("{TCP}{policy}")));
             let ratios = all.iter().zip(all.iter().skip(1)).map(|(slow, fast)| Some((*slow)? / (*fast)?));
             let smallest = ratios.collect::<Option<Vec<f64>>>();
             let smallest = smallest.and_then(|all| all.into_iter().min_by(f64::total_cmp));
@@ -218,7 +218,7 @@ fn is_main(point: &Point) -> bool {
 }
 
 fn is_datagrams(point: &Point) -> bool {
-    point.has("traffic", DATAGRAMS) && point.number(LIFETIME).is_some()
+    point.has(TRAFFIC, "datagrams")
 }
 
 /// Returns the largest absolute value of a metric in any run of the wanted points.

@@ -5,11 +5,14 @@ use super::{AFTER, BEFORE, GAP, HOME_REGISTRATION, RATIO, REGISTRATION, RTT_PEAK
 use crate::reproduce::{BOTH, Kind, Measure, Point, Published, SIM, Scale, Setting, stratified};
 use wire::Duration;
 
-pub(super) const TCP: &str = "TCP";
-pub(super) const DATAGRAMS: &str = "datagrams";
+pub(super) const TCP: &str = "Mobile IP, TCP";
+pub(super) const DATAGRAMS: &str = "Mobile IP, datagrams";
+/// The common begin of all labels. The phases of a point do not depend on it.
+const PREFIX: &str = "Mobile IP, ";
 /// The names of points' parameters.
 pub(super) const LIFETIME: &str = "lifetime_s";
-pub(super) const POLICY: &str = "policy";
+pub(super) const TRAFFIC: &str = "traffic";
+const POLICY: &str = "policy";
 
 /// The lifetime of a registration in the scenario, in seconds. The move is spread over it.
 const LIFETIME_S: f64 = 10.0;
@@ -90,7 +93,7 @@ const PUBLISHED: [Published; 6] = [
 const fn counts(scale: Scale) -> [usize; 4] {
     match scale {
         Scale::Quick => [6, 4, 4, 8],
-        Scale::Default => [20, 10, 10, 20],
+        Scale::Default => [20, 10, 8, 20],
         Scale::Full => [40, 40, 20, 40],
     }
 }
@@ -139,7 +142,7 @@ pub(super) fn points(scale: Scale) -> Vec<Point> {
     }
     let cross = cross_traffic();
     let set: Vec<&str> = cross.iter().map(String::as_str).collect();
-    let cross = point(&format!("{TCP}, cross traffic"), varied, ("traffic", "cross".into()), &set);
+    let cross = point(&format!("{TCP}, cross traffic"), varied, (TRAFFIC, "cross".into()), &set);
     points.push(Point { load: 4_200_000, ..cross });
     points
 }
@@ -182,7 +185,7 @@ fn with_datagrams(label: &str, n: usize, lifetime: f64, interval: f64) -> Point 
         ),
     ];
     let set: Vec<&str> = set.iter().map(String::as_str).collect();
-    let point = point(label, n, ("traffic", DATAGRAMS.into()), &set);
+    let point = point(label, n, (TRAFFIC, "datagrams".into()), &set);
     Point {
         setting: [point.setting, vec![(LIFETIME, lifetime.into()), ("interval_s", interval.into())]].concat(),
         runs: moves(label, n, lifetime, |remaining| remaining.max(expires)),
@@ -201,7 +204,8 @@ pub(in crate::paper::sigma) fn downloads(label: &str, n: usize) -> Vec<Vec<scena
 /// Returns the settings of `n` runs: the move, at a separate phase within the lifetime, and the end of the run. `gap` is
 /// the longest gap after a remaining lifetime, both in seconds.
 fn moves(label: &str, n: usize, lifetime: f64, gap: impl Fn(f64) -> f64) -> Vec<Vec<scenario::Setting>> {
-    let phases = stratified(label, n, Duration::from_secs_f64(lifetime)).into_iter();
+    let phases =
+        stratified(label.trim_start_matches(PREFIX), n, Duration::from_secs_f64(lifetime)).into_iter();
     phases
         .map(|phase| {
             let at = MOVE_S + phase.as_secs_f64();
