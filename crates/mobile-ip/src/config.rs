@@ -370,7 +370,9 @@ pub enum Movement {
     Ecs,
     /// The mobile node stays with its agent until its registration is to be renewed, shortly before the registration's
     /// lifetime ends. It uses another agent only if it has not heard its agent within the lifetime of the
-    /// advertisement. So does Dynamics, the Mobile IP of the Helsinki University of Technology.
+    /// advertisement. So does Dynamics, the Mobile IP of the Helsinki University of Technology. At home, where the home
+    /// agent keeps no registration, the mobile node counts `lifetime` from its request, and repeats the request when it
+    /// ends.
     Expiry,
 }
 

@@ -320,7 +320,7 @@ impl MobileNode {
             signals: &self.signals,
             in_use: self.attached,
             triggered: self.triggered,
-            registered: self.registrar.care_of().is_some(),
+            registered: self.timers.due(Timer::Lapse).is_some(),
             lifetime: self.config.lifetime.as_secs() as u16,
         }
     }
@@ -619,16 +619,21 @@ impl MobileNode {
         }
         self.timers.stop(Timer::Retry);
         self.solicitations = 0;
-        if lifetime == 0 {
+        let is_late = self.config.movement == Movement::Expiry;
+        let at_home = self.attached.is_some_and(|agent| self.is_home_agent(agent));
+        let lifetime = if lifetime == 0 && is_late && at_home {
+            self.config.lifetime
+        } else {
+            Duration::from_secs(lifetime.into())
+        };
+        if lifetime.is_zero() {
             self.timers.stop(Timer::Renew);
             return self.timers.stop(Timer::Lapse);
         }
-        let lifetime = Duration::from_secs(lifetime.into());
         // The renewal leaves at least two round trips before the lifetime ends, because a request may be lost. But it
         // is not before `REGISTRATION_PAUSE` has passed: otherwise, a reply that took most of the lifetime would cause
         // constant renewal.
         let in_time = lifetime.saturating_sub(self.registrar.round_trip() * 2);
-        let is_late = self.config.movement == Movement::Expiry;
         let renew = sent + if is_late { in_time } else { in_time.min(lifetime * 4 / 5) };
         self.timers.set(Timer::Renew, renew.max(now + REGISTRATION_PAUSE));
         self.timers.set(Timer::Lapse, sent + lifetime);

@@ -115,7 +115,7 @@ pub(crate) struct Situation<'a> {
     pub(crate) in_use: Option<Ipv4Addr>,
     /// Whether the link came up, and no usable agent was heard since. Always false without `link_trigger`.
     pub(crate) triggered: bool,
-    /// Whether the node is registered away from home.
+    /// Whether the lifetime of a registration has not ended. With `expiry`, a registration at home has one too.
     pub(crate) registered: bool,
     /// The lifetime that the node requests, in seconds. An agent that offers more is not better.
     pub(crate) lifetime: u16,

@@ -175,7 +175,7 @@ fn with_expiry_the_next_renewal_turns_to_an_agent_that_is_alive() {
             (4500, "B: no_agent"),
         ],
     );
-    // At home there is no registration that could end.
+    // A registration whose lifetime has ended does not hold.
     check(
         Movement::Expiry,
         &[(0, "home"), (2500, "B"), (3500, "B")],

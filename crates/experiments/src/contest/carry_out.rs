@@ -241,6 +241,6 @@ fn point(course: &'static Course, leg: &'static Leg, (number, n): (usize, usize)
         base: None,
         measure: measure::measure,
         combine: None,
-        show: None,
+        trace: None,
     }
 }

@@ -149,7 +149,7 @@ fn made_up(outages: [(f64, f64); 2], validity: &Validity) -> Comparison {
         let row = |point: Point| {
             let outage = if point.label.contains("mobile-ip") { mobile } else { cellular };
             let samples = Samples::from([(OUTAGE.name, vec![outage])]);
-            (point, Some(Measured { samples, validity: validity.clone(), shown: Vec::new() }))
+            (point, Some(Measured { samples, series: Vec::new(), validity: validity.clone() }))
         };
         let points = points(course, 6, |leg| wanted.contains(&leg.contender));
         Results { backend, rows: points.into_iter().map(row).collect() }

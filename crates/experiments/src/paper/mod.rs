@@ -13,6 +13,7 @@ use crate::reproduce::Experiment;
 pub const EXPERIMENTS: &[Experiment] = &[
     cellular_ip::udp_loss::EXPERIMENT,
     sigma::handoff::EXPERIMENT,
+    sigma::mobile_ip::EXPERIMENT,
     indirect_tcp::handoff_time::EXPERIMENT,
     mobile_ip::triangle::EXPERIMENT,
     mobile_ip::movement_detection::EXPERIMENT,

@@ -1,6 +1,6 @@
 //! Executes the points of an experiment on a backend, and evaluates their runs.
 
-use super::{Check, Combine, Experiment, MustHold, Point, Samples, Scale, Shown};
+use super::{Check, Combine, Experiment, MustHold, Point, Samples, Scale, TimeSeries};
 use crate::execute::{How, NotRun, run_point};
 use recorder::run::{Backend, Outcome};
 use std::collections::BTreeSet;
@@ -41,10 +41,10 @@ impl Validity {
 pub struct Measured {
     /// The values of each metric, one for each repetition.
     pub samples: Samples,
+    /// The time series of each run, if the point has a [`Point::trace`]; otherwise empty.
+    pub series: Vec<TimeSeries>,
     /// The validity of the values.
     pub validity: Validity,
-    /// What figures show of each run; empty if the point has no [`Point::show`].
-    pub shown: Vec<Shown>,
 }
 
 impl Measured {
@@ -339,9 +339,9 @@ pub(crate) fn worth_repeating(validity: &Validity, backend: Backend, broken: boo
 #[derive(Clone, Default)]
 struct Reading {
     samples: Samples,
+    series: Option<TimeSeries>,
     doubts: Vec<Doubt>,
     is_open: bool,
-    shown: Option<Shown>,
 }
 
 impl Reading {
@@ -363,8 +363,8 @@ impl Reading {
             doubts.push(Doubt::NotMeasured { why });
             Samples::new()
         });
-        let shown = point.show.map(|show| show(outcome));
-        Self { samples, doubts, is_open: !outcome.ledger.balances(), shown }
+        let series = point.trace.map(|trace| trace(outcome));
+        Self { samples, series, doubts, is_open: !outcome.ledger.balances() }
     }
 
     /// Returns whether, for one of these metrics, the run has fewer or more values than repetitions.
@@ -396,11 +396,8 @@ fn judge(point: &Point, readings: &[Reading]) -> Measured {
         (false, false) => Validity::Invalid(doubts),
         (false, true) => Validity::Valid,
     };
-    Measured {
-        samples,
-        validity,
-        shown: readings.iter().filter_map(|reading| reading.shown.clone()).collect(),
-    }
+    let series = readings.iter().filter_map(|reading| reading.series.clone()).collect();
+    Measured { samples, series, validity }
 }
 
 /// Evaluates the only run of a point, and determines its validity.
@@ -433,10 +430,10 @@ mod tests {
     #[test]
     fn runs_of_one_point_go_side_by_side_the_longest_first() {
         let points = (crate::paper::EXPERIMENTS[1].points)(Scale::Quick);
-        let main: Vec<Point> = points.into_iter().take(2).collect();
+        let main: Vec<Point> = points.into_iter().take(1).collect();
         let [one, four] = [1, 4].map(|jobs| span(&main, Backend::Linux, jobs));
-        assert_eq!(four * 4, one, "all of these last as long, and there are four for each of four workers");
+        assert_eq!(four * 4, one, "all of these last as long, and there are two for each of four workers");
         let units = units(&main, Backend::Linux, &[]).unwrap_or_default();
-        assert!(units.len() == 16 && units.is_sorted_by(|one, next| one.duration >= next.duration));
+        assert!(units.len() == 8 && units.is_sorted_by(|one, next| one.duration >= next.duration));
     }
 }

@@ -73,24 +73,24 @@ impl From<f64> for Setting {
 /// The values of a run by metric, one for each repetition in the run.
 pub type Samples = BTreeMap<&'static str, Vec<f64>>;
 
+/// What one run was over time, for figures.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct TimeSeries {
+    /// The values of each quantity in the order of time, by the name of the quantity. The experiment chooses the units.
+    pub lines: BTreeMap<&'static str, Vec<(Instant, f64)>>,
+    /// The named events of the run, in the order of time.
+    pub events: Vec<(Instant, &'static str)>,
+}
+
+/// A function that extracts the time series of a run.
+pub type Trace = fn(&Outcome) -> TimeSeries;
+
 /// A function that evaluates a run. It returns an error if the run cannot be evaluated.
 pub type Measure = fn(&Outcome) -> Result<Samples, String>;
 
 /// A function that computes the values of a point from those of other points. It gets the point, and the points with
 /// valid values on the same backend. It returns an error if a value that it needs is missing.
 pub type Combine = fn(&Point, &[(&Point, &Samples)]) -> Result<Samples, String>;
-
-/// What a run looked like, for figures over time: values and steps of the protocol.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Shown {
-    /// The values of each quantity in the order of time, by a name that the experiment chooses.
-    pub lines: BTreeMap<&'static str, Vec<(Instant, f64)>>,
-    /// The steps in the order of time: when, and what happened.
-    pub steps: Vec<(Instant, &'static str)>,
-}
-
-/// A function that takes from a run what figures show of it.
-pub type Show = fn(&Outcome) -> Shown;
 
 /// One combination of parameter values at which an experiment is measured, with its scenario and settings.
 #[derive(Clone, Debug)]
@@ -129,8 +129,8 @@ pub struct Point {
     /// The function that computes the values of the point from those of other points, for example a slope. Then the
     /// point has no runs. `None`: the runs of the point are executed.
     pub combine: Option<Combine>,
-    /// The function for figures over time; `None` if no figure shows a run of the point.
-    pub show: Option<Show>,
+    /// The function that extracts the time series of each run for figures; `None` if no figure needs it.
+    pub trace: Option<Trace>,
 }
 
 impl Point {

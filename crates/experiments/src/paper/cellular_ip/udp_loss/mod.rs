@@ -185,7 +185,7 @@ fn point(case: &Case, scale: Scale) -> Point {
         base,
         measure: if case.ahead > 0.0 { handoffs_to_b3 } else { all_handoffs },
         combine: None,
-        show: None,
+        trace: None,
     }
 }
 

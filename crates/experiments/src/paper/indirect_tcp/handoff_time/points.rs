@@ -171,12 +171,12 @@ fn main_point(case: Case, n: usize) -> Point {
         published: published(case),
         formula: Vec::new(),
         base: Some(format!("idle {}", case.layout)),
+        trace: None,
         measure: match case.traffic {
             Traffic::Idle | Traffic::Upload => measure::answers,
             Traffic::Download => measure::download,
         },
         combine: None,
-        show: None,
     }
 }
 

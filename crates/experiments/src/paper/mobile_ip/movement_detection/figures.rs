@@ -5,7 +5,7 @@ use super::points::{BSD, CLASSIC, ECS, FLOOR, LCS, LINUX, PATH_MTU, POLICY, TCP}
 use super::{HALT, is_apart};
 use crate::drawn::style;
 use crate::reproduce::figure::Drawn;
-use crate::reproduce::{Measured, Point, Report, Results, Shown};
+use crate::reproduce::{Measured, Point, Report, Results, TimeSeries};
 use crate::stats::median;
 use draw::{
     Axis, DistributionFigure, DistributionPanel, Joined, Sample, Style, TimeFigure, TimeLine, TimePanel,
@@ -80,27 +80,28 @@ fn packets(results: &Results) -> Option<TimeFigure> {
     };
     let ((lcs, slow), (ecs, fast)) = (of(LCS)?, of(ECS)?);
     let run = typical(slow)?;
-    let runs = [(LCS, slow.shown.get(run)?), (ECS, fast.shown.get(run)?)];
+    let runs = [(LCS, slow.series.get(run)?), (ECS, fast.series.get(run)?)];
     let published = [(LCS, lcs), (ECS, ecs)].map(|(policy, point)| (policy, point.published(HALT)));
     let published = published.into_iter().filter_map(|(policy, published)| Some((policy, published?.value)));
     Some(figure(runs, &published.collect::<Vec<_>>(), results.backend, tcp))
 }
 
 fn figure(
-    runs: [(&'static str, &Shown); 2],
+    runs: [(&'static str, &TimeSeries); 2],
     published: &[(&'static str, f64)],
     backend: Backend,
     tcp: &str,
 ) -> TimeFigure {
-    let step = |shown: &Shown, name| shown.steps.iter().find(|(_, step)| *step == name).map(|(at, _)| *at);
-    let left = runs.iter().find_map(|(_, shown)| step(shown, LEFT)).unwrap_or_default();
+    let step =
+        |series: &TimeSeries, name| series.events.iter().find(|(_, step)| *step == name).map(|(at, _)| *at);
+    let left = runs.iter().find_map(|(_, series)| step(series, LEFT)).unwrap_or_default();
     let mut handoffs = vec![(left, "left".to_owned())];
     let mut ends = Vec::new();
-    for (policy, shown) in runs {
+    for (policy, series) in runs {
         // Detection and registration are a few milliseconds apart, so one line is drawn for both.
-        let at = step(shown, REGISTERED).or_else(|| step(shown, DETECTED));
+        let at = step(series, REGISTERED).or_else(|| step(series, DETECTED));
         handoffs.extend(at.map(|at| (at, format!("{policy} registered"))));
-        ends.extend(step(shown, RECOVERED).map(|at| (at, format!("{policy} recovered"))));
+        ends.extend(step(series, RECOVERED).map(|at| (at, format!("{policy} recovered"))));
     }
     handoffs.extend(ends);
     handoffs.extend(
@@ -110,8 +111,8 @@ fn figure(
     );
     handoffs.sort();
     let last = handoffs.last().map_or(left, |(at, _)| *at);
-    let window = |(flow, (policy, shown)): (usize, &(&str, &Shown))| {
-        let recovered = step(shown, RECOVERED)?;
+    let window = |(flow, (policy, series)): (usize, &(&str, &TimeSeries))| {
+        let recovered = step(series, RECOVERED)?;
         let handoff = handoffs.iter().position(|(at, _)| *at == recovered)?;
         Some(TimeWindow {
             title: format!("{policy}: the end of the halt"),
@@ -144,19 +145,19 @@ fn figure(
 }
 
 /// Returns the panels: the packets, the goodput and the round-trip time of both runs.
-fn panels(runs: &[(&'static str, &Shown); 2], until: Instant) -> Vec<TimePanel> {
-    let line = |flow: usize, name: String, shown: &Shown, what: &str, joined| {
-        let all = shown.lines.get(what).into_iter().flatten().copied();
+fn panels(runs: &[(&'static str, &TimeSeries); 2], until: Instant) -> Vec<TimePanel> {
+    let line = |flow: usize, name: String, series: &TimeSeries, what: &str, joined| {
+        let all = series.lines.get(what).into_iter().flatten().copied();
         TimeLine { name, flow, joined, points: all.filter(|(at, _)| *at <= until).collect() }
     };
     let both = |what: &'static str, joined: Joined| {
-        let of = |(flow, (policy, shown)): (usize, &(&str, &Shown))| {
-            line(flow, (*policy).to_owned(), shown, what, joined)
+        let of = |(flow, (policy, series)): (usize, &(&str, &TimeSeries))| {
+            line(flow, (*policy).to_owned(), series, what, joined)
         };
         runs.iter().enumerate().map(of).collect::<Vec<_>>()
     };
-    let again = runs.iter().enumerate().map(|(flow, (policy, shown))| {
-        line(flow, format!("{policy}, sent again"), shown, RESENT, Joined::Dots)
+    let again = runs.iter().enumerate().map(|(flow, (policy, series))| {
+        line(flow, format!("{policy}, sent again"), series, RESENT, Joined::Dots)
     });
     let panel = |label: &str, unit: &str, lines| TimePanel {
         axis: Axis::new(label, unit),

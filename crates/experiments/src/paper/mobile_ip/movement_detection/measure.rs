@@ -1,7 +1,7 @@
 //! The evaluation of a run of `mobile-ip/movement-detection`.
 
 use super::{DONE, DOUBLING, FIRST_BY_TIME_OUT, HALT, LOST, ON_RESENT, SINCE_DONE, TICK};
-use crate::reproduce::{Samples, Shown};
+use crate::reproduce::{Samples, TimeSeries};
 use node::Mark;
 use recorder::flow::{Flow, FlowEnd};
 use recorder::run::Outcome;
@@ -14,13 +14,13 @@ use wire::{Duration, Iface, Instant, PacketId};
 const MOBILE: &str = "mobile";
 const CORRESPONDENT: &str = "correspondent";
 
-/// The names of the values of [`Shown`].
+/// The names of the values of [`TimeSeries`].
 pub(super) const SENT: &str = "sent";
 pub(super) const RESENT: &str = "resent";
 pub(super) const GOODPUT: &str = "goodput";
 pub(super) const ROUND_TRIP: &str = "round trip";
 pub(super) const TIME_OUTS: &str = "time-outs";
-/// The names of the steps of [`Shown`].
+/// The names of the events of [`TimeSeries`].
 pub(super) const LEFT: &str = "left";
 pub(super) const DETECTED: &str = "detected";
 pub(super) const REGISTERED: &str = "registered";
@@ -75,9 +75,9 @@ pub(super) fn overlapped(outcome: &Outcome) -> Result<Samples, String> {
 }
 
 /// Takes from a run what the figure of packets shows.
-pub(super) fn show(outcome: &Outcome) -> Shown {
+pub(super) fn trace(outcome: &Outcome) -> TimeSeries {
     let Some(run) = left(outcome).and_then(|begun| Run::of(outcome, begun)).ok() else {
-        return Shown::default();
+        return TimeSeries::default();
     };
     let first = run.sent.first().map_or(0, |sent| sent.number);
     let of = |is_resent: bool| {
@@ -97,7 +97,7 @@ pub(super) fn show(outcome: &Outcome) -> Shown {
         (REGISTERED, run.done),
         (RECOVERED, run.recovered),
     ];
-    Shown { lines, steps: steps.into_iter().filter_map(|(name, at)| Some((at?, name))).collect() }
+    TimeSeries { lines, events: steps.into_iter().filter_map(|(name, at)| Some((at?, name))).collect() }
 }
 
 /// A data segment that the correspondent sent.

@@ -1,7 +1,7 @@
 //! The points of the experiment: policies of movement detection, each with several senders of TCP.
 
 use super::{HALT, measure};
-use crate::reproduce::{BOTH, Kind, Measure, Point, Published, SIM, Scale, Show, stratified};
+use crate::reproduce::{BOTH, Kind, Measure, Point, Published, SIM, Scale, Trace, stratified};
 use recorder::run::Backend;
 use scenario::Setting;
 use wire::Duration;
@@ -143,7 +143,7 @@ impl Varied {
         point.kind = Kind::Sensitivity;
         point.published.clear();
         point.formula.clear();
-        point.show = None;
+        point.trace = None;
         point
     }
 }
@@ -199,7 +199,7 @@ impl Case {
             base: None,
             measure,
             combine: None,
-            show: (!overlaps && matches!(policy, LCS | ECS)).then_some(measure::show as Show),
+            trace: (!overlaps && matches!(policy, LCS | ECS)).then_some(measure::trace as Trace),
         }
     }
 

@@ -46,13 +46,13 @@ fn a_halt_ends_with_the_second_time_out_after_the_handoff_if_the_reaction_is_cla
 #[test]
 fn a_figure_shows_the_steps_of_a_run_in_order_and_each_time_out() {
     let measured = first("ECS, 4.4BSD classic");
-    let shown = &measured.shown[0];
-    let names: Vec<&str> = shown.steps.iter().map(|(_, name)| *name).collect();
+    let series = &measured.series[0];
+    let names: Vec<&str> = series.events.iter().map(|(_, name)| *name).collect();
     assert_eq!(names, [measure::LEFT, measure::DETECTED, measure::REGISTERED, measure::RECOVERED]);
-    assert!(shown.steps.is_sorted());
-    let most = shown.lines[measure::TIME_OUTS].iter().map(|(_, number)| *number).fold(0.0, f64::max);
+    assert!(series.events.is_sorted());
+    let most = series.lines[measure::TIME_OUTS].iter().map(|(_, number)| *number).fold(0.0, f64::max);
     assert_eq!(most as u32, count(&measured, TICK));
-    let round_trips = &shown.lines[measure::ROUND_TRIP];
+    let round_trips = &series.lines[measure::ROUND_TRIP];
     assert!(
         round_trips.len() > 100 && round_trips.iter().all(|(_, ms)| *ms < 250.0),
         "no halt is a round trip"
@@ -75,7 +75,7 @@ fn results(rows: &[Row<'_>]) -> Results {
     let row = |(label, values): &Row<'_>| {
         let samples: Samples =
             values.iter().map(|(metric, values)| (*metric, values.to_vec())).collect::<BTreeMap<_, _>>();
-        (point(label), Some(Measured { samples, validity: Validity::Valid, shown: Vec::new() }))
+        (point(label), Some(Measured { samples, validity: Validity::Valid, series: Vec::new() }))
     };
     Results { backend: Backend::Sim, rows: rows.iter().map(row).collect() }
 }

@@ -148,7 +148,7 @@ fn point(series: &'static str, hops: u32, size: &Size, takes: f64) -> Point {
         formula: Vec::new(),
         base: None,
         measure: measure::full_duplex as Measure,
-        show: None,
+        trace: None,
         combine: None,
     }
 }

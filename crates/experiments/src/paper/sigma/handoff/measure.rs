@@ -1,6 +1,9 @@
 //! The evaluation of a run of `sigma/handoff`.
 
-use super::{ADD, AFTER, AMISS, BEFORE, GAP, MOBILE, NEW, OLD, PRIMARY, PROOF, SPURIOUS, STALL, UNPROVED};
+use super::super::records::{
+    self, CORRESPONDENT, MOBILE, arrivals, bins, departures, is, marks, millis, number, reads,
+};
+use super::{ADD, AFTER, AMISS, BEFORE, GAP, NEW, OLD, PRIMARY, PROOF, SPURIOUS, STALL, UNPROVED};
 use crate::reproduce::Samples;
 use node::Mark;
 use recorder::run::Outcome;
@@ -9,20 +12,16 @@ use scenario::Application;
 use sctp::message::Chunk;
 use std::collections::{BTreeMap, BTreeSet};
 use toml::Table;
-use trace::{Record, What};
-use wire::{Duration, Iface, Instant, Ipv4Addr, Packet, PacketId, ipv4};
+use wire::{Duration, Instant, Ipv4Addr, Packet, PacketId, ipv4};
 
 pub(super) const EMPTY: &str = "empty_bins";
 
-/// The width of the bins of time. Bins without received bytes are counted.
-const BIN: Duration = Duration::from_millis(100);
 /// The time over which the goodput before and after the move is measured.
 const WINDOW: Duration = Duration::from_secs(1);
-const CORRESPONDENT: &str = "correspondent";
 
 /// Evaluates a download by SIGMA.
 pub(super) fn sigma(outcome: &Outcome) -> Result<Samples, String> {
-    let right = ended(outcome).and_then(|mark| field(mark, "wrong_at").or_else(|| field(mark, "bytes")));
+    let right = ended(outcome).and_then(|mark| number(mark, "wrong_at").or_else(|| number(mark, "bytes")));
     let mut samples = association(outcome, [CORRESPONDENT, MOBILE])?;
     samples.insert(AMISS, vec![amiss(outcome, right)]);
     Ok(samples)
@@ -30,23 +29,20 @@ pub(super) fn sigma(outcome: &Outcome) -> Result<Samples, String> {
 
 /// Evaluates an upload by SIGMA.
 pub(super) fn upload(outcome: &Outcome) -> Result<Samples, String> {
-    let is_right = ended(outcome).is_some_and(|mark| field(mark, "wrong_at").is_none());
+    let is_right = ended(outcome).is_some_and(|mark| number(mark, "wrong_at").is_none());
     let read: u64 = reads(outcome, CORRESPONDENT).iter().map(|(_, bytes)| bytes).sum();
     let mut samples = association(outcome, [MOBILE, CORRESPONDENT])?;
     samples.insert(AMISS, vec![amiss(outcome, is_right.then_some(read.cast_signed()))]);
     Ok(samples)
 }
 
-/// Evaluates a download by Mobile IP.
+/// Evaluates a download by Mobile IP. The run ends before the download, so the received bytes are not counted.
 pub(super) fn mobile_ip(outcome: &Outcome) -> Result<Samples, String> {
     let moved = outcome.handoffs.first().ok_or("the run has no handoff, so nothing was measured")?.begun;
     let data =
         || arrivals(outcome, MOBILE).filter(|(_, packet)| segment::carries_data(packet)).map(|(at, _)| at);
     let [old, new] = [data().filter(|at| *at <= moved).last(), data().find(|at| *at > moved)];
-    let mut samples = goodput(outcome, MOBILE, old.zip(new))?;
-    let right = ended(outcome).and_then(|mark| field(mark, "wrong_at").or_else(|| field(mark, "bytes")));
-    samples.insert(AMISS, vec![amiss(outcome, right)]);
-    Ok(samples)
+    goodput(outcome, MOBILE, old.zip(new))
 }
 
 /// Returns the values of an association that carries data from the first to the second host.
@@ -82,10 +78,8 @@ fn association(outcome: &Outcome, [sender, receiver]: [&str; 2]) -> Result<Sampl
 /// Returns the time from the ASCONF with ADD to its acknowledgment, in milliseconds.
 fn add_time(outcome: &Outcome) -> Option<f64> {
     let address = NEW.to_string();
-    let is_new = |mark: &Mark| {
-        mark.fields.iter().any(|(key, value)| *key == "address" && value.as_text() == Some(address.as_str()))
-    };
-    let marks = || marks(outcome).filter(|(at, _)| *at > Instant::ZERO);
+    let is_new = |mark: &Mark| is(mark, "address", &address);
+    let marks = || marks(outcome, MOBILE).filter(|(at, _)| *at > Instant::ZERO);
     let (answered, _) = marks().find(|(_, mark)| mark.name == "add_acknowledged" && is_new(mark))?;
     let (asked, _) = marks().filter(|(at, mark)| mark.name == "add_sent" && *at <= answered).last()?;
     Some(millis(answered.since(asked)))
@@ -130,23 +124,13 @@ fn spurious(outcome: &Outcome, [sender, receiver]: [&str; 2]) -> usize {
 /// one.
 fn goodput(outcome: &Outcome, receiver: &str, cut: Option<(Instant, Instant)>) -> Result<Samples, String> {
     let reads = reads(outcome, receiver);
-    let (Some((first, _)), Some((last, _))) = (reads.first(), reads.last()) else {
+    if reads.is_empty() {
         return Err("the application received no data, so nothing was measured".to_owned());
-    };
-    let goodput = |from: Instant| {
-        let within = reads.iter().filter(|(at, _)| *at >= from && at.since(from) < WINDOW);
-        within.map(|(_, bytes)| *bytes).sum::<u64>() as f64 * 8.0 / WINDOW.as_secs_f64() / 1e6
-    };
-    // The last bin is incomplete, so it is left out.
-    let whole = (last.since(*first).as_nanos() / BIN.as_nanos()) as usize;
-    let mut bins = vec![0; whole];
-    for (at, bytes) in &reads {
-        let bin = (at.since(*first).as_nanos() / BIN.as_nanos()) as usize;
-        bins.get_mut(bin).into_iter().for_each(|bin| *bin += bytes);
     }
+    let goodput = |from: Instant| records::goodput(&reads, from, WINDOW);
     let stalls = reads.iter().zip(reads.iter().skip(1)).map(|((one, _), (next, _))| next.since(*one));
     let mut samples = Samples::new();
-    samples.insert(EMPTY, vec![bins.iter().filter(|bytes| **bytes == 0).count() as f64]);
+    samples.insert(EMPTY, vec![bins(&reads).iter().filter(|bytes| **bytes == 0).count() as f64]);
     samples.insert(STALL, vec![millis(stalls.max().unwrap_or_default())]);
     if let Some((old, new)) = cut {
         samples.insert(GAP, vec![millis(new.since(old))]);
@@ -180,45 +164,5 @@ fn expected(outcome: &Outcome) -> Option<f64> {
 
 /// Returns the first mark `done` or `failed` of the mobile node.
 fn ended(outcome: &Outcome) -> Option<&Mark> {
-    marks(outcome).map(|(_, mark)| mark).find(|mark| ["done", "failed"].contains(&mark.name))
-}
-
-fn field(mark: &Mark, name: &str) -> Option<i64> {
-    mark.fields.iter().find(|(key, _)| *key == name).and_then(|(_, value)| value.as_int())
-}
-
-fn marks(outcome: &Outcome) -> impl Iterator<Item = (Instant, &Mark)> {
-    here(outcome, MOBILE).filter_map(|record| match &record.what {
-        What::Marked(mark) => Some((record.at, mark)),
-        _ => None,
-    })
-}
-
-/// Returns when a host's applications read data, and how many bytes.
-fn reads(outcome: &Outcome, host: &str) -> Vec<(Instant, u64)> {
-    here(outcome, host).filter_map(|record| Some((record.at, record.what.read()?))).collect()
-}
-
-/// Returns the packets that a host receives from its links.
-fn arrivals<'a>(outcome: &'a Outcome, host: &str) -> impl Iterator<Item = (Instant, &'a Packet)> {
-    here(outcome, host).filter_map(|record| match &record.what {
-        What::Received(iface, packet) if *iface != Iface::HOST => Some((record.at, packet)),
-        _ => None,
-    })
-}
-
-/// Returns the packets that a host sends on its links.
-fn departures<'a>(outcome: &'a Outcome, host: &str) -> impl Iterator<Item = (Instant, &'a Packet)> {
-    here(outcome, host).filter_map(|record| match &record.what {
-        What::Sent(iface, packet) if *iface != Iface::HOST => Some((record.at, packet)),
-        _ => None,
-    })
-}
-
-fn here<'a>(outcome: &'a Outcome, host: &str) -> impl Iterator<Item = &'a Record> {
-    outcome.records.iter().filter(move |record| outcome.host(record.host) == host)
-}
-
-fn millis(span: Duration) -> f64 {
-    span.as_secs_f64() * 1e3
+    marks(outcome, MOBILE).map(|(_, mark)| mark).find(|mark| ["done", "failed"].contains(&mark.name))
 }

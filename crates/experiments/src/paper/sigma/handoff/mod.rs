@@ -1,5 +1,5 @@
 //! `sigma/handoff`: the gap in a download while a mobile node's association changes its address, compared with Mobile
-//! IP on the same moves.
+//! IP between the same cells.
 //!
 //! The new address is known and verified while the old one still carries data. So the gap is the time between two
 //! packets, plus the additional delay of the new path. A Mobile IP mobile node first has to detect that it moved.
@@ -28,7 +28,6 @@ const UNPROVED: &str = "sent_before_proof";
 const SIGMA: &str = "SIGMA";
 const MOBILE_IP: &str = "Mobile IP";
 
-const MOBILE: &str = "mobile";
 /// The old and the new address of the mobile node (table I of the paper).
 const OLD: Ipv4Addr = Ipv4Addr::new(10, 1, 8, 100);
 const NEW: Ipv4Addr = Ipv4Addr::new(10, 1, 6, 100);
@@ -50,8 +49,7 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
     notes: &[
         "Scenario: 2 MB from the correspondent, cells 2.6 Mb/s, wires 0.5 ms, window 16 KiB, smallest RTO 200 ms (our choice).\n  \
          Each run has one move, and a separate phase within 1 s for the start of the download and for the move. SIGMA has two\n  \
-         radios, and moves by signal strength (hold 250 ms, our choice). Mobile IP has one radio with a retune of 5 ms, and\n  \
-         moves at the same time.",
+         radios, and moves by signal strength (hold 250 ms, our choice). Mobile IP has one radio with a retune of 5 ms.",
         "gap: until the first data packet by the new path after the move. It begins with the last data packet by the old path\n  \
          before that packet (SIGMA), or with the last data packet before the move (Mobile IP). SIGMA knows the new address before\n  \
          the move, so its gap is the time between two packets: 4.7 ms at the cells' rate, and less if both radios receive.",
@@ -69,10 +67,8 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
         "Cell lost: 4 MB; the first cell disappears at once, 0 or 1 s after the host receives the second, weaker cell. Lost:\n  \
          the share of all frames in both cells. Cross traffic: a neighbor in each cell receives 0.8 Mb/s. Correspondent\n  \
          receives: 2 MB from the mobile node.",
-        "Mobile IP: lifetime 10 s, which has no effect here, because the mobile node receives an advertisement of the new agent\n  \
-         before the lifetime ends; advertisements 1/s, no link trigger.",
-        "Our mobile node registers with the first agent from which it receives an advertisement. The paper's mobile node waited\n  \
-         for the end of its registration, so the published gap is 8 s.",
+        "Mobile IP: the mobile node registers again only when the lifetime of 10 s ends, as the paper says of Dynamics; no link\n  \
+         trigger. The move is spread over the lifetime, and the download is longer. sigma/mobile-ip has the terms of its gap.",
     ],
     backends: BOTH,
     metrics: &[
@@ -103,6 +99,8 @@ const DOWNLOAD: &str = "bulk-server.bytes=2200000";
 const ONE_RADIO: &[&str] = &["host.mobile.radios=1", DOWNLOAD];
 /// One radio has both addresses, and its retune time leaves at least one bin of 100 ms empty.
 const ONE_SLOW_RADIO: &[&str] = &["host.mobile.radios=1", "radio.retune=300ms", DOWNLOAD];
+/// One radio has both addresses, and its retune time is a good part of Mobile IP's gap.
+const ONE_VERY_SLOW_RADIO: &[&str] = &["host.mobile.radios=1", "radio.retune=2s", DOWNLOAD];
 /// The mobile node never has an address in the second network, and the first cell is out of range before the download
 /// ends.
 const ONE_ADDRESS: &[&str] = &[
@@ -139,12 +137,12 @@ const MUST_HOLD: &[MustHold] = &[
         breakers: &[ONE_ADDRESS],
     },
     MustHold {
-        text: "on the same moves, the mean gap of Mobile IP is at least 20 times the mean gap of SIGMA",
+        text: "between the same cells, the mean gap of Mobile IP is at least 20 times the mean gap of SIGMA",
         value: "Mobile IP's gap / SIGMA's gap",
         backends: BOTH,
         needs: is_main,
         check: ratio,
-        breakers: &[ONE_SLOW_RADIO],
+        breakers: &[ONE_VERY_SLOW_RADIO],
     },
     MustHold {
         text: points::RATIO,
