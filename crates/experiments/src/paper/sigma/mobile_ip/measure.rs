@@ -38,7 +38,7 @@ struct Steps {
     /// When the mobile node left its cell.
     moved: Instant,
     /// When the mobile node was free to register with another agent: the lifetime of its registration ended, or it
-    /// registered again in vain. `moved` if the policy does not wait for that.
+    /// registered again without success. `moved` if the policy does not wait for that.
     free: Instant,
     /// The first request through the foreign agent.
     asked: Instant,

@@ -55,7 +55,7 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
          remaining_lifetime: from the move to the end of the lifetime. advert_wait: from then to the first request through the\n  \
          foreign agent. registration: from the request to the reply.",
         "advert_wait is 0 if the mobile node has already heard the foreign agent, and no longer hears the home agent. If the home\n  \
-         agent's last advertisement has not expired, the mobile node first registers at home in vain. So the sum of the first\n  \
+         agent's last advertisement has not expired, the mobile node first registers at home without success. So the sum of the first\n  \
          two terms is at least the 2 to 3 s until this advertisement expires.",
         "sender_wait: from the reply to the transmission of the packet that ends the gap. The paper does not have this term. TCP\n  \
          is silent until its next time-out, and its time-outs double: the gap is 0.25, 0.75, 1.8, 3.8, 8 or 16 s. So the\n  \
@@ -197,7 +197,7 @@ const OBSERVED: &[MustHold] = &[
         breakers: &[],
     },
     MustHold {
-        text: "TCP: the mean gap with the link trigger is shorter than with ecs, with ecs than with lcs, and with lcs than in the paper's way",
+        text: "TCP: the mean gap with the link trigger is shorter than with ecs, with ecs than with lcs, and with lcs than with expiry",
         value: "the smallest quotient of two successive means",
         backends: SIM,
         needs: |point| is_main(point) || (point.kind == Kind::Control && !is_datagrams(point)),
