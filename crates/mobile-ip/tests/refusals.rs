@@ -647,38 +647,6 @@ fn a_repeated_request_moves_no_visit_to_another_link_address() {
     assert_eq!(delivers_to(&heard(&mut agent, now, UP, ATTACKER, reply_to(&later, AGENT))), [other; 2]);
 }
 
-/// With nonces, the Identification of a later request can be smaller than that of the visit. So the foreign agent does not
-/// compare them. Of the visit's earlier requests, none moves the visit to another link address.
-#[test]
-fn a_visit_moves_by_a_later_request_also_with_nonces() {
-    let now = Instant::from_millis(1000);
-    let mut agent = foreign_agent("").unwrap();
-    start(&mut agent);
-    let with_nonce = |nonce: u64, low: u64| {
-        let mut asked = request(now, HOME);
-        (asked.identification, asked.extensions) = (nonce << 32 | low, Vec::new());
-        asked.sign(Between::MobileHome, &association());
-        asked
-    };
-    let relays = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Send(None, _)));
-    let at = |ms| Instant::from_millis(ms);
-    let visit = [with_nonce(0xf000_0000, 1), with_nonce(0x9000_0000, 2)];
-    for (ms, asked) in [1000, 2000].into_iter().zip(&visit) {
-        heard(&mut agent, at(ms), 1, MOBILE, packet(HOME, VISITED, &asked.emit()));
-        let effects = heard(&mut agent, at(ms + 10), UP, ATTACKER, reply_to(asked, AGENT));
-        assert_eq!(delivers_to(&effects), [MOBILE; 2]);
-    }
-    for (ms, asked) in [3000, 4000].into_iter().zip(&visit) {
-        let bytes = packet(HOME, VISITED, &asked.emit());
-        assert!(!relays(&heard(&mut agent, at(ms), 1, ATTACKER, bytes)), "a request of the visit");
-    }
-    let (other, later) = (Mac([2, 0, 0, 0, 0, 0x17]), with_nonce(0x1000_0000, 3));
-    let bytes = packet(HOME, VISITED, &later.emit());
-    assert!(relays(&heard(&mut agent, at(5000), 1, other, bytes.clone())));
-    assert_eq!(delivers_to(&heard(&mut agent, at(5010), UP, ATTACKER, reply_to(&later, AGENT))), [other; 2]);
-    assert!(!relays(&heard(&mut agent, at(6000), 1, MOBILE, bytes)), "also not back");
-}
-
 /// An attacker on the link registers a visitor's home address with a home agent of the attacker. The attacker must get
 /// the packets from the tunnel of that home agent only, and no packets from the tunnel of the visitor's home agent.
 #[test]

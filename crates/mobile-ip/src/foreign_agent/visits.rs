@@ -6,7 +6,8 @@ use crate::mark::MobileIpEvent;
 use crate::message::{Code, Request, RequestFlags};
 use crate::pending::Pending;
 use node::{Action, Class, Hop, Lifetime, Neighbor, Notification, Outbox, Route, RouteKey, TunnelKinds};
-use wire::{Duration, Instant, Ipv4Addr, Prefix};
+use std::collections::VecDeque;
+use wire::{Duration, Instant, Ipv4Addr, Mac, Prefix};
 
 impl Visitor {
     /// Records the Identification of a request of this visit.
@@ -30,7 +31,7 @@ impl ForeignAgent {
         lifetime: u16,
         out: &mut Outbox,
     ) -> Result<(), Code> {
-        let Request { home: host, home_agent, identification, .. } = pending.request;
+        let Request { home: host, home_agent, .. } = pending.request;
         let visit = (host, home_agent);
         if lifetime == 0 {
             self.leave(visit, out);
@@ -51,22 +52,7 @@ impl ForeignAgent {
         let route =
             Route { action: Action::Forward(Hop::mac(self.iface, mac)), lifetime: Lifetime::Until(ends) };
         out.route(RouteKey::to(class, host), route);
-        let mut all = self.visitors.iter();
-        let taken =
-            all.any(|(other, visitor)| other.0 == host && *other != visit && visitor.reached.is_some());
-        let is_free = !taken && !self.is_home_agent_of_any(host);
-        let reached = is_free.then(|| self.own_packets_to(visit));
-        let before = self.visitors.get(&visit).and_then(|visitor| visitor.reached);
-        if let Some(key) = before.filter(|_| reached.is_none()) {
-            self.unreach(key, host, out);
-        }
-        if let Some(key) = reached {
-            // This host's own packets to a visitor, for example ICMP errors, are sent on the link without ARP (RFC
-            // 5944, section 4.2.2). Otherwise, a packet from the care-of address would go to the home agent. The home
-            // agent would drop the packet as a tunnel loop.
-            out.route(key, route);
-            out.neighbor(self.iface, host, Neighbor::At(mac));
-        }
+        let reached = self.reach(visit, mac, route, out);
         let had_reverse = self.visitors.get(&visit).is_some_and(|before| before.reverse.is_some());
         let asks_reverse = flags.has(RequestFlags::REVERSE);
         let [from, to] = [had_reverse, asks_reverse].map(|is_tunnel| is_tunnel.then_some(home_agent));
@@ -82,14 +68,7 @@ impl ForeignAgent {
             used.pop_front();
         }
         let issued = self.advertiser.challenges.draw();
-        let mut seen =
-            self.visitors.get_mut(&visit).map(|old| std::mem::take(&mut old.seen)).unwrap_or_default();
-        let waiting = self.waiting.of(host, mac).map(|(_, other)| other.request.identification);
-        let new: Vec<u64> = waiting.chain([identification]).filter(|one| !seen.contains(one)).collect();
-        seen.extend(new);
-        while seen.len() > SEEN {
-            seen.pop_front();
-        }
+        let seen = self.seen_with(visit, pending);
         let visitor = Visitor {
             mac,
             number: pending.number,
@@ -109,6 +88,43 @@ impl ForeignAgent {
             out.mark(MobileIpEvent::VisitorArrived { host }.into());
         }
         Ok(())
+    }
+
+    /// Sets the route for this host's own packets to a visitor, unless another visit has the same home address or a home
+    /// agent has it. Returns the key of the route; `None` if it is not set.
+    fn reach(&mut self, visit: Visit, mac: Mac, route: Route, out: &mut Outbox) -> Option<RouteKey> {
+        let host = visit.0;
+        let mut all = self.visitors.iter();
+        let taken =
+            all.any(|(other, visitor)| other.0 == host && *other != visit && visitor.reached.is_some());
+        let is_free = !taken && !self.is_home_agent_of_any(host);
+        let reached = is_free.then(|| self.own_packets_to(visit));
+        let before = self.visitors.get(&visit).and_then(|visitor| visitor.reached);
+        if let Some(key) = before.filter(|_| reached.is_none()) {
+            self.unreach(key, host, out);
+        }
+        if let Some(key) = reached {
+            // This host's own packets to a visitor, for example ICMP errors, are sent on the link without ARP (RFC
+            // 5944, section 4.2.2). Otherwise, a packet from the care-of address would go to the home agent. The home
+            // agent would drop the packet as a tunnel loop.
+            out.route(key, route);
+            out.neighbor(self.iface, host, Neighbor::At(mac));
+        }
+        reached
+    }
+
+    /// Returns the Identifications of the requests of a visit, including the accepted request and those that still wait.
+    fn seen_with(&mut self, visit: Visit, accepted: &Pending) -> VecDeque<u64> {
+        let old = self.visitors.get_mut(&visit).map(|old| std::mem::take(&mut old.seen));
+        let mut seen = old.unwrap_or_default();
+        let waiting = self.waiting.of(visit.0, accepted.mac).map(|(_, other)| other.request.identification);
+        let all = waiting.chain([accepted.request.identification]);
+        let new: Vec<u64> = all.filter(|one| !seen.contains(one)).collect();
+        seen.extend(new);
+        while seen.len() > SEEN {
+            seen.pop_front();
+        }
+        seen
     }
 
     /// Returns the kinds of tunnels that the visitors of a home agent have asked for, except the visitor of `visit`.
