@@ -8,6 +8,8 @@ mod codes;
 mod floods;
 #[path = "refusals/mobile_node.rs"]
 mod mobile_node_alone;
+#[path = "refusals/order.rs"]
+mod order;
 #[path = "refusals/registration.rs"]
 mod registration;
 

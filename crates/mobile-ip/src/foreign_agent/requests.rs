@@ -84,17 +84,18 @@ impl ForeignAgent {
         if request.lifetime > self.longest() {
             return Err(Code::LifetimeTooLong);
         }
-        self.judge_reverse(pending)?;
         // The tunnel to a co-located care-of address does not end here.
         if !has_own_address(request)
             && !encapsulation::are_available(&self.config.encapsulations, request.flags)
         {
             return Err(Code::ForeignEncapsulation);
         }
+        self.judge_reverse(pending)?;
         self.place(pending).ok_or(Code::ForeignResources)
     }
 
-    /// Checks what a request asks of a reverse tunnel (RFC 3024, section 4.3.1). Fails with the code of the denial.
+    /// Checks what a request asks of a reverse tunnel: the delivery style, the distance, and whether there is one, in the
+    /// order of RFC 3024, section 4.2.1. Fails with the code of the denial.
     fn judge_reverse(&self, Pending { mac, request, ttl, .. }: &Pending) -> Result<(), Code> {
         let style = request.encapsulating_delivery();
         if !request.flags.has(RequestFlags::REVERSE) {
@@ -105,16 +106,12 @@ impl ForeignAgent {
                 _ => Ok(()),
             };
         }
-        if self.config.reverse_tunnel == AgentReverseTunnel::None {
-            return Err(Code::ForeignReverseTunnel);
-        }
-        // With another time to live, a router has forwarded the request: the mobile node is not on this link.
-        if *ttl != u8::MAX {
-            return Err(Code::TooDistant);
-        }
         match style {
             Some([_, ..]) => Err(Code::ForeignBadRequest),
             Some([]) if !self.config.encapsulating_delivery => Err(Code::DeliveryStyle),
+            // With another time to live, a router has forwarded the request: the mobile node is not on this link.
+            _ if *ttl != u8::MAX => Err(Code::TooDistant),
+            _ if self.config.reverse_tunnel == AgentReverseTunnel::None => Err(Code::ForeignReverseTunnel),
             _ if request.lifetime == 0 => Ok(()),
             _ => {
                 let pair = self.reverse_pair((request.home, request.home_agent), *mac);

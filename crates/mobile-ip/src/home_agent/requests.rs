@@ -94,14 +94,15 @@ impl HomeAgent {
             Code::HomeBadRequest
         } else if moves && self.config.prohibited_care_of.iter().any(|net| net.contains(request.care_of)) {
             Code::HomeProhibited
-        } else if asks(RequestFlags::REVERSE) && reverse == AgentReverseTunnel::None {
-            Code::HomeReverseTunnel
         } else if moves && !asks(RequestFlags::REVERSE) && reverse == AgentReverseTunnel::Required {
             Code::HomeReverseMandatory
         } else if !encapsulation::are_available(&self.config.encapsulations, request.flags) {
             Code::HomeEncapsulation
         } else if self.bindings_after(now, request).len() > self.config.simultaneous_bindings {
             Code::TooManyBindings
+        } else if asks(RequestFlags::REVERSE) && reverse == AgentReverseTunnel::None {
+            // The last check (RFC 3024, section 4.3.1).
+            Code::HomeReverseTunnel
         } else {
             return if self.under_way.len() < UNDER_WAY {
                 Ok(())
