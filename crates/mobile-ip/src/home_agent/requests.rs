@@ -51,7 +51,7 @@ impl HomeAgent {
         match denial {
             Denial::Code(code) => {
                 self.refused.count(refusal::DENIED);
-                self.use_nonce(code, request.home);
+                self.use_nonce(code, &request);
                 self.reply(now, &request, code, 0, path, out);
             }
             Denial::Again(lifetime) => {
@@ -77,10 +77,15 @@ impl HomeAgent {
         if !association.is_some_and(|association| request.verify(Between::MobileHome, association)) {
             return Err(Denial::Code(Code::HomeMobileFailed));
         }
+        let identification = self.judge_identification(now, request);
+        if let Err(Denial::Code(code)) = identification {
+            return Err(Denial::Code(code));
+        }
+        // Step c comes after step b. But the reply to an accepted request is not repeated to another foreign agent.
         if relayed == Some(false) {
             return Err(Denial::Code(Code::ForeignFailed));
         }
-        self.judge_identification(now, request)?;
+        identification?;
         let own = self.config.address.address;
         let asks = |flags| request.flags.has(flags);
         let (moves, reverse) = (request.lifetime != 0, self.config.reverse_tunnel);
@@ -241,11 +246,12 @@ impl HomeAgent {
     /// Otherwise an attacker could repeat the request later, when there is no reason to deny it any more. A request
     /// without the present nonce changes nothing: else, repetitions of earlier requests would keep the mobile node from
     /// registering.
-    pub(super) fn use_nonce(&mut self, code: Code, host: Ipv4Addr) {
-        let is_before_nonce =
-            matches!(code, Code::HomeMobileFailed | Code::ForeignFailed | Code::IdentificationMismatch);
+    pub(super) fn use_nonce(&mut self, code: Code, request: &Request) {
+        let host = request.home;
         let nonces = self.mobile_nodes.replay(host) == Replay::Nonces;
-        if nonces && (self.nonce(host).is_none() || !is_before_nonce) {
+        let has = |nonce: u32| nonce == (request.identification >> 32) as u32;
+        let is_used = self.nonce(host).is_none_or(|nonce| code != Code::HomeMobileFailed && has(nonce));
+        if nonces && is_used {
             let fresh = self.fresh_nonce(host);
             self.homes.entry(host).or_default().nonce = Some(fresh);
         }

@@ -12,6 +12,22 @@ fn asked_at(now: Instant, change: impl FnOnce(&mut Request)) -> Request {
     asked
 }
 
+/// Returns an association with the wrong key.
+fn wrong() -> Association {
+    Association { key: Secret::new([9; 16]), ..association() }
+}
+
+/// Returns a home agent with an association with the foreign agent [`VISITED`].
+fn home_agent_with_partner(replay: &str) -> HomeAgent {
+    let agents = format!("foreign_agents = [{{ address = \"{VISITED}\", spi = 256, key = \"{KEY}\" }}]");
+    let nodes = format!(
+        "mobile_nodes = [{{ address = \"{HOME}\", spi = 256, key = \"{KEY}\", replay = '{replay}' }}]"
+    );
+    let mut agent = home_agent(&format!("{agents}\n{nodes}")).unwrap();
+    start(&mut agent);
+    agent
+}
+
 /// Returns the reply to a request from [`VISITED`].
 fn answer(agent: &mut HomeAgent, at: u64, asked: &Request) -> Option<Reply> {
     let bytes = packet(VISITED, AGENT, &asked.emit());
@@ -59,4 +75,52 @@ fn a_foreign_agent_checks_the_reverse_tunnel_last() {
         let effects = heard(&mut agent, now, 1, MOBILE, datagram(from, to, ttl, &asked.emit()));
         assert_eq!(code_sent(&effects), Some(code), "{flags:?}, {style}, {ttl}");
     }
+}
+
+// --- authentications (RFC 5944, section 3.8.2.1) -------------------------------------------------------------------------
+
+/// Step b, the Identification, comes before step c, the Foreign-Home Authentication. The denial has the clock of the home
+/// agent.
+#[test]
+fn a_home_agent_checks_the_identification_before_the_foreign_agent() {
+    let mut agent = home_agent_with_partner("timestamps");
+    let late = request(Instant::from_millis(60_000), HOME);
+    let reply = answer(&mut agent, 1000, &late).unwrap();
+    assert_eq!(reply.code, Code::IdentificationMismatch);
+    let clock = WALL.plus(Instant::from_millis(1000).since(Instant::ZERO)).to_ntp();
+    assert_eq!(reply.identification >> 32, clock >> 32);
+    let timely = request(Instant::from_millis(3000), HOME);
+    assert_eq!(answer(&mut agent, 3000, &timely).map(|reply| reply.code), Some(Code::ForeignFailed));
+    // An accepted request is not repeated to a foreign agent that does not authenticate itself.
+    let mut good = request(Instant::from_millis(5000), HOME);
+    good.sign(Between::ForeignHome, &association());
+    assert_eq!(answer(&mut agent, 5000, &good).map(|reply| reply.code), Some(Code::Accepted));
+    let mut other = request(Instant::from_millis(5000), HOME);
+    other.sign(Between::ForeignHome, &wrong());
+    assert_eq!(answer(&mut agent, 7000, &other).map(|reply| reply.code), Some(Code::ForeignFailed));
+    assert_eq!(answer(&mut agent, 9000, &good).map(|reply| reply.code), Some(Code::Accepted));
+}
+
+/// A request that is denied because of its foreign agent has used its nonce, if it had the present one. A repetition of an
+/// accepted request has not.
+#[test]
+fn a_request_of_a_wrong_foreign_agent_has_used_its_nonce() {
+    let mut agent = home_agent_with_partner("nonces");
+    let asked = |nonce: u64, low: u64, by: Option<Association>| {
+        let mut asked = asked_at(Instant::ZERO, |asked| asked.identification = nonce << 32 | low);
+        by.into_iter().for_each(|by| asked.sign(Between::ForeignHome, &by));
+        asked
+    };
+    let mut told = |at, asked: &Request| {
+        let reply = answer(&mut agent, at, asked).unwrap();
+        (reply.code, reply.identification >> 32)
+    };
+    let (code, first) = told(1000, &asked(1, 1, None));
+    assert_eq!(code, Code::IdentificationMismatch);
+    let (code, second) = told(3000, &asked(first, 2, Some(wrong())));
+    assert_eq!(code, Code::ForeignFailed);
+    assert_ne!(second, first);
+    let (code, third) = told(5000, &asked(second, 3, Some(association())));
+    assert_eq!(code, Code::Accepted);
+    assert_eq!(told(7000, &asked(second, 3, Some(wrong()))), (Code::ForeignFailed, third));
 }
