@@ -7,6 +7,7 @@ use crate::encapsulation;
 use crate::message::{
     Association, Between, Code, PORT, Received, Registration, Request, RequestFlags, datagram,
 };
+use crate::registrar::BAD_AUTHENTICATION;
 use node::{Outbox, Rx, reason};
 use wire::ipv4;
 use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, ntp_distance};
@@ -69,13 +70,17 @@ impl HomeAgent {
         }
         let relayed = self.judge_foreign_agent(src, request)?;
         // Without an authentication, the request gets no answer. With an unknown SPI or a wrong authenticator, it is
-        // denied (RFC 5944, section 3.8.2.1, step a).
+        // denied, unless its foreign agent has an association and is not authentic (RFC 5944, section 3.8.2.1, step a).
         if request.authentication(Between::MobileHome).is_none() {
             return Err(Denial::Silent(refusal::NO_AUTHENTICATION));
         }
         let association = self.association(request);
         if !association.is_some_and(|association| request.verify(Between::MobileHome, association)) {
-            return Err(Denial::Code(Code::HomeMobileFailed));
+            // If no authentication is correct, only an attacker has a use for an answer.
+            return Err(match relayed {
+                Some(false) => Denial::Silent(BAD_AUTHENTICATION),
+                Some(true) | None => Denial::Code(Code::HomeMobileFailed),
+            });
         }
         let identification = self.judge_identification(now, request);
         if let Err(Denial::Code(code)) = identification {

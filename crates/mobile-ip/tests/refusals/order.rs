@@ -2,6 +2,11 @@
 
 use super::*;
 use mobile_ip::message::Extension;
+use node::Value;
+
+fn counted(role: &impl Role, reason: &str) -> Option<i64> {
+    role.status().get("refused")?.get(reason).and_then(Value::as_int)
+}
 
 /// Returns a request with the Identification of `now` that `change` has changed before it was signed.
 fn asked_at(now: Instant, change: impl FnOnce(&mut Request)) -> Request {
@@ -123,4 +128,22 @@ fn a_request_of_a_wrong_foreign_agent_has_used_its_nonce() {
     let (code, third) = told(5000, &asked(second, 3, Some(association())));
     assert_eq!(code, Code::Accepted);
     assert_eq!(told(7000, &asked(second, 3, Some(wrong()))), (Code::ForeignFailed, third));
+}
+
+/// Step a: code 131 is only for requests of a foreign agent that is authentic, or that has no association.
+#[test]
+fn a_request_without_any_correct_authentication_is_not_answered() {
+    let forged = |at, by: Option<Association>| {
+        let mut asked = request(Instant::from_millis(at), HOME);
+        asked.extensions.clear();
+        asked.sign(Between::MobileHome, &wrong());
+        by.into_iter().for_each(|by| asked.sign(Between::ForeignHome, &by));
+        asked
+    };
+    let mut agent = home_agent_with_partner("timestamps");
+    assert_eq!(answer(&mut agent, 1000, &forged(1000, Some(wrong()))), None);
+    assert_eq!(answer(&mut agent, 3000, &forged(3000, None)), None);
+    assert_eq!(counted(&agent, "bad_authentication"), Some(2));
+    let denied = answer(&mut agent, 5000, &forged(5000, Some(association())));
+    assert_eq!(denied.map(|reply| reply.code), Some(Code::HomeMobileFailed));
 }
