@@ -61,12 +61,18 @@ impl ForeignAgent {
     }
 
     /// Returns whether the Foreign-Home Authentication of a reply is correct. Returns true if it is missing and not
-    /// required: the relayed request had none, or there is no association with the home agent.
+    /// required: the request is one to which no such authentication may be added, or there is no association with the home
+    /// agent.
+    ///
+    /// A mobile node that does not know its home agent has not named it: then the reply names it. If there is an association
+    /// with the home agent of the request, the reply cannot name another one to avoid the check.
     pub(super) fn is_home_agent(&self, pending: &Pending, reply: &Reply) -> bool {
-        let home_agent = pending.request.home_agent;
+        let mut named = [pending.request.home_agent, reply.home_agent].into_iter();
+        let Some(home_agent) = named.find(|agent| self.home_agents.first(*agent).is_some()) else {
+            return true;
+        };
         let found = reply.authentication(Between::ForeignHome);
-        let is_optional = found.is_none() && !is_authenticated_to_home(&pending.request);
-        if is_optional || self.home_agents.first(home_agent).is_none() {
+        if found.is_none() && !is_authenticated_to_home(&pending.request) {
             return true;
         }
         let spi = found.map(|found| found.spi);

@@ -4,6 +4,8 @@ use super::*;
 use mobile_ip::message::Extension;
 use node::Value;
 
+const ALL_HOME_AGENTS: Ipv4Addr = Ipv4Addr::new(10, 1, 255, 255);
+
 fn counted(role: &impl Role, reason: &str) -> Option<i64> {
     role.status().get("refused")?.get(reason).and_then(Value::as_int)
 }
@@ -29,6 +31,14 @@ fn home_agent_with_partner(replay: &str) -> HomeAgent {
         "mobile_nodes = [{{ address = \"{HOME}\", spi = 256, key = \"{KEY}\", replay = '{replay}' }}]"
     );
     let mut agent = home_agent(&format!("{agents}\n{nodes}")).unwrap();
+    start(&mut agent);
+    agent
+}
+
+/// Returns a foreign agent with an association with the home agent [`AGENT`].
+fn foreign_agent_with_partner() -> ForeignAgent {
+    let agents = format!("home_agents = [{{ address = \"{AGENT}\", spi = 256, key = \"{KEY}\" }}]");
+    let mut agent = foreign_agent(&agents).unwrap();
     start(&mut agent);
     agent
 }
@@ -146,4 +156,35 @@ fn a_request_without_any_correct_authentication_is_not_answered() {
     assert_eq!(counted(&agent, "bad_authentication"), Some(2));
     let denied = answer(&mut agent, 5000, &forged(5000, Some(association())));
     assert_eq!(denied.map(|reply| reply.code), Some(Code::HomeMobileFailed));
+}
+
+// --- discovery of a home agent (RFC 5944, section 3.6.1.2) ---------------------------------------------------------------
+
+/// The association is that of the home agent that replies (RFC 5944, section 3.5.4): only the reply has its address.
+#[test]
+fn the_denial_of_a_found_home_agent_is_authenticated() {
+    for (by, code) in [
+        (Some(association()), Code::UnknownHomeAgent),
+        (Some(wrong()), Code::HomeFailed),
+        (None, Code::HomeFailed),
+    ] {
+        let now = Instant::from_millis(1000);
+        let mut agent = foreign_agent_with_partner();
+        let asked = asked_at(now, |asked| asked.home_agent = ALL_HOME_AGENTS);
+        heard(&mut agent, now, 1, MOBILE, packet(HOME, VISITED, &asked.emit()));
+        let mut reply = Reply { home_agent: AGENT, ..asked.reply(Code::UnknownHomeAgent) };
+        reply.sign(Between::MobileHome, &association());
+        by.into_iter().for_each(|by| reply.sign(Between::ForeignHome, &by));
+        let effects = heard(&mut agent, now, UP, ATTACKER, packet(AGENT, VISITED, &reply.emit()));
+        assert_eq!(code_sent(&effects), Some(code));
+    }
+    // A reply that names another home agent than the request does not avoid the check.
+    let now = Instant::from_millis(1000);
+    let mut agent = foreign_agent_with_partner();
+    let asked = request(now, HOME);
+    heard(&mut agent, now, 1, MOBILE, packet(HOME, VISITED, &asked.emit()));
+    let mut reply = Reply { home_agent: Ipv4Addr::new(10, 8, 0, 1), ..asked.reply(Code::Accepted) };
+    reply.sign(Between::MobileHome, &association());
+    let effects = heard(&mut agent, now, UP, ATTACKER, packet(AGENT, VISITED, &reply.emit()));
+    assert_eq!((code_sent(&effects), moved(&effects)), (Some(Code::HomeFailed), false));
 }
