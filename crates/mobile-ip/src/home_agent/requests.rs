@@ -162,7 +162,8 @@ impl HomeAgent {
     /// association with the source address `src`.
     ///
     /// A foreign agent does not add this authentication to a deregistration, nor to a request with a care-of address that is
-    /// not its own (RFC 5944, section 3.5.4). So these do not require it.
+    /// not its own (RFC 5944, section 3.5.4). It cannot add one to a request to all home agents, which is denied in any case
+    /// (section 3.8.2.1): it does not know which of them hears the request. So these do not require it.
     pub(super) fn judge_foreign_agent(
         &self,
         src: Ipv4Addr,
@@ -176,7 +177,11 @@ impl HomeAgent {
                 let holds = |association| request.verify(Between::ForeignHome, association);
                 Ok(Some(association.is_some_and(holds)))
             }
-            None => Ok((known && request.lifetime != 0 && request.care_of == src).then_some(false)),
+            None => {
+                let is_for_one = !self.config.address.is_broadcast(request.home_agent);
+                let is_signed = request.lifetime != 0 && request.care_of == src && is_for_one;
+                Ok((known && is_signed).then_some(false))
+            }
         }
     }
 

@@ -160,6 +160,29 @@ fn a_request_without_any_correct_authentication_is_not_answered() {
 
 // --- discovery of a home agent (RFC 5944, section 3.6.1.2) ---------------------------------------------------------------
 
+/// A foreign agent cannot know which home agent will hear a request to all of them, so it signs it for none. Such a request
+/// is denied with the address of the home agent in any case.
+#[test]
+fn a_home_agent_is_found_through_a_foreign_agent_with_an_association() {
+    let now = Instant::from_millis(1000);
+    let mut near = foreign_agent_with_partner();
+    let mut far = home_agent_with_partner("timestamps");
+    let asked = asked_at(now, |asked| asked.home_agent = ALL_HOME_AGENTS);
+    let relayed = heard(&mut near, now, 1, MOBILE, packet(HOME, VISITED, &asked.emit()));
+    let relayed = relayed.iter().find_map(|effect| match effect {
+        Effect::Send(None, packet) => Some(packet.bytes.clone()),
+        _ => None,
+    });
+    let effects = heard(&mut far, now, UP, MOBILE, relayed.unwrap());
+    assert_eq!(code_sent(&effects), Some(Code::UnknownHomeAgent));
+    let denial = effects.iter().find_map(|effect| match effect {
+        Effect::Send(_, packet) => Some(packet.bytes.clone()),
+        _ => None,
+    });
+    let effects = heard(&mut near, now, UP, MOBILE, denial.unwrap());
+    assert_eq!(code_sent(&effects), Some(Code::UnknownHomeAgent));
+}
+
 /// The association is that of the home agent that replies (RFC 5944, section 3.5.4): only the reply has its address.
 #[test]
 fn the_denial_of_a_found_home_agent_is_authenticated() {
