@@ -54,7 +54,10 @@ impl ForeignAgent {
         }
         // A request to the broadcast address of the visited link would be sent to all its hosts.
         let is_no_agent = |it| !is_host(it) || it == request.home || self.config.address.is_broadcast(it);
-        if asks(RequestFlags::RESERVED) || is_no_agent(request.home_agent) {
+        // The Mobile-Home Authentication shows which extensions must be removed (RFC 5944, section 3.7.2.2). Without it, the
+        // home agent would drop the request, and it would wait here until its time is over.
+        let is_signed = request.authentication(Between::MobileHome).is_some();
+        if asks(RequestFlags::RESERVED) || is_no_agent(request.home_agent) || !is_signed {
             return Err(Code::ForeignBadRequest);
         }
         // A request with an address of this host as the home agent is not relayed (RFC 5944, section 3.7.2). It is

@@ -211,3 +211,19 @@ fn the_denial_of_a_found_home_agent_is_authenticated() {
     let effects = heard(&mut agent, now, UP, ATTACKER, packet(AGENT, VISITED, &reply.emit()));
     assert_eq!((code_sent(&effects), moved(&effects)), (Some(Code::HomeFailed), false));
 }
+
+// --- the foreign agent ---------------------------------------------------------------------------------------------------
+
+/// No home agent answers such a request (RFC 5944, section 3.8.2.1), and all its extensions would have to be removed
+/// (section 3.7.2.2).
+#[test]
+fn a_request_without_an_authentication_is_not_relayed() {
+    let now = Instant::from_millis(1000);
+    let mut agent = foreign_agent("").unwrap();
+    start(&mut agent);
+    let mut asked = request(now, HOME);
+    asked.extensions.clear();
+    let effects = heard(&mut agent, now, 1, MOBILE, packet(HOME, VISITED, &asked.emit()));
+    assert_eq!(code_sent(&effects), Some(Code::ForeignBadRequest));
+    assert_eq!(agent.status().get("pending").and_then(Value::as_int), Some(0));
+}
