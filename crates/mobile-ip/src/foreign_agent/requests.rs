@@ -276,7 +276,9 @@ impl ForeignAgent {
             return Err(refusal::ANSWERED);
         }
         let mut reply = pending.request.reply(code);
-        reply.lifetime = if code == Code::LifetimeTooLong { self.longest() } else { 0 };
+        if code == Code::LifetimeTooLong {
+            reply.lifetime = self.longest();
+        }
         self.send_reply(pending, reply, out);
         Ok(())
     }

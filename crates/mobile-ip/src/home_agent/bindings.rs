@@ -170,7 +170,7 @@ impl HomeAgent {
         }
         self.use_nonce(Code::HomeResources, &request);
         out.mark(MobileIpEvent::NotStored { host }.into());
-        self.reply(now, &request, Code::HomeResources, 0, path, out);
+        self.reply(now, &request, Code::HomeResources, request.lifetime, path, out);
     }
 }
 

@@ -53,7 +53,7 @@ impl HomeAgent {
             Denial::Code(code) => {
                 self.refused.count(refusal::DENIED);
                 self.use_nonce(code, &request);
-                self.reply(now, &request, code, 0, path, out);
+                self.reply(now, &request, code, request.lifetime, path, out);
             }
             Denial::Again(lifetime) => {
                 self.reply(now, &request, self.accepted(&request), lifetime, path, out);
