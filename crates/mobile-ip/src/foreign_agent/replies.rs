@@ -2,7 +2,7 @@
 
 use super::{
     ForeignAgent, HOME_AGENT_FAILED, NOT_A_FAILURE, NOT_ADMITTED, NOT_FROM_HOME, NOT_PENDING,
-    REPEATED_BY_ANOTHER, has_own_address, is_authenticated_to_home,
+    REPEATED_BY_ANOTHER, has_own_address, is_after_challenge, is_authenticated_to_home,
 };
 use crate::message::{Between, Code, Extension, PORT, Reply, datagram};
 use crate::pending::{Pending, low};
@@ -102,10 +102,7 @@ impl ForeignAgent {
     /// Sends a reply to the home address, at the link address and the port of the request (RFC 5944, section 3.7.2.3). ARP
     /// is not used, because another host could answer an ARP request for the home address.
     pub(super) fn send_reply(&mut self, pending: &Pending, mut reply: Reply, out: &mut Outbox) {
-        let visitor = self.visitors.get(&(reply.home, pending.request.home_agent));
-        let issued = visitor.filter(|visitor| visitor.mac == pending.mac).and_then(|own| own.issued.clone());
-        let challenge = issued.or_else(|| self.advertiser.challenges.newest());
-        reply.extensions.extend(challenge.map(Extension::challenge));
+        reply.extensions.extend(self.issue_challenge(reply.home, reply.code).map(Extension::challenge));
         if let Some(association) = self.mobile_nodes.first(reply.home) {
             reply.sign(Between::MobileForeign, association);
         }
@@ -114,6 +111,20 @@ impl ForeignAgent {
         let to = SocketAddrV4::new(reply.home, pending.from.port());
         let bytes = datagram(own, to, ipv4::DEFAULT_TTL, &reply.emit());
         out.send(self.iface, Packet::new(pending.mac, bytes));
+    }
+
+    /// Returns the challenge of a reply with `code` to a mobile node; `None` without challenges. It is a new one if the request
+    /// has used its challenge, or if the present one is used: repetitions of earlier requests change nothing.
+    fn issue_challenge(&mut self, host: Ipv4Addr, code: Code) -> Option<Vec<u8>> {
+        let known = self.challenged.get(&host);
+        let issued = known.and_then(|known| known.issued.clone());
+        let present = issued.or_else(|| self.advertiser.challenges.newest())?;
+        if !is_after_challenge(code) && !known.is_some_and(|known| known.used.contains(&present)) {
+            return Some(present);
+        }
+        let fresh = self.advertiser.challenges.draw();
+        self.challenged.entry(host).or_default().issued.clone_from(&fresh);
+        fresh
     }
 
     /// Denies a relayed request about which an ICMP error arrived. The error must quote the relayed request. It must

@@ -1,7 +1,7 @@
 //! The requests at a foreign agent: what is relayed, and what is denied (RFC 5944, section 3.7.2).
 
 use super::{ForeignAgent, GAVE_WAY, HOME_AGENTS, NO_PLACE, REPEATED_BY_ANOTHER, Visitor};
-use super::{has_own_address, is_authenticated_to_home};
+use super::{USED_CHALLENGES, has_own_address, is_after_challenge, is_authenticated_to_home};
 use crate::config::{AgentReverseTunnel, is_host};
 use crate::encapsulation;
 use crate::home_agent::refusal;
@@ -31,7 +31,11 @@ impl ForeignAgent {
         if self.is_repeated_by_another(&pending) {
             return Err(REPEATED_BY_ANOTHER);
         }
-        match self.judge(&pending) {
+        let judged = self.judge(&pending);
+        if judged.as_ref().err().is_none_or(|code| is_after_challenge(*code)) {
+            self.use_challenge(request);
+        }
+        match judged {
             Ok(give_way) => self.relay(now, pending, &give_way, out),
             Err(code) => {
                 if code == Code::ForeignResources {
@@ -48,7 +52,7 @@ impl ForeignAgent {
         let request = &pending.request;
         let asks = |flags| request.flags.has(flags);
         let own = self.config.address.address;
-        self.judge_challenge(request)?;
+        self.judge_challenge(pending)?;
         if !self.is_authentic(request) {
             return Err(Code::MobileFailed);
         }
@@ -124,9 +128,9 @@ impl ForeignAgent {
     }
 
     /// Checks the challenge of a request, if one is required (RFC 4721, section 3.2): it must be one of the last
-    /// advertised, or that of the last reply to the visitor, and the visitor must not have used it. Fails with the code
-    /// of the denial.
-    fn judge_challenge(&self, request: &Request) -> Result<(), Code> {
+    /// advertised, or that of the last reply to the mobile node, and the mobile node must not have used it, except in a
+    /// request that it repeats while this request waits. Fails with the code of the denial.
+    fn judge_challenge(&self, Pending { mac, request, .. }: &Pending) -> Result<(), Code> {
         if !self.config.challenge {
             return Ok(());
         }
@@ -135,16 +139,31 @@ impl ForeignAgent {
         }
         // Without the authentication that covers it, a challenge proves nothing.
         let challenge = request.challenge().ok_or(Code::MobileFailed)?;
-        let visitor = self.visitors.get(&(request.home, request.home_agent));
-        if visitor.is_some_and(|visitor| visitor.used.iter().any(|used| used == challenge)) {
+        let known = self.challenged.get(&request.home);
+        let waits = self.waiting.get((request.home, low(request.identification)));
+        let is_repeated = waits.is_some_and(|other| other.mac == *mac && other.request == *request);
+        if !is_repeated && known.is_some_and(|known| known.used.iter().any(|used| used == challenge)) {
             return Err(Code::StaleChallenge);
         }
-        let is_issued = visitor.is_some_and(|visitor| visitor.issued.as_deref() == Some(challenge));
+        let is_issued = known.is_some_and(|known| known.issued.as_deref() == Some(challenge));
         if is_issued || self.advertiser.challenges.is_valid(challenge) {
             Ok(())
         } else {
             Err(Code::UnknownChallenge)
         }
+    }
+
+    /// Records the challenge of a request with a correct Mobile-Foreign Authentication, if challenges are required.
+    fn use_challenge(&mut self, request: &Request) {
+        let Some(challenge) = request.challenge().filter(|_| self.config.challenge) else { return };
+        let used = &mut self.challenged.entry(request.home).or_default().used;
+        if used.iter().any(|other| other == challenge) {
+            return; // the request is a repetition
+        }
+        if used.len() >= USED_CHALLENGES {
+            used.pop_front();
+        }
+        used.push_back(challenge.to_vec());
     }
 
     /// Returns whether the Mobile-Foreign Authentication of a request is correct. Returns true if there is no
