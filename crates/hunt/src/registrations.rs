@@ -105,7 +105,9 @@ impl Registrations {
             return;
         }
         let Ok((header, _)) = Header::parse(&packet.bytes) else { return };
-        let Some(visit) = self.visits.get(&(host, header.src)).filter(|visit| at < visit.ends) else { return };
+        let Some(visit) = self.visits.get(&(host, header.src)).filter(|visit| at < visit.ends) else {
+            return;
+        };
         let is_own = self.addresses.get(&header.dst) == Some(&host);
         let is_in_tunnel = header.protocol == IPIP && is_own;
         if if visit.encapsulating { is_in_tunnel } else { !is_own && !header.dst.is_multicast() } {
@@ -277,13 +279,7 @@ impl Registrations {
         }
     }
 
-    fn tunnel(
-        &self,
-        at: Instant,
-        host: HostId,
-        outer: &Header,
-        payload: &[u8],
-    ) -> Option<(Rule, String)> {
+    fn tunnel(&self, at: Instant, host: HostId, outer: &Header, payload: &[u8]) -> Option<(Rule, String)> {
         let (inner, _) = Header::parse(payload).ok()?;
         let home = self.homes.get(&inner.dst)?;
         let is_reverse = self.homes.get(&inner.src).is_some_and(|home| home.agent == outer.dst);

@@ -12,7 +12,14 @@ const PORT: u16 = 9000;
 /// Returns a draft with one host, which moves once, from the first of two routers to the second.
 pub(crate) fn draft(kind: Kind) -> Draft {
     let link = Link { delay_us: 1000, loss: 0, mtu: 1500 };
-    let router = Router { parent: 0, wire: link, air: link, rate: 2000, visited: Visited::Plain, clock: Clock::default() };
+    let router = Router {
+        parent: 0,
+        wire: link,
+        air: link,
+        rate: 2000,
+        visited: Visited::Plain,
+        clock: Clock::default(),
+    };
     let step = Move { at: 2000, to: 1, soft: false, overlap: 0 };
     let work = Work { port: PORT, peer: None, start: 500, kind };
     Draft {
@@ -22,7 +29,13 @@ pub(crate) fn draft(kind: Kind) -> Draft {
         routers: vec![router; 2],
         retune_ms: 5,
         buffer: 16384,
-        hosts: vec![Mobile { start: 0, moves: vec![step], work: vec![work], home: 0, clock: Clock::default() }],
+        hosts: vec![Mobile {
+            start: 0,
+            moves: vec![step],
+            work: vec![work],
+            home: 0,
+            clock: Clock::default(),
+        }],
         faults: Vec::new(),
         detection: Detection::DEFAULT,
         options: Options::DEFAULT,

@@ -7,7 +7,14 @@ use crate::options::Options;
 
 fn draft() -> Draft {
     let link = Link { delay_us: 1000, loss: 0, mtu: 1500 };
-    let router = |delay_us| Router { parent: 0, wire: Link { delay_us, ..link }, air: link, rate: 2000, visited: Visited::Plain, clock: Clock::default() };
+    let router = |delay_us| Router {
+        parent: 0,
+        wire: Link { delay_us, ..link },
+        air: link,
+        rate: 2000,
+        visited: Visited::Plain,
+        clock: Clock::default(),
+    };
     let step = |at, to| Move { at, to, soft: false, overlap: 0 };
     let work = |port, peer| Work { port, peer, start: 500, kind: Kind::Down(1000) };
     let mobile =

@@ -107,8 +107,7 @@ impl HomeAgent {
         let is_delivery =
             rx.header.src == header.src && self.config.foreign.contains(&self.config.address.address);
         let is_for_visitor = self.exits.contains(&(rx.header.src, header.dst));
-        let is_of_another =
-            !self.config.foreign.is_empty() && self.mobile_nodes.first(header.src).is_none();
+        let is_of_another = !self.config.foreign.is_empty() && self.mobile_nodes.first(header.src).is_none();
         if is_delivery || is_for_visitor || is_of_another {
             return out.pass(rx, packet);
         }

@@ -26,7 +26,10 @@ use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Tunnels};
 use crate::under_way::UnderWay;
 use auth::ReplayWindow;
 use node::config::{ConfigError, Interfaces};
-use node::{Announcer, Boot, Expiry, FailedAct, Input, Link, Listen, Notification, Outbox, Proto, PuntReason, Refusals, Rng, Role, RouteKey, Rx, Value};
+use node::{
+    Announcer, Boot, Expiry, FailedAct, Input, Link, Listen, Notification, Outbox, Proto, PuntReason,
+    Refusals, Rng, Role, RouteKey, Rx, Value,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{
     Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Prefix, Reason, SocketAddrV4,
