@@ -197,7 +197,7 @@ const HOME_AGENT_ROWS: &[&str] = &[
     "wrong-spi code-131+1 denied+1 same",
     "reserved-spi code-131+1 denied+1 same",
     "unknown-node no_association+1 same",
-    "no-authentication code-131+1 denied+1 same",
+    "no-authentication no_authentication+1 same",
     "authenticator-of-another-algorithm code-131+1 denied+1 same",
     "hmac-md5-for-sha256 code-131+1 denied+1 same",
     "keyed-md5-for-hmac-md5 code-131+1 denied+1 same",

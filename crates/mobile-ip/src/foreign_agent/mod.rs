@@ -77,13 +77,13 @@ pub const NOT_A_FAILURE: Reason = Reason("not_a_failure");
 /// registered with a request that arrived later.
 pub const REPEATED_BY_ANOTHER: Reason = Reason("repeated_by_another");
 /// The reason to drop a reply, or an ICMP error about a request: it arrived from a visited link, not from the home
-/// agent.
+/// agent. Or it is an acceptance whose source is not the requested home agent.
 pub const NOT_FROM_HOME: Reason = Reason("not_from_home_agent");
 /// The reason to drop a reply: the configuration requires a Foreign-Home Authentication, but it is missing or wrong.
 pub const HOME_AGENT_FAILED: Reason = Reason("home_agent_failed");
 
-/// The maximum number of challenges that are remembered for a visitor because it has used them (not from an RFC). There
-/// are at most 16 other valid ones.
+/// The maximum number of challenges that are remembered for a mobile node because it has used them (not from an RFC).
+/// There are at most 16 other valid ones.
 const USED_CHALLENGES: usize = 17;
 
 /// The number of requests of a visit whose Identifications are remembered (not from an RFC). A mobile node sends at most
@@ -111,14 +111,19 @@ struct Visitor {
     reverse: Option<Reverse>,
     /// The flags of the request accepted last.
     flags: RequestFlags,
-    /// The challenges of the accepted requests, the oldest first; at most [`USED_CHALLENGES`]. They are not accepted
-    /// again.
-    used: VecDeque<Vec<u8>>,
-    /// The challenge in the last reply to this visitor, which its next request may contain (RFC 4721, section 3.3);
-    /// `None` without challenges.
-    issued: Option<Vec<u8>>,
     /// When the visit began. Renewals do not change it.
     since: Instant,
+}
+
+/// The challenges of a mobile node (RFC 4721). There are at most as many as associations, because each of these requests had
+/// a correct Mobile-Foreign Authentication.
+#[derive(Debug, Default)]
+struct Challenged {
+    /// The challenges of its requests, the oldest first; at most [`USED_CHALLENGES`]. They are not accepted again, whatever
+    /// the home agent replied (section 3.2).
+    used: VecDeque<Vec<u8>>,
+    /// The challenge in the last reply to it, which its next request may contain (section 3.3); `None` if there was none.
+    issued: Option<Vec<u8>>,
 }
 
 /// What this agent does with the tunnels of a home agent.
@@ -144,6 +149,8 @@ pub struct ForeignAgent {
     /// The number of requests that have arrived from the visited link.
     arrived: u64,
     visitors: BTreeMap<Visit, Visitor>,
+    /// The challenges of each mobile node, by home address; empty unless challenges are required.
+    challenged: BTreeMap<Ipv4Addr, Challenged>,
     /// The tunnels of each home agent that has visitors here.
     classes: BTreeMap<Ipv4Addr, Opened>,
     /// The reverse tunnels to the home agents of visitors, and what is known about their paths.
@@ -199,6 +206,7 @@ impl ForeignAgent {
             waiting: Waiting::new(config.pending),
             arrived: 0,
             visitors: BTreeMap::new(),
+            challenged: BTreeMap::new(),
             classes: BTreeMap::new(),
             tunnels: Tunnels::default(),
             advertiser,
@@ -328,7 +336,7 @@ impl ForeignAgent {
             Registration::Request(_) => Err(Reason("wrong_direction")),
             // Without an association, only the interface shows that a reply is forged.
             Registration::Reply(_) if self.visited.contains(&rx.iface) => Err(NOT_FROM_HOME),
-            Registration::Reply(reply) => self.reply(now, reply, out),
+            Registration::Reply(reply) => self.reply(now, received.ip.src, reply, out),
         }
     }
 
@@ -359,6 +367,14 @@ impl ForeignAgent {
 /// to it. A request to end all bindings has the home address as care-of address.
 fn has_own_address(request: &Request) -> bool {
     request.flags.has(RequestFlags::DECAPSULATION) && request.care_of != request.home
+}
+
+/// Returns whether a reply with this code is to a request whose challenge and Mobile-Foreign Authentication were correct.
+const fn is_after_challenge(code: Code) -> bool {
+    !matches!(
+        code,
+        Code::MobileFailed | Code::UnknownChallenge | Code::MissingChallenge | Code::StaleChallenge
+    )
 }
 
 /// Returns whether a relayed request gets a Foreign-Home Authentication if there is an association with the home agent. A

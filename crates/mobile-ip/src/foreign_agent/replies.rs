@@ -2,7 +2,7 @@
 
 use super::{
     ForeignAgent, HOME_AGENT_FAILED, NOT_A_FAILURE, NOT_ADMITTED, NOT_FROM_HOME, NOT_PENDING,
-    REPEATED_BY_ANOTHER, has_own_address, is_authenticated_to_home,
+    REPEATED_BY_ANOTHER, has_own_address, is_after_challenge, is_authenticated_to_home,
 };
 use crate::message::{Between, Code, Extension, PORT, Reply, datagram};
 use crate::pending::{Pending, low};
@@ -12,9 +12,20 @@ use wire::{Instant, Ipv4Addr, Packet, Reason, SocketAddrV4};
 use wire::{ipv4, udp};
 
 impl ForeignAgent {
-    pub(super) fn reply(&mut self, now: Instant, mut reply: Reply, out: &mut Outbox) -> Result<(), Reason> {
+    pub(super) fn reply(
+        &mut self,
+        now: Instant,
+        src: Ipv4Addr,
+        mut reply: Reply,
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
         let asked = (reply.home, low(reply.identification));
         let pending = self.waiting.get(asked).ok_or(NOT_PENDING)?;
+        // The source of a reply is the address to which the request was sent (RFC 5944, section 3.8.3.1). Only an acceptance
+        // begins a visit. A request to all home agents is denied, from an address that is not known before.
+        if reply.code.is_accepted() && src != pending.request.home_agent {
+            return Err(NOT_FROM_HOME);
+        }
         if !self.is_home_agent(pending, &reply) {
             if let Some(pending) = self.waiting.remove(asked) {
                 self.deny(now, &pending, Code::HomeFailed, out)?;
@@ -61,12 +72,18 @@ impl ForeignAgent {
     }
 
     /// Returns whether the Foreign-Home Authentication of a reply is correct. Returns true if it is missing and not
-    /// required: the relayed request had none, or there is no association with the home agent.
+    /// required: the request is one to which no such authentication may be added, or there is no association with the home
+    /// agent.
+    ///
+    /// A mobile node that does not know its home agent has not named it: then the reply names it. If there is an association
+    /// with the home agent of the request, the reply cannot name another one to avoid the check.
     pub(super) fn is_home_agent(&self, pending: &Pending, reply: &Reply) -> bool {
-        let home_agent = pending.request.home_agent;
+        let mut named = [pending.request.home_agent, reply.home_agent].into_iter();
+        let Some(home_agent) = named.find(|agent| self.home_agents.first(*agent).is_some()) else {
+            return true;
+        };
         let found = reply.authentication(Between::ForeignHome);
-        let is_optional = found.is_none() && !is_authenticated_to_home(&pending.request);
-        if is_optional || self.home_agents.first(home_agent).is_none() {
+        if found.is_none() && !is_authenticated_to_home(&pending.request) {
             return true;
         }
         let spi = found.map(|found| found.spi);
@@ -85,10 +102,7 @@ impl ForeignAgent {
     /// Sends a reply to the home address, at the link address and the port of the request (RFC 5944, section 3.7.2.3). ARP
     /// is not used, because another host could answer an ARP request for the home address.
     pub(super) fn send_reply(&mut self, pending: &Pending, mut reply: Reply, out: &mut Outbox) {
-        let visitor = self.visitors.get(&(reply.home, pending.request.home_agent));
-        let issued = visitor.filter(|visitor| visitor.mac == pending.mac).and_then(|own| own.issued.clone());
-        let challenge = issued.or_else(|| self.advertiser.challenges.newest());
-        reply.extensions.extend(challenge.map(Extension::challenge));
+        reply.extensions.extend(self.issue_challenge(reply.home, reply.code).map(Extension::challenge));
         if let Some(association) = self.mobile_nodes.first(reply.home) {
             reply.sign(Between::MobileForeign, association);
         }
@@ -97,6 +111,20 @@ impl ForeignAgent {
         let to = SocketAddrV4::new(reply.home, pending.from.port());
         let bytes = datagram(own, to, ipv4::DEFAULT_TTL, &reply.emit());
         out.send(self.iface, Packet::new(pending.mac, bytes));
+    }
+
+    /// Returns the challenge of a reply with `code` to a mobile node; `None` without challenges. It is a new one if the request
+    /// has used its challenge, or if the present one is used: repetitions of earlier requests change nothing.
+    fn issue_challenge(&mut self, host: Ipv4Addr, code: Code) -> Option<Vec<u8>> {
+        let known = self.challenged.get(&host);
+        let issued = known.and_then(|known| known.issued.clone());
+        let present = issued.or_else(|| self.advertiser.challenges.newest())?;
+        if !is_after_challenge(code) && !known.is_some_and(|known| known.used.contains(&present)) {
+            return Some(present);
+        }
+        let fresh = self.advertiser.challenges.draw();
+        self.challenged.entry(host).or_default().issued.clone_from(&fresh);
+        fresh
     }
 
     /// Denies a relayed request about which an ICMP error arrived. The error must quote the relayed request. It must

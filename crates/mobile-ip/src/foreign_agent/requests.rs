@@ -1,7 +1,7 @@
 //! The requests at a foreign agent: what is relayed, and what is denied (RFC 5944, section 3.7.2).
 
 use super::{ForeignAgent, GAVE_WAY, HOME_AGENTS, NO_PLACE, REPEATED_BY_ANOTHER, Visitor};
-use super::{has_own_address, is_authenticated_to_home};
+use super::{USED_CHALLENGES, has_own_address, is_after_challenge, is_authenticated_to_home};
 use crate::config::{AgentReverseTunnel, is_host};
 use crate::encapsulation;
 use crate::home_agent::refusal;
@@ -31,7 +31,11 @@ impl ForeignAgent {
         if self.is_repeated_by_another(&pending) {
             return Err(REPEATED_BY_ANOTHER);
         }
-        match self.judge(&pending) {
+        let judged = self.judge(&pending);
+        if judged.as_ref().err().is_none_or(|code| is_after_challenge(*code)) {
+            self.use_challenge(request);
+        }
+        match judged {
             Ok(give_way) => self.relay(now, pending, &give_way, out),
             Err(code) => {
                 if code == Code::ForeignResources {
@@ -48,13 +52,16 @@ impl ForeignAgent {
         let request = &pending.request;
         let asks = |flags| request.flags.has(flags);
         let own = self.config.address.address;
-        self.judge_challenge(request)?;
+        self.judge_challenge(pending)?;
         if !self.is_authentic(request) {
             return Err(Code::MobileFailed);
         }
         // A request to the broadcast address of the visited link would be sent to all its hosts.
         let is_no_agent = |it| !is_host(it) || it == request.home || self.config.address.is_broadcast(it);
-        if asks(RequestFlags::RESERVED) || is_no_agent(request.home_agent) {
+        // The Mobile-Home Authentication shows which extensions must be removed (RFC 5944, section 3.7.2.2). Without it, the
+        // home agent would drop the request, and it would wait here until its time is over.
+        let is_signed = request.authentication(Between::MobileHome).is_some();
+        if asks(RequestFlags::RESERVED) || is_no_agent(request.home_agent) || !is_signed {
             return Err(Code::ForeignBadRequest);
         }
         // A request with an address of this host as the home agent is not relayed (RFC 5944, section 3.7.2). It is
@@ -84,17 +91,18 @@ impl ForeignAgent {
         if request.lifetime > self.longest() {
             return Err(Code::LifetimeTooLong);
         }
-        self.judge_reverse(pending)?;
         // The tunnel to a co-located care-of address does not end here.
         if !has_own_address(request)
             && !encapsulation::are_available(&self.config.encapsulations, request.flags)
         {
             return Err(Code::ForeignEncapsulation);
         }
+        self.judge_reverse(pending)?;
         self.place(pending).ok_or(Code::ForeignResources)
     }
 
-    /// Checks what a request asks of a reverse tunnel (RFC 3024, section 4.3.1). Fails with the code of the denial.
+    /// Checks what a request asks of a reverse tunnel: the delivery style, the distance, and whether there is one, in the
+    /// order of RFC 3024, section 4.2.1. Fails with the code of the denial.
     fn judge_reverse(&self, Pending { mac, request, ttl, .. }: &Pending) -> Result<(), Code> {
         let style = request.encapsulating_delivery();
         if !request.flags.has(RequestFlags::REVERSE) {
@@ -105,16 +113,12 @@ impl ForeignAgent {
                 _ => Ok(()),
             };
         }
-        if self.config.reverse_tunnel == AgentReverseTunnel::None {
-            return Err(Code::ForeignReverseTunnel);
-        }
-        // With another time to live, a router has forwarded the request: the mobile node is not on this link.
-        if *ttl != u8::MAX {
-            return Err(Code::TooDistant);
-        }
         match style {
             Some([_, ..]) => Err(Code::ForeignBadRequest),
             Some([]) if !self.config.encapsulating_delivery => Err(Code::DeliveryStyle),
+            // With another time to live, a router has forwarded the request: the mobile node is not on this link.
+            _ if *ttl != u8::MAX => Err(Code::TooDistant),
+            _ if self.config.reverse_tunnel == AgentReverseTunnel::None => Err(Code::ForeignReverseTunnel),
             _ if request.lifetime == 0 => Ok(()),
             _ => {
                 let pair = self.reverse_pair((request.home, request.home_agent), *mac);
@@ -124,9 +128,9 @@ impl ForeignAgent {
     }
 
     /// Checks the challenge of a request, if one is required (RFC 4721, section 3.2): it must be one of the last
-    /// advertised, or that of the last reply to the visitor, and the visitor must not have used it. Fails with the code
-    /// of the denial.
-    fn judge_challenge(&self, request: &Request) -> Result<(), Code> {
+    /// advertised, or that of the last reply to the mobile node, and the mobile node must not have used it, except in a
+    /// request that it repeats while this request waits. Fails with the code of the denial.
+    fn judge_challenge(&self, Pending { mac, request, .. }: &Pending) -> Result<(), Code> {
         if !self.config.challenge {
             return Ok(());
         }
@@ -135,16 +139,31 @@ impl ForeignAgent {
         }
         // Without the authentication that covers it, a challenge proves nothing.
         let challenge = request.challenge().ok_or(Code::MobileFailed)?;
-        let visitor = self.visitors.get(&(request.home, request.home_agent));
-        if visitor.is_some_and(|visitor| visitor.used.iter().any(|used| used == challenge)) {
+        let known = self.challenged.get(&request.home);
+        let waits = self.waiting.get((request.home, low(request.identification)));
+        let is_repeated = waits.is_some_and(|other| other.mac == *mac && other.request == *request);
+        if !is_repeated && known.is_some_and(|known| known.used.iter().any(|used| used == challenge)) {
             return Err(Code::StaleChallenge);
         }
-        let is_issued = visitor.is_some_and(|visitor| visitor.issued.as_deref() == Some(challenge));
+        let is_issued = known.is_some_and(|known| known.issued.as_deref() == Some(challenge));
         if is_issued || self.advertiser.challenges.is_valid(challenge) {
             Ok(())
         } else {
             Err(Code::UnknownChallenge)
         }
+    }
+
+    /// Records the challenge of a request with a correct Mobile-Foreign Authentication, if challenges are required.
+    fn use_challenge(&mut self, request: &Request) {
+        let Some(challenge) = request.challenge().filter(|_| self.config.challenge) else { return };
+        let used = &mut self.challenged.entry(request.home).or_default().used;
+        if used.iter().any(|other| other == challenge) {
+            return; // the request is a repetition
+        }
+        if used.len() >= USED_CHALLENGES {
+            used.pop_front();
+        }
+        used.push_back(challenge.to_vec());
     }
 
     /// Returns whether the Mobile-Foreign Authentication of a request is correct. Returns true if there is no
@@ -276,7 +295,9 @@ impl ForeignAgent {
             return Err(refusal::ANSWERED);
         }
         let mut reply = pending.request.reply(code);
-        reply.lifetime = if code == Code::LifetimeTooLong { self.longest() } else { 0 };
+        if code == Code::LifetimeTooLong {
+            reply.lifetime = self.longest();
+        }
         self.send_reply(pending, reply, out);
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The visitors of a foreign agent: their routes, and the ends of their visits (RFC 5944, section 4.2.2).
 
-use super::{FIRST_CLASS, FIRST_REVERSE_CLASS, ForeignAgent, Opened, SEEN, USED_CHALLENGES, Visit, Visitor};
+use super::{FIRST_CLASS, FIRST_REVERSE_CLASS, ForeignAgent, Opened, SEEN, Visit, Visitor};
 use crate::encapsulation;
 use crate::mark::MobileIpEvent;
 use crate::message::{Code, Request, RequestFlags};
@@ -61,13 +61,6 @@ impl ForeignAgent {
         }
         let reverse = self.reverse(visit, pending, ends, out);
         let since = self.visitors.get(&visit).map(|before| before.since);
-        let mut used =
-            self.visitors.get_mut(&visit).map(|old| std::mem::take(&mut old.used)).unwrap_or_default();
-        used.extend(pending.request.challenge().map(<[u8]>::to_vec));
-        while used.len() > USED_CHALLENGES {
-            used.pop_front();
-        }
-        let issued = self.advertiser.challenges.draw();
         let seen = self.seen_with(visit, pending);
         let visitor = Visitor {
             mac,
@@ -78,8 +71,6 @@ impl ForeignAgent {
             reached,
             reverse,
             flags,
-            used,
-            issued,
             since: since.unwrap_or(now),
         };
         self.visitors.insert(visit, visitor);

@@ -168,9 +168,9 @@ impl HomeAgent {
         if self.homes.get(&host).is_some_and(is_new) && !self.under_way.has(host) {
             self.homes.remove(&host);
         }
-        self.use_nonce(Code::HomeResources, host);
+        self.use_nonce(Code::HomeResources, &request);
         out.mark(MobileIpEvent::NotStored { host }.into());
-        self.reply(now, &request, Code::HomeResources, 0, path, out);
+        self.reply(now, &request, Code::HomeResources, request.lifetime, path, out);
     }
 }
 

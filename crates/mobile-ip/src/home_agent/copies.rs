@@ -91,8 +91,8 @@ impl HomeAgent {
 
     /// Forwards a packet from a reverse tunnel, if the tunnel comes from a care-of address of the packet's source, and
     /// the binding has flag T and asked for this kind of tunnel (RFC 3024, section 4.3.2). Otherwise any host could send in
-    /// the name of a mobile node. Declines a packet whose source is no mobile node of this agent: it may be for another
-    /// tunnel of this host. Declines a packet for a visitor of this host that comes from the visitor's home agent: that agent
+    /// the name of a mobile node. Drops a packet whose source is no mobile node of this agent, unless a foreign agent on this
+    /// host may have a visitor for it. Declines a packet for a visitor of this host that comes from the visitor's home agent: that agent
     /// may also be the foreign agent of the packet's source. In a reverse tunnel, the packet would be on its way to the
     /// visitor, too.
     pub(super) fn reverse(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
@@ -107,7 +107,8 @@ impl HomeAgent {
         let is_delivery =
             rx.header.src == header.src && self.config.foreign.contains(&self.config.address.address);
         let is_for_visitor = self.exits.contains(&(rx.header.src, header.dst));
-        if is_delivery || is_for_visitor || self.mobile_nodes.first(header.src).is_none() {
+        let is_of_another = !self.config.foreign.is_empty() && self.mobile_nodes.first(header.src).is_none();
+        if is_delivery || is_for_visitor || is_of_another {
             return out.pass(rx, packet);
         }
         let home = self.homes.get(&header.src);

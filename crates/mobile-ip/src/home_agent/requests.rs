@@ -7,6 +7,7 @@ use crate::encapsulation;
 use crate::message::{
     Association, Between, Code, PORT, Received, Registration, Request, RequestFlags, datagram,
 };
+use crate::registrar::BAD_AUTHENTICATION;
 use node::{Outbox, Rx, reason};
 use wire::ipv4;
 use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, ntp_distance};
@@ -51,8 +52,8 @@ impl HomeAgent {
         match denial {
             Denial::Code(code) => {
                 self.refused.count(refusal::DENIED);
-                self.use_nonce(code, request.home);
-                self.reply(now, &request, code, 0, path, out);
+                self.use_nonce(code, &request);
+                self.reply(now, &request, code, request.lifetime, path, out);
             }
             Denial::Again(lifetime) => {
                 self.reply(now, &request, self.accepted(&request), lifetime, path, out);
@@ -69,18 +70,27 @@ impl HomeAgent {
         }
         let relayed = self.judge_foreign_agent(src, request)?;
         // Without an authentication, the request gets no answer. With an unknown SPI or a wrong authenticator, it is
-        // denied (RFC 5944, section 3.8.2.1, step a).
+        // denied, unless its foreign agent has an association and is not authentic (RFC 5944, section 3.8.2.1, step a).
         if request.authentication(Between::MobileHome).is_none() {
             return Err(Denial::Silent(refusal::NO_AUTHENTICATION));
         }
         let association = self.association(request);
         if !association.is_some_and(|association| request.verify(Between::MobileHome, association)) {
-            return Err(Denial::Code(Code::HomeMobileFailed));
+            // If no authentication is correct, only an attacker has a use for an answer.
+            return Err(match relayed {
+                Some(false) => Denial::Silent(BAD_AUTHENTICATION),
+                Some(true) | None => Denial::Code(Code::HomeMobileFailed),
+            });
         }
+        let identification = self.judge_identification(now, request);
+        if let Err(Denial::Code(code)) = identification {
+            return Err(Denial::Code(code));
+        }
+        // Step c comes after step b. But the reply to an accepted request is not repeated to another foreign agent.
         if relayed == Some(false) {
             return Err(Denial::Code(Code::ForeignFailed));
         }
-        self.judge_identification(now, request)?;
+        identification?;
         let own = self.config.address.address;
         let asks = |flags| request.flags.has(flags);
         let (moves, reverse) = (request.lifetime != 0, self.config.reverse_tunnel);
@@ -94,14 +104,15 @@ impl HomeAgent {
             Code::HomeBadRequest
         } else if moves && self.config.prohibited_care_of.iter().any(|net| net.contains(request.care_of)) {
             Code::HomeProhibited
-        } else if asks(RequestFlags::REVERSE) && reverse == AgentReverseTunnel::None {
-            Code::HomeReverseTunnel
         } else if moves && !asks(RequestFlags::REVERSE) && reverse == AgentReverseTunnel::Required {
             Code::HomeReverseMandatory
         } else if !encapsulation::are_available(&self.config.encapsulations, request.flags) {
             Code::HomeEncapsulation
         } else if self.bindings_after(now, request).len() > self.config.simultaneous_bindings {
             Code::TooManyBindings
+        } else if asks(RequestFlags::REVERSE) && reverse == AgentReverseTunnel::None {
+            // The last check (RFC 3024, section 4.3.1).
+            Code::HomeReverseTunnel
         } else {
             return if self.under_way.len() < UNDER_WAY {
                 Ok(())
@@ -151,7 +162,8 @@ impl HomeAgent {
     /// association with the source address `src`.
     ///
     /// A foreign agent does not add this authentication to a deregistration, nor to a request with a care-of address that is
-    /// not its own (RFC 5944, section 3.5.4). So these do not require it.
+    /// not its own (RFC 5944, section 3.5.4). It cannot add one to a request to all home agents, which is denied in any case
+    /// (section 3.8.2.1): it does not know which of them hears the request. So these do not require it.
     pub(super) fn judge_foreign_agent(
         &self,
         src: Ipv4Addr,
@@ -165,7 +177,11 @@ impl HomeAgent {
                 let holds = |association| request.verify(Between::ForeignHome, association);
                 Ok(Some(association.is_some_and(holds)))
             }
-            None => Ok((known && request.lifetime != 0 && request.care_of == src).then_some(false)),
+            None => {
+                let is_for_one = !self.config.address.is_broadcast(request.home_agent);
+                let is_signed = request.lifetime != 0 && request.care_of == src && is_for_one;
+                Ok((known && is_signed).then_some(false))
+            }
         }
     }
 
@@ -240,11 +256,12 @@ impl HomeAgent {
     /// Otherwise an attacker could repeat the request later, when there is no reason to deny it any more. A request
     /// without the present nonce changes nothing: else, repetitions of earlier requests would keep the mobile node from
     /// registering.
-    pub(super) fn use_nonce(&mut self, code: Code, host: Ipv4Addr) {
-        let is_before_nonce =
-            matches!(code, Code::HomeMobileFailed | Code::ForeignFailed | Code::IdentificationMismatch);
+    pub(super) fn use_nonce(&mut self, code: Code, request: &Request) {
+        let host = request.home;
         let nonces = self.mobile_nodes.replay(host) == Replay::Nonces;
-        if nonces && (self.nonce(host).is_none() || !is_before_nonce) {
+        let has = |nonce: u32| nonce == (request.identification >> 32) as u32;
+        let is_used = self.nonce(host).is_none_or(|nonce| code != Code::HomeMobileFailed && has(nonce));
+        if nonces && is_used {
             let fresh = self.fresh_nonce(host);
             self.homes.entry(host).or_default().nonce = Some(fresh);
         }

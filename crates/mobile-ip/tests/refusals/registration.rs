@@ -349,6 +349,49 @@ fn a_challenge_is_accepted_once_while_it_is_one_of_the_last() {
     assert_eq!(challenged(&mut agent, later(9900), 9000, Some(&last)).code, Code::UnknownChallenge);
 }
 
+/// A challenge is used by each request, also by one that the home agent denies (RFC 4721, section 3.2). The denial has the
+/// challenge for the next request. A repetition of a request that waits is relayed again.
+#[test]
+fn a_denied_request_has_used_its_challenge() {
+    let peers =
+        format!("challenge = true\nmobile_nodes = [{{ address = \"{HOME}\", spi = 256, key = \"{KEY}\" }}]");
+    let mut agent = foreign_agent(&peers).unwrap();
+    start(&mut agent);
+    let (now, challenge) = advertised(&mut agent);
+    let later = |ms| now + Duration::from_millis(ms);
+    let mut asked = request(Instant::from_millis(1000), HOME);
+    asked.extensions.push(Extension::challenge(challenge.clone()));
+    asked.sign(Between::MobileForeign, &association());
+    for _ in 0..2 {
+        let effects = heard(&mut agent, now, 1, MOBILE, packet(HOME, VISITED, &asked.emit()));
+        assert_eq!(code_sent(&effects), None, "{effects:?}");
+    }
+    let mut denial = asked.reply(Code::IdentificationMismatch);
+    denial.sign(Between::MobileHome, &association());
+    let effects = heard(&mut agent, later(100), UP, ATTACKER, packet(AGENT, VISITED, &denial.emit()));
+    let denied = reply_in(&effects).unwrap();
+    let issued = denied.challenge().unwrap().to_vec();
+    assert_eq!(denied.code, Code::IdentificationMismatch);
+    assert_ne!(issued, challenge);
+    // Neither the same request nor another one can use it again.
+    let effects = heard(&mut agent, later(1200), 1, MOBILE, packet(HOME, VISITED, &asked.emit()));
+    assert_eq!(code_sent(&effects), Some(Code::StaleChallenge));
+    let stale = challenged(&mut agent, later(2300), 2000, Some(&challenge));
+    assert_eq!((stale.code, stale.challenge()), (Code::StaleChallenge, Some(issued.as_slice())));
+    assert_eq!(challenged(&mut agent, later(3400), 3000, Some(&issued)).code, Code::Accepted);
+    // A request that this agent denies has used its challenge, too.
+    let (_, challenge) = advertised(&mut agent);
+    let mut long = request(Instant::from_millis(5000), HOME);
+    long.lifetime = u16::MAX;
+    long.extensions.clear();
+    long.sign(Between::MobileHome, &association());
+    long.extensions.push(Extension::challenge(challenge.clone()));
+    long.sign(Between::MobileForeign, &association());
+    let effects = heard(&mut agent, later(4500), 1, MOBILE, packet(HOME, VISITED, &long.emit()));
+    assert_eq!(code_sent(&effects), Some(Code::LifetimeTooLong));
+    assert_eq!(challenged(&mut agent, later(5600), 6000, Some(&challenge)).code, Code::StaleChallenge);
+}
+
 /// Solicitations must not make challenges invalid: any host can send them.
 #[test]
 fn solicitations_repeat_the_newest_challenge() {
