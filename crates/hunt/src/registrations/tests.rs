@@ -5,7 +5,7 @@ use crate::draft::Protocol;
 use crate::draw::{Size, draw};
 use crate::options::Options;
 use crate::run::plan;
-use mobile_ip::message::{AgentFlags, Extension, datagram};
+use mobile_ip::message::{AgentFlags, Algorithm, Association, Between, Extension, datagram};
 use wire::{Mac, SocketAddrV4, ipip, udp};
 
 const CARE_OF: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 1);
@@ -172,6 +172,9 @@ fn a_relayed_request_has_one_of_the_last_challenges() {
         move |asked: &mut Request| {
             asked.identification = identification;
             asked.extensions = vec![Extension::challenge(challenge.to_vec())];
+            let key = crate::mobile_ip::KEY.parse().unwrap();
+            let association = Association { spi: 256, algorithm: Algorithm::HmacSha256, key };
+            asked.sign(Between::MobileForeign, &association);
         }
     };
     advertise(&mut run, b"one!");

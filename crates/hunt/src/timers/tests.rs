@@ -71,9 +71,10 @@ fn a_cell_that_is_noticed_before_the_old_one_is_left_costs_nothing() {
 fn a_missing_home_agent_and_a_lost_lease_cost_their_waits() {
     let mut draft = still();
     draft.options.backup = Backup::Needed;
-    assert!((explained_of(&draft, [0, 60], &[]) - 2.0 * 7.0).abs() < 20.0, "at the begin");
-    assert!(explained_of(&draft, [0, 60], &[]) > 14.0);
+    assert!(explained_of(&draft, [0, 60], &[]) > 14.0, "at the begin");
+    draft.hosts[0].work[0].start = 20_000;
     assert!(explained_of(&draft, [30, 60], &[]).abs() < 1e-9, "and later not");
+    draft.hosts[0].work[0].start = 500;
     draft.options = crate::options::Options { care_of: CareOf::Acquired, ..crate::options::Options::DEFAULT };
     assert!(explained_of(&draft, [10, 60], &[]).abs() < 1e-9, "nothing was lost");
     assert!((explained_of(&draft, [10, 60], &[15]) - 10.0).abs() < 1e-9);
