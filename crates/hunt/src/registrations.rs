@@ -134,7 +134,9 @@ impl Registrations {
         };
         let is_own = self.addresses.get(&header.dst) == Some(&host);
         let is_in_tunnel = header.protocol == IPIP && is_own;
-        if if visit.encapsulating { is_in_tunnel } else { !is_own && !header.dst.is_multicast() } {
+        let is_routed = !is_own && !header.dst.is_multicast();
+        let must_be_tunneled = if visit.encapsulating { is_in_tunnel } else { is_routed };
+        if must_be_tunneled {
             self.tunneled.insert((host, packet.id));
         }
     }
