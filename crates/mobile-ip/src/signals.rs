@@ -116,7 +116,7 @@ mod tests {
         for strength in [-80, -80, -60] {
             signals.hear(now, Cell(1), -70);
             signals.hear(now, Cell(2), strength);
-            now = now + Duration::from_millis(100);
+            now += Duration::from_millis(100);
         }
         assert_eq!(signals.compare(now, A, B), Some(Comparison::Weaker), "-75 dBm after smoothing");
     }
