@@ -123,7 +123,9 @@ fn a_request_of_a_wrong_foreign_agent_has_used_its_nonce() {
     let mut agent = home_agent_with_partner("nonces");
     let asked = |nonce: u64, low: u64, by: Option<Association>| {
         let mut asked = asked_at(Instant::ZERO, |asked| asked.identification = nonce << 32 | low);
-        by.into_iter().for_each(|by| asked.sign(Between::ForeignHome, &by));
+        if let Some(by) = by {
+            asked.sign(Between::ForeignHome, &by);
+        }
         asked
     };
     let mut told = |at, asked: &Request| {
@@ -147,7 +149,9 @@ fn a_request_without_any_correct_authentication_is_not_answered() {
         let mut asked = request(Instant::from_millis(at), HOME);
         asked.extensions.clear();
         asked.sign(Between::MobileHome, &wrong());
-        by.into_iter().for_each(|by| asked.sign(Between::ForeignHome, &by));
+        if let Some(by) = by {
+            asked.sign(Between::ForeignHome, &by);
+        }
         asked
     };
     let mut agent = home_agent_with_partner("timestamps");
@@ -197,7 +201,9 @@ fn the_denial_of_a_found_home_agent_is_authenticated() {
         heard(&mut agent, now, 1, MOBILE, packet(HOME, VISITED, &asked.emit()));
         let mut reply = Reply { home_agent: AGENT, ..asked.reply(Code::UnknownHomeAgent) };
         reply.sign(Between::MobileHome, &association());
-        by.into_iter().for_each(|by| reply.sign(Between::ForeignHome, &by));
+        if let Some(by) = by {
+            reply.sign(Between::ForeignHome, &by);
+        }
         let effects = heard(&mut agent, now, UP, ATTACKER, packet(AGENT, VISITED, &reply.emit()));
         assert_eq!(code_sent(&effects), Some(code));
     }
