@@ -38,7 +38,7 @@ impl Run {
     }
 
     fn sends(&mut self, host: &str, iface: Iface, packet: &Packet) -> Option<Rule> {
-        self.now = self.now + Duration::from_millis(1);
+        self.now += Duration::from_millis(1);
         self.state.sent(self.now, self.host(host), iface, packet).map(|(rule, _)| rule)
     }
 
@@ -53,7 +53,7 @@ impl Run {
             ("r0", CORE, message(HOME_AGENT, CARE_OF, &reply.emit())),
             ("r1", self.air("r1"), message(CARE_OF, HOME, &reply.emit())),
         ];
-        steps.into_iter().filter_map(|(host, iface, packet)| self.sends(host, iface, &packet)).next()
+        steps.into_iter().find_map(|(host, iface, packet)| self.sends(host, iface, &packet))
     }
 
     /// Lets the home agent send data in a tunnel to this address.
@@ -96,13 +96,13 @@ fn a_tunnel_needs_a_binding() {
     assert_eq!((run.tunnels(CARE_OF), run.tunnels(other)), (None, Some(Rule::Bound)));
     assert_eq!(run.registers(|asked| (asked.care_of, asked.identification) = (other, 2)), None);
     assert_eq!((run.tunnels(CARE_OF), run.tunnels(other)), (None, None), "it may have waited for ARP");
-    run.now = run.now + GRACE;
+    run.now += GRACE;
     assert_eq!((run.tunnels(CARE_OF), run.tunnels(other)), (Some(Rule::Bound), None));
     // With flag S, the earlier binding stays.
     let more = |asked: &mut Request| (asked.flags, asked.identification) = (RequestFlags::SIMULTANEOUS, 3);
     assert_eq!(run.registers(more), None);
     assert_eq!((run.tunnels(CARE_OF), run.tunnels(other)), (None, None));
-    run.now = run.now + Duration::from_secs(303);
+    run.now += Duration::from_secs(303);
     assert_eq!(run.tunnels(CARE_OF), Some(Rule::Bound), "its lifetime has ended");
 }
 
@@ -183,7 +183,7 @@ fn a_relayed_request_has_one_of_the_last_challenges() {
     advertise(&mut run, b"two!");
     advertise(&mut run, b"three");
     assert_eq!(run.registers(with(b"one!", 3)), None, "it may have waited for ARP");
-    run.now = run.now + GRACE;
+    run.now += GRACE;
     assert_eq!(run.registers(with(b"one!", 4)), Some(Rule::Challenge));
     assert_eq!(run.registers(with(b"two!", 5)), None);
 }
