@@ -621,3 +621,21 @@ fn beside_a_home_agent_a_request_to_another_home_agent_is_relayed() {
     let passed = ask(VISITED);
     assert!(matches!(passed[..], [Effect::Pass(..)]), "{passed:?}");
 }
+
+#[test]
+fn a_kind_of_tunnel_and_a_hysteresis_have_their_values() {
+    assert!(mobile_node("encapsulation = 'minimal'").is_ok() && mobile_node("encapsulation = 'gre'").is_ok());
+    refused(mobile_node("encapsulation = 'ipip'"), "encapsulation", "`ip-in-ip`, `minimal`, `gre`");
+    assert!(home_agent("encapsulations = ['gre', 'minimal']").is_ok());
+    refused(home_agent("encapsulations = ['ip-in-ip']"), "encapsulations", "`minimal` or `gre`");
+    refused(foreign_agent("encapsulations = 'gre'"), "encapsulations", "sequence");
+    assert!(mobile_node("signal_hysteresis = 60").is_ok());
+    refused(mobile_node("signal_hysteresis = 61"), "`signal_hysteresis`", "from 0 to 60 dB");
+    refused(mobile_node("signal_hysteresis = -1"), "signal_hysteresis", "-1");
+    let cells = "{ agent = '10.3.0.1', cell = 2 }, { agent = '10.3.0.1', cell = 3 }";
+    refused(
+        mobile_node(&format!("agent_cells = [{cells}]")),
+        "`agent_cells`",
+        "10.3.0.1 must have one cell only",
+    );
+}
