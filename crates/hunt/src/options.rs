@@ -109,7 +109,7 @@ impl Options {
         duplicate: 0,
     };
 
-    /// Returns whether the mobile nodes have care-of addresses of their own.
+    /// Returns whether the mobile nodes have co-located care-of addresses.
     pub const fn is_co_located(&self) -> bool {
         !matches!(self.care_of, CareOf::Agent)
     }
