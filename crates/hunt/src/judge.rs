@@ -33,7 +33,7 @@ pub enum Judge {
     Unconfirmed,
     /// A home agent of Mobile IP tunnels packets for a mobile node to its bound care-of addresses only.
     Unbound,
-    /// A home agent accepts each request once.
+    /// A home agent accepts each request once. It may repeat its reply to the last one.
     Replayed,
     /// The packets of a visitor with a reverse tunnel leave its foreign agent in a tunnel only.
     Bypassed,

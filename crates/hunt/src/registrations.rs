@@ -24,7 +24,7 @@ const MARGIN: Duration = Duration::from_secs(2);
 pub(crate) enum Rule {
     /// A home agent tunnels to bound care-of addresses only.
     Bound,
-    /// A home agent accepts each request once.
+    /// A home agent accepts each request once. It may answer the last one again.
     Once,
     /// A foreign agent sends the packets of visitors with flag T through a tunnel.
     Reverse,
@@ -88,6 +88,8 @@ pub(crate) struct Registrations {
     /// The care-of addresses that a mobile node has ever requested.
     asked: BTreeMap<Ipv4Addr, BTreeSet<Ipv4Addr>>,
     accepted: BTreeSet<(Ipv4Addr, u32)>,
+    /// The last accepted request of each mobile node: the low half of its Identification.
+    last: BTreeMap<Ipv4Addr, u32>,
     homes: BTreeMap<Ipv4Addr, Home>,
     visits: BTreeMap<(HostId, Ipv4Addr), Visit>,
     /// The packets of visitors that must leave their foreign agent in a tunnel.
@@ -115,6 +117,7 @@ impl Registrations {
             requests: BTreeMap::new(),
             asked: BTreeMap::new(),
             accepted: BTreeSet::new(),
+            last: BTreeMap::new(),
             homes: BTreeMap::new(),
             visits: BTreeMap::new(),
             tunneled: HashSet::new(),
@@ -250,8 +253,11 @@ impl Registrations {
         self.bind(at, reply, &request);
         // A foreign agent on this host relays the reply to its visitor with the same addresses.
         let is_relayed_here = self.addresses.get(&request.care_of) == Some(&host);
-        let is_first = self.accepted.insert(key) && self.plant != Some(Plant::Replayed);
-        (!is_first && !is_relayed_here).then(|| {
+        // If the reply is lost, the mobile node repeats its request. The home agent answers it again, and changes nothing.
+        let is_last = self.last.insert(key.0, key.1) == Some(key.1);
+        let is_again = !self.accepted.insert(key) && !is_last;
+        let is_planted = self.plant == Some(Plant::Replayed);
+        ((is_again || is_planted) && !is_relayed_here).then(|| {
             let text = format!(
                 "{} accepted the request of {} with the Identification {:#x} again, at {at} s",
                 self.name(host),

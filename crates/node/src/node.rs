@@ -1,6 +1,7 @@
 //! A node: the roles of one host and its forwarding table. Drivers call the node, and never a role.
 
 pub(crate) mod data_path;
+mod errors;
 pub(crate) mod forward;
 pub(crate) mod neighbor;
 pub(crate) mod reassembly;

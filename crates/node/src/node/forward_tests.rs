@@ -1,9 +1,10 @@
 //! Tests of tunnels, neighbors, groups and ICMP errors, and of packets that roles intercept.
 
+use super::super::errors::ERRORS_PER_SECOND;
 use super::*;
 use crate::{Boot, Lifetime, Link, Listen, Mark, Neighbor, Proto, Role, Value};
 use table::{Action, Kinds as TunnelKinds, Route};
-use wire::{Duration, Frame, PacketId, SocketAddrV4, icmp, ipip, udp};
+use wire::{Duration, Frame, IcmpError, PacketId, SocketAddrV4, icmp, ipip, udp};
 
 const ETH: Iface = Iface(1);
 const AIR: Iface = Iface(2);

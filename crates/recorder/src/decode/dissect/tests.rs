@@ -225,7 +225,7 @@ fn long_bytes_take_no_long_time() {
     long.extend(std::iter::repeat_n([200, 0], 20_000).flatten());
     long.push(200);
     let found = dissect(&long, Begin::Message, false);
-    assert_eq!(found.problem.unwrap().reason, "mip_extension_truncated");
+    assert_eq!(found.problem.unwrap().reason, "mip_extensions_length");
 }
 
 #[test]

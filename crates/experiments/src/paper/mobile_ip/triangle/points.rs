@@ -201,7 +201,7 @@ const fn table_1(value: f64) -> Published {
         tolerance: 0.465,
         tolerance_from: "half of the smallest difference between two rows of table 1",
         why: MACHINES,
-        // The slope is a number of its own.
+        // The slope is a separate number.
         shape: &[],
     }
 }
