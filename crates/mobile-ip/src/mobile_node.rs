@@ -638,7 +638,7 @@ impl MobileNode {
         self.timers.set(Timer::Renew, renew.max(now + REGISTRATION_PAUSE));
         self.timers.set(Timer::Lapse, sent + lifetime);
         let known = self.attached.and_then(|agent| Some((agent, self.agents.get(agent)?)));
-        if let Some((agent, known)) = known {
+        if let Some((agent, known)) = known.filter(|_| !at_home) {
             let forward = Action::Forward(Hop::mac(self.iface, known.mac));
             if self.asks_reverse(known) && self.config.reverse_tunnel == ReverseTunnel::Encapsulating {
                 self.tunnel_to(agent, forward, out);

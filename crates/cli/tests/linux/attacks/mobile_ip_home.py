@@ -69,7 +69,7 @@ daemon.attack("wrong-key-twice", lambda: [send(request(key=bytes(16)), src=sende
 # --- foreign agents ------------------------------------------------------------------------------------------------
 
 attack("unknown-agent-signs", good + authentication(good, kind=FOREIGN_HOME))
-attack("agent-does-not-sign", request(NODES[2]), src=FOREIGN)
+attack("agent-does-not-sign", request(NODES[2], care_of=FOREIGN), src=FOREIGN)
 fresh = request(NODES[2])
 attack("agent-signs-wrongly", fresh + authentication(fresh, kind=FOREIGN_HOME, spi=300), src=FOREIGN)
 
