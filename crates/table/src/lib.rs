@@ -249,7 +249,7 @@ impl Hop {
 
     /// Returns whether this hop leads to the neighbor of `port`. The result is false for a hop by IP address, because
     /// the table does not know the link address of the neighbor.
-    pub fn leads_to(&self, port: Port) -> bool {
+    pub(crate) fn leads_to(&self, port: Port) -> bool {
         matches!(self.to, NextHop::Mac(mac) if port.from == Some(mac)) && self.iface == port.iface
     }
 }
@@ -367,7 +367,30 @@ pub enum Disposition {
 /// Decides about a packet that arrived at `port`. The function changes nothing: the caller records the use of the
 /// routes in [`Verdict::used`].
 pub fn decide(rules: &impl Rules, now: Instant, port: Port, packet: &Datagram) -> Verdict {
+    decide_by(rules, now, port, rules.ingress_policy(port), packet)
+}
+
+/// Decides about a packet that was decapsulated. Its tunnel arrived at `port`. The policy of the port checks its source.
+/// Its route is looked up in `class`, forwarding decrements its time to live, and its sender may get ICMP errors. No error
+/// is sent if a closed class has no route for the packet (RFC 5944, section 4.2.2).
+pub fn decide_opened(
+    rules: &impl Rules,
+    now: Instant,
+    port: Port,
+    class: Class,
+    packet: &Datagram,
+) -> Verdict {
     let (owner, policy) = rules.ingress_policy(port);
+    decide_by(rules, now, port, (owner, IngressPolicy { class, ttl: true, icmp: true, ..policy }), packet)
+}
+
+fn decide_by(
+    rules: &impl Rules,
+    now: Instant,
+    port: Port,
+    (owner, policy): (RoleId, IngressPolicy),
+    packet: &Datagram,
+) -> Verdict {
     let mut verdict =
         Verdict { disposition: Disposition::Host, ttl: policy.ttl, cut: None, icmp: None, used: [None; 2] };
     if let Some(class) = policy.check {
@@ -384,16 +407,6 @@ pub fn decide(rules: &impl Rules, now: Instant, port: Port, packet: &Datagram) -
         }
     }
     follow(rules, now, policy.class, policy.icmp, packet, &mut verdict);
-    verdict
-}
-
-/// Decides about a packet that was decapsulated. Such a packet has no port, so it has no ingress policy: forwarding
-/// decrements its time to live, and its sender may get ICMP errors. No error is sent if a closed class has no route for
-/// the packet (RFC 5944, section 4.2.2).
-pub fn decide_opened(rules: &impl Rules, now: Instant, class: Class, packet: &Datagram) -> Verdict {
-    let mut verdict =
-        Verdict { disposition: Disposition::Host, ttl: true, cut: None, icmp: None, used: [None; 2] };
-    follow(rules, now, class, true, packet, &mut verdict);
     verdict
 }
 

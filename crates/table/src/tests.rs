@@ -90,6 +90,19 @@ fn data_from_elsewhere_refresh_nothing_and_go_to_the_gates_owner() {
 }
 
 #[test]
+fn the_source_of_what_was_opened_is_checked_as_that_of_other_packets() {
+    let opened = |mapping, mac| {
+        decide_opened(&Station { mapping }, Instant::ZERO, from(AIR, mac), UP, &data(MOBILE, FAR))
+    };
+    let fails = Disposition::Punt(RoleId(3), PuntReason::Check);
+    assert_eq!(opened(None, NEIGHBOR).disposition, fails);
+    assert_eq!(opened(Some(mapping()), Mac([6; 6])).disposition, fails);
+    let passes = opened(Some(mapping()), NEIGHBOR);
+    assert_eq!(passes.disposition, Disposition::Out(Hop::mac(WIRE, UPLINK)));
+    assert_eq!(passes.used, [Some(EntryId(0)), Some(EntryId(1))]);
+}
+
+#[test]
 fn a_way_back_that_is_punted_is_for_its_owner_to_check() {
     let punted = Route { action: Action::Punt, ..mapping() };
     assert_eq!(
@@ -115,7 +128,7 @@ fn a_miss_is_the_hosts() {
     let lost = Some(IcmpError::NetUnreachable);
     assert_eq!(decide(&rules, Instant::ZERO, open, &data(FAR, MOBILE)).icmp, lost, "unless it is its own");
     assert_eq!(decide(&rules, Instant::ZERO, open, &data(FAR, OWN)).icmp, None);
-    assert_eq!(decide_opened(&rules, Instant::ZERO, Class(200), &data(FAR, MOBILE)).icmp, None);
+    assert_eq!(decide_opened(&rules, Instant::ZERO, open, Class(200), &data(FAR, MOBILE)).icmp, None);
 }
 
 /// A host with one address and without rules.
@@ -251,7 +264,8 @@ fn only_ip_in_ip_to_this_host_is_opened() {
 
 #[test]
 fn what_was_opened_costs_a_hop_and_may_enter_another_tunnel() {
-    let opened = |packet| decide_opened(&Agent { icmp: true }, Instant::ZERO, VISITORS, &packet);
+    let arrived = from(WIRE, UPLINK);
+    let opened = |packet| decide_opened(&Agent { icmp: true }, Instant::ZERO, arrived, VISITORS, &packet);
     assert_eq!(opened(data(FAR, MOBILE)).disposition, Disposition::Encap(ENCAP));
     assert!(opened(data(FAR, MOBILE)).ttl);
     assert_eq!(opened(Datagram { ttl: 1, ..data(FAR, MOBILE) }).icmp, Some(IcmpError::TimeExceeded));

@@ -1,9 +1,9 @@
 //! The figures of an experiment, as file contents.
 
-use super::{Experiment, Report};
-use crate::drawn::whisker;
+use super::{Experiment, Point, Report};
+use crate::drawn::{style, whisker};
 use crate::stats::Interval;
-use draw::{DistributionFigure, PointFigure, Series, Style, TimeFigure};
+use draw::{DistributionFigure, PointFigure, Sample, Series, Style, TimeFigure};
 
 /// One figure: the contents of two files.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -44,6 +44,17 @@ pub(crate) fn draw_at(x: f64, y: f64, interval: Option<Interval>) -> draw::Point
 /// Returns one series of a figure.
 pub(crate) fn line(name: &str, style: Style, points: impl Iterator<Item = draw::Point>) -> Series {
     Series { name: name.to_owned(), style, points: points.collect() }
+}
+
+/// Returns the distribution of a metric of a point, under `name`: a sample for each backend with valid values, and one for
+/// the published value.
+pub(crate) fn samples(report: &Report, point: &Point, name: &str, metric: &str) -> Vec<Sample> {
+    let measured = report.backends.iter().filter_map(|results| {
+        let measured = results.named(&point.label).filter(|measured| measured.is_valid())?;
+        Some(Sample::new(name, style(results.backend), measured.samples.get(metric)?.clone()))
+    });
+    let published = point.published(metric).map(|one| Sample::new(name, Style::Published, vec![one.value]));
+    measured.chain(published).collect()
 }
 
 /// The largest number of figures of an experiment.

@@ -29,6 +29,7 @@ pub(crate) use carry_out::{doubts, measure_all};
 pub use figure::{Figure, figure_names, figures};
 pub use json::{json, self_test_json};
 pub(crate) use phases::stratified;
+pub(crate) use point::settings;
 pub use point::{Combine, Kind, Measure, Point, Published, Samples, Setting, TimeSeries, Trace};
 pub use published::{Counts, Estimate, Judged, OnBackend, Statistic, Word, counts, judged};
 pub use recorded::Recorded;

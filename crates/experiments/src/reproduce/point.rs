@@ -70,6 +70,18 @@ impl From<f64> for Setting {
     }
 }
 
+/// Parses settings that are written in this crate. Wrong text is a defect of the experiment: a build with debug assertions
+/// panics, and another build leaves the setting out.
+pub(crate) fn settings(all: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<scenario::Setting> {
+    let parsed = all.into_iter().map(|text| text.as_ref().parse());
+    parsed
+        .filter_map(|setting: Result<scenario::Setting, _>| {
+            debug_assert!(setting.is_ok(), "{setting:?}");
+            setting.ok()
+        })
+        .collect()
+}
+
 /// The values of a run by metric, one for each repetition in the run.
 pub type Samples = BTreeMap<&'static str, Vec<f64>>;
 
@@ -80,6 +92,13 @@ pub struct TimeSeries {
     pub lines: BTreeMap<&'static str, Vec<(Instant, f64)>>,
     /// The named events of the run, in the order of time.
     pub events: Vec<(Instant, &'static str)>,
+}
+
+impl TimeSeries {
+    /// Returns when the first event with this name happened; `None` if there was none.
+    pub fn at(&self, name: &str) -> Option<Instant> {
+        self.events.iter().find(|(_, event)| *event == name).map(|(at, _)| *at)
+    }
 }
 
 /// A function that extracts the time series of a run.

@@ -13,7 +13,7 @@ mod two_samples;
 
 pub use line::{r_squared, slope};
 pub(crate) use summary::number;
-pub use summary::{Interval, Summary, mean, median};
+pub use summary::{Interval, Summary, mean, median, nearest_to_median};
 pub use two_samples::{
     Difference, ks_critical, ks_distance, ks_distance_within, ks_p_value, mean_difference, mean_interval,
     median_difference,

@@ -94,6 +94,13 @@ pub fn median(values: &[f64]) -> Option<f64> {
     middle(&sorted)
 }
 
+/// Returns the index of the value that is nearest to the median, the first one of several. `None` if there are no values.
+pub fn nearest_to_median(values: &[f64]) -> Option<usize> {
+    let middle = median(values)?;
+    let off = |(_, value): &(usize, &f64)| (**value - middle).abs();
+    values.iter().enumerate().min_by(|one, other| off(one).total_cmp(&off(other))).map(|(index, _)| index)
+}
+
 /// Returns the median of sorted values.
 pub(super) fn middle(sorted: &[f64]) -> Option<f64> {
     let upper = *sorted.get(sorted.len() / 2)?;

@@ -3,8 +3,9 @@
 //! Packets of a visitor with flag T are found by the visitor's link address: its frames have a separate class. In this
 //! class, packets with the home address as their source go into the tunnel to the home agent. So a host on another link
 //! cannot use the tunnel. Visitors with different home addresses share a class. So the source of each packet is checked:
-//! a route in another class leads from the home address to the visitor's link address. With the encapsulating style, packets that the visitor puts into a tunnel to this agent are
-//! opened, and then go into the tunnel; its other packets are routed as usual.
+//! in another class, a route leads from the home address to the visitor's link address. With the encapsulating style,
+//! packets that the visitor puts into a tunnel to this agent are opened, and then go into the tunnel; its other packets
+//! are routed as usual.
 
 use super::{FIRST_REVERSE_CLASS, ForeignAgent, NOT_FROM_HOME, Visit};
 use crate::encapsulation;

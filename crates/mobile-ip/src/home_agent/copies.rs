@@ -12,7 +12,8 @@ use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Reason, fragment, ipip, ipv4, 
 impl HomeAgent {
     /// Sends a copy of a packet to each care-of address of its destination. The checks are those of a node with one
     /// tunnel: a packet of another host loses one from its time to live (RFC 2003, section 3.1), and its sender gets an
-    /// ICMP error if it is too big for a tunnel. A packet that is only larger than a reported MTU is copied all the same. Each copy, sent or dropped, keeps the identity of the packet.
+    /// ICMP error if it is too big for a tunnel. A packet that is only larger than a reported MTU is copied all the same.
+    /// Each copy, sent or dropped, keeps the identity of the packet.
     pub(super) fn copy(&mut self, now: Instant, rx: Rx, mut packet: Packet, out: &mut Outbox) {
         let home = self.homes.get(&rx.header.dst);
         let exits: Vec<Ipv4Addr> = home.into_iter().flat_map(|home| home.ends.keys().copied()).collect();
@@ -92,9 +93,9 @@ impl HomeAgent {
     /// Forwards a packet from a reverse tunnel, if the tunnel comes from a care-of address of the packet's source, and
     /// the binding has flag T and asked for this kind of tunnel (RFC 3024, section 4.3.2). Otherwise any host could send in
     /// the name of a mobile node. Drops a packet whose source is no mobile node of this agent, unless a foreign agent on this
-    /// host may have a visitor for it. Declines a packet for a visitor of this host that comes from the visitor's home agent: that agent
-    /// may also be the foreign agent of the packet's source. In a reverse tunnel, the packet would be on its way to the
-    /// visitor, too.
+    /// host may have a visitor for it. Declines a packet for a visitor of this host that comes from the visitor's home
+    /// agent: that agent may also be the foreign agent of the packet's source. In a reverse tunnel, the packet would be on
+    /// its way to the visitor, too.
     pub(super) fn reverse(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let (header, inner) = match tunnel::decapsulate(&packet.bytes) {
             Ok((_, inner)) => match ipv4::Header::parse(&inner) {

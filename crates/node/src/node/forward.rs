@@ -5,9 +5,7 @@ use crate::node::neighbor::Interface;
 use crate::waiting::Origin;
 use crate::{Act, Node, Outbox};
 use crate::{node::drop, reason};
-use table::{
-    Action, Class, Datagram, Disposition, Encap, Found, Hop, IngressPolicy, Kind, NextHop, Port, RoleId,
-};
+use table::{Class, Datagram, Disposition, Encap, Found, Hop, IngressPolicy, Kind, NextHop, Port, RoleId};
 use table::{PuntReason, Rules, Verdict, decide, decide_opened};
 use wire::ipv4::{self, Header};
 use wire::{EtherType, Iface, Instant, Ipv4Addr, Mac, Packet, fragment, tunnel};
@@ -287,23 +285,9 @@ impl Node {
             };
             return self.give(now, role, Input::Packet(rx, packet), out);
         }
-        if let Some(role) = self.fails_check(now, way.port, header.src) {
-            let tunnel = Some((outer.src, outer.dst));
-            let rx = Rx { iface: way.port.iface, why: PuntReason::Check, tunnel, header };
-            return self.give(now, role, Input::Packet(rx, packet), out);
-        }
-        let verdict = decide_opened(self, now, class, &datagram(&header, &packet));
+        let verdict = decide_opened(self, now, way.port, class, &datagram(&header, &packet));
         let way = Path { tunnel: Some((outer.src, outer.dst)), depth: way.depth + 1, ..way };
         self.follow(now, way, verdict, &header, packet, out);
-    }
-
-    /// Returns the owner of the ingress policy of a port if a packet out of a tunnel fails the policy's check: its source is
-    /// not the neighbor's that has sent the tunnel. `None` if the packet passes, or if there is no check.
-    fn fails_check(&self, now: Instant, port: Port, src: Ipv4Addr) -> Option<RoleId> {
-        let (owner, IngressPolicy { check, .. }) = Rules::ingress_policy(self, port);
-        let found = self.reverse_path(now, check?, src);
-        let passes = |found: &Found| matches!(found.route.action, Action::Forward(hop) if hop.leads_to(port));
-        if found.as_ref().is_some_and(passes) { None } else { Some(owner) }
     }
 
     // --- links -----------------------------------------------------------------------------------------------------

@@ -359,10 +359,10 @@ impl Pair {
             agree(&verdict, &of(&self.alone.node), &of(&self.beside.node))
                 .map_err(|e| format!("{arrival:?}: {e}"))?;
             let class = self.choices.class();
-            let opened = decide_opened(&self.twin, self.now, class, &packet);
-            let of = |node: &Node| decide_opened(node, self.now, class, &packet);
+            let opened = decide_opened(&self.twin, self.now, port, class, &packet);
+            let of = |node: &Node| decide_opened(node, self.now, port, class, &packet);
             agree(&opened, &of(&self.alone.node), &of(&self.beside.node))
-                .map_err(|error| format!("opened in {class:?}, {packet:?}: {error}"))?;
+                .map_err(|error| format!("opened in {class:?}, {arrival:?}: {error}"))?;
             self.arrive(arrival, &verdict);
         }
         Ok(())

@@ -68,31 +68,30 @@ def send_udp():
             time.sleep(INTERVAL)
 
 
+def exchange(connection):
+    """Sends the pattern, reads what arrives meanwhile, and prints whether it is the pattern."""
+    connection.settimeout(20)
+    got = {}
+    reader = threading.Thread(target=lambda: got.update(all=read_all(connection, COUNT)))
+    reader.start()
+    connection.sendall(pattern(COUNT))
+    connection.shutdown(socket.SHUT_WR)
+    reader.join()
+    print(got["all"][0], "bytes,", "right" if got["all"][1] else "wrong")
+
+
 def serve_tcp():
     with socket.create_server((ADDRESS, PORT)) as server:
         server.settimeout(20)
         print("ready", flush=True)
         connection, _ = server.accept()
         with connection:
-            connection.settimeout(20)
-            got = {}
-            reader = threading.Thread(target=lambda: got.update(all=read_all(connection, COUNT)))
-            reader.start()
-            connection.sendall(pattern(COUNT))
-            connection.shutdown(socket.SHUT_WR)
-            reader.join()
-        print(got["all"][0], "bytes,", "right" if got["all"][1] else "wrong")
+            exchange(connection)
 
 
 def send_tcp():
     with socket.create_connection((ADDRESS, PORT), timeout=20) as connection:
-        got = {}
-        reader = threading.Thread(target=lambda: got.update(all=read_all(connection, COUNT)))
-        reader.start()
-        connection.sendall(pattern(COUNT))
-        connection.shutdown(socket.SHUT_WR)
-        reader.join()
-    print(got["all"][0], "bytes,", "right" if got["all"][1] else "wrong")
+        exchange(connection)
 
 
 {("serve", "udp"): serve_udp, ("send", "udp"): send_udp, ("serve", "tcp"): serve_tcp, ("send", "tcp"): send_tcp}[WHAT, TRANSPORT]()

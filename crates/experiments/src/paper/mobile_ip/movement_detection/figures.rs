@@ -3,13 +3,11 @@
 use super::measure::{DETECTED, GOODPUT, LEFT, RECOVERED, REGISTERED, RESENT, ROUND_TRIP, SENT, TIME_OUTS};
 use super::points::{BSD, CLASSIC, ECS, FLOOR, LCS, LINUX, PATH_MTU, POLICY, TCP};
 use super::{HALT, is_apart};
-use crate::drawn::style;
-use crate::reproduce::figure::Drawn;
-use crate::reproduce::{Measured, Point, Report, Results, TimeSeries};
-use crate::stats::median;
+use crate::reproduce::figure::{Drawn, samples};
+use crate::reproduce::{Point, Report, Results, TimeSeries};
+use crate::stats::nearest_to_median;
 use draw::{
-    Axis, DistributionFigure, DistributionPanel, Joined, Sample, Style, TimeFigure, TimeLine, TimePanel,
-    TimeWindow,
+    Axis, DistributionFigure, DistributionPanel, Joined, TimeFigure, TimeLine, TimePanel, TimeWindow,
 };
 use recorder::run::Backend;
 use wire::{Duration, Instant};
@@ -25,18 +23,9 @@ pub(super) fn figures(report: &Report) -> Vec<Drawn> {
 
 fn halts(report: &Report) -> DistributionFigure {
     let panel = |tcp: &'static str| {
-        let mut samples = Vec::new();
-        for point in report.points.iter().filter(|point| is_apart(point) && point.has(TCP, tcp)) {
-            let name = point.label.replace(&format!(", {tcp}"), "");
-            for results in &report.backends {
-                let measured = results.named(&point.label).filter(|measured| measured.is_valid());
-                let values = measured.and_then(|measured| measured.samples.get(HALT));
-                samples
-                    .extend(values.map(|values| Sample::new(&name, style(results.backend), values.clone())));
-            }
-            let published = point.published(HALT).map(|published| vec![published.value]);
-            samples.extend(published.map(|one| Sample::new(&name, Style::Published, one)));
-        }
+        let shown = report.points.iter().filter(|point| is_apart(point) && point.has(TCP, tcp));
+        let name = |point: &Point| point.label.replace(&format!(", {tcp}"), "");
+        let samples = shown.flat_map(|point| samples(report, point, &name(point), HALT)).collect();
         DistributionPanel {
             title: format!("sender: {tcp}"),
             axis: Axis::new("time without data", "s"),
@@ -52,14 +41,6 @@ fn halts(report: &Report) -> DistributionFigure {
             report.scale.name()
         ),
     }
-}
-
-/// The run of a policy whose halt is nearest to the median of its point.
-fn typical(measured: &Measured) -> Option<usize> {
-    let halts = measured.samples.get(HALT)?;
-    let middle = median(halts)?;
-    let off = |(_, halt): &(usize, &f64)| (**halt - middle).abs();
-    halts.iter().enumerate().min_by(|one, other| off(one).total_cmp(&off(other))).map(|(run, _)| run)
 }
 
 /// Returns the figure with the packets of an LCS run and an ECS run of the same phases: those of 4.4BSD with the classic
@@ -79,7 +60,7 @@ fn packets(results: &Results) -> Option<TimeFigure> {
         results.rows(wanted).next()
     };
     let ((lcs, slow), (ecs, fast)) = (of(LCS)?, of(ECS)?);
-    let run = typical(slow)?;
+    let run = nearest_to_median(slow.samples.get(HALT)?)?;
     let runs = [(LCS, slow.series.get(run)?), (ECS, fast.series.get(run)?)];
     let published = [(LCS, lcs), (ECS, ecs)].map(|(policy, point)| (policy, point.published(HALT)));
     let published = published.into_iter().filter_map(|(policy, published)| Some((policy, published?.value)));
@@ -92,16 +73,14 @@ fn figure(
     backend: Backend,
     tcp: &str,
 ) -> TimeFigure {
-    let step =
-        |series: &TimeSeries, name| series.events.iter().find(|(_, step)| *step == name).map(|(at, _)| *at);
-    let left = runs.iter().find_map(|(_, series)| step(series, LEFT)).unwrap_or_default();
+    let left = runs.iter().find_map(|(_, series)| series.at(LEFT)).unwrap_or_default();
     let mut handoffs = vec![(left, "left".to_owned())];
     let mut ends = Vec::new();
     for (policy, series) in runs {
         // Detection and registration are a few milliseconds apart, so one line is drawn for both.
-        let at = step(series, REGISTERED).or_else(|| step(series, DETECTED));
+        let at = series.at(REGISTERED).or_else(|| series.at(DETECTED));
         handoffs.extend(at.map(|at| (at, format!("{policy} registered"))));
-        ends.extend(step(series, RECOVERED).map(|at| (at, format!("{policy} recovered"))));
+        ends.extend(series.at(RECOVERED).map(|at| (at, format!("{policy} recovered"))));
     }
     handoffs.extend(ends);
     handoffs.extend(
@@ -112,7 +91,7 @@ fn figure(
     handoffs.sort();
     let last = handoffs.last().map_or(left, |(at, _)| *at);
     let window = |(flow, (policy, series)): (usize, &(&str, &TimeSeries))| {
-        let recovered = step(series, RECOVERED)?;
+        let recovered = series.at(RECOVERED)?;
         let handoff = handoffs.iter().position(|(at, _)| *at == recovered)?;
         Some(TimeWindow {
             title: format!("{policy}: the end of the halt"),

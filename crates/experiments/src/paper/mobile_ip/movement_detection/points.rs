@@ -1,7 +1,7 @@
 //! The points of the experiment: policies of movement detection, each with several senders of TCP.
 
 use super::{HALT, measure};
-use crate::reproduce::{BOTH, Kind, Measure, Point, Published, SIM, Scale, Trace, stratified};
+use crate::reproduce::{BOTH, Kind, Measure, Point, Published, SIM, Scale, Trace, settings, stratified};
 use recorder::run::Backend;
 use scenario::Setting;
 use wire::Duration;
@@ -308,16 +308,6 @@ fn published(policy: &str, tcp: &str, mtu: &str) -> Vec<Published> {
               the time-out depends",
         shape: &[FIRST, LATER, ONE_MORE],
     }]
-}
-
-fn settings(all: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<Setting> {
-    let parsed = all.into_iter().map(|text| text.as_ref().parse());
-    parsed
-        .filter_map(|setting: Result<Setting, _>| {
-            debug_assert!(setting.is_ok(), "{setting:?}");
-            setting.ok()
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -7,10 +7,9 @@
 mod measure;
 mod points;
 
-use crate::drawn::style;
-use crate::reproduce::figure::Drawn;
+use crate::reproduce::figure::{Drawn, samples};
 use crate::reproduce::{BOTH, Check, Experiment, Kind, Metric, MustHold, Point, Report, Results, SIM};
-use draw::{Axis, DistributionFigure, DistributionPanel, Sample, Style};
+use draw::{Axis, DistributionFigure, DistributionPanel};
 use measure::EMPTY;
 use wire::Ipv4Addr;
 
@@ -245,16 +244,8 @@ fn ratio(results: &Results) -> Check {
 // --- the figure ----------------------------------------------------------------------------------------------------
 
 fn figures(report: &Report) -> Vec<Drawn> {
-    let mut samples = Vec::new();
-    for point in report.points.iter().filter(|point| is_main(point)) {
-        for results in &report.backends {
-            let gaps = results.named(&point.label).filter(|measured| measured.is_valid());
-            let gaps = gaps.and_then(|measured| measured.samples.get(GAP));
-            samples.extend(gaps.map(|gaps| Sample::new(&point.label, style(results.backend), gaps.clone())));
-        }
-        let published = point.published(GAP).map(|published| vec![published.value]);
-        samples.extend(published.map(|one| Sample::new(&point.label, Style::Published, one)));
-    }
+    let shown = report.points.iter().filter(|point| is_main(point));
+    let samples = shown.flat_map(|point| samples(report, point, &point.label, GAP)).collect();
     let panel = DistributionPanel {
         title: String::new(),
         axis: Axis::new("time without data in a move", "ms").in_decades(),

@@ -1,9 +1,9 @@
 //! The points of the experiment: those of the paper, and variations of parameters that the paper does not give.
 
-use super::super::mobile_ip;
+use super::super::{cross_traffic, mobile_ip};
 use super::measure;
 use super::{AFTER, BEFORE, GAP, MOBILE_IP, SIGMA};
-use crate::reproduce::{BOTH, Kind, Measure, Point, Published, SIM, Scale, Setting};
+use crate::reproduce::{BOTH, Kind, Measure, Point, Published, SIM, Scale, Setting, settings};
 
 /// The time in which each signal falls or rises between -50 dBm and -96 dBm, in seconds.
 const RAMP: f64 = 5.0;
@@ -110,7 +110,7 @@ pub(super) fn points(scale: Scale) -> Vec<Point> {
         }
         points.push(point);
     }
-    let cross = sensitivity("cross traffic", varied, (TRAFFIC, "cross".into()), &cross_traffic());
+    let cross = sensitivity("cross traffic", varied, (TRAFFIC, "cross".into()), &beside_cross_traffic());
     points.push(Point { backends: longer, load: 4_200_000, ..cross });
     let upload = (TRAFFIC, "upload".into());
     let receives = sensitivity("correspondent receives", varied, upload, &correspondent_receives());
@@ -143,8 +143,7 @@ fn point(label: &str, n: usize) -> Point {
 fn sensitivity(name: &str, n: usize, differs: (&'static str, Setting), set: &[String]) -> Point {
     let mut point = point(&format!("{SIGMA}, {name}"), n);
     point.setting.push(differs);
-    point.overrides.extend(set.iter().filter_map(|text| text.parse::<scenario::Setting>().ok()));
-    debug_assert_eq!(point.overrides.len(), set.len(), "{set:?}");
+    point.overrides.extend(settings(set));
     Point { kind: Kind::Sensitivity, backends: SIM, ..point }
 }
 
@@ -187,36 +186,18 @@ fn cell_lost(overlap: u8) -> Vec<String> {
     ]
 }
 
-/// Returns settings for cross traffic: in each cell, a neighbor receives 0.8 Mb/s.
-fn cross_traffic() -> Vec<String> {
-    let neighbour = |name: &str, address: &str, gateway: &str| {
-        format!(
-            "host.{name}={{ address = \"{address}\", role = [{{ kind = \"apps/roam\", start = \"{gateway}\" }}, \
-             {{ kind = \"apps/sink\", at = \"{name}:9001\" }}] }}"
-        )
-    };
-    let source = |name: &str| {
-        format!(
-            "{{ kind = \"apps/constant-rate\", to = \"{name}:9001\", rate = 100, size = 1000, start = \"0.5s\", stop = \"12s\" }}"
-        )
-    };
-    vec![
-        neighbour("near", "10.1.8.7", "gateway1"),
-        neighbour("far", "10.1.6.7", "gateway2"),
-        format!(
-            "host.correspondent.role=[{CORRESPONDENT}, {{ kind = \"apps/bulk-server\", at = \"correspondent:9000\", \
-             transport = \"sctp\", bytes = 2_000_000 }}, {}, {}]",
-            source("near"),
-            source("far")
-        ),
-        "duration=14s".to_owned(),
-    ]
-}
-
 const CORRESPONDENT: &str =
     "{ kind = \"sigma/correspondent\", sctp = { rto_min = \"200ms\", buffer = 16384 } }";
 const MOBILE_NODE: &str = "{ kind = \"sigma/mobile-node\", addresses = [\"10.1.8.100\", \"10.1.6.100\"], \
      signal = { hold = \"250ms\" }, sctp = { rto_min = \"200ms\", buffer = 16384 } }";
+
+/// Returns settings for the download of SIGMA beside cross traffic.
+fn beside_cross_traffic() -> Vec<String> {
+    let download = format!(
+        "{CORRESPONDENT}, {{ kind = \"apps/bulk-server\", at = \"correspondent:9000\", transport = \"sctp\", bytes = 2_000_000 }}"
+    );
+    [cross_traffic(&download, "12s"), vec!["duration=14s".to_owned()]].concat()
+}
 
 /// Returns settings for an upload: the mobile node sends 2 MB, in two requests of 1 MB.
 fn correspondent_receives() -> Vec<String> {

@@ -2,12 +2,11 @@
 
 use super::measure::{FIRST, GOODPUT, MOVED, PACKETS, REGISTERED, ROUND_TRIPS};
 use super::{AFTER, BEFORE, EXPERIMENT, GAP, RTT_PEAK};
-use crate::drawn::style;
-use crate::reproduce::figure::Drawn;
+use crate::reproduce::figure::{Drawn, samples};
 use crate::reproduce::{Kind, Measured, Point, Report, TimeSeries};
+use crate::stats::nearest_to_median;
 use draw::{
-    Axis, DistributionFigure, DistributionPanel, Joined, Sample, Style, TimeFigure, TimeLine, TimePanel,
-    TimeWindow,
+    Axis, DistributionFigure, DistributionPanel, Joined, TimeFigure, TimeLine, TimePanel, TimeWindow,
 };
 use recorder::run::Backend;
 use wire::{Duration, Instant};
@@ -20,16 +19,8 @@ pub(super) fn figures(report: &Report) -> Vec<Drawn> {
 
 /// Returns the distribution of the gap at the main point and the controls.
 fn gaps(report: &Report) -> DistributionFigure {
-    let mut samples = Vec::new();
-    for point in report.points.iter().filter(|point| point.kind != Kind::Sensitivity) {
-        for results in &report.backends {
-            let gaps = results.named(&point.label).filter(|measured| measured.is_valid());
-            let gaps = gaps.and_then(|measured| measured.samples.get(GAP));
-            samples.extend(gaps.map(|gaps| Sample::new(&point.label, style(results.backend), gaps.clone())));
-        }
-        let published = point.published(GAP).map(|published| vec![published.value]);
-        samples.extend(published.map(|one| Sample::new(&point.label, Style::Published, one)));
-    }
+    let shown = report.points.iter().filter(|point| point.kind != Kind::Sensitivity);
+    let samples = shown.flat_map(|point| samples(report, point, &point.label, GAP)).collect();
     DistributionFigure {
         title: "Mobile IP: time without data in a move (figures 4 and 5)".to_owned(),
         panels: vec![DistributionPanel {
@@ -45,7 +36,7 @@ fn gaps(report: &Report) -> DistributionFigure {
     }
 }
 
-/// Returns the run whose gap is the median of the first backend, on each backend, and the published values. `None` if
+/// Returns the run whose gap is nearest to the median of the first backend, on each backend, and the published values. `None` if
 /// there is no valid run.
 fn course(report: &Report) -> Option<TimeFigure> {
     let point = report.points.iter().find(|point| point.kind == Kind::Main)?;
@@ -56,12 +47,12 @@ fn course(report: &Report) -> Option<TimeFigure> {
         .filter(|(_, measured)| measured.is_valid())
         .collect();
     let (_, first) = valid.first()?;
-    let run = median_run(first.samples.get(GAP)?)?;
+    let run = nearest_to_median(first.samples.get(GAP)?)?;
     let gap = *first.samples.get(GAP)?.get(run)?;
     let courses: Vec<(Backend, &TimeSeries)> =
         valid.iter().filter_map(|(backend, measured)| Some((*backend, measured.series.get(run)?))).collect();
     let (_, one) = courses.first()?;
-    let moved = event(one, MOVED)?;
+    let moved = one.at(MOVED)?;
     let until = last(&courses)?;
     let panels = vec![
         panel(point, &courses, PACKETS, ("data received since the move", "kB"), Joined::Dots, None),
@@ -70,7 +61,7 @@ fn course(report: &Report) -> Option<TimeFigure> {
     ];
     let mut handoffs = vec![(moved, "move".to_owned())];
     for name in [REGISTERED, FIRST] {
-        handoffs.extend(event(one, name).map(|at| (at, name.to_owned())));
+        handoffs.extend(one.at(name).map(|at| (at, name.to_owned())));
     }
     let published = point.published(GAP).map(|published| moved + Duration::from_secs_f64(published.value));
     handoffs.extend(published.map(|at| (at, "published end of the gap".to_owned())));
@@ -82,7 +73,7 @@ fn course(report: &Report) -> Option<TimeFigure> {
         handoff: index,
     };
     let mut windows = vec![zoom("the last packets by the old cell", moved, 0)];
-    windows.extend(event(one, FIRST).map(|at| zoom("the first packets by the new cell", at, 2)));
+    windows.extend(one.at(FIRST).map(|at| zoom("the first packets by the new cell", at, 2)));
     Some(TimeFigure {
         title: "Mobile IP: one move in a download (figures 4 and 5)".to_owned(),
         panels,
@@ -90,25 +81,12 @@ fn course(report: &Report) -> Option<TimeFigure> {
         until,
         windows,
         caption: format!(
-            "The run with the median gap ({gap:.3} s), scale {}. The lines of the events are those of the first backend. \
+            "The run whose gap is nearest to the median ({gap:.3} s), scale {}. The lines of the events are those of the first backend. \
              Throughput: in bins of 0.5 s. Published: {}. The published values begin at the move of this run.",
             report.scale.name(),
             EXPERIMENT.source
         ),
     })
-}
-
-/// Returns the index of the median value, the lower one of two.
-fn median_run(values: &[f64]) -> Option<usize> {
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_by(|a, b| {
-        values.get(*a).zip(values.get(*b)).map_or(std::cmp::Ordering::Equal, |(a, b)| a.total_cmp(b))
-    });
-    order.get(values.len().checked_sub(1)? / 2).copied()
-}
-
-fn event(series: &TimeSeries, name: &str) -> Option<Instant> {
-    series.events.iter().find(|(_, other)| *other == name).map(|(at, _)| *at)
 }
 
 fn last(courses: &[(Backend, &TimeSeries)]) -> Option<Instant> {

@@ -1,8 +1,9 @@
 //! The points of the experiment: the paper's download, the same move with datagrams, other policies, and variations.
 
+use super::super::cross_traffic;
 use super::measure;
 use super::{AFTER, BEFORE, GAP, HOME_REGISTRATION, RATIO, REGISTRATION, RTT_PEAK, SLOWER};
-use crate::reproduce::{BOTH, Kind, Measure, Point, Published, SIM, Scale, Setting, stratified};
+use crate::reproduce::{BOTH, Kind, Measure, Point, Published, SIM, Scale, Setting, settings, stratified};
 use wire::Duration;
 
 pub(super) const TCP: &str = "Mobile IP, TCP";
@@ -140,7 +141,10 @@ pub(super) fn points(scale: Scale) -> Vec<Point> {
     ] {
         points.push(point(&format!("{TCP}, {name}"), varied, (differs.0, differs.1.into()), &[set]));
     }
-    let cross = cross_traffic();
+    let cross = cross_traffic(
+        "{ kind = \"apps/bulk-server\", at = \"correspondent:9000\", bytes = 4_000_000 }",
+        "100s",
+    );
     let set: Vec<&str> = cross.iter().map(String::as_str).collect();
     let cross = point(&format!("{TCP}, cross traffic"), varied, (TRAFFIC, "cross".into()), &set);
     points.push(Point { load: 4_200_000, ..cross });
@@ -212,41 +216,11 @@ fn moves(label: &str, n: usize, lifetime: f64, gap: impl Fn(f64) -> f64) -> Vec<
             let at = MOVE_S + phase.as_secs_f64();
             let remaining = lifetime - (at + NEAR_S) % lifetime + NEAR_S;
             let duration = at + gap(remaining) + AFTER_S;
-            settings(&[
-                &format!("roam.moves=[{{ at = \"{at:.9}s\", to = \"gateway2\" }}]"),
-                &format!("duration={duration:.3}s"),
-                "phase=0s",
+            settings([
+                format!("roam.moves=[{{ at = \"{at:.9}s\", to = \"gateway2\" }}]"),
+                format!("duration={duration:.3}s"),
+                "phase=0s".to_owned(),
             ])
         })
         .collect()
-}
-
-fn settings(texts: &[&str]) -> Vec<scenario::Setting> {
-    let all: Vec<scenario::Setting> = texts.iter().filter_map(|text| text.parse().ok()).collect();
-    debug_assert_eq!(all.len(), texts.len(), "{texts:?}");
-    all
-}
-
-/// Returns settings for cross traffic: in each cell, a neighbor receives 0.8 Mb/s.
-fn cross_traffic() -> Vec<String> {
-    let neighbor = |name: &str, address: &str, gateway: &str| {
-        format!(
-            "host.{name}={{ address = \"{address}\", role = [{{ kind = \"apps/roam\", start = \"{gateway}\" }}, \
-             {{ kind = \"apps/sink\", at = \"{name}:9001\" }}] }}"
-        )
-    };
-    let source = |name: &str| {
-        format!(
-            "{{ kind = \"apps/constant-rate\", to = \"{name}:9001\", rate = 100, size = 1000, start = \"0.5s\", stop = \"100s\" }}"
-        )
-    };
-    vec![
-        neighbor("near", "10.1.8.7", "gateway1"),
-        neighbor("far", "10.1.6.7", "gateway2"),
-        format!(
-            "host.correspondent.role=[{{ kind = \"apps/bulk-server\", at = \"correspondent:9000\", bytes = 4_000_000 }}, {}, {}]",
-            source("near"),
-            source("far")
-        ),
-    ]
 }
