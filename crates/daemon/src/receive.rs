@@ -170,16 +170,17 @@ impl Daemon {
     }
 
     /// Passes a datagram to the host's own stack. A datagram that was reassembled can be longer than the MTU of the veth
-    /// pair. It is passed in fragments then, which the kernel reassembles.
+    /// pair. It is passed in fragments then, which the kernel reassembles. Each one is counted, as the kernel counts them.
     pub(super) fn give_to_kernel(&mut self, bytes: &[u8]) -> Result<()> {
         if ipv4::total_len(bytes) > usize::from(HOST_MTU) {
             for piece in fragment::pieces(bytes, HOST_MTU).unwrap_or_default() {
                 self.host.send(&piece)?;
+                self.measurements.given_to_kernel += 1;
             }
         } else {
             self.host.send(bytes)?;
+            self.measurements.given_to_kernel += 1;
         }
-        self.measurements.given_to_kernel += 1;
         Ok(())
     }
 

@@ -49,6 +49,22 @@ fn a_wire_carries_the_rate_that_is_claimed() {
     assert!(span > 1.45, "the wire was not full: {span:.3} s");
 }
 
+/// A datagram of more than 1500 bytes comes in fragments, which the node puts together, and the kernel's device takes only
+/// fragments. The run must count both in the same way, or it does not trust itself.
+#[test]
+fn datagrams_that_are_longer_than_a_frame_arrive() {
+    let _turn = beside_others();
+    let out = tempfile::tempdir().unwrap();
+    let source = "host.server.role=[{ kind = 'apps/constant-rate', to = 'client:9000', rate = 10, size = 4000, \
+                  dont_fragment = false, start = '0.2s', stop = '1.7s' }]";
+    let sink = "host.client.role=[{ kind = 'apps/sink', at = 'client:9000' }]";
+    let run_in = ["run", "bulk", "--on", "linux", "--out", "run", "--set", "duration=2s"];
+    let output = run(&[&run_in[..], &["--set", source, "--set", sink]].concat(), out.path());
+    assert_held(&output, "bulk on linux");
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert!(report.contains("UDP        64000") && report.contains("completed"), "{report}");
+}
+
 /// Returns the contents of all JSON files below a directory.
 fn everything_in(dir: &std::path::Path) -> String {
     let mut text = String::new();
