@@ -12,9 +12,20 @@ use wire::{Instant, Ipv4Addr, Packet, Reason, SocketAddrV4};
 use wire::{ipv4, udp};
 
 impl ForeignAgent {
-    pub(super) fn reply(&mut self, now: Instant, mut reply: Reply, out: &mut Outbox) -> Result<(), Reason> {
+    pub(super) fn reply(
+        &mut self,
+        now: Instant,
+        src: Ipv4Addr,
+        mut reply: Reply,
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
         let asked = (reply.home, low(reply.identification));
         let pending = self.waiting.get(asked).ok_or(NOT_PENDING)?;
+        // The source of a reply is the address to which the request was sent (RFC 5944, section 3.8.3.1). A request to all
+        // home agents is denied, from an address that is not known before. So denials are not checked: they begin no visit.
+        if reply.code.is_accepted() && src != pending.request.home_agent {
+            return Err(NOT_FROM_HOME);
+        }
         if !self.is_home_agent(pending, &reply) {
             if let Some(pending) = self.waiting.remove(asked) {
                 self.deny(now, &pending, Code::HomeFailed, out)?;
