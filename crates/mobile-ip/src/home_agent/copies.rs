@@ -92,8 +92,8 @@ impl HomeAgent {
 
     /// Forwards a packet from a reverse tunnel, if the tunnel comes from a care-of address of the packet's source, and
     /// the binding has flag T and asked for this kind of tunnel (RFC 3024, section 4.3.2). Otherwise any host could send in
-    /// the name of a mobile node. Drops a packet whose source is no mobile node of this agent, unless a foreign agent on this
-    /// host may have a visitor for it. Declines a packet for a visitor of this host that comes from the visitor's home
+    /// the name of a mobile node. Drops a packet whose source is no mobile node of this agent, unless a foreign agent with the
+    /// same address may have a visitor for it. Declines a packet for a visitor of this host that comes from the visitor's home
     /// agent: that agent may also be the foreign agent of the packet's source. In a reverse tunnel, the packet would be on
     /// its way to the visitor, too.
     pub(super) fn reverse(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
@@ -105,10 +105,10 @@ impl HomeAgent {
             Err(malformed) => return self.refused.end(rx.iface, packet, Err(malformed.into()), out),
         };
         // A visitor of the foreign agent with the same address puts its packets into a tunnel to that agent.
-        let is_delivery =
-            rx.header.src == header.src && self.config.foreign.contains(&self.config.address.address);
+        let is_shared = self.config.foreign.contains(&self.config.address.address);
+        let is_delivery = rx.header.src == header.src && is_shared;
         let is_for_visitor = self.exits.contains(&(rx.header.src, header.dst));
-        let is_of_another = !self.config.foreign.is_empty() && self.mobile_nodes.first(header.src).is_none();
+        let is_of_another = is_shared && self.mobile_nodes.first(header.src).is_none();
         if is_delivery || is_for_visitor || is_of_another {
             return out.pass(rx, packet);
         }
