@@ -373,7 +373,11 @@ fn has_own_address(request: &Request) -> bool {
 const fn is_after_challenge(code: Code) -> bool {
     !matches!(
         code,
-        Code::MobileFailed | Code::UnknownChallenge | Code::MissingChallenge | Code::StaleChallenge
+        Code::MobileFailed
+            | Code::NonzeroHomeRequired
+            | Code::UnknownChallenge
+            | Code::MissingChallenge
+            | Code::StaleChallenge
     )
 }
 

@@ -100,7 +100,8 @@ impl ForeignAgent {
     }
 
     /// Sends a reply to the home address, at the link address and the port of the request (RFC 5944, section 3.7.2.3). ARP
-    /// is not used, because another host could answer an ARP request for the home address.
+    /// is not used, because another host could answer an ARP request for the home address. Without a home address, the
+    /// reply is for 255.255.255.255.
     pub(super) fn send_reply(&mut self, pending: &Pending, mut reply: Reply, out: &mut Outbox) {
         reply.extensions.extend(self.issue_challenge(reply.home, reply.code).map(Extension::challenge));
         if let Some(association) = self.mobile_nodes.first(reply.home) {
@@ -108,7 +109,8 @@ impl ForeignAgent {
         }
         self.codes.count(reply.code);
         let own = SocketAddrV4::new(self.config.address.address, PORT);
-        let to = SocketAddrV4::new(reply.home, pending.from.port());
+        let host = if reply.home.is_unspecified() { Ipv4Addr::BROADCAST } else { reply.home };
+        let to = SocketAddrV4::new(host, pending.from.port());
         let bytes = datagram(own, to, ipv4::DEFAULT_TTL, &reply.emit());
         out.send(self.iface, Packet::new(pending.mac, bytes));
     }

@@ -309,6 +309,9 @@ fn request(teller: &mut Teller<MobileIp>, from: &str, args: &Args<'_>) -> (Strin
         let key = if args.has("forged") { Secret::new([0; 16]) } else { ours.key.clone() };
         request.sign(Between::MobileHome, &Association { spi: args.get("spi", ours.spi), key, ..ours });
     }
+    if args.has("nai") {
+        request.extensions.push(Extension::Skipped { kind: 131, data: b"mobile@example.net".to_vec() });
+    }
     if let Some(data) = args.0.get("style") {
         let style = Extension::Skipped { kind: 130, data: data.as_bytes().to_vec() };
         request.extensions.push(style);
