@@ -14,6 +14,7 @@ mod options;
 
 use crate::agents::{Agent, AgentChange, Agents, offered};
 use crate::config::{Associations, MobileNodeConfig, Movement, ReverseTunnel, is_host};
+use crate::encapsulation;
 use crate::home_agent::refusal;
 use crate::home_agents::HomeAgents;
 use crate::mark::{MOBILE_NODE, MobileIpEvent};
@@ -447,7 +448,7 @@ impl MobileNode {
                 .flags()
                 .with(RequestFlags::REVERSE, self.asks_reverse(known))
                 .with(RequestFlags::DECAPSULATION, own.is_some())
-                .with(self.config.encapsulation.asks(), own.is_some() || self.has_encapsulation(known)),
+                .with(encapsulation::asks(self.config.encapsulation), own.is_some() || self.has_encapsulation(known)),
             encapsulating: self.config.reverse_tunnel == ReverseTunnel::Encapsulating,
             is_co_located: own.is_some(),
         })

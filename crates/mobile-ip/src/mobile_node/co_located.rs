@@ -4,6 +4,7 @@
 
 use super::{MobileNode, NO_AGENT, Timer};
 use crate::agents::Uses;
+use crate::encapsulation;
 use crate::message::RequestFlags;
 use crate::registrar::Target;
 use node::{Action, InterfaceAddress, Neighbor, Notification, Outbox};
@@ -124,7 +125,7 @@ impl MobileNode {
                 .config
                 .flags()
                 .with(RequestFlags::DECAPSULATION, true)
-                .with(self.config.encapsulation.asks(), true),
+                .with(encapsulation::asks(self.config.encapsulation), true),
             encapsulating: false,
             is_co_located: true,
         })

@@ -20,12 +20,12 @@ impl MobileNode {
 
     /// Returns whether the agent offers the kind of tunnel that the node asks for.
     pub(super) const fn has_encapsulation(&self, agent: &Agent) -> bool {
-        agent.flags.has(self.config.encapsulation.offered_by())
+        agent.flags.has(encapsulation::offered_by(self.config.encapsulation))
     }
 
     /// Returns the kinds in which packets arrive in tunnels to the co-located care-of address.
     pub(super) fn opened(&self) -> TunnelKinds {
-        encapsulation::opened(self.registrar.available(self.config.encapsulation.asks()))
+        encapsulation::opened(self.registrar.available(encapsulation::asks(self.config.encapsulation)))
     }
 
     /// Sends this host's own packets through a tunnel to the agent: the encapsulating delivery style of a reverse tunnel
