@@ -60,7 +60,7 @@ pub struct HomeAgentConfig {
     pub prohibited_care_of: Vec<Prefix>,
     /// Whether the home agent accepts reverse tunnels (flag T): `none`, `offered` or `required`; default `none` (RFC
     /// 3024). A packet from a reverse tunnel is forwarded only if its source has a binding with flag T to the care-of
-    /// address from which the tunnel comes.
+    /// address from which the tunnel comes. A host that forges this address can send in the name of the mobile node.
     #[serde(default)]
     pub reverse_tunnel: AgentReverseTunnel,
     /// The kinds of tunnels that the home agent offers besides IP in IP: `minimal` (RFC 2004, flag M) and `gre` (RFC 2784,
@@ -297,7 +297,9 @@ pub struct MobileNodeConfig {
     #[serde(default)]
     pub broadcasts: bool,
     /// Whether the mobile node asks for a reverse tunnel (flag T): `none`, `direct` or `encapsulating`; default `none`
-    /// (RFC 3024). It asks only foreign agents that offer one, because others would deny the request.
+    /// (RFC 3024). It asks only foreign agents that offer one, because others would deny the request. With a co-located
+    /// care-of address, it always asks, and puts its packets into a tunnel to the home agent itself; `direct` and
+    /// `encapsulating` are then the same.
     #[serde(default)]
     pub reverse_tunnel: ReverseTunnel,
     /// The kind of tunnel that the mobile node asks for: `ip-in-ip`, `minimal` (flag M) or `gre` (flag G); default

@@ -120,6 +120,8 @@ impl ForeignAgent {
         }
         match style {
             Some([_, ..]) => Err(Code::ForeignBadRequest),
+            // The reverse tunnel of a mobile node with its own care-of address does not begin here.
+            _ if has_own_address(request) && *ttl == u8::MAX => Ok(()),
             Some([]) if !self.config.encapsulating_delivery => Err(Code::DeliveryStyle),
             // With another time to live, a router has forwarded the request: the mobile node is not on this link.
             _ if *ttl != u8::MAX => Err(Code::TooDistant),

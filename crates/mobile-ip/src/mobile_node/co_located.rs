@@ -4,6 +4,7 @@
 
 use super::{MobileNode, NO_AGENT, Timer};
 use crate::agents::Uses;
+use crate::config::ReverseTunnel;
 use crate::encapsulation;
 use crate::message::RequestFlags;
 use crate::registrar::Target;
@@ -84,7 +85,11 @@ impl MobileNode {
         self.announcer.stop(self.home);
         out.neighbor(self.iface, self.home, Neighbor::Mute);
         let way = self.own.way().unwrap_or(Action::Drop(NO_AGENT));
-        self.route(way, way, out);
+        // While the node registers again with the same care-of address, its reverse tunnel stays.
+        if !self.is_reversed(way) {
+            self.end_reverse(out);
+            self.route(way, way, out);
+        }
         self.own.open(self.registrar.home_agent(), self.opened(), out);
     }
 
@@ -94,6 +99,7 @@ impl MobileNode {
             return;
         }
         self.agents.uses = Uses::None;
+        self.end_reverse(out);
         if self.attached.is_some_and(|agent| self.is_home_agent(agent)) {
             return;
         }
@@ -124,6 +130,7 @@ impl MobileNode {
             flags: self
                 .config
                 .flags()
+                .with(RequestFlags::REVERSE, self.config.reverse_tunnel != ReverseTunnel::None)
                 .with(RequestFlags::DECAPSULATION, true)
                 .with(encapsulation::asks(self.config.encapsulation), true),
             encapsulating: false,
