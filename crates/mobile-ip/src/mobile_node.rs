@@ -113,6 +113,9 @@ pub struct MobileNode {
     signals: Signals,
     /// The co-located care-of address; not used if the node takes care-of addresses from foreign agents.
     own: OwnAddress,
+    /// The router of a visited network whose link address is fixed: this router was heard as an agent. `None` if the link
+    /// address of the router is not fixed, or the router is the agent in use.
+    fixed: Option<Ipv4Addr>,
     /// The reverse tunnel from the co-located care-of address; `None` if packets are not sent through it.
     reverse: Option<Reverse>,
     /// What is known about the path of `reverse`.
@@ -175,6 +178,7 @@ impl MobileNode {
             agents: Agents::of_node(config.care_of),
             signals: Signals::new(&config),
             own: OwnAddress::new(&config, iface),
+            fixed: None,
             reverse: None,
             tunnels: Tunnels::default(),
             announcer: Announcer::new(config.announcements.clone()),
@@ -427,6 +431,7 @@ impl MobileNode {
         if self.is_home_agent(agent) {
             self.own.close(out);
             self.end_reverse(out);
+            self.unfix_router(out);
             self.come_home(now, known.mac, out);
         } else if self.own.address().is_some() {
             out.neighbor(self.iface, agent, Neighbor::At(known.mac));
@@ -477,6 +482,9 @@ impl MobileNode {
         }
         if self.kept == Some(agent) {
             self.end_kept(out);
+        }
+        if self.fixed == Some(agent) {
+            self.unfix_router(out);
         }
         if self.attached != Some(agent) {
             return;

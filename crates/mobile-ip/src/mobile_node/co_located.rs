@@ -84,6 +84,7 @@ impl MobileNode {
     pub(super) fn visit(&mut self, out: &mut Outbox) {
         self.announcer.stop(self.home);
         out.neighbor(self.iface, self.home, Neighbor::Mute);
+        self.fix_router(out);
         let way = self.own.way().unwrap_or(Action::Drop(NO_AGENT));
         // While the node registers again with the same care-of address, its reverse tunnel stays.
         if !self.is_reversed(way) {
@@ -93,6 +94,29 @@ impl MobileNode {
         self.own.open(self.registrar.home_agent(), self.opened(), out);
     }
 
+    /// Fixes the link address of the router, if the router was heard as an agent since the link came up. Away from home, the
+    /// node should not broadcast ARP requests (RFC 5944, sections 4.2.1 and 4.6).
+    fn fix_router(&mut self, out: &mut Outbox) {
+        let router = self.own.router().filter(|router| self.attached != Some(*router));
+        let heard = |router| self.agents.get(router).filter(|known| known.heard >= self.linked);
+        let known = router.and_then(|router| Some((router, heard(router)?.mac)));
+        if self.fixed == known.map(|(router, _)| router) {
+            return;
+        }
+        self.unfix_router(out);
+        if let Some((router, mac)) = known {
+            out.neighbor(self.iface, router, Neighbor::At(mac));
+            self.fixed = Some(router);
+        }
+    }
+
+    /// Lets ARP find the link address of the router again.
+    pub(super) fn unfix_router(&mut self, out: &mut Outbox) {
+        if let Some(router) = self.fixed.take() {
+            out.neighbor(self.iface, router, None);
+        }
+    }
+
     /// Gives up the co-located care-of address. If the node registered with it, the node searches again.
     pub(super) fn leave_own_address(&mut self, out: &mut Outbox) {
         if !self.own.leave(out) {
@@ -100,6 +124,7 @@ impl MobileNode {
         }
         self.agents.uses = Uses::None;
         self.end_reverse(out);
+        self.unfix_router(out);
         if self.attached.is_some_and(|agent| self.is_home_agent(agent)) {
             return;
         }
