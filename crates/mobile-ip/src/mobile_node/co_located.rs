@@ -54,7 +54,12 @@ impl MobileNode {
         let heard =
             self.agents.iter().filter(|(who, known)| known.heard >= self.linked && self.is_usable(*who));
         match heard.max_by_key(|(who, known)| (known.heard, *who)).map(|(who, _)| who) {
-            Some(agent) => self.choose(now, agent, out),
+            Some(agent) => {
+                // The agent was heard before: no solicitation is due, and its next advertisement is no new one.
+                self.triggered = false;
+                self.timers.stop(Timer::Solicit);
+                self.choose(now, agent, out);
+            }
             None => self.register_directly(now, out),
         }
     }
