@@ -4,7 +4,8 @@
 use recorder::run::Outcome;
 use scenario::Scenario;
 use trace::{Record, What};
-use wire::{Duration, Instant};
+use wire::ipv4::{self, Header};
+use wire::{Duration, Iface, Instant, Ipv4Addr};
 
 const DHCP: &str = include_str!("../scenarios/mobile-ip/dhcp.toml");
 
@@ -84,4 +85,41 @@ fn an_agent_that_requires_registration_relays_it() {
     first(&outcome, "binding_changed", "10.2.0.100");
     assert_eq!(marks(&outcome.records, "visitor_arrived").count(), 0);
     assert_eq!(marks(&outcome.records, "done").count(), 1);
+}
+
+/// The mobile node asks for a reverse tunnel: it puts its packets into a tunnel from the address that it has acquired. So they
+/// also leave a network that drops packets with foreign source addresses, also if an agent requires a registration there.
+#[test]
+fn a_mobile_node_with_its_own_address_sends_through_a_reverse_tunnel() {
+    let agent = "role = [{ kind = \"mobile-ip/foreign-agent\" }, { kind = \"dhcp/server\",";
+    let required = ("role = [{ kind = \"dhcp/server\",", agent);
+    for more in [None, Some(required)] {
+        let offered = (
+            "kind = \"mobile-ip/home-agent\"",
+            "kind = \"mobile-ip/home-agent\", reverse_tunnel = \"offered\"",
+        );
+        let asked = ("care_of = \"acquired\"", "care_of = \"acquired\", reverse_tunnel = \"direct\"");
+        let changes: Vec<_> = [offered, asked].into_iter().chain(more).collect();
+        let outcome = run(&changes);
+        assert!(outcome.ledger.balances());
+        let registered = first(&outcome, "registered", "10.2.0.100");
+        assert_eq!(marks(&outcome.records, "done").count(), 1, "the download has ended");
+        let mobile = outcome.plan.hosts.iter().position(|host| host.config.name == "mobile").unwrap();
+        let mut count = [0; 2];
+        for record in outcome.records.iter().filter(|record| record.at > registered) {
+            let What::Sent(iface, packet) = &record.what else { continue };
+            let is_on_link = *iface != Iface::HOST && packet.link.kind == wire::EtherType::IPV4;
+            if usize::try_from(record.host.0) == Ok(mobile) && is_on_link {
+                let (header, _) = Header::parse(&packet.bytes).unwrap();
+                let is_tunnel =
+                    header.src == Ipv4Addr::new(10, 2, 0, 100) && header.dst == Ipv4Addr::new(10, 1, 0, 1);
+                // Solicitations stay on the link.
+                let is_plain = header.src == Ipv4Addr::new(10, 1, 0, 7) && !header.dst.is_multicast();
+                count[0] += usize::from(is_plain);
+                count[1] += usize::from(is_tunnel && header.protocol == ipv4::IPIP);
+            }
+        }
+        let [plain, tunnelled] = count;
+        assert!(plain == 0 && tunnelled > 100, "{plain} packets outside of the tunnel, {tunnelled} inside");
+    }
 }

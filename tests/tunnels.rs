@@ -106,11 +106,7 @@ fn plan_with([correspondent, mobile]: [&str; 2], narrow: (&str, u16), settings: 
 /// Returns the settings of agents that offer two kinds of tunnels, and reverse tunnels. The mobile node asks for `kind`, and
 /// for a reverse tunnel of the style `reverse`.
 fn asking(kind: Kind, reverse: &str) -> Vec<String> {
-    let name = match kind {
-        Kind::IpInIp => "ip-in-ip",
-        Kind::Minimal => "minimal",
-        Kind::Gre => "gre",
-    };
+    let name = kind.name();
     let offers = ["home-agent", "foreign-agent"].map(|agent| {
         [format!("{agent}.encapsulations=[\"minimal\", \"gre\"]"), format!("{agent}.reverse_tunnel=offered")]
     });
@@ -118,7 +114,7 @@ fn asking(kind: Kind, reverse: &str) -> Vec<String> {
     offers.into_iter().flatten().chain(asks).collect()
 }
 
-const KINDS: [Kind; 3] = [Kind::IpInIp, Kind::Minimal, Kind::Gre];
+const KINDS: [Kind; 3] = Kind::ALL;
 
 fn host(plan: &Plan, name: &str) -> HostId {
     HostId(plan.hosts.iter().position(|host| host.config.name == name).unwrap() as u32)

@@ -162,8 +162,7 @@ pub fn draw(seed: u64) -> Options {
     Options {
         care_of,
         reverse,
-        // A mobile node with an own care-of address asks for no reverse tunnel.
-        is_reverse_required: reverse.is_some() && care_of == CareOf::Agent && is("required", 30),
+        is_reverse_required: reverse.is_some() && is("required", 30),
         has_bindings: is("bindings", 25),
         overlaps,
         has_nonces: is("nonces", 30),

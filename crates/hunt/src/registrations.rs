@@ -299,7 +299,10 @@ impl Registrations {
             return;
         }
         self.visits.remove(&visit);
-        if reply.lifetime > 0 && request.flags.has(RequestFlags::REVERSE) {
+        // A mobile node with its own care-of address puts its packets into the tunnel itself.
+        let is_here =
+            request.flags.has(RequestFlags::REVERSE) && !request.flags.has(RequestFlags::DECAPSULATION);
+        if reply.lifetime > 0 && is_here {
             let ends = at + Duration::from_secs(reply.lifetime.into());
             let encapsulating = request.encapsulating_delivery().is_some();
             self.visits.insert(visit, Visit { ends, encapsulating });

@@ -1,6 +1,6 @@
 //! The configuration of the Mobile IP roles.
 
-pub use crate::encapsulation::{Alternate, Encapsulation};
+use crate::encapsulation;
 use crate::message::{Algorithm, Association, INFINITE, RequestFlags};
 use crate::tunnels::SMALLEST_MTU;
 use auth::Key;
@@ -8,6 +8,7 @@ use node::config::{ConfigError, span, spans, text, texts};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
+use wire::tunnel::Kind;
 use wire::{Duration, InterfaceAddress, Ipv4Addr, Prefix};
 
 /// The minimum length of an association's key, in bytes (RFC 5944, section 5.1).
@@ -59,13 +60,14 @@ pub struct HomeAgentConfig {
     pub prohibited_care_of: Vec<Prefix>,
     /// Whether the home agent accepts reverse tunnels (flag T): `none`, `offered` or `required`; default `none` (RFC
     /// 3024). A packet from a reverse tunnel is forwarded only if its source has a binding with flag T to the care-of
-    /// address from which the tunnel comes.
+    /// address from which the tunnel comes. A host that forges this address can send in the name of the mobile node.
     #[serde(default)]
     pub reverse_tunnel: AgentReverseTunnel,
     /// The kinds of tunnels that the home agent offers besides IP in IP: `minimal` (RFC 2004, flag M) and `gre` (RFC 2784,
     /// flag G), for example `["minimal", "gre"]`; default none. A request for another kind is denied with code 139.
-    #[serde(default)]
-    pub encapsulations: Vec<Alternate>,
+    #[serde(default, deserialize_with = "texts")]
+    #[schemars(schema_with = "encapsulation::schema_of_offers")]
+    pub encapsulations: Vec<Kind>,
     /// The size of the largest datagram inside a tunnel by IP in IP, in bytes, at least 548. The default is 1480: the
     /// payload of an Ethernet frame (1500 bytes) without the outer header (20 bytes). With minimal encapsulation, 8 bytes
     /// more fit; with GRE, 4 bytes less.
@@ -169,8 +171,9 @@ pub struct ForeignAgentConfig {
     pub challenge_window: usize,
     /// The kinds of tunnels that the foreign agent offers besides IP in IP: `minimal` (RFC 2004, flag M) and `gre` (RFC 2784,
     /// flag G), for example `["minimal", "gre"]`; default none. A request for another kind is denied with code 72.
-    #[serde(default)]
-    pub encapsulations: Vec<Alternate>,
+    #[serde(default, deserialize_with = "texts")]
+    #[schemars(schema_with = "encapsulation::schema_of_offers")]
+    pub encapsulations: Vec<Kind>,
     /// The size of the largest datagram inside a reverse tunnel by IP in IP, in bytes, at least 548; default 1480, as for
     /// a home agent.
     #[serde(default = "tunnel_mtu")]
@@ -294,14 +297,17 @@ pub struct MobileNodeConfig {
     #[serde(default)]
     pub broadcasts: bool,
     /// Whether the mobile node asks for a reverse tunnel (flag T): `none`, `direct` or `encapsulating`; default `none`
-    /// (RFC 3024). It asks only foreign agents that offer one, because others would deny the request.
+    /// (RFC 3024). It asks only foreign agents that offer one, because others would deny the request. With a co-located
+    /// care-of address, it always asks, and puts its packets into a tunnel to the home agent itself; `direct` and
+    /// `encapsulating` are then the same.
     #[serde(default)]
     pub reverse_tunnel: ReverseTunnel,
     /// The kind of tunnel that the mobile node asks for: `ip-in-ip`, `minimal` (flag M) or `gre` (flag G); default
     /// `ip-in-ip`. It asks a foreign agent only if the agent offers this kind. If the home agent does not offer it (code
     /// 139), the mobile node registers with IP in IP.
-    #[serde(default)]
-    pub encapsulation: Encapsulation,
+    #[serde(default, deserialize_with = "text")]
+    #[schemars(schema_with = "encapsulation::schema")]
+    pub encapsulation: Kind,
     /// The times at which the mobile node announces its return on the home network by gratuitous ARP (RFC 5944, section
     /// 4.6). They count from the return, and are in ascending order; default `0s`, `1s` and `3s` (not from an RFC).
     #[serde(default = "announcements", deserialize_with = "spans")]
@@ -536,6 +542,7 @@ impl HomeAgentConfig {
             return Err(ConfigError::new("simultaneous_bindings", problem));
         }
         check_tunnel_mtu(self.tunnel_mtu)?;
+        encapsulation::check(&self.encapsulations)?;
         check_announcements(&self.announcements)
     }
 }
@@ -549,6 +556,7 @@ impl ForeignAgentConfig {
         check_lifetime("registration_lifetime", self.registration_lifetime)?;
         self.advertise.check()?;
         check_tunnel_mtu(self.tunnel_mtu)?;
+        encapsulation::check(&self.encapsulations)?;
         if !(1..=16).contains(&self.challenge_window) {
             return Err(ConfigError::new("challenge_window", "must be from 1 to 16"));
         }

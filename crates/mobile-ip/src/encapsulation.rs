@@ -4,70 +4,64 @@
 //! A reverse tunnel is of the same kind as the tunnel to the care-of address (RFC 3024, section 1.2).
 
 use crate::message::{AgentFlags, RequestFlags};
-use schemars::JsonSchema;
-use serde::Deserialize;
+use node::config::ConfigError;
+use schemars::{Schema, SchemaGenerator, json_schema};
 use wire::tunnel::{Kind, Kinds};
 
-/// A kind of tunnel that an agent can offer besides IP in IP.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Alternate {
-    /// Minimal encapsulation (RFC 2004): 12 bytes more per datagram instead of 20. Fragments are carried as IP in IP.
-    Minimal,
-    /// Generic routing encapsulation (RFC 2784): 24 bytes more per datagram.
-    Gre,
+/// Returns the schema of a kind of tunnel, as it is written in a configuration.
+pub(crate) fn schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "enum": Kind::ALL.map(Kind::name) })
 }
 
-/// The kind of tunnel that a mobile node asks for.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Encapsulation {
-    /// IP in IP (RFC 2003): 20 bytes more per datagram.
-    #[default]
-    IpInIp,
-    /// Minimal encapsulation (RFC 2004, flag M): 12 bytes more per datagram. Fragments are carried as IP in IP.
-    Minimal,
-    /// Generic routing encapsulation (RFC 2784, flag G): 24 bytes more per datagram.
-    Gre,
+/// Returns the schema of the kinds that an agent offers besides IP in IP.
+pub(crate) fn schema_of_offers(_: &mut SchemaGenerator) -> Schema {
+    let names: Vec<&str> =
+        Kind::ALL.into_iter().filter(|kind| *kind != Kind::IpInIp).map(Kind::name).collect();
+    json_schema!({ "type": "array", "items": { "enum": names } })
+}
+
+/// Checks the kinds that an agent offers besides IP in IP. An error names the key and the problem.
+pub(crate) fn check(offers: &[Kind]) -> Result<(), ConfigError> {
+    if offers.contains(&Kind::IpInIp) {
+        let problem = "must list `minimal` or `gre` only: `ip-in-ip` is always available";
+        return Err(ConfigError::new("encapsulations", problem));
+    }
+    Ok(())
 }
 
 /// The flags of a request that ask for another kind of tunnel than IP in IP.
 pub(crate) const ALTERNATES: RequestFlags = RequestFlags(RequestFlags::MINIMAL.0 | RequestFlags::GRE.0);
 
-impl Encapsulation {
-    /// Returns the flag that asks for this kind; no flag for IP in IP.
-    pub(crate) const fn asks(self) -> RequestFlags {
-        match self {
-            Self::IpInIp => RequestFlags(0),
-            Self::Minimal => RequestFlags::MINIMAL,
-            Self::Gre => RequestFlags::GRE,
-        }
+/// Returns the flag of a request that asks for a kind of tunnel; no flag for IP in IP.
+pub(crate) const fn asks(kind: Kind) -> RequestFlags {
+    match kind {
+        Kind::IpInIp => RequestFlags(0),
+        Kind::Minimal => RequestFlags::MINIMAL,
+        Kind::Gre => RequestFlags::GRE,
     }
+}
 
-    /// Returns the flag with which an agent offers this kind; no flag for IP in IP.
-    pub(crate) const fn offered_by(self) -> AgentFlags {
-        match self {
-            Self::IpInIp => AgentFlags(0),
-            Self::Minimal => AgentFlags::MINIMAL,
-            Self::Gre => AgentFlags::GRE,
-        }
+/// Returns the flag with which an agent offers a kind of tunnel; no flag for IP in IP.
+pub(crate) const fn offered_by(kind: Kind) -> AgentFlags {
+    match kind {
+        Kind::IpInIp => AgentFlags(0),
+        Kind::Minimal => AgentFlags::MINIMAL,
+        Kind::Gre => AgentFlags::GRE,
     }
 }
 
 /// Returns the flags of the advertisements of an agent that offers these kinds.
-pub(crate) fn advertised(offers: &[Alternate]) -> AgentFlags {
-    let has = |alternate| offers.contains(&alternate);
-    AgentFlags::default()
-        .with(AgentFlags::MINIMAL, has(Alternate::Minimal))
-        .with(AgentFlags::GRE, has(Alternate::Gre))
+pub(crate) fn advertised(offers: &[Kind]) -> AgentFlags {
+    offers.iter().fold(AgentFlags::default(), |flags, kind| flags | offered_by(*kind))
 }
 
 /// Returns whether an agent that offers these kinds can serve a request with these flags. With both flags, it must offer
 /// both kinds, because the other end of the tunnel may choose either.
-pub(crate) fn are_available(offers: &[Alternate], flags: RequestFlags) -> bool {
-    let has = |alternate| offers.contains(&alternate);
-    (!flags.has(RequestFlags::MINIMAL) || has(Alternate::Minimal))
-        && (!flags.has(RequestFlags::GRE) || has(Alternate::Gre))
+pub(crate) fn are_available(offers: &[Kind], flags: RequestFlags) -> bool {
+    Kind::ALL.into_iter().all(|kind| {
+        let is_asked = kind != Kind::IpInIp && flags.has(asks(kind));
+        !is_asked || offers.contains(&kind)
+    })
 }
 
 /// Returns the kind of the tunnels of a registration with these flags. With both flags, it is the one that adds fewer bytes.
@@ -89,22 +83,13 @@ pub(crate) const fn opened(flags: RequestFlags) -> Kinds {
 }
 
 /// Returns all kinds that an agent with these offers opens.
-pub(crate) fn all_opened(offers: &[Alternate]) -> Kinds {
-    let alternates = offers.iter().map(|offer| match offer {
-        Alternate::Minimal => Kind::Minimal,
-        Alternate::Gre => Kind::Gre,
-    });
-    alternates.map(Kinds::of).fold(Kinds::of(Kind::IpInIp), Kinds::and)
+pub(crate) fn all_opened(offers: &[Kind]) -> Kinds {
+    offers.iter().copied().map(Kinds::of).fold(Kinds::of(Kind::IpInIp), Kinds::and)
 }
 
-/// Returns the name, in a role's status, of the kind of the tunnels of a registration with these flags: that of
-/// [`Encapsulation`] in a configuration.
+/// Returns the name, in a role's status, of the kind of the tunnels of a registration with these flags.
 pub(crate) const fn name_of(flags: RequestFlags) -> &'static str {
-    match kind(flags) {
-        Kind::IpInIp => "ip-in-ip",
-        Kind::Minimal => "minimal",
-        Kind::Gre => "gre",
-    }
+    kind(flags).name()
 }
 
 /// Returns the largest datagram inside a tunnel of this kind, in bytes, if the largest one inside a tunnel by IP in IP has
@@ -117,14 +102,14 @@ pub(crate) const fn room(kind: Kind, ip_in_ip: u16) -> u16 {
 mod tests {
     use super::*;
 
-    const BOTH: [Alternate; 2] = [Alternate::Minimal, Alternate::Gre];
+    const BOTH: [Kind; 2] = [Kind::Minimal, Kind::Gre];
 
     #[test]
     fn a_request_gets_a_kind_that_the_agent_offers() {
         let flags = [0, 0x10, 0x08, 0x18].map(RequestFlags);
-        let available = |offers: &[Alternate]| flags.map(|flags| are_available(offers, flags));
+        let available = |offers: &[Kind]| flags.map(|flags| are_available(offers, flags));
         assert_eq!(available(&[]), [true, false, false, false]);
-        assert_eq!(available(&[Alternate::Gre]), [true, false, true, false]);
+        assert_eq!(available(&[Kind::Gre]), [true, false, true, false]);
         assert_eq!(available(&BOTH), [true; 4]);
         assert_eq!(flags.map(kind), [Kind::IpInIp, Kind::Minimal, Kind::Gre, Kind::Minimal]);
         assert_eq!(flags.map(|flags| opened(flags).bits()), [1, 3, 4, 7]);

@@ -11,9 +11,12 @@
 mod co_located;
 mod commands;
 mod options;
+mod reverse;
+mod routes;
 
 use crate::agents::{Agent, AgentChange, Agents, offered};
 use crate::config::{Associations, MobileNodeConfig, Movement, ReverseTunnel, is_host};
+use crate::encapsulation;
 use crate::home_agent::refusal;
 use crate::home_agents::HomeAgents;
 use crate::mark::{MOBILE_NODE, MobileIpEvent};
@@ -24,12 +27,14 @@ use crate::movement::{Decision, Occurrence, Situation, Why};
 use crate::own_address::OwnAddress;
 use crate::registrar::{Registrar, ReplyOutcome, Target, is_unreachable};
 use crate::signals::Signals;
+use crate::tunnels::Tunnels;
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Action, Announcer, Class, Hop, Input, Lifetime, Link, Listen, Neighbor, NextHop, Outbox, Refusals, Rng,
-    Role, Route, RouteKey, Rx, TimerName, Timers, Value,
+    Action, Announcer, Class, Hop, Input, Link, Listen, Neighbor, Outbox, Refusals, Rng, Role, RouteKey, Rx,
+    TimerName, Timers, Value,
 };
 use options::listens;
+use reverse::Reverse;
 use std::collections::BTreeSet;
 use wire::ipv4;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason, nanos_of};
@@ -108,6 +113,13 @@ pub struct MobileNode {
     signals: Signals,
     /// The co-located care-of address; not used if the node takes care-of addresses from foreign agents.
     own: OwnAddress,
+    /// The router of a visited network whose link address is fixed: this router was heard as an agent. `None` if the link
+    /// address of the router is not fixed, or the router is the agent in use.
+    fixed: Option<Ipv4Addr>,
+    /// The reverse tunnel from the co-located care-of address; `None` if packets are not sent through it.
+    reverse: Option<Reverse>,
+    /// What is known about the path of `reverse`.
+    tunnels: Tunnels,
     announcer: Announcer,
     timers: Timers<Timer, 5>,
     /// The link address of the interface; `None` while the link is down.
@@ -166,6 +178,9 @@ impl MobileNode {
             agents: Agents::of_node(config.care_of),
             signals: Signals::new(&config),
             own: OwnAddress::new(&config, iface),
+            fixed: None,
+            reverse: None,
+            tunnels: Tunnels::default(),
             announcer: Announcer::new(config.announcements.clone()),
             timers: Timers::default(),
             mac: None,
@@ -415,6 +430,8 @@ impl MobileNode {
         }
         if self.is_home_agent(agent) {
             self.own.close(out);
+            self.end_reverse(out);
+            self.unfix_router(out);
             self.come_home(now, known.mac, out);
         } else if self.own.address().is_some() {
             out.neighbor(self.iface, agent, Neighbor::At(known.mac));
@@ -447,33 +464,13 @@ impl MobileNode {
                 .flags()
                 .with(RequestFlags::REVERSE, self.asks_reverse(known))
                 .with(RequestFlags::DECAPSULATION, own.is_some())
-                .with(self.config.encapsulation.asks(), own.is_some() || self.has_encapsulation(known)),
-            encapsulating: self.config.reverse_tunnel == ReverseTunnel::Encapsulating,
+                .with(
+                    encapsulation::asks(self.config.encapsulation),
+                    own.is_some() || self.has_encapsulation(known),
+                ),
+            encapsulating: self.config.reverse_tunnel == ReverseTunnel::Encapsulating && own.is_none(),
             is_co_located: own.is_some(),
         })
-    }
-
-    /// Sets the routes and ARP of an ordinary host in the home network, and starts the announcements by gratuitous ARP.
-    /// The caller sends the request to the home agent after this call (RFC 5944, section 4.6).
-    fn come_home(&mut self, now: Instant, home_agent: Mac, out: &mut Outbox) {
-        let to = self.config.home_router.map_or(NextHop::Mac(home_agent), NextHop::Via);
-        let hop = |to| Action::Forward(Hop { iface: self.iface, to });
-        self.route(hop(to), hop(NextHop::OnLink), out);
-        out.neighbor(self.iface, self.home, None);
-        if let Some(mac) = self.mac {
-            self.announcer.announce(now, (self.iface, self.home), mac, out);
-        }
-    }
-
-    /// Sets the routes and ARP of a visitor: only ARP requests of the agent are answered. The caller sends the request
-    /// after this call (RFC 5944, section 4.6).
-    fn go_away(&mut self, agent: Ipv4Addr, mac: Mac, registered_only: bool, out: &mut Outbox) {
-        self.announcer.stop(self.home);
-        out.neighbor(self.iface, self.home, Neighbor::Mute);
-        out.neighbor(self.iface, agent, Neighbor::At(mac));
-        let way = Action::Forward(Hop::mac(self.iface, mac));
-        let way = if registered_only { Action::Drop(NOT_REGISTERED) } else { way };
-        self.route(way, way, out);
     }
 
     /// Handles an agent that has expired or left. `last` is the state of the agent when it expired; `None` if it
@@ -485,6 +482,9 @@ impl MobileNode {
         }
         if self.kept == Some(agent) {
             self.end_kept(out);
+        }
+        if self.fixed == Some(agent) {
+            self.unfix_router(out);
         }
         if self.attached != Some(agent) {
             return;
@@ -535,15 +535,6 @@ impl MobileNode {
             self.end_tunnel_to(agent, out);
             out.neighbor(self.iface, agent, None);
             self.route(Action::Drop(NO_AGENT), Action::Drop(NO_AGENT), out);
-        }
-    }
-
-    /// Sets the routes of this host's own packets: `near` to the home network, and `far` to all other networks. The
-    /// home network is on the link only while the node is at home, so the prefix of the interface is not used.
-    fn route(&self, far: Action, near: Action, out: &mut Outbox) {
-        let home_link = RouteKey { dst: self.config.address.link, ..DEFAULT_ROUTE };
-        for (key, action) in [(DEFAULT_ROUTE, far), (home_link, near)] {
-            out.route(key, Route { action, lifetime: Lifetime::Permanent });
         }
     }
 
@@ -628,7 +619,8 @@ impl MobileNode {
         };
         if lifetime.is_zero() {
             self.timers.stop(Timer::Renew);
-            return self.timers.stop(Timer::Lapse);
+            self.timers.stop(Timer::Lapse);
+            return self.stop_reverse(out);
         }
         // The renewal leaves at least two round trips before the lifetime ends, because a request may be lost. But it
         // is not before `REGISTRATION_PAUSE` has passed: otherwise, a reply that took most of the lifetime would cause
@@ -637,10 +629,14 @@ impl MobileNode {
         let renew = sent + if is_late { in_time } else { in_time.min(lifetime * 4 / 5) };
         self.timers.set(Timer::Renew, renew.max(now + REGISTRATION_PAUSE));
         self.timers.set(Timer::Lapse, sent + lifetime);
+        if self.reverse_directly(out) {
+            return;
+        }
         let known = self.attached.and_then(|agent| Some((agent, self.agents.get(agent)?)));
         if let Some((agent, known)) = known.filter(|_| !at_home) {
             let forward = Action::Forward(Hop::mac(self.iface, known.mac));
-            if self.asks_reverse(known) && self.config.reverse_tunnel == ReverseTunnel::Encapsulating {
+            let is_tunnel = self.asks_reverse(known) && self.own.address().is_none();
+            if is_tunnel && self.config.reverse_tunnel == ReverseTunnel::Encapsulating {
                 self.tunnel_to(agent, forward, out);
             } else if known.registered_only {
                 self.route(forward, forward, out);
@@ -671,6 +667,9 @@ impl MobileNode {
         if self.own.timeout(now, out) {
             self.own_address_ready(now, out);
         }
+        while self.tunnels.expired(now).is_some() {
+            self.adjust_reverse(out);
+        }
         while let Some(timer) = self.timers.pop(now) {
             match timer {
                 Timer::Solicit => self.solicit(now, out),
@@ -700,6 +699,7 @@ impl MobileNode {
     fn lapse(&mut self, now: Instant, out: &mut Outbox) {
         self.registrar.lapsed();
         self.end_kept(out);
+        self.stop_reverse(out);
         out.mark(MobileIpEvent::Lapsed.into());
         match (self.situation(now).decide(Occurrence::Lapsed), self.attached) {
             (Decision::Register(other, why), _) => self.turn(now, other, why, out),
@@ -714,6 +714,7 @@ impl MobileNode {
             ipv4::ICMP if rx.payload(&packet).first() == Some(&ADVERTISEMENT) => {
                 self.advertisement(now, rx, &packet, out)
             }
+            ipv4::ICMP if self.is_about_reverse(&rx, &packet) => self.tunnel_error(now, &rx, &packet, out),
             _ => match self.broadcast(rx, packet) {
                 Ok(broadcast) => return out.send(Iface::HOST, broadcast),
                 // The groups that the role listens to also receive packets for other roles.
@@ -762,7 +763,8 @@ impl Role for MobileNode {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let due = [self.timers.next(), self.agents.due(), self.announcer.due(), self.own.due()];
+        let due =
+            [self.timers.next(), self.agents.due(), self.announcer.due(), self.own.due(), self.tunnels.due()];
         due.into_iter().flatten().min()
     }
 

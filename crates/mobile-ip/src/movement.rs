@@ -5,7 +5,7 @@
 
 use crate::agents::{Agent, AgentChange, Agents};
 use crate::config::Movement;
-use crate::signals::{Comparison, Signals};
+use crate::signals::{BELIEVED, Comparison, Signals};
 use wire::{Instant, Ipv4Addr};
 
 /// What a mobile node decides about.
@@ -203,11 +203,14 @@ impl Situation<'_> {
         }
     }
 
-    /// Compares the signal of another agent with that of the agent in use. `None` if the agent in use has expired: then the
+    /// Compares the signal of another agent with that of the agent in use. An agent whose cell has fallen silent, and of
+    /// which no advertisement was heard either, has the weaker signal. `None` if the agent in use has expired: then the
     /// node needs another one, whatever its signal is.
     fn compared(&self, in_use: Ipv4Addr, other: Ipv4Addr) -> Option<Comparison> {
-        self.agents.get(in_use)?;
-        self.signals.compare(self.now, in_use, other)
+        let known = self.agents.get(in_use)?;
+        let is_silent = self.now > known.heard + BELIEVED && self.signals.is_silent(self.now, in_use, other);
+        let compared = self.signals.compare(self.now, in_use, other);
+        if is_silent { Some(Comparison::Stronger) } else { compared }
     }
 
     fn turn(&self, why: Why) -> Decision {

@@ -425,6 +425,12 @@ fn a_signal_decides_only_while_both_agents_are_heard() {
         decisions(Movement::Ecs, &lost),
         ["100 A: no_agent", "200 stay: weaker_signal", "3050 stay: weaker_signal", "3100 B: agent_lost"]
     );
+    // The cell of the agent in use is silent, and so is the agent: no signal is weaker.
+    let fallen = [(0, "A=-60 B=-66"), (100, "A"), (200, "B"), (1900, "B=-66"), (2050, "B"), (2150, "B")];
+    assert_eq!(
+        decisions(Movement::Ecs, &fallen),
+        ["100 A: no_agent", "200 stay: weaker_signal", "2050 stay: known_agent", "2150 B: stronger_signal"]
+    );
     let link = [(0, "A=-60 B=-66"), (100, "A"), (150, "up"), (200, "B")];
     assert_eq!(decisions(Movement::Ecs, &link), ["100 A: no_agent", "200 B: link_up"]);
     let silent = [(0, "A=-60"), (100, "A"), (200, "B")];

@@ -523,7 +523,7 @@ impl Registrar {
         if home && foreign { Ok(()) } else { Err(BAD_AUTHENTICATION) }
     }
 
-    /// Applies the correction in a denial (clock, lifetime or home agent) to the next request. Returns whether the
+    /// Applies the correction in a denial (for example the clock, the lifetime or the home agent) to the next request. Returns whether the
     /// denial has a correction.
     fn follow(&mut self, now: Instant, asked: u16, is_proven: bool, reply: &Reply) -> bool {
         let Some(mut target) = self.target else { return false };
@@ -543,6 +543,12 @@ impl Registrar {
             }
             Code::ForeignEncapsulation if target.flags.has(ALTERNATES) => {
                 target.flags = target.flags.without(ALTERNATES);
+                true
+            }
+            // Without flag S, the request replaces the other bindings. Otherwise the node would be unreachable here until one of
+            // them ends (RFC 5944, section 3.6.2.3, permits a corrected request).
+            Code::TooManyBindings if target.flags.has(RequestFlags::SIMULTANEOUS) => {
+                target.flags = target.flags.without(RequestFlags::SIMULTANEOUS);
                 true
             }
             // The nonce of the denial is already recorded.

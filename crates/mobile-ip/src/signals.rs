@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use wire::{Cell, Duration, Instant, Ipv4Addr};
 
 /// A report that is older than this time is not used.
-const BELIEVED: Duration = Duration::from_secs(2);
+pub(crate) const BELIEVED: Duration = Duration::from_secs(2);
 
 /// The smoothed strength of a cell, in hundredths of dBm so that smoothing needs no floating point.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +53,17 @@ impl Signals {
         }
         level.hundredths += (sample - level.hundredths) / 4;
         level.heard = now;
+    }
+
+    /// Returns whether an agent's cell has fallen silent: it was heard before, but not within [`BELIEVED`], while the cell of
+    /// another agent was. False if signals are not compared, or if both agents are in one cell.
+    pub(crate) fn is_silent(&self, now: Instant, agent: Ipv4Addr, other: Ipv4Addr) -> bool {
+        let [cell, other_cell] = [agent, other].map(|agent| self.cells.get(&agent));
+        let age = |cell: Option<&Cell>| Some(now.since(self.levels.get(cell?)?.heard));
+        self.hysteresis.is_some()
+            && cell != other_cell
+            && age(cell).is_some_and(|age| age > BELIEVED)
+            && age(other_cell).is_some_and(|age| age <= BELIEVED)
     }
 
     /// Compares the signal of another agent with that of the agent in use. `None` if signals are not compared, if both
@@ -102,6 +113,10 @@ mod tests {
             assert_eq!(signals.compare(at(100), B, BESIDE_B), None, "both are in one cell");
             assert_eq!(signals.compare(at(100), A, UNKNOWN), None, "its cell is not known");
             assert_eq!(signals.compare(at(2001), A, B), None, "the reports are too old");
+            assert!(!signals.is_silent(at(2001), A, B), "both cells are silent");
+            signals.hear(at(2001), Cell(2), other);
+            assert!(signals.is_silent(at(2001), A, B) && !signals.is_silent(at(2000), A, B));
+            assert!(!signals.is_silent(at(2001), B, A) && !signals.is_silent(at(2001), UNKNOWN, B));
         }
         let mut off = signals(None);
         off.hear(at(0), Cell(1), -90);

@@ -51,8 +51,9 @@ pub use stream::{
     Addr, Guard, MigrateEvent, MigrateOp, SocketOption, StreamEvent, StreamId, StreamOp, Transport, Tuple,
 };
 pub use table::{
-    Action, Class, Encap, Hop, IngressPolicy, Kind as TunnelKind, Kinds as TunnelKinds, Lifetime, NextHop,
-    Port, PuntReason, RoleId, Route, RouteKey,
+    Action, Class, Datagram, Disposition, Encap, EntryId, Found, Hop, IngressPolicy, Kind as TunnelKind,
+    Kinds as TunnelKinds, Lifetime, NextHop, Port, PuntReason, RoleId, Route, RouteKey, Rules, Verdict,
+    decide, decide_opened,
 };
 pub use timer::{Expiry, TimerName, Timers};
 pub use value::Value;

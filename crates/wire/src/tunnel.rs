@@ -4,7 +4,9 @@ use crate::ipv4::{self, Header};
 use crate::{Malformed, checksum, fragment, ipip};
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
+use core::fmt;
 use core::net::Ipv4Addr;
+use core::str::FromStr;
 
 /// How a tunnel carries a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
@@ -30,7 +32,38 @@ const GRE_HEADER: [u8; 4] = [0, 0, 8, 0];
 /// The flag of RFC 2784: four bytes with a checksum follow the header.
 const CHECKSUM_PRESENT: u8 = 0x80;
 
+/// The error of a text that is not the name of a kind of tunnel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ParseKindError;
+
+impl fmt::Display for ParseKindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a kind of tunnel is `ip-in-ip`, `minimal` or `gre`")
+    }
+}
+
+impl core::error::Error for ParseKindError {}
+
+impl FromStr for Kind {
+    type Err = ParseKindError;
+    fn from_str(text: &str) -> Result<Self, ParseKindError> {
+        Self::ALL.into_iter().find(|kind| kind.name() == text).ok_or(ParseKindError)
+    }
+}
+
 impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 3] = [Self::IpInIp, Self::Minimal, Self::Gre];
+
+    /// Returns the name in a configuration and in the status of a role.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::IpInIp => "ip-in-ip",
+            Self::Minimal => "minimal",
+            Self::Gre => "gre",
+        }
+    }
+
     /// Returns the protocol number in the outer header.
     pub const fn protocol(self) -> u8 {
         match self {
@@ -298,7 +331,14 @@ mod tests {
     const EXIT: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
     const FAR: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 1);
     const HOST: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
-    const KINDS: [Kind; 3] = [Kind::IpInIp, Kind::Minimal, Kind::Gre];
+    const KINDS: [Kind; 3] = Kind::ALL;
+
+    #[test]
+    fn a_kind_has_its_name() {
+        assert_eq!(KINDS.map(Kind::name), ["ip-in-ip", "minimal", "gre"]);
+        assert_eq!(KINDS.map(|kind| kind.name().parse()), KINDS.map(Ok));
+        assert_eq!("ipip".parse::<Kind>(), Err(ParseKindError));
+    }
 
     fn inner() -> Vec<u8> {
         udp::packet(SocketAddrV4::new(FAR, 9000), SocketAddrV4::new(HOST, 9000), &[7; 100])

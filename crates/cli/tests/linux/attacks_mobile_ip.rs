@@ -101,6 +101,7 @@ const FOREIGN_AGENT_ROWS: &[&str] = &[
     "own-reply-1 not_from_home_agent+1 same",
     "after-own-replies none",
     "repeated-request repeated_by_another+1 same",
+    "reply-of-another-host not_from_home_agent+1 same",
     "after-repeated-request 020000000007",
     "repeated-later repeated_by_another+1 same",
     "after-repeated-later 020000000007",

@@ -106,6 +106,32 @@ fn another_program_reads_the_tunnels_of_gre() {
     }
 }
 
+/// A mobile node acquires its care-of address by DHCP, and asks for a reverse tunnel. Wireshark reads the tunnel of the
+/// capture: the segments of the node's kernel are in it, and none is outside of it.
+#[test]
+fn a_node_with_its_own_address_sends_through_a_reverse_tunnel() {
+    let _turn = beside_others();
+    let out = tempfile::tempdir().unwrap();
+    let settings =
+        ["--set", "home-agent.reverse_tunnel=offered", "--set", "mobile-node.reverse_tunnel=direct"];
+    let words: Vec<&str> = ["run", "mobile-ip/dhcp", "--on", "linux"].into_iter().chain(settings).collect();
+    let output = run(&words, out.path());
+    assert_held(&output, "mobile-ip-dhcp on linux");
+    let flows = std::fs::read_to_string(kept(out.path()).join("flows.csv")).unwrap();
+    assert!(flows.contains("completed"), "{flows}");
+    let run = kept_run(out.path());
+    let hosts = run["linux"]["hosts"].as_array().unwrap();
+    let home = &hosts.iter().find(|host| host["name"] == "home").unwrap()["summary"]["status"]["home_agent"];
+    assert!(home["reversed"].as_u64().is_some_and(|count| count > 100), "{home}");
+    assert_eq!(home["bindings"]["10.1.0.7"][0]["flags"], "DT");
+    let capture = kept(out.path()).join("capture.pcapng");
+    let fields =
+        ["-Y", "ip.src == 10.2.0.100 && ip.dst == 10.1.0.1 && tcp", "-T", "fields", "-e", "frame.protocols"];
+    let Some(printed) = tshark(&capture, &fields) else { return };
+    let rows = printed.lines().filter(|row| row.starts_with("eth:ethertype:ip:ip:tcp")).count();
+    assert!(rows > 100, "{printed}");
+}
+
 /// A script that sends a pattern to the first client that connects.
 const SERVER: &str = r#"
 import socket

@@ -26,7 +26,7 @@ fn each_value_of_an_option_is_drawn() {
     share(|options| options.has_homes);
     share(|options| options.has_cables);
     assert!(all.iter().all(|options| !(options.overlaps && options.has_cables)));
-    assert!(all.iter().all(|options| !(options.is_reverse_required && options.is_co_located())));
+    share(|options| options.reverse.is_some() && options.is_co_located());
 }
 
 #[test]

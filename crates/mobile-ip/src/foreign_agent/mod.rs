@@ -77,7 +77,7 @@ pub const NOT_A_FAILURE: Reason = Reason("not_a_failure");
 /// registered with a request that arrived later.
 pub const REPEATED_BY_ANOTHER: Reason = Reason("repeated_by_another");
 /// The reason to drop a reply, or an ICMP error about a request: it arrived from a visited link, not from the home
-/// agent.
+/// agent. Or it is an acceptance whose source is not the requested home agent.
 pub const NOT_FROM_HOME: Reason = Reason("not_from_home_agent");
 /// The reason to drop a reply: the configuration requires a Foreign-Home Authentication, but it is missing or wrong.
 pub const HOME_AGENT_FAILED: Reason = Reason("home_agent_failed");
@@ -336,7 +336,7 @@ impl ForeignAgent {
             Registration::Request(_) => Err(Reason("wrong_direction")),
             // Without an association, only the interface shows that a reply is forged.
             Registration::Reply(_) if self.visited.contains(&rx.iface) => Err(NOT_FROM_HOME),
-            Registration::Reply(reply) => self.reply(now, reply, out),
+            Registration::Reply(reply) => self.reply(now, received.ip.src, reply, out),
         }
     }
 
@@ -373,7 +373,11 @@ fn has_own_address(request: &Request) -> bool {
 const fn is_after_challenge(code: Code) -> bool {
     !matches!(
         code,
-        Code::MobileFailed | Code::UnknownChallenge | Code::MissingChallenge | Code::StaleChallenge
+        Code::MobileFailed
+            | Code::NonzeroHomeRequired
+            | Code::UnknownChallenge
+            | Code::MissingChallenge
+            | Code::StaleChallenge
     )
 }
 

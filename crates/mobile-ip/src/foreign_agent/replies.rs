@@ -12,9 +12,20 @@ use wire::{Instant, Ipv4Addr, Packet, Reason, SocketAddrV4};
 use wire::{ipv4, udp};
 
 impl ForeignAgent {
-    pub(super) fn reply(&mut self, now: Instant, mut reply: Reply, out: &mut Outbox) -> Result<(), Reason> {
+    pub(super) fn reply(
+        &mut self,
+        now: Instant,
+        src: Ipv4Addr,
+        mut reply: Reply,
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
         let asked = (reply.home, low(reply.identification));
         let pending = self.waiting.get(asked).ok_or(NOT_PENDING)?;
+        // The source of a reply is the address to which the request was sent (RFC 5944, section 3.8.3.1). A request to all
+        // home agents is denied, from an address that is not known before. So denials are not checked: they begin no visit.
+        if reply.code.is_accepted() && src != pending.request.home_agent {
+            return Err(NOT_FROM_HOME);
+        }
         if !self.is_home_agent(pending, &reply) {
             if let Some(pending) = self.waiting.remove(asked) {
                 self.deny(now, &pending, Code::HomeFailed, out)?;
@@ -89,7 +100,8 @@ impl ForeignAgent {
     }
 
     /// Sends a reply to the home address, at the link address and the port of the request (RFC 5944, section 3.7.2.3). ARP
-    /// is not used, because another host could answer an ARP request for the home address.
+    /// is not used, because another host could answer an ARP request for the home address. Without a home address, the
+    /// reply is for 255.255.255.255.
     pub(super) fn send_reply(&mut self, pending: &Pending, mut reply: Reply, out: &mut Outbox) {
         reply.extensions.extend(self.issue_challenge(reply.home, reply.code).map(Extension::challenge));
         if let Some(association) = self.mobile_nodes.first(reply.home) {
@@ -97,7 +109,8 @@ impl ForeignAgent {
         }
         self.codes.count(reply.code);
         let own = SocketAddrV4::new(self.config.address.address, PORT);
-        let to = SocketAddrV4::new(reply.home, pending.from.port());
+        let host = if reply.home.is_unspecified() { Ipv4Addr::BROADCAST } else { reply.home };
+        let to = SocketAddrV4::new(host, pending.from.port());
         let bytes = datagram(own, to, ipv4::DEFAULT_TTL, &reply.emit());
         out.send(self.iface, Packet::new(pending.mac, bytes));
     }

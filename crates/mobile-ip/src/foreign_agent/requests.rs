@@ -21,6 +21,11 @@ impl ForeignAgent {
         out: &mut Outbox,
     ) -> Result<(), Reason> {
         let Pending { mac, ref request, .. } = pending;
+        // A mobile node without a home address names itself by a Network Access Identifier, and gets a home address from its
+        // home agent (RFC 2794). This agent needs a home address (RFC 5944, section 3.7.1).
+        if request.home.is_unspecified() && request.has_network_access_identifier() && !mac.is_group() {
+            return self.deny(now, &pending, Code::NonzeroHomeRequired, out);
+        }
         // The reply is sent to the source address at `mac`. So `mac` must not be a group, and the source address must be
         // a host's address and not this agent's: the home address, or the mobile node's own care-of address.
         let is_own = [request.home, ip.src].contains(&self.config.address.address);
@@ -115,6 +120,8 @@ impl ForeignAgent {
         }
         match style {
             Some([_, ..]) => Err(Code::ForeignBadRequest),
+            // The reverse tunnel of a mobile node with its own care-of address does not begin here.
+            _ if has_own_address(request) && *ttl == u8::MAX => Ok(()),
             Some([]) if !self.config.encapsulating_delivery => Err(Code::DeliveryStyle),
             // With another time to live, a router has forwarded the request: the mobile node is not on this link.
             _ if *ttl != u8::MAX => Err(Code::TooDistant),

@@ -5,52 +5,61 @@ use super::{HomeAgent, refusal};
 use crate::binding::Binding;
 use crate::encapsulation;
 use crate::message::RequestFlags;
-use node::{Encap, Outbox, PuntReason, Rx, reason};
+use node::{
+    Action, Class, Datagram, Disposition, Encap, EntryId, Found, IngressPolicy, Lifetime, Outbox, Port,
+    PuntReason, RoleId, Route, Rules, Rx, Verdict, decide, decide_opened, reason,
+};
 use wire::icmp::IcmpError;
-use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Reason, fragment, ipip, ipv4, tunnel, tunnel::Kind};
+use wire::{Instant, Ipv4Addr, Mac, Packet, Reason, fragment, ipip, ipv4, tunnel, tunnel::Kind};
 
 impl HomeAgent {
-    /// Sends a copy of a packet to each care-of address of its destination. The checks are those of a node with one
-    /// tunnel: a packet of another host loses one from its time to live (RFC 2003, section 3.1), and its sender gets an
-    /// ICMP error if it is too big for a tunnel. A packet that is only larger than a reported MTU is copied all the same.
-    /// Each copy, sent or dropped, keeps the identity of the packet.
+    /// Sends a copy of a packet to each care-of address of its destination. The table checks each copy as if there were only
+    /// its tunnel. The sender gets at most one ICMP error: the smallest MTU that is too small, or the error that all tunnels
+    /// have. Each copy, sent or dropped, keeps the identity of the packet.
     pub(super) fn copy(&mut self, now: Instant, rx: Rx, mut packet: Packet, out: &mut Outbox) {
         let home = self.homes.get(&rx.header.dst);
         let exits: Vec<Ipv4Addr> = home.into_iter().flat_map(|home| home.ends.keys().copied()).collect();
         if exits.is_empty() {
             return out.discard(rx.iface, packet, reason::NO_ROUTE);
         }
-        let is_forwarded = rx.iface != Iface::HOST || rx.tunnel.is_some();
-        if is_forwarded && self.is_own(rx.header.src) {
-            return out.discard(rx.iface, packet, reason::TUNNEL_LOOP);
+        let verdicts: Vec<Verdict> =
+            exits.iter().map(|exit| self.judge_copy(now, &rx, &packet, *exit)).collect();
+        if let Some(error) = common_error(verdicts.iter().map(|verdict| verdict.icmp)) {
+            self.tell(now, error, &packet, out);
         }
-        if is_forwarded && !ipv4::decrement_ttl(&mut packet.bytes) {
-            self.tell(now, IcmpError::TimeExceeded, &packet, out);
+        let dropped = verdicts.first().map(|verdict| verdict.disposition);
+        if let Some(Disposition::Drop(reason)) = dropped
+            && verdicts.iter().all(|verdict| Some(verdict.disposition) == dropped)
+        {
+            return out.discard(rx.iface, packet, reason); // no copy is made
+        }
+        if verdicts.iter().any(|verdict| verdict.ttl) && !ipv4::decrement_ttl(&mut packet.bytes) {
             return out.discard(rx.iface, packet, reason::TTL_EXPIRED);
         }
-        let len = ipv4::total_len(&packet.bytes);
-        let mut too_big = None;
-        for care_of in exits {
-            let encap = self.encap(rx.header.dst, care_of);
-            if rx.header.dont_fragment && len > usize::from(encap.reported) {
-                too_big = Some(too_big.map_or(encap.reported, |mtu: u16| mtu.min(encap.reported)));
-            }
-            let copies = if rx.header.src == care_of {
-                Err(reason::TUNNEL_LOOP)
-            } else if rx.header.dont_fragment && len > usize::from(encap.mtu) {
-                Err(reason::TOO_BIG)
-            } else if rx.header.dont_fragment || len <= usize::from(encap.reported) {
-                self.in_tunnel(&packet, encap).map(|copy| vec![copy])
-            } else {
-                self.pieces_in_tunnel(&packet, encap)
+        for verdict in verdicts {
+            let copies = match verdict.disposition {
+                Disposition::Encap(encap) => match verdict.cut {
+                    Some(mtu) => self.pieces_in_tunnel(&packet, encap, mtu),
+                    None => self.in_tunnel(&packet, encap).map(|copy| vec![copy]),
+                },
+                Disposition::Drop(reason) => Err(reason),
+                _ => Err(reason::NO_ROUTE),
             };
             match copies {
                 Ok(copies) => copies.into_iter().for_each(|copy| out.send_routed(copy)),
                 Err(reason) => out.discard(rx.iface, packet.clone(), reason),
             }
         }
-        if let Some(mtu) = too_big {
-            self.tell(now, IcmpError::FragmentationNeeded { mtu }, &packet, out);
+    }
+
+    /// Decides about a copy of a packet for the tunnel to a care-of address.
+    fn judge_copy(&self, now: Instant, rx: &Rx, packet: &Packet, care_of: Ipv4Addr) -> Verdict {
+        let rules = OneTunnel { encap: self.encap(rx.header.dst, care_of), agent: self };
+        let datagram = Datagram::new(&rx.header, ipv4::total_len(&packet.bytes));
+        let port = Port { iface: rx.iface, from: None };
+        match rx.tunnel {
+            Some(_) => decide_opened(&rules, now, port, Class::WIRE, &datagram),
+            None => decide(&rules, now, port, &datagram),
         }
     }
 
@@ -92,8 +101,8 @@ impl HomeAgent {
 
     /// Forwards a packet from a reverse tunnel, if the tunnel comes from a care-of address of the packet's source, and
     /// the binding has flag T and asked for this kind of tunnel (RFC 3024, section 4.3.2). Otherwise any host could send in
-    /// the name of a mobile node. Drops a packet whose source is no mobile node of this agent, unless a foreign agent on this
-    /// host may have a visitor for it. Declines a packet for a visitor of this host that comes from the visitor's home
+    /// the name of a mobile node. Drops a packet whose source is no mobile node of this agent, unless a foreign agent with the
+    /// same address may have a visitor for it. Declines a packet for a visitor of this host that comes from the visitor's home
     /// agent: that agent may also be the foreign agent of the packet's source. In a reverse tunnel, the packet would be on
     /// its way to the visitor, too.
     pub(super) fn reverse(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
@@ -105,10 +114,10 @@ impl HomeAgent {
             Err(malformed) => return self.refused.end(rx.iface, packet, Err(malformed.into()), out),
         };
         // A visitor of the foreign agent with the same address puts its packets into a tunnel to that agent.
-        let is_delivery =
-            rx.header.src == header.src && self.config.foreign.contains(&self.config.address.address);
+        let is_shared = self.config.foreign.contains(&self.config.address.address);
+        let is_delivery = rx.header.src == header.src && is_shared;
         let is_for_visitor = self.exits.contains(&(rx.header.src, header.dst));
-        let is_of_another = !self.config.foreign.is_empty() && self.mobile_nodes.first(header.src).is_none();
+        let is_of_another = is_shared && self.mobile_nodes.first(header.src).is_none();
         if is_delivery || is_for_visitor || is_of_another {
             return out.pass(rx, packet);
         }
@@ -144,9 +153,9 @@ impl HomeAgent {
         !own.any(|own| own.is_broadcast(sender)) && self.told.may(now, sender)
     }
 
-    /// Returns the fragments of a packet that is larger than the reported MTU of the tunnel, each in the tunnel.
-    fn pieces_in_tunnel(&mut self, packet: &Packet, encap: Encap) -> Result<Vec<Packet>, Reason> {
-        let pieces = fragment::pieces(&packet.bytes, tunnel::largest_fragment(encap.kind, encap.reported))?;
+    /// Returns the fragments of a packet, each of at most `mtu` bytes and in the tunnel.
+    fn pieces_in_tunnel(&mut self, packet: &Packet, encap: Encap, mtu: u16) -> Result<Vec<Packet>, Reason> {
+        let pieces = fragment::pieces(&packet.bytes, mtu)?;
         pieces.into_iter().map(|bytes| self.in_tunnel(&Packet { bytes, ..packet.clone() }, encap)).collect()
     }
 
@@ -166,4 +175,43 @@ impl HomeAgent {
             out.send_routed(Packet::new(Mac::ZERO, bytes));
         }
     }
+}
+
+/// The rules of a node that has one route: into a tunnel of this agent.
+struct OneTunnel<'a> {
+    encap: Encap,
+    agent: &'a HomeAgent,
+}
+
+impl Rules for OneTunnel<'_> {
+    fn ingress_policy(&self, port: Port) -> (RoleId, IngressPolicy) {
+        (RoleId::NODE, IngressPolicy::default_of(port))
+    }
+
+    fn route(&self, _: Instant, _: Class, _: Ipv4Addr, _: Ipv4Addr) -> Option<Found> {
+        let route = Route { action: Action::Tunnel(self.encap), lifetime: Lifetime::Permanent };
+        Some(Found { entry: EntryId(0), owner: RoleId::NODE, route })
+    }
+
+    fn reverse_path(&self, _: Instant, _: Class, _: Ipv4Addr) -> Option<Found> {
+        None
+    }
+
+    fn is_own(&self, address: Ipv4Addr) -> bool {
+        self.agent.is_own(address)
+    }
+}
+
+/// Returns the ICMP error for the sender of a packet whose copies have these errors: the smallest MTU, or an error that all
+/// copies have. `None` if there is no such error: then a copy may arrive.
+fn common_error(errors: impl Iterator<Item = Option<IcmpError>>) -> Option<IcmpError> {
+    let errors: Vec<_> = errors.collect();
+    let mtu = |error: &Option<IcmpError>| match error {
+        Some(IcmpError::FragmentationNeeded { mtu }) => Some(*mtu),
+        _ => None,
+    };
+    let smallest = errors.iter().filter_map(mtu).min();
+    let first = errors.first().copied().flatten();
+    let common = first.filter(|first| errors.iter().all(|other| other.as_ref() == Some(first)));
+    smallest.map(|mtu| IcmpError::FragmentationNeeded { mtu }).or(common)
 }

@@ -137,12 +137,12 @@ impl Advertisement {
         }
         let mut r = Reader::new(&body, Malformed("mip_advertisement_short"));
         let (count, size, lifetime) = (r.u8()?, r.u8()?, r.u16()?);
-        if size != ENTRY_SIZE {
-            return Err(Malformed("mip_entry_size"));
-        }
+        // Further words of an entry are ignored (RFC 1256, section 5.2).
+        let Some(more) = size.checked_sub(ENTRY_SIZE) else { return Err(Malformed("mip_entry_size")) };
         let mut routers = Vec::new();
         for _ in 0..count {
             routers.push((address(&mut r)?, r.u32()?.cast_signed()));
+            r.take(4 * usize::from(more))?;
         }
         let Extensions { mobility, prefix_lengths, challenge } = extensions(r.rest(), usize::from(count))?;
         let Mobility { sequence, registration_lifetime, flags, care_of } = mobility;

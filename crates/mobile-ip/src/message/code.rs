@@ -48,6 +48,8 @@ pub enum Code {
     HomePortUnreachable,
     /// Code 88, denied by the foreign agent: home agent unreachable for another reason.
     HomeUnreachable,
+    /// Code 96, denied by the foreign agent: it needs a home address, and not only a Network Access Identifier (RFC 2794).
+    NonzeroHomeRequired,
     /// Code 104, denied by the foreign agent: the challenge is not one of its last ones (RFC 4721).
     UnknownChallenge,
     /// Code 105, denied by the foreign agent: the request has no challenge (RFC 4721).
@@ -85,7 +87,7 @@ pub enum Code {
 }
 
 /// Each known code, its number and its name.
-const CODES: [(Code, u8, &str); 37] = [
+const CODES: [(Code, u8, &str); 38] = [
     (Code::Accepted, 0, "accepted"),
     (Code::AcceptedNoSimultaneous, 1, "accepted, no simultaneous bindings"),
     (Code::ForeignUnspecified, 64, "foreign agent: unspecified"),
@@ -107,6 +109,7 @@ const CODES: [(Code, u8, &str); 37] = [
     (Code::HomeHostUnreachable, 81, "foreign agent: home agent host unreachable"),
     (Code::HomePortUnreachable, 82, "foreign agent: home agent port unreachable"),
     (Code::HomeUnreachable, 88, "foreign agent: home agent unreachable"),
+    (Code::NonzeroHomeRequired, 96, "foreign agent: nonzero home address required"),
     (Code::UnknownChallenge, 104, "foreign agent: unknown challenge"),
     (Code::MissingChallenge, 105, "foreign agent: missing challenge"),
     (Code::StaleChallenge, 106, "foreign agent: stale challenge"),

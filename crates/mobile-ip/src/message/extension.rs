@@ -52,6 +52,9 @@ pub enum Extension {
 /// The type of the Encapsulating Delivery Style Extension, which has no data (RFC 3024, section 3.3).
 const ENCAPSULATING_DELIVERY: u8 = 130;
 
+/// The type of the Network Access Identifier Extension (RFC 2794, section 2).
+const NETWORK_ACCESS_IDENTIFIER: u8 = 131;
+
 /// The type of the Mobile-Foreign Challenge Extension (RFC 4721, section 4).
 const CHALLENGE: u8 = 132;
 
@@ -91,6 +94,11 @@ pub(super) fn challenge(extensions: &[Extension]) -> Option<&[u8]> {
 /// Returns whether there is a challenge.
 pub(super) fn has_challenge(extensions: &[Extension]) -> bool {
     extensions.iter().any(|extension| extension.data(CHALLENGE).is_some())
+}
+
+/// Returns whether there is a Network Access Identifier.
+pub(super) fn has_network_access_identifier(extensions: &[Extension]) -> bool {
+    extensions.iter().any(|extension| extension.data(NETWORK_ACCESS_IDENTIFIER).is_some())
 }
 
 /// Returns the data of the Encapsulating Delivery Style Extension of a request; `None` if there is none.

@@ -132,6 +132,11 @@ impl Request {
         extension::delivery(&self.extensions)
     }
 
+    /// Returns whether the request has a Network Access Identifier (RFC 2794), at any position.
+    pub fn has_network_access_identifier(&self) -> bool {
+        extension::has_network_access_identifier(&self.extensions)
+    }
+
     fn emit_before(&self, extensions: usize) -> Vec<u8> {
         let mut out = vec![TYPE, self.flags.0];
         out.extend_from_slice(&self.lifetime.to_be_bytes());

@@ -214,6 +214,16 @@ fn an_advertisement_byte_for_byte() {
     assert_eq!(advertisement().prefix(), Some(wire::Prefix::new(Ipv4Addr::new(10, 3, 0, 0), 24)));
 }
 
+/// A router address may have more than two words; the further ones are ignored (RFC 1256, section 5.2).
+#[test]
+fn further_words_of_a_router_address_are_ignored() {
+    let (header, mut icmp) = ip(&advertisement().emit());
+    icmp[5] = 4;
+    icmp.splice(16..16, [7; 8]);
+    set_checksum(&mut icmp);
+    assert_eq!(Advertisement::parse(&header, &icmp), Ok(advertisement()));
+}
+
 /// Returns the reason why an advertisement is refused after `change`, with a correct checksum.
 fn refused(change: impl FnOnce(&mut Header, &mut Vec<u8>)) -> &'static str {
     let (mut header, mut icmp) = ip(&advertisement().emit());
@@ -274,7 +284,8 @@ fn wrong_advertisements_are_refused() {
     assert_eq!(refused(|_, icmp| icmp[1] = 1), "mip_advertisement_code");
     assert_eq!(refused(|_, icmp| icmp[4] = 0), "mip_unknown_extension");
     assert_eq!(refused(|_, icmp| icmp[4] = 255), "mip_advertisement_short");
-    assert_eq!(refused(|_, icmp| icmp[5] = 3), "mip_entry_size");
+    assert_eq!(refused(|_, icmp| icmp[5] = 1), "mip_entry_size");
+    assert_eq!(refused(|_, icmp| icmp[5] = 60), "mip_advertisement_short");
     assert_eq!(refused(|_, icmp| icmp.truncate(16)), "mip_no_agent");
     assert_eq!(refused(|_, icmp| icmp[22] &= 0xcf), "mip_no_agent");
     assert_eq!(refused(|_, icmp| icmp[17] = 9), "mip_mobility_length");

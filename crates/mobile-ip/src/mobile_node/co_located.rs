@@ -4,6 +4,8 @@
 
 use super::{MobileNode, NO_AGENT, Timer};
 use crate::agents::Uses;
+use crate::config::ReverseTunnel;
+use crate::encapsulation;
 use crate::message::RequestFlags;
 use crate::registrar::Target;
 use node::{Action, InterfaceAddress, Neighbor, Notification, Outbox};
@@ -52,7 +54,12 @@ impl MobileNode {
         let heard =
             self.agents.iter().filter(|(who, known)| known.heard >= self.linked && self.is_usable(*who));
         match heard.max_by_key(|(who, known)| (known.heard, *who)).map(|(who, _)| who) {
-            Some(agent) => self.choose(now, agent, out),
+            Some(agent) => {
+                // The agent was heard before: no solicitation is due, and its next advertisement is no new one.
+                self.triggered = false;
+                self.timers.stop(Timer::Solicit);
+                self.choose(now, agent, out);
+            }
             None => self.register_directly(now, out),
         }
     }
@@ -82,9 +89,37 @@ impl MobileNode {
     pub(super) fn visit(&mut self, out: &mut Outbox) {
         self.announcer.stop(self.home);
         out.neighbor(self.iface, self.home, Neighbor::Mute);
+        self.fix_router(out);
         let way = self.own.way().unwrap_or(Action::Drop(NO_AGENT));
-        self.route(way, way, out);
+        // While the node registers again with the same care-of address, its reverse tunnel stays.
+        if !self.is_reversed(way) {
+            self.end_reverse(out);
+            self.route(way, way, out);
+        }
         self.own.open(self.registrar.home_agent(), self.opened(), out);
+    }
+
+    /// Fixes the link address of the router, if the router was heard as an agent since the link came up. Away from home, the
+    /// node should not broadcast ARP requests (RFC 5944, sections 4.2.1 and 4.6).
+    fn fix_router(&mut self, out: &mut Outbox) {
+        let router = self.own.router().filter(|router| self.attached != Some(*router));
+        let heard = |router| self.agents.get(router).filter(|known| known.heard >= self.linked);
+        let known = router.and_then(|router| Some((router, heard(router)?.mac)));
+        if self.fixed == known.map(|(router, _)| router) {
+            return;
+        }
+        self.unfix_router(out);
+        if let Some((router, mac)) = known {
+            out.neighbor(self.iface, router, Neighbor::At(mac));
+            self.fixed = Some(router);
+        }
+    }
+
+    /// Lets ARP find the link address of the router again.
+    pub(super) fn unfix_router(&mut self, out: &mut Outbox) {
+        if let Some(router) = self.fixed.take() {
+            out.neighbor(self.iface, router, None);
+        }
     }
 
     /// Gives up the co-located care-of address. If the node registered with it, the node searches again.
@@ -93,6 +128,8 @@ impl MobileNode {
             return;
         }
         self.agents.uses = Uses::None;
+        self.end_reverse(out);
+        self.unfix_router(out);
         if self.attached.is_some_and(|agent| self.is_home_agent(agent)) {
             return;
         }
@@ -123,8 +160,9 @@ impl MobileNode {
             flags: self
                 .config
                 .flags()
+                .with(RequestFlags::REVERSE, self.config.reverse_tunnel != ReverseTunnel::None)
                 .with(RequestFlags::DECAPSULATION, true)
-                .with(self.config.encapsulation.asks(), true),
+                .with(encapsulation::asks(self.config.encapsulation), true),
             encapsulating: false,
             is_co_located: true,
         })

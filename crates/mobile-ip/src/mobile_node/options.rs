@@ -3,7 +3,7 @@
 
 use super::MobileNode;
 use crate::agents::Agent;
-use crate::config::{MobileNodeConfig, ReverseTunnel};
+use crate::config::{CareOf, MobileNodeConfig, ReverseTunnel};
 use crate::encapsulation;
 use crate::mark::MobileIpEvent;
 use crate::message::{ADVERTISEMENT, ALL_SYSTEMS, AgentFlags, PORT};
@@ -11,21 +11,21 @@ use node::{Action, Class, Encap, Lifetime, Listen, Outbox, Proto, Route, RouteKe
 use wire::{Iface, Instant, Ipv4Addr, Packet, ipv4, tunnel};
 
 impl MobileNode {
-    /// Returns whether the node asks this agent for a reverse tunnel. With its own care-of address, it asks for none.
+    /// Returns whether the node asks for a reverse tunnel when it registers through this agent. With its own care-of
+    /// address, the tunnel begins at this host, so the agent need not offer one.
     pub(super) fn asks_reverse(&self, agent: &Agent) -> bool {
-        self.config.reverse_tunnel != ReverseTunnel::None
-            && agent.flags.has(AgentFlags::REVERSE)
-            && self.own.address().is_none()
+        let is_available = agent.flags.has(AgentFlags::REVERSE) || self.own.address().is_some();
+        self.config.reverse_tunnel != ReverseTunnel::None && is_available
     }
 
     /// Returns whether the agent offers the kind of tunnel that the node asks for.
     pub(super) const fn has_encapsulation(&self, agent: &Agent) -> bool {
-        agent.flags.has(self.config.encapsulation.offered_by())
+        agent.flags.has(encapsulation::offered_by(self.config.encapsulation))
     }
 
     /// Returns the kinds in which packets arrive in tunnels to the co-located care-of address.
     pub(super) fn opened(&self) -> TunnelKinds {
-        encapsulation::opened(self.registrar.available(self.config.encapsulation.asks()))
+        encapsulation::opened(self.registrar.available(encapsulation::asks(self.config.encapsulation)))
     }
 
     /// Sends this host's own packets through a tunnel to the agent: the encapsulating delivery style of a reverse tunnel
@@ -95,6 +95,9 @@ pub(super) fn listens(iface: Iface, config: &MobileNodeConfig) -> Vec<Listen> {
         Listen::Local(Proto::Icmp(ADVERTISEMENT)),
         Listen::Local(Proto::Udp(PORT)),
     ];
+    if config.reverse_tunnel != ReverseTunnel::None && config.care_of != CareOf::Agent {
+        listens.push(Listen::IcmpAbout(Proto::IpIp));
+    }
     if config.broadcasts {
         listens.push(Listen::Local(Proto::IpIp));
         listens.extend(config.address.broadcast().map(|to| Listen::Group(iface, to)));

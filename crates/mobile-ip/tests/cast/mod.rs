@@ -155,9 +155,12 @@ impl Cast for MobileIp {
             ["tunnel", to, ref args @ ..] => tunnelled(teller, HOME_AGENT, to, args),
             // A router on the path of the tunnel drops a packet of the correspondent, and sends an ICMP error to the
             // home agent, where the tunnel begins.
+            // With the argument `own`, it is a packet that the mobile node has put into a tunnel from 10.3.0.77.
             ["too-big", mtu, "to", exit, ref args @ ..] => {
-                let error = IcmpError::FragmentationNeeded { mtu: mtu.parse().unwrap() };
-                ("up".to_owned(), about_tunnel(error, exit, &Args::new(args)))
+                let (error, args) =
+                    (IcmpError::FragmentationNeeded { mtu: mtu.parse().unwrap() }, Args::new(args));
+                let iface = if args.has("own") { "air" } else { "up" };
+                (iface.to_owned(), about_tunnel(error, exit, &args))
             }
             // As before, but the packet used up its time to live, or a router has no route to the exit. `shortly`: the
             // router quotes only eight bytes behind the outer header, as RFC 792 requires.
@@ -308,6 +311,9 @@ fn request(teller: &mut Teller<MobileIp>, from: &str, args: &Args<'_>) -> (Strin
         let ours = association(Between::MobileHome);
         let key = if args.has("forged") { Secret::new([0; 16]) } else { ours.key.clone() };
         request.sign(Between::MobileHome, &Association { spi: args.get("spi", ours.spi), key, ..ours });
+    }
+    if args.has("nai") {
+        request.extensions.push(Extension::Skipped { kind: 131, data: b"mobile@example.net".to_vec() });
     }
     if let Some(data) = args.0.get("style") {
         let style = Extension::Skipped { kind: 130, data: data.as_bytes().to_vec() };
@@ -506,6 +512,8 @@ fn tunnelled(teller: &Teller<MobileIp>, entry: Ipv4Addr, to: &str, args: &[&str]
 fn about_tunnel(error: IcmpError, exit: &str, args: &Args<'_>) -> Packet {
     let (from, to, entry) = if args.has("reverse") {
         (HOME, CORRESPONDENT, person("fa").0)
+    } else if args.has("own") {
+        (HOME, CORRESPONDENT, Ipv4Addr::new(10, 3, 0, 77))
     } else {
         (CORRESPONDENT, HOME, HOME_AGENT)
     };

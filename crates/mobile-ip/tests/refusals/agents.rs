@@ -625,7 +625,7 @@ fn beside_a_home_agent_a_request_to_another_home_agent_is_relayed() {
 #[test]
 fn a_kind_of_tunnel_and_a_hysteresis_have_their_values() {
     assert!(mobile_node("encapsulation = 'minimal'").is_ok() && mobile_node("encapsulation = 'gre'").is_ok());
-    refused(mobile_node("encapsulation = 'ipip'"), "encapsulation", "`ip-in-ip`, `minimal`, `gre`");
+    refused(mobile_node("encapsulation = 'ipip'"), "encapsulation", "`ip-in-ip`, `minimal` or `gre`");
     assert!(home_agent("encapsulations = ['gre', 'minimal']").is_ok());
     refused(home_agent("encapsulations = ['ip-in-ip']"), "encapsulations", "`minimal` or `gre`");
     refused(foreign_agent("encapsulations = 'gre'"), "encapsulations", "sequence");

@@ -233,3 +233,20 @@ fn a_request_without_an_authentication_is_not_relayed() {
     assert_eq!(code_sent(&effects), Some(Code::ForeignBadRequest));
     assert_eq!(agent.status().get("pending").and_then(Value::as_int), Some(0));
 }
+
+/// The source of a reply is the address to which the request was sent (RFC 5944, section 3.8.3.1). A forged denial begins no
+/// visit, so only acceptances are checked: a denial of a discovered home agent comes from an unknown address.
+#[test]
+fn an_acceptance_from_another_address_than_the_home_agents_is_dropped() {
+    let now = Instant::from_millis(1000);
+    let mut agent = foreign_agent("").unwrap();
+    start(&mut agent);
+    let asked = request(now, HOME);
+    heard(&mut agent, now, 1, MOBILE, packet(HOME, VISITED, &asked.emit()));
+    let effects = heard(&mut agent, now, UP, ATTACKER, reply_to(&asked, Ipv4Addr::new(10, 8, 0, 1)));
+    assert_eq!((code_sent(&effects), moved(&effects)), (None, false));
+    assert_eq!(counted(&agent, "not_from_home_agent"), Some(1));
+    // The request waits on for the reply of its home agent.
+    let effects = heard(&mut agent, now, UP, ATTACKER, reply_to(&asked, AGENT));
+    assert_eq!((code_sent(&effects), moved(&effects)), (Some(Code::Accepted), true));
+}

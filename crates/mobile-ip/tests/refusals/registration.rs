@@ -497,6 +497,23 @@ fn a_packet_for_a_visitor_is_not_sent_back_to_the_visitors_home_agent() {
     }
 }
 
+/// A packet in a tunnel to the home agent whose source is none of its mobile nodes must be discarded (RFC 3024, section
+/// 4.3.2), and must not go to the host. If a foreign agent has the same address, it may have a visitor for the packet.
+#[test]
+fn a_tunnel_of_another_host_to_the_home_agent_ends_there() {
+    for (foreign, first, expected) in [
+        (VISITED, false, "no_reverse_tunnel"),
+        (VISITED, true, "no_reverse_tunnel"),
+        (AGENT, false, "not_a_visitor"),
+    ] {
+        let mut router = Router::new(foreign, first);
+        let inner = packet(Ipv4Addr::new(10, 7, 0, 1), CORRESPONDENT, b"of another host");
+        let outer = wire::ipip::encapsulate(&inner, Ipv4Addr::new(10, 7, 0, 2), AGENT, 1).unwrap();
+        let (sent, drops) = router.receive(1000, UPLINK, ATTACKER, outer);
+        assert_eq!((sent.len(), drops), (0, vec![expected]), "{foreign}");
+    }
+}
+
 /// A request with the care-of address of a foreign agent on the same host must come from that agent.
 #[test]
 fn a_care_of_address_of_the_host_is_accepted_from_its_foreign_agent_only() {

@@ -64,10 +64,13 @@ assert ask(ATTACKER, 0x1_0000_0001), "the request is relayed"
 for number, source in enumerate((HOME_AGENT, "10.3.0.99")):
     daemon.attack(f"own-reply-{number}", on_visited(message(3, 0x1_0000_0001), src=source))
 tunneled("after-own-replies", HOME_AGENT)
-# The victim's request, repeated by the attacker while it waits, and answered by the home agent from another address.
+# The victim's request, repeated by the attacker while it waits. A host beyond the uplink answers it, and then the home agent.
 assert ask(VICTIM, 0x2_0000_0002), "the request is relayed"
 daemon.attack("repeated-request", on_visited(message(1, 0x2_0000_0002)))
-up.send(AGENT_UP, ROUTER, udp("10.9.9.9", CARE_OF, 434, message(3, 0x2_0000_0002)))
+daemon.attack(
+    "reply-of-another-host", lambda: up.send(AGENT_UP, ROUTER, udp("10.9.9.9", CARE_OF, 434, message(3, 0x2_0000_0002)))
+)
+up.send(AGENT_UP, ROUTER, udp(HOME_AGENT, CARE_OF, 434, message(3, 0x2_0000_0002)))
 serve()
 tunneled("after-repeated-request", HOME_AGENT)
 # The victim's request, repeated by the attacker after it was accepted.

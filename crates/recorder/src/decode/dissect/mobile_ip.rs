@@ -128,7 +128,11 @@ fn of_discovery(layer: &mut Layer, message: Option<&Advertisement>, bytes: &[u8]
     let leaves = if said.lifetime == 0 { ": the agent leaves" } else { "" };
     layer.push(6, "lifetime", format!("{} s{leaves}", said.lifetime));
     for (number, (router, preference)) in said.routers.iter().enumerate() {
-        layer.push(8 + 8 * number, "router address", format!("{router}, preference {preference}"));
+        layer.push(
+            8 + entry_size(bytes) * number,
+            "router address",
+            format!("{router}, preference {preference}"),
+        );
     }
     let place = agent_extension(bytes);
     let mobility = place.saturating_sub(if place > extensions_of(bytes) { 6 } else { 0 });
@@ -143,7 +147,12 @@ fn of_discovery(layer: &mut Layer, message: Option<&Advertisement>, bytes: &[u8]
 
 /// Returns the offset of the extensions of an advertisement (RFC 1256, section 3).
 fn extensions_of(bytes: &[u8]) -> usize {
-    8 + 8 * usize::from(bytes.get(4).copied().unwrap_or(0))
+    8 + entry_size(bytes) * usize::from(bytes.get(4).copied().unwrap_or(0))
+}
+
+/// Returns the size of a router address with its preference, in bytes.
+fn entry_size(bytes: &[u8]) -> usize {
+    4 * usize::from(bytes.get(5).copied().unwrap_or(0))
 }
 
 /// Returns the offset of the flags of the first Mobility Agent Advertisement Extension; the offset of the extensions if
@@ -324,7 +333,7 @@ const REASONS: [(&str, &str); 36] = [
     ("mip_fragment", "the datagram is a fragment"),
     ("mip_advertisement_code", "the code of an advertisement must be 0 or 16"),
     ("mip_advertisement_short", "the message ends within the router addresses"),
-    ("mip_entry_size", "the size of a router address must be 2 words"),
+    ("mip_entry_size", "the size of a router address must be at least 2 words"),
     ("mip_no_agent", "a router without mobility: no Mobility Agent Advertisement with flag F or H"),
     ("mip_no_care_of", "a foreign agent must advertise a care-of address"),
     ("mip_prefix_lengths", "there must be one prefix length, of at most 32 bits, for each router address"),

@@ -181,7 +181,7 @@ fn a_bad_advertisement_has_a_reason_and_an_offset() {
     };
     let is = |reason: &str, at: usize| (reason.to_owned(), at);
     assert_eq!(changed(&|icmp| icmp[1] = 1), is("mip_advertisement_code", 1));
-    assert_eq!(changed(&|icmp| icmp[5] = 3), is("mip_entry_size", 5));
+    assert_eq!(changed(&|icmp| icmp[5] = 1), is("mip_entry_size", 5));
     assert_eq!(changed(&|icmp| icmp[4] = 255), is("mip_advertisement_short", 31));
     assert_eq!(changed(&|icmp| icmp[22] &= 0xcf), is("mip_no_agent", 22));
     assert_eq!(changed(&|icmp| icmp.truncate(16)), is("mip_no_agent", 16));

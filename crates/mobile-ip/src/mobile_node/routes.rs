@@ -1,0 +1,39 @@
+//! The routes and ARP of a mobile node, at home and away.
+
+use super::{DEFAULT_ROUTE, MobileNode, NOT_REGISTERED};
+use node::{Action, Hop, Lifetime, Neighbor, NextHop, Outbox, Route, RouteKey};
+use wire::{Instant, Ipv4Addr, Mac};
+
+impl MobileNode {
+    /// Sets the routes and ARP of an ordinary host in the home network, and starts the announcements by gratuitous ARP.
+    /// The caller sends the request to the home agent after this call (RFC 5944, section 4.6).
+    pub(super) fn come_home(&mut self, now: Instant, home_agent: Mac, out: &mut Outbox) {
+        let to = self.config.home_router.map_or(NextHop::Mac(home_agent), NextHop::Via);
+        let hop = |to| Action::Forward(Hop { iface: self.iface, to });
+        self.route(hop(to), hop(NextHop::OnLink), out);
+        out.neighbor(self.iface, self.home, None);
+        if let Some(mac) = self.mac {
+            self.announcer.announce(now, (self.iface, self.home), mac, out);
+        }
+    }
+
+    /// Sets the routes and ARP of a visitor: only ARP requests of the agent are answered. The caller sends the request
+    /// after this call (RFC 5944, section 4.6).
+    pub(super) fn go_away(&mut self, agent: Ipv4Addr, mac: Mac, registered_only: bool, out: &mut Outbox) {
+        self.announcer.stop(self.home);
+        out.neighbor(self.iface, self.home, Neighbor::Mute);
+        out.neighbor(self.iface, agent, Neighbor::At(mac));
+        let way = Action::Forward(Hop::mac(self.iface, mac));
+        let way = if registered_only { Action::Drop(NOT_REGISTERED) } else { way };
+        self.route(way, way, out);
+    }
+
+    /// Sets the routes of this host's own packets: `near` to the home network, and `far` to all other networks. The
+    /// home network is on the link only while the node is at home, so the prefix of the interface is not used.
+    pub(super) fn route(&self, far: Action, near: Action, out: &mut Outbox) {
+        let home_link = RouteKey { dst: self.config.address.link, ..DEFAULT_ROUTE };
+        for (key, action) in [(DEFAULT_ROUTE, far), (home_link, near)] {
+            out.route(key, Route { action, lifetime: Lifetime::Permanent });
+        }
+    }
+}
