@@ -78,11 +78,12 @@ pub fn udp_identity(src: SocketAddrV4, dst: SocketAddrV4, payload: &[u8]) -> Pac
     identity(&crate::udp::packet(src, dst, payload))
 }
 
-const SEED: u64 = 0xcbf2_9ce4_8422_2325;
+/// The value of a hash ([`fold`]) without bytes.
+pub(crate) const SEED: u64 = 0xcbf2_9ce4_8422_2325;
 
 /// Adds bytes to a 64-bit FNV-1a hash. The hash need not resist forgery, because identities are compared only within
 /// one run.
-fn fold(mut hash: u64, bytes: &[u8]) -> u64 {
+pub(crate) fn fold(mut hash: u64, bytes: &[u8]) -> u64 {
     for byte in bytes {
         hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     }
