@@ -339,7 +339,7 @@ fn signals(draft: &Draft, host: &Mobile) -> String {
         let strength = |is_own: bool| if is_own { HEARD } else { WEAK };
         let mut is_own = cell == host.start;
         let mut course = vec![format!("[\"0ms\", {}]", strength(is_own))];
-        for step in host.moves.iter() {
+        for step in &host.moves {
             let at = time(step.at);
             course.push(format!("[\"{at}\", {}]", strength(is_own)));
             is_own = step.to == cell;
