@@ -1,7 +1,7 @@
 //! The header that all ICMP messages share (type, code and checksum, RFC 792), and the errors that routers send.
 
 use crate::ipv4::{self, Header};
-use crate::{Malformed, Reader, checksum, identity};
+use crate::{Malformed, Reader, checksum, fnv};
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 
@@ -145,9 +145,9 @@ impl IcmpError {
 /// identification for the lifetime of a fragment (RFC 6864, section 4.3), and a reporter keeps no counter for each
 /// destination. So the identification is a hash of the message. Equal errors share it, and equal fragments are
 /// interchangeable. The ICMP checksum cannot be used: the sum of a quoted datagram depends on little more than its
-/// addresses and its length, because the datagram contains checksums of its own.
+/// addresses and its length, because the datagram contains checksums itself.
 fn identification(message: &[u8]) -> u16 {
-    let hash = identity::fold(identity::SEED, message);
+    let hash = fnv::fold(fnv::SEED, message);
     let [a, b, c, d, e, f, g, h] = hash.to_be_bytes();
     [[a, b], [c, d], [e, f], [g, h]].map(u16::from_be_bytes).into_iter().fold(0, |sum, part| sum ^ part)
 }
