@@ -414,7 +414,7 @@ impl MobileNode {
             out.neighbor(self.iface, left, None);
         }
         if self.is_home_agent(agent) {
-            self.own.close(out);
+            // The tunnel to an own care-of address stays open as long as the node has the address: packets may be under way.
             self.come_home(now, known.mac, out);
         } else if self.own.address().is_some() {
             out.neighbor(self.iface, agent, Neighbor::At(known.mac));
