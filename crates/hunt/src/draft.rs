@@ -2,7 +2,7 @@
 //! [`shrink`](crate::shrink) simplifies.
 
 use crate::fault::{Fault, Spot, What};
-use crate::options::{CareOf, Clock, Options, Visited};
+use crate::options::{CareOf, Clock, Offers, Options, Visited};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
@@ -131,6 +131,8 @@ pub struct Router {
     pub rate: u32,
     /// Mobile IP: what the router has for visitors with an own care-of address.
     pub visited: Visited,
+    /// Mobile IP: what the router's agents offer.
+    pub offers: Offers,
     /// Mobile IP: the error of the router's clock.
     pub clock: Clock,
 }

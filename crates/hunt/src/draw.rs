@@ -3,7 +3,7 @@
 use crate::dice::Dice;
 use crate::draft::{Detection, Draft, Kind, Link, Mobile, Move, Protocol, Router, Work, mobile_name};
 use crate::fault::{Fault, Node, Spot, What};
-use crate::options::{self, Clock, Options, Visited};
+use crate::options::{self, Clock, Offers, Options, Visited};
 use wire::Rng;
 
 /// The limits of a random scenario: its numbers of hosts, routers, moves, faults and bytes, and its times in
@@ -105,6 +105,7 @@ pub fn draw(protocol: Protocol, seed: u64, size: &Size) -> Draft {
         air: link(&mut dice, 2_000, losses.air, mtu),
         rate: dice.pick(&[1000, 2000, 5500, 11_000]).unwrap_or(2000),
         visited: Visited::Required,
+        offers: Offers::ALL,
         clock: Clock::default(),
     });
     let routers = routers.collect();
@@ -148,6 +149,7 @@ fn with_options(draft: &mut Draft) {
     draft.options = options::draw(seed);
     for (index, router) in draft.routers.iter_mut().enumerate() {
         router.visited = options::visited(seed, index);
+        router.offers = options::offers(seed, index);
         router.clock = options::clock(seed, &format!("r{index}"));
     }
     let routers = draft.routers.len();

@@ -124,6 +124,10 @@ pub struct Facts {
     pub bypassed: Vec<String>,
     /// Requests that foreign agents relayed without a valid challenge, although they require one.
     pub unchallenged: Vec<String>,
+    /// Packets in tunnels of another kind than the mobile node asked for.
+    pub kinds: Vec<String>,
+    /// Requests and replies that an agent did not sign for another agent, although they have a security association.
+    pub unsigned: Vec<String>,
     /// The times at which links lost packets at random, by the port of the workload.
     pub lost: BTreeMap<u16, Vec<Instant>>,
     /// The times at which packets were lost in a full queue or a collision, by the port of the workload.

@@ -39,13 +39,17 @@ pub enum Judge {
     Bypassed,
     /// A foreign agent that advertises challenges relays only requests with one of its last challenges.
     Unchallenged,
+    /// The packets of a registration are in tunnels of the kind that the mobile node asked for.
+    Kinds,
+    /// Agents with a security association sign the requests that they relay, and their replies.
+    Unsigned,
     /// The ledger balances, and no role has more effects in one step than the limit permits.
     Laws,
 }
 
 impl Judge {
     /// All judges, the most serious rule first.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Misled,
         Self::Loop,
         Self::Owners,
@@ -58,6 +62,8 @@ impl Judge {
         Self::Replayed,
         Self::Bypassed,
         Self::Unchallenged,
+        Self::Kinds,
+        Self::Unsigned,
         Self::Laws,
     ];
 
@@ -76,6 +82,8 @@ impl Judge {
             Self::Replayed => "replayed",
             Self::Bypassed => "bypassed",
             Self::Unchallenged => "unchallenged",
+            Self::Kinds => "kinds",
+            Self::Unsigned => "unsigned",
             Self::Laws => "laws",
         }
     }
@@ -118,6 +126,8 @@ pub fn judge(draft: &Draft, facts: &Facts) -> Vec<Violation> {
         (Judge::Replayed, &facts.replayed),
         (Judge::Bypassed, &facts.bypassed),
         (Judge::Unchallenged, &facts.unchallenged),
+        (Judge::Kinds, &facts.kinds),
+        (Judge::Unsigned, &facts.unsigned),
         (Judge::Stream, &facts.wrong),
         (Judge::Laws, &facts.doubts),
     ];
@@ -215,23 +225,23 @@ fn calls_moving_host(draft: &Draft, work: &Work) -> bool {
 /// A receiver of datagrams may wait this time for the next datagram without any cause, in seconds.
 const FRESH: u64 = 10;
 
-/// The size of the headers of a datagram in a tunnel, in bytes: the outer IP header, the inner IP header and the UDP
-/// header.
-const HEADERS: u32 = 20 + 20 + 8;
+/// The size of the IP header and the UDP header of a datagram, in bytes.
+const HEADERS: u32 = 20 + 8;
 
 /// Checks three waits: for the first datagram, the longest between two datagrams, and from the last datagram until the
 /// sources stop. Returns the text of a violation; `None` if there is none.
 fn served(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
     let Kind::Datagrams { rate, size, .. } = work.kind else { return None };
     // Datagrams with DF that do not fit are dropped, and their sender is notified.
+    let headers = HEADERS + draft.options.tunnel.overhead();
     let may_be_cut = draft.options.has_fragments;
-    if size + HEADERS > u32::from(draft.narrowest()) && !may_be_cut {
+    if size + headers > u32::from(draft.narrowest()) && !may_be_cut {
         return None;
     }
     // There is no check if random loss takes all datagrams of 10 s with a probability above 1 in a billion.
     let sent = f64::from(rate) * FRESH as f64;
     // A datagram is lost with any of its fragments.
-    let room = u32::from(draft.narrowest()).saturating_sub(HEADERS + 8).max(1);
+    let room = u32::from(draft.narrowest()).saturating_sub(headers + 8).max(1);
     let pieces = if may_be_cut { (size / room + 1).cast_signed() } else { 1 };
     let lost = 1.0 - (1.0 - draft.worst_loss()).powi(pieces);
     if lost.powf(sent) > 1e-9 {

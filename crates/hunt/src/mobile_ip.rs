@@ -1,13 +1,15 @@
 //! Writes the roles of Mobile IP, with the options of a draft.
 
 use crate::draft::{Detection, Draft, Protocol};
-use crate::options::{Backup, CareOf, Clock, Style, Visited};
+use crate::options::{Backup, CareOf, Clock, Offers, Style, Tunnel, Visited};
 use std::fmt::Write;
 
 /// The key of the security associations between mobile nodes and home agents.
 pub(crate) const KEY: &str = "000102030405060708090a0b0c0d0e0f";
 /// The key of the security associations between mobile nodes and foreign agents.
 const VISITORS_KEY: &str = "202122232425262728292a2b2c2d2e2f";
+/// The key of the security associations between home agents and foreign agents.
+const AGENTS_KEY: &str = "404142434445464748494a4b4c4d4e4f";
 /// The last byte of the address of a home agent that does not exist.
 const MISSING: u8 = 250;
 
@@ -43,13 +45,21 @@ pub(crate) fn router(draft: &Draft, index: usize) -> Vec<String> {
         (Some(_), false) => ", reverse_tunnel = \"offered\"",
         (Some(_), true) => ", reverse_tunnel = \"required\"",
     };
+    let offers = draft.routers.get(index).map_or(Offers::ALL, |router| router.offers);
     if is_home {
-        roles.push(format!("{{ kind = \"mobile-ip/home-agent\"{reverse} }}"));
+        roles.push(home_agent(draft, index, reverse, offers));
     }
     let visited = draft.routers.get(index).map_or(Visited::Plain, |router| router.visited);
     let has_agent = !options.is_co_located() || visited != Visited::Plain;
     if has_agent && (!is_home || options.has_homes) {
-        let mut keys = format!("kind = \"mobile-ip/foreign-agent\"{reverse}");
+        let is_reverse = offers.reverse || options.is_reverse_required;
+        let reverse = if is_reverse { reverse } else { "" };
+        let kinds = encapsulations(options.tunnel, offers.foreign);
+        let mut keys = format!("kind = \"mobile-ip/foreign-agent\"{reverse}{kinds}");
+        if options.has_agent_keys {
+            let homes = (0..draft.routers.len()).filter(|other| *other == 0 || options.has_homes);
+            let _ = write!(keys, ", home_agents = [{}]", agents(homes, index));
+        }
         if options.is_co_located() && visited == Visited::Optional {
             keys.push_str(", registration_required = false");
         }
@@ -67,6 +77,37 @@ pub(crate) fn router(draft: &Draft, index: usize) -> Vec<String> {
         ));
     }
     roles
+}
+
+/// Returns the role of a home agent with these offers.
+fn home_agent(draft: &Draft, index: usize, reverse: &str, offers: Offers) -> String {
+    let options = &draft.options;
+    let mut keys = format!("kind = \"mobile-ip/home-agent\"{reverse}");
+    keys.push_str(&encapsulations(options.tunnel, offers.home));
+    if options.is_single_binding {
+        keys.push_str(", simultaneous_bindings = 1");
+    }
+    if options.has_agent_keys {
+        let _ = write!(keys, ", foreign_agents = [{}]", agents(0..draft.routers.len(), index));
+    }
+    format!("{{ {keys} }}")
+}
+
+/// Returns the associations with the agents of these routers, except those of the router with the index `own`.
+fn agents(routers: impl Iterator<Item = usize>, own: usize) -> String {
+    let other = |index: usize| association(&format!("10.{}.0.1", index + 1), AGENTS_KEY, "");
+    routers.filter(|index| *index != own).map(other).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the key with the kinds of tunnels that an agent offers: minimal encapsulation, and GRE. Returns an empty text if
+/// no mobile node asks for one.
+fn encapsulations(tunnel: Tunnel, offered: [bool; 2]) -> String {
+    let names = ["\"minimal\"", "\"gre\""].into_iter().zip(offered);
+    let names: Vec<&str> = names.filter(|(_, is_offered)| *is_offered).map(|(name, _)| name).collect();
+    if tunnel == Tunnel::IpInIp || names.is_empty() {
+        return String::new();
+    }
+    format!(", encapsulations = [{}]", names.join(", "))
 }
 
 /// Returns the text of a security association.
@@ -101,6 +142,14 @@ pub(crate) fn mobile_node(draft: &Draft, host: usize) -> Vec<String> {
     }
     if options.has_bindings {
         keys.push_str(", simultaneous_bindings = true");
+    }
+    match options.tunnel {
+        Tunnel::IpInIp => {}
+        Tunnel::Minimal => keys.push_str(", encapsulation = \"minimal\""),
+        Tunnel::Gre => keys.push_str(", encapsulation = \"gre\""),
+    }
+    if let Some(hysteresis) = options.hysteresis {
+        let _ = write!(keys, ", signal_hysteresis = {hysteresis}");
     }
     backup(draft, host, &mut keys);
     if options.has_challenge {

@@ -38,6 +38,52 @@ pub struct Options {
     pub has_fragments: bool,
     /// The probability that a link duplicates a frame, in units of 0.01 %.
     pub duplicate: u32,
+    /// The kind of tunnels that the mobile nodes ask for.
+    pub tunnel: Tunnel,
+    /// Whether the home agents and foreign agents have security associations with each other.
+    pub has_agent_keys: bool,
+    /// Whether a home agent keeps at most one binding of a mobile node.
+    pub is_single_binding: bool,
+    /// The value of `signal_hysteresis` in dB; `None` if the mobile nodes do not compare signals. Then the signals follow
+    /// the moves.
+    pub hysteresis: Option<u8>,
+}
+
+/// A kind of tunnel that a mobile node asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tunnel {
+    /// IP in IP, which each agent has.
+    IpInIp,
+    /// Minimal encapsulation (flag M).
+    Minimal,
+    /// GRE (flag G).
+    Gre,
+}
+
+impl Tunnel {
+    /// Returns the largest number of bytes that the tunnel adds to a datagram.
+    pub const fn overhead(self) -> u32 {
+        match self {
+            Self::IpInIp | Self::Minimal => 20, // fragments are carried by IP in IP
+            Self::Gre => 24,
+        }
+    }
+}
+
+/// What the agents of a router offer, if the mobile nodes ask for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Offers {
+    /// The kinds of tunnels that the home agent offers besides IP in IP: minimal encapsulation, and GRE.
+    pub home: [bool; 2],
+    /// The kinds that the foreign agent offers.
+    pub foreign: [bool; 2],
+    /// Whether the foreign agent offers reverse tunnels.
+    pub reverse: bool,
+}
+
+impl Offers {
+    /// The agents offer everything.
+    pub const ALL: Self = Self { home: [true; 2], foreign: [true; 2], reverse: true };
 }
 
 /// Where a mobile node's care-of address comes from.
@@ -107,6 +153,10 @@ impl Options {
         has_cables: false,
         has_fragments: false,
         duplicate: 0,
+        tunnel: Tunnel::IpInIp,
+        has_agent_keys: false,
+        is_single_binding: false,
+        hysteresis: None,
     };
 
     /// Returns whether the mobile nodes have co-located care-of addresses.
@@ -123,7 +173,7 @@ impl Options {
             Self { reverse: usual.reverse, is_reverse_required: false, ..self },
             Self { is_reverse_required: false, ..self },
             Self { has_bindings: usual.has_bindings, ..self },
-            Self { overlaps: usual.overlaps, ..self },
+            Self { overlaps: usual.overlaps, hysteresis: usual.hysteresis, ..self },
             Self { has_nonces: usual.has_nonces, ..self },
             Self { has_challenge: usual.has_challenge, ..self },
             Self { is_home_first: usual.is_home_first, ..self },
@@ -132,6 +182,10 @@ impl Options {
             Self { has_cables: usual.has_cables, ..self },
             Self { has_fragments: usual.has_fragments, ..self },
             Self { duplicate: usual.duplicate, ..self },
+            Self { tunnel: usual.tunnel, ..self },
+            Self { has_agent_keys: usual.has_agent_keys, ..self },
+            Self { is_single_binding: usual.is_single_binding, ..self },
+            Self { hysteresis: usual.hysteresis, ..self },
         ]
     }
 }
@@ -159,6 +213,11 @@ pub fn draw(seed: u64) -> Options {
         _ => Backup::Needed,
     };
     let overlaps = is("overlap", 15);
+    let tunnel = match dice("tunnel").between(1, 10) {
+        1..=6 => Tunnel::IpInIp,
+        7..=8 => Tunnel::Minimal,
+        _ => Tunnel::Gre,
+    };
     Options {
         care_of,
         reverse,
@@ -174,7 +233,19 @@ pub fn draw(seed: u64) -> Options {
         has_cables: !overlaps && is("cables", 15),
         has_fragments: is("fragments", 30),
         duplicate: if is("duplicates", 15) { dice("duplicate").between(1, 200) as u32 } else { 0 },
+        tunnel,
+        has_agent_keys: is("agent-keys", 20),
+        is_single_binding: is("single-binding", 30),
+        // Without an overlap, a radio reports one signal only.
+        hysteresis: (overlaps && is("hysteresis", 40)).then(|| dice("decibels").between(0, 20) as u8),
     }
+}
+
+/// Draws what the agents of the router with this index offer.
+pub fn offers(seed: u64, router: usize) -> Offers {
+    let mut dice = Dice(Rng::new(seed).fork("offers").fork(&router.to_string()));
+    let mut offers = || dice.percent(75);
+    Offers { home: [offers(), offers()], foreign: [offers(), offers()], reverse: offers() }
 }
 
 /// Draws what the router with this index has for visitors.

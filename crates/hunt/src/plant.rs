@@ -32,6 +32,10 @@ pub enum Plant {
     Bypassed,
     /// Foreign agents relay requests with challenges that they did not advertise.
     Unchallenged,
+    /// Agents use another kind of tunnels than the mobile node asked for.
+    Kinds,
+    /// Foreign agents do not sign the requests that they relay.
+    Unsigned,
     /// Packets disappear without a record.
     Vanished,
     /// Ten thousand more packets are held when the run ends.
@@ -40,7 +44,7 @@ pub enum Plant {
 
 impl Plant {
     /// All planted mistakes.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::Misled,
         Self::Loop,
         Self::Owners,
@@ -54,6 +58,8 @@ impl Plant {
         Self::Replayed,
         Self::Bypassed,
         Self::Unchallenged,
+        Self::Kinds,
+        Self::Unsigned,
         Self::Vanished,
         Self::Hoard,
     ];
@@ -72,6 +78,8 @@ impl Plant {
             Self::Replayed => Judge::Replayed,
             Self::Bypassed => Judge::Bypassed,
             Self::Unchallenged => Judge::Unchallenged,
+            Self::Kinds => Judge::Kinds,
+            Self::Unsigned => Judge::Unsigned,
             Self::Vanished => Judge::Laws,
             Self::Hoard => Judge::Bounded,
         }

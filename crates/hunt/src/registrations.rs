@@ -3,12 +3,13 @@
 
 use crate::plant::Plant;
 use mobile_ip::message::{
-    ADVERTISEMENT, Advertisement, Code, PORT, Received, Registration, Reply, Request, RequestFlags,
+    ADVERTISEMENT, Advertisement, Between, Code, PORT, Received, Registration, Reply, Request, RequestFlags,
 };
 use scenario::Plan;
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use trace::HostId;
-use wire::ipv4::{Header, ICMP, IPIP, UDP};
+use wire::ipv4::{Header, ICMP, UDP};
+use wire::tunnel::{self, Kind};
 use wire::{Duration, Iface, Instant, Ipv4Addr, Packet, PacketId};
 
 /// The number of last advertised challenges that a request may contain (the default; RFC 4721, section 9).
@@ -30,6 +31,10 @@ pub(crate) enum Rule {
     Reverse,
     /// A foreign agent that advertises challenges relays only requests with one of its last challenges.
     Challenge,
+    /// A tunnel is of a kind that the mobile node has asked for with this care-of address.
+    Kind,
+    /// Agents with a security association sign requests and replies for each other.
+    Signed,
 }
 
 /// The bindings of a mobile node, as the accepted replies show them.
@@ -96,6 +101,10 @@ pub(crate) struct Registrations {
     tunneled: HashSet<(HostId, PacketId)>,
     /// The challenges of each foreign agent's advertisements.
     advertised: BTreeMap<HostId, Challenges>,
+    /// The flags M and G of a mobile node's requests, by home address and care-of address.
+    kinds: BTreeMap<(Ipv4Addr, Ipv4Addr), BTreeSet<u8>>,
+    /// The foreign agents that have security associations with home agents.
+    signing: BTreeSet<HostId>,
     /// The challenges in the replies to each visitor.
     issued: BTreeMap<(HostId, Ipv4Addr), Challenges>,
 }
@@ -123,6 +132,12 @@ impl Registrations {
             tunneled: HashSet::new(),
             advertised: BTreeMap::new(),
             issued: BTreeMap::new(),
+            kinds: BTreeMap::new(),
+            signing: hosts()
+                .zip(&plan.hosts)
+                .filter(|(_, of)| has_agent_keys(&of.text))
+                .map(|(host, _)| host)
+                .collect(),
         }
     }
 
@@ -136,7 +151,7 @@ impl Registrations {
             return;
         };
         let is_own = self.addresses.get(&header.dst) == Some(&host);
-        let is_in_tunnel = header.protocol == IPIP && is_own;
+        let is_in_tunnel = Kind::of_protocol(header.protocol).is_some() && is_own;
         let is_routed = !is_own && !header.dst.is_multicast();
         let must_be_tunneled = if visit.encapsulating { is_in_tunnel } else { is_routed };
         if must_be_tunneled {
@@ -168,9 +183,9 @@ impl Registrations {
                 self.advertisement(at, host, &header, payload);
                 None
             }
-            IPIP if iface != Iface::HOST => {
+            protocol if Kind::of_protocol(protocol).is_some() && iface != Iface::HOST => {
                 let bypasses = self.plant == Some(Plant::Bypassed);
-                self.tunnel(at, host, &header, payload)
+                self.tunnel(at, host, &header, packet)
                     .or_else(|| self.plain(at, host, iface, packet).filter(|_| bypasses))
             }
             _ if iface != Iface::HOST => self.plain(at, host, iface, packet),
@@ -214,11 +229,24 @@ impl Registrations {
         let key = (request.home, request.identification as u32);
         if self.addresses.get(&request.home) == Some(&host) {
             self.asked.entry(request.home).or_default().insert(request.care_of);
+            let flags = request.flags.0 & (RequestFlags::MINIMAL.0 | RequestFlags::GRE.0);
+            self.kinds.entry((request.home, request.care_of)).or_default().insert(flags);
             self.requests.insert(key, request);
             return None;
         }
         if self.addresses.get(&src) != Some(&host) {
             return None; // forwarded by this host
+        }
+        // A foreign agent does not sign deregistrations, nor requests with a co-located care-of address.
+        let is_signed =
+            request.authentication(Between::ForeignHome).is_some() && self.plant != Some(Plant::Unsigned);
+        if request.lifetime > 0 && self.must_sign(host, &request) && request.care_of == src && !is_signed {
+            let text = format!(
+                "{} relayed a request of {} that it did not sign, at {at} s",
+                self.name(host),
+                request.home
+            );
+            return Some((Rule::Signed, text));
         }
         let last = self.advertised.get(&host)?;
         let issued = self.issued.get(&(host, request.home));
@@ -246,6 +274,16 @@ impl Registrations {
         if !is_home_agents {
             self.replied(at, host, reply, &request);
             return None;
+        }
+        let agent = self.addresses.get(&request.care_of).copied();
+        let is_due = agent.is_some_and(|agent| self.must_sign(agent, &request));
+        if request.lifetime > 0 && is_due && reply.authentication(Between::ForeignHome).is_none() {
+            let text = format!(
+                "{} did not sign a reply to {} for its foreign agent, at {at} s",
+                self.name(host),
+                reply.home
+            );
+            return Some((Rule::Signed, text));
         }
         if !reply.code.is_accepted() {
             return None;
@@ -309,8 +347,65 @@ impl Registrations {
         }
     }
 
-    fn tunnel(&self, at: Instant, host: HostId, outer: &Header, payload: &[u8]) -> Option<(Rule, String)> {
-        let (inner, _) = Header::parse(payload).ok()?;
+    /// Returns whether a foreign agent and the home agent of a request have a security association: they are on different
+    /// hosts.
+    fn must_sign(&self, agent: HostId, request: &Request) -> bool {
+        let home_agent = self.addresses.get(&request.home_agent);
+        self.signing.contains(&agent) && home_agent.is_some_and(|other| *other != agent)
+    }
+
+    /// Checks a packet that is in a tunnel.
+    fn tunnel(&self, at: Instant, host: HostId, outer: &Header, packet: &Packet) -> Option<(Rule, String)> {
+        let (_, bytes) = tunnel::decapsulate(&packet.bytes).ok()?;
+        let (inner, _) = Header::parse(&bytes).ok()?;
+        let has_options = bytes.first() != Some(&0x45);
+        self.kind(at, host, outer, &inner, has_options).or_else(|| self.exit(at, host, outer, &inner))
+    }
+
+    /// Checks the kind of a tunnel that begins at a host: that of a home agent, or the reverse tunnel of a foreign agent. The
+    /// mobile node must have asked for this kind with this care-of address. Both may be meant if the host is the home
+    /// agent of the one mobile node and the foreign agent of the other.
+    fn kind(
+        &self,
+        at: Instant,
+        host: HostId,
+        outer: &Header,
+        inner: &Header,
+        has_options: bool,
+    ) -> Option<(Rule, String)> {
+        if self.addresses.get(&outer.src) != Some(&host) {
+            return None; // forwarded by this host
+        }
+        let asked = |home: Ipv4Addr, agent: Ipv4Addr, care_of: Ipv4Addr| {
+            let is_agents = self.homes.get(&home).is_some_and(|home| home.agent == agent);
+            self.kinds.get(&(home, care_of)).filter(|_| is_agents)
+        };
+        let forward = asked(inner.dst, outer.src, outer.dst);
+        let reverse = asked(inner.src, outer.dst, outer.src);
+        let mut flags =
+            forward.into_iter().chain(reverse).flatten().map(|flags| RequestFlags(*flags)).peekable();
+        flags.peek()?;
+        // Minimal encapsulation carries neither fragments nor options.
+        let is_plain = inner.is_fragment() || has_options;
+        let expected = |flags: RequestFlags| match flags {
+            _ if flags.has(RequestFlags::MINIMAL) && !is_plain => Kind::Minimal,
+            _ if flags.has(RequestFlags::GRE) && !flags.has(RequestFlags::MINIMAL) => Kind::Gre,
+            _ => Kind::IpInIp,
+        };
+        let used = match (Kind::of_protocol(outer.protocol)?, self.plant) {
+            (Kind::Gre, Some(Plant::Kinds)) => Kind::IpInIp,
+            (_, Some(Plant::Kinds)) => Kind::Gre,
+            (kind, _) => kind,
+        };
+        (!flags.any(|flags| expected(flags) == used)).then(|| {
+            let [from, to] = [outer.src, outer.dst];
+            let name = self.name(host);
+            (Rule::Kind, format!("{name} sent a packet in a tunnel by {used:?} from {from} to {to} at {at} s, which was not requested"))
+        })
+    }
+
+    /// Checks the end of a home agent's tunnel.
+    fn exit(&self, at: Instant, host: HostId, outer: &Header, inner: &Header) -> Option<(Rule, String)> {
         let home = self.homes.get(&inner.dst)?;
         let is_reverse = self.homes.get(&inner.src).is_some_and(|home| home.agent == outer.dst);
         if outer.src != home.agent || self.addresses.get(&outer.src) != Some(&host) || is_reverse {
@@ -343,6 +438,11 @@ impl Registrations {
             (Rule::Reverse, text)
         })
     }
+}
+
+/// Returns whether a host's configuration has a foreign agent with security associations with home agents.
+fn has_agent_keys(text: &str) -> bool {
+    text.contains("mobile-ip/foreign-agent") && text.contains("home_agents")
 }
 
 /// Returns whether a UDP datagram comes from the port of registrations, or is for it.

@@ -57,7 +57,12 @@ pub fn finds(plant: Plant, seeds: u64) -> Option<(Protocol, u64)> {
     let protocol = match plant {
         Plant::Owners => Protocol::IndirectTcp,
         Plant::Unconfirmed => Protocol::Sigma,
-        Plant::Unbound | Plant::Replayed | Plant::Bypassed | Plant::Unchallenged => Protocol::MobileIp,
+        Plant::Unbound
+        | Plant::Replayed
+        | Plant::Bypassed
+        | Plant::Unchallenged
+        | Plant::Kinds
+        | Plant::Unsigned => Protocol::MobileIp,
         _ => Protocol::CellularIp,
     };
     let violated = |seed, plant: Option<Plant>, judge: Judge| match run(

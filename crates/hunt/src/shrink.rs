@@ -2,7 +2,7 @@
 
 use crate::draft::{Detection, Draft, Kind, Protocol};
 use crate::judge::Judge;
-use crate::options::{Clock, Visited};
+use crate::options::{Clock, Offers, Visited};
 use crate::run::{Verdict, run};
 
 /// The maximum number of runs to shrink one draft.
@@ -62,6 +62,7 @@ fn candidates(draft: &Draft) -> Vec<Draft> {
     with(&|draft| draft.routers.iter_mut().for_each(|router| router.clock = Clock::default()));
     with(&|draft| draft.hosts.iter_mut().for_each(|host| host.clock = Clock::default()));
     with(&|draft| draft.routers.iter_mut().for_each(|router| router.visited = Visited::Plain));
+    with(&|draft| draft.routers.iter_mut().for_each(|router| router.offers = Offers::ALL));
     with(&|draft| draft.links_mut().for_each(|link| link.loss = 0));
     with(&|draft| draft.links_mut().for_each(|link| link.mtu = 1500));
     for (index, host) in draft.hosts.iter().enumerate() {

@@ -433,6 +433,8 @@ impl Witness for Watch {
                 Rule::Once => &mut facts.replayed,
                 Rule::Reverse => &mut facts.bypassed,
                 Rule::Challenge => &mut facts.unchallenged,
+                Rule::Kind => &mut facts.kinds,
+                Rule::Signed => &mut facts.unsigned,
             };
             keep(list, text);
         }

@@ -251,7 +251,8 @@ fn mobile(draft: &Draft, number: usize, host: &Mobile, out: &mut String) {
         courses(host)
     } else {
         let address = mobile_ip::home_address(draft, number);
-        format!("address = \"{address}\"\n{}{}", mobile_ip::clock(host.clock), tcp(draft))
+        let signals = if draft.options.hysteresis.is_some() { signals(draft, host) } else { String::new() };
+        format!("address = \"{address}\"\n{signals}{}{}", mobile_ip::clock(host.clock), tcp(draft))
     };
     let _ = writeln!(out, "\n[host.m{number}]\n{keys}{}", list(&roles));
 }
@@ -331,8 +332,27 @@ fn courses(host: &Mobile) -> String {
     out
 }
 
-/// The signal of a cell that is heard well, and of one that is not heard, in dBm.
+/// Returns the lines of the scenario file for the signals of a host that hears all cells: that of its own cell is stronger.
+fn signals(draft: &Draft, host: &Mobile) -> String {
+    let mut out = String::new();
+    for cell in draft.cells() {
+        let strength = |is_own: bool| if is_own { HEARD } else { WEAK };
+        let mut is_own = cell == host.start;
+        let mut course = vec![format!("[\"0ms\", {}]", strength(is_own))];
+        for step in &host.moves {
+            let at = time(step.at);
+            course.push(format!("[\"{at}\", {}]", strength(is_own)));
+            is_own = step.to == cell;
+            course.push(format!("[\"{at}\", {}]", strength(is_own)));
+        }
+        let _ = writeln!(out, "course.{} = [{}]", cell + 1, course.join(", "));
+    }
+    out
+}
+
+/// The signal of a cell that is heard well, of one that is heard less well, and of one that is not heard, in dBm.
 const HEARD: i16 = -50;
+const WEAK: i16 = -65;
 const SILENT: i16 = -120;
 
 /// Writes the events of a fault.

@@ -429,7 +429,7 @@ impl MobileNode {
             out.neighbor(self.iface, left, None);
         }
         if self.is_home_agent(agent) {
-            self.own.close(out);
+            // The tunnel to an own care-of address stays open as long as the node has the address: packets may be under way.
             self.end_reverse(out);
             self.unfix_router(out);
             self.come_home(now, known.mac, out);

@@ -1,7 +1,7 @@
 //! The header that all ICMP messages share (type, code and checksum, RFC 792), and the errors that routers send.
 
 use crate::ipv4::{self, Header};
-use crate::{Malformed, Reader, checksum};
+use crate::{Malformed, Reader, checksum, fnv};
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 
@@ -111,8 +111,16 @@ impl IcmpError {
         let quoted = original.len().min(LONGEST - ipv4::HEADER - HEADER - 4);
         let mut body = rest.to_be_bytes().to_vec();
         body.extend_from_slice(original.get(..quoted).unwrap_or(original));
-        let answer = Header { tos: TOS, ..Header::new(ipv4::ICMP, reporter, src) };
-        Some(answer.emit(&Message { kind, code, body: &body }.emit()))
+        let message = Message { kind, code, body: &body }.emit();
+        // Without DF, an error also reaches its destination through links and tunnels that are smaller than the error.
+        // Otherwise, a sender behind such a link would never learn the path MTU.
+        let answer = Header {
+            tos: TOS,
+            id: identification(&message),
+            dont_fragment: false,
+            ..Header::new(ipv4::ICMP, reporter, src)
+        };
+        Some(answer.emit(&message))
     }
 
     /// Returns the error for the sender of a packet that was inside a tunnel when this error occurred (RFC 2003,
@@ -131,6 +139,17 @@ impl IcmpError {
             | Self::ParameterProblem { .. } => Self::HostUnreachable,
         }
     }
+}
+
+/// Returns the identification of an error that may be fragmented. Errors with different bytes must not share an
+/// identification for the lifetime of a fragment (RFC 6864, section 4.3), and a reporter keeps no counter for each
+/// destination. So the identification is a hash of the message. Equal errors share it, and equal fragments are
+/// interchangeable. The ICMP checksum cannot be used: the sum of a quoted datagram depends on little more than its
+/// addresses and its length, because the datagram contains checksums itself.
+fn identification(message: &[u8]) -> u16 {
+    let hash = fnv::fold(fnv::SEED, message);
+    let [a, b, c, d, e, f, g, h] = hash.to_be_bytes();
+    [[a, b], [c, d], [e, f], [g, h]].map(u16::from_be_bytes).into_iter().fold(0, |sum, part| sum ^ part)
 }
 
 /// Returns whether ICMP messages of this type are errors. No error may be sent about such a message.
@@ -278,6 +297,26 @@ mod tests {
             assert_eq!((quote.kind, quote.code, quote.mtu), expected);
             assert_eq!((quote.protocol, quote.src, quote.dst), (ipv4::UDP, SENDER, HOST));
             assert_eq!(quote.payload, &[7; 576 - 20 - 8 - 20]);
+        }
+    }
+
+    /// An error may be cut into fragments. Fragments of different errors to one sender must not be joined, also if the
+    /// quoted datagrams differ only in ways that leave all checksums as they are.
+    #[test]
+    fn an_error_may_be_cut_and_different_errors_differ_in_their_identification() {
+        let (src, dst) = (core::net::SocketAddrV4::new(SENDER, 1), core::net::SocketAddrV4::new(HOST, 2));
+        let swapped = [[1_u8, 2, 3, 4], [3, 4, 1, 2]].map(|data| crate::udp::packet(src, dst, &data));
+        let numbered = (0_u16..100).map(|number| crate::udp::packet(src, dst, &number.to_be_bytes()));
+        let mut identifications = alloc::collections::BTreeSet::new();
+        for about in swapped.into_iter().chain(numbered) {
+            let error = IcmpError::HostUnreachable.about(&about, ROUTER).unwrap();
+            let (header, _) = Header::parse(&error).unwrap();
+            assert!(!header.dont_fragment && identifications.insert(header.id), "{header:?}");
+            assert_eq!(
+                IcmpError::HostUnreachable.about(&about, ROUTER),
+                Some(error),
+                "equal errors are equal"
+            );
         }
     }
 

@@ -2,6 +2,7 @@
 //! else.
 
 use crate::PacketId;
+use crate::fnv::{SEED, fold};
 use crate::fragment::NESTING;
 use crate::ipv4::{self, Header};
 use crate::tunnel::{self, Kind};
@@ -76,17 +77,6 @@ fn of_datagram(header: &Header, payload: &[u8]) -> PacketId {
 /// Returns the identity that a UDP datagram will have once the kernel has built it with DF set.
 pub fn udp_identity(src: SocketAddrV4, dst: SocketAddrV4, payload: &[u8]) -> PacketId {
     identity(&crate::udp::packet(src, dst, payload))
-}
-
-const SEED: u64 = 0xcbf2_9ce4_8422_2325;
-
-/// Adds bytes to a 64-bit FNV-1a hash. The hash need not resist forgery, because identities are compared only within
-/// one run.
-fn fold(mut hash: u64, bytes: &[u8]) -> u64 {
-    for byte in bytes {
-        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    }
-    hash
 }
 
 fn nonzero(hash: u64) -> PacketId {

@@ -13,6 +13,7 @@ mod bytes;
 mod checksum;
 mod clock_error;
 pub mod ethernet;
+mod fnv;
 pub mod fragment;
 pub mod icmp;
 mod identity;

@@ -4,7 +4,7 @@ use super::*;
 use crate::draft::{Detection, Link, Mobile, Move, Protocol, Router, Work};
 use crate::facts::Ends;
 use crate::fault::{Fault, Node, Spot, What};
-use crate::options::{Clock, Options, Visited};
+use crate::options::{Clock, Offers, Options, Visited};
 use wire::Duration;
 
 const PORT: u16 = 9000;
@@ -18,6 +18,7 @@ pub(crate) fn draft(kind: Kind) -> Draft {
         air: link,
         rate: 2000,
         visited: Visited::Plain,
+        offers: Offers::ALL,
         clock: Clock::default(),
     };
     let step = Move { at: 2000, to: 1, soft: false, overlap: 0 };
@@ -108,6 +109,8 @@ fn each_finding_of_the_watch_has_its_judge() {
     assert_eq!(changed(|facts| facts.unconfirmed = text()), [Judge::Unconfirmed]);
     assert_eq!(changed(|facts| facts.unbound = text()), [Judge::Unbound]);
     assert_eq!(changed(|facts| facts.replayed = text()), [Judge::Replayed]);
+    assert_eq!(changed(|facts| facts.kinds = text()), [Judge::Kinds]);
+    assert_eq!(changed(|facts| facts.unsigned = text()), [Judge::Unsigned]);
     assert_eq!(changed(|facts| facts.bypassed = text()), [Judge::Bypassed]);
     assert_eq!(changed(|facts| facts.unchallenged = text()), [Judge::Unchallenged]);
     assert_eq!(changed(|facts| facts.wrong = text()), [Judge::Stream]);

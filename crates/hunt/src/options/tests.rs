@@ -25,6 +25,12 @@ fn each_value_of_an_option_is_drawn() {
     share(|options| options.backup == Backup::Needed);
     share(|options| options.has_homes);
     share(|options| options.has_cables);
+    share(|options| options.tunnel == Tunnel::Minimal);
+    share(|options| options.tunnel == Tunnel::Gre);
+    share(|options| options.has_agent_keys);
+    share(|options| options.is_single_binding);
+    share(|options| options.hysteresis.is_some());
+    assert!(all.iter().all(|options| options.overlaps || options.hysteresis.is_none()));
     assert!(all.iter().all(|options| !(options.overlaps && options.has_cables)));
     share(|options| options.reverse.is_some() && options.is_co_located());
 }

@@ -58,7 +58,11 @@ impl Run {
 
     /// Lets the home agent send data in a tunnel to this address.
     fn tunnels(&mut self, exit: Ipv4Addr) -> Option<Rule> {
-        let bytes = ipip::encapsulate(&data(FIXED, HOME), HOME_AGENT, exit, 1).unwrap();
+        self.tunnels_by(Kind::IpInIp, &data(FIXED, HOME), exit)
+    }
+
+    fn tunnels_by(&mut self, kind: Kind, inner: &[u8], exit: Ipv4Addr) -> Option<Rule> {
+        let bytes = tunnel::encapsulate(kind, inner, HOME_AGENT, exit, 1).unwrap();
         self.sends("r0", CORE, &Packet::new(Mac::ZERO, bytes))
     }
 }
@@ -186,4 +190,49 @@ fn a_relayed_request_has_one_of_the_last_challenges() {
     run.now += GRACE;
     assert_eq!(run.registers(with(b"one!", 4)), Some(Rule::Challenge));
     assert_eq!(run.registers(with(b"two!", 5)), None);
+}
+
+/// Both directions have the kind that the mobile node has asked for. Minimal encapsulation carries no fragments.
+#[test]
+fn a_tunnel_is_of_the_kind_that_was_requested() {
+    let flags = [RequestFlags::default(), RequestFlags::MINIMAL, RequestFlags::GRE];
+    let kinds = [Kind::IpInIp, Kind::Minimal, Kind::Gre];
+    let fragment = Header { dont_fragment: false, more_fragments: true, ..Header::new(UDP, FIXED, HOME) };
+    let fragment = fragment.emit(&[0; 8]);
+    for (asked, flags) in flags.into_iter().enumerate() {
+        let mut run = Run::new();
+        let with = |request: &mut Request| request.flags = RequestFlags(flags.0 | RequestFlags::REVERSE.0);
+        assert_eq!(run.registers(with), None);
+        for (used, kind) in kinds.into_iter().enumerate() {
+            let expected = (used != asked).then_some(Rule::Kind);
+            assert_eq!(run.tunnels_by(kind, &data(FIXED, HOME), CARE_OF), expected, "{asked} {used}");
+            let bytes = tunnel::encapsulate(kind, &data(HOME, FIXED), CARE_OF, HOME_AGENT, 1).unwrap();
+            assert_eq!(run.sends("r1", CORE, &Packet::new(Mac::ZERO, bytes)), expected, "{asked} {used}");
+            assert_eq!(run.sends("r0", CORE, &Packet::new(Mac::ZERO, data(HOME, FIXED))), None);
+        }
+        let by_ip = run.tunnels_by(Kind::IpInIp, &fragment, CARE_OF);
+        assert_eq!(by_ip, (kinds[asked] == Kind::Gre).then_some(Rule::Kind));
+    }
+}
+
+/// With associations between the agents, a foreign agent signs what it relays to the home agent, except deregistrations and
+/// requests with a co-located care-of address (RFC 5944, section 3.5.4). The home agent signs its replies to it.
+#[test]
+fn agents_with_an_association_sign_for_each_other() {
+    let mut run = Run::new();
+    assert_eq!(run.registers(|_| {}), None, "there is no association");
+    run.state.signing = BTreeSet::from([run.host("r1")]);
+    let key = crate::mobile_ip::KEY.parse().unwrap();
+    let association = Association { spi: 256, algorithm: Algorithm::HmacSha256, key };
+    assert_eq!(run.registers(|asked| asked.identification = 2), Some(Rule::Signed));
+    assert_eq!(run.registers(|asked| (asked.identification, asked.lifetime) = (3, 0)), None);
+    let signed = |asked: &mut Request| {
+        asked.identification = 4;
+        asked.sign(Between::ForeignHome, &association);
+    };
+    let reply = asks(signed).reply(Code::Accepted);
+    assert_eq!(run.registers(signed), Some(Rule::Signed), "the reply is not signed");
+    let mut reply = Reply { lifetime: 300, ..reply };
+    reply.sign(Between::ForeignHome, &association);
+    assert_eq!(run.sends("r0", CORE, &message(HOME_AGENT, CARE_OF, &reply.emit())), None);
 }

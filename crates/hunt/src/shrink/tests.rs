@@ -13,6 +13,7 @@ fn draft() -> Draft {
         air: link,
         rate: 2000,
         visited: Visited::Plain,
+        offers: Offers::ALL,
         clock: Clock::default(),
     };
     let step = |at, to| Move { at, to, soft: false, overlap: 0 };

@@ -105,8 +105,8 @@ struct Visitor {
     /// The granted lifetime in seconds, and when it ends.
     lifetime: u16,
     ends: Instant,
-    /// The key of the route for this host's own packets to this visitor; `None` if there is no such route.
-    reached: Option<RouteKey>,
+    /// The keys of the routes for this host's own packets to this visitor; empty if there are no such routes.
+    reached: Vec<RouteKey>,
     /// The reverse tunnel of the visitor's packets; `None` if it did not ask for one.
     reverse: Option<Reverse>,
     /// The flags of the request accepted last.

@@ -81,24 +81,25 @@ impl ForeignAgent {
         Ok(())
     }
 
-    /// Sets the route for this host's own packets to a visitor, unless another visit has the same home address or a home
-    /// agent has it. Returns the key of the route; `None` if it is not set.
-    fn reach(&mut self, visit: Visit, mac: Mac, route: Route, out: &mut Outbox) -> Option<RouteKey> {
+    /// Sets the routes for this host's own packets to a visitor, unless another visit has the same home address or a home
+    /// agent has it. Returns the keys of the routes; empty if they are not set.
+    fn reach(&mut self, visit: Visit, mac: Mac, route: Route, out: &mut Outbox) -> Vec<RouteKey> {
         let host = visit.0;
         let mut all = self.visitors.iter();
         let taken =
-            all.any(|(other, visitor)| other.0 == host && *other != visit && visitor.reached.is_some());
+            all.any(|(other, visitor)| other.0 == host && *other != visit && !visitor.reached.is_empty());
         let is_free = !taken && !self.is_home_agent_of_any(host);
-        let reached = is_free.then(|| self.own_packets_to(visit));
-        let before = self.visitors.get(&visit).and_then(|visitor| visitor.reached);
-        if let Some(key) = before.filter(|_| reached.is_none()) {
-            self.unreach(key, host, out);
-        }
-        if let Some(key) = reached {
+        let reached = if is_free { self.own_packets_to(visit) } else { Vec::new() };
+        let before = self.visitors.get_mut(&visit).map(|visitor| std::mem::take(&mut visitor.reached));
+        if reached.is_empty() {
+            self.unreach(before.unwrap_or_default(), host, out);
+        } else {
             // This host's own packets to a visitor, for example ICMP errors, are sent on the link without ARP (RFC
             // 5944, section 4.2.2). Otherwise, a packet from the care-of address would go to the home agent. The home
             // agent would drop the packet as a tunnel loop.
-            out.route(key, route);
+            for key in &reached {
+                out.route(*key, route);
+            }
             out.neighbor(self.iface, host, Neighbor::At(mac));
         }
         reached
@@ -176,9 +177,7 @@ impl ForeignAgent {
                 }
             }
         }
-        if let Some(key) = visitor.reached {
-            self.unreach(key, host, out);
-        }
+        self.unreach(visitor.reached, host, out);
         if let Some(reverse) = visitor.reverse {
             self.tunnels.rebind(Some(home_agent), None);
             self.end_reverse(host, reverse, out);
@@ -194,18 +193,26 @@ impl ForeignAgent {
         }
     }
 
-    /// Returns the key of the route for this host's own packets to a visitor. The route is for any source address if an
-    /// association authenticates the visit, and otherwise for the care-of address only.
-    pub(super) fn own_packets_to(&self, (host, home_agent): Visit) -> RouteKey {
+    /// Returns the keys of the routes for this host's own packets to a visitor: from each of its addresses if an association
+    /// authenticates the visit, and otherwise from the care-of address only. Packets of other hosts that a role of this
+    /// host sends, for example out of a reverse tunnel, go to the visitor's home network: the visitor may have left this
+    /// host without a notice.
+    pub(super) fn own_packets_to(&self, (host, home_agent): Visit) -> Vec<RouteKey> {
         let is_proved =
             self.mobile_nodes.first(host).is_some() || self.home_agents.first(home_agent).is_some();
-        let own = Prefix::host(self.config.address.address);
-        let src = if is_proved { Prefix::ANY } else { own };
-        RouteKey { src, ..RouteKey::to(Class::HOST, host) }
+        let care_of = self.config.address.address;
+        let own = self.own_addresses().into_iter().filter(|own| is_proved || *own == care_of);
+        own.map(|own| RouteKey { src: Prefix::host(own), ..RouteKey::to(Class::HOST, host) }).collect()
     }
 
-    pub(super) fn unreach(&self, key: RouteKey, host: Ipv4Addr, out: &mut Outbox) {
-        out.route(key, None);
+    /// Removes the routes for this host's own packets to a visitor.
+    pub(super) fn unreach(&self, keys: Vec<RouteKey>, host: Ipv4Addr, out: &mut Outbox) {
+        if keys.is_empty() {
+            return;
+        }
+        for key in keys {
+            out.route(key, None);
+        }
         out.neighbor(self.iface, host, None);
     }
 
@@ -214,14 +221,13 @@ impl ForeignAgent {
         waits || self.classes.contains_key(&host)
     }
 
-    /// Removes the route for this host's own packets to a visitor whose home address equals `home_agent`. Otherwise,
+    /// Removes the routes for this host's own packets to a visitor whose home address equals `home_agent`. Otherwise,
     /// requests for the home agent would be sent to the visitor.
     pub(super) fn keep_path_to(&mut self, home_agent: Ipv4Addr, out: &mut Outbox) {
-        let same = |visit: &Visit, visitor: &Visitor| visit.0 == home_agent && visitor.reached.is_some();
+        let same = |visit: &Visit, visitor: &Visitor| visit.0 == home_agent && !visitor.reached.is_empty();
         let found = self.visitors.iter_mut().find(|(visit, visitor)| same(visit, visitor));
-        if let Some(key) = found.and_then(|(_, visitor)| visitor.reached.take()) {
-            self.unreach(key, home_agent, out);
-        }
+        let keys = found.map(|(_, visitor)| std::mem::take(&mut visitor.reached));
+        self.unreach(keys.unwrap_or_default(), home_agent, out);
     }
 
     /// Ends a visit whose route in the packet class of the home agent has expired. Does nothing if the visit was

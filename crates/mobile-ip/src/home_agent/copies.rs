@@ -1,7 +1,7 @@
 //! The packets of which a home agent sends several copies: those to a mobile node with several bindings (RFC 5944,
 //! section 3.8.2.2), and broadcasts of the home network (section 4.3).
 
-use super::{HomeAgent, refusal};
+use super::{Home, HomeAgent, refusal};
 use crate::binding::Binding;
 use crate::encapsulation;
 use crate::message::RequestFlags;
@@ -102,9 +102,7 @@ impl HomeAgent {
     /// Forwards a packet from a reverse tunnel, if the tunnel comes from a care-of address of the packet's source, and
     /// the binding has flag T and asked for this kind of tunnel (RFC 3024, section 4.3.2). Otherwise any host could send in
     /// the name of a mobile node. Drops a packet whose source is no mobile node of this agent, unless a foreign agent with the
-    /// same address may have a visitor for it. Declines a packet for a visitor of this host that comes from the visitor's home
-    /// agent: that agent may also be the foreign agent of the packet's source. In a reverse tunnel, the packet would be on
-    /// its way to the visitor, too.
+    /// same address may have a visitor for it. Declines a packet of a visitor's tunnel ([`Self::is_for_visitor`]).
     pub(super) fn reverse(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let (header, inner) = match tunnel::decapsulate(&packet.bytes) {
             Ok((_, inner)) => match ipv4::Header::parse(&inner) {
@@ -116,9 +114,8 @@ impl HomeAgent {
         // A visitor of the foreign agent with the same address puts its packets into a tunnel to that agent.
         let is_shared = self.config.foreign.contains(&self.config.address.address);
         let is_delivery = rx.header.src == header.src && is_shared;
-        let is_for_visitor = self.exits.contains(&(rx.header.src, header.dst));
         let is_of_another = is_shared && self.mobile_nodes.first(header.src).is_none();
-        if is_delivery || is_for_visitor || is_of_another {
+        if is_delivery || is_of_another || self.is_for_visitor(rx.header.src, &header) {
             return out.pass(rx, packet);
         }
         let home = self.homes.get(&header.src);
@@ -138,6 +135,31 @@ impl HomeAgent {
         }
         self.reversed += 1;
         out.send_routed(packet);
+    }
+
+    /// Returns whether a packet, whose header in the tunnel is `inner`, is in the tunnel of the home agent `from` to its
+    /// mobile node, which visits this host.
+    ///
+    /// The source of the packet may be a mobile node of this agent, and `from` also its foreign agent. Then the packet can
+    /// be in either tunnel, and the outer headers are equal. Out of the reverse tunnel, it must be forwarded to the
+    /// visitor's home network, because the visitor may have left this host without a notice. If the visitor is here, the
+    /// packet comes back in the visitor's tunnel. Its time to live is then smaller than before: this agent and the
+    /// visitor's home agent have decremented it. So a packet is in the visitor's tunnel if its time to live is smaller
+    /// than that of another packet of the mobile node. A packet with a smaller initial time to live is delivered to the
+    /// visited link at once. No packet circles.
+    fn is_for_visitor(&mut self, from: Ipv4Addr, inner: &ipv4::Header) -> bool {
+        let Some(largest) = self.exits.get_mut(&(from, inner.dst)) else { return false };
+        let bindings = self.homes.get(&inner.src).map_or(&[][..], Home::bindings);
+        let has_reverse = |binding: &Binding| {
+            binding.care_of == from && RequestFlags(binding.flags).has(RequestFlags::REVERSE)
+        };
+        if !bindings.iter().any(has_reverse) {
+            largest.remove(&inner.src);
+            return true;
+        }
+        let known = largest.entry(inner.src).or_insert(inner.ttl);
+        *known = inner.ttl.max(*known);
+        inner.ttl < *known
     }
 
     /// Returns whether an address belongs to this host.

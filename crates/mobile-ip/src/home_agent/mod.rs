@@ -30,7 +30,7 @@ use node::{
     Announcer, Boot, Expiry, FailedAct, Input, Link, Listen, Notification, Outbox, Proto, PuntReason,
     Refusals, Rng, Role, RouteKey, Rx, Value,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use wire::{
     Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Prefix, Reason, SocketAddrV4,
     ntp_distance,
@@ -167,8 +167,9 @@ pub struct HomeAgent {
     /// The number of replies that were sent, by code.
     codes: ReplyCounts,
     /// The tunnels that end at this host, because a foreign agent with the same address has a visitor: their begin, and
-    /// the visitor.
-    exits: BTreeSet<(Ipv4Addr, Ipv4Addr)>,
+    /// the visitor. Each has the largest time to live of packets for the visitor out of the reverse tunnel of a mobile
+    /// node with the same begin, by the mobile node.
+    exits: BTreeMap<(Ipv4Addr, Ipv4Addr), BTreeMap<Ipv4Addr, u8>>,
     /// The number of packets from reverse tunnels that were forwarded.
     reversed: u64,
     refused: Refusals,
@@ -224,7 +225,7 @@ impl HomeAgent {
             told: Limiter::default(),
             outer_id: 0,
             codes: ReplyCounts::default(),
-            exits: BTreeSet::new(),
+            exits: BTreeMap::new(),
             reversed: 0,
             refused: Refusals::default(),
             config,
@@ -373,7 +374,7 @@ impl Role for HomeAgent {
             }
             Input::Stored(key) => self.stored(now, key, out),
             Input::Notification(Notification::TunnelExit(from, to, true)) => {
-                self.exits.insert((*from, *to));
+                self.exits.entry((*from, *to)).or_default();
             }
             Input::Notification(Notification::TunnelExit(from, to, false)) => {
                 self.exits.remove(&(*from, *to));

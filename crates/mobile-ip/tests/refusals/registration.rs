@@ -334,6 +334,11 @@ const SECOND_MAC: Mac = Mac([2, 0, 0, 0, 0, 8]);
 impl Router {
     /// Returns a router whose foreign agent has this address. The foreign agent is the first role, or the last one.
     fn new(foreign: Ipv4Addr, foreign_first: bool) -> Self {
+        Self::with(foreign, foreign_first, None)
+    }
+
+    /// Returns such a router, whose foreign agent has an association with this visitor.
+    fn with(foreign: Ipv4Addr, foreign_first: bool, visitor: Option<Ipv4Addr>) -> Self {
         let names = ["home", "visited", "up"].map(str::to_owned);
         let nodes = [HOME, SECOND]
             .map(|node| format!("{{ address = \"{node}\", spi = 256, key = \"{KEY}\" }}"))
@@ -342,7 +347,10 @@ impl Router {
         let mut config: HomeAgentConfig = table(HOME_AGENT, &changes).try_into().unwrap();
         config.foreign = vec![foreign];
         let home_agent = HomeAgent::new(config, Interfaces(&names), Rng::new(1)).unwrap();
-        let changes = format!("address = \"{foreign}/32\"\nreverse_tunnel = 'offered'");
+        let visitors = visitor.map_or_else(String::new, |visitor| {
+            format!("\nmobile_nodes = [{{ address = \"{visitor}\", spi = 256, key = \"{KEY}\" }}]")
+        });
+        let changes = format!("address = \"{foreign}/32\"\nreverse_tunnel = 'offered'{visitors}");
         let mut config: ForeignAgentConfig = table(FOREIGN_AGENT, &changes).try_into().unwrap();
         (config.own, config.beside) = (vec![AGENT, foreign], vec![AGENT]);
         let foreign_agent = ForeignAgent::new(config, Interfaces(&names), Rng::new(2)).unwrap();
@@ -466,34 +474,56 @@ fn two_agents_on_one_host_register_and_forward_as_on_two() {
 }
 
 /// Two routers are the home agent and the foreign agent of each other's mobile nodes, with one address each. A packet of
-/// our mobile node for our visitor comes in a tunnel from the other router. It is in our mobile node's reverse tunnel, or
-/// the other home agent has put it into the visitor's tunnel. It must reach the visitor, and not the other router again.
+/// our mobile node for our visitor comes in a tunnel from the other router. In our mobile node's reverse tunnel, it must go
+/// to the visitor's home network, because the visitor may have left us without a notice. If the visitor is here, the other
+/// router returns the packet in the visitor's tunnel. Then it must reach the visitor, and not the other router again.
 #[test]
-fn a_packet_for_a_visitor_is_not_sent_back_to_the_visitors_home_agent() {
+fn a_packet_for_a_visitor_goes_through_its_home_network_once() {
     let (other, visitor) = (Ipv4Addr::new(10, 9, 0, 1), Ipv4Addr::new(10, 5, 0, 7));
-    for first in [true, false] {
-        let mut router = Router::new(AGENT, first);
+    for (first, has_association) in [(true, false), (false, false), (true, true), (false, true)] {
+        let mut router = Router::with(AGENT, first, has_association.then_some(visitor));
         let mut away = request(Instant::from_millis(1000), HOME);
         away.extensions.clear();
         (away.care_of, away.flags) = (other, RequestFlags::REVERSE);
         away.sign(Between::MobileHome, &association());
         let (sent, drops) = router.receive(1000, UPLINK, ATTACKER, packet(other, AGENT, &away.emit()));
         assert!(sent.iter().any(|(_, packet)| code_of(packet) == Some(Code::Accepted)), "{drops:?}");
-        let [src, dst] = sockets(HOME, visitor);
-        let inner = wire::udp::packet(src, dst, b"data");
-        let tunnel = wire::ipip::encapsulate(&inner, other, AGENT, 1).unwrap();
-        let (sent, _) = router.receive(1100, UPLINK, ATTACKER, tunnel.clone());
-        assert!(sent.iter().all(|(iface, _)| *iface == UPLINK), "no visitor yet: {sent:?}");
-        assert_eq!(sent.len(), 1);
-        let visit =
+        let mut visit =
             Request { home_agent: other, care_of: AGENT, ..request(Instant::from_millis(2000), visitor) };
+        if has_association {
+            visit.sign(Between::MobileForeign, &association());
+        }
         router.receive(2000, VISITED_LINK, MOBILE, packet(visitor, AGENT, &visit.emit()));
         let reply = visit.reply(Code::Accepted);
         let reply = mobile_ip::message::Reply { lifetime: 300, ..reply };
         let (_, drops) = router.receive(2100, UPLINK, ATTACKER, packet(other, AGENT, &reply.emit()));
-        let (sent, more) = router.receive(2200, UPLINK, ATTACKER, tunnel);
-        let [(iface, left)] = sent.as_slice() else { panic!("{first}: {sent:?} {drops:?} {more:?}") };
-        assert_eq!((*iface, ipv4::addresses(&left.bytes)), (VISITED_LINK, Some((HOME, visitor))));
+        let [src, dst] = sockets(HOME, visitor);
+        let mut inner = wire::udp::packet(src, dst, b"data");
+        let mut at = 2200;
+        let mut goes_to = |inner: &[u8]| {
+            at += 100;
+            let tunnel = wire::ipip::encapsulate(inner, other, AGENT, 1).unwrap();
+            let (sent, more) = router.receive(at, UPLINK, ATTACKER, tunnel);
+            let [(iface, left)] = sent.as_slice() else { panic!("{first}: {sent:?} {drops:?} {more:?}") };
+            assert_eq!(ipv4::addresses(&left.bytes), Some((HOME, visitor)));
+            (*iface, left.bytes.clone())
+        };
+        for _ in 0..3 {
+            let (iface, mut left) = goes_to(&inner);
+            assert_eq!(iface, UPLINK, "out of the reverse tunnel, {first} {has_association}");
+            assert!(ipv4::decrement_ttl(&mut left), "at the visitor's home agent");
+            assert_eq!(
+                goes_to(&left).0,
+                VISITED_LINK,
+                "out of the visitor's tunnel, {first} {has_association}"
+            );
+        }
+        // A packet with a smaller initial time to live is taken for one of the visitor's tunnel.
+        inner[8] -= 10;
+        inner[10..12].fill(0);
+        let sum = wire::checksum(&inner[..20]).to_be_bytes();
+        inner[10..12].copy_from_slice(&sum);
+        assert_eq!(goes_to(&inner).0, VISITED_LINK);
     }
 }
 

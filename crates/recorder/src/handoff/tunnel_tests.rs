@@ -38,14 +38,31 @@ fn a_download_goes_on_behind_a_narrow_tunnel() {
 /// The path from the mobile node has a link with an MTU of 576 bytes. The foreign agent notifies the mobile node.
 #[test]
 fn an_upload_goes_on_over_a_narrow_uplink() {
-    let text = DOWNLOAD
+    let text = upload();
+    let outcome = run(&text, &["wire.right.mtu=576", "duration=20s"]);
+    goes_on(&outcome, Duration::from_secs(2));
+}
+
+/// The same with a reverse tunnel: the error goes to the home address, and so through the tunnel to the mobile node. The
+/// error has 576 bytes and does not fit this tunnel, so it must be cut.
+#[test]
+fn an_upload_goes_on_if_an_error_is_larger_than_the_tunnel() {
+    let text = upload()
+        .replace("mobile-node\" }", "mobile-node\", reverse_tunnel = \"direct\" }")
+        .replace("agent\" }]", "agent\", reverse_tunnel = \"offered\" }]");
+    for mtu in [576, 586, 594] {
+        let outcome = run(&text, &[&format!("wire.right.mtu={mtu}"), "duration=20s"]);
+        goes_on(&outcome, Duration::from_secs(2));
+    }
+}
+
+fn upload() -> String {
+    DOWNLOAD
         .replace(
             r#"role = [{ kind = "apps/bulk-server", at = "correspondent:9000", bytes = 1_500_000 }]"#,
             SINK,
         )
-        .replace(r#"{ kind = "apps/bulk-client", to = "correspondent:9000", start = "0.5s" },"#, SOURCE);
-    let outcome = run(&text, &["wire.right.mtu=576", "duration=20s"]);
-    goes_on(&outcome, Duration::from_secs(2));
+        .replace(r#"{ kind = "apps/bulk-client", to = "correspondent:9000", start = "0.5s" },"#, SOURCE)
 }
 
 const SINK: &str = r#"role = [{ kind = "apps/bulk-client", to = "mobile:9000", start = "0.5s" }]"#;
