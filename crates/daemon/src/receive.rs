@@ -7,7 +7,7 @@ use node::Input;
 use node::stream::OwnedStreamEvent;
 use os::{Result, offload};
 use trace::What;
-use wire::{Iface, Packet, Reason, ethernet, fragment, identity, ipv4};
+use wire::{Iface, Packet, Reason, ethernet, fragment, ipv4};
 
 /// The reason to drop a frame that is larger than any datagram.
 const TOO_LARGE: Reason = Reason("frame_too_large");
@@ -94,7 +94,7 @@ impl Daemon {
 
     pub(super) fn take_frame(&mut self, iface: Iface, frame: &[u8]) {
         let Ok((link, bytes)) = ethernet::parse(frame) else { return self.drops.count(NO_FRAME) };
-        let packet = Packet { link, id: identity(bytes), bytes: bytes.to_vec() };
+        let packet = Packet { link, id: self.identify(bytes), bytes: self.buffers.copy_of(bytes) };
         let now = self.clock.now();
         if iface == Iface::HOST && self.is_of_client(&packet) {
             return;
