@@ -164,7 +164,8 @@ registrations: setup-test
 
 # The cost of cutting packets that do not fit a tunnel: half a minute, as root.
 fragments: setup-test
-	$(CARGO) test --release --locked -p daemon --lib -- --ignored --nocapture cutting_packets_at_a_tunnel
+	$(CARGO) test --release --locked -p daemon --lib -- --ignored --nocapture --test-threads=1 \
+		cutting_packets_at_a_tunnel
 
 # A hundred thousand packets are dropped at known places on Linux. The ledger must find each of them: two minutes, as root.
 drops: setup-test

@@ -189,8 +189,7 @@ impl Daemon {
         if self.records.is_some() {
             return identity(bytes);
         }
-        self.last_packet += 1;
-        PacketId(self.last_packet)
+        self.buffers.next_number()
     }
 
     /// Returns a packet's identity. A packet that a role has just created has no identity yet; it gets one.
@@ -204,7 +203,7 @@ impl Daemon {
         if is_at_once || self.port(iface).is_none() || !self.transmits_next(iface) {
             return self.transmit(now, iface, packet);
         }
-        let mut packets = std::mem::take(&mut self.together);
+        let mut packets = std::mem::take(&mut self.buffers.together);
         packets.push(packet);
         while packets.len() < PacketSocket::AT_ONCE && self.transmits_next(iface) {
             if let Some((_, Act::Transmit(_, packet))) = self.out.next_act() {
@@ -226,7 +225,7 @@ impl Daemon {
                 self.refused(now, iface, id, &error);
             }
         }
-        self.together = packets;
+        self.buffers.together = packets;
     }
 
     /// Returns whether the next act sends a packet by this interface.

@@ -12,7 +12,7 @@ mod control;
 #[cfg(test)]
 mod cost_tests;
 #[cfg(test)]
-mod cutting_cost_tests;
+mod cutting_tests;
 mod drops;
 mod emulator_client;
 mod end_of_run;
@@ -56,7 +56,7 @@ use kernel_datagrams::KernelDatagrams;
 use measurements::Measurements;
 use node::{Boot, Command, CommandId, Input, Node, Outbox, StreamId, StreamOp, Value};
 use os::{
-    Clock, LinkWatch, Netlink, Offset, PacketSocket, QueueWatch, Result, Signals, Timer, counters,
+    Clock, LinkWatch, Netlink, Offset, QueueWatch, Result, Signals, Timer, counters,
     descriptors::{self, Reserve},
     epoll::{self, Epoll},
     nft, set_timer_slack,
@@ -73,7 +73,7 @@ use std::io::Write;
 use std::sync::Arc;
 use store_thread::StoreThread;
 use trace::{HostId, Record, What};
-use wire::{ClockError, Duration, Iface, Instant, Packet, WallTime};
+use wire::{ClockError, Duration, Iface, Instant, WallTime};
 
 pub use clients::is_open_to_programs;
 pub use control::{Answer, Ask};
@@ -148,14 +148,7 @@ struct Daemon {
     /// The commands in `asked` that request the status.
     asked_status: BTreeSet<CommandId>,
     drops: Drops,
-    /// Buffer for one received frame.
-    frame: Vec<u8>,
-    /// Buffers of packets that were sent.
     buffers: Buffers,
-    /// Packets that are sent with one system call; empty otherwise.
-    together: Vec<Packet>,
-    /// The identity of the last received packet, if there is no recorder.
-    last_packet: u64,
     /// The worst lateness of a time-out that was passed to the node.
     worst_late: Duration,
     measurements: Measurements,
@@ -311,10 +304,7 @@ impl Daemon {
             asked: BTreeMap::new(),
             asked_status: BTreeSet::new(),
             drops: Drops::default(),
-            frame: vec![0; LARGEST],
-            buffers: Buffers::default(),
-            together: Vec::with_capacity(PacketSocket::AT_ONCE),
-            last_packet: 0,
+            buffers: Buffers::new(LARGEST),
             last_command: 0,
             worst_late: Duration::ZERO,
             measurements,

@@ -25,9 +25,9 @@ impl Daemon {
     /// Receives frames on an interface until no frame is left, [`BATCH`] packets have been handled, or a time-out of
     /// the node is due. Returns whether there may be more frames.
     pub(super) fn receive(&mut self, iface: Iface) -> Result<bool> {
-        let mut frame = std::mem::take(&mut self.frame);
+        let mut frame = std::mem::take(&mut self.buffers.frame);
         let received = self.receive_into(iface, &mut frame);
-        self.frame = frame;
+        self.buffers.frame = frame;
         received
     }
 

@@ -45,7 +45,7 @@ fn outer(inner: &[u8], src: Ipv4Addr, dst: Ipv4Addr, id: u16) -> Result<(Header,
         return Err(Malformed("ipip_too_long"));
     }
     let Header { tos, dont_fragment, .. } = header;
-    Ok((Header { tos, dont_fragment, id, ..Header::new(ipv4::IPIP, src, dst) }, whole))
+    Ok((Header { tos, id, dont_fragment, ..Header::new(ipv4::IPIP, src, dst) }, whole))
 }
 
 /// Returns the outer header and the inner datagram. The inner time to live is not changed. Fails if one of the headers
