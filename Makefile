@@ -162,9 +162,10 @@ mip-peers: setup-test
 registrations: setup-test
 	$(CARGO) test --release --locked -p cli --test linux -- --ignored --nocapture a_hundred_registrations_through_both_agents
 
-# The cost of cutting packets that do not fit a tunnel: seconds, on an idle machine.
+# The cost of cutting packets that do not fit a tunnel: half a minute, as root.
 fragments: setup-test
-	$(CARGO) test --release --locked -p cli --test linux -- --ignored --nocapture cutting_packets_at_a_tunnel
+	$(CARGO) test --release --locked -p daemon --lib -- --ignored --nocapture --test-threads=1 \
+		cutting_packets_at_a_tunnel
 
 # A hundred thousand packets are dropped at known places on Linux. The ledger must find each of them: two minutes, as root.
 drops: setup-test

@@ -286,7 +286,7 @@ fn deciding_allocates_nothing_however_many_entries_there_are() {
 
 const LINES_OF_GLUE: usize = 520;
 /// Files of the node that have a separate limit, so that the node stays small.
-const APART: [&str; 14] = [
+const APART: [&str; 15] = [
     "arp.rs",
     "data_path.rs",
     "errors.rs",
@@ -300,6 +300,7 @@ const APART: [&str; 14] = [
     "stream.rs",
     "streams.rs",
     "timer.rs",
+    "tunnel_end.rs",
     "waiting.rs",
 ];
 const LINES_APART: usize = 300;

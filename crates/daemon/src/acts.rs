@@ -6,7 +6,7 @@ use super::sockets::{Done, Screened};
 use super::{BATCH, Daemon};
 use crate::Refusal;
 use node::{Act, FailedAct, Fault, Input, Link};
-use os::{Attempt, Result};
+use os::{Attempt, PacketSocket, Result};
 use std::io::Write;
 use trace::What;
 use wire::{Cell, Iface, Instant, Mac, Packet, PacketId, Reason, ethernet, identity};
@@ -61,9 +61,9 @@ impl Daemon {
         let (mut told, mut requests) = (Vec::new(), ClientRequests::default());
         while let Some((role, act)) = self.out.next_act() {
             match act {
-                Act::Transmit(iface, packet) => self.transmit(now, iface, packet),
+                Act::Transmit(iface, packet) => self.transmit_with_next(now, iface, packet),
                 Act::Drop(iface, packet, reason) => {
-                    let id = named(&packet);
+                    let id = self.named(&packet);
                     self.drops.count(reason);
                     self.record(now, What::Dropped(iface, id, reason.0.into()));
                 }
@@ -147,7 +147,7 @@ impl Daemon {
         self.drops.count(reason);
         self.record(now, What::Lost(Iface::HOST, packet, reason.0.into()));
         if let Some(bytes) = answer {
-            let answer = Packet { id: identity(&bytes), ..Packet::new(Mac::ZERO, bytes) };
+            let answer = Packet { id: self.identify(&bytes), ..Packet::new(Mac::ZERO, bytes) };
             self.record(now, What::Received(Iface::HOST, answer.clone()));
             self.node.receive(now, Iface::HOST, answer, &mut self.out);
         }
@@ -183,8 +183,67 @@ impl Daemon {
         };
     }
 
+    /// Returns the identity of a packet. Only records show it. Without a recorder, packets are numbered, because the hash
+    /// of a packet takes longer than to forward it.
+    pub(super) fn identify(&mut self, bytes: &[u8]) -> PacketId {
+        if self.records.is_some() {
+            return identity(bytes);
+        }
+        self.buffers.next_number()
+    }
+
+    /// Returns a packet's identity. A packet that a role has just created has no identity yet; it gets one.
+    fn named(&mut self, packet: &Packet) -> PacketId {
+        if packet.id == PacketId::NEW { self.identify(&packet.bytes) } else { packet.id }
+    }
+
+    /// Sends a packet, and the packets of the next acts that the same interface sends, with one system call.
+    fn transmit_with_next(&mut self, now: Instant, iface: Iface, packet: Packet) {
+        let is_at_once = self.records.as_ref().is_some_and(Recorder::is_at_once);
+        if is_at_once || self.port(iface).is_none() || !self.transmits_next(iface) {
+            return self.transmit(now, iface, packet);
+        }
+        let mut packets = std::mem::take(&mut self.buffers.together);
+        packets.push(packet);
+        while packets.len() < PacketSocket::AT_ONCE && self.transmits_next(iface) {
+            if let Some((_, Act::Transmit(_, packet))) = self.out.next_act() {
+                packets.push(packet);
+            }
+        }
+        for packet in &mut packets {
+            packet.id = self.named(packet);
+        }
+        let mut refused = Vec::new();
+        if let Some(port) = self.port(iface) {
+            port.socket.send_packets(&packets, &mut |index, error| refused.push((index, error)));
+        }
+        let mut refused = refused.into_iter().peekable();
+        for (index, packet) in packets.drain(..).enumerate() {
+            let id = packet.id;
+            self.sent(now, iface, packet);
+            if let Some((_, error)) = refused.next_if(|(of, _)| *of == index) {
+                self.refused(now, iface, id, &error);
+            }
+        }
+        self.buffers.together = packets;
+    }
+
+    /// Returns whether the next act sends a packet by this interface.
+    fn transmits_next(&self, iface: Iface) -> bool {
+        self.out.first_act().is_some_and(|(_, act)| matches!(act, Act::Transmit(next, _) if *next == iface))
+    }
+
+    /// Records that a packet was sent. Without a recorder, keeps its buffer for another packet.
+    fn sent(&mut self, now: Instant, iface: Iface, packet: Packet) {
+        if self.records.is_some() {
+            self.record(now, What::Sent(iface, packet));
+        } else {
+            self.buffers.give_back(packet.bytes);
+        }
+    }
+
     pub(super) fn transmit(&mut self, now: Instant, iface: Iface, mut packet: Packet) {
-        packet.id = named(&packet);
+        packet.id = self.named(&packet);
         if iface == Iface::HOST && self.screened(now, &packet) {
             return;
         }
@@ -198,9 +257,9 @@ impl Daemon {
             self.flush_records();
             self.send(iface, &packet)
         } else {
-            let sent = self.send(iface, &packet);
-            self.record(now, What::Sent(iface, packet));
-            sent
+            let done = self.send(iface, &packet);
+            self.sent(now, iface, packet);
+            done
         };
         if let Err(error) = sent {
             self.refused(now, iface, id, &error);
@@ -221,7 +280,7 @@ impl Daemon {
     }
 
     pub(super) fn visit(&mut self, now: Instant, iface: Iface, cell: Cell, mut packet: Packet) {
-        packet.id = named(&packet);
+        packet.id = self.named(&packet);
         if let Some(port) = self.port(iface) {
             packet.link.src = port.spec.mac;
         }
@@ -234,10 +293,4 @@ impl Daemon {
             self.record(now, What::Lost(iface, id, "radio_unsupported".into()));
         }
     }
-}
-
-/// Returns a packet's identity. A packet that a role has just created has no identity yet; this function then computes
-/// one from the packet's bytes.
-fn named(packet: &Packet) -> PacketId {
-    if packet.id == PacketId::NEW { identity(&packet.bytes) } else { packet.id }
 }

@@ -100,7 +100,7 @@ impl Router {
             near.map(|name| PacketSocket::open(&name, &Options { bypass_qdisc: true, ..Options::default() }));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("control");
-        let tid = daemon(&namespace, sockets, path.clone());
+        let tid = daemon(&namespace, spec(opener(sockets), path.clone()));
         let mut control = None;
         until(|| {
             control = json_lines::Lines::connect(&path).ok();
@@ -161,14 +161,14 @@ impl Router {
     }
 }
 
-/// Starts a daemon with this number of sockets, and returns the id of its thread.
-fn daemon(namespace: &Arc<NetNs>, sockets: u32, control: std::path::PathBuf) -> i32 {
+/// Starts a daemon, and returns the id of its thread.
+pub(crate) fn daemon(namespace: &Arc<NetNs>, spec: Spec) -> i32 {
     let tid = Arc::new(AtomicI32::new(0));
     let (namespace, set) = (Arc::clone(namespace), Arc::clone(&tid));
     std::thread::spawn(move || {
         let ended = namespace.run(|| {
             set.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
-            run(spec(sockets, control)).unwrap();
+            run(spec).unwrap();
         });
         ended.unwrap();
     });
@@ -176,13 +176,19 @@ fn daemon(namespace: &Arc<NetNs>, sockets: u32, control: std::path::PathBuf) -> 
     tid.load(Ordering::Relaxed)
 }
 
-fn spec(sockets: u32, control: std::path::PathBuf) -> Spec {
+/// Returns a router whose role opens this number of sockets.
+fn opener(sockets: u32) -> Node {
     let opener = Opener { sockets, asked: 0, opened: 0, due: None };
     let mut node = Node::new(vec![Box::new(opener)], vec![ROUTER]);
     let dst = Prefix::host(Ipv4Addr::new(10, 2, 0, 1));
     let hop = Hop { iface: Iface(2), to: NextHop::Mac(MACS[2]) };
     let route = Route { action: Action::Forward(hop), lifetime: Lifetime::Permanent };
     node.set_route(Instant::ZERO, RouteKey { class: None, src: Prefix::ANY, dst }, route);
+    node
+}
+
+/// Returns the configuration of a router of a lab, with two interfaces.
+pub(crate) fn spec(node: Node, control: std::path::PathBuf) -> Spec {
     let interfaces = [("r1", MACS[1]), ("r2", MACS[3])].map(|(name, mac)| Interface {
         name: name.into(),
         mac,
@@ -208,7 +214,7 @@ fn spec(sockets: u32, control: std::path::PathBuf) -> Spec {
     }
 }
 
-fn until(mut done: impl FnMut() -> bool) {
+pub(crate) fn until(mut done: impl FnMut() -> bool) {
     for _ in 0..20_000 {
         if done() {
             return;
@@ -220,19 +226,19 @@ fn until(mut done: impl FnMut() -> bool) {
 
 /// Keeps this thread and those that it starts later on one processor. On a virtual machine, waking another processor
 /// takes longer than ten frames.
-fn stay_on_one_processor() {
+pub(crate) fn stay_on_one_processor() {
     let mut set = CpuSet::new();
     set.set(sched_getcpu());
     sched_setaffinity(None, &set).unwrap();
 }
 
 /// Returns the processor time of a thread of this process, in nanoseconds.
-fn processor_time(tid: i32) -> u64 {
+pub(crate) fn processor_time(tid: i32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/self/task/{tid}/schedstat")).unwrap();
     text.split_whitespace().next().unwrap().parse().unwrap()
 }
 
-fn median(values: &[f64]) -> f64 {
+pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted[sorted.len() / 2]

@@ -5,11 +5,14 @@
 //! All daemons of a lab have the same clock. A daemon can record events as [`trace::Record`]s.
 
 mod acts;
+mod buffers;
 mod claim;
 mod clients;
 mod control;
 #[cfg(test)]
 mod cost_tests;
+#[cfg(test)]
+mod cutting_tests;
 mod drops;
 mod emulator_client;
 mod end_of_run;
@@ -41,6 +44,7 @@ mod testing;
 mod wait;
 mod waits;
 
+use buffers::Buffers;
 use claim::Claim;
 use clients::Clients;
 use control::{Control, Request};
@@ -144,8 +148,7 @@ struct Daemon {
     /// The commands in `asked` that request the status.
     asked_status: BTreeSet<CommandId>,
     drops: Drops,
-    /// Buffer for one received frame.
-    frame: Vec<u8>,
+    buffers: Buffers,
     /// The worst lateness of a time-out that was passed to the node.
     worst_late: Duration,
     measurements: Measurements,
@@ -301,7 +304,7 @@ impl Daemon {
             asked: BTreeMap::new(),
             asked_status: BTreeSet::new(),
             drops: Drops::default(),
-            frame: vec![0; LARGEST],
+            buffers: Buffers::new(LARGEST),
             last_command: 0,
             worst_late: Duration::ZERO,
             measurements,

@@ -7,7 +7,7 @@ use node::Input;
 use node::stream::OwnedStreamEvent;
 use os::{Result, offload};
 use trace::What;
-use wire::{Iface, Packet, Reason, ethernet, fragment, identity, ipv4};
+use wire::{Iface, Packet, Reason, ethernet, fragment, ipv4};
 
 /// The reason to drop a frame that is larger than any datagram.
 const TOO_LARGE: Reason = Reason("frame_too_large");
@@ -25,9 +25,9 @@ impl Daemon {
     /// Receives frames on an interface until no frame is left, [`BATCH`] packets have been handled, or a time-out of
     /// the node is due. Returns whether there may be more frames.
     pub(super) fn receive(&mut self, iface: Iface) -> Result<bool> {
-        let mut frame = std::mem::take(&mut self.frame);
+        let mut frame = std::mem::take(&mut self.buffers.frame);
         let received = self.receive_into(iface, &mut frame);
-        self.frame = frame;
+        self.buffers.frame = frame;
         received
     }
 
@@ -94,7 +94,7 @@ impl Daemon {
 
     pub(super) fn take_frame(&mut self, iface: Iface, frame: &[u8]) {
         let Ok((link, bytes)) = ethernet::parse(frame) else { return self.drops.count(NO_FRAME) };
-        let packet = Packet { link, id: identity(bytes), bytes: bytes.to_vec() };
+        let packet = Packet { link, id: self.identify(bytes), bytes: self.buffers.copy_of(bytes) };
         let now = self.clock.now();
         if iface == Iface::HOST && self.is_of_client(&packet) {
             return;

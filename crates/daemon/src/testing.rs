@@ -6,4 +6,4 @@ mod joined;
 mod sandboxed;
 
 pub(crate) use joined::{arp_request, datagram, hear, joined, readable};
-pub(crate) use sandboxed::{in_sandbox, in_sandbox_of_root_and_of_nobody};
+pub(crate) use sandboxed::{in_sandbox, in_sandbox_of_root_and_of_nobody, need};

@@ -445,7 +445,7 @@ impl LinkEmulator {
         *self.report.taken.entry((port.host, port.iface)).or_default() += 1;
         let Ok((link, bytes)) = ethernet::parse(&frame) else { return };
         let (packet, dst) = (identity(bytes), link.dst);
-        let offer = self.fabric.offer(at, port.port, bytes.len());
+        let offer = self.fabric.offer_to(at, port.port, dst, bytes.len());
         self.offered(at, port.port, offer, QueuedFrame { packet, dst, frame });
     }
 

@@ -6,8 +6,9 @@ pub(crate) mod grant;
 mod lane;
 mod overlap;
 
+use crate::air::Access;
 use crate::cell::Airspace;
-use crate::channel::{Channel, Waiting};
+use crate::channel::{Channel, Limit, Waiting};
 use crate::fabric::change::Cuts;
 use crate::fabric::drain::Drains;
 use crate::fabric::grant::Decision;
@@ -191,11 +192,18 @@ impl Fabric {
         Sample { heard, is_lost, moved_to }
     }
 
-    /// Offers a datagram of `bytes` bytes, without the Ethernet header, to the link at `port`. The error is the reason
-    /// why the link loses the datagram at once.
+    /// Offers a datagram for all receivers, as [`Fabric::offer_to`] does.
     pub fn offer(&mut self, now: Instant, port: PortId, bytes: usize) -> Result<Offer, Reason> {
+        self.offer_to(now, port, Mac::BROADCAST, bytes)
+    }
+
+    /// Offers a datagram of `bytes` bytes, without the Ethernet header, to the link at `port`. `dst` is the destination
+    /// link address. The error is the reason why the link loses the datagram at once.
+    pub fn offer_to(&mut self, now: Instant, port: PortId, dst: Mac, bytes: usize) -> Result<Offer, Reason> {
         let wire = self.wires.get_mut(port.0 as usize).and_then(Option::as_mut);
-        let Some(WireEnd { to, medium, queue }) = wire else { return self.offer_to_air(now, port, bytes) };
+        let Some(WireEnd { to, medium, queue }) = wire else {
+            return self.offer_to_air(now, port, dst, bytes);
+        };
         if self.cuts.is_cut(port) {
             return Err(reason::CUT);
         }
@@ -222,7 +230,7 @@ impl Fabric {
         }
     }
 
-    fn offer_to_air(&mut self, now: Instant, port: PortId, bytes: usize) -> Result<Offer, Reason> {
+    fn offer_to_air(&mut self, now: Instant, port: PortId, dst: Mac, bytes: usize) -> Result<Offer, Reason> {
         let radio = self.radios.get(port).ok_or(reason::NO_CARRIER)?;
         let nowhere = if !radio.is_deaf() {
             reason::RETUNING
@@ -232,7 +240,7 @@ impl Fabric {
             reason::OUT_OF_RANGE
         };
         let (cell, ready) = (radio.cell().ok_or(nowhere)?, radio.back(now));
-        self.want(now, Sender { port, visits: false }, cell, bytes, ready)
+        self.want(now, Sender { port, visits: false }, cell, (dst, bytes), ready)
     }
 
     /// Sends one datagram of `bytes` bytes in another cell. If the radio must change its channel, it makes an
@@ -255,7 +263,7 @@ impl Fabric {
             now,
             Sender { port, visits: true },
             cell,
-            bytes,
+            (Mac::BROADCAST, bytes),
             now + excursion.saturating_sub(excursion / 2),
         );
         if let Some(radio) = self.radios.get_mut(port).filter(|_| !excursion.is_zero()) {
@@ -278,7 +286,7 @@ impl Fabric {
         now: Instant,
         sender: Sender,
         cell: Cell,
-        bytes: usize,
+        (dst, bytes): (Mac, usize),
         ready: Instant,
     ) -> Result<Offer, Reason> {
         let place = self.lane(cell, sender.port).ok_or(reason::NO_CARRIER)?;
@@ -291,18 +299,26 @@ impl Fabric {
         let frame = Waiting {
             ticket: Ticket(self.last_ticket + 1),
             cell,
+            dst,
             bytes: bytes + ethernet::HEADER,
             since: now,
             ready,
         };
+        let is_base_station = is_station && !own.is_segment;
         let is_idle = self.channels.get(place).is_some_and(|channel| channel.is_idle(now));
         if is_idle && ready <= now && self.send_beacons(now, place) <= now {
             return self.send(now, sender, &frame).map(Offer::Flies);
         }
-        let limit = self.radios.get(sender.port).and_then(|radio| radio.queue);
-        let most = limit.map_or(character.queue, |limit| limit as usize);
+        let configured = self.radios.get(sender.port).and_then(|radio| radio.queue);
         let channel = self.channels.get_mut(place).ok_or(reason::NO_CARRIER)?;
-        channel.push(sender, frame, most)?;
+        let limit = match configured {
+            Some(most) => Limit::Frames(most as usize),
+            None if is_base_station && channel.access == Access::Fair => {
+                Limit::ForEachReceiver(character.queue)
+            }
+            None => Limit::Frames(character.queue),
+        };
+        channel.push(sender, frame, limit)?;
         let at = ready.max(channel.busy_until);
         self.last_ticket += 1;
         self.arm(place, at);

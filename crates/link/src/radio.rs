@@ -20,7 +20,9 @@ pub struct RadioSpec {
     pub excursion: Duration,
     /// How the radio enters and leaves a cell, and how it finds other cells.
     pub listening: Listening,
-    /// The number of frames that may wait at the radio. `None`: the limit of its cell ([`crate::CellSpec::queue`]).
+    /// The number of frames that may wait at the radio. `None`: the limit of its cell ([`crate::CellSpec::queue`]). With
+    /// [`crate::Access::Fair`], the limit of the cell applies at a base station to the frames for each receiver, as in the
+    /// access points of today: a burst to many hosts does not fill the queue of one.
     pub queue: Option<u32>,
 }
 

@@ -7,6 +7,7 @@ pub(crate) mod neighbor;
 pub(crate) mod reassembly;
 pub(crate) mod store_barrier;
 pub(crate) mod streams;
+mod tunnel_end;
 
 use crate::input::{Boot, Command, CommandId, FailedAct, Fault, Input, Listen, Notification, Rx};
 use crate::listen::Traffic;

@@ -10,7 +10,7 @@ use rustix::net::sockopt;
 use std::io::{self, IoSlice};
 use std::mem::{MaybeUninit, size_of, size_of_val};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use wire::{Frame, WallTime, ethernet};
+use wire::{Frame, Packet, WallTime, ethernet};
 
 /// The socket option that puts a `struct virtio_net_hdr` before each frame (`linux/if_packet.h`).
 const PACKET_VNET_HDR: libc::c_int = 15;
@@ -157,6 +157,49 @@ impl PacketSocket {
     /// Sends a frame whose header and payload are in different places, without copying either.
     pub fn send_payload(&self, link: &Frame, payload: &[u8]) -> Result<()> {
         self.send_parts(&ethernet::header(link), payload)
+    }
+
+    /// The number of frames that [`PacketSocket::send_packets`] sends with one system call.
+    pub const AT_ONCE: usize = 16;
+
+    /// Sends packets in this order, each as [`PacketSocket::send_payload`] does, with one system call for
+    /// [`PacketSocket::AT_ONCE`] packets. If the kernel refuses a packet, the packet is tried once more. If it is refused
+    /// again, calls `refused` with its index and the error, and continues with the next packet.
+    pub fn send_packets(&self, packets: &[Packet], refused: &mut dyn FnMut(usize, crate::Error)) {
+        let mut done = 0;
+        while let Some(rest) = packets.get(done..).filter(|rest| !rest.is_empty()) {
+            match self.send_some(rest).attempt("send on", &self.device) {
+                Ok(sent) => done += sent,
+                Err(error) => {
+                    refused(done, error);
+                    done += 1;
+                }
+            }
+        }
+    }
+
+    /// Sends the first of these packets, and as many of the next ones as one system call accepts. Returns the number of
+    /// packets that were sent, at least one. The error is that of the first packet.
+    fn send_some(&self, packets: &[Packet]) -> io::Result<usize> {
+        let (nothing, before) = ([0_u8; offload::HEADER], if self.has_header { offload::HEADER } else { 0 });
+        let mut headers = [[0_u8; ethernet::HEADER]; Self::AT_ONCE];
+        // SAFETY: all zero is a valid `iovec` and a valid `mmsghdr`.
+        let (mut parts, mut messages): ([[libc::iovec; 3]; Self::AT_ONCE], [libc::mmsghdr; Self::AT_ONCE]) =
+            unsafe { (MaybeUninit::zeroed().assume_init(), MaybeUninit::zeroed().assume_init()) };
+        let places = headers.iter_mut().zip(&mut parts).zip(&mut messages);
+        for (packet, ((header, parts), message)) in packets.iter().zip(places) {
+            *header = ethernet::header(&packet.link);
+            let unfinished = nothing.get(..before).unwrap_or_default();
+            *parts = [unfinished, header, &packet.bytes]
+                .map(|part| libc::iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() });
+            message.msg_hdr.msg_iov = parts.as_mut_ptr();
+            message.msg_hdr.msg_iovlen = parts.len();
+        }
+        let count = packets.len().min(Self::AT_ONCE) as libc::c_uint;
+        // SAFETY: each of the first `count` messages has parts that point to memory that outlives the call, with its true
+        // length. The kernel only reads it.
+        let sent = unsafe { libc::sendmmsg(self.fd.as_raw_fd(), messages.as_mut_ptr(), count, 0) };
+        usize::try_from(sent).map_err(|_| io::Error::last_os_error())
     }
 
     fn send_parts(&self, first: &[u8], rest: &[u8]) -> Result<()> {
@@ -320,6 +363,33 @@ mod tests {
                     "{sent} {at} {returned}"
                 );
             }
+        });
+    }
+
+    /// More packets than one system call sends, and some that the kernel refuses because they are too long.
+    #[test]
+    fn packets_that_are_sent_together_arrive_in_order_without_those_that_are_refused() {
+        in_sandbox(|| {
+            let wire = joined();
+            let link = ethernet::parse(&datagram(b"x")).unwrap().0;
+            let is_long = |n: u8| [0, 5, 6, 20, 39].contains(&n);
+            let packet = |n: u8| Packet {
+                link,
+                ..Packet::new(link.dst, vec![n; if is_long(n) { 3000 } else { 100 }])
+            };
+            let packets: Vec<Packet> = (0..40).map(packet).collect();
+            let mut refused = Vec::new();
+            wire.near.send_packets(&packets, &mut |index, error| refused.push((index, error.errno())));
+            let expected: Vec<_> =
+                (0..40).filter(|n| is_long(*n)).map(|n| (n.into(), Some(libc::EMSGSIZE))).collect();
+            assert_eq!(refused, expected);
+            let heard: Vec<Vec<u8>> = hear(&wire.tap, 200).into_iter().map(|(_, bytes)| bytes).collect();
+            let sent: Vec<Vec<u8>> = packets
+                .iter()
+                .filter(|packet| packet.bytes.len() == 100)
+                .map(|packet| ethernet::emit(&packet.link, &packet.bytes))
+                .collect();
+            assert_eq!(heard, sent);
         });
     }
 

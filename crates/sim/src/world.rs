@@ -548,7 +548,7 @@ impl<W: Witness> World<W> {
         let Some(port) = self.host(host).interface(iface).map(|interface| interface.port) else {
             return self.record(host, What::Lost(iface, packet.id, link::reason::NO_CARRIER.0.into()));
         };
-        match self.fabric.offer(self.now, port, packet.bytes.len()) {
+        match self.fabric.offer_to(self.now, port, packet.link.dst, packet.bytes.len()) {
             Ok(Offer::Flies(flight)) => self.fly(flight, packet),
             Ok(Offer::Waits(ticket)) => self.wait(ticket, port, packet),
             Err(reason) => self.lost(port, packet.id, reason),

@@ -51,6 +51,15 @@ pub fn cut(header: &Header, payload: &[u8], mtu: u16) -> Vec<Vec<u8>> {
 /// Fails if the header is malformed, an option exceeds the header (`ip_options`), or the datagram extends beyond 65,535
 /// bytes (`ip_fragment_offset`).
 pub fn pieces(bytes: &[u8], mtu: u16) -> Result<Vec<Vec<u8>>, Malformed> {
+    let mut first = bytes.to_vec();
+    let mut cut = cut_off(&mut first, mtu)?;
+    cut.insert(0, first);
+    Ok(cut)
+}
+
+/// Cuts a datagram as [`pieces`] does. Leaves the first fragment in `bytes`, so that most of the datagram is not copied,
+/// and returns the others. Fails as [`pieces`] does; `bytes` is then unchanged.
+pub fn cut_off(bytes: &mut Vec<u8>, mtu: u16) -> Result<Vec<Vec<u8>>, Malformed> {
     let (header, payload) = Header::parse(bytes)?;
     let header_len = ipv4::total_len(bytes).saturating_sub(payload.len());
     let options = bytes.get(ipv4::HEADER..header_len).unwrap_or_default();
@@ -59,21 +68,27 @@ pub fn pieces(bytes: &[u8], mtu: u16) -> Result<Vec<Vec<u8>>, Malformed> {
     }
     let copied = copied_options(options)?;
     let mtu = usize::from(mtu).max(SMALLEST);
-    let (mut cut, mut rest, mut offset) = (Vec::new(), payload, header.offset);
-    loop {
-        let options = if cut.is_empty() { options } else { &copied };
-        let room = mtu - ipv4::HEADER - options.len();
-        let is_last = rest.len() <= room;
-        let (piece, later) = rest.split_at(if is_last { rest.len() } else { room / 8 * 8 });
-        let more_fragments = header.more_fragments || !is_last;
+    let (piece, mut rest) = split(payload, mtu - header_len);
+    let (mut later, first_len) = (Vec::new(), header_len + piece.len());
+    let mut offset = header.offset + (piece.len() / 8) as u16;
+    let more_behind_first = header.more_fragments || !rest.is_empty();
+    while !rest.is_empty() {
+        let (piece, behind) = split(rest, mtu - ipv4::HEADER - copied.len());
+        let more_fragments = header.more_fragments || !behind.is_empty();
         let own = Header { dont_fragment: false, more_fragments, offset, ..header };
-        cut.push(own.emit_with(options, piece));
-        if is_last {
-            return Ok(cut);
-        }
+        later.push(own.emit_with(&copied, piece));
         offset += (piece.len() / 8) as u16;
-        rest = later;
+        rest = behind;
     }
+    bytes.truncate(first_len);
+    ipv4::set_fragment(bytes, more_behind_first, header.offset);
+    Ok(later)
+}
+
+/// Splits a payload into the part that fits into `room` bytes, and the rest. If there is a rest, the length of the part
+/// is a multiple of eight bytes.
+fn split(payload: &[u8], room: usize) -> (&[u8], &[u8]) {
+    payload.split_at(if payload.len() <= room { payload.len() } else { room / 8 * 8 })
 }
 
 /// Returns the options with the copied flag, padded to a multiple of four bytes. Fails if an option exceeds the options.
@@ -351,6 +366,7 @@ impl<T> Reassembly<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec;
 
     fn header(id: u16) -> Header {
         Header { id, ..Header::new(ipv4::SCTP, Ipv4Addr::new(10, 1, 0, 7), Ipv4Addr::new(10, 2, 0, 1)) }
@@ -450,6 +466,24 @@ mod tests {
         assert_eq!(places(pieces(&first[0], 576).unwrap()), [(0, true, 552), (69, true, 424)]);
         assert_eq!(places(pieces(&first[1], 300).unwrap()), [(122, true, 280), (157, false, 224)]);
         assert_eq!(pieces(&first[0], 1000).unwrap(), [first[0].clone()], "it fits");
+    }
+
+    /// The first fragment stays in the buffer. Padding behind the datagram is no part of a fragment.
+    #[test]
+    fn the_first_fragment_stays_in_its_buffer() {
+        let whole = with_options(Header { dont_fragment: false, ..header(7) }, &[136, 4, 0, 9], 1480);
+        for (mtu, count) in [(576, 3), (1500, 2), (9000, 1)] {
+            let mut first = [whole.clone(), vec![9; 5]].concat();
+            let at = first.as_ptr();
+            let later = cut_off(&mut first, mtu).unwrap();
+            assert_eq!(first.as_ptr(), at);
+            let cut = [vec![first], later].concat();
+            assert_eq!(cut, pieces(&whole, mtu).unwrap());
+            assert_eq!(cut.len(), count);
+        }
+        let bytes = with_options(header(7), &[7, 1, 4, 0], 1000);
+        let mut unchanged = bytes.clone();
+        assert!(cut_off(&mut unchanged, 576).is_err() && unchanged == bytes);
     }
 
     #[test]

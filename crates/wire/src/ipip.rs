@@ -15,22 +15,37 @@ pub const OVERHEAD: usize = ipv4::HEADER;
 /// section 3.1). Fails if the inner header is
 /// malformed, if its time to live is zero, or if the result would exceed 65,535 bytes.
 pub fn encapsulate(inner: &[u8], src: Ipv4Addr, dst: Ipv4Addr, id: u16) -> Result<Vec<u8>, Malformed> {
+    let (outer, whole) = outer(inner, src, dst, id)?;
+    Ok(outer.emit(inner.get(..whole).unwrap_or(inner)))
+}
+
+/// Encapsulates the datagram in `bytes` as [`encapsulate`] does. If `bytes` has room for [`OVERHEAD`] more bytes, no
+/// memory is allocated. Fails as [`encapsulate`] does; `bytes` is then unchanged.
+pub(crate) fn enclose(bytes: &mut Vec<u8>, src: Ipv4Addr, dst: Ipv4Addr, id: u16) -> Result<(), Malformed> {
+    let (outer, whole) = outer(bytes, src, dst, id)?;
+    // The inner datagram has at least a header of 20 bytes, so it is as long as the header in front of it.
+    bytes.truncate(whole);
+    bytes.reserve_exact(OVERHEAD);
+    bytes.extend_from_within(whole.saturating_sub(OVERHEAD)..);
+    bytes.copy_within(..whole.saturating_sub(OVERHEAD), OVERHEAD);
+    if let Some(header) = bytes.first_chunk_mut() {
+        *header = outer.bytes(whole);
+    }
+    Ok(())
+}
+
+/// Returns the outer header for an inner datagram, and the length of the inner datagram without padding, in bytes.
+fn outer(inner: &[u8], src: Ipv4Addr, dst: Ipv4Addr, id: u16) -> Result<(Header, usize), Malformed> {
     let (header, payload) = Header::parse(inner)?;
     if header.ttl == 0 {
         return Err(Malformed("ipip_ttl"));
     }
-    let whole = inner.len().min(header_len(inner) + payload.len()); // without padding
-    let inner = inner.get(..whole).unwrap_or(inner);
+    let whole = inner.len().min(header_len(inner) + payload.len());
     if whole + OVERHEAD > usize::from(u16::MAX) {
         return Err(Malformed("ipip_too_long"));
     }
-    let outer = Header {
-        tos: header.tos,
-        dont_fragment: header.dont_fragment,
-        id,
-        ..Header::new(ipv4::IPIP, src, dst)
-    };
-    Ok(outer.emit(inner))
+    let Header { tos, dont_fragment, .. } = header;
+    Ok((Header { tos, id, dont_fragment, ..Header::new(ipv4::IPIP, src, dst) }, whole))
 }
 
 /// Returns the outer header and the inner datagram. The inner time to live is not changed. Fails if one of the headers

@@ -147,6 +147,14 @@ impl Header {
     /// Returns the header of a datagram, without options, in the buffer `out`. Clears `out` first; the memory of the
     /// buffer is used again. The caller must append `payload` bytes.
     pub fn begin_in(&self, mut out: Vec<u8>, payload: usize) -> Vec<u8> {
+        out.clear();
+        out.reserve_exact(HEADER + payload);
+        out.extend_from_slice(&self.bytes(payload));
+        out
+    }
+
+    /// Returns the bytes of the header of a datagram without options, with `payload` bytes behind the header.
+    pub(crate) fn bytes(&self, payload: usize) -> [u8; HEADER] {
         let total = (HEADER + payload) as u16;
         let flags = u16::from(self.dont_fragment) << 14 | u16::from(self.more_fragments) << 13 | self.offset;
         let ([l0, l1], [i0, i1], [f0, f1]) =
@@ -156,10 +164,23 @@ impl Header {
         let fixed = |[c0, c1]: [u8; 2]| {
             [0x45, tos, l0, l1, i0, i1, f0, f1, ttl, protocol, c0, c1, s0, s1, s2, s3, d0, d1, d2, d3]
         };
-        out.clear();
-        out.reserve_exact(HEADER + payload);
-        out.extend_from_slice(&fixed(of_header(&fixed([0, 0])).to_be_bytes()));
-        out
+        fixed(of_header(&fixed([0, 0])).to_be_bytes())
+    }
+}
+
+/// Makes a datagram whose header was checked before a fragment, or the whole datagram, of all of `bytes`: sets the total
+/// length, MF and the offset in units of eight bytes, clears DF, and computes the checksum.
+pub(crate) fn set_fragment(bytes: &mut [u8], more_fragments: bool, offset: u16) {
+    let header_len = bytes.first().map_or(HEADER, |first| usize::from(first & 15) * 4);
+    let total = (bytes.len() as u16).to_be_bytes();
+    let flags = (u16::from(more_fragments) << 13 | offset).to_be_bytes();
+    let Some(header) = bytes.get_mut(..header_len) else { return };
+    if let [_, _, l0, l1, _, _, f0, f1, _, _, c0, c1, ..] = header {
+        ([*l0, *l1], [*f0, *f1], [*c0, *c1]) = (total, flags, [0, 0]);
+    }
+    let sum = of_header(header).to_be_bytes();
+    if let Some(field) = header.get_mut(10..12) {
+        field.copy_from_slice(&sum);
     }
 }
 

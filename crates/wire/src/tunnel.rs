@@ -179,6 +179,22 @@ pub fn encapsulate(
     }
 }
 
+/// Encapsulates the datagram in `bytes` as [`encapsulate`] does. With [`Kind::IpInIp`], the datagram is not copied if
+/// `bytes` has room for [`ipip::OVERHEAD`] more bytes. Fails as [`encapsulate`] does; `bytes` is then unchanged.
+pub fn enclose(
+    kind: Kind,
+    bytes: &mut Vec<u8>,
+    src: Ipv4Addr,
+    dst: Ipv4Addr,
+    id: u16,
+) -> Result<(), Malformed> {
+    if kind == Kind::IpInIp {
+        return ipip::enclose(bytes, src, dst, id);
+    }
+    *bytes = encapsulate(kind, bytes, src, dst, id)?;
+    Ok(())
+}
+
 /// Fails if the time to live of an inner datagram is zero, or if the outer datagram would exceed 65,535 bytes.
 fn check(inner: &Header, len: usize, overhead: usize) -> Result<(), Malformed> {
     if inner.ttl == 0 {
@@ -359,6 +375,28 @@ mod tests {
             assert_eq!(bytes.len(), inner().len() + kind.overhead(), "{kind:?}");
             assert_eq!(identity(&bytes), identity(&inner()), "a tunnel does not change the identity");
             assert_eq!(Kind::of_protocol(kind.protocol()), Some(kind));
+        }
+    }
+
+    #[test]
+    fn a_datagram_is_encapsulated_in_its_buffer() {
+        let short = Header::new(ipv4::UDP, FAR, HOST).emit(&[]);
+        for (kind, inner) in KINDS.into_iter().flat_map(|kind| [(kind, inner()), (kind, short.clone())]) {
+            let expected = encapsulate(kind, &inner, ENTRY, EXIT, 9).unwrap();
+            let mut bytes = Vec::with_capacity(200);
+            bytes.extend_from_slice(&[&inner[..], &[0; 6]].concat()); // with padding
+            let at = bytes.as_ptr();
+            enclose(kind, &mut bytes, ENTRY, EXIT, 9).unwrap();
+            assert_eq!(bytes, expected, "{kind:?}");
+            assert_eq!(bytes.as_ptr() == at, kind == Kind::IpInIp);
+            let mut full = inner.clone();
+            full.shrink_to_fit();
+            enclose(kind, &mut full, ENTRY, EXIT, 9).unwrap();
+            assert_eq!(full, expected);
+            let dead = Header { ttl: 0, ..Header::new(ipv4::UDP, FAR, HOST) }.emit(&[7; 9]);
+            let mut unchanged = dead.clone();
+            assert_eq!(enclose(kind, &mut unchanged, ENTRY, EXIT, 9), Err(Malformed("ipip_ttl")));
+            assert_eq!(unchanged, dead);
         }
     }
 

@@ -5,22 +5,25 @@ use crate::node::neighbor::Interface;
 use crate::waiting::Origin;
 use crate::{Act, Node, Outbox};
 use crate::{node::drop, reason};
-use table::{Class, Datagram, Disposition, Encap, Found, Hop, IngressPolicy, Kind, NextHop, Port, RoleId};
-use table::{PuntReason, Rules, Verdict, decide, decide_opened};
+use table::{Class, Datagram, Disposition, Found, Hop, IngressPolicy, NextHop, Port, RoleId};
+use table::{PuntReason, Rules, Verdict, decide};
 use wire::ipv4::{self, Header};
-use wire::{EtherType, Iface, Instant, Ipv4Addr, Mac, Packet, fragment, tunnel};
+use wire::{EtherType, Iface, Instant, Ipv4Addr, Mac, Malformed, Packet, fragment};
 
 /// The number of times that one packet may enter or leave a tunnel at one node, in total.
 const DEPTH: u8 = 2;
 
+/// The port of packets that this host sends.
+pub(super) const FROM_HOST: Port = Port { iface: Iface::HOST, from: None };
+
 /// The state of a packet on its path through the node.
 #[derive(Clone, Copy)]
-struct Path {
-    port: Port,
+pub(super) struct Path {
+    pub(super) port: Port,
     /// The outer source and destination of the last tunnel out of which the packet came.
-    tunnel: Option<(Ipv4Addr, Ipv4Addr)>,
-    depth: u8,
-    origin: Origin,
+    pub(super) tunnel: Option<(Ipv4Addr, Ipv4Addr)>,
+    pub(super) depth: u8,
+    pub(super) origin: Origin,
 }
 
 /// The look-ups of [`decide`]. A data path with a copy of the rules must answer them in the same way.
@@ -104,22 +107,34 @@ impl Node {
         packet: Packet,
         out: &mut Outbox,
     ) {
-        let port = Port { iface: Iface::HOST, from: None };
         match Header::parse(&packet.bytes) {
             Ok((header, _)) => {
-                let mut verdict = decide(self, now, port, &datagram(&header, &packet));
-                if depth > 0
-                    && let Some(error) = verdict.icmp.take()
-                {
-                    self.tell_inner_sender(now, error, &packet, out);
-                }
-                self.follow(now, Path { port, tunnel: None, depth, origin }, verdict, &header, packet, out);
+                let verdict = decide(self, now, FROM_HOST, &datagram(&header, &packet));
+                self.follow_own(now, (depth, origin), verdict, &header, packet, out);
             }
             Err(malformed) => drop(out, Iface::HOST, packet, malformed.into()),
         }
     }
 
-    fn follow(
+    pub(super) fn follow_own(
+        &mut self,
+        now: Instant,
+        (depth, origin): (u8, Origin),
+        mut verdict: Verdict,
+        header: &Header,
+        packet: Packet,
+        out: &mut Outbox,
+    ) {
+        if depth > 0
+            && let Some(error) = verdict.icmp.take()
+        {
+            self.tell_inner_sender(now, error, &packet, out);
+        }
+        let way = Path { port: FROM_HOST, tunnel: None, depth, origin };
+        self.follow(now, way, verdict, header, packet, out);
+    }
+
+    pub(super) fn follow(
         &mut self,
         now: Instant,
         way: Path,
@@ -145,8 +160,7 @@ impl Node {
         }
     }
 
-    /// Cuts a packet into fragments of at most `mtu` bytes, and forwards each. A fragment keeps the identity of its
-    /// packet: the ledger counts it as a copy.
+    /// Cuts a packet into fragments of at most `mtu` bytes, and forwards each.
     #[expect(clippy::too_many_arguments, reason = "the arguments of `dispose`, and the MTU")]
     fn cut(
         &mut self,
@@ -158,13 +172,11 @@ impl Node {
         packet: Packet,
         out: &mut Outbox,
     ) {
-        match fragment::pieces(&packet.bytes, mtu) {
+        match fragments(packet, mtu) {
             Ok(pieces) => {
-                for bytes in pieces {
-                    self.dispose(now, way, disposition, header, Packet { bytes, ..packet }, out);
-                }
+                pieces.for_each(|piece| self.dispose(now, way, disposition, header, piece, out));
             }
-            Err(malformed) => drop(out, way.port.iface, packet, malformed.into()),
+            Err((packet, malformed)) => drop(out, way.port.iface, packet, malformed.into()),
         }
     }
 
@@ -219,77 +231,6 @@ impl Node {
         may.then(|| self.listener(Iface::HOST, header, ipv4::payload(&packet.bytes), 0)).flatten()
     }
 
-    // --- tunnels ---------------------------------------------------------------------------------------------------
-
-    fn enter(&mut self, now: Instant, way: Path, encap: Encap, mut packet: Packet, out: &mut Outbox) {
-        let id = self.outer_id(&packet.bytes);
-        let outer = match tunnel::encapsulate(encap.kind, &packet.bytes, encap.src, encap.dst, id) {
-            Ok(bytes) => Packet { bytes, ..packet },
-            Err(malformed) => return drop(out, way.port.iface, packet, malformed.into()),
-        };
-        // If the tunnel's first link is narrower than the tunnel, the inner packet is cut, and not the outer one. So
-        // the exit need not reassemble (RFC 2003, section 3.1).
-        let room = self
-            .room_of_first_link(now, encap.kind, &outer)
-            .filter(|room| ipv4::total_len(&packet.bytes) > *room);
-        match room.map(|room| fragment::pieces(&packet.bytes, room as u16)) {
-            Some(Ok(pieces)) => {
-                for bytes in pieces {
-                    packet.bytes = bytes;
-                    self.enter(now, way, encap, packet.clone(), out);
-                }
-            }
-            Some(Err(malformed)) => drop(out, way.port.iface, packet, malformed.into()),
-            None => self.send_own(now, way.depth + 1, way.origin, outer, out),
-        }
-    }
-
-    /// Returns the largest inner packet, in bytes, for the first link or tunnel that an outer packet of this node takes.
-    /// Returns `None` if the outer packet fits, or may not be cut.
-    fn room_of_first_link(&self, now: Instant, kind: Kind, outer: &Packet) -> Option<usize> {
-        let (header, _) = Header::parse(&outer.bytes).ok()?;
-        let mtu = decide(self, now, Port { iface: Iface::HOST, from: None }, &datagram(&header, outer)).cut?;
-        Some(usize::from(mtu).saturating_sub(kind.overhead_of_fragment()).max(fragment::SMALLEST))
-    }
-
-    /// Returns the identification of the outer header of a packet. If the packet may be fragmented, each outer header
-    /// has another one: inner packets of different senders, and the fragments of one packet, can have the same
-    /// identification. Otherwise the outer header has the identification of the packet.
-    fn outer_id(&mut self, inner: &[u8]) -> u16 {
-        match Header::parse(inner) {
-            Ok((header, _)) if header.dont_fragment => header.id,
-            _ => {
-                let net = self.net();
-                net.outer_id = net.outer_id.wrapping_add(1);
-                net.outer_id
-            }
-        }
-    }
-
-    fn open(&mut self, now: Instant, way: Path, class: Class, mut packet: Packet, out: &mut Outbox) {
-        let (outer, inner) = match tunnel::decapsulate(&packet.bytes) {
-            Ok((outer, inner)) => (outer, inner.into_owned()),
-            Err(malformed) => return drop(out, way.port.iface, packet, malformed.into()),
-        };
-        packet.bytes = inner;
-        let (header, interceptor) = match Header::parse(&packet.bytes) {
-            Ok((header, payload)) => (header, self.interceptor(&header, payload)),
-            Err(malformed) => return drop(out, way.port.iface, packet, malformed.into()),
-        };
-        if let Some(role) = interceptor {
-            let rx = Rx {
-                iface: way.port.iface,
-                why: PuntReason::Listen,
-                tunnel: Some((outer.src, outer.dst)),
-                header,
-            };
-            return self.give(now, role, Input::Packet(rx, packet), out);
-        }
-        let verdict = decide_opened(self, now, way.port, class, &datagram(&header, &packet));
-        let way = Path { tunnel: Some((outer.src, outer.dst)), depth: way.depth + 1, ..way };
-        self.follow(now, way, verdict, &header, packet, out);
-    }
-
     // --- links -----------------------------------------------------------------------------------------------------
 
     /// Passes a packet to the driver. The link address of the interface becomes the source of the frame.
@@ -301,7 +242,23 @@ impl Node {
     }
 }
 
-fn datagram(header: &Header, packet: &Packet) -> Datagram {
+/// Cuts a packet into fragments of at most `mtu` bytes. A fragment keeps the identity of its packet: the ledger counts it
+/// as a copy. The error has the packet, and the reason why it cannot be cut.
+pub(super) fn fragments(
+    mut packet: Packet,
+    mtu: u16,
+) -> Result<impl Iterator<Item = Packet>, (Packet, Malformed)> {
+    match fragment::cut_off(&mut packet.bytes, mtu) {
+        Ok(later) => {
+            let (link, id) = (packet.link, packet.id);
+            let later = later.into_iter().map(move |bytes| Packet { link, id, bytes });
+            Ok(std::iter::once(packet).chain(later))
+        }
+        Err(malformed) => Err((packet, malformed)),
+    }
+}
+
+pub(super) fn datagram(header: &Header, packet: &Packet) -> Datagram {
     Datagram::new(header, ipv4::total_len(&packet.bytes))
 }
 

@@ -3,8 +3,8 @@
 use super::super::errors::ERRORS_PER_SECOND;
 use super::*;
 use crate::{Boot, Lifetime, Link, Listen, Mark, Neighbor, Proto, Role, Value};
-use table::{Action, Kinds as TunnelKinds, Route};
-use wire::{Duration, Frame, IcmpError, PacketId, SocketAddrV4, icmp, ipip, udp};
+use table::{Action, Encap, Kind, Kinds as TunnelKinds, Route};
+use wire::{Duration, Frame, IcmpError, PacketId, SocketAddrV4, icmp, ipip, tunnel, udp};
 
 const ETH: Iface = Iface(1);
 const AIR: Iface = Iface(2);

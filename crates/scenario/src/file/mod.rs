@@ -194,10 +194,12 @@ link_table! {
         #[serde(default, deserialize_with = "node::config::span")]
         #[schemars(schema_with = "node::config::schema::span")]
         pub(crate) per_frame: Duration,
-        /// The largest number of frames that wait at each radio, in addition to the frame on the air [default: 64].
+        /// The largest number of frames that wait at each radio, in addition to the frame on the air [default: 64]. With
+        /// fair `access`, it applies at the base station to the frames for each host.
         #[serde(default = "units::radio_queue")]
         pub(crate) queue: usize,
-        /// The largest number of frames that wait at the base station [default: as at each radio].
+        /// The largest number of frames that wait at the base station, for all hosts together [default: `queue` for each
+        /// host; with `access = "fifo"`, `queue`].
         pub(crate) station_queue: Option<u32>,
         /// The order of waiting frames: `fair` (round robin over a queue for each radio) or `fifo` (one queue for all
         /// radios) [default: fair].

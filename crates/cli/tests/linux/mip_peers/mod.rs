@@ -34,8 +34,6 @@ struct Stage {
     dir: tempfile::TempDir,
     hosts: BTreeMap<&'static str, NetNs>,
     daemons: BTreeMap<&'static str, Child>,
-    /// Whether daemons write their records when they end. They keep them in memory until then.
-    has_records: bool,
 }
 
 impl Stage {
@@ -50,7 +48,7 @@ impl Stage {
             (*host, namespace)
         };
         let hosts = hosts.iter().map(make).collect();
-        Self { dir: tempfile::tempdir().unwrap(), hosts, daemons: BTreeMap::new(), has_records: true }
+        Self { dir: tempfile::tempdir().unwrap(), hosts, daemons: BTreeMap::new() }
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -102,7 +100,7 @@ impl Stage {
             "name = \"{host}\"\n{config}\n[daemon]\ncontrol = \"{}\"\nstore = \"{}\"\n{}",
             control.display(),
             self.at(&format!("{host}.store")).display(),
-            if self.has_records { &records } else { "" },
+            records,
         );
         std::fs::write(&file, config).unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
