@@ -139,6 +139,11 @@ pub fn draw(protocol: Protocol, seed: u64, size: &Size) -> Draft {
     if protocol == Protocol::MobileIp {
         let after = draft.faults.last().map_or(1000, Fault::ends);
         draft.faults.extend(options::crash(seed, &draft.with_datagrams_only(), after));
+        // A radio with a course cannot tune to a cell that is cut, and `apps/roam` does not repeat a move that failed. So
+        // the host would have no link until its next move.
+        if draft.faults.iter().any(|fault| matches!(fault.what, What::Cut(Spot::Air(_)))) {
+            draft.options.hysteresis = None;
+        }
     }
     draft
 }

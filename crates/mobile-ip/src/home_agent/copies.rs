@@ -1,7 +1,7 @@
 //! The packets of which a home agent sends several copies: those to a mobile node with several bindings (RFC 5944,
 //! section 3.8.2.2), and broadcasts of the home network (section 4.3).
 
-use super::{Home, HomeAgent, refusal};
+use super::{Home, HomeAgent, PASSED, refusal};
 use crate::binding::Binding;
 use crate::encapsulation;
 use crate::message::RequestFlags;
@@ -10,7 +10,9 @@ use node::{
     PuntReason, RoleId, Route, Rules, Rx, Verdict, decide, decide_opened, reason,
 };
 use wire::icmp::IcmpError;
-use wire::{Instant, Ipv4Addr, Mac, Packet, Reason, fragment, ipip, ipv4, tunnel, tunnel::Kind};
+use wire::{
+    Instant, Ipv4Addr, Mac, Packet, Reason, fragment, identity, ipip, ipv4, tunnel, tunnel::Kind,
+};
 
 impl HomeAgent {
     /// Sends a copy of a packet to each care-of address of its destination. The table checks each copy as if there were only
@@ -129,6 +131,9 @@ impl HomeAgent {
             return self.refused.end(rx.iface, packet, Err(reason::TUNNEL_KIND), out);
         }
         let mut packet = Packet { bytes: inner, ..packet };
+        if self.has_come_back(&packet.bytes, header.ttl) {
+            return self.refused.end(rx.iface, packet, Err(reason::TUNNEL_LOOP), out);
+        }
         if !ipv4::decrement_ttl(&mut packet.bytes) {
             self.tell(now, IcmpError::TimeExceeded, &packet, out);
             return self.refused.end(rx.iface, packet, Err(reason::TTL_EXPIRED), out);
@@ -160,6 +165,26 @@ impl HomeAgent {
         let known = largest.entry(inner.src).or_insert(inner.ttl);
         *known = inner.ttl.max(*known);
         inner.ttl < *known
+    }
+
+    /// Returns whether this agent has forwarded this packet out of a reverse tunnel before, with a larger time to live, and
+    /// notes the packet. The other end of the reverse tunnel may also be the home agent of the packet's destination. If
+    /// that agent believes that the destination visits this host, but the foreign agent on this host has forgotten the
+    /// visit, the packet comes back. It must not circle. Returns false if no foreign agent has the address of this agent.
+    fn has_come_back(&mut self, packet: &[u8], ttl: u8) -> bool {
+        if !self.config.foreign.contains(&self.config.address.address) {
+            return false;
+        }
+        let id = identity(packet);
+        if let Some((_, before)) = self.passed.iter_mut().find(|(other, _)| *other == id) {
+            *before = ttl.max(*before);
+            return ttl < *before;
+        }
+        if self.passed.len() >= PASSED {
+            self.passed.pop_front();
+        }
+        self.passed.push_back((id, ttl));
+        false
     }
 
     /// Returns whether an address belongs to this host.

@@ -488,6 +488,18 @@ fn a_packet_for_a_visitor_goes_through_its_home_network_once() {
         away.sign(Between::MobileHome, &association());
         let (sent, drops) = router.receive(1000, UPLINK, ATTACKER, packet(other, AGENT, &away.emit()));
         assert!(sent.iter().any(|(_, packet)| code_of(packet) == Some(Code::Accepted)), "{drops:?}");
+        // Without a visit, a packet that comes back must not circle. Equal packets are forwarded.
+        let [src, dst] = sockets(HOME, visitor);
+        let early = wire::udp::packet(src, dst, b"early");
+        let mut back = early.clone();
+        assert!(ipv4::decrement_ttl(&mut back) && ipv4::decrement_ttl(&mut back));
+        let expected = [(&early, 1, [].as_slice()), (&back, 0, &["tunnel_loop"]), (&early, 1, &[])];
+        for (inner, number, reasons) in expected {
+            let tunnel = wire::ipip::encapsulate(inner, other, AGENT, 1).unwrap();
+            let (sent, drops) = router.receive(1100, UPLINK, ATTACKER, tunnel);
+            assert!(sent.len() == number && sent.iter().all(|(iface, _)| *iface == UPLINK), "{sent:?}");
+            assert_eq!(drops, reasons);
+        }
         let mut visit =
             Request { home_agent: other, care_of: AGENT, ..request(Instant::from_millis(2000), visitor) };
         if has_association {
