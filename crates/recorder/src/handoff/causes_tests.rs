@@ -419,3 +419,83 @@ fn a_connection_that_opens_waits_for_what_it_sends_again_between_two_stages() {
     // If the connection opens before the registration begins, the time between link and registration has no cause.
     assert_eq!(opens_meanwhile(shared.clone(), ms(69))[1..], shared[1..]);
 }
+
+/// The first home agent does not exist. The mobile node leaves its agent and comes back while it waits for a reply, so it
+/// sends its next request, to the other home agent, only when this wait ends. The wait is a part of the registration.
+#[test]
+fn the_wait_for_a_home_agent_that_does_not_answer_is_a_part_of_the_registration() {
+    let outcome = run(FIRST_AGENT_MISSING);
+    assert!(outcome.doubts.is_empty(), "{:?}", outcome.doubts);
+    let outage = outcome.handoffs[1].outage().unwrap_or_else(|| panic!("{:?}", outcome.handoffs));
+    let waits = |owner: &&Owner| owner.stage == Some(node::Stage::Registration);
+    let span: Duration = outage.owners.iter().filter(waits).map(Owner::span).sum();
+    assert!(span > Duration::from_secs(3), "{outage:?}");
+}
+
+const FIRST_AGENT_MISSING: &str = r#"
+about = "the first home agent does not exist"
+duration = "14s"
+
+[radio]
+retune = "5ms"
+attach = "5ms"
+
+[mobile-ip]
+key = "000102030405060708090a0b0c0d0e0f"
+
+[wire.internet]
+ends = ["fixed", "r0"]
+rate = "100Mb/s"
+delay = "1ms"
+net = "10.0.0.0/24"
+
+[wire.w1]
+ends = ["r0", "r1"]
+rate = "100Mb/s"
+delay = "1ms"
+net = "10.0.2.0/24"
+
+[wire.w2]
+ends = ["r0", "r2"]
+rate = "100Mb/s"
+delay = "1ms"
+net = "10.0.3.0/24"
+
+[cell.1]
+station = "r0"
+rate = "11Mb/s"
+delay = "1ms"
+net = "10.1.0.0/24"
+
+[cell.2]
+station = "r1"
+rate = "11Mb/s"
+delay = "1ms"
+net = "10.2.0.0/24"
+
+[cell.3]
+station = "r2"
+rate = "11Mb/s"
+delay = "1ms"
+net = "10.3.0.0/24"
+
+[host.r0]
+role = [{ kind = "mobile-ip/home-agent" }]
+
+[host.r1]
+role = [{ kind = "mobile-ip/foreign-agent" }]
+
+[host.r2]
+role = [{ kind = "mobile-ip/foreign-agent" }]
+
+[host.fixed]
+role = [{ kind = "apps/constant-rate", to = "m:9001", rate = 32, size = 500, start = "1s", stop = "12s" }]
+
+[host.m]
+address = "10.1.0.7"
+role = [
+    { kind = "mobile-ip/mobile-node", link_trigger = false, home_agent = { address = "10.1.0.250", spi = 256, key = "000102030405060708090a0b0c0d0e0f" }, backup_home_agents = [{ address = "10.1.0.1", spi = 256, key = "000102030405060708090a0b0c0d0e0f" }] },
+    { kind = "apps/roam", start = "r1", moves = [{ at = "3.5s", to = "r2" }, { at = "3.7s", to = "r1" }] },
+    { kind = "apps/sink", at = "m:9001" },
+]
+"#;

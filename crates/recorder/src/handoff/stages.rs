@@ -187,7 +187,8 @@ impl<'a> HandoffAnalysis<'a> {
         let crossover = mapped.into_iter().chain(switch).max_by_key(|record| record.at).map(|r| r.host);
         let at_crossover = |record: &&Record| Some(record.host) == crossover;
         let mapped = named(mapped.filter(at_crossover));
-        add(&mut stages, Stage::Registration, [named(announced), mapped.or_else(last)]);
+        let begins = self.registration_begins(host, cut, latest(&stages), named(announced));
+        add(&mut stages, Stage::Registration, [begins, mapped.or_else(last)]);
         (stages, switch.filter(at_crossover), crossover.is_some())
     }
 
@@ -204,6 +205,24 @@ impl<'a> HandoffAnalysis<'a> {
         let before = self.edge(host, Instant::ZERO, cut, Span::Begins(stage), true);
         let lasts = |before: &&Record| self.edge(host, before.at, cut, Span::Ends(stage), true).is_none();
         before.filter(lasts).or(begin)
+    }
+
+    /// Returns the begin of the registration after a cut: `announced`, or `ready`, the end of the stages before. At `ready`,
+    /// the host may still wait for the reply to a request that it sent before the cut, for example to a home agent that
+    /// does not answer. It hears the agent of this request again, so it sends its next request only when this wait ends.
+    fn registration_begins(
+        &self,
+        host: HostId,
+        cut: Instant,
+        ready: Option<Boundary>,
+        announced: Option<Boundary>,
+    ) -> Option<Boundary> {
+        let (Some(ready), Some(begins)) = (ready, &announced) else { return announced };
+        let before = self.edge(host, Instant::ZERO, cut, Span::Begins(Stage::Registration), true);
+        let waits = before.is_some_and(|before| {
+            self.edge(host, before.at, ready.0, Span::Ends(Stage::Registration), true).is_none()
+        });
+        if waits && ready.0 < begins.0 { Some(ready) } else { announced }
     }
 
     /// Assigns the causes if the packet that ends the outage was sent by the host itself. Stages that began after this
