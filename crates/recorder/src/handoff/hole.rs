@@ -289,8 +289,8 @@ fn limit(packets: &Packets, last: Instant) -> Duration {
 
 /// Returns the packets that were lost in a gap between two arrivals. The data of the second arrival was first sent at
 /// `next`. Losses up to one window before the gap count too. Returns `None` if nothing was lost, or if the gap is not
-/// longer than [`limit`]. Lost acknowledgments count if the sender waited for longer than this limit, until the gap ended. Packets in `held` count
-/// as lost.
+/// longer than [`limit`]. Lost acknowledgments count if the sender waited for longer than this limit, until the gap
+/// ended. Packets in `held` count as lost.
 fn lost_in(
     packets: &Packets,
     held: &[PacketEvent],
