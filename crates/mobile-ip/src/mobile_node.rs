@@ -374,6 +374,14 @@ impl MobileNode {
         self.choose(now, agent, out);
     }
 
+    /// Records the end of movement detection if the agent was heard since the link came up. A timer can choose an agent
+    /// that was heard before, and that may be out of reach now.
+    fn detected_if_heard(&mut self, agent: Ipv4Addr, out: &mut Outbox) {
+        if self.agents.get(agent).is_some_and(|known| known.heard >= self.linked) {
+            self.detected(agent, out);
+        }
+    }
+
     /// Records the end of movement detection, at most once after each time that the link came up.
     fn detected(&mut self, agent: Ipv4Addr, out: &mut Outbox) {
         if std::mem::take(&mut self.detecting) {
@@ -401,7 +409,7 @@ impl MobileNode {
         let free = self.chosen.map(|at| at + REGISTRATION_PAUSE);
         let free = free.map(|free| debounced.map_or(free, |debounced| free.min(debounced)));
         if let Some(free) = free.filter(|free| now < *free) {
-            self.detected(agent, out);
+            self.detected_if_heard(agent, out);
             if self.next.replace(agent) != Some(agent) {
                 out.mark(MobileIpEvent::RegistrationWaits { agent }.into());
             }
@@ -420,7 +428,7 @@ impl MobileNode {
         if std::mem::take(&mut self.hinted_again) {
             self.hinted = Some(now);
         }
-        self.detected(agent, out);
+        self.detected_if_heard(agent, out);
         let kept = self.kept.take().filter(|kept| *kept != agent);
         for left in left.into_iter().chain(kept) {
             self.end_tunnel_to(left, out);

@@ -21,8 +21,10 @@ pub(crate) fn failures(plan: &Plan, traffic: &Traffic, handoffs: &[Handoff], hol
             if let (Experience::Never { from }, Some(flow)) = (&cost.experience, traffic.flows.get(cost.flow))
             {
                 let name = name(plan, flow);
+                let denied = handoff.denied.as_ref();
+                let why = denied.map_or(String::new(), |code| format!(": registration denied, code {code}"));
                 failures.push(format!(
-                    "handoff {number}, flow {} ({name}): no new data after the cut at {from} s",
+                    "handoff {number}, flow {} ({name}): no new data after the cut at {from} s{why}",
                     cost.flow + 1
                 ));
             }

@@ -27,6 +27,7 @@ pub fn text(outcome: &Outcome) -> String {
     }
     out.push_str(&handoff_table(outcome));
     out.push_str(&undone(outcome));
+    out.push_str(&denied(outcome));
     for (number, handoff) in (1..).zip(&outcome.handoffs) {
         for cost in &handoff.flows {
             if let Some(lines) =
@@ -190,15 +191,36 @@ fn undone(outcome: &Outcome) -> String {
     }
     let mut out = String::new();
     for ((host, name, to, why), (count, first)) in counted {
-        let (host, first) = (outcome.host(host), first.as_secs_f64());
-        let times = if count == 1 {
-            format!("at {first:.3} s")
-        } else {
-            format!("{count} times, first at {first:.3} s")
-        };
+        let (host, times) = (outcome.host(host), times(count, first));
         let _ = writeln!(out, "handoff of {host} to {to} {name} {times}: {why}");
     }
     out
+}
+
+/// Describes denied registrations of Mobile IP: their number by host and code.
+fn denied(outcome: &Outcome) -> String {
+    let mut counted: BTreeMap<(HostId, &str), (usize, Instant)> = BTreeMap::new();
+    for record in &outcome.records {
+        let What::Marked(mark) = &record.what else { continue };
+        let is_denial = mark.role == mobile_ip::mark::MOBILE_NODE && mark.name == "denied";
+        if let Some(code) = text_field(mark, "code").filter(|_| is_denial) {
+            counted.entry((record.host, code)).or_insert((0, record.at)).0 += 1;
+        }
+    }
+    let mut out = String::new();
+    for ((host, code), (count, first)) in counted {
+        let (host, times) = (outcome.host(host), times(count, first));
+        let _ = writeln!(out, "registration of {host} denied {times}: code {code}");
+    }
+    out
+}
+
+/// Returns how often something happened, and when first.
+fn times(count: usize, first: Instant) -> String {
+    match (count, first.as_secs_f64()) {
+        (1, first) => format!("at {first:.3} s"),
+        (_, first) => format!("{count} times, first at {first:.3} s"),
+    }
 }
 
 fn handoff_row(outcome: &Outcome, number: usize, handoff: &Handoff, cost: Option<&FlowCost>) -> Vec<String> {

@@ -1,8 +1,9 @@
 //! The table of all published numbers, as Markdown.
 
-use super::published::{Estimate, Judged, counts, judged};
+use super::published::{Estimate, Judged, Statistic, counts, judged};
 use super::{Metric, Recorded, Report};
 use recorder::run::Backend;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Returns the table of all published numbers of these reports with their verdicts. Recorded values fill the Linux
@@ -10,7 +11,7 @@ use std::fmt::Write;
 pub fn table(reports: &[Report], recorded: Option<&Recorded>) -> String {
     let all = with_recorded(reports, recorded);
     let scale = reports.first().map_or("", |report| report.scale.name());
-    let mut out = head(scale, recorded);
+    let mut out = head(scale, recorded, &medians(&all));
     let _ = writeln!(out, "**{}.**\n", counts(all.iter().map(|(_, judged)| judged)));
     out.push_str("| paper | figure | point, metric | published | tolerance | simulator | Linux | verdict |\n|---|---|---|---|---|---|---|---|\n");
     for (report, judged) in &all {
@@ -67,7 +68,15 @@ pub fn is_table(text: &str) -> bool {
         .is_some_and(|rest| rest.trim_start().starts_with("Generated: `wayfare reproduce"))
 }
 
-fn head(scale: &str, recorded: Option<&Recorded>) -> String {
+/// Returns the names of the metrics whose values are medians.
+fn medians(all: &[(&Report, Judged<'_>)]) -> String {
+    let medians =
+        all.iter().map(|(_, judged)| judged.metric).filter(|one| one.statistic == Statistic::Median);
+    let names: BTreeSet<String> = medians.map(|metric| format!("`{}`", metric.name)).collect();
+    names.into_iter().collect::<Vec<_>>().join(", ")
+}
+
+fn head(scale: &str, recorded: Option<&Recorded>, medians: &str) -> String {
     let linux = recorded.map_or("there is no record of Linux".to_owned(), |recorded| {
         format!("the Linux column was recorded with kernel {}, scale {}", recorded.kernel, recorded.scale)
     });
@@ -78,7 +87,8 @@ fn head(scale: &str, recorded: Option<&Recorded>) -> String {
          *Reproduced*: the value is within the tolerance. *Weak*: a 95 % interval exceeds the tolerance on both sides, or there is none, so\n\
          another value may be the true one. *Shape*: the value differs, but the number is part of a series (a slope, a ratio, an order),\n\
          and each must-hold about that series holds. *Not reproduced*: neither; a single number has no shape. The verdict is the worse one\n\
-         of the two backends; `-` means that there is no valid value. Values are means (Indirect TCP's times: medians) with 95 % intervals;\n\
+         of the two backends; `-` means that there is no valid value. Values are means with 95 % intervals; of these metrics, they are\n\
+         medians: {medians}.\n\
          `range` is the smallest and the largest value. The simulator's column has scale {scale};\n\
          {linux}.\n\n"
     )
@@ -116,9 +126,14 @@ pub(super) fn value(estimate: Estimate, metric: &Metric) -> String {
     let digits = metric.digits;
     let interval = estimate.interval.map_or(String::new(), |interval| {
         let word = if interval.is_range { "range " } else { "" };
-        format!("{word}{:.digits$}..{:.digits$}, ", interval.lo, interval.hi)
+        format!("{word}{}..{}, ", number(interval.lo, digits), number(interval.hi, digits))
     });
-    format!("{:.digits$} ({interval}n = {})", estimate.value, estimate.n)
+    format!("{} ({interval}n = {})", number(estimate.value, digits), estimate.n)
+}
+
+/// Returns a value as text, or `-` if it is infinite: then runs have no value, for example no ratio of two intervals.
+pub(super) fn number(value: f64, digits: usize) -> String {
+    if value.is_finite() { format!("{value:.digits$}") } else { "-".to_owned() }
 }
 
 fn reason(judged: &Judged<'_>) -> Option<String> {

@@ -298,3 +298,9 @@ fn a_computed_point_needs_the_points_from_which_it_is_computed() {
     let claims: Vec<Point> = all.into_iter().filter(|point| point.combine.is_some()).collect();
     assert_eq!(carry_out::span(&claims, Backend::Linux, 4), Duration::ZERO);
 }
+
+#[test]
+fn an_infinite_value_is_no_value() {
+    use super::table::number;
+    assert_eq!([1.25, f64::INFINITY].map(|value| number(value, 1)), ["1.2", "-"]);
+}

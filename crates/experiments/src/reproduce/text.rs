@@ -2,7 +2,7 @@
 
 use super::carry_out::{Validity, Verdict};
 use super::published::{Judged, counts, judged};
-use super::table::{tolerance, value};
+use super::table::{number, tolerance, value};
 use super::{Broken, Experiment, Measured, Metric, Point, Report, Results};
 use draw::Table;
 use recorder::run::Backend;
@@ -90,7 +90,7 @@ fn published(report: &Report, metric: &Metric, backends: &[Backend]) -> String {
     }
     let mut table = Table::new(headers);
     for point in report.points.iter().filter(|point| concerns(report, point, metric)) {
-        let number = |value: Option<f64>| value.map_or("-".to_owned(), |v| format!("{v:.*}", metric.digits));
+        let number = |value: Option<f64>| value.map_or("-".to_owned(), |v| number(v, metric.digits));
         let mut row = vec![point.kind.name().to_owned(), point.label.clone(), point.n.to_string()];
         row.push(number(point.published(metric.name).map(|published| published.value)));
         row.extend(backends.iter().map(|backend| cell(measured(report, point, *backend), metric)));
@@ -217,7 +217,7 @@ fn middle(measured: Option<&Measured>, metric: &Metric) -> Option<f64> {
 fn cell(measured: Option<&Measured>, metric: &Metric) -> String {
     match measured {
         Some(measured) if !measured.is_valid() => "invalid".to_owned(),
-        _ => middle(measured, metric).map_or("-".to_owned(), |value| format!("{value:.*}", metric.digits)),
+        _ => middle(measured, metric).map_or("-".to_owned(), |value| number(value, metric.digits)),
     }
 }
 

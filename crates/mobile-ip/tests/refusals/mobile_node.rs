@@ -236,6 +236,28 @@ fn a_reply_shows_that_the_agent_is_on_the_link() {
     assert!(effects.iter().any(is_heard), "{effects:?}");
 }
 
+/// The pause between registrations ends after the link came up elsewhere. The agent that waited for this is not heard
+/// there, so it does not end movement detection.
+#[test]
+fn a_timer_ends_no_movement_detection() {
+    let mut node = mobile_node("link_trigger = false\nmovement = \"ecs\"").unwrap();
+    start(&mut node);
+    let at = Instant::from_millis;
+    heard(&mut node, at(1000), 1, VISITED_MAC, foreign_advertisement().emit());
+    let other = Ipv4Addr::new(10, 4, 0, 1);
+    let second = Advertisement { src: other, care_of: vec![other], ..foreign_advertisement() };
+    heard(&mut node, at(1500), 1, ATTACKER, second.emit());
+    let up = Link::Up { cell: None, mac: MOBILE, mtu: 1500, name: "air" };
+    give(&mut node, at(1600), Input::Link(Iface(1), up));
+    let is_heard =
+        |effect: &Effect| matches!(effect, Effect::Do(Act::Mark(mark)) if mark.name == "agent_heard");
+    let effects = time_passes(&mut node, at(2001));
+    assert!(leaves_by(&effects).is_some(), "the node registers with the agent that waited: {effects:?}");
+    assert!(!effects.iter().any(is_heard), "{effects:?}");
+    let effects = heard(&mut node, at(2100), 1, ATTACKER, second.emit());
+    assert!(effects.iter().any(is_heard), "{effects:?}");
+}
+
 /// Returns a mobile node that is registered through a foreign agent for 60 s from 1000 ms on. The reply took 40 ms.
 fn registered_away() -> MobileNode {
     let (mut node, request) = asked(Instant::from_millis(1000));

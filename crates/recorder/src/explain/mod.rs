@@ -51,8 +51,10 @@ pub fn handoffs(outcome: &Outcome) -> String {
 fn heading(outcome: &Outcome, number: usize, handoff: &Handoff) -> String {
     let Handoff { kind, from, to, begun, .. } = handoff;
     let failed = if handoff.failed { " (failed)" } else { "" };
+    let denied = handoff.denied.as_ref();
+    let denied = denied.map_or(String::new(), |code| format!("  registration denied: code {code}\n"));
     format!(
-        "handoff {number}: {kind}, {} from {from} to {to}{failed}, begun at {begun} s\n",
+        "handoff {number}: {kind}, {} from {from} to {to}{failed}, begun at {begun} s\n{denied}",
         outcome.host(handoff.host)
     )
 }

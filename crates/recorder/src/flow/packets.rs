@@ -6,6 +6,9 @@ use wire::{Duration, Instant, PacketId};
 /// The maximum age of a round-trip sample. An older sample may be of another path.
 const RECENT: Duration = Duration::from_secs(1);
 
+/// The time within which an application on Linux sends its first data after its kernel has opened the connection.
+const REACTION: Duration = Duration::from_millis(10);
+
 /// A packet with data that was lost, duplicated or still held when the run ended, or an acknowledgment that was lost.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct PacketEvent {
@@ -68,11 +71,13 @@ impl Packets {
 
     /// Returns the longest wait of the stream's sender between two arrivals, or `None` if the sender did not wait. The
     /// data of the second arrival was first sent at `next`. A wait that lasted until `next` or longer counts until the
-    /// second arrival. Any other wait counts until its end, because the source had nothing to send after the wait.
+    /// second arrival; the wait for the connection to open also if it ended less than [`REACTION`] before `next`. Any
+    /// other wait counts until its end, because the source had nothing to send after the wait.
     pub(crate) fn waited(&self, [last, end]: [Instant; 2], next: Option<Instant>) -> Option<Wait> {
         let within = self.waits.iter().filter(|wait| wait.from < end && wait.to > last);
         let part = |wait: &Wait| {
-            let is_next = next.is_some_and(|next| next <= wait.to);
+            let reaction = if self.opening == Some(*wait) { REACTION } else { Duration::ZERO };
+            let is_next = next.is_some_and(|next| next.since(wait.to.min(next)) <= reaction);
             let to = if is_next { end } else { wait.to.min(end) };
             Wait { from: wait.from.max(last).min(to), to }
         };

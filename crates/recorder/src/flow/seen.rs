@@ -14,7 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use tcp::Flags;
 use trace::{HostId, Record, What};
 use wire::ipv4::Header;
-use wire::{Duration, Iface, Instant, Ipv4Addr, Packet, PacketId, SocketAddrV4, ipv4, udp};
+use wire::{
+    Duration, EtherType, Iface, Instant, Ipv4Addr, Packet, PacketId, SocketAddrV4, fragment, ipv4, udp,
+};
 
 /// All paths of a run, and the fate of each packet.
 pub(super) struct Seen {
@@ -32,6 +34,7 @@ pub(super) struct Seen {
     /// When, and from which host, a packet with data left its origin.
     pub(super) sent: BTreeMap<PacketId, Vec<(Instant, HostId)>>,
     dropped: BTreeMap<PacketId, Vec<Instant>>,
+    /// Packets that were held when the run ended, without the fragments of incomplete datagrams that lost a fragment.
     held: BTreeSet<PacketId>,
     /// Hosts with programs. Datagrams to and from these hosts count at the stack, because programs do not report them.
     programs: BTreeSet<HostId>,
@@ -71,7 +74,27 @@ impl Seen {
         for record in records {
             seen.note(record);
         }
+        seen.end_incomplete(records);
         seen
+    }
+
+    /// Counts a datagram as lost if the run lost one of its fragments and still held others when it ended. A held
+    /// fragment cannot bring such a datagram to its receiver, but a held copy of a whole datagram can.
+    fn end_incomplete(&mut self, records: &[Record]) {
+        let both: BTreeSet<PacketId> =
+            self.held.iter().filter(|id| self.dropped.contains_key(id)).copied().collect();
+        if both.is_empty() {
+            return;
+        }
+        for Record { what, .. } in records {
+            if let What::Sent(_, packet) | What::Received(_, packet) = what
+                && both.contains(&packet.id)
+                && packet.link.kind == EtherType::IPV4
+                && fragment::is_in(&packet.bytes)
+            {
+                self.held.remove(&packet.id);
+            }
+        }
     }
 
     /// Returns the losses of a path. A datagram is lost if no copy of it arrived or is held. If a packet of a stream

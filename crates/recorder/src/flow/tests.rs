@@ -241,3 +241,14 @@ fn a_refused_connection_is_a_flow_from_the_port_that_asked_of_an_application_and
     assert_eq!((only(&program).end, only(&program).from), (FlowEnd::Refused, refused.from));
     assert!(program.failures.is_empty(), "its exit says whether it failed: {:?}", program.failures);
 }
+
+/// The narrow path loses fragments, and the receiver still holds the others when the run ends. These datagrams are lost.
+#[test]
+fn a_datagram_that_lost_a_fragment_is_lost_although_others_are_held() {
+    let outcome = run("mobile-ip/narrow-path", &[]);
+    let flows = outcome.flows.iter().zip(&outcome.packets);
+    let (flow, packets) = flows.into_iter().find(|(flow, _)| flow.transport == Transport::Udp).unwrap();
+    let sent = packets.sendings.len() as u64;
+    assert!(packets.held.is_empty(), "{:?}", packets.held);
+    assert_eq!((sent, flow.arrivals.len() as u64, flow.lost), (106, 93, 13));
+}

@@ -6,8 +6,9 @@ use super::experience::{Experience, FlowCost, Handoff, Outage, Owner, Recovery};
 use super::recovery::{BEFORE, Goodput, ends_too_early, window};
 use super::stages::{Next, share_out};
 use crate::flow::{Arrival, Flow, FlowEnd, PacketEvent, Packets};
-use trace::HostId;
-use wire::Instant;
+use std::collections::BTreeSet;
+use trace::{HostId, Record, What};
+use wire::{Instant, PacketId};
 
 impl HandoffAnalysis<'_> {
     /// Returns the handoff's cost for a flow. Returns `None` if the host is no end of the flow, or if the flow began
@@ -145,11 +146,25 @@ impl HandoffAnalysis<'_> {
         owners
     }
 
+    /// Returns the packets that a host sent in the last second before an instant.
+    fn sent_before(&self, host: HostId, at: Instant) -> BTreeSet<PacketId> {
+        let sent = |r: &Record| match &r.what {
+            What::Sent(_, packet) if r.host == host && r.at < at => Some(packet.id),
+            _ => None,
+        };
+        let since = Instant(at.0.saturating_sub(BEFORE.as_nanos() as u64));
+        self.between(since, at).iter().filter_map(sent).collect()
+    }
+
     /// Returns the index of the first arrival by the new path: the packet of this arrival reached the host, or left the
     /// host, at `cut.back` or later. For a flow from the host, a packet whose transmission is not recorded also counts.
     /// Data that the stack received before `cut.back`, and the application read later, came by the old path.
     fn next(&self, cut: &Cut<'_>, flow: &Flow, packets: &Packets) -> Option<usize> {
+        let before = cut.by.map_or_else(BTreeSet::new, |by| self.sent_before(by, cut.at));
         let came = |arrival: &Arrival| {
+            if before.contains(&arrival.packet) {
+                return false;
+            }
             if flow.to.host == cut.host {
                 let reached = self.traffic.reached(arrival.packet, cut.host, cut.back);
                 return reached.is_some_and(|at| at <= arrival.at);

@@ -12,6 +12,9 @@ pub(super) struct Cut<'a> {
     pub(super) at: Instant,
     /// The first instant at which packets can reach the host again.
     pub(super) back: Instant,
+    /// The host that cut the path by sending packets by another one. Packets that it sent before use the earlier path.
+    /// `None` if the path was cut at the moving host.
+    pub(super) by: Option<HostId>,
     /// Later handoffs of all hosts, the last one first.
     pub(super) later: &'a [Handoff],
 }

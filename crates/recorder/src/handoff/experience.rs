@@ -31,6 +31,9 @@ pub struct Handoff {
     /// The time of the host's signalling to the node that changed the host's mapping (for example the crossover), plus
     /// the delay of one packet with data from this node to the host. `None` if it was not measured.
     pub round_trip: Option<Duration>,
+    /// The code and its meaning of the last denied registration (Mobile IP), for example `129 (home agent:
+    /// prohibited)`. `None` if none was denied until the host's next handoff, or if a later one was accepted.
+    pub denied: Option<String>,
 }
 
 /// The cost of a handoff for one flow: its outage and recovery, and the lost and duplicated packets.

@@ -1,8 +1,9 @@
 //! Outages without a handoff: a link goes down and comes back in the same cell, an event of the scenario interrupts the
-//! flow, or packets are lost in a row.
+//! flow, packets are lost in a row, or an agent has lost its state of the host.
 
 use super::analysis::{Boundary, HandoffAnalysis, NOT_ENDED, is_refusal};
 use super::experience::{Experience, Handoff, Outage, Owner, Recovery};
+use super::moves::{AGENT, AGENT_LOST};
 use super::recovery::{ends_too_early, window};
 use super::stages::{Next, add, share_out};
 use crate::flow::{Flow, FlowEnd, PacketEvent, Packets};
@@ -20,7 +21,8 @@ pub struct Hole {
     pub flow: usize,
     /// The begin of the hole. If an event of the scenario caused the hole, the hole begins with the event, but not
     /// before the last arrival of new data. Otherwise it begins when the link of an end went down. If no link went
-    /// down, it begins with the last arrival of new data, or with the flow if nothing had arrived.
+    /// down, or if packets were lost before, it begins with the last arrival of new data, or with the flow if nothing
+    /// had arrived.
     pub from: Instant,
     /// The effect on the receiving application: always [`Experience::Outage`] or [`Experience::Never`].
     pub experience: Experience,
@@ -36,8 +38,9 @@ const RANDOM: Duration = Duration::from_secs(1);
 enum Until<'a, 'n> {
     /// New data arrived.
     Arrival(&'a Next<'n>),
-    /// A handoff began; new data arrived after it.
-    Handoff(&'a Next<'n>),
+    /// A handoff began; new data arrived after it. True if the host had lost its agent before, without a record of the
+    /// begin of this loss.
+    Handoff(&'a Next<'n>, bool),
     Never,
 }
 
@@ -70,12 +73,18 @@ impl HandoffAnalysis<'_> {
                     && !(held.is_empty() && self.ends_by_random_loss(packets, [last, end])));
             // Losses after a handoff began belong to the handoff, and earlier losses to the hole.
             let begun = handoffs.iter().filter(|handoff| is_of(handoff, index, flow, last, end));
-            let begun = begun.map(|handoff| handoff.begun).min();
+            let next_handoff = begun.min_by_key(|handoff| handoff.begun);
+            let begun = next_handoff.map(|handoff| handoff.begun);
             let gap = [last, begun.unwrap_or(end)];
-            if is_due && let Some(lost) = lost_in(packets, held, gap, packets.first_sent(place)) {
-                let next = arrival.map(|arrival| Next { flow, packets, arrival, place });
+            let next = arrival.map(|arrival| Next { flow, packets, arrival, place });
+            let lost = if is_due { lost_in(packets, held, gap, packets.first_sent(place)) } else { None };
+            // A stopped host keeps packets, and loses none.
+            let delayed = || next.as_ref().filter(|next| self.is_delayed(next, gap)).map(|_| Vec::new());
+            if let Some(lost) = lost.or_else(delayed) {
                 let until = match (begun, &next) {
-                    (Some(_), Some(next)) => Until::Handoff(next),
+                    (Some(_), Some(next)) => {
+                        Until::Handoff(next, next_handoff.is_some_and(|one| self.lost_agent(one)))
+                    }
                     (None, Some(next)) => Until::Arrival(next),
                     (_, None) => Until::Never,
                 };
@@ -116,9 +125,15 @@ impl HandoffAnalysis<'_> {
         let down = self.first(last, end, |r| {
             is_end(r.host) && matches!(&r.what, What::Down(_, why) if !is_refusal(why))
         });
-        let event = self.event_of(flow, lost, [last, end]);
-        let began = event.as_ref().map(|[begun, _]| begun.0.max(last));
-        let from = began.or(down.map(|down| down.at)).unwrap_or(last);
+        let next = match &until {
+            Until::Arrival(next) | Until::Handoff(next, _) => Some(*next),
+            Until::Never => None,
+        };
+        let event = self.event_of(flow, lost, [last, end], next);
+        let began = event.as_ref().map(|[begun, _]| begun.0.max(last)).or(down.map(|down| down.at));
+        // If packets were lost before the event or before the link went down, the hole had begun already.
+        let loses = |since: Instant| lost.iter().any(|lost| lost.at > last && lost.at < since);
+        let from = began.filter(|began| !loses(*began)).unwrap_or(last);
         let host = down.map_or_else(|| self.loser(flow, lost), |down| down.host);
         let has_data = |lost: &&PacketEvent| packets.lost.binary_search(lost).is_ok();
         let lost_packets = lost.iter().filter(has_data).count() as u64;
@@ -126,10 +141,15 @@ impl HandoffAnalysis<'_> {
             let experience = Experience::Never { from };
             return Hole { host, flow: index, from, experience, lost: lost_packets };
         }
+        // A packet that was sent before the end of the event waited for it.
+        let delayed = event.is_some();
         let stages = self.without_path(flow, packets, lost, [from, end], (host, down, event));
         let stages = match until {
-            Until::Arrival(next) => self.resumed(next, stages),
-            Until::Handoff(next) => self.interrupted((end, host, "next_handoff".to_owned()), next, stages),
+            Until::Arrival(next) => self.resumed(next, stages, delayed),
+            Until::Handoff(_, true) => vec![undetected([from, end], host)],
+            Until::Handoff(next, false) => {
+                self.interrupted((end, host, "next_handoff".to_owned()), next, stages, None)
+            }
             Until::Never => stages,
         };
         let owners = self.other_end(host, flow, share_out(from, end, stages));
@@ -137,7 +157,7 @@ impl HandoffAnalysis<'_> {
         Hole { host, flow: index, from, experience, lost: lost_packets }
     }
 
-    /// Returns the first stage of a hole: the time in which packets were lost, with the cause.
+    /// Returns the first stages of a hole: the time in which packets were lost, with the causes.
     fn without_path(
         &self,
         flow: &Flow,
@@ -146,37 +166,82 @@ impl HandoffAnalysis<'_> {
         [from, end]: [Instant; 2],
         (host, down, event): (HostId, Option<&Record>, Option<[Boundary; 2]>),
     ) -> Vec<Owner> {
-        let mut stages = Vec::new();
         let up = down.and_then(|down| {
             self.first(from, end, |r| r.host == down.host && matches!(r.what, What::Up(..)))
         });
-        if let Some([begun, ended]) = event {
-            let edges = [(begun.0.max(from), begun.1, begun.2), (ended.0.min(end), ended.1, ended.2)];
-            add(&mut stages, Stage::Link, edges.map(Some));
-        } else if let (Some(down), Some(up)) = (down, up) {
-            let edges = [(down.at, down.host, "down".to_owned()), (up.at, up.host, "up".to_owned())];
-            add(&mut stages, Stage::Link, edges.map(Some));
-        } else if !packets.is_stream {
+        let interrupted = match (event, down, up) {
+            (Some([begun, ended]), ..) => {
+                Some([(begun.0.max(from), begun.1, begun.2), (ended.0.min(end), ended.1, ended.2)])
+            }
+            (None, Some(down), Some(up)) => {
+                Some([(down.at, down.host, "down".to_owned()), (up.at, up.host, "up".to_owned())])
+            }
+            _ => None,
+        };
+        let mut stages = Vec::new();
+        let begin = (from, if packets.is_stream { flow.to.host } else { host }, "last_arrival".to_owned());
+        let back = interrupted.as_ref().map_or_else(|| begin.clone(), |[_, back]| back.clone());
+        let first = lost.iter().map(|lost| lost.at).find(|at| *at > from).unwrap_or(from);
+        let signalled = self.signalled(flow, &back, first, end);
+        if let Some([gone, back]) = interrupted {
+            if gone.0 > from {
+                let stage = if packets.is_stream { Stage::Recovery } else { Stage::Link };
+                add(&mut stages, stage, [Some(begin), Some(gone.clone())]);
+            }
+            add(&mut stages, Stage::Link, [Some(gone), Some(back)]);
+        } else if signalled.is_empty() && !packets.is_stream {
             // The link was up, and lost several packets in a row.
             let last_lost = lost.last().map(|lost| self.last_loss(lost, host)).filter(|lost| lost.0 > from);
-            let begin = (from, host, "last_arrival".to_owned());
             let end = last_lost.unwrap_or_else(|| begin.clone());
             add(&mut stages, Stage::Link, [Some(begin), Some(end)]);
-        } else {
-            let begin = (from, flow.to.host, "last_arrival".to_owned());
+        } else if signalled.is_empty() {
             add(&mut stages, Stage::Recovery, [Some(begin.clone()), Some(begin)]);
         }
+        stages.extend(signalled);
         stages
     }
 
+    /// Returns whether a handoff began because the host's agent had expired or left.
+    fn lost_agent(&self, handoff: &Handoff) -> bool {
+        let is_loss = |r: &Record| {
+            r.host == handoff.host && matches!(&r.what, What::Marked(mark) if mark.name == AGENT_LOST)
+        };
+        handoff.kind == AGENT && self.first(handoff.begun, handoff.begun, is_loss).is_some()
+    }
+
+    /// Returns whether an event of the scenario stopped a host on the path of the flow, and so delayed the data that end
+    /// this gap by more than [`limit`]. A source that is stopped itself has no data that are due.
+    fn is_delayed(&self, next: &Next<'_>, [last, end]: [Instant; 2]) -> bool {
+        let is_gap = end.since(last.min(end)) > limit(next.packets, last);
+        is_gap && self.ordered(last, end).iter().any(|event| self.waits_for(next, event))
+    }
+
+    /// Returns whether the data of an arrival were sent before the end of this event, and then passed the event's host.
+    fn waits_for(&self, next: &Next<'_>, [begun, ended]: &[Boundary; 2]) -> bool {
+        let is_it = |r: &Record| {
+            r.host == begun.1
+                && matches!(&r.what, What::Received(_, one) | What::Sent(_, one) if one.id == next.arrival.packet)
+        };
+        let sent = if next.packets.is_stream {
+            next.packets.first_sent(next.place)
+        } else {
+            self.traffic.origin(next.arrival.packet, next.arrival.at).map(|(at, _)| at)
+        };
+        begun.1 != next.flow.from.host
+            && ended.0 < next.arrival.at
+            && sent.is_some_and(|sent| sent < ended.0)
+            && self.first(ended.0, next.arrival.at, is_it).is_some()
+    }
+
     /// Returns the scenario event that caused a hole, with its end. The event was at an end of the flow, or the flow
-    /// lost packets during the event for a reason that only events cause. Of several, the first at an end of the flow,
-    /// or at the host that lost packets, is preferred.
+    /// lost packets during the event for a reason that only events cause, or the data that end the hole, `next`, waited
+    /// at the event's host. Of several, the first at an end of the flow, or at the host that lost packets, is preferred.
     fn event_of(
         &self,
         flow: &Flow,
         lost: &[PacketEvent],
         [last, end]: [Instant; 2],
+        next: Option<&Next<'_>>,
     ) -> Option<[Boundary; 2]> {
         let by_event =
             lost.iter().filter_map(|lost| self.lost_at(lost)).filter(|record| match &record.what {
@@ -186,9 +251,11 @@ impl HandoffAnalysis<'_> {
         let by_event: Vec<&Record> = by_event.collect();
         let is_end = |host: HostId| host == flow.from.host || host == flow.to.host;
         let mut events = self.ordered(last, end);
-        events.retain(|[begun, ended]| {
+        events.retain(|event| {
+            let [begun, ended] = event;
             let lasts = |record: &&Record| begun.0 <= record.at && record.at <= ended.0;
-            begun.0 < end && (is_end(begun.1) || by_event.iter().any(lasts))
+            let waits = || next.is_some_and(|next| self.waits_for(next, event));
+            begun.0 < end && (is_end(begun.1) || by_event.iter().any(lasts) || waits())
         });
         let its_own = |[begun, ended]: &[Boundary; 2]| {
             let lost_it = |r: &&Record| r.host == begun.1 && begun.0 <= r.at && r.at <= ended.0;
@@ -207,11 +274,23 @@ impl HandoffAnalysis<'_> {
     }
 }
 
+/// Returns the stage of a hole in which a mobile node did not know yet that its agent was out of reach.
+fn undetected([from, to]: [Instant; 2], host: HostId) -> Owner {
+    let (begins, ends) = ("last_arrival".to_owned(), AGENT_LOST.to_owned());
+    Owner { stage: Some(Stage::Detection), from, to, begins, ends, hosts: Some((host, host)) }
+}
+
+/// Returns the longest gap between two arrivals that is no hole: one window; for a stream two windows, because a fast
+/// retransmission takes a round trip.
+fn limit(packets: &Packets, last: Instant) -> Duration {
+    let window = window(packets, last);
+    if packets.is_stream { window * 2 } else { window }
+}
+
 /// Returns the packets that were lost in a gap between two arrivals. The data of the second arrival was first sent at
 /// `next`. Losses up to one window before the gap count too. Returns `None` if nothing was lost, or if the gap is not
-/// longer than one window; for a stream two windows, because a fast retransmission takes a round trip. Lost
-/// acknowledgments count if the sender waited for longer than this limit, until the gap ended. Packets in `held` count
-/// as lost.
+/// longer than [`limit`]. Lost acknowledgments count if the sender waited for longer than this limit, until the gap
+/// ended. Packets in `held` count as lost.
 fn lost_in(
     packets: &Packets,
     held: &[PacketEvent],
@@ -219,8 +298,7 @@ fn lost_in(
     next: Option<Instant>,
 ) -> Option<Vec<PacketEvent>> {
     let gap = end.since(last.min(end));
-    let window = window(packets, last);
-    let limit = if packets.is_stream { window * 2 } else { window };
+    let (window, limit) = (window(packets, last), limit(packets, last));
     let since = Instant(last.0.saturating_sub(window.as_nanos() as u64));
     let waited = packets.waited([last, end], next);
     let acks = waited.filter(|wait| wait.to == end && wait.span() > limit).map(|_| &packets.lost_acks);

@@ -1,6 +1,6 @@
 //! The latency of a handoff: from the cut to the switch of the path, plus one transit down the new path.
 
-use super::analysis::HandoffAnalysis;
+use super::analysis::{HandoffAnalysis, text};
 use crate::decode::Control;
 use node::{Mark, Span, Stage};
 use std::collections::BTreeSet;
@@ -32,9 +32,39 @@ impl HandoffAnalysis<'_> {
         let ends = |span| move |mark: &Mark| mark.span == Some(span);
         let moved = |mark: &Mark| mark.role == sigma::mark::CORRESPONDENT && mark.name == "switched";
         let taken = self.elsewhere(host, cut, until, ends(Span::Ends(Stage::PathSwitch)));
-        taken
-            .or_else(|| self.elsewhere(host, cut, until, moved))
-            .or_else(|| self.elsewhere(host, cut, until, ends(REGISTERED)))
+        taken.or_else(|| self.elsewhere(host, cut, until, moved)).or_else(|| self.mapped(host, cut, until))
+    }
+
+    /// Returns the record of the first mapping to the host's new place. Nodes below a crossover change their mapping
+    /// before the crossover, so this is its last change. A home agent may bind the same care-of address several times,
+    /// for example after the lifetime of a registration ended: the path worked from the first time on. Returns `None` if
+    /// the home agent had this binding before the cut.
+    fn mapped(&self, host: HostId, cut: Instant, until: Instant) -> Option<&Record> {
+        let last = self.elsewhere(host, cut, until, |mark| mark.span == Some(REGISTERED))?;
+        let What::Marked(mark) = &last.what else { return Some(last) };
+        if mark.role != mobile_ip::mark::HOME_AGENT {
+            return Some(last);
+        }
+        let same = |other: &Mark| other.name == mark.name && text(other, "care_of") == text(mark, "care_of");
+        let is_its = |r: &&Record| match &r.what {
+            What::Marked(mark) => {
+                mark.role == mobile_ip::mark::HOME_AGENT && self.is_about(mark, "host", host)
+            }
+            _ => false,
+        };
+        let before = self
+            .between(Instant::ZERO, cut)
+            .iter()
+            .rev()
+            .filter(|r| r.at < cut)
+            .find(|r| is_its(r) && matches!(&r.what, What::Marked(mark) if PLACES.contains(&mark.name)));
+        if matches!(before.map(|r| &r.what), Some(What::Marked(mark)) if same(mark)) {
+            return None;
+        }
+        self.between(cut, last.at)
+            .iter()
+            .filter(is_its)
+            .find(|r| matches!(&r.what, What::Marked(mark) if same(mark)))
     }
 
     /// Returns the last mark about `host` that a different host made and for which `wanted` returns true.
@@ -91,6 +121,9 @@ impl HandoffAnalysis<'_> {
 }
 
 const REGISTERED: Span = Span::Ends(Stage::Registration);
+
+/// The marks of a home agent that change where it sends the packets of a mobile node.
+const PLACES: [&str; 4] = ["binding_changed", "binding_removed", "binding_expired", "binding_restored"];
 
 /// Returns whether a packet is UDP, TCP or SCTP, possibly inside tunnels, and no control message.
 fn is_of_transport(packet: &Packet) -> bool {

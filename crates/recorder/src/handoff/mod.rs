@@ -10,13 +10,15 @@ mod cut;
 mod experience;
 mod hole;
 mod latency;
+mod moves;
 mod one;
 mod recovery;
+mod signalling;
 mod stages;
 
 use crate::flow::Traffic;
 pub(crate) use analysis::text as text_field;
-use analysis::{HandoffAnalysis, begin, is_switch, text};
+use analysis::{HandoffAnalysis, begin, is_switch};
 pub use experience::{Experience, FlowCost, Handoff, Outage, Owner, Recovery};
 pub use hole::Hole;
 use scenario::Plan;
@@ -29,17 +31,15 @@ pub(crate) fn handoffs(plan: &Plan, records: &[Record], traffic: &Traffic) -> Ve
     let mut handoffs: Vec<Handoff> = Vec::new();
     // The handoffs are computed from the last to the first, because an outage may last beyond the next handoff of its
     // host.
-    for record in records.iter().rev() {
-        if let Some(mark) = begin(record) {
-            let later = handoffs.iter_mut().rfind(|other| other.host == record.host);
-            // If the radio loses its cell several times, and its link does not come up in between, this is one handoff.
-            if let Some(same) = later.filter(|later| analysis.is_same_loss(record, later)) {
-                text(mark, "from").unwrap_or_default().clone_into(&mut same.from);
-                continue;
-            }
-            let handoff = analysis.handoff(record, mark, &handoffs);
-            handoffs.extend(handoff);
+    for one in moves::moves(plan, records).iter().rev() {
+        let later = handoffs.iter_mut().rfind(|other| other.host == one.record.host);
+        // If the radio loses its cell several times, and its link does not come up in between, this is one handoff.
+        if let Some(same) = later.filter(|later| analysis.is_same_loss(one, later)) {
+            one.from.clone_into(&mut same.from);
+            continue;
         }
+        let handoff = analysis.handoff(one, &handoffs);
+        handoffs.extend(handoff);
     }
     handoffs.reverse();
     analysis.charge_once(&mut handoffs);
@@ -69,6 +69,8 @@ fn is_radios(record: &Record) -> bool {
     begin(record).is_some_and(|mark| !is_switch(mark))
 }
 
+#[cfg(test)]
+mod agent_tests;
 #[cfg(test)]
 mod causes_tests;
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! One handoff: its cut, the return of the host, and the cost for each flow.
 
-use super::analysis::{HandoffAnalysis, is_lost, is_switch, text};
+use super::analysis::{HandoffAnalysis, is_lost, text};
 use super::cut::Cut;
 use super::experience::{FlowCost, Handoff};
+use super::moves::{How, Move};
 use crate::flow::PacketEvent;
-use node::Mark;
 use std::collections::BTreeMap;
-use trace::{Record, What};
+use trace::{HostId, Record, What};
 use wire::Instant;
 
 /// Returns the losses that a handoff is charged with, each with the index of its flow.
@@ -15,17 +15,17 @@ fn losses(handoff: &Handoff) -> impl Iterator<Item = (usize, &PacketEvent)> {
 }
 
 impl HandoffAnalysis<'_> {
-    /// Returns the handoff that this mark begins, or `None` if no record shows a cut. `later` are the later handoffs of
-    /// all hosts, the last one first.
-    pub(super) fn handoff(&self, record: &Record, mark: &Mark, later: &[Handoff]) -> Option<Handoff> {
-        let host = record.host;
+    /// Returns the handoff that `one` begins, or `None` if no record shows a cut. `later` are the later handoffs of all
+    /// hosts, the last one first.
+    pub(super) fn handoff(&self, one: &Move<'_>, later: &[Handoff]) -> Option<Handoff> {
+        let (record, host) = (one.record, one.record.host);
         let next = later.iter().rfind(|later| later.host == host);
-        let field = |name: &str| text(mark, name).unwrap_or_default().to_owned();
         let until = next.map_or(Instant::NEVER, |next| next.begun);
-        let cut = self.cut(record, mark, until)?;
+        let cut = self.cut(one, until)?;
         let begun = record.at.min(cut);
-        let back = self.back(record, mark, cut, until);
-        let place = Cut { host, begun, at: cut, back, later };
+        let back = self.back(one, cut, until);
+        let by = if let How::Agent(agent) = one.how { agent.by } else { None };
+        let place = Cut { host, begun, at: cut, back, by, later };
         let fails = |r: &Record| {
             r.host == host && matches!(&r.what, What::Marked(mark) if mark.name == node::HANDOFF_FAILED)
         };
@@ -33,9 +33,9 @@ impl HandoffAnalysis<'_> {
         let flows = (0..).zip(&self.traffic.flows).filter_map(|(index, _)| self.cost(&place, index));
         Some(Handoff {
             host,
-            kind: field("kind"),
-            from: field("from"),
-            to: field("to"),
+            kind: one.kind.clone(),
+            from: one.from.clone(),
+            to: one.to.clone(),
             failed,
             begun,
             cut,
@@ -44,7 +44,23 @@ impl HandoffAnalysis<'_> {
             // measured.
             latency: self.latency(host, cut, until).filter(|_| !failed),
             round_trip: self.round_trip(host, cut, until).filter(|_| !failed),
+            denied: self.denied(host, begun, until),
         })
+    }
+
+    /// Returns the code of the last denied registration of the host in this time, or `None` if a later one was accepted
+    /// or none was denied.
+    fn denied(&self, host: HostId, from: Instant, until: Instant) -> Option<String> {
+        let own = self.between(from, until).iter().rev().filter(|r| r.host == host);
+        let marks = own.filter_map(|r| match &r.what {
+            What::Marked(mark) if mark.role == mobile_ip::mark::MOBILE_NODE => Some(mark),
+            _ => None,
+        });
+        let mut ends = marks.filter(|mark| ["registered", "denied"].contains(&mark.name));
+        ends.next()
+            .filter(|last| last.name == "denied")
+            .and_then(|last| text(last, "code"))
+            .map(str::to_owned)
     }
 
     /// Assigns each loss to one handoff only. If both ends of a flow move, several handoffs may be charged with one
@@ -70,13 +86,16 @@ impl HandoffAnalysis<'_> {
     }
 
     /// Returns when the path was cut, or `None` if no record shows a cut. A switch between two usable paths cuts the
-    /// old path at the decision. Otherwise the cut is the loss of the link, if the link was lost before the decision,
-    /// or else the tuning of the radio.
-    fn cut(&self, record: &Record, mark: &Mark, until: Instant) -> Option<Instant> {
-        let here = |r: &&Record| r.host == record.host;
-        if is_switch(mark) {
-            return Some(record.at);
+    /// old path at the decision. If the radio moved, the cut is the loss of the link, if the link was lost before the
+    /// decision, or else the tuning of the radio.
+    fn cut(&self, one: &Move<'_>, until: Instant) -> Option<Instant> {
+        let record = one.record;
+        match one.how {
+            How::Switch => return Some(record.at),
+            How::Agent(agent) => return Some(agent.cut),
+            How::Radio => {}
         }
+        let here = |r: &&Record| r.host == record.host;
         let before = self.between(Instant::ZERO, record.at).iter().rev().filter(here);
         let since_up = before.take_while(|r| !matches!(r.what, What::Up(_, Some(_))));
         let lost = since_up.filter(|r| is_lost(r)).last().map(|r| r.at);
@@ -84,21 +103,22 @@ impl HandoffAnalysis<'_> {
         lost.or_else(|| Some(tuned()?.at))
     }
 
-    /// Returns whether the cut of the handoff `later` is a loss of the link at or before the mark in `record`. Then
-    /// this mark begins no separate handoff.
-    pub(super) fn is_same_loss(&self, record: &Record, later: &Handoff) -> bool {
+    /// Returns whether the cut of the handoff `later` is a loss of the link at or before the decision for `one`. Then
+    /// `one` is no separate handoff.
+    pub(super) fn is_same_loss(&self, one: &Move<'_>, later: &Handoff) -> bool {
         let is_cut = |r: &Record| r.host == later.host && is_lost(r);
-        later.cut <= record.at && self.first(later.cut, later.cut, is_cut).is_some()
+        let is_agents = matches!(one.how, How::Agent(_));
+        !is_agents && later.cut <= one.record.at && self.first(later.cut, later.cut, is_cut).is_some()
     }
 
     /// Returns the first instant after the cut at which packets can reach the host again: when the radio came up in a
     /// cell. A tuning radio receives nothing. Frames that the kernel processes while the radio tunes arrived before the
     /// tuning. Returns the cut if the host can be reached on both paths, or if no record shows that the radio came up.
-    fn back(&self, record: &Record, mark: &Mark, cut: Instant, until: Instant) -> Instant {
-        if is_switch(mark) {
+    fn back(&self, one: &Move<'_>, cut: Instant, until: Instant) -> Instant {
+        if one.how != How::Radio {
             return cut;
         }
-        let up = |r: &Record| r.host == record.host && matches!(r.what, What::Up(_, Some(_)));
+        let up = |r: &Record| r.host == one.record.host && matches!(r.what, What::Up(_, Some(_)));
         self.first(cut, until, up).map_or(cut, |up| up.at)
     }
 }

@@ -18,7 +18,7 @@ impl<'a> HandoffAnalysis<'a> {
         let (stages, switch, crossed) = self.stages(host, cut, to, !ends);
         let begun = (cut, host, "handoff".to_owned());
         let stages = if !ends {
-            self.interrupted((to, host, "next_handoff".to_owned()), next, stages)
+            self.interrupted((to, host, "next_handoff".to_owned()), next, stages, named(switch))
         } else if next.flow.from.host == host {
             self.uplink(begun, switch, stages, next)
         } else if next.packets.is_stream {
@@ -105,10 +105,17 @@ impl<'a> HandoffAnalysis<'a> {
         all
     }
 
-    /// Assigns the time from the end of the last stage until `end`, where a handoff begins or cuts the path. The cause
-    /// is the recovery of the transport, the source, or a link that lost datagrams.
-    pub(super) fn interrupted(&self, end: Boundary, next: &Next<'_>, mut stages: Vec<Owner>) -> Vec<Owner> {
-        let Some(back) = latest(&stages).filter(|back| back.0 < end.0) else { return stages };
+    /// Assigns the time from the end of the last stage, or from `switch` if there is no stage, until `end`, where a
+    /// handoff begins or cuts the path. The cause is the recovery of the transport, the source, or a link that lost
+    /// datagrams.
+    pub(super) fn interrupted(
+        &self,
+        end: Boundary,
+        next: &Next<'_>,
+        mut stages: Vec<Owner>,
+        switch: Option<Boundary>,
+    ) -> Vec<Owner> {
+        let Some(back) = latest(&stages).or(switch).filter(|back| back.0 < end.0) else { return stages };
         let is_sent = next.packets.first_sent(next.place).is_some_and(|sent| sent < end.0);
         if next.packets.is_stream && is_sent {
             add(&mut stages, Stage::Recovery, [Some(back), Some(end)]);
@@ -166,12 +173,13 @@ impl<'a> HandoffAnalysis<'a> {
     ) -> (Vec<Owner>, Option<&'a Record>, bool) {
         let mut stages = Vec::new();
         let here = |r: &Record| r.host == host;
-        let gone = self.first(cut, to, |r| here(r) && (is_lost(r) || self.tuned(r).is_some()));
-        let up = self.first(cut, to, |r| here(r) && matches!(r.what, What::Up(_, Some(_))));
-        let why = |r: &Record| if is_lost(r) { "down" } else { "tune" };
         let last = || open.then(|| (to, host, "next_handoff".to_owned()));
         // Events at the instant of the next handoff belong to that handoff.
-        let to = if open { Instant(to.0.saturating_sub(1)) } else { to };
+        let until = if open { Instant(to.0.saturating_sub(1)) } else { to };
+        let gone = self.first(cut, until, |r| here(r) && (is_lost(r) || self.tuned(r).is_some()));
+        let up = self.first(cut, to, |r| here(r) && matches!(r.what, What::Up(_, Some(_))));
+        let why = |r: &Record| if is_lost(r) { "down" } else { "tune" };
+        let to = until;
         let up = up.map(|r| (r.at, r.host, "up".into()));
         add(&mut stages, Stage::Link, [gone.map(|r| (r.at, r.host, why(r).into())), up.or_else(last)]);
         for stage in [Stage::Detection, Stage::Address] {
@@ -331,12 +339,14 @@ impl<'a> HandoffAnalysis<'a> {
         stages
     }
 
-    /// Assigns the causes of a hole after its first stage: the wait of the sender, and the transit of the packet that
-    /// ends the hole.
-    pub(super) fn resumed(&self, next: &Next<'_>, mut stages: Vec<Owner>) -> Vec<Owner> {
+    /// Assigns the causes of a hole after its first stages: the wait of the sender, and the transit of the packet that
+    /// ends the hole. If this packet was `delayed`, its transit begins when the last stage has ended.
+    pub(super) fn resumed(&self, next: &Next<'_>, mut stages: Vec<Owner>, delayed: bool) -> Vec<Owner> {
         let Some(sent) = self.sent(next) else { return stages };
-        self.wait(latest(&stages), &sent, next, &mut stages);
-        first_byte(sent, next, &mut stages);
+        let back = latest(&stages);
+        self.wait(back.clone(), &sent, next, &mut stages);
+        let begin = back.filter(|back| delayed && back.0 > sent.0).unwrap_or(sent);
+        first_byte(begin, next, &mut stages);
         stages.retain(|owner| owner.to > owner.from);
         stages
     }
@@ -345,6 +355,13 @@ impl<'a> HandoffAnalysis<'a> {
     /// cause is the transport's recovery, or a source that had nothing to send.
     fn wait(&self, back: Option<Boundary>, sent: &Boundary, next: &Next<'_>, stages: &mut Vec<Owner>) {
         let Some(mut back) = back.filter(|back| back.0 < sent.0) else { return };
+        // A connection that is not open at both ends waits for a retransmission of its handshake.
+        let opening = next.packets.opening.filter(|wait| (wait.from..wait.to).contains(&back.0));
+        if let Some(opened) = opening.map(|wait| wait.to).filter(|opened| *opened <= sent.0) {
+            let opened = (opened, sent.1, "connection_open".to_owned());
+            add(stages, Stage::Recovery, [Some(back), Some(opened.clone())]);
+            back = opened;
+        }
         if let Some(asked) = self.asked_again(next, back.0, sent.0) {
             add(stages, Stage::Recovery, [Some(back), Some(asked.clone())]);
             back = asked;

@@ -380,3 +380,32 @@ fn a_run_that_ends_within_a_time_out_has_no_never() {
         assert_eq!(outcome.failures.is_empty(), !wanted, "{at}: {:?}", outcome.failures);
     }
 }
+
+/// Packets are lost, and then the link goes down. The hole begins with the last arrival, and all of it has a cause.
+#[test]
+fn a_hole_begins_before_the_link_went_down_if_packets_were_lost_before() {
+    let outcome = first(&[]);
+    let mobile = outcome.flows[0].to.host;
+    let edges = [
+        (1_600, What::Down(Iface(1), node::Link::OUT_OF_RANGE.into())),
+        (1_610, What::Up(Iface(1), Some(wire::Cell(2)))),
+    ];
+    for (sent, begins) in [(1495..1615, "last_arrival"), (1555..1715, "down")] {
+        let mut records = changed(&outcome, sent, lost_at(mobile));
+        for (at, what) in edges.clone() {
+            let at = Instant::from_millis(at);
+            let place = records.partition_point(|record| record.at <= at);
+            records.insert(place, Record { at, host: mobile, what });
+        }
+        let (_, holes, ..) = read(&outcome, &records);
+        let [hole] = holes.as_slice() else { panic!("{holes:?}") };
+        let outage = hole.experience.outage().unwrap();
+        assert_eq!(
+            (outage.owners[0].begins.as_str(), outage.unexplained()),
+            (begins, Duration::ZERO),
+            "{outage:?}"
+        );
+        let down = Instant::from_millis(1_600);
+        assert_eq!(hole.from < down, begins == "last_arrival", "{hole:?}");
+    }
+}

@@ -199,6 +199,10 @@ pub struct HandoffSummary {
     /// The time of the host's signalling to the node that changed the host's mapping (for example the crossover), plus
     /// the delay of one packet with data from this node to the host. In milliseconds; null if it was not measured.
     pub round_trip_ms: Option<f64>,
+    /// The code and its meaning of the last denied registration (Mobile IP), for example `129 (home agent:
+    /// prohibited)`. Absent if none was denied until the host's next handoff, or if a later one was accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denied: Option<String>,
 }
 
 /// The cost of a handoff or a hole for one flow.
@@ -389,6 +393,7 @@ fn handoff(outcome: &Outcome, number: usize, handoff: &Handoff) -> HandoffSummar
         flows: handoff.flows.iter().map(of).collect(),
         latency_ms: handoff.latency.map(ms),
         round_trip_ms: handoff.round_trip.map(ms),
+        denied: handoff.denied.clone(),
     }
 }
 

@@ -69,7 +69,7 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
         "Several connections: the old router sends all connections without waiting for answers. Upload: the mobile host\n  \
          sends; the cell is slower than the wires, so buffers are nearly empty. Lost: the share of all frames, in both cells or\n  \
          on both wires to the routers.",
-        "A handoff that never ends has an infinite time (inf).",
+        "A handoff that never ends has no time (-).",
     ],
     backends: BOTH,
     metrics: &[

@@ -55,8 +55,8 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
         "Scenario: all links 10 Mb/s, full duplex, 100 us (our choice), MTU 1500; window 64 KiB (our choice). A frame takes the\n  \
          time of its packet and 14 bytes; Ethernet adds preamble, checksum and gap. The mobile node is in the foreign network\n  \
          from the start. An earlier request has an answer of 20 kB, so the correspondent knows the path\n  \
-         MTU. The paper sends 1000 MB; we send 2 MB (quick), 8 MB (default) or 16 MB (full). So a constant time per hop is a\n  \
-         larger share here. From 10 hops on, the initial window of 10 packets does not fill a round trip, so a hop costs more.",
+         MTU. The paper sends 1000 MB; we send 2 MB (quick), 8 MB (default) or 16 MB (full), and with\n  \
+         window 32 KiB 2.5, 4 or 8 MB. So a constant time per hop is a larger share here. From 10 hops on, the initial window of 10 packets does not fill a round trip, so a hop costs more.",
         "shared links: all links are half duplex, and acknowledgments return by the chain.",
         "window 32 KiB: the round trip is 30 ms, and 5 ms more for each hop: from a full packet to the acknowledgment of this one\n  \
          and the next, because the receiver acknowledges every second packet. The window holds 22 segments. in_flight: bytes\n  \
