@@ -52,7 +52,11 @@ impl MobileNode {
         let heard =
             self.agents.iter().filter(|(who, known)| known.heard >= self.linked && self.is_usable(*who));
         match heard.max_by_key(|(who, known)| (known.heard, *who)).map(|(who, _)| who) {
-            Some(agent) => self.choose(now, agent, out),
+            Some(agent) => {
+                // The registration that the link's event asks for begins here, and not at the next advertisement.
+                self.triggered = false;
+                self.choose(now, agent, out);
+            }
             None => self.register_directly(now, out),
         }
     }
