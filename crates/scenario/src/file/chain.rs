@@ -51,7 +51,7 @@ pub(crate) struct ChainTable {
 }
 
 /// The largest number of routers of a chain. Packets start with a time to live of 64.
-const MOST_ROUTERS: u32 = 60;
+pub(super) const MOST_ROUTERS: u32 = 60;
 /// The longest name of a chain, in bytes: a name such as `net-59-60` has at most 15.
 const LONGEST: usize = 9;
 /// The length of the prefix of a link's network, which has 4 addresses.
