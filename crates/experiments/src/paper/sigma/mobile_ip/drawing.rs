@@ -29,7 +29,7 @@ fn gaps(report: &Report) -> DistributionFigure {
             samples,
         }],
         caption: format!(
-            "Published: 8 s, one run: {}. Measured: each run at a separate phase of the lifetime of 10 s, scale {}.",
+            "Published: 8 s: {}. Measured: each run at a separate phase of the lifetime of 10 s, scale {}.",
             EXPERIMENT.source,
             report.scale.name()
         ),
@@ -82,7 +82,8 @@ fn course(report: &Report) -> Option<TimeFigure> {
         windows,
         caption: format!(
             "The run whose gap is nearest to the median ({gap:.3} s), scale {}. The lines of the events are those of the first backend. \
-             Throughput: in bins of 0.5 s. Published: {}. The published values begin at the move of this run.",
+             Throughput: in bins of 0.5 s. Data before the move have negative places. Published: {}. The published values begin at the \
+             move of this run; the published peak of the round trip is drawn as one dot at the move.",
             report.scale.name(),
             EXPERIMENT.source
         ),
@@ -115,9 +116,7 @@ fn panel(
         })
         .collect();
     let values = published.map(|(moved, until)| published_line(point, quantity, moved, until));
-    lines.extend(
-        values.filter(|values| !values.is_empty()).map(|values| line("published", Joined::Steps, values)),
-    );
+    lines.extend(values.filter(|values| !values.is_empty()).map(|values| line("published", joined, values)));
     TimePanel { axis: Axis::new(label, unit), lines, remark: "no valid run".to_owned(), cuts_peaks: false }
 }
 
@@ -126,8 +125,8 @@ fn panel(
 fn published_line(point: &Point, quantity: &str, moved: Instant, until: Instant) -> Vec<(Instant, f64)> {
     let value = |metric| point.published(metric).map(|published| published.value);
     if quantity == ROUND_TRIPS {
-        let ends = moved + Duration::from_secs_f64(value(GAP).unwrap_or_default());
-        return value(RTT_PEAK).map(|peak| vec![(moved, peak), (ends, peak)]).unwrap_or_default();
+        // A peak has no duration: it is one dot. The paper does not say when in the gap it is.
+        return value(RTT_PEAK).map(|peak| vec![(moved, peak)]).unwrap_or_default();
     }
     let (Some(before), Some(gap), Some(after)) = (value(BEFORE), value(GAP), value(AFTER)) else {
         return Vec::new();
