@@ -245,7 +245,8 @@ impl PointFigure {
         let rows = if self.x.names.iter().any(|name| text_width(name, SMALL) > room - 6.0) { 2 } else { 1 };
         for (index, name) in self.x.names.iter().enumerate() {
             let place = [frame.px(index as f64), frame.bottom() + 15.0 + (index % rows) as f64 * 13.0];
-            let name = fit(name, SMALL, room * rows as f64 - 6.0);
+            let to_the_edge = (place[0].min(WIDTH - place[0]) - 4.0) * 2.0;
+            let name = fit(name, SMALL, (room * rows as f64 - 6.0).min(to_the_edge));
             svg.text(place, Text::new(SMALL, Anchor::Middle), &name);
         }
         let further = (rows - 1) as f64 * 13.0;
