@@ -1,17 +1,17 @@
 //! Checks of the roles of one host together. A role checks its own keys when it is built.
 
-use crate::{HostConfig, NodeError, RoleConfig};
+use crate::{NodeError, RoleConfig};
 use mobile_ip::config::{CareOf, MobileNodeConfig};
 use node::config::ConfigError;
 
 /// Checks that a mobile node that uses acquired addresses has a role that acquires them, and that a mobile node that uses
 /// other addresses has none on its interface: its address would not be used, and its default route would replace that of
 /// the mobile node.
-pub(crate) fn check(host: &HostConfig) -> Result<(), NodeError> {
-    for (index, role) in host.roles.iter().enumerate() {
+pub(crate) fn check(roles: &[RoleConfig]) -> Result<(), NodeError> {
+    for (index, role) in roles.iter().enumerate() {
         let RoleConfig::MobileIpMobileNode(node) = role else { continue };
         let interface = &node.interface;
-        let client = host.roles.iter().position(|other| is_client(other, interface));
+        let client = roles.iter().position(|other| is_client(other, interface));
         let (place, key, problem) = match (node.care_of, client) {
             (CareOf::Acquired, None) => (
                 index,
@@ -30,7 +30,7 @@ pub(crate) fn check(host: &HostConfig) -> Result<(), NodeError> {
             ),
             _ => continue,
         };
-        let (kind, error) = (host.roles[place].kind(), ConfigError::new(key, problem));
+        let (kind, error) = (roles[place].kind(), ConfigError::new(key, problem));
         return Err(NodeError::Role { kind, index: place, error });
     }
     Ok(())

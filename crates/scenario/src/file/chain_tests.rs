@@ -76,7 +76,7 @@ fn a_chain_that_cannot_be_built_is_refused() {
         (&["chain.net.routers=61"], "`chain.net.routers`: must be from 0 to 60 routers"),
         (
             &["chain.net.routers=-1"],
-            "`chain.net.routers`: invalid value: integer `-1`, expected a whole number from 0 to 60",
+            "`chain.net.routers`: -1 is not a number of routers; allowed: a whole number from 0 to 60",
         ),
         (
             &["chain.net.ends=['server', 'clint']"],

@@ -153,10 +153,6 @@ impl<'a> Source<'a> {
             // The least MTU of IPv4 is 68 bytes (RFC 791, section 3.2).
             problem = problem.replace("a whole number from 0 to 65535", "a whole number from 68 to 65535");
         }
-        if let (Some("routers"), Some("chain")) = (full.rsplit('.').next(), full.split('.').next()) {
-            let most = super::chain::MOST_ROUTERS;
-            problem = problem.replace("from 0 to 4294967295", &format!("from 0 to {most}"));
-        }
         if let Some((length, _)) = problem
             .strip_prefix("invalid length ")
             .and_then(|rest| rest.split_once(", expected fewer elements in array"))

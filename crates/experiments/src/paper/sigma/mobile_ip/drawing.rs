@@ -11,6 +11,9 @@ use draw::{
 use recorder::run::Backend;
 use wire::{Duration, Instant};
 
+/// The length of the line at the published peak of the round trip. The paper has one value, and no duration.
+const PEAK: Duration = Duration::from_millis(200);
+
 pub(super) fn figures(report: &Report) -> Vec<Drawn> {
     let mut figures = vec![Drawn::Distribution(gaps(report))];
     figures.extend(course(report).map(Drawn::Time));
@@ -83,7 +86,7 @@ fn course(report: &Report) -> Option<TimeFigure> {
         caption: format!(
             "The run whose gap is nearest to the median ({gap:.3} s), scale {}. The lines of the events are those of the first backend. \
              Throughput: in bins of 0.5 s. Data before the move have negative places. Published: {}. The published values begin at the \
-             move of this run; the published peak of the round trip is drawn as one dot at the move.",
+             move of this run; the published peak of the round trip is a short line after the move.",
             report.scale.name(),
             EXPERIMENT.source
         ),
@@ -116,7 +119,9 @@ fn panel(
         })
         .collect();
     let values = published.map(|(moved, until)| published_line(point, quantity, moved, until));
-    lines.extend(values.filter(|values| !values.is_empty()).map(|values| line("published", joined, values)));
+    lines.extend(
+        values.filter(|values| !values.is_empty()).map(|values| line("published", Joined::Steps, values)),
+    );
     TimePanel { axis: Axis::new(label, unit), lines, remark: "no valid run".to_owned(), cuts_peaks: false }
 }
 
@@ -125,8 +130,8 @@ fn panel(
 fn published_line(point: &Point, quantity: &str, moved: Instant, until: Instant) -> Vec<(Instant, f64)> {
     let value = |metric| point.published(metric).map(|published| published.value);
     if quantity == ROUND_TRIPS {
-        // A peak has no duration: it is one dot. The paper does not say when in the gap it is.
-        return value(RTT_PEAK).map(|peak| vec![(moved, peak)]).unwrap_or_default();
+        let ends = moved + PEAK;
+        return value(RTT_PEAK).map(|peak| vec![(moved, peak), (ends, peak)]).unwrap_or_default();
     }
     let (Some(before), Some(gap), Some(after)) = (value(BEFORE), value(GAP), value(AFTER)) else {
         return Vec::new();
