@@ -45,7 +45,7 @@ pub struct Move {
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub at: Duration,
-    /// The name of the place to which the host moves.
+    /// The name of the place to which the host moves. A move to the present place tunes the radio again.
     pub to: String,
 }
 

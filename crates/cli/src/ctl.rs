@@ -6,7 +6,7 @@ use crate::Failure;
 use crate::output::{Format, print};
 use daemon::{Answer, Ask, Running, running};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -50,10 +50,11 @@ enum Verb {
         /// The address of a foreign agent or home agent that the mobile node hears.
         agent: Option<String>,
     },
-    /// Let a mobile node end its registration.
+    /// Let a mobile node end its registration. Prints the agent that gets the request. If the registration has ended already,
+    /// another request is sent.
     Deregister,
-    /// Let a mobile host move: to a base station (Cellular IP), to a place of the role `apps/roam`, or to an agent
-    /// (Mobile IP).
+    /// Let a mobile host move: to a base station (Cellular IP), to a place of the role `apps/roam`, or, with the address of
+    /// an agent, to this agent (Mobile IP: as `register`).
     Handoff {
         /// The name of the station or place, or the address of the agent.
         to: String,
@@ -88,9 +89,11 @@ pub(crate) fn ctl(args: &Args) -> Result<(), Failure> {
         }
         Verb::Bindings => table("bindings", "home agent")?,
         Verb::Visitors => table("visitors", "foreign agent")?,
-        Verb::Register { agent } => done(ask("register", json!({ "agent": agent }).without_null())?),
-        Verb::Deregister => done(ask("deregister", Value::Null)?),
-        Verb::Handoff { to, semisoft } => done(hand_off(&ask, to, *semisoft)?),
+        Verb::Register { agent } => {
+            done(with_tables(&ask, ask("register", json!({ "agent": agent }).without_null()))?)
+        }
+        Verb::Deregister => done(with_tables(&ask, ask("deregister", Value::Null))?),
+        Verb::Handoff { to, semisoft } => done(with_tables(&ask, hand_off(&ask, to, *semisoft))?),
     };
     print(&match args.format {
         Format::Text => text,
@@ -104,13 +107,19 @@ fn done(answer: Value) -> (Value, String) {
     (answer, text)
 }
 
-/// Sends the command of the first kind of role that moves its host: a mobile host of Cellular IP, the role `apps/roam`, a
-/// mobile node of Mobile IP.
+/// Sends the command that moves the host: to an agent of Mobile IP, if `to` is an address and a role registers; otherwise
+/// that of a mobile host of Cellular IP, or of the role `apps/roam`.
 fn hand_off(
     ask: &impl Fn(&str, Value) -> Result<Value, Failure>,
     to: &str,
     semisoft: bool,
 ) -> Result<Value, Failure> {
+    if !semisoft && to.parse::<std::net::Ipv4Addr>().is_ok() {
+        let registered = ask("register", json!({ "agent": to }));
+        if !is_unknown_command(&registered) {
+            return registered;
+        }
+    }
     let kind = if semisoft { "semisoft" } else { "hard" };
     let first = ask("handoff", json!({ "to": to, "kind": kind }));
     if semisoft || !is_unknown_command(&first) {
@@ -120,9 +129,33 @@ fn hand_off(
     if is_unknown_command(&second) { ask("register", json!({ "agent": to })) } else { second }
 }
 
+/// Adds the tables of the host's status to the commands that a refusal lists: `bindings` and `visitors` are commands of
+/// this program, and not of the daemon.
+fn with_tables(
+    ask: &impl Fn(&str, Value) -> Result<Value, Failure>,
+    answer: Result<Value, Failure>,
+) -> Result<Value, Failure> {
+    match answer {
+        Err(Failure::Usage(why)) if why.contains(UNKNOWN_COMMAND) => {
+            let status = ask("status", Value::Null)?;
+            let mut known = "; known: status".to_owned();
+            for table in ["bindings", "visitors"] {
+                if show::tables(&status, table).is_some() {
+                    known = format!("{known}, {table}");
+                }
+            }
+            Err(Failure::Usage(why.replacen("; known: status", &known, 1)))
+        }
+        other => other,
+    }
+}
+
+/// A part of the daemon's answer to a command that no role has.
+const UNKNOWN_COMMAND: &str = "no role of this host has the command";
+
 /// Returns whether no role of the host has the command.
 fn is_unknown_command(answer: &Result<Value, Failure>) -> bool {
-    matches!(answer, Err(Failure::Usage(why)) if why.contains("no role of this host has the command"))
+    matches!(answer, Err(Failure::Usage(why)) if why.contains(UNKNOWN_COMMAND))
 }
 
 trait WithoutNull {
@@ -189,14 +222,71 @@ fn ask(socket: &Path, ask: &Ask) -> Result<Value, Failure> {
         .write_all(format!("{request}\n").as_bytes())
         .map_err(|error| unreachable("cannot send the request", &error))?;
     let mut line = String::new();
-    BufReader::new(stream)
-        .read_line(&mut line)
-        .map_err(|error| unreachable("the daemon gave no answer within 10 s", &error))?;
+    let read = BufReader::new(stream).read_line(&mut line);
+    let ended = "the daemon ended before it answered, or closed the connection";
+    match read {
+        Ok(0) => return Err(Failure::Machine(format!("{place}: {ended}"))),
+        Ok(_) => {}
+        Err(error) if [ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&error.kind()) => {
+            return Err(Failure::Machine(format!("{place}: the daemon gave no answer within 10 s")));
+        }
+        Err(error) => return Err(unreachable(ended, &error)),
+    }
     match serde_json::from_str(&line) {
         Ok(Answer::Ok(value)) => Ok(value),
         Ok(Answer::Error(why)) => {
             Err(Failure::Usage(format!("{place}: the daemon refused the request: {why}")))
         }
         Err(error) => Err(unreachable("the answer is not a daemon's", &error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    /// Executes a handoff at a daemon whose roles have these commands, and returns the commands that it got.
+    fn commands(known: &[&str], to: &str) -> (Vec<String>, Result<Value, String>) {
+        let asked = RefCell::new(Vec::new());
+        let ask = |verb: &str, _: Value| {
+            asked.borrow_mut().push(verb.to_owned());
+            if known.contains(&verb) {
+                return Ok(json!({ "home_agent": { "bindings": {} } }));
+            }
+            Err(Failure::Usage(format!("{UNKNOWN_COMMAND} `{verb}`; known: status")))
+        };
+        let answer = with_tables(&ask, hand_off(&ask, to, false));
+        let answer = answer.map_err(|error| match error {
+            Failure::Usage(why) => why,
+            _ => String::new(),
+        });
+        (asked.into_inner(), answer)
+    }
+
+    #[test]
+    fn a_handoff_to_an_address_is_a_registration_with_this_agent() {
+        let roams = ["move", "register"];
+        assert_eq!(commands(&roams, "10.2.0.1").0, ["register"]);
+        assert_eq!(commands(&roams, "cafe").0, ["handoff", "move"]);
+        assert_eq!(commands(&["handoff"], "10.2.0.1").0, ["register", "handoff"]);
+    }
+
+    #[test]
+    fn a_refusal_lists_the_tables_of_the_status() {
+        let (_, refused) = commands(&["status"], "cafe");
+        assert_eq!(refused.unwrap_err(), format!("{UNKNOWN_COMMAND} `register`; known: status, bindings"));
+    }
+
+    #[test]
+    fn a_daemon_that_ends_is_no_daemon_that_is_late() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("control");
+        let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let daemon = std::thread::spawn(move || drop(listener.accept().unwrap()));
+        let refused = ask(&socket, &Ask::Do { verb: "status".to_owned(), args: Value::Null });
+        daemon.join().unwrap();
+        let Err(Failure::Machine(why)) = refused else { panic!("there was no daemon to answer") };
+        assert!(why.contains("the daemon ended before it answered"), "{why}");
     }
 }

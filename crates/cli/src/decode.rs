@@ -1,26 +1,38 @@
 //! `wayfare decode`: prints messages field by field.
 
 use crate::Failure;
-use crate::output::{Format, print};
+use crate::output::{Format, is_unread, print};
 use recorder::decode::dissect::{Begin, Dissection, Layer, dissect, in_bytes, meaning};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::io::Read;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 /// The end of the long help.
 const MORE: &str = "\
-Each message is one block with all its fields. The number before a field is its offset in the packet.
-A malformed message is printed with the reason and with the offset of the refused field or extension.
-The exit code is then 1.
+Each message is one block. The number before a field is its offset in the packet. The messages of Mobile IP have all their
+fields; those of the other protocols (Cellular IP, DHCP, Indirect TCP, SIGMA) are one line. Checksums are checked, and
+only those of GRE are printed. A malformed message is printed with the reason and with the offset of the refused field or
+extension. The exit code is then 1.
+
+A packet is printed as soon as it is read. If a file is damaged or cut, the packets before the damage are printed, and
+the exit code is 2.
 
 Examples:
   wayfare decode runs/first-sim-1/capture.pcapng
   wayfare decode --hex '01 2a 01 2c 0a01010a 0a010114 0a010207 ed00000012345800'
   tcpdump -w - udp port 434 | wayfare decode -";
 
+/// What clap prints if the arguments are wrong.
+const USAGE: &str = "wayfare decode [OPTIONS] <FILE>\n       wayfare decode [OPTIONS] --hex <BYTES>";
+
+/// The longest line of a text file in bytes. A datagram has at most 65535 bytes, and thus 131070 digits.
+const LONGEST_LINE: u64 = 1 << 20;
+
 #[derive(clap::Args)]
-#[command(after_long_help = MORE)]
+#[command(after_long_help = MORE, override_usage = USAGE)]
 pub(crate) struct Args {
     /// A pcap or pcapng file, or a text file with one packet in hexadecimal digits on each line; `-` is standard input.
     /// In a text file, blanks, colons, and lines that begin with `#` are ignored.
@@ -71,50 +83,77 @@ struct Packet {
     /// Where the packet is: its number in the file, and the time and interface of a capture.
     place: String,
     bytes: Vec<u8>,
-    /// `None` if the protocol with which a captured packet begins is not known.
-    begin: Option<Begin>,
+    /// The protocol with which the packet begins; the `LINKTYPE` of its capture if the protocol is not known.
+    begin: Result<Begin, u32>,
     original_len: usize,
     comment: String,
 }
 
 pub(crate) fn decode(args: &Args) -> Result<(), Failure> {
-    let packets = match (&args.hex, &args.file) {
-        (Some(text), _) => vec![of_hex(args, text, "the bytes").map_err(Failure::Usage)?],
-        (None, Some(path)) => of_file(args, path).map_err(Failure::Usage)?,
-        (None, None) => Vec::new(), // clap has refused it
+    let mut shown = Shown::default();
+    let read = match (&args.hex, &args.file) {
+        (Some(text), _) => of_hex(args, text, "the bytes").map(|packet| shown.packet(args, &packet)),
+        (None, Some(path)) => of_file(args, path, &mut shown),
+        (None, None) => Ok(()), // clap has refused it
     };
-    let (mut printed, mut malformed) = (0, 0);
-    for (number, packet) in (1..).zip(&packets) {
+    if args.format == Format::Text && args.hex.is_none() && (read.is_ok() || shown.all > 0) {
+        print(&shown.summary());
+    }
+    read.map_err(Failure::Usage)?;
+    if shown.malformed == 0 { Ok(()) } else { Err(Failure::DidNotHold) }
+}
+
+/// How many packets were read, and what was printed of them.
+#[derive(Default)]
+struct Shown {
+    all: usize,
+    printed: usize,
+    malformed: usize,
+    /// The number of packets by the `LINKTYPE` that is not decoded.
+    not_decoded: BTreeMap<u32, usize>,
+}
+
+impl Shown {
+    /// Prints a packet if it is a message or malformed, or if all packets are requested.
+    fn packet(&mut self, args: &Args, packet: &Packet) {
         let is_cut = packet.original_len > packet.bytes.len();
         let found = match packet.begin {
-            Some(begin) => dissect(&packet.bytes, begin, is_cut),
-            None => Dissection::default(),
+            Ok(begin) => dissect(&packet.bytes, begin, is_cut),
+            Err(_) => Dissection::default(),
         };
-        malformed += usize::from(found.problem.is_some());
-        if !(found.is_message || args.all || args.hex.is_some()) {
-            continue;
+        self.all += 1;
+        self.malformed += usize::from(found.problem.is_some());
+        if let Err(link_type) = packet.begin {
+            *self.not_decoded.entry(link_type).or_default() += 1;
         }
-        printed += 1;
+        if !(found.is_message || args.all || args.hex.is_some()) {
+            return;
+        }
+        self.printed += 1;
         print(&match args.format {
             Format::Text => text_of(packet, &found, is_cut),
-            Format::Json => format!("{}\n", json_of(number, packet, &found)),
+            Format::Json => format!("{}\n", json_of(self.all, packet, &found)),
         });
     }
-    if args.format == Format::Text && args.hex.is_none() {
-        let rest = packets.len() - printed;
-        let others = if rest == 0 {
-            String::new()
-        } else {
-            format!(
-                "; --all prints the {}",
-                if rest == 1 { "other one".to_owned() } else { format!("{rest} others") }
-            )
+
+    fn summary(&self) -> String {
+        let Self { all, printed, malformed, .. } = *self;
+        let others = match all - printed {
+            0 => String::new(),
+            1 => "; --all prints the other one".to_owned(),
+            rest => format!("; --all prints the {rest} others"),
         };
-        let all = packets.len();
         let noun = if all == 1 { "packet" } else { "packets" };
-        print(&format!("{all} {noun}, {printed} printed, {malformed} malformed{others}\n"));
+        let mut text = format!("{all} {noun}, {printed} printed, {malformed} malformed{others}\n");
+        for (link_type, number) in &self.not_decoded {
+            let _ = writeln!(text, "{number} of them not decoded: {}", undecoded(*link_type));
+        }
+        text
     }
-    if malformed == 0 { Ok(()) } else { Err(Failure::DidNotHold) }
+}
+
+fn undecoded(link_type: u32) -> String {
+    format!("link type {link_type}; allowed: 1 (Ethernet), 101 and 228 (IP)")
 }
 
 /// Returns the packet of a text in hexadecimal digits. `place` is where the text is.
@@ -136,34 +175,62 @@ fn of_hex(args: &Args, text: &str, place: &str) -> Result<Packet, String> {
     })?;
     Ok(Packet {
         place: place.to_owned(),
-        begin: Some(args.layer.of(&bytes)),
+        begin: Ok(args.layer.of(&bytes)),
         original_len: bytes.len(),
         bytes,
         comment: String::new(),
     })
 }
 
-fn of_file(args: &Args, path: &Path) -> Result<Vec<Packet>, String> {
+/// Reads a file, and prints each packet as soon as it is read. Ends early if the reader of the output has exited.
+fn of_file(args: &Args, path: &Path, shown: &mut Shown) -> Result<(), String> {
     let name = path.display();
-    let mut file = Vec::new();
-    let read = if path.as_os_str() == "-" {
-        std::io::stdin().lock().read_to_end(&mut file).map(drop)
-    } else {
-        std::fs::read(path).map(|read| file = read)
-    };
-    read.map_err(|error| format!("cannot read {name}: {error}"))?;
-    if draw::is_capture(&file) {
-        let packets = draw::read_capture(&file).map_err(|error| format!("{name}: {error}"))?;
-        return Ok((1..).zip(packets).map(|(number, packet)| of_capture(number, packet)).collect());
+    let unread = |error: std::io::Error| format!("cannot read {name}: {error}");
+    if path.is_dir() {
+        return Err(format!(
+            "{name} is a directory; allowed: a file, for example the capture of a run, {}",
+            path.join("capture.pcapng").display()
+        ));
     }
-    let text = std::str::from_utf8(&file).map_err(|_| {
-        format!("{name} is neither a capture nor text; allowed: pcap, pcapng, or hexadecimal digits")
-    })?;
-    let lines = (1..).zip(text.lines()).filter(|(_, line)| {
-        let line = line.trim();
-        !line.is_empty() && !line.starts_with('#')
-    });
-    lines.map(|(line, text)| of_hex(args, text, &format!("{name}, line {line}"))).collect()
+    let mut file: Box<dyn Read> = if path.as_os_str() == "-" {
+        Box::new(std::io::stdin().lock())
+    } else {
+        Box::new(File::open(path).map_err(unread)?)
+    };
+    // Four bytes show whether the file is a capture.
+    let mut first = Vec::new();
+    file.by_ref().take(4).read_to_end(&mut first).map_err(unread)?;
+    let is_capture = draw::is_capture(&first);
+    let file = Cursor::new(first).chain(file);
+    if is_capture {
+        let packets = draw::CapturedPackets::of(file).map_err(|error| format!("{name}: {error}"))?;
+        for (number, packet) in (1..).zip(packets) {
+            let packet = packet.map_err(|error| format!("{name}: {error}"))?;
+            shown.packet(args, &of_capture(number, packet));
+            if is_unread() {
+                break;
+            }
+        }
+        return Ok(());
+    }
+    let mut file = BufReader::new(file);
+    let mut line = Vec::new();
+    for number in 1_u64.. {
+        line.clear();
+        let read = file.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(unread)?;
+        if read == 0 || is_unread() {
+            break;
+        }
+        let text = std::str::from_utf8(&line).ok().filter(|_| (read as u64) < LONGEST_LINE);
+        let text = text.ok_or_else(|| {
+            format!("{name} is neither a capture nor text; allowed: pcap, pcapng, or hexadecimal digits")
+        })?;
+        let text = text.trim_end_matches(['\n', '\r']);
+        if !text.trim().is_empty() && !text.trim().starts_with('#') {
+            shown.packet(args, &of_hex(args, text, &format!("{name}, line {number}"))?);
+        }
+    }
+    Ok(())
 }
 
 fn of_capture(number: usize, packet: draw::Captured) -> Packet {
@@ -171,15 +238,12 @@ fn of_capture(number: usize, packet: draw::Captured) -> Packet {
     let interface = packet.interface.map(|name| format!(", {name}"));
     // The numbers are from the registry of LINKTYPE values: Ethernet, raw IP, and raw IPv4.
     let begin = match packet.link_type {
-        1 => Some(Begin::Ethernet),
-        12 | 14 | 101 | 228 => Some(Begin::Ip),
-        _ => None,
+        1 => Ok(Begin::Ethernet),
+        12 | 14 | 101 | 228 => Ok(Begin::Ip),
+        other => Err(other),
     };
-    let of_link = if begin.is_some() {
-        String::new()
-    } else {
-        format!(", link type {}: not decoded; allowed: 1 (Ethernet), 101 and 228 (IP)", packet.link_type)
-    };
+    let of_link =
+        begin.err().map(|link_type| format!(", not decoded: {}", undecoded(link_type))).unwrap_or_default();
     Packet {
         place: format!(
             "packet {number}{}{}{of_link}",

@@ -3,6 +3,7 @@
 use os::Clock;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
 use trace::NamedDoubt;
 use wire::Duration;
@@ -17,6 +18,9 @@ pub(crate) enum Format {
 /// The first error of writing to standard output. `main` reports it at the end.
 static UNWRITTEN: Mutex<Option<io::Error>> = Mutex::new(None);
 
+/// Whether the reader of standard output has exited.
+static UNREAD: AtomicBool = AtomicBool::new(false);
+
 /// Prints a result. An error is kept for [`unwritten`], except `EPIPE` from a reader that has exited, such as `head`.
 /// After `EPIPE`, the command continues without printing.
 pub(crate) fn print(text: &str) {
@@ -27,9 +31,16 @@ pub(crate) fn print(text: &str) {
         to.write_all(text.as_bytes()).and_then(|()| to.flush())
     };
     let Err(error) = written else { return };
-    if error.kind() != io::ErrorKind::BrokenPipe {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        UNREAD.store(true, Ordering::Relaxed);
+    } else {
         UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
+}
+
+/// Returns whether the reader of standard output has exited, so that [`print()`] has no effect.
+pub(crate) fn is_unread() -> bool {
+    UNREAD.load(Ordering::Relaxed)
 }
 
 /// Returns the first error of [`print()`], if there was one.

@@ -51,7 +51,8 @@ fn bytes_are_printed_field_by_field() {
 fn what_cannot_be_decoded_is_refused_with_what_is_allowed() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("binary"), [0xff, 0xfe, 0]).unwrap();
-    std::fs::write(folder.path().join("text"), "01 2a\nnot hex\n").unwrap();
+    std::fs::create_dir(folder.path().join("folder")).unwrap();
+    std::fs::write(folder.path().join("text"), "# no packet\nnot hex\n").unwrap();
     std::fs::write(folder.path().join("cut.pcap"), [0xd4, 0xc3, 0xb2, 0xa1, 2, 0]).unwrap();
     for (arguments, expected) in [
         (vec!["decode", "--hex", "012"], "3 digits are no whole bytes; allowed: two digits for each byte"),
@@ -61,11 +62,92 @@ fn what_cannot_be_decoded_is_refused_with_what_is_allowed() {
         (vec!["decode", "text"], "text, line 2: `n` at character 1"),
         (vec!["decode", "cut.pcap"], "cut.pcap: packet 1: "),
         (vec!["decode"], "required"),
+        (vec!["decode"], "wayfare decode [OPTIONS] --hex <BYTES>"),
+        (
+            vec!["decode", "folder"],
+            "folder is a directory; allowed: a file, for example the capture of a run, folder/capture.pcapng",
+        ),
         (vec!["decode", "text", "--hex", "01"], "cannot be used with"),
     ] {
         let error = says(folder.path(), &arguments, 2);
         assert!(error.contains(expected), "{arguments:?}: {error}");
     }
+}
+
+/// A pcap file of another program: little-endian, of link type 101 or another one, with this number of requests.
+fn pcap(link_type: u8, requests: usize) -> Vec<u8> {
+    let payload = trace::unhex(&REQUEST.replace([' ', ':'], "")).unwrap();
+    let [from, to] = [[10, 1, 2, 7], [10, 1, 1, 20]].map(|address| (std::net::Ipv4Addr::from(address), 434));
+    let [from, to] = [from, to].map(|(address, port)| std::net::SocketAddrV4::new(address, port));
+    let packet = wire::udp::packet(from, to, &payload);
+    let length = (packet.len() as u32).to_le_bytes();
+    let mut file = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0];
+    file.extend([link_type, 0, 0, 0]);
+    for _ in 0..requests {
+        file.extend([10, 0, 0, 0, 250, 0, 0, 0]);
+        file.extend([length, length].concat());
+        file.extend(&packet);
+    }
+    file
+}
+
+/// A program that captures may still run: what it has written is printed before it writes more.
+#[test]
+fn a_packet_is_printed_when_it_is_read() {
+    use std::io::{BufRead, BufReader, Read, Write};
+    let mut decoder = Command::new(env!("CARGO_BIN_EXE_wayfare"))
+        .args(["decode", "-"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut input, output) = (decoder.stdin.take().unwrap(), decoder.stdout.take().unwrap());
+    input.write_all(&pcap(101, 1)).unwrap();
+    input.flush().unwrap();
+    let (lines, found) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut output = BufReader::new(output);
+        let mut first = String::new();
+        output.read_line(&mut first).unwrap();
+        lines.send(first).unwrap();
+        let mut rest = String::new();
+        output.read_to_string(&mut rest).unwrap();
+        lines.send(rest).unwrap();
+    });
+    let patience = std::time::Duration::from_secs(60);
+    let first = found.recv_timeout(patience).expect("a packet is printed before the end of the file");
+    assert!(first.starts_with("packet 1, 10.000250 s, "), "{first}");
+    drop(input);
+    let rest = found.recv_timeout(patience).unwrap();
+    assert!(rest.ends_with("1 packet, 1 printed, 0 malformed\n"), "{rest}");
+    assert!(decoder.wait().unwrap().success());
+}
+
+#[test]
+fn the_packets_before_a_cut_one_are_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = pcap(101, 3);
+    std::fs::write(folder.path().join("cut.pcap"), &whole[..whole.len() - 10]).unwrap();
+    let output = wayfare(folder.path(), &["decode", "cut.pcap"]);
+    let [text, errors] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(text.matches("Mobile IP registration request").count(), 2, "{text}");
+    assert!(text.ends_with("2 packets, 2 printed, 0 malformed\n"), "{text}");
+    assert!(errors.contains("cut.pcap: packet 3: "), "{errors}");
+    // The same holds for lines of text.
+    std::fs::write(folder.path().join("text"), format!("{REQUEST}\nnot hex\n")).unwrap();
+    let text = says(folder.path(), &["decode", "text"], 2);
+    assert_eq!(text.matches("Mobile IP registration request").count(), 1, "{text}");
+}
+
+#[test]
+fn a_capture_of_a_link_that_is_not_decoded_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("radio.pcap"), pcap(127, 2)).unwrap();
+    let text = says(folder.path(), &["decode", "radio.pcap"], 0);
+    let expected = "2 packets, 0 printed, 0 malformed; --all prints the 2 others\n\
+                    2 of them not decoded: link type 127; allowed: 1 (Ethernet), 101 and 228 (IP)\n";
+    assert_eq!(text, expected);
 }
 
 /// Runs the download of Mobile IP with this clock of the mobile node, and returns its decoded capture.

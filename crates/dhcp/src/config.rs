@@ -71,7 +71,8 @@ pub struct ServerConfig {
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::interface_address")]
     pub address: InterfaceAddress,
-    /// The first address of the pool, a host address of the link.
+    /// The first address of the pool, a host address of the link. The addresses of the server and of the router are not
+    /// granted, also if they are in the pool.
     pub first: Ipv4Addr,
     /// The last address of the pool, a host address of the link, not before `first`. The pool has at most 65536
     /// addresses.
@@ -160,6 +161,13 @@ impl ServerConfig {
             }
         }
         let longest = u64::from(crate::message::INFINITE) - 1;
+        taken.extend(self.router.into_iter().chain(self.excluded.iter().copied()));
+        let pool = self.first..=self.last;
+        let size = size.map_or(0, |size| size as usize + 1);
+        if self.fixed.is_empty() && taken.range(pool).count() >= size {
+            let problem = "no address of the pool can be granted: all are those of the server, of the router, or in `excluded`";
+            return Err(ConfigError::new("last", problem));
+        }
         if self.lease.subsec_nanos() != 0 || !(4..=longest).contains(&self.lease.as_secs()) {
             return Err(ConfigError::new("lease", format!("must be whole seconds, from 4s to {longest}s")));
         }

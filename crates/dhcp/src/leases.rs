@@ -212,6 +212,13 @@ mod tests {
     }
 
     #[test]
+    fn the_addresses_of_the_server_and_the_router_are_not_granted() {
+        let mut leases = leases("10.3.0.1", "10.3.0.3", "router = '10.3.0.2'");
+        assert_eq!(serve(&mut leases, 0, 1, 60), Some(Ipv4Addr::new(10, 3, 0, 3)));
+        assert_eq!(serve(&mut leases, 0, 2, 60), None);
+    }
+
+    #[test]
     fn a_client_gets_a_new_address_and_then_the_one_that_is_free_for_the_longest_time() {
         let fixed = "fixed = [{ mac = '02:00:00:00:00:63', address = '10.3.0.4' }]\nexcluded = ['10.3.0.3']";
         let mut leases = leases("10.3.0.2", "10.3.0.6", fixed);

@@ -2,7 +2,7 @@
 
 mod read;
 
-pub use read::{Captured, ReadError, is_capture, read};
+pub use read::{Captured, Packets, ReadError, is_capture, read};
 
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{

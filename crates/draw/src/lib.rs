@@ -18,7 +18,7 @@ mod svg;
 mod text;
 
 pub use capture::{Capture, CaptureError, Captured, Direction, Interface, ReadError, Seen, Snap};
-pub use capture::{is_capture, read as read_capture};
+pub use capture::{Packets as CapturedPackets, is_capture, read as read_capture};
 pub use csv::Csv;
 pub use figure::{
     Axis, Band, Bar, BarFigure, BarGroup, Cost, Counts, DistributionFigure, DistributionPanel, FlowTrace,

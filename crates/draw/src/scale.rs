@@ -27,6 +27,13 @@ impl Range {
         Self { lo, hi }.widened()
     }
 
+    /// Returns the range of places in a stream or in a sequence of datagrams, which begin at zero: a single place zero is
+    /// drawn on an axis without negative numbers.
+    pub(crate) fn of_places(places: impl IntoIterator<Item = f64>) -> Self {
+        let range = Self::of(places);
+        if range == (Self { lo: -1.0, hi: 1.0 }) { Self { lo: 0.0, hi: 1.0 } } else { range }
+    }
+
     /// Returns the range, extended at both ends by `share` of its length.
     pub(crate) fn padded(self, share: f64) -> Self {
         let pad = (self.hi - self.lo) * share;
@@ -218,5 +225,7 @@ mod tests {
             );
         }
         assert_eq!(Range::of([5.0]), Range { lo: 4.5, hi: 5.5 });
+        assert_eq!(Range::of_places([0.0]), Range { lo: 0.0, hi: 1.0 });
+        assert_eq!(Range::of_places([5.0]), Range { lo: 4.5, hi: 5.5 });
     }
 }

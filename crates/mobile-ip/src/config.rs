@@ -72,6 +72,7 @@ pub struct HomeAgentConfig {
     /// payload of an Ethernet frame (1500 bytes) without the outer header (20 bytes). With minimal encapsulation, 8 bytes
     /// more fit; with GRE, 4 bytes less.
     #[serde(default = "tunnel_mtu")]
+    #[schemars(range(min = 548))]
     pub tunnel_mtu: u16,
     /// The times at which the home agent announces a mobile node's new link address on the home network by gratuitous
     /// ARP (RFC 5944, section 4.6). They count from the change, and are in ascending order; default `0s`, `1s` and `3s`
@@ -140,11 +141,12 @@ pub struct ForeignAgentConfig {
     /// section 2.1.1); default true.
     #[serde(default = "yes")]
     pub registration_required: bool,
-    /// The maximum number of visits; default 1024 (not from an RFC). When it is reached, the foreign agent advertises
+    /// The maximum number of visits, at least 1; default 1024 (not from an RFC). When it is reached, the foreign agent advertises
     /// that it is busy, and denies requests that begin a visit. Without a security association, the foreign agent
     /// cannot check whether a mobile node exists. So a host on the link can use up all visits for
     /// `registration_lifetime`, if another host accepts its requests as the home agent.
     #[serde(default = "visitors")]
+    #[schemars(range(min = 1))]
     pub visitors: usize,
     /// The maximum number of requests that wait for a home agent's reply; default 1024 (RFC 5944, section 3.7.1,
     /// suggests 5). Of these, at most 2 may have the same home and link address, and at most 4 the same link address.
@@ -177,6 +179,7 @@ pub struct ForeignAgentConfig {
     /// The size of the largest datagram inside a reverse tunnel by IP in IP, in bytes, at least 548; default 1480, as for
     /// a home agent.
     #[serde(default = "tunnel_mtu")]
+    #[schemars(range(min = 548))]
     pub tunnel_mtu: u16,
     /// How long a request waits for the home agent's reply at most, greater than zero; default `7s` (RFC 5944, section
     /// 3.7.1).
@@ -269,9 +272,11 @@ pub struct MobileNodeConfig {
     pub home_first: bool,
     /// By how many dB the signal of another agent's cell must be stronger before the mobile node changes to this agent, from
     /// 0 to 60; default: signals are not compared (not from an RFC). It applies to a change from an agent that is still
-    /// heard, if the radio reports both signals and `agent_cells` has both agents. With `ecs` and `pm-eager`, the mobile
-    /// node then changes as soon as the signal is stronger, also to an agent that it has heard before. A change that
-    /// `link_trigger` causes is not delayed.
+    /// heard, if the radio reports both signals and `agent_cells` has both agents. The signals that are compared are smoothed:
+    /// each report counts a quarter, and the level before it three quarters; after 2 s without a report of a cell, its
+    /// smoothing begins again. So a signal that is stronger for one report only has no effect. With `ecs` and `pm-eager`,
+    /// the mobile node changes as soon as the smoothed signal is stronger, also to an agent that it has heard before. A
+    /// change that `link_trigger` causes is not delayed.
     #[serde(default)]
     #[schemars(range(max = 60))]
     pub signal_hysteresis: Option<u8>,
@@ -557,6 +562,10 @@ impl ForeignAgentConfig {
         self.advertise.check()?;
         check_tunnel_mtu(self.tunnel_mtu)?;
         encapsulation::check(&self.encapsulations)?;
+        if self.visitors == 0 {
+            let problem = "must be at least 1: without visits, no mobile node could register";
+            return Err(ConfigError::new("visitors", problem));
+        }
         if !(1..=16).contains(&self.challenge_window) {
             return Err(ConfigError::new("challenge_window", "must be from 1 to 16"));
         }

@@ -26,6 +26,11 @@ pub(crate) fn check(offers: &[Kind]) -> Result<(), ConfigError> {
         let problem = "must list `minimal` or `gre` only: `ip-in-ip` is always available";
         return Err(ConfigError::new("encapsulations", problem));
     }
+    let is_again = |(index, kind): &(usize, &Kind)| offers.iter().take(*index).any(|other| other == *kind);
+    if let Some((index, _)) = offers.iter().enumerate().find(is_again) {
+        let problem = format!("must have each kind once; the kind at position {} is there before", index + 1);
+        return Err(ConfigError::new("encapsulations", problem));
+    }
     Ok(())
 }
 

@@ -143,8 +143,9 @@ impl FromStr for Via {
 
 impl HostConfig {
     /// Returns the node of this host. `rng` is the root of the host's random numbers. Fails if a role or the host is
-    /// invalid.
+    /// invalid, or if roles do not fit together.
     pub fn node(&self, rng: &Rng) -> Result<Node, NodeError> {
+        crate::together::check(&self.roles)?;
         let names = self.interface_names();
         let around = self.surroundings()?;
         let build = |(place, role): (usize, &RoleConfig)| {

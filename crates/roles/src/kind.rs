@@ -181,9 +181,11 @@ impl<'de> Deserialize<'de> for RoleConfig {
     }
 }
 
-fn config<T: serde::de::DeserializeOwned>(table: toml::Table) -> Result<T, KeyError> {
+fn config<T: serde::de::DeserializeOwned + JsonSchema>(table: toml::Table) -> Result<T, KeyError> {
     serde_path_to_error::deserialize(toml::Value::Table(table)).map_err(|error| {
         let path = error.path().to_string();
-        KeyError { path: path.trim_matches('.').to_owned(), problem: error.inner().message().to_owned() }
+        let path = path.trim_matches('.').to_owned();
+        let problem = crate::expected::by_schema::<T>(&path, error.inner().message());
+        KeyError { path, problem }
     })
 }

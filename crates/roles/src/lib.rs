@@ -5,11 +5,13 @@
 
 mod clock;
 mod error;
+mod expected;
 mod host;
 mod kind;
 mod schema;
 mod surroundings;
 mod tcp;
+mod together;
 
 pub use clock::ClockConfig;
 pub use error::{KeyError, NodeError};

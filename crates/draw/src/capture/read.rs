@@ -8,6 +8,7 @@ use pcap_file::pcapng::blocks::interface_description::{
 };
 use pcap_file::pcapng::blocks::opt_common::CommonOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
+use std::io::Read;
 use wire::Duration;
 
 /// A packet of a capture file.
@@ -66,45 +67,94 @@ fn is_pcap(file: &[u8]) -> bool {
 /// Returns the packets of a pcap or pcapng file, in the order of the file. Fails if `file` is of another format or is
 /// damaged.
 pub fn read(file: &[u8]) -> Result<Vec<Captured>, ReadError> {
-    if is_pcapng(file) {
-        read_pcapng(file)
-    } else if is_pcap(file) {
-        read_pcap(file)
-    } else {
-        Err(ReadError::Format)
+    Packets::of(file)?.collect()
+}
+
+/// The packets of a pcap or pcapng file, each as soon as it is read. After an error, there are no more packets.
+#[derive(Debug)]
+pub struct Packets<R: Read> {
+    format: Reading<R>,
+    /// The number of packets that were read.
+    number: usize,
+}
+
+#[derive(Debug)]
+enum Reading<R: Read> {
+    Pcap(PcapReader<Source<R>>, u32),
+    Pcapng(PcapNgReader<Source<R>>),
+    Ended,
+}
+
+/// A file whose first bytes were read already.
+type Source<R> = std::io::Chain<std::io::Cursor<Vec<u8>>, R>;
+
+impl<R: Read> Packets<R> {
+    /// Begins to read a file, and reads its header. Fails if the file is of another format or is damaged.
+    pub fn of(mut file: R) -> Result<Self, ReadError> {
+        let mut first = Vec::new();
+        file.by_ref().take(4).read_to_end(&mut first).map_err(|error| damaged(0, &error))?;
+        let source = std::io::Cursor::new(first.clone()).chain(file);
+        let format = if is_pcapng(&first) {
+            Reading::Pcapng(PcapNgReader::new(source).map_err(|error| damaged(0, &error))?)
+        } else if is_pcap(&first) {
+            let reader = PcapReader::new(source).map_err(|error| damaged(0, &error))?;
+            let link_type = number_of(reader.header().datalink);
+            Reading::Pcap(reader, link_type)
+        } else {
+            return Err(ReadError::Format);
+        };
+        Ok(Self { format, number: 0 })
     }
 }
 
-fn damaged(packets: &[Captured], why: &impl ToString) -> ReadError {
-    ReadError::Packet { number: packets.len() + 1, why: why.to_string() }
-}
+impl<R: Read> Iterator for Packets<R> {
+    type Item = Result<Captured, ReadError>;
 
-fn read_pcap(file: &[u8]) -> Result<Vec<Captured>, ReadError> {
-    let mut packets = Vec::new();
-    let mut reader = PcapReader::new(file).map_err(|error| damaged(&packets, &error))?;
-    let link_type = number_of(reader.header().datalink);
-    while let Some(packet) = reader.next_packet() {
-        let packet = packet.map_err(|error| damaged(&packets, &error))?;
-        packets.push(Captured {
-            at: Some(packet.timestamp()),
-            interface: None,
-            link_type,
-            original_len: packet.orig_len() as usize,
-            bytes: packet.data().to_vec(),
-            comment: String::new(),
-        });
+    fn next(&mut self) -> Option<Self::Item> {
+        let read = match &mut self.format {
+            Reading::Pcap(reader, link_type) => next_of_pcap(reader, *link_type),
+            Reading::Pcapng(reader) => next_of_pcapng(reader),
+            Reading::Ended => None,
+        };
+        match read {
+            Some(Ok(packet)) => {
+                self.number += 1;
+                Some(Ok(packet))
+            }
+            Some(Err(why)) => {
+                self.format = Reading::Ended;
+                Some(Err(damaged(self.number, &why)))
+            }
+            None => None,
+        }
     }
-    Ok(packets)
 }
 
-fn read_pcapng(file: &[u8]) -> Result<Vec<Captured>, ReadError> {
-    let mut packets = Vec::new();
-    let mut reader = PcapNgReader::new(file).map_err(|error| damaged(&packets, &error))?;
+/// Returns the error of the packet after the first `read` packets.
+fn damaged(read: usize, why: &impl ToString) -> ReadError {
+    ReadError::Packet { number: read + 1, why: why.to_string() }
+}
+
+fn next_of_pcap<R: Read>(reader: &mut PcapReader<R>, link_type: u32) -> Option<Result<Captured, String>> {
+    let packet = match reader.next_packet()? {
+        Ok(packet) => packet,
+        Err(error) => return Some(Err(error.to_string())),
+    };
+    Some(Ok(Captured {
+        at: Some(packet.timestamp()),
+        interface: None,
+        link_type,
+        original_len: packet.orig_len() as usize,
+        bytes: packet.data().to_vec(),
+        comment: String::new(),
+    }))
+}
+
+fn next_of_pcapng<R: Read>(reader: &mut PcapNgReader<R>) -> Option<Result<Captured, String>> {
     loop {
-        let captured = match reader.next_block() {
-            None => return Ok(packets),
-            Some(Err(error)) => return Err(damaged(&packets, &error)),
-            Some(Ok((Block::EnhancedPacket(packet), state))) => {
+        let captured = match reader.next_block()? {
+            Err(error) => return Some(Err(error.to_string())),
+            Ok((Block::EnhancedPacket(packet), state)) => {
                 let on = state.interfaces().get(packet.interface_id as usize);
                 let comment = packet.options.iter().find_map(|option| match option {
                     EnhancedPacketOption::Common(CommonOption::Comment(text)) => Some(text.to_string()),
@@ -116,12 +166,12 @@ fn read_pcapng(file: &[u8]) -> Result<Vec<Captured>, ReadError> {
                     ..on_interface(on, packet.data.into_owned(), packet.original_len)
                 }
             }
-            Some(Ok((Block::SimplePacket(packet), state))) => {
+            Ok((Block::SimplePacket(packet), state)) => {
                 on_interface(state.interfaces().first(), packet.data.into_owned(), packet.original_len)
             }
-            Some(Ok(_)) => continue,
+            Ok(_) => continue,
         };
-        packets.push(captured);
+        return Some(Ok(captured));
     }
 }
 
@@ -183,6 +233,19 @@ mod tests {
         assert_eq!(read(&file), Ok(vec![expected]));
         let cut = read(&file[..file.len() - 3]).unwrap_err().to_string();
         assert!(cut.starts_with("packet 1: "), "{cut}");
+    }
+
+    #[test]
+    fn the_packets_before_a_cut_one_are_read() {
+        let mut file = pcap([0xd4, 0xc3, 0xb2, 0xa1]);
+        let record = file[24..].to_vec();
+        file.extend_from_slice(&record);
+        file.extend_from_slice(&record[..17]);
+        let mut packets = Packets::of(&file[..]).unwrap();
+        assert_eq!(packets.by_ref().take_while(Result::is_ok).count(), 2);
+        assert!(packets.next().is_none(), "the error is the last item");
+        let error = Packets::of(&file[..]).unwrap().last().unwrap().unwrap_err();
+        assert!(matches!(error, ReadError::Packet { number: 3, .. }), "{error}");
     }
 
     /// A pcap file as another program writes it: little-endian, microseconds, link type 101.

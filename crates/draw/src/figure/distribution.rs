@@ -5,7 +5,7 @@ use super::panel::{Frame, Key, LABEL, Marker, SMALL, caption, legend, tick_room,
 use super::points::{Axis, COLOURS, Style};
 use crate::csv::Csv;
 use crate::scale::{FAR, Range, Ticks};
-use crate::svg::{Anchor, Svg, Text, fit, text_width};
+use crate::svg::{Anchor, Svg, Text, fit, text_width, wrap};
 use std::collections::BTreeSet;
 
 const WIDTH: f64 = 1000.0;
@@ -16,7 +16,7 @@ const STRIP: f64 = 24.0;
 /// The largest width of the numbers right of a strip, in pixels.
 const NUMBERS_MAX: f64 = 420.0;
 /// The largest width of the name left of a strip, in pixels.
-const NAME_MAX: f64 = 210.0;
+const NAME_MAX: f64 = 290.0;
 
 /// A series of values of one metric, for example one for each run.
 #[derive(Clone, PartialEq, Debug)]
@@ -157,8 +157,11 @@ impl DistributionPanel {
     fn draw(&self, svg: &mut Svg, [left, right]: [f64; 2], top: f64) -> f64 {
         let mut y = top;
         if !self.title.is_empty() {
-            y += LABEL + 6.0;
-            svg.text([left, y], Text::new(LABEL, Anchor::Start).bold(), &self.title);
+            // Bold text is wider than the estimate for regular text.
+            for line in wrap(&self.title, LABEL * 1.1, RIGHT - left) {
+                y += LABEL + 6.0;
+                svg.text([left, y], Text::new(LABEL, Anchor::Start).bold(), &line);
+            }
             y += 4.0;
         }
         y = legend(svg, &self.legend(), [left, RIGHT], y) + 8.0;

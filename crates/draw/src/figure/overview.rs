@@ -106,7 +106,7 @@ impl<'a> Overview<'a> {
         let x = Range::of(all.map(Instant::as_secs_f64)).padded(0.01);
         let scale = flow.map_or(1.0, FlowTrace::scale);
         let places = flow.into_iter().flat_map(|flow| &flow.marks).map(|mark| mark.place as f64 / scale);
-        let y = Range::of(places).padded(0.04);
+        let y = Range::of_places(places).padded(0.04);
         let left = figure.left();
         let frame = Frame { left, top: 0.0, width: RIGHT - left, height, x, y };
         let room = flow.map_or(42.0, FlowTrace::label_room);

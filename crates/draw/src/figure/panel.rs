@@ -35,13 +35,6 @@ impl Frame {
         self.top + self.height
     }
 
-    /// Draws the grid, the border and the tick labels.
-    pub(super) fn axes(&self, svg: &mut Svg, x: &Ticks, y: &Ticks) {
-        self.grid(svg, x, y);
-        self.x_ticks(svg, x);
-        self.y_ticks(svg, y);
-    }
-
     /// Draws the grid and the border.
     pub(super) fn grid(&self, svg: &mut Svg, x: &Ticks, y: &Ticks) {
         svg.group(r##"stroke="#dddddd" stroke-width="0.8""##, |svg| {
@@ -73,12 +66,6 @@ impl Frame {
                 &y.label(*value),
             );
         }
-    }
-
-    /// Draws the labels of both axes. The y label is `y_room` pixels left of the frame.
-    pub(super) fn labels(&self, svg: &mut Svg, x: &str, y: &str, y_room: f64) {
-        self.x_label(svg, x);
-        self.y_label(svg, y, y_room);
     }
 
     /// Draws the label of the x axis, below its tick labels.

@@ -1,9 +1,9 @@
 //! A figure of published and measured values with their intervals.
 
-use super::panel::{Frame, Key, Marker, caption, dashed, legend, tick_room, title};
+use super::panel::{Frame, Key, Marker, SMALL, caption, dashed, legend, tick_room, title};
 use crate::csv::Csv;
 use crate::scale::{FAR, Range, Ticks};
-use crate::svg::Svg;
+use crate::svg::{Anchor, Svg, Text, fit, text_width};
 
 const WIDTH: f64 = 800.0;
 const PLOT_HEIGHT: f64 = 360.0;
@@ -16,6 +16,8 @@ const ASIDE: f64 = 4.0;
 const HIDES: f64 = 6.0;
 /// The additional radius of a point for each point that hides it, in pixels.
 const LARGER: f64 = 3.0;
+/// The size of a marker in pixels.
+const MARKER: f64 = 10.0;
 /// The largest number of hiding points that make a point larger.
 const BELOW: usize = 3;
 
@@ -130,12 +132,25 @@ pub struct Axis {
     pub unit: String,
     /// Whether the axis is logarithmic, with base 10. Values of zero and below have no coordinate on such an axis.
     pub decades: bool,
+    /// The categories of the axis: a value I, from 0, is the category I. Empty for an axis of numbers.
+    pub names: Vec<String>,
 }
 
 impl Axis {
     /// Returns a linear axis of `label` in `unit`.
     pub fn new(label: impl Into<String>, unit: impl Into<String>) -> Self {
-        Self { label: label.into(), unit: unit.into(), decades: false }
+        Self { label: label.into(), unit: unit.into(), decades: false, names: Vec::new() }
+    }
+
+    /// Returns an axis of categories. The x axis of a [`PointFigure`] can be such an axis; other axes ignore the names.
+    pub fn of_names(label: impl Into<String>, names: Vec<String>) -> Self {
+        Self { names, ..Self::new(label, "") }
+    }
+
+    /// Returns the text of a value: the category, or the number.
+    fn name_of(&self, value: f64) -> String {
+        let name = self.names.get(value as usize).filter(|_| value >= 0.0);
+        name.cloned().unwrap_or_else(|| value.to_string())
     }
 
     /// Returns this axis as a logarithmic one.
@@ -188,7 +203,7 @@ impl PointFigure {
                     let kind = if whisker.is_range { "range" } else { "interval" };
                     [whisker.lo.to_string(), whisker.hi.to_string(), kind.to_owned()]
                 });
-                let (x, y) = (point.x.to_string(), point.y.to_string());
+                let (x, y) = (self.x.name_of(point.x), point.y.to_string());
                 csv.row([series.name.as_str(), series.style.name(), &x, &y, &lo, &hi, &kind]);
             }
         }
@@ -212,15 +227,31 @@ impl PointFigure {
     fn draw_all(&self) -> String {
         let mut svg = Svg::new(WIDTH);
         let (x, y) = self.ranges();
-        let (x_ticks, y_ticks) = (self.x.ticks(x, 8), self.y.ticks(y, 6));
+        let x_ticks = if self.x.names.is_empty() { self.x.ticks(x, 8) } else { Ticks::whole(x, u32::MAX) };
+        let y_ticks = self.y.ticks(y, 6);
         let left = 32.0 + tick_room(&y_ticks);
         let width = WIDTH - 24.0 - left;
 
         let top = title(&mut svg, &self.title, left, width);
         let top = legend(&mut svg, &self.legend(), [left, WIDTH - 24.0], top) + 8.0;
         let frame = Frame { left, top, width, height: PLOT_HEIGHT, x, y };
-        frame.axes(&mut svg, &x_ticks, &y_ticks);
-        frame.labels(&mut svg, &self.x.text(), &self.y.text(), tick_room(&y_ticks) + 12.0);
+        frame.grid(&mut svg, &x_ticks, &y_ticks);
+        frame.y_ticks(&mut svg, &y_ticks);
+        if self.x.names.is_empty() {
+            frame.x_ticks(&mut svg, &x_ticks);
+        }
+        // Names that have no room side by side are in turn in two rows, and are cut to the width of two.
+        let room = width / self.x.names.len().max(1) as f64;
+        let rows = if self.x.names.iter().any(|name| text_width(name, SMALL) > room - 6.0) { 2 } else { 1 };
+        for (index, name) in self.x.names.iter().enumerate() {
+            let place = [frame.px(index as f64), frame.bottom() + 15.0 + (index % rows) as f64 * 13.0];
+            let to_the_edge = (place[0].min(WIDTH - place[0]) - 4.0) * 2.0;
+            let name = fit(name, SMALL, (room * rows as f64 - 6.0).min(to_the_edge));
+            svg.text(place, Text::new(SMALL, Anchor::Middle), &name);
+        }
+        let further = (rows - 1) as f64 * 13.0;
+        Frame { height: frame.height + further, ..frame }.x_label(&mut svg, &self.x.text());
+        frame.y_label(&mut svg, &self.y.text(), tick_room(&y_ticks) + 12.0);
         if self.points().next().is_none() {
             frame.remark(&mut svg, "no data");
         }
@@ -249,7 +280,7 @@ impl PointFigure {
             }
         }
         let notes = self.notes(nested);
-        let bottom = caption(&mut svg, &notes, [left, width], frame.bottom() + 38.0);
+        let bottom = caption(&mut svg, &notes, [left, width], frame.bottom() + further + 38.0);
         svg.finish(bottom + 14.0, &self.title, &notes)
     }
 
@@ -299,7 +330,10 @@ impl PointFigure {
     /// Returns the ranges of both axes, with room for markers at the ends. If no value is negative, and the smallest is
     /// below 60 % of the largest, a linear y axis begins at zero. It begins slightly below zero if a value is zero.
     fn ranges(&self) -> (Range, Range) {
-        let x = Range::of(self.points().map(|point| point.x)).padded(0.05);
+        let x = match self.x.names.len() {
+            0 => Range::of(self.points().map(|point| point.x)).padded(0.05),
+            names => Range { lo: -0.5, hi: names as f64 - 0.5 },
+        };
         let amounts = self.points().flat_map(|point| {
             let [lo, hi] = point.ends();
             [point.y, lo, hi]
@@ -364,7 +398,14 @@ impl PointFigure {
         if nested {
             notes.push("Larger markers belong to a series that another series covers.");
         }
-        if self.points().any(|point| point.whisker.is_some_and(|whisker| whisker.is_range)) {
+        // A bar that is shorter than a marker is hidden by the marker.
+        let (_, y) = self.ranges();
+        let pixels = |whisker: Whisker| (whisker.hi - whisker.lo) / (y.hi - y.lo) * PLOT_HEIGHT;
+        let ranges: Vec<Whisker> =
+            self.points().filter_map(|point| point.whisker.filter(|it| it.is_range)).collect();
+        if !ranges.is_empty() && ranges.iter().all(|whisker| pixels(*whisker) <= MARKER) {
+            notes.push("The smallest and the largest value of each point differ by less than the size of its marker.");
+        } else if !ranges.is_empty() {
             notes.push("A dotted bar goes from the smallest to the largest value, because there are too few values for an interval.");
         }
         notes.retain(|note| !note.is_empty());

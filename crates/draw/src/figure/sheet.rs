@@ -7,6 +7,7 @@ use super::sequence::{
     CUT, Cost, HANDOFF, HOLE, Handoff, MarkKind, NEVER, Noticed, PATHS, RECOVERED, RIGHT, SequenceFigure,
     WIDTH,
 };
+use super::steps::READING;
 use super::zoom;
 use crate::svg::Svg;
 
@@ -39,8 +40,18 @@ impl SequenceFigure {
         all.take(SPOKEN).collect::<Vec<_>>().join(" ")
     }
 
+    /// Returns whether the figure has parts of an outage above a panel, and steps of the protocol below it, which may have
+    /// equal names.
+    pub(super) fn has_both_parts_and_steps(&self) -> bool {
+        let mut costs = self.handoffs.iter().flat_map(|handoff| &handoff.costs);
+        !self.steps.is_empty() && costs.any(|cost| !cost.outage.is_empty())
+    }
+
     fn notes(&self, hidden: usize, left_out: usize, unlabelled: Unlabelled) -> String {
         let mut notes = vec![self.caption.clone()];
+        if self.has_both_parts_and_steps() {
+            notes.push(READING.to_owned());
+        }
         for handoff in self.handoffs.iter().filter(|handoff| handoff.costs.is_empty()).take(8) {
             notes.push(format!(
                 "Handoff {} ({}) is not measured, because {} had no flow at the cut.",

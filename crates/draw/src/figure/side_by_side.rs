@@ -2,6 +2,7 @@
 
 use super::panel::{caption, legend, title};
 use super::sequence::{RIGHT, SequenceFigure, WIDTH};
+use super::steps;
 use super::zoom::{Zoom, zooms};
 use crate::csv::Csv;
 use crate::svg::{Anchor, Svg, Text};
@@ -92,8 +93,9 @@ impl SideBySideFigure {
             }
             y = bottom + 4.0;
         }
-        let notes =
-            if self.caption.is_empty() { READING.to_owned() } else { format!("{}\n{READING}", self.caption) };
+        let of_steps = runs.iter().any(SequenceFigure::has_both_parts_and_steps).then_some(steps::READING);
+        let notes = [Some(self.caption.as_str()), Some(READING), of_steps].into_iter().flatten();
+        let notes = notes.filter(|note| !note.is_empty()).collect::<Vec<_>>().join("\n");
         let bottom = caption(&mut svg, &notes, [20.0, RIGHT - 20.0], y);
         let words = |(name, run): (&(String, SequenceFigure), &SequenceFigure)| {
             format!("{}: {}", name.0, run.in_words())

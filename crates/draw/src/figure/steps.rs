@@ -11,6 +11,10 @@ const COLOUR: &str = "#5a5a5a";
 /// The smallest width of a step, in pixels.
 const LEAST: f64 = 2.5;
 
+/// The text below a figure with steps.
+pub(super) const READING: &str = "The rows below a panel are steps of the protocol, each from its begin to its end at the host. A part of the outage \
+     with the same name can be shorter: it begins after the part before it, and ends at the node that switches the path.";
+
 /// Rows of steps, in the order in which their first steps begin.
 #[derive(Clone)]
 pub(super) struct Steps<'a> {

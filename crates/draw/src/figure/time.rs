@@ -66,6 +66,9 @@ pub struct TimePanel {
     pub cuts_peaks: bool,
 }
 
+/// The share of the largest value from which on the smallest value makes an enlarged panel of dots begin above zero.
+const NEAR: f64 = 0.5;
+
 /// A part of the run around one handoff, which is drawn enlarged.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TimeWindow {
@@ -150,7 +153,8 @@ impl TimeFigure {
             entries.push((Key::Upright(HANDOFF), name.to_owned()));
         }
         y = legend(&mut svg, &entries, [20.0, RIGHT], y) + 8.0;
-        let left = 40.0 + self.panels.iter().map(|panel| tick_room(&panel.ticks())).fold(30.0, f64::max);
+        let left = 40.0
+            + self.panels.iter().map(|panel| tick_room(&panel.ticks(panel.range()))).fold(30.0, f64::max);
         let x = Range::of([0.0, self.until.as_secs_f64()]);
         let whole =
             Block { left, width: RIGHT - left, height: HEIGHT, x, ticks: 10, flows: None, handoff: None };
@@ -219,9 +223,11 @@ impl TimeFigure {
             svg.text([left, y + 9.0], Text::new(LABEL, Anchor::Start).bold(), &panel.axis.text());
             let labels = if last.is_none() { self.labels(block) } else { Vec::new() };
             y += labels.iter().map(|label| (label.row + 1) as f64 * ROW).fold(0.0, f64::max);
-            let frame = Frame { left, top: y + 14.0, width, height, x, y: panel.range() };
-            frame.grid(svg, &x_ticks, &panel.ticks());
-            frame.y_ticks(svg, &panel.ticks());
+            let range = if block.flows.is_some() { panel.near(x) } else { panel.range() };
+            let ticks = panel.ticks(range);
+            let frame = Frame { left, top: y + 14.0, width, height, x, y: range };
+            frame.grid(svg, &x_ticks, &ticks);
+            frame.y_ticks(svg, &ticks);
             self.handoffs(svg, &frame, &labels);
             panel.draw(svg, &frame, names);
             y = frame.bottom() + 12.0;
@@ -338,11 +344,27 @@ impl TimePanel {
             return Range { lo, hi: peak };
         }
         let range = Range::of([lo, hi]);
-        Range { lo: range.lo, hi: range.hi + (range.hi - range.lo) * 0.06 }
+        let room = (range.hi - range.lo) * 0.06;
+        // The smallest value, if it is negative, is not on the frame.
+        Range { lo: if lo < 0.0 { range.lo - room } else { range.lo }, hi: range.hi + room }
     }
 
-    fn ticks(&self) -> Ticks {
-        Ticks::new(self.range(), 4)
+    /// Returns the ticks of the y axis: at whole numbers if all values are whole, for example counts.
+    fn ticks(&self, range: Range) -> Ticks {
+        let is_count = self.axis.unit.is_empty() && self.values().all(|value| value.fract() == 0.0);
+        if is_count { Ticks::whole(range, 4) } else { Ticks::new(range, 4) }
+    }
+
+    /// Returns the range of the y axis in an enlarged panel. If all lines are dots and all values are close to each other, for
+    /// example the places of a stream, the axis does not begin at zero: the dots would be on one level.
+    fn near(&self, x: Range) -> Range {
+        let dots = self.lines.iter().all(|line| line.joined == Joined::Dots);
+        let inside = self.lines.iter().flat_map(|line| &line.points);
+        let inside = inside.filter(|(at, value)| x.contains(at.as_secs_f64()) && value.abs() <= FAR);
+        let (lo, hi) = inside.fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), (_, value)| {
+            (lo.min(*value), hi.max(*value))
+        });
+        if dots && lo < hi && lo > hi * NEAR { Range { lo, hi }.padded(0.06) } else { self.range() }
     }
 
     fn draw(&self, svg: &mut Svg, frame: &Frame, names: &[&str]) {

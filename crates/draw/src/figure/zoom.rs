@@ -174,7 +174,7 @@ impl<'a> Zoom<'a> {
         let x = Range::of([self.ms(self.from), self.ms(self.to)]);
         let scale = self.flow.scale();
         let places = self.marks().map(|mark| mark.place as f64 / scale);
-        let tight = Range::of(places);
+        let tight = Range::of_places(places);
         let short = (self.height / scale - (tight.hi - tight.lo)).max(0.0);
         let y = if self.marks().next().is_none() {
             tight

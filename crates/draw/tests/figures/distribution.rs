@@ -95,3 +95,19 @@ panel,metric,series,source,value
 ";
     assert_eq!(figure.csv(), expected);
 }
+
+#[test]
+fn a_long_title_of_a_panel_and_a_name_of_a_series_are_not_cut() {
+    let mut figure = figure(vec![sim("Mobile IP, TCP, link trigger", [1.0, 2.0])]);
+    let title = "handoff latency: time from the cut of the old path until the network has the new path, plus one delay down the \
+                 new path";
+    title.clone_into(&mut figure.panels[0].title);
+    let svg = figure.svg();
+    save("long-title", &svg);
+    let bold: Vec<&str> = svg.lines().filter(|line| line.contains("font-weight=\"bold\"")).collect();
+    let text = |line: &&str| line.split('>').nth(1).unwrap().split('<').next().unwrap().to_owned();
+    let lines: Vec<String> = bold.iter().map(text).filter(|text| !text.is_empty()).collect();
+    assert_eq!(lines.join(" "), title);
+    assert!(lines.len() == 2 && lines.iter().all(|line| line.len() < 110), "{lines:?}");
+    assert_eq!(svg.matches(">Mobile IP, TCP, link trigger, simulator</text>").count(), 2, "legend and strip");
+}

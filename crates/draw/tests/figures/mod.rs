@@ -7,7 +7,7 @@ mod svg;
 mod time;
 
 use draw::{Axis, Point, PointFigure, Series, Style, Whisker};
-use svg::assert_sound;
+use svg::{assert_sound, save};
 
 fn empty_points() -> PointFigure {
     let axis = || Axis::new("", "");
@@ -115,6 +115,44 @@ fn a_range_is_dotted_and_says_so() {
     let words = "too few values for an interval";
     assert!(range.contains("stroke-dasharray=\"1.5 2.5\"") && range.contains(words));
     assert!(!interval.contains("stroke-dasharray=\"1.5 2.5\"") && !interval.contains(words));
+}
+
+/// Bars that are shorter than the markers cannot be seen, so the figure does not explain them.
+#[test]
+fn a_range_below_a_marker_is_not_explained_as_a_bar() {
+    let point = |x, y| {
+        let whisker = Some(Whisker { lo: y - 0.1, hi: y, is_range: true });
+        Point { x, y, whisker }
+    };
+    let points = vec![point(0.0, 20.0), point(1.0, 70.0)];
+    let series = vec![Series { name: "a".into(), style: Style::Simulator, points }];
+    let svg = PointFigure { series, ..empty_points() }.svg();
+    assert!(
+        !svg.contains("dotted bar") && svg.contains("differ by less than the size of its marker"),
+        "{svg}"
+    );
+}
+
+#[test]
+fn categories_are_named_below_the_axis() {
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<String>>();
+    let series = vec![series("a", Style::Simulator, [(0.0, 3.0), (2.0, 5.0)])];
+    let x = Axis::of_names("movement", names(&["lcs", "ecs", "pm-eager"]));
+    let figure = PointFigure { x, series, ..empty_points() };
+    let svg = figure.svg();
+    save("categories", &svg);
+    assert_sound(&svg);
+    for name in ["lcs", "ecs", "pm-eager"] {
+        assert_eq!(svg.matches(&format!(">{name}</text>")).count(), 1, "{name}");
+    }
+    assert!(!svg.contains(">0.5</text>") && svg.contains(">movement</text>"));
+    assert!(figure.csv().contains("a,simulator,pm-eager,5"), "{}", figure.csv());
+    // Long names are in two rows, and are cut there.
+    let long = |number: usize| format!("{number} {}", "a long value of a key ".repeat(3));
+    let x = Axis::of_names("key", (0..8).map(long).collect());
+    let svg = PointFigure { x, ..figure }.svg();
+    save("long-categories", &svg);
+    assert!(svg.contains("...</text>") || svg.contains("…</text>"), "{svg}");
 }
 
 #[test]

@@ -113,8 +113,11 @@ fn steps_of_the_protocol_are_in_rows_below_the_panels() {
     let mut figure = samples::small_sequence();
     let step =
         |name: &str, from, to| Step { from: ms(from), to: ms(to), host: "mobile".into(), name: name.into() };
+    let reading = "A part of the outage";
+    assert!(!figure.svg().contains(reading), "there are no steps");
     figure.steps = vec![step("DNS UPDATE", 20, 31), step("ADD", 1, 3), step("ADD", 21, 25)];
     let svg = figure.svg();
+    assert!(svg.contains(reading), "parts and steps can have the same name");
     save("steps", &svg);
     assert_sound(&svg);
     let y = |name: &str| -> Vec<f64> {

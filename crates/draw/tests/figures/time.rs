@@ -156,3 +156,41 @@ fn a_window_names_its_own_handoff_and_no_label_covers_data_or_leaves_the_frame()
         assert!(attribute(line, "x") + 55.0 < 1000.0 || line.contains("text-anchor=\"end\""), "{line}");
     }
 }
+
+/// Returns the numbers that are written left of the panels from the first occurrence of `from` on.
+fn ticks_after(svg: &str, from: &str) -> Vec<String> {
+    let at = svg.find(from).unwrap();
+    let lines = svg[at..].lines().filter(|line| line.contains("text-anchor=\"end\""));
+    lines.map(|line| line.split('>').nth(1).unwrap().split('<').next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn an_enlarged_panel_of_dots_is_around_the_dots() {
+    let places = line("a", Joined::Dots, (0..100).map(|i| (i * 10, 2000.0 + i as f64)));
+    let mut figure = figure(vec![("place", vec![places])]);
+    let window =
+        TimeWindow { title: "near".into(), from: ms(400), until: ms(500), flows: vec![0], handoff: 0 };
+    figure.windows = vec![window];
+    let svg = figure.svg();
+    save("near", &svg);
+    let ticks = ticks_after(&svg, ">near<");
+    assert!(ticks.contains(&"2046".to_owned()) && !ticks.contains(&"0".to_owned()), "{ticks:?}");
+    assert!(ticks_after(&svg, ">place (ms)<").contains(&"0".to_owned()), "the whole run begins at zero");
+}
+
+#[test]
+fn counts_have_whole_ticks_and_negative_values_have_a_tick_below_zero() {
+    let mut counts =
+        figure(vec![("time-outs", vec![line("a", Joined::Steps, [(0, 0.0), (500, 2.0), (900, 2.0)])])]);
+    counts.panels[0].axis = Axis::new("time-outs", "");
+    let ticks = ticks_after(&counts.svg(), ">time-outs<");
+    assert_eq!(ticks, ["0", "1", "2"]);
+    let before = line("a", Joined::Dots, (0..100).map(|i| (i * 10, i as f64 * 30.0 - 899.0)));
+    let svg = figure(vec![("place", vec![before])]).svg();
+    let ticks = ticks_after(&svg, ">place (ms)<");
+    assert_eq!(
+        ticks,
+        ["−500", "0", "500", "1000", "1500", "2000"],
+        "the smallest value is above the lower edge"
+    );
+}

@@ -7,14 +7,16 @@ use crate::stats::Summary;
 use draw::{Axis, Point, PointFigure, Series};
 
 /// Returns one figure for each metric, with the name of the metric. The x axis is the first axis of the sweep that has
-/// several values and only numbers. Each kind of handoff, with each combination of the values of the other axes, is a
-/// series. Empty if there is no such x axis.
+/// several values and only numbers; otherwise the first that has several values, which are then categories. Each kind of
+/// handoff, with each combination of the values of the other axes, is a series. Empty if no axis has several values.
 pub fn figures(sweep: &Sweep, runs: &[Done]) -> Vec<(String, PointFigure)> {
     let numbers = |values: &[String]| values.iter().map(|value| number(value)).collect::<Option<Vec<_>>>();
-    let Some(x) = sweep.axes.iter().position(|axis| axis.values.len() > 1 && numbers(&axis.values).is_some())
-    else {
+    let several = |axis: &super::Axis| axis.values.len() > 1;
+    let by_number = sweep.axes.iter().position(|axis| several(axis) && numbers(&axis.values).is_some());
+    let Some(x) = by_number.or_else(|| sweep.axes.iter().position(several)) else {
         return Vec::new();
     };
+    let x = (x, by_number.is_none());
     let names = names(runs);
     let of = |wanted: &str| names.iter().copied().filter(|name| metric(name) == wanted).collect::<Vec<_>>();
     let all = METRICS.iter().map(|(wanted, about)| (*wanted, *about, of(wanted)));
@@ -22,7 +24,20 @@ pub fn figures(sweep: &Sweep, runs: &[Done]) -> Vec<(String, PointFigure)> {
     measured.map(|(of, about, names)| (of.to_owned(), figure(sweep, runs, x, (of, about), &names))).collect()
 }
 
-fn figure(sweep: &Sweep, runs: &[Done], x: usize, (of, about): (&str, &str), names: &[&str]) -> PointFigure {
+/// Returns the figure of a metric. `x` is the index of the axis of the sweep that is the x axis, and whether its values are
+/// categories.
+fn figure(
+    sweep: &Sweep,
+    runs: &[Done],
+    (x, categories): (usize, bool),
+    (of, about): (&str, &str),
+    names: &[&str],
+) -> PointFigure {
+    let axis = sweep.axes.get(x);
+    let place = |value: &String| match axis.filter(|_| categories) {
+        Some(axis) => axis.values.iter().position(|each| each == value).map(|index| index as f64),
+        None => number(value).map(|(at, _)| at),
+    };
     let style = style(sweep.backend);
     let mut series: Vec<Series> = Vec::new();
     let mut counts: Vec<usize> = Vec::new();
@@ -30,9 +45,7 @@ fn figure(sweep: &Sweep, runs: &[Done], x: usize, (of, about): (&str, &str), nam
         for point in 0..sweep.len() {
             let set = sweep.values(point);
             let values = values(runs, point, name);
-            let (Some((at, _)), Some(median)) =
-                (set.get(x).and_then(|value| number(value)), Summary::of(&values))
-            else {
+            let (Some(at), Some(median)) = (set.get(x).and_then(place), Summary::of(&values)) else {
                 continue;
             };
             counts.push(median.n);
@@ -44,7 +57,6 @@ fn figure(sweep: &Sweep, runs: &[Done], x: usize, (of, about): (&str, &str), nam
             }
         }
     }
-    let axis = sweep.axes.get(x);
     let key = axis.map_or("", |axis| &axis.key);
     let unit = axis.and_then(|axis| number(axis.values.first()?)).map_or("", |(_, unit)| unit);
     let y = crate::batch::axis(of);
@@ -57,7 +69,10 @@ fn figure(sweep: &Sweep, runs: &[Done], x: usize, (of, about): (&str, &str), nam
     let intervals = if has_interval { " Solid bars: 95 % intervals of the median." } else { "" };
     PointFigure {
         title: format!("{}: {} over {key}", sweep.name, y.label),
-        x: Axis::new(key, unit),
+        x: match axis.filter(|_| categories) {
+            Some(axis) => Axis::of_names(key, axis.values.clone()),
+            None => Axis::new(key, unit),
+        },
         y,
         series,
         caption: format!("{about}. Markers: medians of {n} runs.{intervals} Infinite values are not drawn."),

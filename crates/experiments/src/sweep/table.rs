@@ -82,7 +82,11 @@ pub fn text(sweep: &Sweep, runs: &[Done]) -> String {
     let keys = sweep.axes.iter().map(|axis| axis.key.as_str());
     let mut table = Table::new(keys.chain(names.iter().copied()));
     for point in 0..sweep.len() {
-        let cells = names.iter().map(|name| cell(&values(runs, point, name)));
+        let cells = names.iter().map(|name| {
+            let cut = metric(name) == STALL && has_no_end(runs, point);
+            let more = if cut { ">" } else { "" };
+            format!("{more}{}", cell(&values(runs, point, name)))
+        });
         table.push(sweep.values(point).iter().cloned().chain(cells));
     }
     out.push_str(&table.render());
@@ -92,6 +96,13 @@ pub fn text(sweep: &Sweep, runs: &[Done]) -> String {
     }
     for (of, about) in METRICS.iter().filter(|(of, _)| names.iter().any(|name| metric(name) == *of)) {
         let _ = writeln!(out, "{of:20}{about}");
+    }
+    if (0..sweep.len()).any(|point| has_no_end(runs, point)) {
+        let _ = writeln!(
+            out,
+            "{:20}in at least one of the runs an outage had no end, so the end of the run cut the stall",
+            format!("> {STALL}")
+        );
     }
     for run in runs.iter().filter(|run| !run.doubts.is_empty()) {
         let at = sweep.values(run.point).join(", ");
@@ -106,6 +117,16 @@ pub fn text(sweep: &Sweep, runs: &[Done]) -> String {
         let _ = writeln!(out, "fingerprint {}", fingerprint(runs));
     }
     out
+}
+
+/// The name of the metric that the end of a run can cut.
+const STALL: &str = "longest_stall_ms";
+
+/// Returns whether an outage of a valid run at a point had no end.
+fn has_no_end(runs: &[Done], point: usize) -> bool {
+    let here = runs.iter().filter(|run| run.point == point && run.doubts.is_empty());
+    let outages = here.flat_map(|run| &run.values).filter(|(name, _)| metric(name) == "outage_ms");
+    outages.flat_map(|(_, values)| values).any(|value| value.is_infinite())
 }
 
 fn cell(values: &[f64]) -> String {

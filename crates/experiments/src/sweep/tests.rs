@@ -249,3 +249,32 @@ fn what_the_schema_of_a_sweep_refuses_is_refused() {
         assert_eq!(Sweep::of("bad.toml", &text, &[], None, 1, Backend::Sim).is_ok(), is_right, "{table}");
     }
 }
+
+/// Values that are no numbers are categories of the x axis, in the order of the setting.
+#[test]
+fn a_sweep_over_words_has_a_figure() {
+    let (sweep, jobs) = sweep_of_words();
+    let runs = [0, 10].map(|number| done(&sweep, number, &jobs[number]));
+    let all = figures(&sweep, &runs);
+    let (_, figure) = all.iter().find(|(name, _)| name == "outage_ms").unwrap();
+    assert_eq!(figure.x.names, ["cubic", "reno"]);
+    assert_eq!(figure.series[0].points.iter().map(|point| point.x).collect::<Vec<_>>(), [0.0, 1.0]);
+    let svg = figure.svg();
+    assert!(svg.contains(">cubic</text>") && svg.contains(">reno</text>"), "{svg}");
+    assert!(figure.csv().contains(",cubic,"), "{}", figure.csv());
+}
+
+fn sweep_of_words() -> (Sweep, Vec<Job>) {
+    sweep(FIRST, &["host.correspondent.tcp.congestion=cubic|reno"]).unwrap().unwrap()
+}
+
+#[test]
+fn a_stall_that_the_end_of_the_run_cut_is_marked() {
+    let (sweep, jobs) = sweep_of_words();
+    let mut run = done(&sweep, 0, &jobs[0]);
+    let plain = text(&sweep, std::slice::from_ref(&run));
+    assert!(!plain.contains("had no end"), "{plain}");
+    run.values.insert("outage_ms.hard".to_owned(), vec![f64::INFINITY]);
+    let marked = text(&sweep, &[run]);
+    assert!(marked.contains("> longest_stall_ms") && marked.contains("  >"), "{marked}");
+}

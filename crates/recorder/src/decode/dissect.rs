@@ -9,6 +9,7 @@ mod position;
 mod timestamp;
 
 use super::{Control, describe, protocol};
+use ::dhcp::message::{CLIENT_PORT, SERVER_PORT};
 use ::mobile_ip::message::{ADVERTISEMENT, PORT, SOLICITATION};
 use serde::Serialize;
 use wire::ipv4::{self, Header};
@@ -284,9 +285,34 @@ impl Walk {
         self.found.layers.push(layer);
         if from == PORT || to == PORT {
             self.of_mobile_ip(mobile_ip::message(body, at + udp::HEADER));
+        } else if self.is_cut && [from, to].iter().all(|port| [CLIENT_PORT, SERVER_PORT].contains(port)) {
+            self.cut_dhcp(body, at + udp::HEADER);
         } else {
             self.others(whole, at + udp::HEADER);
         }
+    }
+
+    /// Adds the begin of a message of DHCP whose options the capture has cut (RFC 2131, section 2). The options say what
+    /// kind of message it is.
+    fn cut_dhcp(&mut self, body: &[u8], at: usize) {
+        let mut layer = Layer::new("DHCP", at);
+        let word = |at: usize| body.get(at..).and_then(<[u8]>::first_chunk::<4>).copied();
+        match body.first() {
+            Some(1) => layer.push(0, "operation", "1: from a client"),
+            Some(2) => layer.push(0, "operation", "2: from a server"),
+            Some(other) => layer.push(0, "operation", other),
+            None => {}
+        }
+        if let Some(transaction) = word(4) {
+            layer.push(4, "transaction", format!("{:#010x}", u32::from_be_bytes(transaction)));
+        }
+        for (offset, name) in [(12, "client address"), (16, "granted address")] {
+            if let Some(address) = word(offset) {
+                layer.push(offset, name, Ipv4Addr::from(address));
+            }
+        }
+        self.found.layers.push(layer);
+        self.found.is_message = true;
     }
 
     /// Adds the message of another protocol than Mobile IP, by the recorder's decoder of this protocol.

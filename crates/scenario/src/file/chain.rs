@@ -17,6 +17,7 @@ pub(crate) struct ChainTable {
     /// The hosts at the two ends of the chain.
     ends: [String; 2],
     /// The number of routers between the ends. Without a router, one link joins the ends.
+    #[serde(deserialize_with = "routers")]
     #[schemars(range(max = MOST_ROUTERS))]
     routers: u32,
     /// Bits per second of each link, for example `10Mb/s`: in each direction, or with half `duplex` for both together.
@@ -56,6 +57,16 @@ const MOST_ROUTERS: u32 = 60;
 const LONGEST: usize = 9;
 /// The length of the prefix of a link's network, which has 4 addresses.
 const LINK: u8 = 30;
+
+/// Reads a number of routers. [`check`] refuses a number that is too large.
+fn routers<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    value.as_integer().and_then(|number| u32::try_from(number).ok()).ok_or_else(|| {
+        let problem =
+            format!("{value} is not a number of routers; allowed: a whole number from 0 to {MOST_ROUTERS}");
+        serde::de::Error::custom(problem)
+    })
+}
 
 const fn full() -> Duplex {
     Duplex::Full

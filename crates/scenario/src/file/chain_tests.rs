@@ -74,7 +74,10 @@ fn the_links_of_a_chain_can_be_segments() {
 fn a_chain_that_cannot_be_built_is_refused() {
     let cases: [(&[&str], &str); 14] = [
         (&["chain.net.routers=61"], "`chain.net.routers`: must be from 0 to 60 routers"),
-        (&["chain.net.routers=-1"], "`chain.net.routers`: "),
+        (
+            &["chain.net.routers=-1"],
+            "`chain.net.routers`: -1 is not a number of routers; allowed: a whole number from 0 to 60",
+        ),
         (
             &["chain.net.ends=['server', 'clint']"],
             "`chain.net.ends`: no host `clint`, did you mean `client`?",

@@ -54,6 +54,11 @@ const CASES: &[(&str, &str, &str)] = &[
     ),
     (
         "[\"server\", \"router\"]",
+        "[\"server\", \"router\", \"west\"]",
+        "line 4, column 8: `wire.in.ends`: must be a list of 2 values; it has 3 values",
+    ),
+    (
+        "[\"server\", \"router\"]",
         "[\"server\", \"server\"]",
         "line 4, column 8: `wire.in.ends`: must be two different hosts; both are `server`",
     ),
@@ -599,4 +604,65 @@ fn a_port_belongs_to_one_server_of_each_transport() {
     let problem = "another role of `server` has tcp port 9000";
     assert!(second("").contains(problem), "{}", second(""));
     assert!(!second(", transport = \"sctp\"").contains(problem), "{}", second(", transport = \"sctp\""));
+}
+
+/// Returns the error of a built-in scenario with `from` replaced by `to`.
+fn refusal_in(name: &str, from: &str, to: &str) -> String {
+    let (_, text) = Scenario::find(name).unwrap();
+    assert!(text.contains(from), "{from}");
+    let refused = Scenario::plan("f.toml", &text.replacen(from, to, 1), &[], 1);
+    refused.map_or_else(|error| error.to_string(), |_| format!("`{to}` makes a plan"))
+}
+
+#[test]
+fn a_role_that_acquires_addresses_and_a_mobile_node_that_uses_them_belong_together() {
+    let client = "    { kind = \"dhcp/client\", probe_wait = \"50ms\" },\n";
+    let (_, text) = Scenario::find("mobile-ip/dhcp").unwrap();
+    let line = |what: &str| text.lines().position(|line| line.contains(what)).unwrap() + 1;
+    let refusal = refusal_in("mobile-ip/dhcp", client, "");
+    let begin = format!(
+        "f.toml, line {}, column 49: `host.mobile.role[0].care_of`: `acquired` needs a role of this host that acquires an address of the interface `air`; add the role `dhcp/client`",
+        line("care_of = \"acquired\"")
+    );
+    assert!(refusal.starts_with(&begin), "{refusal}");
+    let refusal = refusal_in("mobile-ip/dhcp", ", care_of = \"acquired\"", "");
+    let begin = format!(
+        "f.toml, line {}, column 14: `host.mobile.role[1].kind`: the mobile node of this host has `care_of = \"agent\"`, and does not use the address that this role acquires; write `care_of = \"acquired\"`",
+        line("kind = \"dhcp/client\"")
+    );
+    assert!(refusal.starts_with(&begin), "{refusal}");
+}
+
+#[test]
+fn wrong_keys_of_agents_and_servers_are_refused() {
+    let agent = "kind = \"mobile-ip/foreign-agent\"";
+    for (name, from, to, expected) in [
+        (
+            "mobile-ip/download",
+            agent,
+            "kind = \"mobile-ip/foreign-agent\", visitors = 0",
+            "`host.foreign.role[0].visitors`: must be at least 1",
+        ),
+        (
+            "mobile-ip/download",
+            agent,
+            "kind = \"mobile-ip/foreign-agent\", encapsulations = [\"gre\", \"gre\"]",
+            "`host.foreign.role[0].encapsulations`: must have each kind once; the kind at position 2 is there before",
+        ),
+        (
+            "mobile-ip/download",
+            agent,
+            "kind = \"mobile-ip/foreign-agent\", encapsulations = \"gre\"",
+            "`host.foreign.role[0].encapsulations`: invalid type: string \"gre\", expected a list, for example [\"gre\"]",
+        ),
+        (
+            "mobile-ip/dhcp",
+            "first = \"10.2.0.100\", last = \"10.2.0.199\"",
+            "first = \"10.2.0.1\", last = \"10.2.0.1\"",
+            "`host.cafe.role[0].last`: no address of the pool can be granted",
+        ),
+    ] {
+        let refusal = refusal_in(name, from, to);
+        assert!(refusal.contains(expected), "{refusal}");
+    }
 }

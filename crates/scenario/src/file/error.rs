@@ -153,6 +153,13 @@ impl<'a> Source<'a> {
             // The least MTU of IPv4 is 68 bytes (RFC 791, section 3.2).
             problem = problem.replace("a whole number from 0 to 65535", "a whole number from 68 to 65535");
         }
+        if let Some((length, _)) = problem
+            .strip_prefix("invalid length ")
+            .and_then(|rest| rest.split_once(", expected fewer elements in array"))
+        {
+            let wanted = if full.ends_with(".ends") { "a list of 2 values" } else { "a shorter list" };
+            problem = format!("must be {wanted}; it has {length} values");
+        }
         let problem = format!("`{full}`: {problem}");
         // If several settings change the same value, the last one is named, as it applies.
         let within = |inner: &str, outer: &str| {
@@ -202,6 +209,14 @@ impl<'a> Source<'a> {
     }
 }
 
+/// Returns the text in quotation marks that a message has as the wrong value.
+fn quoted(before: &str) -> Option<&str> {
+    before
+        .rsplit_once("string ")
+        .map(|(_, text)| text.trim_end_matches(", "))
+        .filter(|text| text.starts_with('"'))
+}
+
 /// Rewrites an error of the TOML reader in terms of TOML instead of Rust, with a suggestion for a misspelt name.
 fn plain(problem: &str) -> String {
     const WHOLE: [&str; 10] = ["u8", "u16", "u32", "u64", "usize", "i8", "i16", "i32", "i64", "isize"];
@@ -226,7 +241,10 @@ fn plain(problem: &str) -> String {
             "a sequence" if before.contains("a table") => {
                 Some("a list: [ ... ], or a header in double brackets, [[ ]], for each entry".to_owned())
             }
-            "a sequence" => Some("a list, for example [ ... ]".to_owned()),
+            "a sequence" => Some(match quoted(before) {
+                Some(text) => format!("a list, for example [{text}]"),
+                None => "a list, for example [ ... ]".to_owned(),
+            }),
             "a map" => Some("a table, for example { key = value }".to_owned()),
             named if named.starts_with("struct ") => Some("a table, for example { key = value }".to_owned()),
             _ => None,

@@ -181,6 +181,9 @@ impl Setting {
                 Some((key, place)) => (key, place.parse::<usize>().ok()),
                 None => (step.as_str(), None),
             };
+            if place.is_none() && is_optional(parents.get(..depth).unwrap_or_default(), key) {
+                table.entry(key).or_insert_with(|| Value::Table(Table::new()));
+            }
             let length = table.get(key).and_then(Value::as_array).map(Vec::len).filter(|length| *length > 0);
             let inner = match (table.get_mut(key), place) {
                 (Some(Value::Array(list)), Some(place)) => list.get_mut(place),
@@ -233,6 +236,20 @@ fn roles_at(document: &mut Table) -> impl Iterator<Item = (String, &mut Table)> 
     })
 }
 
+/// Returns whether `key` is a table that the table at `path` may leave out, so that a setting of one of its keys adds it.
+fn is_optional(path: &[String], key: &str) -> bool {
+    let path: Vec<&str> = path.iter().map(String::as_str).collect();
+    match path[..] {
+        ["host", _] => ["clock", "tcp"].contains(&key),
+        ["cell", _] => ["beacon", "burst", "contention"].contains(&key),
+        ["wire", _] => key == "burst",
+        ["segment", _] => ["burst", "contention"].contains(&key),
+        ["chain", _] => key == "contention",
+        ["radio"] => key == "scan",
+        _ => false,
+    }
+}
+
 fn is_inner(value: &Value) -> bool {
     value.is_table() || value.is_array()
 }
@@ -267,6 +284,21 @@ mod tests {
             refusal("wir.left.delay=5ms"),
             "`wir.left.delay`: there is no role and no table `wir`, did you mean `wire`?; there are: host, sink, wire"
         );
+    }
+
+    #[test]
+    fn a_setting_adds_a_table_that_a_scenario_may_leave_out() {
+        let mut document: Table = "[host.mobile]\naddress = '10.1.0.7'\n[cell.1]\n".parse().unwrap();
+        for setting in
+            ["host.mobile.clock.offset=+5s", "host.mobile.clock.drift=20", "cell.1.burst.enter=0.1"]
+        {
+            setting.parse::<Setting>().unwrap().apply(&mut document).unwrap();
+        }
+        let clock = &document["host"]["mobile"]["clock"];
+        assert_eq!((clock["offset"].as_str(), clock["drift"].as_integer()), (Some("+5s"), Some(20)));
+        assert_eq!(document["cell"]["1"]["burst"]["enter"].as_float(), Some(0.1));
+        let refused = "host.mobile.clok.offset=+5s".parse::<Setting>().unwrap().apply(&mut document);
+        assert!(refused.unwrap_err().starts_with("`host.mobile.clok.offset`: there is no table `clok`"));
     }
 
     #[test]

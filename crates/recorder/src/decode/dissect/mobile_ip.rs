@@ -126,6 +126,7 @@ fn of_discovery(layer: &mut Layer, message: Option<&Advertisement>, bytes: &[u8]
     let code = if said.registered_only { "16: routes for registered mobile nodes only" } else { "0" };
     layer.push(1, "code", code);
     let leaves = if said.lifetime == 0 { ": the agent leaves" } else { "" };
+    layer.push(4, "number of addresses", said.routers.len());
     layer.push(6, "lifetime", format!("{} s{leaves}", said.lifetime));
     for (number, (router, preference)) in said.routers.iter().enumerate() {
         layer.push(
@@ -143,6 +144,8 @@ fn of_discovery(layer: &mut Layer, message: Option<&Advertisement>, bytes: &[u8]
         layer.push(mobility + 8 + 4 * number, "care-of address", care_of);
     }
     extensions(layer, bytes, extensions_of(bytes), advertised);
+    // The fields of the agent's extension were added before the line of this extension.
+    layer.fields.sort_by_key(|field| field.at);
 }
 
 /// Returns the offset of the extensions of an advertisement (RFC 1256, section 3).

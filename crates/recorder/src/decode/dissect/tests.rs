@@ -119,13 +119,14 @@ fn discovery_has_all_its_fields() {
     let expected = [
         (0, "type", "9"),
         (1, "code", "16: routes for registered mobile nodes only"),
+        (4, "number of addresses", "1"),
         (6, "lifetime", "3 s"),
         (8, "router address", "10.3.0.1, preference -1"),
+        (16, "extension", "Mobility Agent Advertisement (type 16), 10 bytes"),
         (18, "sequence number", "7"),
         (20, "registration lifetime", "65535: without end"),
         (22, "flags", "0x1100: F T"),
         (24, "care-of address", "10.3.0.1"),
-        (16, "extension", "Mobility Agent Advertisement (type 16), 10 bytes"),
         (28, "extension", "Prefix-Lengths (type 19), 1 byte"),
         (30, "  prefix lengths", "24"),
     ];
@@ -135,6 +136,23 @@ fn discovery_has_all_its_fields() {
     assert_eq!(found.layers[1].name, "Mobile IP agent solicitation");
     assert_eq!(Begin::guess(&solicitation[20..]), Begin::Icmp);
     assert!(dissect(&solicitation[20..], Begin::Icmp, false).problem.is_none());
+}
+
+/// A run's capture has the first 128 bytes of each frame by default, and a message of DHCP is longer.
+#[test]
+fn a_message_of_dhcp_that_a_capture_has_cut_is_shown() {
+    let (server, client) = (Ipv4Addr::new(10, 3, 0, 1), Ipv4Addr::new(10, 3, 0, 100));
+    let message = ::dhcp::message::Message::new(::dhcp::message::Kind::Ack, 7, Mac([2, 0, 0, 0, 0, 7]));
+    let message = ::dhcp::message::Message { yours: client, ..message };
+    let ends = [(server, SERVER_PORT), (client, CLIENT_PORT)];
+    let [from, to] = ends.map(|(address, port)| SocketAddrV4::new(address, port));
+    let whole = wire::udp::packet(from, to, &message.emit());
+    let found = dissect(&whole[..114], Begin::Ip, true);
+    assert!(found.is_message && found.problem.is_none(), "{found:?}");
+    let last = found.layers.last().unwrap();
+    assert_eq!((last.name.as_str(), value(&found, "granted address")), ("DHCP", "10.3.0.100".into()));
+    assert_eq!(value(&found, "operation"), "2: from a server");
+    assert_eq!(dissect(&whole, Begin::Ip, false).layers.last().unwrap().name, "DHCP");
 }
 
 #[test]

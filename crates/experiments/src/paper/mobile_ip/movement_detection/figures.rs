@@ -1,8 +1,8 @@
 //! The figures: packets of an LCS run and an ECS run in one panel, and the halts of all runs.
 
 use super::measure::{DETECTED, GOODPUT, LEFT, RECOVERED, REGISTERED, RESENT, ROUND_TRIP, SENT, TIME_OUTS};
-use super::points::{BSD, CLASSIC, ECS, FLOOR, LCS, LINUX, PATH_MTU, POLICY, TCP};
-use super::{HALT, is_apart};
+use super::points::{BSD, CLASSIC, ECS, FLOOR, LCS, LINUX, NETWORKS, OVERLAP, PATH_MTU, POLICY, TCP};
+use super::{HALT, LOST, is_apart};
 use crate::reproduce::figure::{Drawn, samples};
 use crate::reproduce::{Point, Report, Results, TimeSeries};
 use crate::stats::nearest_to_median;
@@ -32,7 +32,13 @@ fn halts(report: &Report) -> DistributionFigure {
             samples,
         }
     };
-    let panels = [BSD, FLOOR, LINUX].map(panel).into_iter();
+    let overlap = report.points.iter().filter(|point| point.has(NETWORKS, OVERLAP));
+    let overlap = DistributionPanel {
+        title: "networks overlap: packets with data of which no copy arrived".to_owned(),
+        axis: Axis::new("lost packets", ""),
+        samples: overlap.flat_map(|point| samples(report, point, &point.label, LOST)).collect(),
+    };
+    let panels = [BSD, FLOOR, LINUX].map(panel).into_iter().chain([overlap]);
     DistributionFigure {
         title: "Mobile IP: time without data in a move, by policy of movement detection".to_owned(),
         panels: panels.filter(|panel| !panel.samples.is_empty()).collect(),
@@ -117,7 +123,8 @@ fn figure(
         caption: format!(
             "One run of each policy, with the same phases: the LCS run whose halt is nearest to the median, and the ECS run with \
              the same number. Left: the cable is unplugged. Registered: the home agent has the new binding, a few milliseconds \
-             after the policy chose the foreign agent. Recovered: the first new data. Dots of `sent again` are retransmissions; \
+             after the policy chose the foreign agent. Recovered: the first new data. Before the move, both runs are nearly equal, so ECS \
+             covers LCS. Dots of `sent again` are retransmissions; \
              after the move, each is a time-out of the sender, or follows one.{paper}"
         ),
     }

@@ -225,10 +225,12 @@ fn farthest_from_one(ratios: impl Iterator<Item = f64>) -> Option<f64> {
 fn figures(report: &Report) -> Vec<Drawn> {
     let n = report.points.first().map_or(0, |point| point.n);
     let measured = format!("Measured: means of n = {n} downloads, scale {}.", report.scale.name());
-    let figure = |title: &str, y: Axis, series, caption: &str| {
+    let figure = |title: &str, y: Axis, series: Vec<Series>, caption: &str| {
+        let has_none = series.iter().flat_map(|series| &series.points).any(|point| point.x <= 0.0);
+        let none = if has_none { "; 0: without Mobile IP" } else { "" };
         Drawn::Points(PointFigure {
             title: format!("Mobile IP: {title}"),
-            x: Axis::new("hops between home agent and foreign agent; 0: without Mobile IP", ""),
+            x: Axis::new(&format!("hops between home agent and foreign agent{none}"), ""),
             y,
             series,
             caption: format!("{caption} {measured}"),

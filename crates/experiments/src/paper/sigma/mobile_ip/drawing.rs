@@ -11,6 +11,9 @@ use draw::{
 use recorder::run::Backend;
 use wire::{Duration, Instant};
 
+/// The length of the line at the published peak of the round trip. The paper has one value, and no duration.
+const PEAK: Duration = Duration::from_millis(200);
+
 pub(super) fn figures(report: &Report) -> Vec<Drawn> {
     let mut figures = vec![Drawn::Distribution(gaps(report))];
     figures.extend(course(report).map(Drawn::Time));
@@ -29,7 +32,7 @@ fn gaps(report: &Report) -> DistributionFigure {
             samples,
         }],
         caption: format!(
-            "Published: 8 s, one run: {}. Measured: each run at a separate phase of the lifetime of 10 s, scale {}.",
+            "Published: 8 s: {}. Measured: each run at a separate phase of the lifetime of 10 s, scale {}.",
             EXPERIMENT.source,
             report.scale.name()
         ),
@@ -82,7 +85,8 @@ fn course(report: &Report) -> Option<TimeFigure> {
         windows,
         caption: format!(
             "The run whose gap is nearest to the median ({gap:.3} s), scale {}. The lines of the events are those of the first backend. \
-             Throughput: in bins of 0.5 s. Published: {}. The published values begin at the move of this run.",
+             Throughput: in bins of 0.5 s. Data before the move have negative places. Published: {}. The published values begin at the \
+             move of this run; the published peak of the round trip is a short line after the move.",
             report.scale.name(),
             EXPERIMENT.source
         ),
@@ -126,7 +130,7 @@ fn panel(
 fn published_line(point: &Point, quantity: &str, moved: Instant, until: Instant) -> Vec<(Instant, f64)> {
     let value = |metric| point.published(metric).map(|published| published.value);
     if quantity == ROUND_TRIPS {
-        let ends = moved + Duration::from_secs_f64(value(GAP).unwrap_or_default());
+        let ends = moved + PEAK;
         return value(RTT_PEAK).map(|peak| vec![(moved, peak), (ends, peak)]).unwrap_or_default();
     }
     let (Some(before), Some(gap), Some(after)) = (value(BEFORE), value(GAP), value(AFTER)) else {
