@@ -135,4 +135,16 @@ mod tests {
         }
         assert_eq!(signals.compare(now, A, B), Some(Comparison::Weaker), "-75 dBm after smoothing");
     }
+
+    #[test]
+    fn a_report_after_silence_counts_alone() {
+        for (silence, expected) in [(2000, Comparison::Weaker), (2001, Comparison::Stronger)] {
+            let mut signals = signals(Some(5));
+            signals.hear(Instant::ZERO, Cell(2), -80);
+            let now = Instant::from_millis(silence);
+            signals.hear(now, Cell(1), -70);
+            signals.hear(now, Cell(2), -60);
+            assert_eq!(signals.compare(now, A, B), Some(expected), "after {silence} ms");
+        }
+    }
 }

@@ -330,6 +330,19 @@ mod tests {
         );
     }
 
+    /// A report of the known MTU extends its time, and a report of a larger MTU does not.
+    #[test]
+    fn a_path_mtu_expires_ten_minutes_after_the_last_report_of_it() {
+        let mut tunnels = Tunnels::default();
+        let at = |minutes| Instant::ZERO + Duration::from_mins(minutes);
+        tunnels.rebind(None, Some(CARE_OF));
+        assert!(tunnels.lower(at(0), CARE_OF, 1400));
+        assert!(!tunnels.lower(at(3), CARE_OF, 1400));
+        assert_eq!(tunnels.due(), Some(at(13)));
+        assert!(!tunnels.lower(at(4), CARE_OF, 1401));
+        assert_eq!(tunnels.due(), Some(at(13)));
+    }
+
     /// The parts of the state of a tunnel are separate: each expires 10 minutes after its last report. A registration shows
     /// that the exit is reachable, and nothing about the hops.
     #[test]

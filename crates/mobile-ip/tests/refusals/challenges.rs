@@ -99,6 +99,13 @@ fn a_denied_request_has_used_its_challenge() {
         let effects = heard(&mut agent, now, 1, MOBILE, packet(HOME, VISITED, &asked.emit()));
         assert_eq!(code_sent(&effects), None, "{effects:?}");
     }
+    // Another request with the same Identification is no repetition.
+    let mut other = Request { lifetime: asked.lifetime - 1, extensions: Vec::new(), ..asked.clone() };
+    other.sign(Between::MobileHome, &association());
+    other.extensions.push(Extension::challenge(challenge.clone()));
+    other.sign(Between::MobileForeign, &association());
+    let effects = heard(&mut agent, now, 1, MOBILE, packet(HOME, VISITED, &other.emit()));
+    assert_eq!(code_sent(&effects), Some(Code::StaleChallenge));
     let mut denial = asked.reply(Code::IdentificationMismatch);
     denial.sign(Between::MobileHome, &association());
     let effects = heard(&mut agent, later(100), UP, ATTACKER, packet(AGENT, VISITED, &denial.emit()));

@@ -87,6 +87,20 @@ fn a_reply_that_grants_more_than_was_asked_for_lasts_as_long_as_was_asked_for() 
     assert_eq!((request.lifetime, node.status().get("lifetime_s")), (300, Some(&Value::Int(300))));
 }
 
+/// A reply may arrive when most of the granted lifetime has passed. Then the renewal is due at once, but it must wait until
+/// 1 s after the reply: otherwise, each reply would cause a request.
+#[test]
+fn a_late_reply_does_not_cause_constant_renewal() {
+    let at = Instant::from_millis;
+    let (mut node, request) = asked(at(1000));
+    let mut reply = Reply { lifetime: 2, ..request.reply(Code::Accepted) };
+    reply.sign(Between::MobileHome, &association());
+    let effects = heard(&mut node, at(1900), 1, VISITED_MAC, packet(VISITED, HOME, &reply.emit()));
+    assert!(is_registered(&effects), "{effects:?}");
+    assert_eq!(requests(&time_passes(&mut node, at(2900))), []);
+    assert_eq!(requests(&time_passes(&mut node, at(2901))).len(), 1);
+}
+
 /// An unauthenticated denial must not end the wait for the reply if another agent is heard. When the wait ends, the
 /// next request must go to the other agent.
 #[test]
