@@ -122,7 +122,7 @@ fn hand_off(
 
 /// Returns whether no role of the host has the command.
 fn is_unknown_command(answer: &Result<Value, Failure>) -> bool {
-    matches!(answer, Err(Failure::Usage(why)) if why.contains("no role of this host has the command"))
+    matches!(answer, Err(Failure::UnknownCommand(_)))
 }
 
 trait WithoutNull {
@@ -192,11 +192,11 @@ fn ask(socket: &Path, ask: &Ask) -> Result<Value, Failure> {
     BufReader::new(stream)
         .read_line(&mut line)
         .map_err(|error| unreachable("the daemon gave no answer within 10 s", &error))?;
+    let refusal = |why: &str| format!("{place}: the daemon refused the request: {why}");
     match serde_json::from_str(&line) {
         Ok(Answer::Ok(value)) => Ok(value),
-        Ok(Answer::Error(why)) => {
-            Err(Failure::Usage(format!("{place}: the daemon refused the request: {why}")))
-        }
+        Ok(Answer::Error(why)) => Err(Failure::Usage(refusal(&why))),
+        Ok(Answer::Unknown(why)) => Err(Failure::UnknownCommand(refusal(&why))),
         Err(error) => Err(unreachable("the answer is not a daemon's", &error)),
     }
 }
