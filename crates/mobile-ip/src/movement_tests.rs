@@ -402,10 +402,10 @@ fn with_a_hysteresis_an_eager_node_waits_for_a_stronger_signal() {
         let decisions: Vec<_> = decisions.iter().map(|(at, what)| (*at, what.as_str())).collect();
         let expected = [
             (100, "A: no_agent"),
-            (200, "stay: weaker_signal"),
-            (1200, "stay: weaker_signal"),
+            (200, "stay: below_hysteresis"),
+            (1200, "stay: below_hysteresis"),
             (2200, "B: stronger_signal"),
-            (2300, "stay: weaker_signal"),
+            (2300, "stay: below_hysteresis"),
             (3100, "A: stronger_signal"),
         ];
         assert_eq!(decisions, expected, "{policy:?}");
@@ -423,13 +423,23 @@ fn a_signal_decides_only_while_both_agents_are_heard() {
         [(0, "A=-60 B=-66"), (100, "A"), (200, "B"), (1900, "A=-60 B=-66"), (3050, "B"), (3150, "tick")];
     assert_eq!(
         decisions(Movement::Ecs, &lost),
-        ["100 A: no_agent", "200 stay: weaker_signal", "3050 stay: weaker_signal", "3100 B: agent_lost"]
+        [
+            "100 A: no_agent",
+            "200 stay: below_hysteresis",
+            "3050 stay: below_hysteresis",
+            "3100 B: agent_lost"
+        ]
     );
     // The cell of the agent in use is silent, and so is the agent: no signal is weaker.
     let fallen = [(0, "A=-60 B=-66"), (100, "A"), (200, "B"), (1900, "B=-66"), (2050, "B"), (2150, "B")];
     assert_eq!(
         decisions(Movement::Ecs, &fallen),
-        ["100 A: no_agent", "200 stay: weaker_signal", "2050 stay: known_agent", "2150 B: stronger_signal"]
+        [
+            "100 A: no_agent",
+            "200 stay: below_hysteresis",
+            "2050 stay: known_agent",
+            "2150 B: stronger_signal"
+        ]
     );
     let link = [(0, "A=-60 B=-66"), (100, "A"), (150, "up"), (200, "B")];
     assert_eq!(decisions(Movement::Ecs, &link), ["100 A: no_agent", "200 B: link_up"]);
@@ -442,10 +452,13 @@ fn a_signal_decides_only_while_both_agents_are_heard() {
     let home = [(0, "A=-60 home=-66"), (100, "A"), (200, "home"), (900, "A=-90 home=-50"), (1000, "home")];
     assert_eq!(
         decisions(Movement::Lcs, &home),
-        ["100 A: no_agent", "200 stay: weaker_signal", "1000 home: at_home"]
+        ["100 A: no_agent", "200 stay: below_hysteresis", "1000 home: at_home"]
     );
     // `pm` changes at a renewal if it no longer hears its agent.
     let renewal = |signal| [(0, "A"), (1000, "B"), (1700, signal), (1800, "renewal")];
-    assert_eq!(decisions(Movement::Pm, &renewal("A=-60 B=-62")).last().unwrap(), "1800 stay: weaker_signal");
+    assert_eq!(
+        decisions(Movement::Pm, &renewal("A=-60 B=-62")).last().unwrap(),
+        "1800 stay: below_hysteresis"
+    );
     assert_eq!(decisions(Movement::Pm, &renewal("A=-62 B=-50")).last().unwrap(), "1800 B: other_subnet");
 }

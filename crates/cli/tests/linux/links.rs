@@ -73,7 +73,7 @@ fn a_mobile_node_waits_for_a_stronger_signal() {
     let output = run(&["run", "signal.toml", "--on", "linux", "--out", "run"], out.path());
     assert_held(&output, "signal on linux");
     let records = std::fs::read_to_string(out.path().join("run/records.jsonl")).unwrap();
-    let decided = ["weaker_signal", "stronger_signal"]
+    let decided = ["below_hysteresis", "stronger_signal"]
         .map(|why| records.lines().filter(|one| one.contains(why) && one.contains("10.2.0.1")).count());
     assert_eq!(decided, [1, 1], "{output:?}");
     let moved = |record: &&str| {
