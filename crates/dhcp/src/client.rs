@@ -25,7 +25,7 @@ use wire::{
 
 /// The longest wait for an answer (RFC 2131, section 4.1).
 const LONGEST_WAIT: Duration = Duration::from_secs(64);
-/// How often a request for an offered address is sent (RFC 2131, section 3.1, step 5).
+/// The number of times that a request for an offered address is sent (RFC 2131, section 3.1, step 5).
 const REQUESTS: u32 = 4;
 /// The pause after an address could not be used (RFC 2131, section 3.1, step 5). Within this time of a first conflict, a
 /// second one ends the use of an address (`DEFEND_INTERVAL` of RFC 5227).
@@ -113,7 +113,7 @@ pub struct Client {
     seconds: u16,
     /// When the request was first sent. A lease counts from then: its end is not later at the client than at the server.
     sent: Instant,
-    /// The number of messages of this type in this transaction.
+    /// How many times the DISCOVER or REQUEST of this state was sent.
     attempts: u32,
     /// The address of the last lease, which the client requests again.
     last: Option<Ipv4Addr>,

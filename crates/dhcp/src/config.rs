@@ -82,7 +82,7 @@ pub struct ServerConfig {
     /// Addresses of single clients. They need not be in the pool. No other client gets them.
     #[serde(default)]
     pub fixed: Vec<Fixed>,
-    /// The lease time, in whole seconds from `4s` to `4294967294s`; default `1h` as `60min`.
+    /// The lease time, in whole seconds from `4s` to `4294967294s`; default `60min`.
     #[serde(default = "lease", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub lease: Duration,
@@ -130,7 +130,9 @@ impl ServerConfig {
     pub fn check(&self) -> Result<(), ConfigError> {
         let own = self.address;
         if !is_host(own, own.address) {
-            let problem = format!("{own} is not a host address of a link");
+            let problem = format!(
+                "{own} must be a host address with the length of its prefix, for example `10.3.0.1/24`"
+            );
             return Err(ConfigError::new("address", problem));
         }
         let of_link = |key, address| {

@@ -77,10 +77,10 @@ impl Terms {
         Self { server, server_mac, seconds, renew: sent + t1, rebind: sent + t2, end: sent + lease }
     }
 
-    /// Returns when a request is repeated that was sent at `now` and must be answered by `until`: after half of the
-    /// remaining time, and at least [`PAUSE`] (RFC 2131, section 4.4.5). If the lease is shorter than 8 minutes, an eighth
-    /// of it is sufficient (not from the RFC): otherwise one lost message could end a short lease. `None` if the time is
-    /// not sufficient for another request.
+    /// Returns when a request that was sent at `now` is repeated: after half of the time until `until`, and at least
+    /// [`PAUSE`] (RFC 2131, section 4.4.5). If the lease is shorter than 8 minutes, an eighth of it is sufficient (not
+    /// from the RFC): otherwise one lost message could end a short lease. `None` if the time is not sufficient for
+    /// another request.
     pub(crate) fn again(&self, now: Instant, until: Instant) -> Option<Instant> {
         let least = PAUSE.min(Duration::from_secs(self.seconds.into()) / 8);
         let next = now + (until.since(now) / 2).max(least);

@@ -9,7 +9,7 @@ use wire::{Instant, Ipv4Addr};
 /// clients send them again.
 const CAPACITY: usize = 1024;
 
-/// A message of a client that waits for its answer.
+/// A client's message that the server has not answered yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting {
     pub(crate) message: Message,

@@ -239,7 +239,9 @@ pub struct MobileNodeConfig {
     /// 3.6.1.2).
     pub home_agent: Peer,
     /// Further home agents, in the order of their use. The mobile node turns to the next one if its home agent is
-    /// unreachable (codes 80 to 88), or has not answered 3 requests. After the last one, it turns to the first again.
+    /// unreachable (codes 80 to 95), or has not answered 3 requests. A foreign agent's denial without an authentication may
+    /// be forged, so the mobile node waits for a reply before it turns to the next one. After the last home agent, it turns to
+    /// the first again.
     #[serde(default)]
     pub backup_home_agents: Vec<Peer>,
     /// The foreign agents with which the mobile node has security associations.
@@ -267,11 +269,11 @@ pub struct MobileNodeConfig {
     /// (RFC 5944, section 2.4.3).
     #[serde(default = "yes")]
     pub home_first: bool,
-    /// By how many dB the signal of another agent's cell must be stronger before the mobile node changes to this agent, from
-    /// 0 to 60; default: signals are not compared (not from an RFC). It applies to a change from an agent that is still
-    /// heard, if the radio reports both signals and `agent_cells` has both agents. With `ecs` and `pm-eager`, the mobile
-    /// node then changes as soon as the signal is stronger, also to an agent that it has heard before. A change that
-    /// `link_trigger` causes is not delayed.
+    /// The number of dB by which the signal of another agent's cell must be stronger before the mobile node changes to
+    /// that agent, from 0 to 60. Without this key, signals are not compared (not from an RFC). It applies to a change
+    /// from an agent that is still heard, if the radio reports both signals and `agent_cells` has both agents. With
+    /// `ecs` and `pm-eager`, the mobile node then changes as soon as the signal is stronger, also to an agent that it
+    /// has heard before. A change that `link_trigger` causes is not delayed.
     #[serde(default)]
     #[schemars(range(max = 60))]
     pub signal_hysteresis: Option<u8>,
@@ -288,8 +290,8 @@ pub struct MobileNodeConfig {
     #[serde(default = "lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub lifetime: Duration,
-    /// Whether the mobile node asks for simultaneous bindings (flag S): the home agent keeps its earlier care-of addresses,
-    /// and sends a copy of each packet to each of them; default false (RFC 5944, section 3.6.1.1).
+    /// Whether the mobile node asks for simultaneous bindings (flag S); default false (RFC 5944, section 3.6.1.1). Then
+    /// the home agent keeps its earlier care-of addresses, and sends a copy of each packet to each of them.
     #[serde(default)]
     pub simultaneous_bindings: bool,
     /// Whether the mobile node receives the broadcasts of its home network, at home and away (flag B); default false

@@ -38,8 +38,8 @@ pub(crate) enum MobileIpEvent {
     /// `why` is the reason.
     AgentChosen { agent: Ipv4Addr, policy: &'static str, why: &'static str },
     /// Movement detection decided that the mobile node does not register with this agent, which it heard. The record is
-    /// made for the first such decision about the agent with this reason, since the last choice and since the link
-    /// came up.
+    /// made for the first such decision about the agent with this reason, after the later of two events: an agent was
+    /// chosen, or the link came up.
     AgentIgnored { agent: Ipv4Addr, policy: &'static str, why: &'static str },
     /// Movement detection decided that the mobile node stays with its agent, although the agent has expired or left.
     AgentKept { agent: Ipv4Addr, policy: &'static str, why: &'static str },

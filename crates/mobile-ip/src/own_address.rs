@@ -168,8 +168,8 @@ impl OwnAddress {
     }
 }
 
-/// Returns the routes of the exit of a tunnel. In a closed class, only a
-/// route to the single address applies to an address of this host.
+/// Returns the routes of the exit of a tunnel. In a closed class, only a route to the single address applies to an address
+/// of this host.
 fn rules(home: Ipv4Addr, exit: Exit) -> [(RouteKey, Action); 8] {
     let Exit { home_agent, care_of, kinds } = exit;
     let (not_for_home, not_home_agents) = (Action::Drop(NOT_FOR_HOME), Action::Drop(NOT_FROM_HOME_AGENT));

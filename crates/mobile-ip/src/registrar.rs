@@ -208,7 +208,7 @@ impl Registrar {
     }
 
     /// Uses a home agent that is heard on the link ([`HomeAgents::select`]), unless the node is registered with another
-    /// one: that one must get the request of the node that is at home. Returns whether the home agent was changed.
+    /// one. When the node is at home, that one must get its request. Returns whether the home agent was changed.
     pub(crate) fn select_home_agent(&mut self, heard: Ipv4Addr) -> bool {
         if self.current.is_some() || heard == self.home_agent() || !self.home_agents.select(heard) {
             return false;

@@ -1,7 +1,7 @@
-//! What an agent learns about its tunnels from ICMP errors (RFC 2003, sections 4 and 5): the path MTU to each exit, whether
-//! the exit is reachable, whether datagrams have too few hops to reach it, and errors for the sender of the inner
-//! datagram. The exits of a home agent are care-of addresses. The exits of a foreign agent are the home agents of visitors
-//! with reverse tunnels.
+//! What an agent learns about its tunnels from ICMP errors (RFC 2003, sections 4 and 5). It knows the path MTU to each
+//! exit, whether the exit is reachable, and whether datagrams have too few hops to reach it. The sender of the inner
+//! datagram gets an error. The exits of a home agent are care-of addresses. The exits of a foreign agent are the home
+//! agents of visitors with reverse tunnels.
 //!
 //! Each part of this state expires separately. A datagram that violates the state enters the tunnel all the same, and its
 //! sender gets an ICMP error.
@@ -17,8 +17,8 @@ use wire::{Duration, Instant, Ipv4Addr, Reason, ipv4};
 /// The reason to drop an ICMP error that does not quote a packet of one of this agent's tunnels.
 pub(crate) const NOT_ABOUT_A_TUNNEL: Reason = Reason("not_about_a_tunnel");
 
-/// The reason to drop an ICMP error about a packet in a tunnel: the error is of a kind that the senders of inner datagrams
-/// do not get (RFC 2003, section 4).
+/// The reason to drop an ICMP error about a packet in a tunnel: the senders of inner datagrams do not get errors of
+/// this kind (RFC 2003, section 4).
 pub(crate) const NOT_RELAYED: Reason = Reason("tunnel_error_not_relayed");
 
 /// How long a part of the state of a tunnel is used after it was last reported (RFC 1191, section 6.3).
@@ -86,8 +86,8 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Returns the error for the sender of the inner datagram about the byte `pointer` of the outer datagram, or `None` if
-/// the byte does not come from the inner datagram (RFC 2003, section 4.6).
+/// Returns the error for the sender of the inner datagram about the byte `pointer` of the outer datagram (RFC 2003,
+/// section 4.6). `None`: the byte does not come from the inner datagram.
 fn parameter_problem(pointer: u8, inner: &tunnel::QuotedInner<'_>) -> Option<IcmpError> {
     const TOS: u8 = 1;
     let pointer = if pointer == TOS { TOS } else { pointer.checked_sub(inner.overhead as u8)? };
@@ -113,7 +113,7 @@ pub(crate) struct Tunnels {
     bound: BTreeMap<Ipv4Addr, usize>,
     /// The reported path MTUs, in bytes of the outer datagram.
     path_mtu: BTreeMap<Ipv4Addr, u16>,
-    /// Exits that packets do not reach, as errors said whose inner sender is not known.
+    /// Exits that are reported as not reached, by errors that do not quote the inner sender.
     faults: BTreeSet<(Ipv4Addr, Fault)>,
     expiry: Expiry<(Ipv4Addr, Learnt)>,
 }

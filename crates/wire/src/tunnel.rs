@@ -83,7 +83,8 @@ impl Kind {
         }
     }
 
-    /// Returns the largest number of bytes that the tunnel adds to a whole datagram without options.
+    /// Returns the largest number of bytes that the tunnel adds to a datagram that is not a fragment and has no IP
+    /// options.
     pub const fn overhead(self) -> usize {
         match self {
             Self::IpInIp => ipip::OVERHEAD,
@@ -213,9 +214,9 @@ fn minimal(inner: &Header, payload: &[u8], src: Ipv4Addr, dst: Ipv4Addr) -> Resu
 /// Returns the outer header and the inner datagram. The inner time to live is not changed; with minimal encapsulation
 /// it is that of the outer header.
 ///
-/// Fails if a header is malformed, if the outer header is not that of a tunnel or belongs to a fragment, or if the inner
-/// time to live is zero. Fails if a GRE header has another version, a reserved flag (RFC 2784, section 2.3) or a wrong
-/// checksum, or does not carry IPv4.
+/// Fails if a header is malformed, if the outer header is not that of a tunnel, or if it belongs to a fragment. Also
+/// fails if the inner time to live is zero. Fails if a GRE header has another version, a reserved flag (RFC 2784,
+/// section 2.3) or a wrong checksum, or does not carry IPv4.
 pub fn decapsulate(bytes: &[u8]) -> Result<(Header, Cow<'_, [u8]>), Malformed> {
     let (outer, payload) = Header::parse(bytes)?;
     match Kind::of_protocol(outer.protocol) {

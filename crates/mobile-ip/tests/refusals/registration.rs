@@ -567,7 +567,7 @@ fn a_visitor_sends_in_no_other_visitors_name() {
         // A packet with the address of no visitor is routed as usual.
         let (sent, _) = router.receive(2300, VISITED_LINK, SECOND_MAC, data(Ipv4Addr::new(10, 3, 0, 8)));
         assert!(matches!(sent.as_slice(), [(UPLINK, packet)] if packet.bytes[8] == 63), "{sent:?}");
-        // Out of the tunnel of the home agent, and of another host.
+        // The packet comes from a tunnel of the home agent, then from a tunnel of another host.
         for entry in [AGENT, CORRESPONDENT] {
             let inner = packet(CORRESPONDENT, VISITED, b"for the host itself");
             let outer = wire::ipip::encapsulate(&inner, entry, VISITED, 1).unwrap();

@@ -13,7 +13,7 @@ const LONGEST_NAME: usize = 15;
 pub(super) fn name_of_interface(name: &str) -> Option<String> {
     let letters = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(letters) {
-        let problem = "must be 1 to 15 letters, digits, - and _, because interfaces have the names of hosts";
+        let problem = "must be 1 to 15 letters, digits, - and _, because interfaces have the names of hosts and segments";
         return Some(problem.to_owned());
     }
     let radio = name.strip_prefix(AIR);
@@ -31,4 +31,16 @@ pub(super) fn mtu(path: &str, mtu: u16) -> Result<(), Wrong> {
         return Ok(());
     }
     Err((format!("{path}.mtu"), format!("must be at least {LEAST_MTU} bytes (RFC 791, section 3.2)")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_an_interface_cannot_have_is_refused_with_the_reason() {
+        assert_eq!(name_of_interface("lan-of-15-bytes"), None);
+        let problem = name_of_interface("lan-of-16-bytes-").unwrap();
+        assert!(problem.ends_with("because interfaces have the names of hosts and segments"), "{problem}");
+    }
 }
