@@ -1,6 +1,6 @@
 //! A client's lease: what the server granted, and when it is to be renewed.
 
-use crate::config::{is_host, is_unicast};
+use crate::config::is_on_link;
 use crate::message::{INFINITE, Message};
 use crate::refusal;
 use node::{InterfaceAddress, Rng};
@@ -38,10 +38,10 @@ pub(crate) struct Terms {
 /// Returns the address in an offer or acknowledgment. Fails with a reason if the address is no host address of a link,
 /// or if the server is missing, or if the lease time is zero or missing.
 pub(crate) fn check(message: &Message) -> Result<(InterfaceAddress, Ipv4Addr, u32), Reason> {
-    let server = message.server.filter(|server| is_unicast(*server)).ok_or(refusal::NO_SERVER)?;
+    let server = message.server.filter(|server| wire::ipv4::is_host(*server)).ok_or(refusal::NO_SERVER)?;
     let len = message.prefix.filter(|len| *len > 0).ok_or(refusal::NO_MASK)?;
     let address = InterfaceAddress::new(message.yours, len);
-    if !is_host(address, message.yours) || message.yours == server {
+    if !is_on_link(address, message.yours) || message.yours == server {
         return Err(refusal::BAD_ADDRESS);
     }
     let seconds = message.lease.filter(|seconds| *seconds > 0).ok_or(refusal::NO_LEASE)?;
@@ -53,7 +53,7 @@ impl Lease {
     /// from which the acknowledgment came. Fails as [`check`]. A router that is not on the link is ignored.
     pub(crate) fn of(message: &Message, from: Mac, sent: Instant, rng: &mut Rng) -> Result<Self, Reason> {
         let (address, server, seconds) = check(message)?;
-        let is_router = |router: &Ipv4Addr| is_host(address, *router) && *router != address.address;
+        let is_router = |router: &Ipv4Addr| is_on_link(address, *router) && *router != address.address;
         let router = message.router.filter(is_router);
         Ok(Self { address, router, terms: Terms::of(message, (server, from), seconds, sent, rng) })
     }

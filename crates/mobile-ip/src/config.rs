@@ -110,6 +110,10 @@ pub struct ForeignAgentConfig {
     /// The names of the interfaces to visited networks of all foreign agents on the same host. The caller sets them.
     #[serde(skip)]
     pub visited: Vec<String>,
+    /// The care-of addresses of all foreign agents on the same host, in the order of the roles. The caller sets them. The
+    /// place of this agent in the list selects its packet classes. If the list is empty, the host has no other agent.
+    #[serde(skip)]
+    pub agents: Vec<Ipv4Addr>,
     /// Addresses to which other roles on the same host send without a previous request from these addresses. The caller
     /// sets them. A registration with one of them as the home address is denied.
     #[serde(skip)]
@@ -661,7 +665,7 @@ impl Advertise {
 }
 
 fn check_address(key: &'static str, own: InterfaceAddress) -> Result<(), ConfigError> {
-    if is_host(own.address) && !own.is_broadcast(own.address) {
+    if wire::ipv4::is_host(own.address) && !own.is_broadcast(own.address) {
         return Ok(());
     }
     let problem = format!(
@@ -692,7 +696,7 @@ pub fn check_association(spi: u32, key: &Key) -> Result<(), (&'static str, Strin
 fn check_peers(key: &'static str, peers: &[Peer]) -> Result<(), ConfigError> {
     let mut known = BTreeSet::new();
     for peer in peers {
-        let problem = if !is_host(peer.address) {
+        let problem = if !wire::ipv4::is_host(peer.address) {
             format!(
                 "{} is not a unicast host address; loopback, multicast and reserved addresses are not allowed",
                 peer.address
@@ -754,11 +758,6 @@ fn check_announcements(times: &[Duration]) -> Result<(), ConfigError> {
         "announcements",
         "must be in ascending order, for example `[\"0s\", \"1s\", \"3s\"]`",
     ))
-}
-
-/// Returns whether an address can be a host's: not in 0.0.0.0/8, loopback, multicast, class E or limited broadcast.
-pub(crate) const fn is_host(address: Ipv4Addr) -> bool {
-    !matches!(address.octets()[0], 0 | 127 | 224..)
 }
 
 const fn yes() -> bool {

@@ -15,9 +15,8 @@ mod reverse;
 mod routes;
 
 use crate::agents::{Agent, AgentChange, Agents, offered};
-use crate::config::{Associations, MobileNodeConfig, Movement, ReverseTunnel, is_host};
+use crate::config::{Associations, MobileNodeConfig, Movement, ReverseTunnel};
 use crate::encapsulation;
-use crate::home_agent::refusal;
 use crate::home_agents::HomeAgents;
 use crate::mark::{MOBILE_NODE, MobileIpEvent};
 use crate::message::{
@@ -25,6 +24,7 @@ use crate::message::{
 };
 use crate::movement::{Decision, Occurrence, Situation, Why};
 use crate::own_address::OwnAddress;
+use crate::refusal;
 use crate::registrar::{Registrar, ReplyOutcome, Target, is_unreachable};
 use crate::signals::Signals;
 use crate::tunnels::Tunnels;
@@ -283,13 +283,13 @@ impl MobileNode {
     ) -> Result<(), Reason> {
         let advertisement = Advertisement::parse(&rx.header, rx.payload(packet))?;
         let (agent, mac) = (advertisement.src, packet.link.src);
-        if rx.iface != self.iface || mac.is_group() || !is_host(agent) || agent == self.home {
+        if rx.iface != self.iface || mac.is_group() || !ipv4::is_host(agent) || agent == self.home {
             return Err(IMPLAUSIBLE_AGENT);
         }
         // The node signs the care-of address in its request, but the advertisement is not authenticated. So the care-of
         // address must be plausible.
         let own = self.config.address;
-        let is_none = |care_of| !is_host(care_of) || care_of == self.home || own.is_broadcast(care_of);
+        let is_none = |care_of| !ipv4::is_host(care_of) || care_of == self.home || own.is_broadcast(care_of);
         if offered(&advertisement).is_some_and(is_none) {
             return Err(IMPLAUSIBLE_AGENT);
         }
@@ -611,7 +611,7 @@ impl MobileNode {
         self.timers.stop(Timer::Retry);
         self.solicitations = 0;
         let is_late = self.config.movement == Movement::Expiry;
-        let at_home = self.attached.is_some_and(|agent| self.is_home_agent(agent));
+        let at_home = self.is_at_home();
         let lifetime = if lifetime == 0 && is_late && at_home {
             self.config.lifetime
         } else {

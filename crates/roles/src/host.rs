@@ -405,6 +405,7 @@ mod tests {
         for role in config.roles {
             let RoleConfig::MobileIpForeignAgent(agent) = role.on_host(&around) else { panic!() };
             assert_eq!(agent.visited, around.visited);
+            assert_eq!(agent.agents, [Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 2, 0, 1)]);
         }
     }
 

@@ -122,14 +122,14 @@ impl Kinds {
     /// and datagrams with options: these arrive as IP in IP.
     pub const fn from_tunnel(kind: Kind) -> Self {
         match kind {
-            Kind::Minimal => Self::of(Kind::Minimal).and(Self::of(Kind::IpInIp)),
+            Kind::Minimal => Self::of(Kind::Minimal).or(Self::of(Kind::IpInIp)),
             Kind::IpInIp | Kind::Gre => Self::of(kind),
         }
     }
 
-    /// Returns the kinds of both sets.
+    /// Returns the kinds that are in at least one of the sets.
     #[must_use]
-    pub const fn and(self, other: Self) -> Self {
+    pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
@@ -382,7 +382,7 @@ mod tests {
         assert!(KINDS.iter().all(|kind| Kinds::ALL.has(*kind) && !Kinds::NONE.has(*kind)));
         assert_eq!(KINDS.map(|kind| Kinds::of(kind).bits()), [1, 2, 4]);
         assert_eq!(KINDS.map(|kind| Kinds::from_tunnel(kind).bits()), [1, 3, 4]);
-        assert_eq!(KINDS.into_iter().map(Kinds::of).fold(Kinds::NONE, Kinds::and), Kinds::ALL);
+        assert_eq!(KINDS.into_iter().map(Kinds::of).fold(Kinds::NONE, Kinds::or), Kinds::ALL);
         assert_eq!([Kinds::of_bits(5), Kinds::of_bits(8)], [Some(Kinds(5)), None]);
     }
 

@@ -18,6 +18,7 @@
 //! mobile nodes are denied (`no_place`) until the forged registrations end. Visitors can still renew their
 //! registrations. A shorter `registration_lifetime` limits this time.
 
+mod classes;
 mod replies;
 mod requests;
 mod reverse;
@@ -31,8 +32,10 @@ use crate::limiter::Limiter;
 use crate::mark::{FOREIGN_AGENT, MobileIpEvent};
 use crate::message::{ALL_AGENTS, AgentFlags, Code, PORT, Received, Registration, Request, RequestFlags};
 use crate::pending::{Pending, Waiting};
+use crate::refusal;
 use crate::reply_counts::ReplyCounts;
 use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Tunnels};
+use classes::Classes;
 use node::config::{ConfigError, Interfaces};
 use node::{
     Action, Class, Input, Lifetime, Link, Listen, Outbox, Proto, PuntReason, Refusals, Rng, Role, Route,
@@ -44,18 +47,6 @@ use wire::icmp::{self};
 use wire::ipv4::{self};
 use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason};
 
-/// The class of packets from tunnels whose source is not a visitor's home agent. The only route of this class drops
-/// these packets.
-const STRANGERS: Class = Class(Class::CLOSED.0 + 16);
-/// The first packet class for home agents. Each home agent with visitors has a separate class, so that packets from its
-/// tunnels find routes to its mobile nodes only.
-const FIRST_CLASS: u8 = STRANGERS.0 + 1;
-/// The maximum number of home agents with visitors at a time: the number of packet classes for home agents (not from an
-/// RFC).
-const HOME_AGENTS: u8 = FIRST_REVERSE_CLASS - FIRST_CLASS;
-/// The first packet class for packets that visitors put into a tunnel to this agent. Higher classes are for the same
-/// purpose ([`reverse`]).
-const FIRST_REVERSE_CLASS: u8 = u8::MAX - reverse::PAIRS;
 /// The reason to drop a packet from a tunnel: its destination is not a visitor of the home agent that sent the packet.
 pub const NOT_A_VISITOR: Reason = Reason("not_a_visitor");
 /// The reason to forget a pending request: a request of another home or link address takes its place. The reason is
@@ -142,6 +133,8 @@ pub struct ForeignAgent {
     iface: Iface,
     /// The interfaces to visited networks: this agent's, and those of the host's other foreign agents.
     visited: Vec<Iface>,
+    /// The packet classes of this agent.
+    classes: Classes,
     listens: [Listen; 6],
     mobile_nodes: Associations,
     home_agents: Associations,
@@ -152,7 +145,7 @@ pub struct ForeignAgent {
     /// The challenges of each mobile node, by home address; empty unless challenges are required.
     challenged: BTreeMap<Ipv4Addr, Challenged>,
     /// The tunnels of each home agent that has visitors here.
-    classes: BTreeMap<Ipv4Addr, Opened>,
+    opened: BTreeMap<Ipv4Addr, Opened>,
     /// The reverse tunnels to the home agents of visitors, and what is known about their paths.
     tunnels: Tunnels,
     advertiser: Advertiser,
@@ -176,6 +169,7 @@ impl ForeignAgent {
         rng: Rng,
     ) -> Result<Self, ConfigError> {
         config.check()?;
+        let classes = Classes::of(&config)?;
         let iface = interfaces.number("interface", &config.interface)?;
         let [routers, agents, solicitations] = Advertiser::listens(iface);
         let [errors, of_tunnels] = [Proto::Udp(PORT), Proto::IpIp].map(Listen::IcmpAbout);
@@ -200,6 +194,7 @@ impl ForeignAgent {
         Ok(Self {
             iface,
             visited,
+            classes,
             listens: [Listen::Local(Proto::Udp(PORT)), routers, agents, solicitations, errors, of_tunnels],
             mobile_nodes: Associations::new(&config.mobile_nodes),
             home_agents: Associations::new(&config.home_agents),
@@ -207,7 +202,7 @@ impl ForeignAgent {
             arrived: 0,
             visitors: BTreeMap::new(),
             challenged: BTreeMap::new(),
-            classes: BTreeMap::new(),
+            opened: BTreeMap::new(),
             tunnels: Tunnels::default(),
             advertiser,
             challenges,
@@ -229,8 +224,9 @@ impl ForeignAgent {
         let care_of =
             RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(self.config.address.address) };
         let kinds = encapsulation::all_opened(&self.config.encapsulations);
-        out.route(care_of, Route { action: Action::Open(STRANGERS, kinds), lifetime: Lifetime::Permanent });
-        self.drop_all(STRANGERS, out);
+        let class = self.classes.of_unknown();
+        out.route(care_of, Route { action: Action::Open(class, kinds), lifetime: Lifetime::Permanent });
+        self.drop_all(class, out);
     }
 
     /// Drops the packets of a class that are not for a visitor. Packets for this host itself need separate routes: a
@@ -333,7 +329,7 @@ impl ForeignAgent {
                 let pending = Pending { mac, from, since: now, number, standing, ttl, request };
                 self.request(now, &received.ip, pending, out)
             }
-            Registration::Request(_) => Err(Reason("wrong_direction")),
+            Registration::Request(_) => Err(refusal::WRONG_DIRECTION),
             // Without an association, only the interface shows that a reply is forged.
             Registration::Reply(_) if self.visited.contains(&rx.iface) => Err(NOT_FROM_HOME),
             Registration::Reply(reply) => self.reply(now, received.ip.src, reply, out),

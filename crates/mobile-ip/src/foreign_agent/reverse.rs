@@ -7,7 +7,7 @@
 //! packets that the visitor puts into a tunnel to this agent are opened, and then go into the tunnel; its other packets
 //! are routed as usual.
 
-use super::{FIRST_REVERSE_CLASS, ForeignAgent, NOT_FROM_HOME, Visit};
+use super::{ForeignAgent, NOT_FROM_HOME, Visit};
 use crate::encapsulation;
 use crate::message::RequestFlags;
 use crate::pending::Pending;
@@ -19,10 +19,6 @@ use wire::{Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, icmp, ipv4};
 /// The number of pairs of classes for visitors with reverse tunnels (not from an RFC). One pair is enough unless link
 /// addresses claim the same home address with different home agents: each then has a separate pair.
 pub(super) const PAIRS: u8 = 8;
-/// The first class of frames from visitors with reverse tunnels.
-const FIRST: u8 = 16;
-/// The first class of the routes by which the sources of these frames are checked.
-const FIRST_CHECK: u8 = FIRST + PAIRS;
 /// The maximum number of packets per second from one link address with another source than a visitor's home address (not
 /// from an RFC). This agent routes them as usual; further ones are dropped.
 const OTHERS_PER_SECOND: u16 = 1000;
@@ -45,21 +41,6 @@ impl Reverse {
     /// Returns the name of the delivery style.
     pub(super) const fn style(self) -> &'static str {
         if self.encapsulating { "encapsulating" } else { "direct" }
-    }
-
-    /// Returns the class of the visitor's frames.
-    const fn frames(self) -> Class {
-        Class(FIRST + self.pair)
-    }
-
-    /// Returns the class of the routes by which the visitor's frames are checked.
-    const fn checks(self) -> Class {
-        Class(FIRST_CHECK + self.pair)
-    }
-
-    /// Returns the class of packets from the visitor's tunnel.
-    const fn opened(self) -> Class {
-        Class(FIRST_REVERSE_CLASS + self.pair)
     }
 }
 
@@ -105,20 +86,30 @@ impl ForeignAgent {
         let tunnel = if is_here { Action::Punt } else { tunnel };
         let port = Port { iface: self.iface, from: Some(reverse.mac) };
         let back = Action::Forward(Hop::mac(self.iface, reverse.mac));
-        out.route(RouteKey::to(reverse.checks(), host), Route { action: back, lifetime });
-        let (class, check) = (reverse.frames(), Some(reverse.checks()));
+        out.route(RouteKey::to(self.classes.checks(reverse.pair), host), Route { action: back, lifetime });
+        let (class, check) = (self.classes.frames(reverse.pair), Some(self.classes.checks(reverse.pair)));
         out.ingress_policy(
             port,
             IngressPolicy { class, check, ttl: true, icmp: true, punts: OTHERS_PER_SECOND },
         );
         if encapsulating {
             let drop = Action::Drop(NOT_OF_THE_VISITOR);
-            out.route(RouteKey::all(reverse.opened()), Route { action: drop, lifetime: Lifetime::Permanent });
-            let open = Action::Open(reverse.opened(), encapsulation::opened(reverse.flags));
-            out.route(to_agent(host, own, reverse), Route { action: open, lifetime });
-            out.route(from(host, reverse.opened()), Route { action: tunnel, lifetime });
+            out.route(
+                RouteKey::all(self.classes.from_visitors(reverse.pair)),
+                Route { action: drop, lifetime: Lifetime::Permanent },
+            );
+            let open =
+                Action::Open(self.classes.from_visitors(reverse.pair), encapsulation::opened(reverse.flags));
+            out.route(
+                to_agent(host, own, self.classes.frames(reverse.pair)),
+                Route { action: open, lifetime },
+            );
+            out.route(
+                from(host, self.classes.from_visitors(reverse.pair)),
+                Route { action: tunnel, lifetime },
+            );
         } else if !is_here {
-            out.route(from(host, reverse.frames()), Route { action: tunnel, lifetime });
+            out.route(from(host, self.classes.frames(reverse.pair)), Route { action: tunnel, lifetime });
         }
         Some(reverse)
     }
@@ -139,7 +130,11 @@ impl ForeignAgent {
         let of_agent = self.visitors.iter().filter(|((_, other), _)| *other == home_agent);
         for ((host, _), visitor) in of_agent.filter(|((host, _), _)| Some(*host) != set) {
             if let Some(reverse) = visitor.reverse {
-                let class = if reverse.encapsulating { reverse.opened() } else { reverse.frames() };
+                let class = if reverse.encapsulating {
+                    self.classes.from_visitors(reverse.pair)
+                } else {
+                    self.classes.frames(reverse.pair)
+                };
                 let (action, lifetime) =
                     (Action::Tunnel(self.encap(home_agent, reverse)), Lifetime::Until(visitor.ends));
                 out.route(from(*host, class), Route { action, lifetime });
@@ -218,12 +213,12 @@ impl ForeignAgent {
     /// the class.
     fn remove_reverse(&self, visit: Visit, reverse: Reverse, out: &mut Outbox) {
         let (host, own) = (visit.0, self.config.address.address);
-        out.route(RouteKey::to(reverse.checks(), host), None);
+        out.route(RouteKey::to(self.classes.checks(reverse.pair), host), None);
         if reverse.encapsulating {
-            out.route(to_agent(host, own, reverse), None);
-            out.route(from(host, reverse.opened()), None);
+            out.route(to_agent(host, own, self.classes.frames(reverse.pair)), None);
+            out.route(from(host, self.classes.from_visitors(reverse.pair)), None);
         } else {
-            out.route(from(host, reverse.frames()), None);
+            out.route(from(host, self.classes.frames(reverse.pair)), None);
         }
         let mut others = self.visitors.iter().filter(|(other, _)| **other != visit);
         if !others.any(|(_, other)| other.reverse.is_some_and(|other| other.mac == reverse.mac)) {
@@ -237,7 +232,7 @@ const fn from(host: Ipv4Addr, class: Class) -> RouteKey {
     RouteKey { src: Prefix::host(host), ..RouteKey::all(class) }
 }
 
-/// Returns the key of the route for packets from a visitor to this agent.
-const fn to_agent(host: Ipv4Addr, own: Ipv4Addr, reverse: Reverse) -> RouteKey {
-    RouteKey { dst: Prefix::host(own), ..from(host, reverse.frames()) }
+/// Returns the key of the route for packets from a visitor to this agent, whose frames have the class `frames`.
+const fn to_agent(host: Ipv4Addr, own: Ipv4Addr, frames: Class) -> RouteKey {
+    RouteKey { dst: Prefix::host(own), ..from(host, frames) }
 }

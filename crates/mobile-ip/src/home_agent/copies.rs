@@ -1,10 +1,11 @@
 //! The packets of which a home agent sends several copies: those to a mobile node with several bindings (RFC 5944,
 //! section 3.8.2.2), and broadcasts of the home network (section 4.3).
 
-use super::{HomeAgent, refusal};
+use super::HomeAgent;
 use crate::binding::Binding;
 use crate::encapsulation;
 use crate::message::RequestFlags;
+use crate::refusal;
 use node::{
     Action, Class, Datagram, Disposition, Encap, EntryId, Found, IngressPolicy, Lifetime, Outbox, Port,
     PuntReason, RoleId, Route, Rules, Rx, Verdict, decide, decide_opened, reason,

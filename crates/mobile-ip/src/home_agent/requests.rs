@@ -1,13 +1,13 @@
 //! The requests at a home agent: what is accepted, and what is denied (RFC 5944, section 3.8.2); the replies.
 
-use super::{Accepted, Denial, HomeAgent, Path, UNDER_WAY, key_of, refusal, seconds};
+use super::{Accepted, Denial, HomeAgent, Path, UNDER_WAY, key_of, seconds};
 use crate::binding::{Binding, BindingRecord};
-use crate::config::{AgentReverseTunnel, Replay, is_host};
+use crate::config::{AgentReverseTunnel, Replay};
 use crate::encapsulation;
 use crate::message::{
     Association, Between, Code, PORT, Received, Registration, Request, RequestFlags, datagram,
 };
-use crate::registrar::BAD_AUTHENTICATION;
+use crate::refusal;
 use node::{Outbox, Rx, reason};
 use wire::ipv4;
 use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, ntp_distance};
@@ -16,7 +16,7 @@ impl HomeAgent {
     pub(super) fn registration(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let received = match Received::of(rx.header, rx.payload(&packet)) {
             Ok(received) => received,
-            Err(malformed) => return self.refuse(rx, packet, malformed.into(), out),
+            Err(malformed) => return self.drop_packet(rx, packet, malformed.into(), out),
         };
         if self.is_for_foreign_agent(&rx, &received.message) {
             return out.pass(rx, packet);
@@ -25,7 +25,7 @@ impl HomeAgent {
         // A request from another host with an address of this host as its source would be answered to this host itself.
         let is_forged = rx.iface != Iface::HOST && self.is_own(src);
         let Some(request) = request_of(received.message).filter(|_| !is_forged) else {
-            return self.refuse(rx, packet, refusal::UNEXPECTED, out);
+            return self.drop_packet(rx, packet, refusal::UNEXPECTED, out);
         };
         let at_home = (rx.iface == self.iface && src == request.home).then_some(packet.link.src);
         let path = Path { to, at_home };
@@ -40,14 +40,14 @@ impl HomeAgent {
             Err(denial) => denial,
         };
         if let Denial::Silent(reason) = denial {
-            return self.refuse(rx, packet, reason, out);
+            return self.drop_packet(rx, packet, reason, out);
         }
         let may = match denial {
             Denial::Code(Code::HomeMobileFailed) => self.answers.may(now, src),
             _ => self.denials.may(now, (request.home, request.identification)),
         };
         if !may {
-            return self.refuse(rx, packet, refusal::ANSWERED, out);
+            return self.drop_packet(rx, packet, refusal::ANSWERED, out);
         }
         match denial {
             Denial::Code(code) => {
@@ -78,7 +78,7 @@ impl HomeAgent {
         if !association.is_some_and(|association| request.verify(Between::MobileHome, association)) {
             // If no authentication is correct, only an attacker has a use for an answer.
             return Err(match relayed {
-                Some(false) => Denial::Silent(BAD_AUTHENTICATION),
+                Some(false) => Denial::Silent(refusal::BAD_AUTHENTICATION),
                 Some(true) | None => Denial::Code(Code::HomeMobileFailed),
             });
         }
@@ -127,7 +127,7 @@ impl HomeAgent {
     /// tunnel to a broadcast address would end at all hosts of a link.
     pub(super) fn is_elsewhere(&self, care_of: Ipv4Addr) -> bool {
         let mut own = self.config.host.iter().chain([&self.config.address]);
-        is_host(care_of) && !own.any(|own| own.address == care_of || own.is_broadcast(care_of))
+        ipv4::is_host(care_of) && !own.any(|own| own.address == care_of || own.is_broadcast(care_of))
     }
 
     /// Returns whether a foreign agent on this host has relayed a request, and offers its care-of address. The tunnel then
@@ -360,7 +360,7 @@ impl HomeAgent {
         }
     }
 
-    pub(super) fn refuse(&mut self, rx: Rx, packet: Packet, reason: Reason, out: &mut Outbox) {
+    pub(super) fn drop_packet(&mut self, rx: Rx, packet: Packet, reason: Reason, out: &mut Outbox) {
         self.refused.end(rx.iface, packet, Err(reason), out);
     }
 }

@@ -130,7 +130,7 @@ impl MobileNode {
         self.agents.uses = Uses::None;
         self.end_reverse(out);
         self.unfix_router(out);
-        if self.attached.is_some_and(|agent| self.is_home_agent(agent)) {
+        if self.is_at_home() {
             return;
         }
         if let Some(agent) = self.attached.take() {

@@ -4,17 +4,6 @@ use super::*;
 use mobile_ip::message::Extension;
 use wire::Duration;
 
-/// Returns the reply to the mobile node in these effects.
-fn reply_in(effects: &[Effect]) -> Option<Reply> {
-    effects.iter().find_map(|effect| match effect {
-        Effect::Send(_, packet) => match Received::parse(&packet.bytes).ok()?.message {
-            Registration::Reply(reply) => Some(reply),
-            Registration::Request(_) => None,
-        },
-        _ => None,
-    })
-}
-
 /// Runs the timers of an agent until its next advertisement. Returns the time and the challenge.
 fn advertised(agent: &mut impl Role) -> (Instant, Vec<u8>) {
     let now = agent.deadline().unwrap();

@@ -3,6 +3,7 @@
 
 use super::error::Wrong;
 use super::layout::Layout;
+use super::limits::mtu_problem;
 use super::nearest::did_you_mean;
 use super::{Scenario, units};
 use node::config::{SpanFault, read_signed_span};
@@ -335,8 +336,8 @@ fn numbers(kind: EventKind, loss: Option<f64>, mtu: Option<u16>, step: Option<St
     if loss.is_some_and(|loss| !(0.0..=1.0).contains(&loss)) {
         return wrong("loss", "must be a probability from 0 to 1".to_owned());
     }
-    if mtu.is_some_and(|mtu| mtu < 68) {
-        return wrong("mtu", "must be at least 68 bytes (RFC 791, section 3.2)".to_owned());
+    if let Some(problem) = mtu.and_then(mtu_problem) {
+        return wrong("mtu", problem);
     }
     Ok(())
 }
