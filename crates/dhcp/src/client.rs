@@ -54,12 +54,12 @@ enum Timer {
     /// T2, or the next request after T2.
     Rebind,
     /// The lease ends.
-    Lapse,
+    Expire,
 }
 
 impl TimerName for Timer {
     const ALL: &'static [Self] =
-        &[Self::Begin, Self::Retry, Self::Probe, Self::Renew, Self::Rebind, Self::Lapse];
+        &[Self::Begin, Self::Retry, Self::Probe, Self::Renew, Self::Rebind, Self::Expire];
     fn index(self) -> usize {
         self as usize
     }
@@ -373,7 +373,7 @@ impl Client {
         self.transaction = None;
         self.timers.set(Timer::Renew, lease.terms.renew);
         self.timers.set(Timer::Rebind, lease.terms.rebind);
-        self.timers.set(Timer::Lapse, lease.terms.end);
+        self.timers.set(Timer::Expire, lease.terms.end);
         self.state = State::Bound(lease, Phase::Quiet);
     }
 
@@ -542,7 +542,7 @@ impl Client {
                 Timer::Probe => self.probe(now, out),
                 Timer::Renew => self.extend(now, Phase::Renewing, out),
                 Timer::Rebind => self.extend(now, Phase::Rebinding, out),
-                Timer::Lapse => {
+                Timer::Expire => {
                     self.give_up("lease ended", out);
                     self.begin(now, out);
                 }

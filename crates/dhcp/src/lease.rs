@@ -7,7 +7,7 @@ use node::{InterfaceAddress, Rng};
 use wire::{Duration, Instant, Ipv4Addr, Mac, Reason};
 
 /// The longest pause between two requests to renew or rebind (RFC 2131, section 4.4.5).
-const PAUSE: Duration = Duration::from_mins(1);
+const LEAST_WAIT: Duration = Duration::from_mins(1);
 
 /// A lease of an address.
 #[derive(Clone, Debug)]
@@ -78,11 +78,11 @@ impl Terms {
     }
 
     /// Returns when a request that was sent at `now` is repeated: after half of the time until `until`, and at least
-    /// [`PAUSE`] (RFC 2131, section 4.4.5). If the lease is shorter than 8 minutes, an eighth of it is sufficient (not
+    /// [`LEAST_WAIT`] (RFC 2131, section 4.4.5). If the lease is shorter than 8 minutes, an eighth of it is sufficient (not
     /// from the RFC): otherwise one lost message could end a short lease. `None` if the time is not sufficient for
     /// another request.
     pub(crate) fn again(&self, now: Instant, until: Instant) -> Option<Instant> {
-        let least = PAUSE.min(Duration::from_secs(self.seconds.into()) / 8);
+        let least = LEAST_WAIT.min(Duration::from_secs(self.seconds.into()) / 8);
         let next = now + (until.since(now) / 2).max(least);
         (next < until).then_some(next)
     }

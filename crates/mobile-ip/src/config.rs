@@ -261,7 +261,7 @@ pub struct MobileNodeConfig {
     /// must be tuned to this cell. The first network that fits is used. If none fits, the mobile node has no care-of
     /// address.
     #[serde(default)]
-    pub networks: Vec<Foreign>,
+    pub networks: Vec<ForeignNetwork>,
     /// With `care_of = "configured"`, the time from when the link is up until the address is usable; default `0s`.
     #[serde(default, deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
@@ -350,7 +350,7 @@ pub struct AgentCell {
 /// A network that a mobile node can visit, and the mobile node's address there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Foreign {
+pub struct ForeignNetwork {
     /// The number of the network's cell. Without it, the network is any that the interface is connected to.
     pub cell: Option<u16>,
     /// The address, and the length of the network's prefix, for example `10.3.0.77/24`. It must not be in the home
@@ -623,7 +623,7 @@ impl MobileNodeConfig {
             return Err(ConfigError::new("networks", problem));
         }
         let home = self.address;
-        for Foreign { address, router, .. } in &self.networks {
+        for ForeignNetwork { address, router, .. } in &self.networks {
             check_address("networks", *address)?;
             if home.link.contains(address.address) || address.link.contains(home.address) {
                 let problem = format!(

@@ -58,7 +58,7 @@ pub(crate) enum MobileIpEvent {
     /// The mobile node's request was denied with this code.
     Denied { code: Code },
     /// The lifetime of the mobile node's registration ended before a renewal was accepted.
-    Lapsed,
+    Expired,
     /// The home agent bound a mobile node that had no binding, or whose binding had another care-of address.
     BindingChanged { host: Ipv4Addr, care_of: Ipv4Addr },
     /// The home agent removed a binding because the mobile node deregistered.
@@ -121,7 +121,7 @@ impl From<MobileIpEvent> for Mark {
                 mobile("registered").with("care_of", care_of).with("lifetime", u64::from(lifetime))
             }
             MobileIpEvent::Denied { code } => mobile("denied").with("code", code.to_string()),
-            MobileIpEvent::Lapsed => mobile("registration_lapsed"),
+            MobileIpEvent::Expired => mobile("registration_expired"),
             MobileIpEvent::BindingChanged { host, care_of } => {
                 home("binding_changed", host).with("care_of", care_of).at(Span::Ends(Stage::Registration))
             }

@@ -91,11 +91,11 @@ enum Timer {
     /// The registration is to be renewed.
     Renew,
     /// The lifetime of the registration has ended.
-    Lapse,
+    Expire,
 }
 
 impl TimerName for Timer {
-    const ALL: &'static [Self] = &[Self::Solicit, Self::Hold, Self::Retry, Self::Renew, Self::Lapse];
+    const ALL: &'static [Self] = &[Self::Solicit, Self::Hold, Self::Retry, Self::Renew, Self::Expire];
     fn index(self) -> usize {
         self as usize
     }
@@ -335,7 +335,7 @@ impl MobileNode {
             signals: &self.signals,
             in_use: self.attached,
             triggered: self.triggered,
-            registered: self.timers.due(Timer::Lapse).is_some(),
+            registered: self.timers.due(Timer::Expire).is_some(),
             lifetime: self.config.lifetime.as_secs() as u16,
         }
     }
@@ -432,12 +432,12 @@ impl MobileNode {
             self.own.close(out);
             self.end_reverse(out);
             self.unfix_router(out);
-            self.come_home(now, known.mac, out);
+            self.return_home(now, known.mac, out);
         } else if self.own.address().is_some() {
             out.neighbor(self.iface, agent, Neighbor::At(known.mac));
             self.visit(out);
         } else {
-            self.go_away(agent, known.mac, known.registered_only, out);
+            self.leave_home(agent, known.mac, known.registered_only, out);
         }
         self.registrar.turn_to(self.target(agent));
         self.register(now, out);
@@ -619,7 +619,7 @@ impl MobileNode {
         };
         if lifetime.is_zero() {
             self.timers.stop(Timer::Renew);
-            self.timers.stop(Timer::Lapse);
+            self.timers.stop(Timer::Expire);
             return self.stop_reverse(out);
         }
         // The renewal leaves at least two round trips before the lifetime ends, because a request may be lost. But it
@@ -628,7 +628,7 @@ impl MobileNode {
         let in_time = lifetime.saturating_sub(self.registrar.round_trip() * 2);
         let renew = sent + if is_late { in_time } else { in_time.min(lifetime * 4 / 5) };
         self.timers.set(Timer::Renew, renew.max(now + REGISTRATION_PAUSE));
-        self.timers.set(Timer::Lapse, sent + lifetime);
+        self.timers.set(Timer::Expire, sent + lifetime);
         if self.reverse_directly(out) {
             return;
         }
@@ -680,7 +680,7 @@ impl MobileNode {
                 }
                 Timer::Retry => self.retry(now, out),
                 Timer::Renew => self.renew(now, out),
-                Timer::Lapse => self.lapse(now, out),
+                Timer::Expire => self.expire(now, out),
             }
         }
     }
@@ -696,12 +696,12 @@ impl MobileNode {
         }
     }
 
-    fn lapse(&mut self, now: Instant, out: &mut Outbox) {
-        self.registrar.lapsed();
+    fn expire(&mut self, now: Instant, out: &mut Outbox) {
+        self.registrar.expire();
         self.end_kept(out);
         self.stop_reverse(out);
-        out.mark(MobileIpEvent::Lapsed.into());
-        match (self.situation(now).decide(Occurrence::Lapsed), self.attached) {
+        out.mark(MobileIpEvent::Expired.into());
+        match (self.situation(now).decide(Occurrence::Expired), self.attached) {
             (Decision::Register(other, why), _) => self.turn(now, other, why, out),
             (Decision::Search(_), Some(agent)) => self.search(now, agent, None, out),
             (Decision::Stay(_) | Decision::Search(_), _) => {}

@@ -18,7 +18,7 @@ pub(crate) enum Occurrence {
     /// The registration is to be renewed.
     RenewalDue,
     /// The lifetime of the registration has ended.
-    Lapsed,
+    Expired,
 }
 
 /// What a mobile node does.
@@ -131,8 +131,8 @@ impl Situation<'_> {
             }
             Occurrence::AgentLost => self.turn(Why::AgentLost),
             Occurrence::RenewalDue => self.renewal(),
-            Occurrence::Lapsed if self.is_alive() => Decision::Stay(Why::AgentAlive),
-            Occurrence::Lapsed => self.turn(Why::RegistrationEnds),
+            Occurrence::Expired if self.is_alive() => Decision::Stay(Why::AgentAlive),
+            Occurrence::Expired => self.turn(Why::RegistrationEnds),
         }
     }
 
@@ -225,8 +225,8 @@ impl Situation<'_> {
     /// Returns the best usable agent except the agent in use; `None` if there is none.
     ///
     /// An agent that was heard within half of its lifetime is better than one that was not. Then the order is: the home
-    /// agent with `home_first`; the higher preference (RFC 1256, section 3); the longer lifetime, up to the requested
-    /// one; the agent that was heard last; the higher address.
+    /// agent with `home_first`, the higher preference (RFC 1256, section 3), the longer lifetime up to the requested
+    /// one. Last come the agent that was heard last, and the higher address.
     pub(crate) fn other_agent(&self) -> Option<Ipv4Addr> {
         let others = self.agents.iter().filter(|(who, _)| Some(*who) != self.in_use);
         let usable = others.filter(|(who, _)| self.agents.is_usable(*who, self.home_agent));

@@ -94,7 +94,7 @@ impl Walker {
     }
 
     /// Returns the decisions about a table of events. A row has a time in milliseconds and an event: the name of an
-    /// agent that is heard, `up`, `renewal` or `lapse`. The loss of the agent in use is an event of its own time.
+    /// agent that is heard, `up`, `renewal` or `expiry`. The loss of the agent in use is an event of its own time.
     fn walk(&mut self, rows: &[(u64, &str)]) -> Vec<(u64, String)> {
         let mut all = Vec::new();
         for (number, (at, event)) in (300u16..).zip(rows) {
@@ -120,7 +120,7 @@ impl Walker {
                     continue;
                 }
                 "renewal" => self.decide(now, Occurrence::RenewalDue),
-                "lapse" => self.decide(now, Occurrence::Lapsed),
+                "expiry" => self.decide(now, Occurrence::Expired),
                 restarted if restarted.ends_with('*') => self.hear(now, restarted.trim_end_matches('*'), 0),
                 who => self.hear(now, who, number),
             };
@@ -317,7 +317,7 @@ fn of_several_agents_the_one_that_is_heard_and_preferred_is_chosen() {
 fn a_registration_that_has_ended_is_not_repeated_through_an_agent_that_is_gone() {
     check(
         Movement::Expiry,
-        &[(0, "A"), (4000, "lapse"), (4100, "A")],
+        &[(0, "A"), (4000, "expiry"), (4100, "A")],
         &[
             (0, "A: no_agent"),
             (3000, "stay: registration_holds"),
@@ -325,7 +325,7 @@ fn a_registration_that_has_ended_is_not_repeated_through_an_agent_that_is_gone()
             (4100, "A: no_agent"),
         ],
     );
-    check(Movement::Lcs, &[(0, "A"), (1000, "lapse")], &[(0, "A: no_agent"), (1000, "stay: agent_alive")]);
+    check(Movement::Lcs, &[(0, "A"), (1000, "expiry")], &[(0, "A: no_agent"), (1000, "stay: agent_alive")]);
 }
 
 /// An agent that has expired may have restarted, and may have lost its visitors.

@@ -277,7 +277,7 @@ impl Registrar {
     }
 
     /// Removes the registration, because its lifetime has ended.
-    pub(crate) const fn lapsed(&mut self) {
+    pub(crate) const fn expire(&mut self) {
         self.current = None;
     }
 

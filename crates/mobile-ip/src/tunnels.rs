@@ -103,7 +103,7 @@ pub(crate) struct Heard {
     pub(crate) is_changed: bool,
     /// The ICMP error for the sender of the inner datagram, and the sender. `None` if the sender is not known, or gets no
     /// error.
-    pub(crate) told: Option<(Ipv4Addr, Vec<u8>)>,
+    pub(crate) error: Option<(Ipv4Addr, Vec<u8>)>,
 }
 
 /// The tunnels in use, by their exits, and what was reported about them.
@@ -152,7 +152,7 @@ impl Tunnels {
             }
             None => error,
         });
-        let told = error.and_then(|error| error.about_quoted(&report.inner, own));
+        let error = error.and_then(|error| error.about_quoted(&report.inner, own));
         // Many routers quote too little to know the sender of the inner datagram. Then each sender of a later packet to
         // this exit is notified (RFC 2003, section 5).
         if let Some(fault) = report.fault
@@ -160,8 +160,8 @@ impl Tunnels {
         {
             is_changed |= self.fail(now, exit, fault);
         }
-        let told = told.and_then(|bytes| Some((ipv4::addresses(&bytes)?.1, bytes)));
-        Ok(Heard { exit, is_changed, told })
+        let error = error.and_then(|bytes| Some((ipv4::addresses(&bytes)?.1, bytes)));
+        Ok(Heard { exit, is_changed, error })
     }
 
     /// Records a path MTU to `exit` for [`BELIEVED`], unless a smaller one is known. Returns whether the known MTU
@@ -299,14 +299,14 @@ mod tests {
             let report = Report::parse(&bytes, OWN).unwrap();
             assert_eq!(report.path_mtu, Some(1400));
             assert_eq!(report.error, Some(IcmpError::FragmentationNeeded { mtu }));
-            let told = report.error.unwrap().about_quoted(&report.inner, OWN).unwrap();
-            assert_eq!(Header::parse(&told).unwrap().0.dst, SENDER);
+            let sent = report.error.unwrap().about_quoted(&report.inner, OWN).unwrap();
+            assert_eq!(Header::parse(&sent).unwrap().0.dst, SENDER);
             assert_eq!(Report::parse(&bytes, HOME).unwrap_err(), NOT_ABOUT_A_TUNNEL);
             // The path to the exit is the same for all kinds of tunnels.
             let mut tunnels = Tunnels::default();
             tunnels.rebind(None, Some(CARE_OF));
             let heard = tunnels.heard(Instant::ZERO, &bytes, OWN, 1480).unwrap();
-            assert_eq!((heard.is_changed, heard.told.map(|(to, _)| to)), (true, Some(SENDER)));
+            assert_eq!((heard.is_changed, heard.error.map(|(to, _)| to)), (true, Some(SENDER)));
             let rooms = [Kind::IpInIp, Kind::Minimal, Kind::Gre]
                 .map(|kind| tunnels.encap(OWN, CARE_OF, kind, 1480))
                 .map(|encap| (encap.reported, encap.mtu));

@@ -93,8 +93,9 @@ struct Visitor {
     /// The Identifications of the last requests of this visit, the oldest first; at most [`SEEN`]. Another link address
     /// cannot send them again. They are not compared as times: with nonces, they are random.
     seen: VecDeque<u64>,
-    /// The granted lifetime in seconds, and when it ends.
+    /// The granted lifetime in seconds.
     lifetime: u16,
+    /// When this lifetime ends.
     ends: Instant,
     /// The key of the route for this host's own packets to this visitor; `None` if there is no such route.
     reached: Option<RouteKey>,
@@ -153,7 +154,7 @@ pub struct ForeignAgent {
     challenges: Rng,
     denials: Limiter<Mac>,
     /// Limits ICMP errors about reverse tunnels, by visitor.
-    told: Limiter<Ipv4Addr>,
+    error_limit: Limiter<Ipv4Addr>,
     /// The number of replies that were sent to mobile nodes, by code: relayed replies, and denials by this agent.
     codes: ReplyCounts,
     refused: Refusals,
@@ -207,7 +208,7 @@ impl ForeignAgent {
             advertiser,
             challenges,
             denials: Limiter::default(),
-            told: Limiter::default(),
+            error_limit: Limiter::default(),
             codes: ReplyCounts::default(),
             refused: Refusals::default(),
             clock: Clock::default(),
@@ -269,17 +270,17 @@ impl ForeignAgent {
         self.refused.end(rx.iface, packet, ends, out);
     }
 
-    /// Returns whether a UDP datagram is a registration message to this agent, or to all mobility agents of the visited
-    /// link: a mobile node may not know the address of the agent.
+    /// Returns whether a UDP datagram is a registration message to this agent. It may also be to all mobility agents of
+    /// the visited link, because a mobile node may not know the address of the agent.
     fn is_for_agents(&self, rx: &Rx, packet: &Packet) -> bool {
         let to_port = || rx.payload(packet).get(2..4) == Some(&PORT.to_be_bytes());
         let is_group = rx.header.dst == ALL_AGENTS && rx.iface == self.iface;
         rx.header.dst == self.config.address.address || (is_group && to_port())
     }
 
-    /// Returns whether a message to this agent is for the home agent on this host with the same address: a request to this
-    /// home agent that asks for no visit here, or that does not come from the visited network. A mobile node of another
-    /// home agent may have its own care-of address and register through this agent (flag R).
+    /// Returns whether a message to this agent is for the home agent on this host with the same address. This is a
+    /// request to this home agent that asks for no visit here, or that does not come from the visited network. A mobile
+    /// node of another home agent may have its own care-of address and register through this agent (flag R).
     fn is_for_home_agent(&self, rx: &Rx, packet: &Packet) -> bool {
         let own = self.config.address.address;
         let is_ours = rx.header.dst == own || rx.header.dst == ALL_AGENTS;

@@ -52,8 +52,8 @@ impl ForeignAgent {
         Ok(())
     }
 
-    /// Denies the request to which a malformed message is the reply (code 71), if the message can be matched with a waiting
-    /// request and does not come from a visited link. Does nothing with other messages.
+    /// Denies the waiting request to which a malformed message is the reply (code 71), unless the message comes from a
+    /// visited link. Does nothing with other messages.
     pub(super) fn malformed_reply(&mut self, now: Instant, rx: Rx, packet: &Packet, out: &mut Outbox) {
         let Ok(datagram) = udp::Datagram::parse(rx.payload(packet), rx.header.src, rx.header.dst) else {
             return;

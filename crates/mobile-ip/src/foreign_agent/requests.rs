@@ -135,9 +135,9 @@ impl ForeignAgent {
         }
     }
 
-    /// Checks the challenge of a request, if one is required (RFC 4721, section 3.2): it must be one of the last
-    /// advertised, or that of the last reply to the mobile node, and the mobile node must not have used it, except in a
-    /// request that it repeats while this request waits. Fails with the code of the denial.
+    /// Checks the challenge of a request, if one is required (RFC 4721, section 3.2). It must be advertised recently,
+    /// or sent in the last reply to this mobile node. It must be unused, except in a repetition of a request that
+    /// waits. Fails with the code of the denial.
     fn judge_challenge(&self, Pending { mac, request, .. }: &Pending) -> Result<(), Code> {
         if !self.config.challenge {
             return Ok(());

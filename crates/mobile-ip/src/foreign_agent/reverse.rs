@@ -114,8 +114,8 @@ impl ForeignAgent {
         Some(reverse)
     }
 
-    /// Returns the reverse tunnel to a home agent: of the same kind as the tunnel to this agent (RFC 3024, section 1.2), and
-    /// with what is known now about the path.
+    /// Returns the reverse tunnel to a home agent. It is of the same kind as the tunnel to this agent (RFC 3024,
+    /// section 1.2), and has what is known now about the path.
     fn encap(&self, home_agent: Ipv4Addr, reverse: Reverse) -> Encap {
         let kind = encapsulation::kind(reverse.flags);
         self.tunnels.encap(self.config.address.address, home_agent, kind, self.config.tunnel_mtu)
@@ -170,11 +170,11 @@ impl ForeignAgent {
         if heard.is_changed {
             self.adjust(heard.exit, None, out);
         }
-        let told = heard
-            .told
+        let error = heard
+            .error
             .and_then(|(host, bytes)| Some((host, bytes, self.visitors.get(&(host, heard.exit))?.mac)));
-        if let Some((host, bytes, mac)) = told
-            && self.told.may(now, host)
+        if let Some((host, bytes, mac)) = error
+            && self.error_limit.may(now, host)
         {
             out.send(self.iface, Packet::new(mac, bytes));
         }
@@ -191,9 +191,9 @@ impl ForeignAgent {
         }
     }
 
-    /// Handles a packet from the link address of a visitor with a reverse tunnel whose source is not a home address of this
-    /// visitor. It is dropped if a visitor with another link address has this home address, or if it was in a tunnel:
-    /// otherwise, one visitor could send in the name of another. Other packets are routed as usual.
+    /// Handles a packet from the link address of a visitor with a reverse tunnel whose source is not a home address of
+    /// this visitor. It is dropped if it was in a tunnel, or if a visitor with another link address has this home
+    /// address. Otherwise, one visitor could send in the name of another. Other packets are routed as usual.
     pub(super) fn of_another(&mut self, rx: Rx, packet: Packet, out: &mut Outbox) {
         let mut visitors = self.visitors.iter();
         let is_a_visitors =

@@ -132,7 +132,7 @@ pub struct HomeAgent {
     /// suppress the reply to the mobile node's next request.
     denials: Limiter<(Ipv4Addr, u64)>,
     /// Limits ICMP errors to the senders of tunneled datagrams, by sender.
-    told: Limiter<Ipv4Addr>,
+    error_limit: Limiter<Ipv4Addr>,
     /// The identification of the last outer header of a copy.
     outer_id: u16,
     /// The number of replies that were sent, by code.
@@ -192,7 +192,7 @@ impl HomeAgent {
             tunnels: Tunnels::default(),
             answers: Limiter::default(),
             denials: Limiter::default(),
-            told: Limiter::default(),
+            error_limit: Limiter::default(),
             outer_id: 0,
             codes: ReplyCounts::default(),
             exits: BTreeSet::new(),
@@ -295,8 +295,8 @@ impl HomeAgent {
         }
     }
 
-    /// Returns whether a UDP datagram is a registration message to this agent, to all home agents of its network (RFC 5944,
-    /// section 3.6.1.2), or to all mobility agents of its link.
+    /// Returns whether a UDP datagram is a registration message to this agent. It may also be to all home agents of its
+    /// network (RFC 5944, section 3.6.1.2), or to all mobility agents of its link.
     fn is_for_agents(&self, rx: &Rx, packet: &Packet) -> bool {
         let to_port = || rx.payload(packet).get(2..4) == Some(&PORT.to_be_bytes());
         let is_group = rx.header.dst == ALL_AGENTS && rx.iface == self.iface;

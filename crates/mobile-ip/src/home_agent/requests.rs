@@ -30,8 +30,8 @@ impl HomeAgent {
         let at_home = (rx.iface == self.iface && src == request.home).then_some(packet.link.src);
         let path = Path { to, at_home };
         let denial = match self.judge(now, src, &request) {
-            // A request to all home agents of the network is accepted by none, whatever it names as the home agent: the
-            // mobile node could be registered with two home agents (RFC 5944, sections 3.8.2.1 and 3.8.3.2).
+            // No home agent accepts a request to all home agents of the network, whatever home agent it names.
+            // Otherwise the mobile node could be registered with two of them (RFC 5944, sections 3.8.2.1 and 3.8.3.2).
             Ok(()) if self.is_for_all(&rx) => Denial::Code(Code::UnknownHomeAgent),
             Ok(()) => {
                 out.discard(rx.iface, packet, reason::CONSUMED);
@@ -136,8 +136,9 @@ impl HomeAgent {
         src == request.care_of && self.config.foreign.contains(&src)
     }
 
-    /// Returns whether a message to this agent is for a foreign agent on this host with the same address: a reply, a
-    /// request for another home agent, or a request of a visitor. Of the latter, this agent gets the relayed request.
+    /// Returns whether a message to this agent is for a foreign agent on this host with the same address. This is a
+    /// reply, a request for another home agent, or a request of a visitor. Of the last, this agent gets the relayed
+    /// request.
     fn is_for_foreign_agent(&self, rx: &Rx, message: &Registration) -> bool {
         let own = self.config.address.address;
         self.config.foreign.contains(&own)
@@ -253,9 +254,8 @@ impl HomeAgent {
     }
 
     /// Replaces the nonce of a mobile node whose request is denied with `code`, if the request had the present nonce.
-    /// Otherwise an attacker could repeat the request later, when there is no reason to deny it any more. A request
-    /// without the present nonce changes nothing: else, repetitions of earlier requests would keep the mobile node from
-    /// registering.
+    /// Otherwise an attacker could send the denied request again after the reason for the denial is gone. A request
+    /// with another nonce changes nothing: repeated earlier requests could keep the mobile node from registering.
     pub(super) fn use_nonce(&mut self, code: Code, request: &Request) {
         let host = request.home;
         let nonces = self.mobile_nodes.replay(host) == Replay::Nonces;

@@ -64,7 +64,7 @@ impl Steps {
             .find(|(at, mark)| *at >= asked && mark.name == "registered")
             .ok_or_else(|| missing("no request through the foreign agent was accepted"))?;
         let ends = |mark: &Mark| {
-            mark.name == "registration_lapsed"
+            mark.name == "registration_expired"
                 || (mark.name == "request_sent" && !is_there(mark))
                 || (mark.name == "agent_chosen" && is(mark, "why", "registration_ends"))
         };
