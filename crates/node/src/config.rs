@@ -134,8 +134,7 @@ impl serde::de::Visitor<'_> for SignedSpanText {
         let too_large = || E::custom(format!("`{text}` is too large; allowed: -{most}s to +{most}s"));
         match read_signed_span(text) {
             Ok(nanos) if nanos.abs() <= most * 1_000_000_000 => Ok(nanos),
-            Ok(_) => Err(too_large()),
-            Err(SpanError { fault: SpanFault::TooLong, .. }) => Err(too_large()),
+            Ok(_) | Err(SpanError { fault: SpanFault::TooLong, .. }) => Err(too_large()),
             Err(SpanError { fault: SpanFault::NoSign, .. }) => {
                 Err(E::invalid_value(serde::de::Unexpected::Str(text), &self))
             }

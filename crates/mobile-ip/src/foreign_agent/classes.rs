@@ -79,7 +79,7 @@ impl Classes {
     }
 
     /// Returns the class of packets that these visitors put into a tunnel to this agent.
-    pub(super) const fn from_visitors(self, pair: u8) -> Class {
+    pub(super) const fn of_opened(self, pair: u8) -> Class {
         Class(self.closed + self.len - PAIRS + pair)
     }
 }
@@ -107,7 +107,7 @@ mod tests {
                 let classes = Classes::of(&config).unwrap();
                 let closed = classes.of_home_agents().chain([classes.of_unknown()]);
                 let closed: Vec<Class> =
-                    closed.chain((0..PAIRS).map(|pair| classes.from_visitors(pair))).collect();
+                    closed.chain((0..PAIRS).map(|pair| classes.of_opened(pair))).collect();
                 assert!(closed.iter().all(|class| class.is_closed() && class.0 >= FIRST_CLOSED), "{count}");
                 let open = (0..PAIRS).flat_map(|pair| [classes.frames(pair), classes.checks(pair)]);
                 let open: Vec<Class> = open.collect();

@@ -95,19 +95,16 @@ impl ForeignAgent {
         if encapsulating {
             let drop = Action::Drop(NOT_OF_THE_VISITOR);
             out.route(
-                RouteKey::all(self.classes.from_visitors(reverse.pair)),
+                RouteKey::all(self.classes.of_opened(reverse.pair)),
                 Route { action: drop, lifetime: Lifetime::Permanent },
             );
             let open =
-                Action::Open(self.classes.from_visitors(reverse.pair), encapsulation::opened(reverse.flags));
+                Action::Open(self.classes.of_opened(reverse.pair), encapsulation::opened(reverse.flags));
             out.route(
                 to_agent(host, own, self.classes.frames(reverse.pair)),
                 Route { action: open, lifetime },
             );
-            out.route(
-                from(host, self.classes.from_visitors(reverse.pair)),
-                Route { action: tunnel, lifetime },
-            );
+            out.route(from(host, self.classes.of_opened(reverse.pair)), Route { action: tunnel, lifetime });
         } else if !is_here {
             out.route(from(host, self.classes.frames(reverse.pair)), Route { action: tunnel, lifetime });
         }
@@ -131,7 +128,7 @@ impl ForeignAgent {
         for ((host, _), visitor) in of_agent.filter(|((host, _), _)| Some(*host) != set) {
             if let Some(reverse) = visitor.reverse {
                 let class = if reverse.encapsulating {
-                    self.classes.from_visitors(reverse.pair)
+                    self.classes.of_opened(reverse.pair)
                 } else {
                     self.classes.frames(reverse.pair)
                 };
@@ -216,7 +213,7 @@ impl ForeignAgent {
         out.route(RouteKey::to(self.classes.checks(reverse.pair), host), None);
         if reverse.encapsulating {
             out.route(to_agent(host, own, self.classes.frames(reverse.pair)), None);
-            out.route(from(host, self.classes.from_visitors(reverse.pair)), None);
+            out.route(from(host, self.classes.of_opened(reverse.pair)), None);
         } else {
             out.route(from(host, self.classes.frames(reverse.pair)), None);
         }

@@ -32,10 +32,10 @@ fn both(encapsulating: bool) -> Router {
     };
     let addresses = [(HOME_LINK, "10.3.0.1/24"), (VISITED_LINK, "10.4.0.1/24")];
     let mut router = Router::with(vec![agent(0), agent(1)], Vec::new(), &addresses);
-    for place in 0..2 {
+    for (place, (_, link)) in AGENTS.into_iter().enumerate() {
         let ms = 1000 + 100 * place as u64;
         let sent = register(&mut router, ms, place, 300, encapsulating);
-        assert!(sent.iter().any(|(iface, _)| *iface == AGENTS[place].1), "{sent:?}");
+        assert!(sent.iter().any(|(iface, _)| *iface == link), "{sent:?}");
     }
     router
 }
@@ -83,9 +83,9 @@ fn a_tunnel_to_one_agent_reaches_only_the_visitors_of_this_agent() {
         let found = tunneled(&mut router, ms, (home_agent, agent), NODES[node].0);
         assert_eq!(found, none, "home agent {home_agent}, agent {agent}, node {node}");
     }
-    for place in 0..2 {
+    for (place, (_, link)) in AGENTS.into_iter().enumerate() {
         let ms = 2100 + place as u64;
-        assert_eq!(tunneled(&mut router, ms, (place, place), NODES[place].0), Ok(vec![AGENTS[place].1]));
+        assert_eq!(tunneled(&mut router, ms, (place, place), NODES[place].0), Ok(vec![link]));
     }
 }
 
