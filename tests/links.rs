@@ -239,7 +239,7 @@ fn a_node_in_the_overlap_waits_for_a_stronger_signal() {
         found.map(|record| record.at.0 / 1_000_000).collect::<Vec<_>>()
     };
     let (stayed, chosen) =
-        (decided("agent_ignored", "weaker_signal"), decided("agent_chosen", "stronger_signal"));
+        (decided("agent_ignored", "below_hysteresis"), decided("agent_chosen", "stronger_signal"));
     let ([stayed], [chosen]) = (&stayed[..], &chosen[..]) else { panic!("{stayed:?}, {chosen:?}") };
     assert!((3000..4100).contains(stayed) && (4550..6000).contains(chosen), "{stayed} ms, {chosen} ms");
     assert_eq!(outcome.flows[0].lost, 0);

@@ -136,7 +136,7 @@ fn with_tables(
     answer: Result<Value, Failure>,
 ) -> Result<Value, Failure> {
     match answer {
-        Err(Failure::Usage(why)) if why.contains(UNKNOWN_COMMAND) => {
+        Err(Failure::UnknownCommand(why)) => {
             let status = ask("status", Value::Null)?;
             let mut known = "; known: status".to_owned();
             for table in ["bindings", "visitors"] {
@@ -144,18 +144,15 @@ fn with_tables(
                     known = format!("{known}, {table}");
                 }
             }
-            Err(Failure::Usage(why.replacen("; known: status", &known, 1)))
+            Err(Failure::UnknownCommand(why.replacen("; known: status", &known, 1)))
         }
         other => other,
     }
 }
 
-/// A part of the daemon's answer to a command that no role has.
-const UNKNOWN_COMMAND: &str = "no role of this host has the command";
-
 /// Returns whether no role of the host has the command.
 fn is_unknown_command(answer: &Result<Value, Failure>) -> bool {
-    matches!(answer, Err(Failure::Usage(why)) if why.contains(UNKNOWN_COMMAND))
+    matches!(answer, Err(Failure::UnknownCommand(_)))
 }
 
 trait WithoutNull {
@@ -232,11 +229,11 @@ fn ask(socket: &Path, ask: &Ask) -> Result<Value, Failure> {
         }
         Err(error) => return Err(unreachable(ended, &error)),
     }
+    let refusal = |why: &str| format!("{place}: the daemon refused the request: {why}");
     match serde_json::from_str(&line) {
         Ok(Answer::Ok(value)) => Ok(value),
-        Ok(Answer::Error(why)) => {
-            Err(Failure::Usage(format!("{place}: the daemon refused the request: {why}")))
-        }
+        Ok(Answer::Error(why)) => Err(Failure::Usage(refusal(&why))),
+        Ok(Answer::Unknown(why)) => Err(Failure::UnknownCommand(refusal(&why))),
         Err(error) => Err(unreachable("the answer is not a daemon's", &error)),
     }
 }

@@ -81,6 +81,8 @@ pub(crate) enum Failure {
     DidNotHold,
     /// 2: a usage or scenario error, or a file that must not be replaced.
     Usage(String),
+    /// 2: a daemon has no role with the command; the text names the commands that it has.
+    UnknownCommand(String),
     /// 3: this machine cannot execute the subcommand; the text names what is missing.
     Machine(String),
     /// 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP, 131 after SIGQUIT: 128 plus the signal. Everything has
@@ -148,7 +150,7 @@ fn end(result: Result<(), Failure>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::DidNotHold) => ExitCode::from(1),
-        Err(Failure::Usage(problem)) => {
+        Err(Failure::Usage(problem) | Failure::UnknownCommand(problem)) => {
             tell!("error: {problem}");
             ExitCode::from(2)
         }

@@ -87,10 +87,8 @@ impl Daemon {
                 Act::Mark(mark) => self.record(now, What::Marked(mark)),
                 Act::Answer(id, answer) => {
                     self.record(now, What::Answered(answer.clone()));
-                    let is_status = self.asked_status.remove(&id);
-                    let answer = answer.map(|value| if is_status { self.with_health(value) } else { value });
-                    if let Some(requester) = self.asked.remove(&id) {
-                        self.control.answer(requester, answer);
+                    if let Some(asked) = self.asked.remove(&id) {
+                        self.answered(&asked, answer);
                     }
                 }
                 Act::Address(iface, address, is_added) => {

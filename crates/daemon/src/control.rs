@@ -69,6 +69,8 @@ pub enum Answer {
     Ok(serde_json::Value),
     /// The request was refused or failed. The text says why.
     Error(String),
+    /// No role of this host has the command. The text says which commands there are.
+    Unknown(String),
 }
 
 pub(crate) struct Request {
@@ -187,7 +189,7 @@ impl Control {
         self.reply(requester, &answer);
     }
 
-    fn reply(&mut self, requester: u64, answer: &Answer) {
+    pub(crate) fn reply(&mut self, requester: u64, answer: &Answer) {
         if self
             .connections
             .get_mut(&requester)

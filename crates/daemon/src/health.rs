@@ -1,19 +1,31 @@
-//! The host's clock, and problems with which a daemon continues, and which an operator must know: the answer to `status` lists them under
-//! `troubles`.
+//! The answers to commands of clients. The answer to `status` has the host's clock. Under `troubles`, it lists problems with
+//! which the daemon continues, but which an operator must know.
 
-use super::Daemon;
 use super::hooks::Hooks;
 use super::host_link::KERNEL_SIDE;
 use super::recorder::Recorder;
+use super::{Answer, Asked, Daemon};
 use node::Value;
 use os::Clock;
 use std::io::Write;
 use wire::{Instant, WallTime};
 
 impl Daemon {
-    /// Adds to a status the numbers of dropped packets by reason, the host's clock, and the current problems. A status that is not a map
-    /// is returned as it is.
-    pub(super) fn with_health(&self, status: Value) -> Value {
+    /// Sends the node's answer to a command to the client that sent the command.
+    pub(super) fn answered(&mut self, asked: &Asked, answer: Result<Value, String>) {
+        match answer {
+            Err(why) if !asked.is_known => self.control.reply(asked.requester, &Answer::Unknown(why)),
+            Ok(status) if asked.is_status => {
+                let status = self.with_health(status);
+                self.control.answer(asked.requester, Ok(status));
+            }
+            answer => self.control.answer(asked.requester, answer),
+        }
+    }
+
+    /// Adds to a status the numbers of dropped packets by reason, the host's clock, and the current problems. A status that
+    /// is not a map is returned as it is.
+    fn with_health(&self, status: Value) -> Value {
         match self.drops.add_to(status, self.sockets.overflowed()) {
             Value::Map(mut status) => {
                 let troubles = self.troubles().into_iter().map(Value::Text).collect();

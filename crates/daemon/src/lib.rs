@@ -68,7 +68,7 @@ use resources::Resources;
 use restore::Restore;
 use sockets::Sockets;
 use source::Ready;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 use store_thread::StoreThread;
@@ -99,6 +99,16 @@ const SETTLING: usize = 100;
 const RESERVE: usize = 8;
 /// The shortest interval between two checks of the wall clock.
 const WALL_WATCH: Duration = Duration::from_secs(1);
+
+/// A command that a role has not answered yet.
+struct Asked {
+    /// The control connection that sent it.
+    requester: u64,
+    /// Whether it requests the status.
+    is_status: bool,
+    /// Whether the node or one of its roles has the command.
+    is_known: bool,
+}
 
 struct Daemon {
     node: Node,
@@ -142,11 +152,9 @@ struct Daemon {
     /// The error of the wall clock that the roles see. Also the instant at which its drift is passed to the node next;
     /// [`Instant::NEVER`] if there is none.
     clock_error: (ClockError, Instant),
-    /// Commands that a role has not answered yet, with their control connections.
-    asked: BTreeMap<CommandId, u64>,
+    /// Commands that a role has not answered yet.
+    asked: BTreeMap<CommandId, Asked>,
     last_command: u32,
-    /// The commands in `asked` that request the status.
-    asked_status: BTreeSet<CommandId>,
     drops: Drops,
     buffers: Buffers,
     /// The worst lateness of a time-out that was passed to the node.
@@ -302,7 +310,6 @@ impl Daemon {
             wall_shift: 0,
             clock_error: (spec.clock_error, Instant::NEVER),
             asked: BTreeMap::new(),
-            asked_status: BTreeSet::new(),
             drops: Drops::default(),
             buffers: Buffers::new(LARGEST),
             last_command: 0,
@@ -450,10 +457,12 @@ impl Daemon {
             Ask::Do { verb, args } => {
                 self.last_command += 1;
                 let id = CommandId(self.last_command);
-                self.asked.insert(id, request.requester);
-                if verb == "status" {
-                    self.asked_status.insert(id);
-                }
+                let asked = Asked {
+                    requester: request.requester,
+                    is_status: verb == "status",
+                    is_known: self.node.has_command(&verb),
+                };
+                self.asked.insert(id, asked);
                 let now = self.clock.now();
                 let command = Command { verb, args: trace::value_of(&args) };
                 self.give(now, Input::Command(id, &command));

@@ -19,13 +19,11 @@ use node::{
     Action, Announcer, Command, FailedAct, Hop, Input, InterfaceAddress, Lifetime, Link, Listen, Neighbor,
     NextHop, Notification, Outbox, Proto, Refusals, Rng, Role, Route, RouteKey, Rx, TimerName, Timers, Value,
 };
-use wire::{
-    Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, SocketAddrV4, arp, nanos_of, udp,
-};
+use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, SocketAddrV4, arp, udp};
 
 /// The longest wait for an answer (RFC 2131, section 4.1).
 const LONGEST_WAIT: Duration = Duration::from_secs(64);
-/// How often a request for an offered address is sent (RFC 2131, section 3.1, step 5).
+/// The number of times that a request for an offered address is sent (RFC 2131, section 3.1, step 5).
 const REQUESTS: u32 = 4;
 /// The pause after an address could not be used (RFC 2131, section 3.1, step 5). Within this time of a first conflict, a
 /// second one ends the use of an address (`DEFEND_INTERVAL` of RFC 5227).
@@ -56,12 +54,12 @@ enum Timer {
     /// T2, or the next request after T2.
     Rebind,
     /// The lease ends.
-    Lapse,
+    Expire,
 }
 
 impl TimerName for Timer {
     const ALL: &'static [Self] =
-        &[Self::Begin, Self::Retry, Self::Probe, Self::Renew, Self::Rebind, Self::Lapse];
+        &[Self::Begin, Self::Retry, Self::Probe, Self::Renew, Self::Rebind, Self::Expire];
     fn index(self) -> usize {
         self as usize
     }
@@ -113,12 +111,12 @@ pub struct Client {
     seconds: u16,
     /// When the request was first sent. A lease counts from then: its end is not later at the client than at the server.
     sent: Instant,
-    /// The number of messages of this type in this transaction.
+    /// How many times the DISCOVER or REQUEST of this state was sent.
     attempts: u32,
     /// The address of the last lease, which the client requests again.
     last: Option<Ipv4Addr>,
-    /// The number of refused requests since the client last had an address.
-    refusals: u32,
+    /// The number of NAKs since the client last had an address.
+    naks: u32,
     /// When another host last used the client's address.
     conflict: Option<Instant>,
     refused: Refusals,
@@ -143,7 +141,7 @@ impl Client {
             sent: Instant::ZERO,
             attempts: 0,
             last: None,
-            refusals: 0,
+            naks: 0,
             conflict: None,
             refused: Refusals::default(),
             config,
@@ -158,7 +156,7 @@ impl Client {
             Link::Up { mac, .. } => {
                 self.mac = Some(mac);
                 self.give_up("link up", out);
-                self.refusals = 0;
+                self.naks = 0;
                 self.begin(now, out);
             }
             Link::Down(Link::UNSUPPORTED) | Link::Heard(..) => {}
@@ -316,7 +314,7 @@ impl Client {
         match self.config.probing {
             Probing::Quick => self.probe(now, out),
             Probing::Rfc5227 => {
-                let wait = self.random_below(PROBE_WAIT);
+                let wait = self.rng.below(PROBE_WAIT);
                 self.timers.set(Timer::Probe, now + wait);
             }
         }
@@ -329,11 +327,6 @@ impl Client {
             Probing::Quick => self.config.probes,
             Probing::Rfc5227 => PROBE_NUM,
         }
-    }
-
-    /// Returns a random time less than `span`.
-    fn random_below(&mut self, span: Duration) -> Duration {
-        Duration::from_nanos(self.rng.draw() % nanos_of(span).max(1))
     }
 
     /// Sends the next ARP probe for the address, or uses the address after the last one (RFC 5227, section 2.1).
@@ -352,14 +345,14 @@ impl Client {
         let wait = match self.config.probing {
             Probing::Quick => self.config.probe_wait,
             Probing::Rfc5227 if is_last => ANNOUNCE_WAIT,
-            Probing::Rfc5227 => PROBE_MIN + self.random_below(PROBE_MAX.saturating_sub(PROBE_MIN)),
+            Probing::Rfc5227 => PROBE_MIN + self.rng.below(PROBE_MAX.saturating_sub(PROBE_MIN)),
         };
         self.timers.set(Timer::Probe, now + wait);
     }
 
     fn bind(&mut self, now: Instant, lease: Lease, out: &mut Outbox) {
         let Lease { address, router, terms } = lease;
-        self.refusals = 0;
+        self.naks = 0;
         self.last = Some(address.address);
         out.add_address(self.iface, address);
         if let Some(router) = router.filter(|_| self.config.default_route) {
@@ -380,7 +373,7 @@ impl Client {
         self.transaction = None;
         self.timers.set(Timer::Renew, lease.terms.renew);
         self.timers.set(Timer::Rebind, lease.terms.rebind);
-        self.timers.set(Timer::Lapse, lease.terms.end);
+        self.timers.set(Timer::Expire, lease.terms.end);
         self.state = State::Bound(lease, Phase::Quiet);
     }
 
@@ -426,9 +419,9 @@ impl Client {
         Ok(())
     }
 
-    /// Begins again after a server has refused a request. After the second refusal, the client waits before it begins
+    /// Handles a NAK: begins again. After the second NAK, the client waits before it begins
     /// again: a server that refuses each request must not cause constant traffic.
-    fn refuse(&mut self, now: Instant, message: &Message, out: &mut Outbox) -> Result<(), Reason> {
+    fn nak(&mut self, now: Instant, message: &Message, out: &mut Outbox) -> Result<(), Reason> {
         let server = message.server.ok_or(refusal::NO_SERVER)?;
         let expected = match &self.state {
             State::Requesting(_, server) => Some(*server),
@@ -442,11 +435,11 @@ impl Client {
         out.mark(DhcpEvent::LeaseRefused { server }.into());
         self.give_up("refused", out);
         self.last = None;
-        self.refusals += 1;
-        if self.refusals == 1 {
+        self.naks += 1;
+        if self.naks == 1 {
             self.begin(now, out);
         } else {
-            let pause = self.wait(self.refusals - 1);
+            let pause = self.wait(self.naks - 1);
             self.pause(now, pause);
         }
         Ok(())
@@ -535,7 +528,7 @@ impl Client {
                 self.granted(now, (message, from), (offered, server), out)
             }
             (State::Bound(_, Phase::Renewing | Phase::Rebinding), Kind::Ack) => self.extended(message, from),
-            (_, Kind::Nak) => self.refuse(now, message, out),
+            (_, Kind::Nak) => self.nak(now, message, out),
             _ => Err(refusal::UNEXPECTED),
         }
     }
@@ -549,7 +542,7 @@ impl Client {
                 Timer::Probe => self.probe(now, out),
                 Timer::Renew => self.extend(now, Phase::Renewing, out),
                 Timer::Rebind => self.extend(now, Phase::Rebinding, out),
-                Timer::Lapse => {
+                Timer::Expire => {
                     self.give_up("lease ended", out);
                     self.begin(now, out);
                 }

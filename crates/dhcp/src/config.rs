@@ -83,7 +83,7 @@ pub struct ServerConfig {
     /// Addresses of single clients. They need not be in the pool. No other client gets them.
     #[serde(default)]
     pub fixed: Vec<Fixed>,
-    /// The lease time, in whole seconds from `4s` to `4294967294s`; default `1h` as `60min`.
+    /// The lease time, in whole seconds from `4s` to `4294967294s`; default `60min`.
     #[serde(default = "lease", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub lease: Duration,
@@ -130,13 +130,15 @@ impl ServerConfig {
     /// Checks the configuration. An error names the key and the problem.
     pub fn check(&self) -> Result<(), ConfigError> {
         let own = self.address;
-        if !is_host(own, own.address) {
-            let problem = format!("{own} is not a host address of a link");
+        if !is_on_link(own, own.address) {
+            let problem = format!(
+                "{own} must be a host address with the length of its prefix, for example `10.3.0.1/24`"
+            );
             return Err(ConfigError::new("address", problem));
         }
         let of_link = |key, address| {
             let problem = || format!("{address} must be a host address of {}", own.link);
-            if is_host(own, address) { Ok(()) } else { Err(ConfigError::new(key, problem())) }
+            if is_on_link(own, address) { Ok(()) } else { Err(ConfigError::new(key, problem())) }
         };
         of_link("first", self.first)?;
         of_link("last", self.last)?;
@@ -186,14 +188,9 @@ fn check_probe_wait(wait: Duration) -> Result<(), ConfigError> {
 }
 
 /// Returns whether an address can be a host's on the link of `own`: not the prefix itself, and no broadcast address.
-pub(crate) fn is_host(own: InterfaceAddress, address: Ipv4Addr) -> bool {
+pub(crate) fn is_on_link(own: InterfaceAddress, address: Ipv4Addr) -> bool {
     let is_prefix = own.link.len() < 31 && address == own.link.address();
-    is_unicast(address) && own.link.contains(address) && !is_prefix && !own.is_broadcast(address)
-}
-
-/// Returns whether an address can be a host's: not in 0.0.0.0/8, loopback, multicast or class E.
-pub(crate) const fn is_unicast(address: Ipv4Addr) -> bool {
-    !matches!(address.octets()[0], 0 | 127 | 224..)
+    wire::ipv4::is_host(address) && own.link.contains(address) && !is_prefix && !own.is_broadcast(address)
 }
 
 const fn yes() -> bool {

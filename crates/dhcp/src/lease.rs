@@ -1,13 +1,13 @@
 //! A client's lease: what the server granted, and when it is to be renewed.
 
-use crate::config::{is_host, is_unicast};
+use crate::config::is_on_link;
 use crate::message::{INFINITE, Message};
 use crate::refusal;
 use node::{InterfaceAddress, Rng};
 use wire::{Duration, Instant, Ipv4Addr, Mac, Reason};
 
 /// The longest pause between two requests to renew or rebind (RFC 2131, section 4.4.5).
-const PAUSE: Duration = Duration::from_mins(1);
+const LEAST_WAIT: Duration = Duration::from_mins(1);
 
 /// A lease of an address.
 #[derive(Clone, Debug)]
@@ -38,10 +38,10 @@ pub(crate) struct Terms {
 /// Returns the address in an offer or acknowledgment. Fails with a reason if the address is no host address of a link,
 /// or if the server is missing, or if the lease time is zero or missing.
 pub(crate) fn check(message: &Message) -> Result<(InterfaceAddress, Ipv4Addr, u32), Reason> {
-    let server = message.server.filter(|server| is_unicast(*server)).ok_or(refusal::NO_SERVER)?;
+    let server = message.server.filter(|server| wire::ipv4::is_host(*server)).ok_or(refusal::NO_SERVER)?;
     let len = message.prefix.filter(|len| *len > 0).ok_or(refusal::NO_MASK)?;
     let address = InterfaceAddress::new(message.yours, len);
-    if !is_host(address, message.yours) || message.yours == server {
+    if !is_on_link(address, message.yours) || message.yours == server {
         return Err(refusal::BAD_ADDRESS);
     }
     let seconds = message.lease.filter(|seconds| *seconds > 0).ok_or(refusal::NO_LEASE)?;
@@ -53,7 +53,7 @@ impl Lease {
     /// from which the acknowledgment came. Fails as [`check`]. A router that is not on the link is ignored.
     pub(crate) fn of(message: &Message, from: Mac, sent: Instant, rng: &mut Rng) -> Result<Self, Reason> {
         let (address, server, seconds) = check(message)?;
-        let is_router = |router: &Ipv4Addr| is_host(address, *router) && *router != address.address;
+        let is_router = |router: &Ipv4Addr| is_on_link(address, *router) && *router != address.address;
         let router = message.router.filter(is_router);
         Ok(Self { address, router, terms: Terms::of(message, (server, from), seconds, sent, rng) })
     }
@@ -77,12 +77,12 @@ impl Terms {
         Self { server, server_mac, seconds, renew: sent + t1, rebind: sent + t2, end: sent + lease }
     }
 
-    /// Returns when a request is repeated that was sent at `now` and must be answered by `until`: after half of the
-    /// remaining time, and at least [`PAUSE`] (RFC 2131, section 4.4.5). If the lease is shorter than 8 minutes, an eighth
-    /// of it is sufficient (not from the RFC): otherwise one lost message could end a short lease. `None` if the time is
-    /// not sufficient for another request.
+    /// Returns when a request that was sent at `now` is repeated: after half of the time until `until`, and at least
+    /// [`LEAST_WAIT`] (RFC 2131, section 4.4.5). If the lease is shorter than 8 minutes, an eighth of it is sufficient (not
+    /// from the RFC): otherwise one lost message could end a short lease. `None` if the time is not sufficient for
+    /// another request.
     pub(crate) fn again(&self, now: Instant, until: Instant) -> Option<Instant> {
-        let least = PAUSE.min(Duration::from_secs(self.seconds.into()) / 8);
+        let least = LEAST_WAIT.min(Duration::from_secs(self.seconds.into()) / 8);
         let next = now + (until.since(now) / 2).max(least);
         (next < until).then_some(next)
     }

@@ -85,8 +85,9 @@ impl Leases {
         entry.is_none_or(|entry| entry.client.as_ref() == Some(client))
     }
 
-    /// Returns the address to offer to a client (RFC 2131, section 4.3.1): its fixed address, its last address, the
-    /// requested one, one that no client had, or the one that is free for the longest time. `None` if no address is free.
+    /// Returns the address to offer to a client (RFC 2131, section 4.3.1). The order is: its fixed address, its last
+    /// address, the requested one, one that no client had, the one that is free for the longest time. `None` if no
+    /// address is free.
     ///
     /// The work does not grow with the pool, because a host can send many messages with invented link addresses.
     pub(crate) fn candidate(

@@ -9,9 +9,9 @@ use wire::{Instant, Ipv4Addr};
 /// clients send them again.
 const CAPACITY: usize = 1024;
 
-/// A message of a client that waits for its answer.
+/// A client's message that the server has not answered yet.
 #[derive(Clone, Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct Pending {
     pub(crate) message: Message,
     /// The type of the answer: an offer, or an acknowledgment.
     pub(crate) answer: Kind,
@@ -19,26 +19,26 @@ pub(crate) struct Waiting {
 
 /// The addresses that are being checked.
 #[derive(Debug, Default)]
-pub(crate) struct Pending {
-    waiting: BTreeMap<Ipv4Addr, Waiting>,
+pub(crate) struct Waiting {
+    pending: BTreeMap<Ipv4Addr, Pending>,
     expiry: Expiry<Ipv4Addr>,
 }
 
-impl Pending {
+impl Waiting {
     /// Returns whether there is no room for another address.
     pub(crate) fn is_full(&self) -> bool {
-        self.waiting.len() >= CAPACITY
+        self.pending.len() >= CAPACITY
     }
 
     /// Returns whether this address is being checked.
     pub(crate) fn has(&self, address: Ipv4Addr) -> bool {
-        self.waiting.contains_key(&address)
+        self.pending.contains_key(&address)
     }
 
     /// Adds a message whose answer is due at `due`. If the address is being checked already, only the message changes, and
     /// false is returned.
-    pub(crate) fn insert(&mut self, address: Ipv4Addr, waiting: Waiting, due: Instant) -> bool {
-        let is_new = self.waiting.insert(address, waiting).is_none();
+    pub(crate) fn insert(&mut self, address: Ipv4Addr, pending: Pending, due: Instant) -> bool {
+        let is_new = self.pending.insert(address, pending).is_none();
         if is_new {
             self.expiry.set(address, due);
         }
@@ -46,16 +46,16 @@ impl Pending {
     }
 
     /// Removes an address that another host uses. Returns its message, unless that host is the client itself.
-    pub(crate) fn remove_in_use(&mut self, address: Ipv4Addr, by: wire::Mac) -> Option<Waiting> {
-        self.waiting.get(&address).filter(|waiting| waiting.message.client != by)?;
+    pub(crate) fn remove_in_use(&mut self, address: Ipv4Addr, by: wire::Mac) -> Option<Pending> {
+        self.pending.get(&address).filter(|pending| pending.message.client != by)?;
         self.expiry.stop(address);
-        self.waiting.remove(&address)
+        self.pending.remove(&address)
     }
 
     /// Removes all addresses, and returns them.
     pub(crate) fn clear(&mut self) -> Vec<Ipv4Addr> {
         self.expiry = Expiry::default();
-        std::mem::take(&mut self.waiting).into_keys().collect()
+        std::mem::take(&mut self.pending).into_keys().collect()
     }
 
     pub(crate) fn due(&self) -> Option<Instant> {
@@ -63,8 +63,8 @@ impl Pending {
     }
 
     /// Takes a message whose answer is due at `now`.
-    pub(crate) fn pop(&mut self, now: Instant) -> Option<(Ipv4Addr, Waiting)> {
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<(Ipv4Addr, Pending)> {
         let address = self.expiry.pop(now)?;
-        Some((address, self.waiting.remove(&address)?))
+        Some((address, self.pending.remove(&address)?))
     }
 }

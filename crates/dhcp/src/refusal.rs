@@ -31,5 +31,5 @@ pub const NOT_LEASED: Reason = Reason("dhcp_not_leased");
 pub const NO_ADDRESS: Reason = Reason("dhcp_no_address");
 /// A server: no address is free for the client.
 pub const EXHAUSTED: Reason = Reason("dhcp_pool_exhausted");
-/// A server checks too many addresses by ARP now, or its link is down.
+/// A server: 1024 addresses are being checked by ARP, or the link is down.
 pub const BUSY: Reason = Reason("dhcp_busy");

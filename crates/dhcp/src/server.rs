@@ -24,7 +24,7 @@ pub struct Server {
     /// The link address of the interface; `None` while the link is down.
     mac: Option<Mac>,
     leases: Leases,
-    pending: Pending,
+    waiting: Waiting,
     refused: Refusals,
 }
 
@@ -38,7 +38,7 @@ impl Server {
             listens: [Listen::Group(iface, Ipv4Addr::BROADCAST), Listen::Local(Proto::Udp(SERVER_PORT))],
             mac: None,
             leases: Leases::new(&config),
-            pending: Pending::default(),
+            waiting: Waiting::default(),
             refused: Refusals::default(),
             config,
         })
@@ -100,7 +100,7 @@ impl Server {
         out: &mut Outbox,
     ) -> Result<(), Reason> {
         let Some(mac) = self.mac else { return Err(refusal::BUSY) };
-        if self.pending.is_full() && !self.pending.has(address) {
+        if self.waiting.is_full() && !self.waiting.has(address) {
             return Err(refusal::BUSY);
         }
         let client = id(message);
@@ -108,8 +108,8 @@ impl Server {
         if !self.leases.has(now, &client, address) {
             self.leases.give(&client, address, now + OFFER_HOLDS);
         }
-        let waiting = Waiting { message: message.clone(), answer };
-        if self.pending.insert(address, waiting, now + self.config.probe_wait) {
+        let pending = Pending { message: message.clone(), answer };
+        if self.waiting.insert(address, pending, now + self.config.probe_wait) {
             out.neighbor(self.iface, address, Neighbor::Watched);
             let asks = arp::Message::request(mac, self.config.address.address, address);
             out.send(self.iface, Packet::arp(Mac::BROADCAST, &asks));
@@ -119,7 +119,7 @@ impl Server {
 
     /// Handles an ARP message of a host that uses `address`: its client gets another address, or no acknowledgment.
     fn in_use(&mut self, now: Instant, address: Ipv4Addr, by: Mac, out: &mut Outbox) {
-        let Some(Waiting { message, answer }) = self.pending.remove_in_use(address, by) else { return };
+        let Some(Pending { message, answer }) = self.waiting.remove_in_use(address, by) else { return };
         out.neighbor(self.iface, address, None);
         out.mark(DhcpEvent::SkippedInUse { address }.into());
         self.leases.skip(address, now + IN_USE_HOLDS);
@@ -267,7 +267,7 @@ impl Server {
     }
 
     fn timeout(&mut self, now: Instant, out: &mut Outbox) {
-        while let Some((address, Waiting { message, answer })) = self.pending.pop(now) {
+        while let Some((address, Pending { message, answer })) = self.waiting.pop(now) {
             out.neighbor(self.iface, address, None);
             if answer == Kind::Ack {
                 self.grant(now, address, &message, out);
@@ -283,7 +283,7 @@ impl Server {
             Link::Down(Link::UNSUPPORTED) | Link::Heard(..) => {}
             Link::Down(_) => {
                 self.mac = None;
-                for address in self.pending.clear() {
+                for address in self.waiting.clear() {
                     out.neighbor(self.iface, address, None);
                 }
             }
@@ -331,7 +331,7 @@ impl Role for Server {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.pending.due()
+        self.waiting.due()
     }
 
     fn status(&self) -> Value {

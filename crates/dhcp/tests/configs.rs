@@ -33,7 +33,10 @@ fn a_wrong_key_of_a_server_is_named() {
     assert!(server("fixed = [{ mac = '02:00:00:00:00:0a', address = '10.3.0.9' }]").is_ok());
     for (changes, says) in [
         ("interface = 'air'", "`interface`: this host has no interface `air`; it has: eth"),
-        ("address = '10.3.0.0/24'", "`address`: 10.3.0.0/24 is not a host address of a link"),
+        (
+            "address = '10.3.0.0/24'",
+            "`address`: 10.3.0.0/24 must be a host address with the length of its prefix",
+        ),
         ("first = '10.4.0.100'", "`first`: 10.4.0.100 must be a host address of 10.3.0.0/24"),
         ("last = '10.3.0.255'", "`last`: 10.3.0.255 must be a host address of 10.3.0.0/24"),
         ("last = '10.3.0.99'", "`last`: must not be before `first`, 10.3.0.100"),

@@ -1,7 +1,7 @@
 //! The options of Mobile IP in a draft: what its mobile nodes and agents are configured to do beyond the defaults.
 //!
-//! Each option has separate random numbers, so that no other part of a draw depends on it. A place for a further option
-//! is a field of [`Options`], a line in [`draw`], a line in [`simpler`], and its keys in [`mobile_ip`](crate::mobile_ip).
+//! Each option has separate random numbers, so that no other part of a draw depends on it. To add an option, add a
+//! field of [`Options`], a line in [`draw`] and in [`simpler`], and its keys in [`mobile_ip`](crate::mobile_ip).
 
 use crate::dice::Dice;
 use crate::fault::{Fault, Node, What};

@@ -5,7 +5,7 @@ use crate::plant::Plant;
 use mobile_ip::message::{
     ADVERTISEMENT, Advertisement, Between, Code, PORT, Received, Registration, Reply, Request, RequestFlags,
 };
-use scenario::Plan;
+use scenario::{HostPlan, Plan};
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use trace::HostId;
 use wire::ipv4::{Header, ICMP, UDP};
@@ -109,6 +109,11 @@ pub(crate) struct Registrations {
     issued: BTreeMap<(HostId, Ipv4Addr), Challenges>,
 }
 
+/// Returns whether a host has a role of this kind.
+pub(crate) fn has_role(host: &HostPlan, kind: &str) -> bool {
+    host.config.roles.iter().any(|role| role.kind() == kind)
+}
+
 impl Registrations {
     /// Returns the state before a run of this plan.
     pub(crate) fn new(plan: &Plan, plant: Option<Plant>) -> Self {
@@ -118,7 +123,7 @@ impl Registrations {
             Some((host, Iface(index as u16 + 1)))
         };
         Self {
-            is_used: plan.hosts.iter().any(|host| host.text.contains("mobile-ip/mobile-node")),
+            is_used: plan.hosts.iter().any(|host| has_role(host, "mobile-ip/mobile-node")),
             plant,
             addresses: plan.owners(),
             names: plan.host_names(),

@@ -231,8 +231,8 @@ fn lost_lease(draft: &Draft) -> f64 {
     if draft.options.care_of == CareOf::Acquired { 2.0 * LEASE } else { 0.0 }
 }
 
-/// Returns the time in milliseconds until a mobile node turns from a home agent that does not exist to its own: the waits
-/// for the replies to three requests, each twice as long as the one before. 0 if all home agents exist.
+/// Returns the time in milliseconds until a mobile node turns from a home agent that does not exist to its own. These
+/// are the waits for the replies to three requests, each twice as long as the one before. 0 if all home agents exist.
 fn detour(draft: &Draft) -> f64 {
     let waits = f64::from((1 << REQUESTS) - 1);
     if draft.options.backup == Backup::None { 0.0 } else { waits * first(draft) * 1e3 }

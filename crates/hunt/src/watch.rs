@@ -2,7 +2,7 @@
 
 use crate::facts::{Arrivals, CONTROL, End, Facts};
 use crate::plant::Plant;
-use crate::registrations::{Registrations, Rule};
+use crate::registrations::{Registrations, Rule, has_role};
 use node::{AppChange, AppEvent, Mark, StreamId, Value};
 use recorder::ledger::Running;
 use scenario::Plan;
@@ -71,7 +71,6 @@ impl Watch {
     /// Returns a witness of a run of this plan, with `expected` connections. The run ends when all connections are
     /// over, but not before `quiet`. `plant` is the mistake that changes the facts.
     pub fn new(plan: &Plan, expected: usize, quiet: Instant, plant: Option<Plant>) -> Self {
-        let is_relay = |text: &str| text.contains("support-router");
         let hosts = (0..).map(HostId).zip(&plan.hosts);
         Self {
             books: Running::new(plan),
@@ -79,7 +78,10 @@ impl Watch {
             plant,
             names: plan.host_names(),
             addresses: plan.owners(),
-            relays: hosts.filter(|(_, host)| is_relay(&host.text)).map(|(id, _)| id).collect(),
+            relays: hosts
+                .filter(|(_, host)| has_role(host, "indirect-tcp/support-router"))
+                .map(|(id, _)| id)
+                .collect(),
             ports: BTreeMap::new(),
             listeners: BTreeMap::new(),
             crossings: HashMap::new(),

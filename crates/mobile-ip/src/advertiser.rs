@@ -4,9 +4,10 @@ use crate::config::Advertise;
 use crate::message::{
     ALL_AGENTS, ALL_ROUTERS, ALL_SYSTEMS, Advertisement, AgentFlags, SOLICITATION, Solicitation,
 };
+use crate::refusal;
 use node::{Listen, Outbox, Proto, Rng, Rx};
 use std::collections::VecDeque;
-use wire::{Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Reason, nanos_of};
+use wire::{Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Reason};
 
 /// The reason to drop a solicitation: the agent has sent or scheduled 2 * [`Advertise::answers`] answers in this
 /// second.
@@ -120,7 +121,7 @@ impl Advertiser {
     /// Starts to advertise on a link that came up. The first advertisement is sent at a random time within one
     /// interval. So several agents that start at the same time rarely send at the same time.
     pub(crate) fn up(&mut self, now: Instant) {
-        self.due = Some(now + self.chance_below(self.config.interval));
+        self.due = Some(now + self.rng.below(self.config.interval));
     }
 
     /// Stops the periodic advertisements, and drops a scheduled advertisement that answers several solicitations.
@@ -146,7 +147,7 @@ impl Advertiser {
         // invalid.
         self.challenges.change();
         self.send(ALL_SYSTEMS, None, busy, out);
-        let sooner = self.chance_below(self.config.jitter);
+        let sooner = self.rng.below(self.config.jitter);
         self.due = Some(now + self.config.interval.saturating_sub(sooner));
     }
 
@@ -166,7 +167,7 @@ impl Advertiser {
     ) -> Result<(), Reason> {
         let Solicitation { src, .. } = Solicitation::parse(&rx.header, rx.payload(packet))?;
         if rx.iface != self.iface || packet.link.src.is_group() || src == self.own.address {
-            return Err(Reason("wrong_direction"));
+            return Err(refusal::WRONG_DIRECTION);
         }
         let second = now.0 / 1_000_000_000;
         if self.second != second {
@@ -180,12 +181,12 @@ impl Advertiser {
             }
             if self.together.is_none() && self.due.is_some() {
                 self.answered += 1;
-                self.together = Some(now + self.chance_below(CROWD));
+                self.together = Some(now + self.rng.below(CROWD));
             }
             return Ok(());
         }
         self.answered += 1;
-        if crate::config::is_host(src) {
+        if wire::ipv4::is_host(src) {
             self.send(src, Some(packet.link.src), busy, out);
         } else {
             self.send(ALL_SYSTEMS, None, busy, out);
@@ -200,9 +201,5 @@ impl Advertiser {
         self.next.sequence = Advertisement::after(self.next.sequence);
         let mac = mac.or_else(|| Mac::of_group(dst)).unwrap_or(Mac::BROADCAST);
         out.send(self.iface, Packet::new(mac, advertisement.emit()));
-    }
-
-    fn chance_below(&mut self, span: Duration) -> Duration {
-        Duration::from_nanos(self.rng.draw() % nanos_of(span).max(1))
     }
 }

@@ -111,6 +111,10 @@ pub struct ForeignAgentConfig {
     /// The names of the interfaces to visited networks of all foreign agents on the same host. The caller sets them.
     #[serde(skip)]
     pub visited: Vec<String>,
+    /// The care-of addresses of all foreign agents on the same host, in the order of the roles. The caller sets them. The
+    /// place of this agent in the list selects its packet classes. If the list is empty, the host has no other agent.
+    #[serde(skip)]
+    pub agents: Vec<Ipv4Addr>,
     /// Addresses to which other roles on the same host send without a previous request from these addresses. The caller
     /// sets them. A registration with one of them as the home address is denied.
     #[serde(skip)]
@@ -242,7 +246,9 @@ pub struct MobileNodeConfig {
     /// 3.6.1.2).
     pub home_agent: Peer,
     /// Further home agents, in the order of their use. The mobile node turns to the next one if its home agent is
-    /// unreachable (codes 80 to 88), or has not answered 3 requests. After the last one, it turns to the first again.
+    /// unreachable (codes 80 to 95), or has not answered 3 requests. A foreign agent's denial without an authentication may
+    /// be forged, so the mobile node waits for a reply before it turns to the next one. After the last home agent, it turns to
+    /// the first again.
     #[serde(default)]
     pub backup_home_agents: Vec<Peer>,
     /// The foreign agents with which the mobile node has security associations.
@@ -258,7 +264,7 @@ pub struct MobileNodeConfig {
     /// must be tuned to this cell. The first network that fits is used. If none fits, the mobile node has no care-of
     /// address.
     #[serde(default)]
-    pub networks: Vec<Foreign>,
+    pub networks: Vec<ForeignNetwork>,
     /// With `care_of = "configured"`, the time from when the link is up until the address is usable; default `0s`.
     #[serde(default, deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
@@ -270,13 +276,13 @@ pub struct MobileNodeConfig {
     /// (RFC 5944, section 2.4.3).
     #[serde(default = "yes")]
     pub home_first: bool,
-    /// By how many dB the signal of another agent's cell must be stronger before the mobile node changes to this agent, from
-    /// 0 to 60; default: signals are not compared (not from an RFC). It applies to a change from an agent that is still
-    /// heard, if the radio reports both signals and `agent_cells` has both agents. The signals that are compared are smoothed:
-    /// each report counts a quarter, and the level before it three quarters; after 2 s without a report of a cell, its
-    /// smoothing begins again. So a signal that is stronger for one report only has no effect. With `ecs` and `pm-eager`,
-    /// the mobile node changes as soon as the smoothed signal is stronger, also to an agent that it has heard before. A
-    /// change that `link_trigger` causes is not delayed.
+    /// The number of dB by which the signal of another agent's cell must be stronger before the mobile node changes to
+    /// that agent, from 0 to 60. Without this key, signals are not compared (not from an RFC). It applies to a change
+    /// from an agent that is still heard, if the radio reports both signals and `agent_cells` has both agents. The
+    /// signals that are compared are smoothed: each report counts a quarter, and the level before it three quarters.
+    /// After 2 s without a report of a cell, its smoothing begins again. With `ecs` and `pm-eager`, the mobile node then
+    /// changes as soon as the smoothed signal is stronger, also to an agent that it has heard before. A change that
+    /// `link_trigger` causes is not delayed.
     #[serde(default)]
     #[schemars(range(max = 60))]
     pub signal_hysteresis: Option<u8>,
@@ -293,8 +299,8 @@ pub struct MobileNodeConfig {
     #[serde(default = "lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub lifetime: Duration,
-    /// Whether the mobile node asks for simultaneous bindings (flag S): the home agent keeps its earlier care-of addresses,
-    /// and sends a copy of each packet to each of them; default false (RFC 5944, section 3.6.1.1).
+    /// Whether the mobile node asks for simultaneous bindings (flag S); default false (RFC 5944, section 3.6.1.1). Then
+    /// the home agent keeps its earlier care-of addresses, and sends a copy of each packet to each of them.
     #[serde(default)]
     pub simultaneous_bindings: bool,
     /// Whether the mobile node receives the broadcasts of its home network, at home and away (flag B); default false
@@ -349,7 +355,7 @@ pub struct AgentCell {
 /// A network that a mobile node can visit, and the mobile node's address there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Foreign {
+pub struct ForeignNetwork {
     /// The number of the network's cell. Without it, the network is any that the interface is connected to.
     pub cell: Option<u16>,
     /// The address, and the length of the network's prefix, for example `10.3.0.77/24`. It must not be in the home
@@ -626,7 +632,7 @@ impl MobileNodeConfig {
             return Err(ConfigError::new("networks", problem));
         }
         let home = self.address;
-        for Foreign { address, router, .. } in &self.networks {
+        for ForeignNetwork { address, router, .. } in &self.networks {
             check_address("networks", *address)?;
             if home.link.contains(address.address) || address.link.contains(home.address) {
                 let problem = format!(
@@ -668,7 +674,7 @@ impl Advertise {
 }
 
 fn check_address(key: &'static str, own: InterfaceAddress) -> Result<(), ConfigError> {
-    if is_host(own.address) && !own.is_broadcast(own.address) {
+    if wire::ipv4::is_host(own.address) && !own.is_broadcast(own.address) {
         return Ok(());
     }
     let problem = format!(
@@ -699,7 +705,7 @@ pub fn check_association(spi: u32, key: &Key) -> Result<(), (&'static str, Strin
 fn check_peers(key: &'static str, peers: &[Peer]) -> Result<(), ConfigError> {
     let mut known = BTreeSet::new();
     for peer in peers {
-        let problem = if !is_host(peer.address) {
+        let problem = if !wire::ipv4::is_host(peer.address) {
             format!(
                 "{} is not a unicast host address; loopback, multicast and reserved addresses are not allowed",
                 peer.address
@@ -761,11 +767,6 @@ fn check_announcements(times: &[Duration]) -> Result<(), ConfigError> {
         "announcements",
         "must be in ascending order, for example `[\"0s\", \"1s\", \"3s\"]`",
     ))
-}
-
-/// Returns whether an address can be a host's: not in 0.0.0.0/8, loopback, multicast, class E or limited broadcast.
-pub(crate) const fn is_host(address: Ipv4Addr) -> bool {
-    !matches!(address.octets()[0], 0 | 127 | 224..)
 }
 
 const fn yes() -> bool {

@@ -84,12 +84,12 @@ pub(crate) const fn kind(flags: RequestFlags) -> Kind {
 /// (RFC 3024, section 4.3.2).
 pub(crate) const fn opened(flags: RequestFlags) -> Kinds {
     let kinds = Kinds::from_tunnel(kind(flags));
-    if flags.has(RequestFlags::GRE) { kinds.and(Kinds::of(Kind::Gre)) } else { kinds }
+    if flags.has(RequestFlags::GRE) { kinds.or(Kinds::of(Kind::Gre)) } else { kinds }
 }
 
 /// Returns all kinds that an agent with these offers opens.
 pub(crate) fn all_opened(offers: &[Kind]) -> Kinds {
-    offers.iter().copied().map(Kinds::of).fold(Kinds::of(Kind::IpInIp), Kinds::and)
+    offers.iter().copied().map(Kinds::of).fold(Kinds::of(Kind::IpInIp), Kinds::or)
 }
 
 /// Returns the name, in a role's status, of the kind of the tunnels of a registration with these flags.

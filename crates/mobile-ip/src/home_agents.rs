@@ -79,8 +79,8 @@ impl HomeAgents {
         self.address != before
     }
 
-    /// Uses a home agent that was heard on the link, if it is in the list, or if it is in the home network and the home
-    /// agent is not known yet. Returns whether it is used from now on.
+    /// Uses a home agent that was heard on the link and is in the list. If no home agent is known yet, one in the home
+    /// network is used too. Returns whether it is used from now on.
     pub(crate) fn select(&mut self, heard: Ipv4Addr) -> bool {
         let known = self.all.iter().position(|other| other.address == heard);
         match known {

@@ -13,7 +13,8 @@
 //! - [`home_agent`]: keeps bindings, answers ARP requests for mobile nodes that are away, tunnels packets to them.
 //! - [`foreign_agent`]: advertises, relays registrations, takes the packets for its visitors out of tunnels.
 //! - [`mobile_node`]: listens for agents, detects movement, registers.
-//! - [`message`]: the messages of these roles. [`mark`]: the events that these roles record for measurements.
+//! - [`message`]: the messages of these roles. [`mark`]: the events that these roles record for measurements. [`refusal`]: the
+//!   reasons for which they refuse a message.
 //!
 //! `docs/mobile-ip.md` lists the options of a registration, and the codes of denials. Not implemented: route
 //! optimization and smooth handoff.
@@ -34,6 +35,7 @@ pub mod mobile_node;
 mod movement;
 mod own_address;
 mod pending;
+pub mod refusal;
 mod registrar;
 mod reply_counts;
 mod signals;

@@ -38,8 +38,8 @@ pub(crate) enum MobileIpEvent {
     /// `why` is the reason.
     AgentChosen { agent: Ipv4Addr, policy: &'static str, why: &'static str },
     /// Movement detection decided that the mobile node does not register with this agent, which it heard. The record is
-    /// made for the first such decision about the agent with this reason, since the last choice and since the link
-    /// came up.
+    /// made for the first such decision about the agent with this reason, after the later of two events: an agent was
+    /// chosen, or the link came up.
     AgentIgnored { agent: Ipv4Addr, policy: &'static str, why: &'static str },
     /// Movement detection decided that the mobile node stays with its agent, although the agent has expired or left.
     AgentKept { agent: Ipv4Addr, policy: &'static str, why: &'static str },
@@ -58,7 +58,7 @@ pub(crate) enum MobileIpEvent {
     /// The mobile node's request was denied with this code.
     Denied { code: Code },
     /// The lifetime of the mobile node's registration ended before a renewal was accepted.
-    Lapsed,
+    Expired,
     /// The home agent bound a mobile node that had no binding, or whose binding had another care-of address.
     BindingChanged { host: Ipv4Addr, care_of: Ipv4Addr },
     /// The home agent removed a binding because the mobile node deregistered.
@@ -121,7 +121,7 @@ impl From<MobileIpEvent> for Mark {
                 mobile("registered").with("care_of", care_of).with("lifetime", u64::from(lifetime))
             }
             MobileIpEvent::Denied { code } => mobile("denied").with("code", code.to_string()),
-            MobileIpEvent::Lapsed => mobile("registration_lapsed"),
+            MobileIpEvent::Expired => mobile("registration_expired"),
             MobileIpEvent::BindingChanged { host, care_of } => {
                 home("binding_changed", host).with("care_of", care_of).at(Span::Ends(Stage::Registration))
             }

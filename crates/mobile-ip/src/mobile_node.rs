@@ -15,9 +15,8 @@ mod reverse;
 mod routes;
 
 use crate::agents::{Agent, AgentChange, Agents, offered};
-use crate::config::{Associations, MobileNodeConfig, Movement, ReverseTunnel, is_host};
+use crate::config::{Associations, MobileNodeConfig, Movement, ReverseTunnel};
 use crate::encapsulation;
-use crate::home_agent::refusal;
 use crate::home_agents::HomeAgents;
 use crate::mark::{MOBILE_NODE, MobileIpEvent};
 use crate::message::{
@@ -25,6 +24,7 @@ use crate::message::{
 };
 use crate::movement::{Decision, Occurrence, Situation, Why};
 use crate::own_address::OwnAddress;
+use crate::refusal;
 use crate::registrar::{Registrar, ReplyOutcome, Target, is_unreachable};
 use crate::signals::Signals;
 use crate::tunnels::Tunnels;
@@ -91,11 +91,11 @@ enum Timer {
     /// The registration is to be renewed.
     Renew,
     /// The lifetime of the registration has ended.
-    Lapse,
+    Expire,
 }
 
 impl TimerName for Timer {
-    const ALL: &'static [Self] = &[Self::Solicit, Self::Hold, Self::Retry, Self::Renew, Self::Lapse];
+    const ALL: &'static [Self] = &[Self::Solicit, Self::Hold, Self::Retry, Self::Renew, Self::Expire];
     fn index(self) -> usize {
         self as usize
     }
@@ -283,13 +283,13 @@ impl MobileNode {
     ) -> Result<(), Reason> {
         let advertisement = Advertisement::parse(&rx.header, rx.payload(packet))?;
         let (agent, mac) = (advertisement.src, packet.link.src);
-        if rx.iface != self.iface || mac.is_group() || !is_host(agent) || agent == self.home {
+        if rx.iface != self.iface || mac.is_group() || !ipv4::is_host(agent) || agent == self.home {
             return Err(IMPLAUSIBLE_AGENT);
         }
         // The node signs the care-of address in its request, but the advertisement is not authenticated. So the care-of
         // address must be plausible.
         let own = self.config.address;
-        let is_none = |care_of| !is_host(care_of) || care_of == self.home || own.is_broadcast(care_of);
+        let is_none = |care_of| !ipv4::is_host(care_of) || care_of == self.home || own.is_broadcast(care_of);
         if offered(&advertisement).is_some_and(is_none) {
             return Err(IMPLAUSIBLE_AGENT);
         }
@@ -335,7 +335,7 @@ impl MobileNode {
             signals: &self.signals,
             in_use: self.attached,
             triggered: self.triggered,
-            registered: self.timers.due(Timer::Lapse).is_some(),
+            registered: self.timers.due(Timer::Expire).is_some(),
             lifetime: self.config.lifetime.as_secs() as u16,
         }
     }
@@ -440,12 +440,12 @@ impl MobileNode {
             // The tunnel to an own care-of address stays open as long as the node has the address: packets may be under way.
             self.end_reverse(out);
             self.unfix_router(out);
-            self.come_home(now, known.mac, out);
+            self.return_home(now, known.mac, out);
         } else if self.own.address().is_some() {
             out.neighbor(self.iface, agent, Neighbor::At(known.mac));
             self.visit(out);
         } else {
-            self.go_away(agent, known.mac, known.registered_only, out);
+            self.leave_home(agent, known.mac, known.registered_only, out);
         }
         self.registrar.turn_to(self.target(agent));
         self.register(now, out);
@@ -619,7 +619,7 @@ impl MobileNode {
         self.timers.stop(Timer::Retry);
         self.solicitations = 0;
         let is_late = self.config.movement == Movement::Expiry;
-        let at_home = self.attached.is_some_and(|agent| self.is_home_agent(agent));
+        let at_home = self.is_at_home();
         let lifetime = if lifetime == 0 && is_late && at_home {
             self.config.lifetime
         } else {
@@ -627,7 +627,7 @@ impl MobileNode {
         };
         if lifetime.is_zero() {
             self.timers.stop(Timer::Renew);
-            self.timers.stop(Timer::Lapse);
+            self.timers.stop(Timer::Expire);
             return self.stop_reverse(out);
         }
         // The renewal leaves at least two round trips before the lifetime ends, because a request may be lost. But it
@@ -636,7 +636,7 @@ impl MobileNode {
         let in_time = lifetime.saturating_sub(self.registrar.round_trip() * 2);
         let renew = sent + if is_late { in_time } else { in_time.min(lifetime * 4 / 5) };
         self.timers.set(Timer::Renew, renew.max(now + REGISTRATION_PAUSE));
-        self.timers.set(Timer::Lapse, sent + lifetime);
+        self.timers.set(Timer::Expire, sent + lifetime);
         if self.reverse_directly(out) {
             return;
         }
@@ -688,7 +688,7 @@ impl MobileNode {
                 }
                 Timer::Retry => self.retry(now, out),
                 Timer::Renew => self.renew(now, out),
-                Timer::Lapse => self.lapse(now, out),
+                Timer::Expire => self.expire(now, out),
             }
         }
     }
@@ -704,12 +704,12 @@ impl MobileNode {
         }
     }
 
-    fn lapse(&mut self, now: Instant, out: &mut Outbox) {
-        self.registrar.lapsed();
+    fn expire(&mut self, now: Instant, out: &mut Outbox) {
+        self.registrar.expire();
         self.end_kept(out);
         self.stop_reverse(out);
-        out.mark(MobileIpEvent::Lapsed.into());
-        match (self.situation(now).decide(Occurrence::Lapsed), self.attached) {
+        out.mark(MobileIpEvent::Expired.into());
+        match (self.situation(now).decide(Occurrence::Expired), self.attached) {
             (Decision::Register(other, why), _) => self.turn(now, other, why, out),
             (Decision::Search(_), Some(agent)) => self.search(now, agent, None, out),
             (Decision::Stay(_) | Decision::Search(_), _) => {}

@@ -18,7 +18,7 @@ pub(crate) enum Occurrence {
     /// The registration is to be renewed.
     RenewalDue,
     /// The lifetime of the registration has ended.
-    Lapsed,
+    Expired,
 }
 
 /// What a mobile node does.
@@ -57,8 +57,8 @@ pub(crate) enum Why {
     UnknownSubnet,
     /// The signal of the agent is stronger than that of the agent in use by the configured hysteresis.
     StrongerSignal,
-    /// The signal of the agent is not stronger than that of the agent in use by the configured hysteresis.
-    WeakerSignal,
+    /// The signal of the agent is weaker than that of the agent in use, or stronger by less than the configured hysteresis.
+    BelowHysteresis,
     /// The advertisement of the agent in use has not expired.
     AgentAlive,
     /// The advertisement of the agent in use has expired, or the agent has left.
@@ -88,7 +88,7 @@ impl Why {
             Self::OtherSubnet => "other_subnet",
             Self::UnknownSubnet => "unknown_subnet",
             Self::StrongerSignal => "stronger_signal",
-            Self::WeakerSignal => "weaker_signal",
+            Self::BelowHysteresis => "below_hysteresis",
             Self::AgentAlive => "agent_alive",
             Self::AgentLost => "agent_lost",
             Self::RegistrationHolds => "registration_holds",
@@ -131,8 +131,8 @@ impl Situation<'_> {
             }
             Occurrence::AgentLost => self.turn(Why::AgentLost),
             Occurrence::RenewalDue => self.renewal(),
-            Occurrence::Lapsed if self.is_alive() => Decision::Stay(Why::AgentAlive),
-            Occurrence::Lapsed => self.turn(Why::RegistrationEnds),
+            Occurrence::Expired if self.is_alive() => Decision::Stay(Why::AgentAlive),
+            Occurrence::Expired => self.turn(Why::RegistrationEnds),
         }
     }
 
@@ -155,7 +155,7 @@ impl Situation<'_> {
         let signal = self.compared(in_use, agent);
         if self.home_first && agent == self.home_agent {
             return match signal {
-                Some(Comparison::Weaker) => Decision::Stay(Why::WeakerSignal),
+                Some(Comparison::BelowHysteresis) => Decision::Stay(Why::BelowHysteresis),
                 Some(Comparison::Stronger) | None => Decision::Register(agent, Why::AtHome),
             };
         }
@@ -167,8 +167,8 @@ impl Situation<'_> {
             (Movement::Ecs | Movement::PmEager, Some(true)) => Decision::Stay(Why::SameSubnet),
             (Movement::PmEager, None) => Decision::Stay(Why::UnknownSubnet),
             // The agent may have been heard when its signal was too weak. So it need not be new.
-            (Movement::Ecs | Movement::PmEager, _) if signal == Some(Comparison::Weaker) => {
-                Decision::Stay(Why::WeakerSignal)
+            (Movement::Ecs | Movement::PmEager, _) if signal == Some(Comparison::BelowHysteresis) => {
+                Decision::Stay(Why::BelowHysteresis)
             }
             (Movement::Ecs | Movement::PmEager, _) if signal == Some(Comparison::Stronger) => {
                 Decision::Register(agent, Why::StrongerSignal)
@@ -195,7 +195,7 @@ impl Situation<'_> {
                     && self.agents.share_a_subnet(in_use, other) == Some(false) =>
             {
                 match self.compared(in_use, other) {
-                    Some(Comparison::Weaker) => Decision::Stay(Why::WeakerSignal),
+                    Some(Comparison::BelowHysteresis) => Decision::Stay(Why::BelowHysteresis),
                     Some(Comparison::Stronger) | None => Decision::Register(other, Why::OtherSubnet),
                 }
             }
@@ -225,8 +225,8 @@ impl Situation<'_> {
     /// Returns the best usable agent except the agent in use; `None` if there is none.
     ///
     /// An agent that was heard within half of its lifetime is better than one that was not. Then the order is: the home
-    /// agent with `home_first`; the higher preference (RFC 1256, section 3); the longer lifetime, up to the requested
-    /// one; the agent that was heard last; the higher address.
+    /// agent with `home_first`, the higher preference (RFC 1256, section 3), the longer lifetime up to the requested
+    /// one. Last come the agent that was heard last, and the higher address.
     pub(crate) fn other_agent(&self) -> Option<Ipv4Addr> {
         let others = self.agents.iter().filter(|(who, _)| Some(*who) != self.in_use);
         let usable = others.filter(|(who, _)| self.agents.is_usable(*who, self.home_agent));

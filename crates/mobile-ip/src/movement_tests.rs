@@ -94,7 +94,7 @@ impl Walker {
     }
 
     /// Returns the decisions about a table of events. A row has a time in milliseconds and an event: the name of an
-    /// agent that is heard, `up`, `renewal` or `lapse`. The loss of the agent in use is an event of its own time.
+    /// agent that is heard, `up`, `renewal` or `expiry`. The loss of the agent in use is an event of its own time.
     fn walk(&mut self, rows: &[(u64, &str)]) -> Vec<(u64, String)> {
         let mut all = Vec::new();
         for (number, (at, event)) in (300u16..).zip(rows) {
@@ -120,7 +120,7 @@ impl Walker {
                     continue;
                 }
                 "renewal" => self.decide(now, Occurrence::RenewalDue),
-                "lapse" => self.decide(now, Occurrence::Lapsed),
+                "expiry" => self.decide(now, Occurrence::Expired),
                 restarted if restarted.ends_with('*') => self.hear(now, restarted.trim_end_matches('*'), 0),
                 who => self.hear(now, who, number),
             };
@@ -317,7 +317,7 @@ fn of_several_agents_the_one_that_is_heard_and_preferred_is_chosen() {
 fn a_registration_that_has_ended_is_not_repeated_through_an_agent_that_is_gone() {
     check(
         Movement::Expiry,
-        &[(0, "A"), (4000, "lapse"), (4100, "A")],
+        &[(0, "A"), (4000, "expiry"), (4100, "A")],
         &[
             (0, "A: no_agent"),
             (3000, "stay: registration_holds"),
@@ -325,7 +325,7 @@ fn a_registration_that_has_ended_is_not_repeated_through_an_agent_that_is_gone()
             (4100, "A: no_agent"),
         ],
     );
-    check(Movement::Lcs, &[(0, "A"), (1000, "lapse")], &[(0, "A: no_agent"), (1000, "stay: agent_alive")]);
+    check(Movement::Lcs, &[(0, "A"), (1000, "expiry")], &[(0, "A: no_agent"), (1000, "stay: agent_alive")]);
 }
 
 /// An agent that has expired may have restarted, and may have lost its visitors.
@@ -402,10 +402,10 @@ fn with_a_hysteresis_an_eager_node_waits_for_a_stronger_signal() {
         let decisions: Vec<_> = decisions.iter().map(|(at, what)| (*at, what.as_str())).collect();
         let expected = [
             (100, "A: no_agent"),
-            (200, "stay: weaker_signal"),
-            (1200, "stay: weaker_signal"),
+            (200, "stay: below_hysteresis"),
+            (1200, "stay: below_hysteresis"),
             (2200, "B: stronger_signal"),
-            (2300, "stay: weaker_signal"),
+            (2300, "stay: below_hysteresis"),
             (3100, "A: stronger_signal"),
         ];
         assert_eq!(decisions, expected, "{policy:?}");
@@ -423,13 +423,23 @@ fn a_signal_decides_only_while_both_agents_are_heard() {
         [(0, "A=-60 B=-66"), (100, "A"), (200, "B"), (1900, "A=-60 B=-66"), (3050, "B"), (3150, "tick")];
     assert_eq!(
         decisions(Movement::Ecs, &lost),
-        ["100 A: no_agent", "200 stay: weaker_signal", "3050 stay: weaker_signal", "3100 B: agent_lost"]
+        [
+            "100 A: no_agent",
+            "200 stay: below_hysteresis",
+            "3050 stay: below_hysteresis",
+            "3100 B: agent_lost"
+        ]
     );
     // The cell of the agent in use is silent, and so is the agent: no signal is weaker.
     let fallen = [(0, "A=-60 B=-66"), (100, "A"), (200, "B"), (1900, "B=-66"), (2050, "B"), (2150, "B")];
     assert_eq!(
         decisions(Movement::Ecs, &fallen),
-        ["100 A: no_agent", "200 stay: weaker_signal", "2050 stay: known_agent", "2150 B: stronger_signal"]
+        [
+            "100 A: no_agent",
+            "200 stay: below_hysteresis",
+            "2050 stay: known_agent",
+            "2150 B: stronger_signal"
+        ]
     );
     let link = [(0, "A=-60 B=-66"), (100, "A"), (150, "up"), (200, "B")];
     assert_eq!(decisions(Movement::Ecs, &link), ["100 A: no_agent", "200 B: link_up"]);
@@ -442,10 +452,13 @@ fn a_signal_decides_only_while_both_agents_are_heard() {
     let home = [(0, "A=-60 home=-66"), (100, "A"), (200, "home"), (900, "A=-90 home=-50"), (1000, "home")];
     assert_eq!(
         decisions(Movement::Lcs, &home),
-        ["100 A: no_agent", "200 stay: weaker_signal", "1000 home: at_home"]
+        ["100 A: no_agent", "200 stay: below_hysteresis", "1000 home: at_home"]
     );
     // `pm` changes at a renewal if it no longer hears its agent.
     let renewal = |signal| [(0, "A"), (1000, "B"), (1700, signal), (1800, "renewal")];
-    assert_eq!(decisions(Movement::Pm, &renewal("A=-60 B=-62")).last().unwrap(), "1800 stay: weaker_signal");
+    assert_eq!(
+        decisions(Movement::Pm, &renewal("A=-60 B=-62")).last().unwrap(),
+        "1800 stay: below_hysteresis"
+    );
     assert_eq!(decisions(Movement::Pm, &renewal("A=-62 B=-50")).last().unwrap(), "1800 B: other_subnet");
 }

@@ -1,7 +1,7 @@
 //! The co-located care-of address of a mobile node: its own address in the visited network (RFC 5944, section
 //! 1.5). Another role acquires the address, for example by DHCP, or the configuration has it.
 
-use crate::config::{CareOf, Foreign, MobileNodeConfig};
+use crate::config::{CareOf, ForeignNetwork, MobileNodeConfig};
 use crate::mark::MobileIpEvent;
 use node::{Action, Class, Hop, InterfaceAddress, Lifetime, NextHop, Outbox, Route, RouteKey, TunnelKinds};
 use wire::{Cell, Duration, Iface, Instant, Ipv4Addr, Prefix, Reason};
@@ -15,7 +15,7 @@ pub(crate) const NOT_FROM_HOME_AGENT: Reason = Reason("not_home_agents_tunnel");
 /// The class of packets out of tunnels of the home agent to this host. It is closed: only the routes of this class apply.
 const TUNNELLED: Class = Class(Class::CLOSED.0 + 2);
 /// The class of packets out of tunnels of other hosts.
-const STRANGERS: Class = Class(Class::CLOSED.0 + 3);
+const OF_OTHERS: Class = Class(Class::CLOSED.0 + 3);
 
 /// A tunnel that ends at the co-located care-of address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,14 +31,14 @@ struct Exit {
 pub(crate) struct OwnAddress {
     source: CareOf,
     /// The networks of the configuration, and the time until an address in them is usable.
-    networks: Vec<Foreign>,
+    networks: Vec<ForeignNetwork>,
     delay: Duration,
     iface: Iface,
     home: InterfaceAddress,
     /// The address that is usable now, and the router of its link.
     held: Option<(InterfaceAddress, Option<Ipv4Addr>)>,
     /// The network of the configuration whose address becomes usable at this time.
-    coming: Option<(Foreign, Instant)>,
+    coming: Option<(ForeignNetwork, Instant)>,
     /// The tunnel that ends here.
     tunnel: Option<Exit>,
 }
@@ -68,7 +68,7 @@ impl OwnAddress {
     }
 
     /// Returns the action for this host's own packets to other networks. `None` without an address or a router.
-    pub(crate) fn way(&self) -> Option<Action> {
+    pub(crate) fn first_hop(&self) -> Option<Action> {
         let to = NextHop::Via(self.router()?);
         Some(Action::Forward(Hop { iface: self.iface, to }))
     }
@@ -83,7 +83,8 @@ impl OwnAddress {
             CareOf::Acquired => return out.mark(MobileIpEvent::NetworkFound.into()),
             CareOf::Configured => {}
         }
-        let is_here = |network: &&Foreign| network.cell.is_none_or(|number| cell == Some(Cell(number)));
+        let is_here =
+            |network: &&ForeignNetwork| network.cell.is_none_or(|number| cell == Some(Cell(number)));
         let Some(network) = self.networks.iter().find(is_here) else { return };
         out.mark(MobileIpEvent::NetworkFound.into());
         out.mark(MobileIpEvent::AddressBegun.into());
@@ -98,7 +99,8 @@ impl OwnAddress {
 
     /// Adds the address of the configuration if it is due. Returns whether it is usable now.
     pub(crate) fn timeout(&mut self, now: Instant, out: &mut Outbox) -> bool {
-        let Some((Foreign { address, router, .. }, _)) = self.coming.take_if(|(_, due)| *due <= now) else {
+        let Some((ForeignNetwork { address, router, .. }, _)) = self.coming.take_if(|(_, due)| *due <= now)
+        else {
             return false;
         };
         out.add_address(self.iface, address);
@@ -110,12 +112,12 @@ impl OwnAddress {
     /// Takes an address that another role has acquired. Returns whether the node may use it as a care-of address: it is
     /// on the interface of the role, and not in the home network.
     pub(crate) fn acquired(&mut self, iface: Iface, own: InterfaceAddress, router: Option<Ipv4Addr>) -> bool {
-        let is_abroad = !own.link.contains(self.home.address) && !self.home.link.contains(own.address);
+        let is_foreign = !own.link.contains(self.home.address) && !self.home.link.contains(own.address);
         let is_ours = matches!(self.source, CareOf::Acquired) && iface == self.iface;
-        if is_ours && is_abroad {
+        if is_ours && is_foreign {
             self.held = Some((own, router));
         }
-        is_ours && is_abroad
+        is_ours && is_foreign
     }
 
     /// Returns whether another role reports the loss of the address that is in use.
@@ -168,8 +170,8 @@ impl OwnAddress {
     }
 }
 
-/// Returns the routes of the exit of a tunnel. In a closed class, only a
-/// route to the single address applies to an address of this host.
+/// Returns the routes of the exit of a tunnel. In a closed class, only a route to the single address applies to an address
+/// of this host.
 fn rules(home: Ipv4Addr, exit: Exit) -> [(RouteKey, Action); 8] {
     let Exit { home_agent, care_of, kinds } = exit;
     let (not_for_home, not_home_agents) = (Action::Drop(NOT_FOR_HOME), Action::Drop(NOT_FROM_HOME_AGENT));
@@ -178,10 +180,10 @@ fn rules(home: Ipv4Addr, exit: Exit) -> [(RouteKey, Action); 8] {
         (RouteKey::all(TUNNELLED), not_for_home),
         (RouteKey::to(TUNNELLED, care_of), not_for_home),
         (RouteKey::to(TUNNELLED, home), Action::Host),
-        (RouteKey::all(STRANGERS), not_home_agents),
-        (RouteKey::to(STRANGERS, care_of), not_home_agents),
-        (RouteKey::to(STRANGERS, home), not_home_agents),
-        (tunnel(Prefix::ANY), Action::Open(STRANGERS, kinds)),
+        (RouteKey::all(OF_OTHERS), not_home_agents),
+        (RouteKey::to(OF_OTHERS, care_of), not_home_agents),
+        (RouteKey::to(OF_OTHERS, home), not_home_agents),
+        (tunnel(Prefix::ANY), Action::Open(OF_OTHERS, kinds)),
         (tunnel(Prefix::host(home_agent)), Action::Open(TUNNELLED, kinds)),
     ]
 }

@@ -2,12 +2,12 @@
 //! section 3.6).
 
 use crate::clock::Clock;
-use crate::config::{Associations, Replay, is_host};
+use crate::config::{Associations, Replay};
 use crate::encapsulation::{self, ALTERNATES};
-use crate::home_agent::refusal;
 use crate::home_agents::HomeAgents;
 use crate::mark::MobileIpEvent;
 use crate::message::{Between, Code, Extension, PORT, Reply, Request, RequestFlags, datagram};
+use crate::refusal;
 use crate::reply_counts::ReplyCounts;
 use node::{Rng, Value};
 use std::collections::{BTreeMap, VecDeque};
@@ -15,8 +15,6 @@ use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, WallT
 
 /// The reason to drop a reply: it matches no pending request.
 pub(crate) const STALE_REPLY: Reason = Reason("stale_reply");
-/// The reason to drop a reply: a required authentication is missing or wrong.
-pub(crate) const BAD_AUTHENTICATION: Reason = Reason("bad_authentication");
 
 /// The shortest wait for a reply (RFC 5944, section 3.6.3). The wait is longer if two round trips are longer, because a
 /// reply that arrives after the next request is dropped.
@@ -79,7 +77,7 @@ pub(crate) struct Target {
 
 /// The request that waits for a reply.
 #[derive(Debug)]
-struct Pending {
+struct SentRequest {
     identification: u64,
     lifetime: u16,
     care_of: Ipv4Addr,
@@ -140,7 +138,7 @@ pub(crate) struct Registrar {
     challenges: BTreeMap<Ipv4Addr, Vec<u8>>,
     /// The home agent that has only IP in IP: it has denied another kind of tunnel. `None` if it is not known.
     has_ip_in_ip_only: Option<Ipv4Addr>,
-    pending: Option<Pending>,
+    pending: Option<SentRequest>,
     /// Whether the last request was denied, and the next request uses no correction from the denial.
     is_denied: bool,
     /// The number of requests for `target` since a reply was accepted, or an authenticated denial corrected the
@@ -208,7 +206,7 @@ impl Registrar {
     }
 
     /// Uses a home agent that is heard on the link ([`HomeAgents::select`]), unless the node is registered with another
-    /// one: that one must get the request of the node that is at home. Returns whether the home agent was changed.
+    /// one. When the node is at home, that one must get its request. Returns whether the home agent was changed.
     pub(crate) fn select_home_agent(&mut self, heard: Ipv4Addr) -> bool {
         if self.current.is_some() || heard == self.home_agent() || !self.home_agents.select(heard) {
             return false;
@@ -279,7 +277,7 @@ impl Registrar {
     }
 
     /// Removes the registration, because its lifetime has ended.
-    pub(crate) const fn lapsed(&mut self) {
+    pub(crate) const fn expire(&mut self) {
         self.current = None;
     }
 
@@ -334,7 +332,7 @@ impl Registrar {
         self.unanswered = self.unanswered.saturating_add(1);
         self.is_denied = false;
         let asked = self.requested(lifetime, flags, is_co_located);
-        let same = |pending: &&mut Pending| {
+        let same = |pending: &&mut SentRequest| {
             (pending.lifetime, pending.care_of, pending.flags) == (lifetime, care_of, asked)
         };
         let packet = match self
@@ -373,8 +371,15 @@ impl Registrar {
         let packet = Packet::new(mac, datagram(from, to, TTL, &request.emit()));
         let is_repeated = false;
         let copy = packet.clone();
-        self.pending =
-            Some(Pending { identification, lifetime, care_of, sent: now, packet: copy, flags, is_repeated });
+        self.pending = Some(SentRequest {
+            identification,
+            lifetime,
+            care_of,
+            sent: now,
+            packet: copy,
+            flags,
+            is_repeated,
+        });
         Some(packet)
     }
 
@@ -465,7 +470,7 @@ impl Registrar {
             self.challenges.insert(target.agent, challenge.to_vec());
         }
         self.codes.count(reply.code);
-        let Pending { lifetime: asked, care_of, sent, flags, is_repeated, .. } = *pending;
+        let SentRequest { lifetime: asked, care_of, sent, flags, is_repeated, .. } = *pending;
         // A denial by the foreign agent for another reason says nothing about the home agent.
         if !is_about_home_agent(reply.code) {
             self.unanswered = 0;
@@ -520,7 +525,7 @@ impl Registrar {
             Some(association) if !at_home => reply.verify(Between::MobileForeign, association),
             _ => true,
         };
-        if home && foreign { Ok(()) } else { Err(BAD_AUTHENTICATION) }
+        if home && foreign { Ok(()) } else { Err(refusal::BAD_AUTHENTICATION) }
     }
 
     /// Applies the correction in a denial (for example the clock, the lifetime or the home agent) to the next request. Returns whether the
@@ -563,7 +568,8 @@ impl Registrar {
                 true
             }
             Code::UnknownHomeAgent
-                if is_host(reply.home_agent) && reply.home_agent != self.home_agents.address() =>
+                if wire::ipv4::is_host(reply.home_agent)
+                    && reply.home_agent != self.home_agents.address() =>
             {
                 self.home_agents.learn(reply.home_agent);
                 if target.mac == Mac::ZERO {

@@ -29,8 +29,8 @@ pub(crate) struct Signals {
 pub(crate) enum Comparison {
     /// It is stronger by at least the hysteresis.
     Stronger,
-    /// It is not stronger by the hysteresis.
-    Weaker,
+    /// It is weaker, or stronger by less than the hysteresis.
+    BelowHysteresis,
 }
 
 impl Signals {
@@ -79,7 +79,7 @@ impl Signals {
             (now.since(level.heard) <= BELIEVED).then_some(level.hundredths)
         };
         let (own, other) = (level(own_cell)?, level(other_cell)?);
-        Some(if other >= own + step { Comparison::Stronger } else { Comparison::Weaker })
+        Some(if other >= own + step { Comparison::Stronger } else { Comparison::BelowHysteresis })
     }
 }
 
@@ -98,13 +98,13 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_is_stronger_by_the_hysteresis_or_it_is_weaker() {
+    fn a_signal_is_stronger_by_the_hysteresis_or_below_it() {
         let at = Instant::from_millis;
         for (own, other, expected) in [
-            (-70, -70, Comparison::Weaker),
-            (-70, -66, Comparison::Weaker),
+            (-70, -70, Comparison::BelowHysteresis),
+            (-70, -66, Comparison::BelowHysteresis),
             (-70, -65, Comparison::Stronger),
-            (-70, -80, Comparison::Weaker),
+            (-70, -80, Comparison::BelowHysteresis),
         ] {
             let mut signals = signals(Some(5));
             signals.hear(at(0), Cell(1), own);
@@ -133,6 +133,18 @@ mod tests {
             signals.hear(now, Cell(2), strength);
             now += Duration::from_millis(100);
         }
-        assert_eq!(signals.compare(now, A, B), Some(Comparison::Weaker), "-75 dBm after smoothing");
+        assert_eq!(signals.compare(now, A, B), Some(Comparison::BelowHysteresis), "-75 dBm after smoothing");
+    }
+
+    #[test]
+    fn a_report_after_silence_counts_alone() {
+        for (silence, expected) in [(2000, Comparison::BelowHysteresis), (2001, Comparison::Stronger)] {
+            let mut signals = signals(Some(5));
+            signals.hear(Instant::ZERO, Cell(2), -80);
+            let now = Instant::from_millis(silence);
+            signals.hear(now, Cell(1), -70);
+            signals.hear(now, Cell(2), -60);
+            assert_eq!(signals.compare(now, A, B), Some(expected), "after {silence} ms");
+        }
     }
 }

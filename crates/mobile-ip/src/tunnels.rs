@@ -1,7 +1,7 @@
-//! What an agent learns about its tunnels from ICMP errors (RFC 2003, sections 4 and 5): the path MTU to each exit, whether
-//! the exit is reachable, whether datagrams have too few hops to reach it, and errors for the sender of the inner
-//! datagram. The exits of a home agent are care-of addresses. The exits of a foreign agent are the home agents of visitors
-//! with reverse tunnels.
+//! What an agent learns about its tunnels from ICMP errors (RFC 2003, sections 4 and 5). It knows the path MTU to each
+//! exit, whether the exit is reachable, and whether datagrams have too few hops to reach it. The sender of the inner
+//! datagram gets an error. The exits of a home agent are care-of addresses. The exits of a foreign agent are the home
+//! agents of visitors with reverse tunnels.
 //!
 //! Each part of this state expires separately. A datagram that violates the state enters the tunnel all the same, and its
 //! sender gets an ICMP error.
@@ -17,8 +17,8 @@ use wire::{Duration, Instant, Ipv4Addr, Reason, ipv4};
 /// The reason to drop an ICMP error that does not quote a packet of one of this agent's tunnels.
 pub(crate) const NOT_ABOUT_A_TUNNEL: Reason = Reason("not_about_a_tunnel");
 
-/// The reason to drop an ICMP error about a packet in a tunnel: the error is of a kind that the senders of inner datagrams
-/// do not get (RFC 2003, section 4).
+/// The reason to drop an ICMP error about a packet in a tunnel: the senders of inner datagrams do not get errors of
+/// this kind (RFC 2003, section 4).
 pub(crate) const NOT_RELAYED: Reason = Reason("tunnel_error_not_relayed");
 
 /// How long a part of the state of a tunnel is used after it was last reported (RFC 1191, section 6.3).
@@ -86,8 +86,8 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Returns the error for the sender of the inner datagram about the byte `pointer` of the outer datagram, or `None` if
-/// the byte does not come from the inner datagram (RFC 2003, section 4.6).
+/// Returns the error for the sender of the inner datagram about the byte `pointer` of the outer datagram (RFC 2003,
+/// section 4.6). `None`: the byte does not come from the inner datagram.
 fn parameter_problem(pointer: u8, inner: &tunnel::QuotedInner<'_>) -> Option<IcmpError> {
     const TOS: u8 = 1;
     let pointer = if pointer == TOS { TOS } else { pointer.checked_sub(inner.overhead as u8)? };
@@ -103,7 +103,7 @@ pub(crate) struct Heard {
     pub(crate) is_changed: bool,
     /// The ICMP error for the sender of the inner datagram, and the sender. `None` if the sender is not known, or gets no
     /// error.
-    pub(crate) told: Option<(Ipv4Addr, Vec<u8>)>,
+    pub(crate) error: Option<(Ipv4Addr, Vec<u8>)>,
 }
 
 /// The tunnels in use, by their exits, and what was reported about them.
@@ -113,7 +113,7 @@ pub(crate) struct Tunnels {
     bound: BTreeMap<Ipv4Addr, usize>,
     /// The reported path MTUs, in bytes of the outer datagram.
     path_mtu: BTreeMap<Ipv4Addr, u16>,
-    /// Exits that packets do not reach, as errors said whose inner sender is not known.
+    /// Exits that are reported as not reached, by errors that do not quote the inner sender.
     faults: BTreeSet<(Ipv4Addr, Fault)>,
     expiry: Expiry<(Ipv4Addr, Learnt)>,
 }
@@ -152,7 +152,7 @@ impl Tunnels {
             }
             None => error,
         });
-        let told = error.and_then(|error| error.about_quoted(&report.inner, own));
+        let error = error.and_then(|error| error.about_quoted(&report.inner, own));
         // Many routers quote too little to know the sender of the inner datagram. Then each sender of a later packet to
         // this exit is notified (RFC 2003, section 5).
         if let Some(fault) = report.fault
@@ -160,8 +160,8 @@ impl Tunnels {
         {
             is_changed |= self.fail(now, exit, fault);
         }
-        let told = told.and_then(|bytes| Some((ipv4::addresses(&bytes)?.1, bytes)));
-        Ok(Heard { exit, is_changed, told })
+        let error = error.and_then(|bytes| Some((ipv4::addresses(&bytes)?.1, bytes)));
+        Ok(Heard { exit, is_changed, error })
     }
 
     /// Records a path MTU to `exit` for [`BELIEVED`], unless a smaller one is known. Returns whether the known MTU
@@ -299,14 +299,14 @@ mod tests {
             let report = Report::parse(&bytes, OWN).unwrap();
             assert_eq!(report.path_mtu, Some(1400));
             assert_eq!(report.error, Some(IcmpError::FragmentationNeeded { mtu }));
-            let told = report.error.unwrap().about_quoted(&report.inner, OWN).unwrap();
-            assert_eq!(Header::parse(&told).unwrap().0.dst, SENDER);
+            let sent = report.error.unwrap().about_quoted(&report.inner, OWN).unwrap();
+            assert_eq!(Header::parse(&sent).unwrap().0.dst, SENDER);
             assert_eq!(Report::parse(&bytes, HOME).unwrap_err(), NOT_ABOUT_A_TUNNEL);
             // The path to the exit is the same for all kinds of tunnels.
             let mut tunnels = Tunnels::default();
             tunnels.rebind(None, Some(CARE_OF));
             let heard = tunnels.heard(Instant::ZERO, &bytes, OWN, 1480).unwrap();
-            assert_eq!((heard.is_changed, heard.told.map(|(to, _)| to)), (true, Some(SENDER)));
+            assert_eq!((heard.is_changed, heard.error.map(|(to, _)| to)), (true, Some(SENDER)));
             let rooms = [Kind::IpInIp, Kind::Minimal, Kind::Gre]
                 .map(|kind| tunnels.encap(OWN, CARE_OF, kind, 1480))
                 .map(|encap| (encap.reported, encap.mtu));
@@ -328,6 +328,19 @@ mod tests {
             Report::parse(&error(Kind::Gre, (3, 1), [0; 4]), OWN).unwrap().fault,
             Some(Fault::Unreachable)
         );
+    }
+
+    /// A report of the known MTU extends its time, and a report of a larger MTU does not.
+    #[test]
+    fn a_path_mtu_expires_ten_minutes_after_the_last_report_of_it() {
+        let mut tunnels = Tunnels::default();
+        let at = |minutes| Instant::ZERO + Duration::from_mins(minutes);
+        tunnels.rebind(None, Some(CARE_OF));
+        assert!(tunnels.lower(at(0), CARE_OF, 1400));
+        assert!(!tunnels.lower(at(3), CARE_OF, 1400));
+        assert_eq!(tunnels.due(), Some(at(13)));
+        assert!(!tunnels.lower(at(4), CARE_OF, 1401));
+        assert_eq!(tunnels.due(), Some(at(13)));
     }
 
     /// The parts of the state of a tunnel are separate: each expires 10 minutes after its last report. A registration shows

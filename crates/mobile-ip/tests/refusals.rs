@@ -14,6 +14,8 @@ mod mobile_node_alone;
 mod order;
 #[path = "refusals/registration.rs"]
 mod registration;
+#[path = "refusals/two_agents.rs"]
+mod two_agents;
 
 use auth::Key as Secret;
 use mobile_ip::config::{ForeignAgentConfig, HomeAgentConfig, MobileNodeConfig};
@@ -292,14 +294,25 @@ fn a_flood_of_forgeries_costs_a_bounded_number_of_answers() {
     assert!(moved(&heard(&mut agent, now, 2, MOBILE, packet(VISITED, AGENT, &request(now, HOME).emit()))));
 }
 
-fn code_sent(effects: &[Effect]) -> Option<Code> {
+/// Returns the first reply that these effects send.
+fn reply_in(effects: &[Effect]) -> Option<Reply> {
     effects.iter().find_map(|effect| match effect {
         Effect::Send(_, packet) => match Received::parse(&packet.bytes).ok()?.message {
-            Registration::Reply(reply) => Some(reply.code),
+            Registration::Reply(reply) => Some(reply),
             Registration::Request(_) => None,
         },
         _ => None,
     })
+}
+
+fn code_sent(effects: &[Effect]) -> Option<Code> {
+    reply_in(effects).map(|reply| reply.code)
+}
+
+/// Returns how many packets a role has refused for this reason.
+fn counted(role: &impl Role, reason: &str) -> i64 {
+    let status = role.status();
+    status.get("refused").and_then(|all| all.get(reason)?.as_int()).unwrap_or_default()
 }
 
 #[test]

@@ -67,19 +67,46 @@ pub fn some_span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Du
     span(deserializer).map(Some)
 }
 
-/// Reads a time with a sign such as `+5s` or `-1.5ms`, in nanoseconds. `None` if the text has no sign. The inner value
-/// is `None` if the time is more than 9223372036 s. An error says what is wrong with the time.
-pub fn read_signed_span(text: &str) -> Option<Result<Option<i64>, String>> {
+/// What is wrong with the text of a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SpanFault {
+    /// It is not a number with a unit, or it is negative where no sign is allowed.
+    Form,
+    /// A time with a sign is required, and the text has no sign.
+    NoSign,
+    /// The number has more than 9 decimals.
+    Decimals,
+    /// The time is longer than the largest one.
+    TooLong,
+}
+
+/// Why a text is not a time. It is displayed as a sentence that says what is wrong with the text, and what is allowed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SpanError {
+    /// What is wrong.
+    pub fault: SpanFault,
+    problem: String,
+}
+
+impl Display for SpanError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.problem)
+    }
+}
+
+impl std::error::Error for SpanError {}
+
+/// Reads a time with a sign such as `+5s` or `-1.5ms`, in nanoseconds: at most 9223372036 s in either direction.
+pub fn read_signed_span(text: &str) -> Result<i64, SpanError> {
+    let error = |fault, problem: &str| SpanError { fault, problem: format!("`{text}` {problem}") };
     let (sign, span) = match (text.strip_prefix('+'), text.strip_prefix('-')) {
         (Some(span), _) => (1, span),
         (None, Some(span)) => (-1, span),
-        (None, None) => return None,
+        (None, None) => return Err(error(SpanFault::NoSign, "has no sign; write + or - before the number")),
     };
-    Some(match read_span(span) {
-        Ok(span) => Ok(i64::try_from(span.as_nanos()).ok().map(|nanos| sign * nanos)),
-        Err(why) if why.contains("is too long") => Ok(None),
-        Err(why) => Err(why),
-    })
+    let nanos = i64::try_from(read_span(span)?.as_nanos()).ok();
+    let too_long = || error(SpanFault::TooLong, "is too long; allowed: at most 9223372036s");
+    nanos.map(|nanos| sign * nanos).ok_or_else(too_long)
 }
 
 /// Deserializes a time with a sign such as `+5s` or `-1.5ms`, in nanoseconds. Fails if it is more than `most` seconds
@@ -103,13 +130,16 @@ impl serde::de::Visitor<'_> for SignedSpanText {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<i64, E> {
-        let signed = read_signed_span(text)
-            .ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(text), &self))?
-            .map_err(E::custom)?;
         let most = self.most;
-        signed
-            .filter(|nanos| nanos.abs() <= most * 1_000_000_000)
-            .ok_or_else(|| E::custom(format!("`{text}` is too large; allowed: -{most}s to +{most}s")))
+        let too_large = || E::custom(format!("`{text}` is too large; allowed: -{most}s to +{most}s"));
+        match read_signed_span(text) {
+            Ok(nanos) if nanos.abs() <= most * 1_000_000_000 => Ok(nanos),
+            Ok(_) | Err(SpanError { fault: SpanFault::TooLong, .. }) => Err(too_large()),
+            Err(SpanError { fault: SpanFault::NoSign, .. }) => {
+                Err(E::invalid_value(serde::de::Unexpected::Str(text), &self))
+            }
+            Err(error) => Err(E::custom(error)),
+        }
     }
 }
 
@@ -120,14 +150,21 @@ pub fn spans<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Duration>
     Ok(Vec::<Span>::deserialize(deserializer)?.into_iter().map(|Span(span)| span).collect())
 }
 
-/// Returns the duration in `text`, for example `5ms`. The error says what is wrong with the text and what is allowed.
-pub fn read_span(text: &str) -> Result<Duration, String> {
+/// Returns the duration in `text`, for example `5ms`.
+pub fn read_span(text: &str) -> Result<Duration, SpanError> {
     parse_span(text).ok_or_else(|| bad_span(text))
 }
 
-fn bad_span(text: &str) -> String {
+fn bad_span(text: &str) -> SpanError {
+    let (fault, problem) = span_problem(text);
+    SpanError { fault, problem: format!("`{text}` {problem}") }
+}
+
+/// Returns what is wrong with a text that is not a time, and what is allowed.
+fn span_problem(text: &str) -> (SpanFault, String) {
     if let Some(rest) = text.strip_prefix('-').filter(|rest| parse_span(rest).is_some()) {
-        return format!("`{text}` is negative; a time must be zero or greater, for example {rest}");
+        let problem = format!("is negative; a time must be zero or greater, for example {rest}");
+        return (SpanFault::Form, problem);
     }
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit() || c == b'.');
     let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -137,30 +174,27 @@ fn bad_span(text: &str) -> String {
     let has_form = |number: &str| number.matches('.').count() < 2 && is_number(number);
     match unit {
         "" if parse_span(&format!("{number}ms")).is_some() => {
-            format!(
-                "`{text}` is not a time: it has no unit; write `{number}ms`, or another unit: s, us, ns, min"
-            )
+            let problem =
+                format!("is not a time: it has no unit; write `{number}ms`, or another unit: s, us, ns, min");
+            (SpanFault::Form, problem)
         }
         _ if is_number(number) && !is_unit(unit) && is_unit(&unit.to_ascii_lowercase()) => {
-            format!(
-                "`{text}` is not a time: units are in lower case, for example `{}`",
-                text.to_ascii_lowercase()
-            )
+            let lower = text.to_ascii_lowercase();
+            (SpanFault::Form, format!("is not a time: units are in lower case, for example `{lower}`"))
         }
         _ if is_unit(unit) && number.split_once('.').is_some_and(|(_, fraction)| fraction.len() > 9) => {
-            format!("`{text}` has too many decimals; allowed: at most 9")
+            (SpanFault::Decimals, "has too many decimals; allowed: at most 9".to_owned())
         }
         // The form is valid, so the number is too large.
         _ if is_unit(unit)
             && number.bytes().next().is_some_and(|c| c.is_ascii_digit())
             && has_form(number) =>
         {
-            format!("`{text}` is too long; allowed: at most {}s", u64::MAX / 1_000_000_000)
+            (SpanFault::TooLong, format!("is too long; allowed: at most {}s", u64::MAX / 1_000_000_000))
         }
         _ => {
-            format!(
-                "`{text}` is not a time; write a number and ns, us, ms, s or min, for example 5ms or 1.5s"
-            )
+            let problem = "is not a time; write a number and ns, us, ms, s or min, for example 5ms or 1.5s";
+            (SpanFault::Form, problem.to_owned())
         }
     }
 }
@@ -290,7 +324,19 @@ mod tests {
             ("1.5.5", "write a number and ns, us, ms, s or min"),
             (".", "write a number and ns, us, ms, s or min"),
         ] {
-            assert!(read_span(bad).unwrap_err().contains(says), "{bad}: {:?}", read_span(bad));
+            assert!(read_span(bad).unwrap_err().to_string().contains(says), "{bad}: {:?}", read_span(bad));
+        }
+        for (text, read) in [
+            ("+5s", Ok(5_000_000_000)),
+            ("-1.5ms", Ok(-1_500_000)),
+            ("5s", Err(SpanFault::NoSign)),
+            ("+9223372037s", Err(SpanFault::TooLong)),
+            ("+99999999999s", Err(SpanFault::TooLong)),
+            ("+1.2345678901s", Err(SpanFault::Decimals)),
+            ("+-5s", Err(SpanFault::Form)),
+            ("+5 is too long", Err(SpanFault::Form)),
+        ] {
+            assert_eq!(read_signed_span(text).map_err(|error| error.fault), read, "{text}");
         }
     }
 }

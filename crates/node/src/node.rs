@@ -317,11 +317,21 @@ impl Node {
         self.give(now, fault.role, Input::Failed(fault), out);
     }
 
+    /// Returns whether the node or one of its roles has this command.
+    pub fn has_command(&self, verb: &str) -> bool {
+        verb == "status" || self.role_with(verb).is_some()
+    }
+
+    /// Returns the index of the first role that has this command; `None` if no role has it.
+    fn role_with(&self, verb: &str) -> Option<usize> {
+        self.roles.iter().position(|role| role.verbs().contains(&verb))
+    }
+
     fn command(&mut self, now: Instant, id: CommandId, command: &Command, out: &mut Outbox) {
         if command.verb == "status" {
             return out.act(RoleId::NODE, Act::Answer(id, Ok(self.status())));
         }
-        match self.roles.iter().position(|role| role.verbs().contains(&command.verb.as_str())) {
+        match self.role_with(&command.verb) {
             Some(index) => self.give(now, RoleId(index as u8), Input::Command(id, command), out),
             None => {
                 let verbs = self.roles.iter().flat_map(|role| role.verbs()).copied();

@@ -162,6 +162,7 @@ fn a_command_is_answered_once_known_or_not() {
         ("status", Ok(Value::map([("keeper", Value::None)]))),
     ] {
         let command = Command { verb: verb.to_owned(), args: Value::None };
+        assert_eq!(node.has_command(verb), answer.is_ok(), "{verb}");
         node.handle(Instant::ZERO, Input::Command(CommandId(1), &command), &mut out);
         assert_eq!(acts(&mut out), [Act::Answer(CommandId(1), answer)]);
     }

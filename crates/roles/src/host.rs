@@ -229,8 +229,7 @@ impl HostConfig {
         visited.collect()
     }
 
-    /// Returns the addresses to which the host's roles send without a previous request from these addresses. These are
-    /// the other support routers of a support router.
+    /// Returns the addresses to which roles of the host send first: the other support routers, if the host is one.
     fn partners(&self) -> Vec<Ipv4Addr> {
         let routers = self.roles.iter().filter_map(|role| match role {
             RoleConfig::IndirectTcpSupportRouter(config) => Some(&config.routers),
@@ -329,7 +328,8 @@ mod tests {
         toml::from_str(&text).unwrap()
     }
 
-    /// The co-located care-of addresses of a configuration are addresses of the host: a report about one belongs to it.
+    /// The co-located care-of addresses of a configuration are addresses of the host. So a report about such an address
+    /// is a report about this host.
     #[test]
     fn all_addresses_include_those_in_networks_that_are_visited() {
         let text = "
@@ -406,6 +406,7 @@ mod tests {
         for role in config.roles {
             let RoleConfig::MobileIpForeignAgent(agent) = role.on_host(&around) else { panic!() };
             assert_eq!(agent.visited, around.visited);
+            assert_eq!(agent.agents, [Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 2, 0, 1)]);
         }
     }
 

@@ -157,6 +157,7 @@ impl RoleConfig {
             Self::MobileIpForeignAgent(config) => {
                 config.own = around.addresses();
                 config.visited.clone_from(&around.visited);
+                config.agents = around.foreign_agents.iter().map(|(address, _)| *address).collect();
                 config.partners.clone_from(&around.partners);
                 config.beside = around.home_agents.iter().map(|(address, _)| *address).collect();
                 let own = (config.address.address, config.interface.clone());

@@ -4,8 +4,8 @@ use crate::Instant;
 
 /// How a host's wall clock differs from the true time: it may be ahead or behind, and too fast or too slow.
 ///
-/// Roles compute the time from the wall time at the begin of the run, and the nodes have no rate for it. So a clock that
-/// drifts is one that is set again and again, each time by [`ClockError::STEP`]. The error of this is at most one step.
+/// A node has the wall time at the begin of the run, and no rate. So a drift is emulated: the clock is set by one
+/// [`ClockError::STEP`] at regular intervals. The error of this is at most one step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ClockError {
     /// Nanoseconds by which the clock is ahead at the begin of the run; negative if it is behind.

@@ -230,7 +230,7 @@ pub enum Ended {
     NoRoom,
 }
 
-/// What followed from a fragment. `T` is the type of the tokens by which the caller knows its fragments.
+/// The result of adding a fragment. `T` is the type of the caller's name for a fragment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Added<T> {
     /// The datagram if it is complete now, with the header of its first fragment.

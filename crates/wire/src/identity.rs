@@ -23,8 +23,8 @@ use core::net::SocketAddrV4;
 ///
 /// TCP and SCTP can send the same bytes again. Then only the identification distinguishes the retransmission from the
 /// original, so their hash includes it. Equal datagrams share an identity, and the ledger counts how many there are. In
-/// a tunnel (any [`crate::tunnel::Kind`]) the hash is that of the innermost datagram, behind at most four outer headers. So encapsulation
-/// does not change the identity. If the header is malformed, the hash is that of all bytes.
+/// a tunnel (any [`crate::tunnel::Kind`]), the hash is that of the innermost datagram, behind at most four outer headers. So
+/// encapsulation does not change the identity. If the header is malformed, the hash is that of all bytes.
 pub fn identity(bytes: &[u8]) -> PacketId {
     let Ok((header, payload)) = Header::parse(bytes) else { return nonzero(fold(SEED, bytes)) };
     innermost(header, payload, NESTING)

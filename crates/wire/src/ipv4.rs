@@ -184,6 +184,11 @@ pub(crate) fn set_fragment(bytes: &mut [u8], more_fragments: bool, offset: u16) 
     }
 }
 
+/// Returns whether an address can be a host's: not in 0.0.0.0/8, loopback, multicast, class E or limited broadcast.
+pub const fn is_host(address: Ipv4Addr) -> bool {
+    !matches!(address.octets()[0], 0 | 127 | 224..)
+}
+
 /// Returns the source and the destination address of a datagram whose header was checked before. Returns `None` if the
 /// bytes are too short.
 pub fn addresses(bytes: &[u8]) -> Option<(Ipv4Addr, Ipv4Addr)> {

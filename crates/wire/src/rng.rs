@@ -1,5 +1,7 @@
 //! Random numbers. A pure crate has no other source of randomness than an [`Rng`] that it is given.
 
+use crate::{Duration, nanos_of};
+
 /// A random number generator that is forked by name, so that a new role does not change the numbers of other roles.
 ///
 /// The algorithm is `SplitMix64` (Steele, Lea, Flood 2014). Its state has only eight bytes, because each of a million
@@ -28,6 +30,11 @@ impl Rng {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
     }
+
+    /// Returns a random time that is at least zero and less than `span`. Returns zero if `span` is zero.
+    pub fn below(&mut self, span: Duration) -> Duration {
+        Duration::from_nanos(self.draw() % nanos_of(span).max(1))
+    }
 }
 
 const fn mix(mut x: u64) -> u64 {
@@ -45,6 +52,16 @@ mod tests {
     fn the_published_sequence() {
         let mut rng = Rng::new(1_234_567);
         assert_eq!([rng.draw(), rng.draw()], [6_457_827_717_110_365_317, 3_203_168_211_198_807_973]);
+    }
+
+    #[test]
+    fn a_random_time_is_less_than_its_span() {
+        let mut rng = Rng::new(1);
+        let spans = [Duration::ZERO, Duration::from_nanos(1)];
+        assert_eq!(spans.map(|span| rng.below(span)), [Duration::ZERO; 2]);
+        let times = [(); 100].map(|()| rng.below(Duration::from_nanos(4)));
+        assert!((0..4).all(|nanos| times.contains(&Duration::from_nanos(nanos))), "{times:?}");
+        assert!(times.iter().all(|time| *time < Duration::from_nanos(4)), "{times:?}");
     }
 
     #[test]

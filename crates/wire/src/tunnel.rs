@@ -83,7 +83,8 @@ impl Kind {
         }
     }
 
-    /// Returns the largest number of bytes that the tunnel adds to a whole datagram without options.
+    /// Returns the largest number of bytes that the tunnel adds to a datagram that is not a fragment and has no IP
+    /// options.
     pub const fn overhead(self) -> usize {
         match self {
             Self::IpInIp => ipip::OVERHEAD,
@@ -121,14 +122,14 @@ impl Kinds {
     /// and datagrams with options: these arrive as IP in IP.
     pub const fn from_tunnel(kind: Kind) -> Self {
         match kind {
-            Kind::Minimal => Self::of(Kind::Minimal).and(Self::of(Kind::IpInIp)),
+            Kind::Minimal => Self::of(Kind::Minimal).or(Self::of(Kind::IpInIp)),
             Kind::IpInIp | Kind::Gre => Self::of(kind),
         }
     }
 
-    /// Returns the kinds of both sets.
+    /// Returns the kinds that are in at least one of the sets.
     #[must_use]
-    pub const fn and(self, other: Self) -> Self {
+    pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
@@ -229,9 +230,9 @@ fn minimal(inner: &Header, payload: &[u8], src: Ipv4Addr, dst: Ipv4Addr) -> Resu
 /// Returns the outer header and the inner datagram. The inner time to live is not changed; with minimal encapsulation
 /// it is that of the outer header.
 ///
-/// Fails if a header is malformed, if the outer header is not that of a tunnel or belongs to a fragment, or if the inner
-/// time to live is zero. Fails if a GRE header has another version, a reserved flag (RFC 2784, section 2.3) or a wrong
-/// checksum, or does not carry IPv4.
+/// Fails if a header is malformed, if the outer header is not that of a tunnel, or if it belongs to a fragment. Also
+/// fails if the inner time to live is zero. Fails if a GRE header has another version, a reserved flag (RFC 2784,
+/// section 2.3) or a wrong checksum, or does not carry IPv4.
 pub fn decapsulate(bytes: &[u8]) -> Result<(Header, Cow<'_, [u8]>), Malformed> {
     let (outer, payload) = Header::parse(bytes)?;
     match Kind::of_protocol(outer.protocol) {
@@ -419,7 +420,7 @@ mod tests {
         assert!(KINDS.iter().all(|kind| Kinds::ALL.has(*kind) && !Kinds::NONE.has(*kind)));
         assert_eq!(KINDS.map(|kind| Kinds::of(kind).bits()), [1, 2, 4]);
         assert_eq!(KINDS.map(|kind| Kinds::from_tunnel(kind).bits()), [1, 3, 4]);
-        assert_eq!(KINDS.into_iter().map(Kinds::of).fold(Kinds::NONE, Kinds::and), Kinds::ALL);
+        assert_eq!(KINDS.into_iter().map(Kinds::of).fold(Kinds::NONE, Kinds::or), Kinds::ALL);
         assert_eq!([Kinds::of_bits(5), Kinds::of_bits(8)], [Some(Kinds(5)), None]);
     }
 

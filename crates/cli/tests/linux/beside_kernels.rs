@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 use wire::{Mac, Prefix};
 
@@ -19,8 +19,13 @@ fn mac(last: u8) -> Mac {
     Mac([2, 0, 0, 0, 1, last])
 }
 
+/// The number of the next daemon of this process.
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+
 /// The daemon's namespace, and the namespace of a peer at each of the daemon's two interfaces.
 pub(crate) struct Between {
+    /// The name of the daemon's host. No other test uses it.
+    pub(crate) name: String,
     pub(crate) router: NetNs,
     pub(crate) peers: [NetNs; 2],
     dir: tempfile::TempDir,
@@ -44,8 +49,9 @@ impl Between {
             })
             .unwrap();
         }
+        let name = format!("r{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let config = format!(
-            "name = \"router\"\n\
+            "name = \"{name}\"\n\
              interface = [\n\
              {{ name = \"left\", mac = \"{}\", address = \"10.1.0.2/24\" }},\n\
              {{ name = \"right\", mac = \"{}\", address = \"10.2.0.2/24\" }},\n]\n\
@@ -55,7 +61,7 @@ impl Between {
             dir.path().join("router.sock").display()
         );
         std::fs::write(dir.path().join("router.toml"), config).unwrap();
-        Self { router, peers: [left, right], dir, child: None }
+        Self { name, router, peers: [left, right], dir, child: None }
     }
 
     pub(crate) fn config(&self) -> PathBuf {

@@ -47,11 +47,15 @@ fn a_port_has_a_rate_in_each_direction_and_a_segment_shares_one() {
         let output = run(&["run", "ways.toml", "--on", "linux", "--out", "run"], out.path());
         if !held_or_late(&output, "ways on linux") {
             late(&output);
-            continue;
         }
+        // A late run can make packets later, and no link faster.
+        let lowest = if output.was_only_late() { 0.5 } else { 0.97 };
         for (name, wanted) in [("host", down), ("router", up)] {
             let seen = rate(&out.path().join("run"), name);
-            assert!((seen / wanted - 1.0).abs() < 0.03, "{link}{name}: {seen:.0} b/s, not {wanted:.0}");
+            assert!(
+                (lowest..1.03).contains(&(seen / wanted)),
+                "{link}{name}: {seen:.0} b/s, not {wanted:.0}"
+            );
         }
     }
 }
@@ -73,7 +77,7 @@ fn a_mobile_node_waits_for_a_stronger_signal() {
     let output = run(&["run", "signal.toml", "--on", "linux", "--out", "run"], out.path());
     assert_held(&output, "signal on linux");
     let records = std::fs::read_to_string(out.path().join("run/records.jsonl")).unwrap();
-    let decided = ["weaker_signal", "stronger_signal"]
+    let decided = ["below_hysteresis", "stronger_signal"]
         .map(|why| records.lines().filter(|one| one.contains(why) && one.contains("10.2.0.1")).count());
     assert_eq!(decided, [1, 1], "{output:?}");
     let moved = |record: &&str| {

@@ -107,7 +107,9 @@ impl Daemon {
         }
         match lines.hear::<Answer>() {
             Heard::Message(Answer::Ok(_)) => Ok(true),
-            Heard::Message(Answer::Error(why)) => Err(LinuxError::NotReady { host: self.name.clone(), why }),
+            Heard::Message(Answer::Error(why) | Answer::Unknown(why)) => {
+                Err(LinuxError::NotReady { host: self.name.clone(), why })
+            }
             Heard::Nothing => Ok(false),
             Heard::Nonsense(_) | Heard::Gone => {
                 (self.lines, greeting.has_asked) = (None, false);
@@ -208,7 +210,7 @@ impl Daemon {
     pub(super) fn take_summary(&mut self, said: Option<Answer>) {
         let summary = match said {
             Some(Answer::Ok(summary)) => serde_json::from_value(summary).map_err(|error| error.to_string()),
-            Some(Answer::Error(problem)) => Err(problem),
+            Some(Answer::Error(problem) | Answer::Unknown(problem)) => Err(problem),
             None => Err("the daemon gave no valid answer to the request to end".to_owned()),
         };
         match summary {

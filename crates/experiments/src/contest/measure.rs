@@ -110,7 +110,7 @@ pub const OWNERS: [Metric; 9] = [
 ];
 
 const fn owner(name: &'static str, title: &'static str) -> Metric {
-    metric(name, "ms", title, 1, "the part of the outage with this owner")
+    metric(name, "ms", title, 1, "the part of the outage that has this cause")
 }
 
 /// Returns the name of the metric for the part of an outage with the cause `stage`. `None` is the unexplained part.

@@ -85,11 +85,16 @@ fn repetitions(comparison: &Comparison) -> String {
             ),
             (Repeat::UntilNarrow(runs), Backend::Linux) => writeln!(
                 out,
-                "linux: {} of each leg, also if an interval is wide; `--runs N` makes N runs",
+                "linux: {} of each leg, whatever the width of its interval; `--runs N` makes N runs",
                 fixed(runs)
             ),
             (Repeat::Fixed(runs), backend) => {
-                writeln!(out, "{}: {} of each leg, also if an interval is wide", backend.name(), fixed(runs))
+                writeln!(
+                    out,
+                    "{}: {} of each leg, whatever the width of its interval",
+                    backend.name(),
+                    fixed(runs)
+                )
             }
         };
     }

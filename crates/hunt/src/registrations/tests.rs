@@ -1,4 +1,4 @@
-//! Tests of what messages show: which tunnels, replies and relayed requests violate a rule.
+//! Tests of the rules: which tunnels, replies and relayed requests violate one.
 
 use super::*;
 use crate::draft::Protocol;

@@ -18,6 +18,7 @@
 //! mobile nodes are denied (`no_place`) until the forged registrations end. Visitors can still renew their
 //! registrations. A shorter `registration_lifetime` limits this time.
 
+mod classes;
 mod replies;
 mod requests;
 mod reverse;
@@ -31,8 +32,10 @@ use crate::limiter::Limiter;
 use crate::mark::{FOREIGN_AGENT, MobileIpEvent};
 use crate::message::{ALL_AGENTS, AgentFlags, Code, PORT, Received, Registration, Request, RequestFlags};
 use crate::pending::{Pending, Waiting};
+use crate::refusal;
 use crate::reply_counts::ReplyCounts;
 use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Tunnels};
+use classes::Classes;
 use node::config::{ConfigError, Interfaces};
 use node::{
     Action, Class, Input, Lifetime, Link, Listen, Outbox, Proto, PuntReason, Refusals, Rng, Role, Route,
@@ -44,18 +47,6 @@ use wire::icmp::{self};
 use wire::ipv4::{self};
 use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason};
 
-/// The class of packets from tunnels whose source is not a visitor's home agent. The only route of this class drops
-/// these packets.
-const STRANGERS: Class = Class(Class::CLOSED.0 + 16);
-/// The first packet class for home agents. Each home agent with visitors has a separate class, so that packets from its
-/// tunnels find routes to its mobile nodes only.
-const FIRST_CLASS: u8 = STRANGERS.0 + 1;
-/// The maximum number of home agents with visitors at a time: the number of packet classes for home agents (not from an
-/// RFC).
-const HOME_AGENTS: u8 = FIRST_REVERSE_CLASS - FIRST_CLASS;
-/// The first packet class for packets that visitors put into a tunnel to this agent. Higher classes are for the same
-/// purpose ([`reverse`]).
-const FIRST_REVERSE_CLASS: u8 = u8::MAX - reverse::PAIRS;
 /// The reason to drop a packet from a tunnel: its destination is not a visitor of the home agent that sent the packet.
 pub const NOT_A_VISITOR: Reason = Reason("not_a_visitor");
 /// The reason to forget a pending request: a request of another home or link address takes its place. The reason is
@@ -102,8 +93,9 @@ struct Visitor {
     /// The Identifications of the last requests of this visit, the oldest first; at most [`SEEN`]. Another link address
     /// cannot send them again. They are not compared as times: with nonces, they are random.
     seen: VecDeque<u64>,
-    /// The granted lifetime in seconds, and when it ends.
+    /// The granted lifetime in seconds.
     lifetime: u16,
+    /// When this lifetime ends.
     ends: Instant,
     /// The keys of the routes for this host's own packets to this visitor; empty if there are no such routes.
     reached: Vec<RouteKey>,
@@ -142,6 +134,8 @@ pub struct ForeignAgent {
     iface: Iface,
     /// The interfaces to visited networks: this agent's, and those of the host's other foreign agents.
     visited: Vec<Iface>,
+    /// The packet classes of this agent.
+    classes: Classes,
     listens: [Listen; 6],
     mobile_nodes: Associations,
     home_agents: Associations,
@@ -152,7 +146,7 @@ pub struct ForeignAgent {
     /// The challenges of each mobile node, by home address; empty unless challenges are required.
     challenged: BTreeMap<Ipv4Addr, Challenged>,
     /// The tunnels of each home agent that has visitors here.
-    classes: BTreeMap<Ipv4Addr, Opened>,
+    opened: BTreeMap<Ipv4Addr, Opened>,
     /// The reverse tunnels to the home agents of visitors, and what is known about their paths.
     tunnels: Tunnels,
     advertiser: Advertiser,
@@ -160,7 +154,7 @@ pub struct ForeignAgent {
     challenges: Rng,
     denials: Limiter<Mac>,
     /// Limits ICMP errors about reverse tunnels, by visitor.
-    told: Limiter<Ipv4Addr>,
+    error_limit: Limiter<Ipv4Addr>,
     /// The number of replies that were sent to mobile nodes, by code: relayed replies, and denials by this agent.
     codes: ReplyCounts,
     refused: Refusals,
@@ -176,6 +170,7 @@ impl ForeignAgent {
         rng: Rng,
     ) -> Result<Self, ConfigError> {
         config.check()?;
+        let classes = Classes::of(&config)?;
         let iface = interfaces.number("interface", &config.interface)?;
         let [routers, agents, solicitations] = Advertiser::listens(iface);
         let [errors, of_tunnels] = [Proto::Udp(PORT), Proto::IpIp].map(Listen::IcmpAbout);
@@ -200,6 +195,7 @@ impl ForeignAgent {
         Ok(Self {
             iface,
             visited,
+            classes,
             listens: [Listen::Local(Proto::Udp(PORT)), routers, agents, solicitations, errors, of_tunnels],
             mobile_nodes: Associations::new(&config.mobile_nodes),
             home_agents: Associations::new(&config.home_agents),
@@ -207,12 +203,12 @@ impl ForeignAgent {
             arrived: 0,
             visitors: BTreeMap::new(),
             challenged: BTreeMap::new(),
-            classes: BTreeMap::new(),
+            opened: BTreeMap::new(),
             tunnels: Tunnels::default(),
             advertiser,
             challenges,
             denials: Limiter::default(),
-            told: Limiter::default(),
+            error_limit: Limiter::default(),
             codes: ReplyCounts::default(),
             refused: Refusals::default(),
             clock: Clock::default(),
@@ -229,8 +225,9 @@ impl ForeignAgent {
         let care_of =
             RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(self.config.address.address) };
         let kinds = encapsulation::all_opened(&self.config.encapsulations);
-        out.route(care_of, Route { action: Action::Open(STRANGERS, kinds), lifetime: Lifetime::Permanent });
-        self.drop_all(STRANGERS, out);
+        let class = self.classes.of_unknown();
+        out.route(care_of, Route { action: Action::Open(class, kinds), lifetime: Lifetime::Permanent });
+        self.drop_all(class, out);
     }
 
     /// Drops the packets of a class that are not for a visitor. Packets for this host itself need separate routes: a
@@ -273,17 +270,17 @@ impl ForeignAgent {
         self.refused.end(rx.iface, packet, ends, out);
     }
 
-    /// Returns whether a UDP datagram is a registration message to this agent, or to all mobility agents of the visited
-    /// link: a mobile node may not know the address of the agent.
+    /// Returns whether a UDP datagram is a registration message to this agent. It may also be to all mobility agents of
+    /// the visited link, because a mobile node may not know the address of the agent.
     fn is_for_agents(&self, rx: &Rx, packet: &Packet) -> bool {
         let to_port = || rx.payload(packet).get(2..4) == Some(&PORT.to_be_bytes());
         let is_group = rx.header.dst == ALL_AGENTS && rx.iface == self.iface;
         rx.header.dst == self.config.address.address || (is_group && to_port())
     }
 
-    /// Returns whether a message to this agent is for the home agent on this host with the same address: a request to this
-    /// home agent that asks for no visit here, or that does not come from the visited network. A mobile node of another
-    /// home agent may have its own care-of address and register through this agent (flag R).
+    /// Returns whether a message to this agent is for the home agent on this host with the same address. This is a
+    /// request to this home agent that asks for no visit here, or that does not come from the visited network. A mobile
+    /// node of another home agent may have its own care-of address and register through this agent (flag R).
     fn is_for_home_agent(&self, rx: &Rx, packet: &Packet) -> bool {
         let own = self.config.address.address;
         let is_ours = rx.header.dst == own || rx.header.dst == ALL_AGENTS;
@@ -333,7 +330,7 @@ impl ForeignAgent {
                 let pending = Pending { mac, from, since: now, number, standing, ttl, request };
                 self.request(now, &received.ip, pending, out)
             }
-            Registration::Request(_) => Err(Reason("wrong_direction")),
+            Registration::Request(_) => Err(refusal::WRONG_DIRECTION),
             // Without an association, only the interface shows that a reply is forged.
             Registration::Reply(_) if self.visited.contains(&rx.iface) => Err(NOT_FROM_HOME),
             Registration::Reply(reply) => self.reply(now, received.ip.src, reply, out),

@@ -26,7 +26,7 @@ impl ForeignAgent {
         if reply.code.is_accepted() && src != pending.request.home_agent {
             return Err(NOT_FROM_HOME);
         }
-        if !self.is_home_agent(pending, &reply) {
+        if !self.is_signed_by_home_agent(pending, &reply) {
             if let Some(pending) = self.waiting.remove(asked) {
                 self.deny(now, &pending, Code::HomeFailed, out)?;
             }
@@ -52,8 +52,8 @@ impl ForeignAgent {
         Ok(())
     }
 
-    /// Denies the request to which a malformed message is the reply (code 71), if the message can be matched with a waiting
-    /// request and does not come from a visited link. Does nothing with other messages.
+    /// Denies the waiting request to which a malformed message is the reply (code 71), unless the message comes from a
+    /// visited link. Does nothing with other messages.
     pub(super) fn malformed_reply(&mut self, now: Instant, rx: Rx, packet: &Packet, out: &mut Outbox) {
         let Ok(datagram) = udp::Datagram::parse(rx.payload(packet), rx.header.src, rx.header.dst) else {
             return;
@@ -77,7 +77,7 @@ impl ForeignAgent {
     ///
     /// A mobile node that does not know its home agent has not named it: then the reply names it. If there is an association
     /// with the home agent of the request, the reply cannot name another one to avoid the check.
-    pub(super) fn is_home_agent(&self, pending: &Pending, reply: &Reply) -> bool {
+    pub(super) fn is_signed_by_home_agent(&self, pending: &Pending, reply: &Reply) -> bool {
         let mut named = [pending.request.home_agent, reply.home_agent].into_iter();
         let Some(home_agent) = named.find(|agent| self.home_agents.first(*agent).is_some()) else {
             return true;

@@ -1,12 +1,12 @@
 //! The requests at a foreign agent: what is relayed, and what is denied (RFC 5944, section 3.7.2).
 
-use super::{ForeignAgent, GAVE_WAY, HOME_AGENTS, NO_PLACE, REPEATED_BY_ANOTHER, Visitor};
+use super::{ForeignAgent, GAVE_WAY, NO_PLACE, REPEATED_BY_ANOTHER, Visitor};
 use super::{USED_CHALLENGES, has_own_address, is_after_challenge, is_authenticated_to_home};
-use crate::config::{AgentReverseTunnel, is_host};
+use crate::config::AgentReverseTunnel;
 use crate::encapsulation;
-use crate::home_agent::refusal;
 use crate::message::{Between, Code, PORT, Request, RequestFlags, datagram};
 use crate::pending::{Pending, RequestKey, Standing, low};
+use crate::refusal;
 use node::Outbox;
 use std::collections::BTreeSet;
 use wire::ipv4::{self, Header};
@@ -30,8 +30,8 @@ impl ForeignAgent {
         // a host's address and not this agent's: the home address, or the mobile node's own care-of address.
         let is_own = [request.home, ip.src].contains(&self.config.address.address);
         let source = if has_own_address(request) { request.care_of } else { request.home };
-        if mac.is_group() || ip.src != source || !is_host(request.home) || is_own {
-            return Err(Reason("implausible_source"));
+        if mac.is_group() || ip.src != source || !wire::ipv4::is_host(request.home) || is_own {
+            return Err(refusal::IMPLAUSIBLE_SOURCE);
         }
         if self.is_repeated_by_another(&pending) {
             return Err(REPEATED_BY_ANOTHER);
@@ -62,7 +62,8 @@ impl ForeignAgent {
             return Err(Code::MobileFailed);
         }
         // A request to the broadcast address of the visited link would be sent to all its hosts.
-        let is_no_agent = |it| !is_host(it) || it == request.home || self.config.address.is_broadcast(it);
+        let is_no_agent =
+            |it| !wire::ipv4::is_host(it) || it == request.home || self.config.address.is_broadcast(it);
         // The Mobile-Home Authentication shows which extensions must be removed (RFC 5944, section 3.7.2.2). Without it, the
         // home agent would drop the request, and it would wait here until its time is over.
         let is_signed = request.authentication(Between::MobileHome).is_some();
@@ -134,9 +135,9 @@ impl ForeignAgent {
         }
     }
 
-    /// Checks the challenge of a request, if one is required (RFC 4721, section 3.2): it must be one of the last
-    /// advertised, or that of the last reply to the mobile node, and the mobile node must not have used it, except in a
-    /// request that it repeats while this request waits. Fails with the code of the denial.
+    /// Checks the challenge of a request, if one is required (RFC 4721, section 3.2). It must be advertised recently,
+    /// or sent in the last reply to this mobile node. It must be unused, except in a repetition of a request that
+    /// waits. Fails with the code of the denial.
     fn judge_challenge(&self, Pending { mac, request, .. }: &Pending) -> Result<(), Code> {
         if !self.config.challenge {
             return Ok(());
@@ -205,7 +206,7 @@ impl ForeignAgent {
     pub(super) fn standing(&self, mac: Mac, request: &Request) -> Standing {
         let visitor = self.visitors.get(&(request.home, request.home_agent));
         let is_known = self.waiting.is_answered(request.home_agent)
-            || self.classes.contains_key(&request.home_agent)
+            || self.opened.contains_key(&request.home_agent)
             || self.home_agents.first(request.home_agent).is_some()
             || self.mobile_nodes.first(request.home).is_some();
         match visitor {
@@ -234,11 +235,11 @@ impl ForeignAgent {
         if self.is_busy() && !self.visitors.contains_key(&(home, home_agent)) {
             return None;
         }
-        let taken: BTreeSet<_> = self.classes.keys().copied().chain(self.waiting.wanted()).collect();
-        if taken.contains(&home_agent) || taken.len() < HOME_AGENTS.into() {
+        let taken: BTreeSet<_> = self.opened.keys().copied().chain(self.waiting.wanted()).collect();
+        if taken.contains(&home_agent) || taken.len() < self.classes.home_agents().into() {
             return Some(Vec::new());
         }
-        let has_class = |other| self.classes.contains_key(&other);
+        let has_class = |other| self.opened.contains_key(&other);
         let other = self.waiting.home_agent_that_gives_way(new, has_class)?;
         Some(self.waiting.wanting(other))
     }

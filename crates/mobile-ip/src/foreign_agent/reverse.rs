@@ -7,7 +7,7 @@
 //! packets that the visitor puts into a tunnel to this agent are opened, and then go into the tunnel; its other packets
 //! are routed as usual.
 
-use super::{FIRST_REVERSE_CLASS, ForeignAgent, NOT_FROM_HOME, Visit};
+use super::{ForeignAgent, NOT_FROM_HOME, Visit};
 use crate::encapsulation;
 use crate::message::RequestFlags;
 use crate::pending::Pending;
@@ -19,10 +19,6 @@ use wire::{Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, icmp, ipv4};
 /// The number of pairs of classes for visitors with reverse tunnels (not from an RFC). One pair is enough unless link
 /// addresses claim the same home address with different home agents: each then has a separate pair.
 pub(super) const PAIRS: u8 = 8;
-/// The first class of frames from visitors with reverse tunnels.
-const FIRST: u8 = 16;
-/// The first class of the routes by which the sources of these frames are checked.
-const FIRST_CHECK: u8 = FIRST + PAIRS;
 /// The maximum number of packets per second from one link address with another source than a visitor's home address (not
 /// from an RFC). This agent routes them as usual; further ones are dropped.
 const OTHERS_PER_SECOND: u16 = 1000;
@@ -45,21 +41,6 @@ impl Reverse {
     /// Returns the name of the delivery style.
     pub(super) const fn style(self) -> &'static str {
         if self.encapsulating { "encapsulating" } else { "direct" }
-    }
-
-    /// Returns the class of the visitor's frames.
-    const fn frames(self) -> Class {
-        Class(FIRST + self.pair)
-    }
-
-    /// Returns the class of the routes by which the visitor's frames are checked.
-    const fn checks(self) -> Class {
-        Class(FIRST_CHECK + self.pair)
-    }
-
-    /// Returns the class of packets from the visitor's tunnel.
-    const fn opened(self) -> Class {
-        Class(FIRST_REVERSE_CLASS + self.pair)
     }
 }
 
@@ -105,26 +86,33 @@ impl ForeignAgent {
         let tunnel = if is_here { Action::Punt } else { tunnel };
         let port = Port { iface: self.iface, from: Some(reverse.mac) };
         let back = Action::Forward(Hop::mac(self.iface, reverse.mac));
-        out.route(RouteKey::to(reverse.checks(), host), Route { action: back, lifetime });
-        let (class, check) = (reverse.frames(), Some(reverse.checks()));
+        out.route(RouteKey::to(self.classes.checks(reverse.pair), host), Route { action: back, lifetime });
+        let (class, check) = (self.classes.frames(reverse.pair), Some(self.classes.checks(reverse.pair)));
         out.ingress_policy(
             port,
             IngressPolicy { class, check, ttl: true, icmp: true, punts: OTHERS_PER_SECOND },
         );
         if encapsulating {
             let drop = Action::Drop(NOT_OF_THE_VISITOR);
-            out.route(RouteKey::all(reverse.opened()), Route { action: drop, lifetime: Lifetime::Permanent });
-            let open = Action::Open(reverse.opened(), encapsulation::opened(reverse.flags));
-            out.route(to_agent(host, own, reverse), Route { action: open, lifetime });
-            out.route(from(host, reverse.opened()), Route { action: tunnel, lifetime });
+            out.route(
+                RouteKey::all(self.classes.of_opened(reverse.pair)),
+                Route { action: drop, lifetime: Lifetime::Permanent },
+            );
+            let open =
+                Action::Open(self.classes.of_opened(reverse.pair), encapsulation::opened(reverse.flags));
+            out.route(
+                to_agent(host, own, self.classes.frames(reverse.pair)),
+                Route { action: open, lifetime },
+            );
+            out.route(from(host, self.classes.of_opened(reverse.pair)), Route { action: tunnel, lifetime });
         } else if !is_here {
-            out.route(from(host, reverse.frames()), Route { action: tunnel, lifetime });
+            out.route(from(host, self.classes.frames(reverse.pair)), Route { action: tunnel, lifetime });
         }
         Some(reverse)
     }
 
-    /// Returns the reverse tunnel to a home agent: of the same kind as the tunnel to this agent (RFC 3024, section 1.2), and
-    /// with what is known now about the path.
+    /// Returns the reverse tunnel to a home agent. It is of the same kind as the tunnel to this agent (RFC 3024,
+    /// section 1.2), and has what is known now about the path.
     fn encap(&self, home_agent: Ipv4Addr, reverse: Reverse) -> Encap {
         let kind = encapsulation::kind(reverse.flags);
         self.tunnels.encap(self.config.address.address, home_agent, kind, self.config.tunnel_mtu)
@@ -139,7 +127,11 @@ impl ForeignAgent {
         let of_agent = self.visitors.iter().filter(|((_, other), _)| *other == home_agent);
         for ((host, _), visitor) in of_agent.filter(|((host, _), _)| Some(*host) != set) {
             if let Some(reverse) = visitor.reverse {
-                let class = if reverse.encapsulating { reverse.opened() } else { reverse.frames() };
+                let class = if reverse.encapsulating {
+                    self.classes.of_opened(reverse.pair)
+                } else {
+                    self.classes.frames(reverse.pair)
+                };
                 let (action, lifetime) =
                     (Action::Tunnel(self.encap(home_agent, reverse)), Lifetime::Until(visitor.ends));
                 out.route(from(*host, class), Route { action, lifetime });
@@ -175,11 +167,11 @@ impl ForeignAgent {
         if heard.is_changed {
             self.adjust(heard.exit, None, out);
         }
-        let told = heard
-            .told
+        let error = heard
+            .error
             .and_then(|(host, bytes)| Some((host, bytes, self.visitors.get(&(host, heard.exit))?.mac)));
-        if let Some((host, bytes, mac)) = told
-            && self.told.may(now, host)
+        if let Some((host, bytes, mac)) = error
+            && self.error_limit.may(now, host)
         {
             out.send(self.iface, Packet::new(mac, bytes));
         }
@@ -196,9 +188,9 @@ impl ForeignAgent {
         }
     }
 
-    /// Handles a packet from the link address of a visitor with a reverse tunnel whose source is not a home address of this
-    /// visitor. It is dropped if a visitor with another link address has this home address, or if it was in a tunnel:
-    /// otherwise, one visitor could send in the name of another. Other packets are routed as usual.
+    /// Handles a packet from the link address of a visitor with a reverse tunnel whose source is not a home address of
+    /// this visitor. It is dropped if it was in a tunnel, or if a visitor with another link address has this home
+    /// address. Otherwise, one visitor could send in the name of another. Other packets are routed as usual.
     pub(super) fn of_another(&mut self, rx: Rx, packet: Packet, out: &mut Outbox) {
         let mut visitors = self.visitors.iter();
         let is_a_visitors =
@@ -218,12 +210,12 @@ impl ForeignAgent {
     /// the class.
     fn remove_reverse(&self, visit: Visit, reverse: Reverse, out: &mut Outbox) {
         let (host, own) = (visit.0, self.config.address.address);
-        out.route(RouteKey::to(reverse.checks(), host), None);
+        out.route(RouteKey::to(self.classes.checks(reverse.pair), host), None);
         if reverse.encapsulating {
-            out.route(to_agent(host, own, reverse), None);
-            out.route(from(host, reverse.opened()), None);
+            out.route(to_agent(host, own, self.classes.frames(reverse.pair)), None);
+            out.route(from(host, self.classes.of_opened(reverse.pair)), None);
         } else {
-            out.route(from(host, reverse.frames()), None);
+            out.route(from(host, self.classes.frames(reverse.pair)), None);
         }
         let mut others = self.visitors.iter().filter(|(other, _)| **other != visit);
         if !others.any(|(_, other)| other.reverse.is_some_and(|other| other.mac == reverse.mac)) {
@@ -237,7 +229,7 @@ const fn from(host: Ipv4Addr, class: Class) -> RouteKey {
     RouteKey { src: Prefix::host(host), ..RouteKey::all(class) }
 }
 
-/// Returns the key of the route for packets from a visitor to this agent.
-const fn to_agent(host: Ipv4Addr, own: Ipv4Addr, reverse: Reverse) -> RouteKey {
-    RouteKey { dst: Prefix::host(own), ..from(host, reverse.frames()) }
+/// Returns the key of the route for packets from a visitor to this agent, whose frames have the class `frames`.
+const fn to_agent(host: Ipv4Addr, own: Ipv4Addr, frames: Class) -> RouteKey {
+    RouteKey { dst: Prefix::host(own), ..from(host, frames) }
 }

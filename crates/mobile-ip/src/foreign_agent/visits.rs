@@ -1,6 +1,6 @@
 //! The visitors of a foreign agent: their routes, and the ends of their visits (RFC 5944, section 4.2.2).
 
-use super::{FIRST_CLASS, FIRST_REVERSE_CLASS, ForeignAgent, Opened, SEEN, Visit, Visitor};
+use super::{ForeignAgent, Opened, SEEN, Visit, Visitor};
 use crate::encapsulation;
 use crate::mark::MobileIpEvent;
 use crate::message::{Code, Request, RequestFlags};
@@ -45,7 +45,7 @@ impl ForeignAgent {
             return Err(Code::ForeignUnspecified);
         }
         let flags = pending.request.flags;
-        let kinds = self.kinds_without(visit, home_agent).and(encapsulation::opened(flags));
+        let kinds = self.kinds_without(visit, home_agent).or(encapsulation::opened(flags));
         let class = self.open_for(home_agent, kinds, out).ok_or(Code::ForeignUnspecified)?;
         let mac = pending.mac;
         let ends = now + Duration::from_secs(lifetime.into());
@@ -124,7 +124,7 @@ impl ForeignAgent {
         let others = self.visitors.iter().filter(|(other, _)| other.1 == home_agent && **other != visit);
         others
             .map(|(_, visitor)| encapsulation::opened(visitor.flags))
-            .fold(TunnelKinds::NONE, TunnelKinds::and)
+            .fold(TunnelKinds::NONE, TunnelKinds::or)
     }
 
     /// Returns the packet class of a home agent. If it has none, assigns a free class, and sets the routes for packets
@@ -135,14 +135,14 @@ impl ForeignAgent {
         kinds: TunnelKinds,
         out: &mut Outbox,
     ) -> Option<Class> {
-        let before = self.classes.get(&home_agent).copied();
+        let before = self.opened.get(&home_agent).copied();
         if let Some(opened) = before.filter(|opened| opened.kinds == kinds) {
             return Some(opened.class);
         }
-        let is_free = |class: &Class| !self.classes.values().any(|other| other.class == *class);
-        let free = || (FIRST_CLASS..FIRST_REVERSE_CLASS).map(Class).find(is_free);
+        let is_free = |class: &Class| !self.opened.values().any(|other| other.class == *class);
+        let free = || self.classes.of_home_agents().find(is_free);
         let class = before.map(|opened| opened.class).or_else(free)?;
-        self.classes.insert(home_agent, Opened { class, kinds });
+        self.opened.insert(home_agent, Opened { class, kinds });
         let permanent = |action| Route { action, lifetime: Lifetime::Permanent };
         if before.is_none() {
             self.drop_all(class, out);
@@ -164,12 +164,12 @@ impl ForeignAgent {
         let Some(visitor) = self.visitors.remove(&visit) else { return };
         let (host, home_agent) = visit;
         self.report_exit(visit, false, out);
-        if let Some(Opened { class, .. }) = self.classes.get(&home_agent).copied() {
+        if let Some(Opened { class, .. }) = self.opened.get(&home_agent).copied() {
             out.route(RouteKey::to(class, host), None);
             if self.visitors.keys().any(|(_, other)| *other == home_agent) {
                 self.open_for(home_agent, self.kinds_without(visit, home_agent), out);
             } else {
-                self.classes.remove(&home_agent);
+                self.opened.remove(&home_agent);
                 out.route(self.tunnel(home_agent), None);
                 out.route(RouteKey::all(class), None);
                 for own in self.own_addresses() {
@@ -218,7 +218,7 @@ impl ForeignAgent {
 
     pub(super) fn is_home_agent_of_any(&self, host: Ipv4Addr) -> bool {
         let waits = self.waiting.requests().any(|request| request.home_agent == host);
-        waits || self.classes.contains_key(&host)
+        waits || self.opened.contains_key(&host)
     }
 
     /// Removes the routes for this host's own packets to a visitor whose home address equals `home_agent`. Otherwise,
@@ -233,7 +233,7 @@ impl ForeignAgent {
     /// Ends a visit whose route in the packet class of the home agent has expired. Does nothing if the visit was
     /// renewed.
     pub(super) fn expired(&mut self, now: Instant, key: RouteKey, out: &mut Outbox) {
-        let mut agents = self.classes.iter().filter(|(_, opened)| key.class == Some(opened.class));
+        let mut agents = self.opened.iter().filter(|(_, opened)| key.class == Some(opened.class));
         let Some(visit) = agents.next().map(|(home_agent, _)| (key.dst.address(), *home_agent)) else {
             return;
         };

@@ -9,8 +9,8 @@ use node::{Action, Encap, Lifetime, Neighbor, Outbox, Route};
 use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, WallTime};
 
 impl HomeAgent {
-    /// Removes the oldest storage request for a mobile node, because the result of this request has arrived. Returns
-    /// the registration; `None` if the request stored the end of a binding.
+    /// Removes the storage request whose result has arrived: the oldest one of the mobile node. Returns the
+    /// registration; `None` if the request stored the end of a binding.
     pub(super) fn decided(&mut self, host: Ipv4Addr) -> Option<Accepted> {
         self.under_way.pop(host)?
     }
@@ -119,14 +119,14 @@ impl HomeAgent {
 
     /// Handles an ICMP error about a packet in a tunnel of this agent. What it says about the path is used for later
     /// packets. The sender of the inner datagram gets an error, if enough of the datagram is quoted (RFC 2003, section 4) and
-    /// [`Self::may_tell`] permits it.
+    /// [`Self::may_send_error`] permits it.
     pub(super) fn tunnel_error(&mut self, now: Instant, icmp: &[u8], out: &mut Outbox) -> Result<(), Reason> {
         let heard = self.tunnels.heard(now, icmp, self.config.address.address, self.config.tunnel_mtu)?;
         if heard.is_changed {
             self.adjust(heard.exit, None, out);
         }
-        if let Some((sender, bytes)) = heard.told
-            && self.may_tell(now, sender)
+        if let Some((sender, bytes)) = heard.error
+            && self.may_send_error(now, sender)
         {
             out.send_routed(Packet::new(Mac::ZERO, bytes));
         }
@@ -146,9 +146,8 @@ impl HomeAgent {
         if to.len() == from.len() {
             return;
         }
-        // While another storage request for the mobile node waits for its result, the end is not stored, because it
-        // would replace the record of a newer registration. If the end is not stored, the next start drops the binding:
-        // the old record contains the time of the end.
+        // If a newer registration is being stored, the end is not stored: it would replace that record. That is safe: a
+        // stored record has the time of its end, so the next start drops it.
         let is_last = !self.under_way.has(host);
         self.switch(now, host, &from, &to, None, out);
         for _ in to.len()..from.len() {

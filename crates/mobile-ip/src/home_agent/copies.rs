@@ -1,10 +1,11 @@
-//! The packets of which a home agent sends several copies: those to a mobile node with several bindings (RFC 5944,
-//! section 3.8.2.2), and broadcasts of the home network (section 4.3).
+//! The packets of which a home agent sends several copies. They are to a mobile node with several bindings (RFC 5944,
+//! section 3.8.2.2), or broadcasts of the home network (section 4.3).
 
 use super::{Home, HomeAgent, PASSED, refusal};
 use crate::binding::Binding;
 use crate::encapsulation;
 use crate::message::RequestFlags;
+use crate::refusal;
 use node::{
     Action, Class, Datagram, Disposition, Encap, EntryId, Found, IngressPolicy, Lifetime, Outbox, Port,
     PuntReason, RoleId, Route, Rules, Rx, Verdict, decide, decide_opened, reason,
@@ -101,10 +102,11 @@ impl HomeAgent {
         }
     }
 
-    /// Forwards a packet from a reverse tunnel, if the tunnel comes from a care-of address of the packet's source, and
-    /// the binding has flag T and asked for this kind of tunnel (RFC 3024, section 4.3.2). Otherwise any host could send in
-    /// the name of a mobile node. Drops a packet whose source is no mobile node of this agent, unless a foreign agent with the
-    /// same address may have a visitor for it. Declines a packet of a visitor's tunnel ([`Self::is_for_visitor`]).
+    /// Forwards a packet from a reverse tunnel, if the tunnel comes from a care-of address of the packet's source. The
+    /// binding must have flag T, and must have asked for this kind of tunnel (RFC 3024, section 4.3.2). Otherwise any
+    /// host could send in the name of a mobile node. Drops a packet whose source is no mobile node of this agent,
+    /// unless a foreign agent with the same address may have a visitor for it. Declines a packet of a visitor's tunnel
+    /// ([`Self::is_for_visitor`]).
     pub(super) fn reverse(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let (header, inner) = match tunnel::decapsulate(&packet.bytes) {
             Ok((_, inner)) => match ipv4::Header::parse(&inner) {
@@ -193,11 +195,11 @@ impl HomeAgent {
         own.any(|own| own.address == address)
     }
 
-    /// Returns whether the sender of a packet may get an ICMP error now: at most one per second, and none to a broadcast
-    /// address of a link of this host (RFC 1812, section 4.3.2.7).
-    pub(super) fn may_tell(&mut self, now: Instant, sender: Ipv4Addr) -> bool {
+    /// Returns whether the sender of a packet may get an ICMP error now: at most one per second. A broadcast address of
+    /// a link of this host gets none (RFC 1812, section 4.3.2.7).
+    pub(super) fn may_send_error(&mut self, now: Instant, sender: Ipv4Addr) -> bool {
         let mut own = self.config.host.iter().chain([&self.config.address]);
-        !own.any(|own| own.is_broadcast(sender)) && self.told.may(now, sender)
+        !own.any(|own| own.is_broadcast(sender)) && self.error_limit.may(now, sender)
     }
 
     /// Returns the fragments of a packet, each of at most `mtu` bytes and in the tunnel.
@@ -214,11 +216,11 @@ impl HomeAgent {
         Ok(Packet { bytes, ..packet.clone() })
     }
 
-    /// Sends an ICMP error to the sender of a packet, if [`Self::may_tell`] permits it.
+    /// Sends an ICMP error to the sender of a packet, if [`Self::may_send_error`] permits it.
     fn tell(&mut self, now: Instant, error: IcmpError, about: &Packet, out: &mut Outbox) {
         let Some(bytes) = error.about(&about.bytes, self.config.address.address) else { return };
         let sender = ipv4::addresses(&bytes).map(|(_, to)| to);
-        if sender.is_some_and(|to| self.may_tell(now, to)) {
+        if sender.is_some_and(|to| self.may_send_error(now, to)) {
             out.send_routed(Packet::new(Mac::ZERO, bytes));
         }
     }

@@ -21,6 +21,7 @@ use crate::encapsulation;
 use crate::limiter::Limiter;
 use crate::mark::{HOME_AGENT, MobileIpEvent};
 use crate::message::{ALL_AGENTS, AgentFlags, Code, PORT, Request, RequestFlags};
+use crate::refusal;
 use crate::reply_counts::ReplyCounts;
 use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Tunnels};
 use crate::under_way::UnderWay;
@@ -36,36 +37,6 @@ use wire::{
     SocketAddrV4, ntp_distance,
 };
 use wire::{icmp, ipv4};
-
-/// Reasons for which an agent or a mobile node refuses a registration message. Malformed messages have the reasons of
-/// [`crate::message`].
-pub mod refusal {
-    use wire::Reason;
-
-    /// The message is a request where only replies are expected, or a reply where only requests are expected. Or it is
-    /// a reply that arrived by another interface than this role's, or that the agent in use cannot have sent. Or a home
-    /// agent got it from another host, with an address of its own host as the source. The message is not answered:
-    /// otherwise, a forged source address could make a host answer its own messages.
-    pub const UNEXPECTED: Reason = Reason("unexpected_message");
-    /// There is no association with the mobile node of the request. A stored record of a host without an association is
-    /// refused for the same reason.
-    pub const NO_ASSOCIATION: Reason = Reason("no_association");
-    /// The request has no Mobile-Home Authentication (RFC 5944, section 3.8.2.1).
-    pub const NO_AUTHENTICATION: Reason = Reason("no_authentication");
-    /// The request has a Foreign-Home Authentication, but there is no association with the source address of the
-    /// request.
-    pub const UNKNOWN_AGENT: Reason = Reason("unknown_agent_association");
-    /// The request was denied with a reply. The denial is counted only, because the packet of the request is consumed.
-    pub const DENIED: Reason = Reason("denied");
-    /// The request is not answered, because the same sender or request was answered within the last second, or 1024
-    /// other senders or requests were.
-    pub const ANSWERED: Reason = Reason("answered_recently");
-    /// The packet is in a reverse tunnel, but the inner source has no binding with flag T to the outer source (RFC 3024,
-    /// section 4.4).
-    pub const NO_REVERSE_TUNNEL: Reason = Reason("no_reverse_tunnel");
-    /// The request repeats one that was accepted. The reply is not sent yet, because the record is not durable.
-    pub const UNDER_WAY: Reason = Reason("answer_under_way");
-}
 
 /// The result of a request that does not change the binding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -165,7 +136,7 @@ pub struct HomeAgent {
     /// suppress the reply to the mobile node's next request.
     denials: Limiter<(Ipv4Addr, u64)>,
     /// Limits ICMP errors to the senders of tunneled datagrams, by sender.
-    told: Limiter<Ipv4Addr>,
+    error_limit: Limiter<Ipv4Addr>,
     /// The identification of the last outer header of a copy.
     outer_id: u16,
     /// The number of replies that were sent, by code.
@@ -229,7 +200,7 @@ impl HomeAgent {
             tunnels: Tunnels::default(),
             answers: Limiter::default(),
             denials: Limiter::default(),
-            told: Limiter::default(),
+            error_limit: Limiter::default(),
             outer_id: 0,
             codes: ReplyCounts::default(),
             exits: BTreeMap::new(),
@@ -333,8 +304,8 @@ impl HomeAgent {
         }
     }
 
-    /// Returns whether a UDP datagram is a registration message to this agent, to all home agents of its network (RFC 5944,
-    /// section 3.6.1.2), or to all mobility agents of its link.
+    /// Returns whether a UDP datagram is a registration message to this agent. It may also be to all home agents of its
+    /// network (RFC 5944, section 3.6.1.2), or to all mobility agents of its link.
     fn is_for_agents(&self, rx: &Rx, packet: &Packet) -> bool {
         let to_port = || rx.payload(packet).get(2..4) == Some(&PORT.to_be_bytes());
         let is_group = rx.header.dst == ALL_AGENTS && rx.iface == self.iface;

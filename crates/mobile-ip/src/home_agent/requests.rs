@@ -1,13 +1,13 @@
 //! The requests at a home agent: what is accepted, and what is denied (RFC 5944, section 3.8.2); the replies.
 
-use super::{Accepted, Denial, HomeAgent, Path, UNDER_WAY, key_of, refusal, seconds};
+use super::{Accepted, Denial, HomeAgent, Path, UNDER_WAY, key_of, seconds};
 use crate::binding::{Binding, BindingRecord};
-use crate::config::{AgentReverseTunnel, Replay, is_host};
+use crate::config::{AgentReverseTunnel, Replay};
 use crate::encapsulation;
 use crate::message::{
     Association, Between, Code, PORT, Received, Registration, Request, RequestFlags, datagram,
 };
-use crate::registrar::BAD_AUTHENTICATION;
+use crate::refusal;
 use node::{Outbox, Rx, reason};
 use wire::ipv4;
 use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, ntp_distance};
@@ -16,7 +16,7 @@ impl HomeAgent {
     pub(super) fn registration(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let received = match Received::of(rx.header, rx.payload(&packet)) {
             Ok(received) => received,
-            Err(malformed) => return self.refuse(rx, packet, malformed.into(), out),
+            Err(malformed) => return self.drop_packet(rx, packet, malformed.into(), out),
         };
         if self.is_for_foreign_agent(&rx, &received.message) {
             return out.pass(rx, packet);
@@ -25,13 +25,13 @@ impl HomeAgent {
         // A request from another host with an address of this host as its source would be answered to this host itself.
         let is_forged = rx.iface != Iface::HOST && self.is_own(src);
         let Some(request) = request_of(received.message).filter(|_| !is_forged) else {
-            return self.refuse(rx, packet, refusal::UNEXPECTED, out);
+            return self.drop_packet(rx, packet, refusal::UNEXPECTED, out);
         };
         let at_home = (rx.iface == self.iface && src == request.home).then_some(packet.link.src);
         let path = Path { to, at_home };
         let denial = match self.judge(now, src, &request) {
-            // A request to all home agents of the network is accepted by none, whatever it names as the home agent: the
-            // mobile node could be registered with two home agents (RFC 5944, sections 3.8.2.1 and 3.8.3.2).
+            // No home agent accepts a request to all home agents of the network, whatever home agent it names.
+            // Otherwise the mobile node could be registered with two of them (RFC 5944, sections 3.8.2.1 and 3.8.3.2).
             Ok(()) if self.is_for_all(&rx) => Denial::Code(Code::UnknownHomeAgent),
             Ok(()) => {
                 out.discard(rx.iface, packet, reason::CONSUMED);
@@ -40,14 +40,14 @@ impl HomeAgent {
             Err(denial) => denial,
         };
         if let Denial::Silent(reason) = denial {
-            return self.refuse(rx, packet, reason, out);
+            return self.drop_packet(rx, packet, reason, out);
         }
         let may = match denial {
             Denial::Code(Code::HomeMobileFailed) => self.answers.may(now, src),
             _ => self.denials.may(now, (request.home, request.identification)),
         };
         if !may {
-            return self.refuse(rx, packet, refusal::ANSWERED, out);
+            return self.drop_packet(rx, packet, refusal::ANSWERED, out);
         }
         match denial {
             Denial::Code(code) => {
@@ -78,7 +78,7 @@ impl HomeAgent {
         if !association.is_some_and(|association| request.verify(Between::MobileHome, association)) {
             // If no authentication is correct, only an attacker has a use for an answer.
             return Err(match relayed {
-                Some(false) => Denial::Silent(BAD_AUTHENTICATION),
+                Some(false) => Denial::Silent(refusal::BAD_AUTHENTICATION),
                 Some(true) | None => Denial::Code(Code::HomeMobileFailed),
             });
         }
@@ -127,7 +127,7 @@ impl HomeAgent {
     /// tunnel to a broadcast address would end at all hosts of a link.
     pub(super) fn is_elsewhere(&self, care_of: Ipv4Addr) -> bool {
         let mut own = self.config.host.iter().chain([&self.config.address]);
-        is_host(care_of) && !own.any(|own| own.address == care_of || own.is_broadcast(care_of))
+        ipv4::is_host(care_of) && !own.any(|own| own.address == care_of || own.is_broadcast(care_of))
     }
 
     /// Returns whether a foreign agent on this host has relayed a request, and offers its care-of address. The tunnel then
@@ -136,8 +136,9 @@ impl HomeAgent {
         src == request.care_of && self.config.foreign.contains(&src)
     }
 
-    /// Returns whether a message to this agent is for a foreign agent on this host with the same address: a reply, a
-    /// request for another home agent, or a request of a visitor. Of the latter, this agent gets the relayed request.
+    /// Returns whether a message to this agent is for a foreign agent on this host with the same address. This is a
+    /// reply, a request for another home agent, or a request of a visitor. Of the last, this agent gets the relayed
+    /// request.
     fn is_for_foreign_agent(&self, rx: &Rx, message: &Registration) -> bool {
         let own = self.config.address.address;
         self.config.foreign.contains(&own)
@@ -253,9 +254,8 @@ impl HomeAgent {
     }
 
     /// Replaces the nonce of a mobile node whose request is denied with `code`, if the request had the present nonce.
-    /// Otherwise an attacker could repeat the request later, when there is no reason to deny it any more. A request
-    /// without the present nonce changes nothing: else, repetitions of earlier requests would keep the mobile node from
-    /// registering.
+    /// Otherwise an attacker could send the denied request again after the reason for the denial is gone. A request
+    /// with another nonce changes nothing: repeated earlier requests could keep the mobile node from registering.
     pub(super) fn use_nonce(&mut self, code: Code, request: &Request) {
         let host = request.home;
         let nonces = self.mobile_nodes.replay(host) == Replay::Nonces;
@@ -360,7 +360,7 @@ impl HomeAgent {
         }
     }
 
-    pub(super) fn refuse(&mut self, rx: Rx, packet: Packet, reason: Reason, out: &mut Outbox) {
+    pub(super) fn drop_packet(&mut self, rx: Rx, packet: Packet, reason: Reason, out: &mut Outbox) {
         self.refused.end(rx.iface, packet, Err(reason), out);
     }
 }

@@ -1,5 +1,5 @@
 //! The Agent Advertisement: a Router Advertisement (RFC 1256, section 3) with the Mobility Agent Advertisement
-//! Extension (RFC 5944, section 2.1.1), and optionally the Prefix-Lengths Extension (RFC 5944, section 2.1.2) and the
+//! Extension (RFC 5944, section 2.1.1). It may have the Prefix-Lengths Extension (RFC 5944, section 2.1.2), and the
 //! Agent Advertisement Challenge Extension (RFC 4721, section 2).
 //!
 //! ```text

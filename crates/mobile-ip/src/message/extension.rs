@@ -197,9 +197,9 @@ const LONGEST: usize = 1448;
 
 /// Parses the extensions up to the end of a message.
 ///
-/// It is an error if an extension is malformed or has an unknown type from 0 to 127, if there are two authentications
-/// of one type, or if there are more than [`MOST`] extensions or [`LONGEST`] bytes. The Mobile-Home Authentication must be the first authentication: extensions after it
-/// are for the foreign agent (RFC 5944, section 3.6.1.3).
+/// Fails if an extension is malformed, has an unknown type from 0 to 127, or is the second authentication of one type.
+/// Also fails if there are more than [`MOST`] extensions or [`LONGEST`] bytes. The Mobile-Home Authentication must be
+/// the first authentication: extensions after it are for the foreign agent (RFC 5944, section 3.6.1.3).
 pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Extension>, Malformed> {
     if bytes.len() > LONGEST {
         return Err(Malformed("mip_extensions_length"));

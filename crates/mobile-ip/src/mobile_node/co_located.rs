@@ -90,7 +90,7 @@ impl MobileNode {
         self.announcer.stop(self.home);
         out.neighbor(self.iface, self.home, Neighbor::Mute);
         self.fix_router(out);
-        let way = self.own.way().unwrap_or(Action::Drop(NO_AGENT));
+        let way = self.own.first_hop().unwrap_or(Action::Drop(NO_AGENT));
         // While the node registers again with the same care-of address, its reverse tunnel stays.
         if !self.is_reversed(way) {
             self.end_reverse(out);
@@ -130,7 +130,7 @@ impl MobileNode {
         self.agents.uses = Uses::None;
         self.end_reverse(out);
         self.unfix_router(out);
-        if self.attached.is_some_and(|agent| self.is_home_agent(agent)) {
+        if self.is_at_home() {
             return;
         }
         if let Some(agent) = self.attached.take() {

@@ -35,7 +35,7 @@ impl MobileNode {
             }
             None => self.attached.ok_or_else(|| {
                 format!(
-                    "no agent is in use; `agent` must be a heard agent that takes registrations; heard: {}",
+                    "no agent is in use; `agent`: must be an agent that the mobile node hears and that accepts registrations; it hears: {}",
                     heard()
                 )
             })?,
@@ -43,7 +43,7 @@ impl MobileNode {
                 let named = named.as_text().and_then(|text| text.parse().ok());
                 let usable = named.filter(|agent| self.is_usable(*agent));
                 usable.ok_or_else(|| {
-                    format!("`agent` must be a heard agent that takes registrations; heard: {}", heard())
+                    format!("`agent`: must be an agent that the mobile node hears and that accepts registrations; it hears: {}", heard())
                 })?
             }
         };

@@ -46,9 +46,14 @@ impl MobileNode {
         }
     }
 
+    /// Returns whether the agent in use is the home agent.
+    pub(super) fn is_at_home(&self) -> bool {
+        self.attached.is_some_and(|agent| self.is_home_agent(agent))
+    }
+
     /// If the home agent does not answer and there is another one, registers with that one. Returns whether it does.
     pub(super) fn turn_to_next_home_agent(&mut self, now: Instant, out: &mut Outbox) -> bool {
-        let at_home = self.attached.is_some_and(|agent| self.is_home_agent(agent));
+        let at_home = self.is_at_home();
         if at_home || !self.registrar.is_home_agent_silent() {
             return false;
         }
@@ -68,7 +73,7 @@ impl MobileNode {
         if !self.config.broadcasts || rx.iface != self.iface {
             return Err(packet);
         }
-        let at_home = self.attached.is_some_and(|agent| self.is_home_agent(agent));
+        let at_home = self.is_at_home();
         if at_home && is_broadcast(rx.header.dst) {
             return Ok(packet);
         }

@@ -27,7 +27,7 @@ impl MobileNode {
     /// registration has such a tunnel.
     pub(super) fn reverse_directly(&mut self, out: &mut Outbox) -> bool {
         let flags = self.registrar.held_flags();
-        let (Some(care_of), Some(way)) = (self.own.address(), self.own.way()) else { return false };
+        let (Some(care_of), Some(way)) = (self.own.address(), self.own.first_hop()) else { return false };
         if self.registrar.care_of() != Some(care_of) || !flags.has(RequestFlags::REVERSE) {
             return false;
         }
@@ -105,7 +105,7 @@ impl MobileNode {
         if heard.is_changed {
             self.adjust_reverse(out);
         }
-        if let Some((_, bytes)) = heard.told.filter(|(sender, _)| *sender == self.home) {
+        if let Some((_, bytes)) = heard.error.filter(|(sender, _)| *sender == self.home) {
             out.send(Iface::HOST, Packet::new(Mac::ZERO, bytes));
         }
         Ok(())

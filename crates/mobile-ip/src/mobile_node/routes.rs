@@ -7,7 +7,7 @@ use wire::{Instant, Ipv4Addr, Mac};
 impl MobileNode {
     /// Sets the routes and ARP of an ordinary host in the home network, and starts the announcements by gratuitous ARP.
     /// The caller sends the request to the home agent after this call (RFC 5944, section 4.6).
-    pub(super) fn come_home(&mut self, now: Instant, home_agent: Mac, out: &mut Outbox) {
+    pub(super) fn return_home(&mut self, now: Instant, home_agent: Mac, out: &mut Outbox) {
         let to = self.config.home_router.map_or(NextHop::Mac(home_agent), NextHop::Via);
         let hop = |to| Action::Forward(Hop { iface: self.iface, to });
         self.route(hop(to), hop(NextHop::OnLink), out);
@@ -19,7 +19,7 @@ impl MobileNode {
 
     /// Sets the routes and ARP of a visitor: only ARP requests of the agent are answered. The caller sends the request
     /// after this call (RFC 5944, section 4.6).
-    pub(super) fn go_away(&mut self, agent: Ipv4Addr, mac: Mac, registered_only: bool, out: &mut Outbox) {
+    pub(super) fn leave_home(&mut self, agent: Ipv4Addr, mac: Mac, registered_only: bool, out: &mut Outbox) {
         self.announcer.stop(self.home);
         out.neighbor(self.iface, self.home, Neighbor::Mute);
         out.neighbor(self.iface, agent, Neighbor::At(mac));

@@ -310,10 +310,7 @@ fn a_home_agent_whose_clock_was_set_back_while_it_was_down_registers_as_before()
 /// Gives a home agent a request that a foreign agent relayed, and returns the reply.
 fn answered(agent: &mut HomeAgent, now: Instant, asked: &Request) -> Option<Reply> {
     let effects = heard(agent, now, UP, ROUTER, packet(VISITED, AGENT, &asked.emit()));
-    sent(&effects).into_iter().find_map(|message| match message {
-        Registration::Reply(reply) => Some(reply),
-        Registration::Request(_) => None,
-    })
+    reply_in(&effects)
 }
 
 /// Returns a request with these changes and a correct Mobile-Home Authentication.

@@ -4,17 +4,6 @@ use super::*;
 use mobile_ip::message::Extension;
 use wire::Duration;
 
-/// Returns the reply to the mobile node in these effects.
-fn reply_in(effects: &[Effect]) -> Option<Reply> {
-    effects.iter().find_map(|effect| match effect {
-        Effect::Send(_, packet) => match Received::parse(&packet.bytes).ok()?.message {
-            Registration::Reply(reply) => Some(reply),
-            Registration::Request(_) => None,
-        },
-        _ => None,
-    })
-}
-
 /// Runs the timers of an agent until its next advertisement. Returns the time and the challenge.
 fn advertised(agent: &mut impl Role) -> (Instant, Vec<u8>) {
     let now = agent.deadline().unwrap();
@@ -99,6 +88,13 @@ fn a_denied_request_has_used_its_challenge() {
         let effects = heard(&mut agent, now, 1, MOBILE, packet(HOME, VISITED, &asked.emit()));
         assert_eq!(code_sent(&effects), None, "{effects:?}");
     }
+    // Another request with the same Identification is no repetition.
+    let mut other = Request { lifetime: asked.lifetime - 1, extensions: Vec::new(), ..asked.clone() };
+    other.sign(Between::MobileHome, &association());
+    other.extensions.push(Extension::challenge(challenge.clone()));
+    other.sign(Between::MobileForeign, &association());
+    let effects = heard(&mut agent, now, 1, MOBILE, packet(HOME, VISITED, &other.emit()));
+    assert_eq!(code_sent(&effects), Some(Code::StaleChallenge));
     let mut denial = asked.reply(Code::IdentificationMismatch);
     denial.sign(Between::MobileHome, &association());
     let effects = heard(&mut agent, later(100), UP, ATTACKER, packet(AGENT, VISITED, &denial.emit()));

@@ -65,13 +65,7 @@ fn asked_with(identification: u64, change: impl FnOnce(&mut Request)) -> Request
 fn answer(agent: &mut HomeAgent, at: u64, request: &Request) -> (Option<Reply>, bool) {
     let bytes = packet(request.care_of, AGENT, &request.emit());
     let effects = heard(agent, Instant::from_millis(at), 2, MOBILE, bytes);
-    let reply = effects.iter().find_map(|effect| match effect {
-        Effect::Send(_, packet) => match Received::parse(&packet.bytes).ok()?.message {
-            Registration::Reply(reply) => Some(reply),
-            Registration::Request(_) => None,
-        },
-        _ => None,
-    });
+    let reply = reply_in(&effects);
     (reply, moved(&effects))
 }
 
@@ -155,13 +149,7 @@ fn a_nonce_survives_a_restart_unless_records_may_be_lost() {
         let bytes = packet(VISITED, AGENT, &asked_with(with(first, 2), |_| {}).emit());
         let effects = heard(&mut agent, Instant::from_millis(2000), 2, MOBILE, bytes);
         let (_, second) = {
-            let reply = effects.iter().find_map(|effect| match effect {
-                Effect::Send(_, packet) => match Received::parse(&packet.bytes).ok()?.message {
-                    Registration::Reply(reply) => Some(reply),
-                    Registration::Request(_) => None,
-                },
-                _ => None,
-            });
+            let reply = reply_in(&effects);
             nonce_of(&(reply, true), 2)
         };
         let mut agent = restarted(home_agent(&config).unwrap(), &effects, clean);
@@ -315,15 +303,15 @@ fn a_reverse_tunnel_takes_no_packets_of_another_link_address() {
 // --- a home agent and a foreign agent on one host --------------------------------------------------------------------------
 
 /// A router with a home network, a visited network and an uplink, and the two agents as its roles.
-struct Router {
+pub(super) struct Router {
     node: node::Node,
     out: Outbox,
     now: Instant,
 }
 
-const HOME_LINK: Iface = Iface(1);
-const VISITED_LINK: Iface = Iface(2);
-const UPLINK: Iface = Iface(3);
+pub(super) const HOME_LINK: Iface = Iface(1);
+pub(super) const VISITED_LINK: Iface = Iface(2);
+pub(super) const UPLINK: Iface = Iface(3);
 /// The link address of each interface of the router.
 const ROUTER: Mac = Mac([2, 0, 0, 0, 1, 1]);
 const CORRESPONDENT: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
@@ -358,8 +346,15 @@ impl Router {
         if foreign_first {
             roles.reverse();
         }
-        let mut node = node::Node::new(roles, vec![AGENT, foreign]);
-        node.add_address(Instant::ZERO, HOME_LINK, "10.1.0.2/16".parse().unwrap());
+        Self::with(roles, vec![AGENT, foreign], &[(HOME_LINK, "10.1.0.2/16")])
+    }
+
+    /// Returns a router with these roles, and these addresses without and with an interface.
+    pub(super) fn with(roles: Vec<Box<dyn Role>>, own: Vec<Ipv4Addr>, addresses: &[(Iface, &str)]) -> Self {
+        let mut node = node::Node::new(roles, own);
+        for (iface, address) in addresses {
+            node.add_address(Instant::ZERO, *iface, address.parse().unwrap());
+        }
         let mut router = Self { node, out: Outbox::default(), now: Instant::ZERO };
         router.node.handle(router.now, Input::Start(&Boot::new(WALL)), &mut router.out);
         for iface in [HOME_LINK, VISITED_LINK, UPLINK] {
@@ -391,7 +386,7 @@ impl Router {
         (sent, drops)
     }
 
-    fn receive(
+    pub(super) fn receive(
         &mut self,
         ms: u64,
         iface: Iface,
@@ -609,7 +604,7 @@ fn a_visitor_sends_in_no_other_visitors_name() {
         // A packet with the address of no visitor is routed as usual.
         let (sent, _) = router.receive(2300, VISITED_LINK, SECOND_MAC, data(Ipv4Addr::new(10, 3, 0, 8)));
         assert!(matches!(sent.as_slice(), [(UPLINK, packet)] if packet.bytes[8] == 63), "{sent:?}");
-        // Out of the tunnel of the home agent, and of another host.
+        // The packet comes from a tunnel of the home agent, then from a tunnel of another host.
         for entry in [AGENT, CORRESPONDENT] {
             let inner = packet(CORRESPONDENT, VISITED, b"for the host itself");
             let outer = wire::ipip::encapsulate(&inner, entry, VISITED, 1).unwrap();

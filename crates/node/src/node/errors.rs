@@ -10,11 +10,12 @@ use wire::{IcmpError, Iface, Instant, Mac, Packet, tunnel};
 /// The largest number of ICMP errors that one node sends per second. "Fragmentation needed" does not count. RFC 1812,
 /// section 4.3.2.8, recommends a limit, and does not give a number.
 pub(super) const ERRORS_PER_SECOND: u16 = 10;
+
 impl Node {
-    /// Sends an ICMP error to a packet's sender. Sends nothing if no error may be sent about the packet, if the source of
-    /// the packet is a broadcast address of a link of this node (RFC 1812, section 4.3.2.7), or if this node has no source
-    /// address for the error. Also sends nothing if the limit of this second is reached. "Fragmentation needed" is exempt
-    /// from the limit: packets of this size are dropped here until the sender knows the MTU.
+    /// Sends an ICMP error to a packet's sender. Sends nothing if no error may be sent about the packet, for example
+    /// because its source is a broadcast address of a link of this node (RFC 1812, section 4.3.2.7). Also sends nothing
+    /// if this node has no source address for the error, or if the limit of this second is reached. "Fragmentation
+    /// needed" is exempt from the limit: packets of this size are dropped here until the sender knows the MTU.
     pub(crate) fn tell_sender(
         &mut self,
         now: Instant,

@@ -1,5 +1,5 @@
-//! Reassembly of fragments that are addressed to this host: datagrams for its own stack, and outer datagrams of tunnels
-//! that end here (RFC 791, section 3.2; RFC 2003, section 3.1).
+//! Reassembly of fragments that are addressed to this host (RFC 791, section 3.2; RFC 2003, section 3.1). They are of
+//! datagrams for its own stack, and of outer datagrams of tunnels that end here.
 
 use crate::input::{Listen, Proto};
 use crate::{Node, Outbox, node::drop, reason};

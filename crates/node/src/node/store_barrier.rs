@@ -29,8 +29,8 @@ struct Waiting {
     /// The number of the record that must be durable, or have failed, before the effect is resolved. The numbers never
     /// decrease from the front of a queue to its back.
     until: u64,
-    /// Whether the record `until` was requested before the effect in the same step. Such an effect is withdrawn with
-    /// the record. Any other effect waits only to keep the order.
+    /// Whether the effect is withdrawn if the record `until` cannot be stored: the same step requested the record
+    /// first. Otherwise the effect only keeps its place in the order.
     is_bound: bool,
 }
 

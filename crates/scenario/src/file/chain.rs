@@ -2,6 +2,7 @@
 //! it is checked, so that a setting can change the number of routers.
 
 use super::error::Wrong;
+use super::limits::{is_name, mtu_problem};
 use super::nearest::did_you_mean;
 use super::{Access, Contention, Duplex, Scenario, Segment, Wire, units};
 use schemars::JsonSchema;
@@ -86,8 +87,7 @@ pub(super) fn expand(scenario: &mut Scenario) -> Result<(), Wrong> {
 }
 
 fn check(scenario: &Scenario, name: &str, chain: &ChainTable) -> Result<(), (&'static str, String)> {
-    let letters = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if name.is_empty() || name.len() > LONGEST || !name.chars().all(letters) {
+    if !is_name(name, LONGEST) {
         let problem = format!(
             "the name of a chain must be 1 to {LONGEST} letters, digits, - and _, because its routers have names such as `net-12`"
         );
@@ -135,8 +135,8 @@ fn check(scenario: &Scenario, name: &str, chain: &ChainTable) -> Result<(), (&'s
         );
         return Err(("ends", problem));
     }
-    if chain.mtu < 68 {
-        return Err(("mtu", "must be at least 68 bytes (RFC 791, section 3.2)".to_owned()));
+    if let Some(problem) = mtu_problem(chain.mtu) {
+        return Err(("mtu", problem));
     }
     if !(0.0..=1.0).contains(&chain.loss) {
         return Err(("loss", "must be a probability from 0 to 1".to_owned()));

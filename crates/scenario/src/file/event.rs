@@ -3,8 +3,10 @@
 
 use super::error::Wrong;
 use super::layout::Layout;
+use super::limits::mtu_problem;
 use super::nearest::did_you_mean;
 use super::{Scenario, units};
+use node::config::{SpanFault, read_signed_span};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -126,14 +128,14 @@ impl<'de> Deserialize<'de> for Step {
         let value = toml::Value::deserialize(deserializer)?;
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         // A step is a signed 64-bit number of nanoseconds.
-        let signed = match value.as_str().and_then(node::config::read_signed_span) {
-            Some(Ok(None)) => {
+        let signed = match value.as_str().map(read_signed_span) {
+            Some(Ok(nanos)) => Some(nanos).filter(|nanos| *nanos != 0).map(Self),
+            Some(Err(error)) if error.fault == SpanFault::TooLong => {
                 let most = i64::MAX / 1_000_000_000;
                 let problem = format!("`{text}` is too large a step; allowed: at most {most}s");
                 return Err(D::Error::custom(problem));
             }
-            Some(Err(why)) if why.contains("decimals") => return Err(D::Error::custom(why)),
-            Some(Ok(signed)) => signed.filter(|nanos| *nanos != 0).map(Self),
+            Some(Err(error)) if error.fault == SpanFault::Decimals => return Err(D::Error::custom(error)),
             Some(Err(_)) | None => None,
         };
         signed.ok_or_else(|| {
@@ -334,8 +336,8 @@ fn numbers(kind: EventKind, loss: Option<f64>, mtu: Option<u16>, step: Option<St
     if loss.is_some_and(|loss| !(0.0..=1.0).contains(&loss)) {
         return wrong("loss", "must be a probability from 0 to 1".to_owned());
     }
-    if mtu.is_some_and(|mtu| mtu < 68) {
-        return wrong("mtu", "must be at least 68 bytes (RFC 791, section 3.2)".to_owned());
+    if let Some(problem) = mtu.and_then(mtu_problem) {
+        return wrong("mtu", problem);
     }
     Ok(())
 }
@@ -350,7 +352,7 @@ fn known_wire(scenario: &Scenario, wire: &str) -> Result<(), String> {
     }
     let names: Vec<&str> = scenario.wire.keys().chain(scenario.segment.keys()).map(String::as_str).collect();
     let meant = did_you_mean(wire, names.iter().copied());
-    Err(format!("there is no wire `{wire}`{meant}; there are: {}", names.join(", ")))
+    Err(format!("there is no wire or segment `{wire}`{meant}; there are: {}", names.join(", ")))
 }
 
 fn known_cell(scenario: &Scenario, cell: u16) -> Result<(), String> {

@@ -53,7 +53,7 @@ fn every_kind_is_taken_and_named() {
 fn what_makes_no_sense_is_refused_with_its_line() {
     for (event, key, problem, by_schema) in [
         (one("1s", "kind = \"crash\"\nhost = \"b4\""), "event[0].host", "no host `b4`", false),
-        (one("1s", "kind = \"cut\"\nwire = \"lift\""), "event[0].wire", "no wire `lift`", false),
+        (one("1s", "kind = \"cut\"\nwire = \"lift\""), "event[0].wire", "no wire or segment `lift`", false),
         (one("1s", "kind = \"cut\"\ncell = 9"), "event[0].cell", "there are: 2, 3", false),
         (one("6s", "kind = \"crash\"\nhost = \"b1\""), "event[0].at", "allowed: 0s to below 6s", false),
         (

@@ -9,11 +9,16 @@ const LEAST_MTU: u16 = 68;
 /// names of interfaces (`IFNAMSIZ`).
 const LONGEST_NAME: usize = 15;
 
+/// Returns whether a name has 1 to `longest` letters, digits, `-` and `_`.
+pub(super) fn is_name(name: &str, longest: usize) -> bool {
+    let letters = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    (1..=longest).contains(&name.len()) && name.chars().all(letters)
+}
+
 /// Returns why a host or segment cannot have this name, which is also the name of interfaces. `None` if it can.
 pub(super) fn name_of_interface(name: &str) -> Option<String> {
-    let letters = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(letters) {
-        let problem = "must be 1 to 15 letters, digits, - and _, because interfaces have the names of hosts";
+    if !is_name(name, LONGEST_NAME) {
+        let problem = "must be 1 to 15 letters, digits, - and _, because interfaces have the names of hosts and segments";
         return Some(problem.to_owned());
     }
     let radio = name.strip_prefix(AIR);
@@ -27,8 +32,22 @@ pub(super) fn name_of_interface(name: &str) -> Option<String> {
 
 /// Checks the MTU of a link with the path `path`. An error has the path of the key, and the problem.
 pub(super) fn mtu(path: &str, mtu: u16) -> Result<(), Wrong> {
-    if mtu >= LEAST_MTU {
-        return Ok(());
+    mtu_problem(mtu).map_or(Ok(()), |problem| Err((format!("{path}.mtu"), problem)))
+}
+
+/// Returns why a link cannot have this MTU. `None` if it can.
+pub(super) fn mtu_problem(mtu: u16) -> Option<String> {
+    (mtu < LEAST_MTU).then(|| format!("must be at least {LEAST_MTU} bytes (RFC 791, section 3.2)"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_an_interface_cannot_have_is_refused_with_the_reason() {
+        assert_eq!(name_of_interface("lan-of-15-bytes"), None);
+        let problem = name_of_interface("lan-of-16-bytes-").unwrap();
+        assert!(problem.ends_with("because interfaces have the names of hosts and segments"), "{problem}");
     }
-    Err((format!("{path}.mtu"), format!("must be at least {LEAST_MTU} bytes (RFC 791, section 3.2)")))
 }

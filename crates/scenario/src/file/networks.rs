@@ -3,8 +3,8 @@
 //! no routes if one of its roles finds the routers itself.
 //!
 //! On a wire, the first end has host number 1 in the network, and the second end has number 2. On a segment, the hosts
-//! have numbers from 1 in the order of the file. In a cell, the base station has number 1. A mobile host has the address in its table, if the network of a cell contains it. The
-//! interfaces of a link without `net` have no addresses.
+//! have numbers from 1 in the order of the file. In a cell, the base station has number 1. A mobile host has the address in
+//! its table, if the network of a cell contains it. The interfaces of a link without `net` have no addresses.
 
 use super::Scenario;
 use std::collections::{BTreeMap, VecDeque};

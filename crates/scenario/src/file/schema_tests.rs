@@ -145,3 +145,30 @@ fn every_key_is_described_and_nothing_is_as_rust_has_it() {
         assert!(!text.contains(wrong), "{wrong} in {text}");
     }
 }
+
+/// A default that the description of a time names must be a time that the parser accepts.
+#[test]
+fn each_described_default_of_a_time_is_accepted() {
+    fn check(value: &Value, checked: &mut usize) {
+        if let Some(schema) = value.as_object()
+            && schema.get("pattern").and_then(Value::as_str).is_some_and(|pattern| pattern.contains("|min)$"))
+            && let Some((_, rest)) = schema
+                .get("description")
+                .and_then(Value::as_str)
+                .and_then(|text| text.split_once("default `"))
+        {
+            let default = rest.split('`').next().unwrap_or_default();
+            let unsigned = default.trim_start_matches(['+', '-']);
+            assert!(node::config::read_span(unsigned).is_ok(), "{default}: {schema:?}");
+            *checked += 1;
+        }
+        match value {
+            Value::Object(inner) => inner.values().for_each(|inner| check(inner, checked)),
+            Value::Array(inner) => inner.iter().for_each(|inner| check(inner, checked)),
+            _ => {}
+        }
+    }
+    let mut checked = 0;
+    check(&schema(), &mut checked);
+    assert!(checked > 10, "{checked}");
+}

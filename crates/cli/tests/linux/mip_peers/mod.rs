@@ -75,7 +75,7 @@ impl Stage {
         far.run(set_up).unwrap();
     }
 
-    /// Gives an interface to a script: the kernel sends and answers nothing there.
+    /// Keeps the kernel from using an interface, so that only the script sends and answers there.
     fn silence(&self, host: &str, interface: &str) {
         self.hosts[host].run(|| Netlink::open().unwrap().set_arp(interface, false).unwrap()).unwrap();
     }

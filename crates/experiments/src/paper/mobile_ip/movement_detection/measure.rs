@@ -203,7 +203,7 @@ fn left(outcome: &Outcome) -> Result<Instant, String> {
     handoff.ok_or_else(|| "the run has no handoff, so nothing was measured".to_owned())
 }
 
-/// Returns when the home agent first had a new binding of the mobile node, or removed it, not before `from`.
+/// Returns when the home agent first added or removed a binding of the mobile node, at `from` or later.
 fn done(outcome: &Outcome, from: Instant) -> Option<Instant> {
     let is_done = |mark: &Mark| ["binding_changed", "binding_removed"].contains(&mark.name);
     marks(outcome).find(|(at, mark)| *at >= from && is_done(mark)).map(|(at, _)| at)

@@ -51,8 +51,8 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
          is four times 1.75 s; with time-outs of 1.75, 3.5 and 7 s, halts take 5.25 and 12.25 s (column formula).",
         "A first time-out that is later than the handoffs of both policies hides the difference: then both halts end by the\n  \
          same time-out (rows `tick 1 s` and `RTO 3.5 s`).",
-        "The paper's ECS handoffs are done 3 s earlier than those of LCS. Here: LCS waits for the end of the home agent's\n  \
-         lifetime (2 to 3 s), and then takes the foreign agent that it heard before; ECS waits for an advertisement (0 to 1 s).\n  \
+        "The paper's ECS handoffs are done 3 s earlier than those of LCS. Here: LCS waits for the end of the lifetime of\n  \
+         the home agent's advertisement (2 to 3 s), and then takes the foreign agent that it heard before; ECS waits for an advertisement (0 to 1 s).\n  \
          So the mean difference is 2 s. It is 2.5 s if a mobile node forgets what it ignored, and waits for one more\n  \
          advertisement.",
         "Networks overlap for 2 s: two cells of 2 Mb/s on one channel, so the radio receives both. lost_packets: packets with\n  \
@@ -77,7 +77,7 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
 
 // --- what must hold ------------------------------------------------------------------------------------------------
 
-/// Both policies are eager.
+/// The mobile node uses ECS at each point, also at those of LCS.
 const ALL_EAGER: &[&str] = &["mobile-node.movement=ecs"];
 /// Each sender sends again at once what an ICMP error refuses.
 const ALL_MODERN: &[&str] = &["host.correspondent.tcp.too_big=resend-at-once"];

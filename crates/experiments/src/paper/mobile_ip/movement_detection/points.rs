@@ -281,8 +281,8 @@ fn elsewhere(i: usize, n: usize) -> usize {
     i * step.unwrap_or(1) % n.max(1)
 }
 
-/// Returns the halt of reading (b) in seconds: time-outs of 1.75 s, 3.5 s and 7 s one after the other, of which the first is too early
-/// for LCS, and the first after the handoff has no effect with the classic reaction. `None` for other senders.
+/// Returns the halt of reading (b) in seconds: time-outs of 1.75 s, 3.5 s and 7 s one after the other. The first is too
+/// early for LCS. With the classic reaction, the first one after the handoff has no effect. `None` for other senders.
 fn formula(policy: &str, tcp: &str, mtu: &str) -> Option<f64> {
     match (policy, mtu) {
         _ if tcp != FLOOR => None,

@@ -25,7 +25,7 @@ const MORE_DELAY: &str = "more_delay_percent";
 const COMPLETION: &str = "completion_s";
 const IN_FLIGHT: &str = "in_flight_bytes";
 
-/// The names of points' parameters, and the values of `series`.
+/// The names of the parameters of points; then the values of the parameter `series`.
 const SERIES: &str = "series";
 const HOPS: &str = "hops";
 const VARIATION: &str = "variation";
@@ -107,7 +107,7 @@ const WIDE: &[&str] = &["host.mobile.tcp.receive_buffer=1000000"];
 const MUST_HOLD: &[MustHold] = &[
     MustHold {
         text: "from 1 to 2 and from 2 to 3 hops, the completion time grows by one packet time + propagation, within 10 %",
-        value: "growth / (packet time + propagation) of the step that differs most",
+        value: "growth / (packet time + propagation) of the step whose ratio is farthest from 1",
         backends: SIM,
         needs: |point| is_main(point, FULL_DUPLEX, 1.0..=3.0),
         check: |results| grows(results, 1.0..=3.0),
@@ -154,7 +154,7 @@ const MUST_HOLD: &[MustHold] = &[
 const OBSERVED: &[MustHold] = &[
     MustHold {
         text: "from 1 to 20 hops, the completion time grows by one packet time + propagation for each hop, within 10 %",
-        value: "growth / (packet time + propagation) of the step that differs most",
+        value: "growth / (packet time + propagation) of the step whose ratio is farthest from 1",
         backends: SIM,
         needs: |point| is_main(point, FULL_DUPLEX, 1.0..=20.0),
         check: |results| grows(results, 1.0..=20.0),

@@ -25,10 +25,10 @@ const WINDOW_ON_LINUX: [u32; 3] = [1, 5, 10];
 pub(super) const BASE_RTT_MS: f64 = 30.0;
 /// The additional round trip of each hop in this series, in milliseconds.
 pub(super) const RTT_PER_HOP_MS: f64 = 5.0;
-/// The propagation delay of both wires of the correspondent in this series. The rest of [`BASE_RTT_MS`] is 100 us in each
-/// direction of the cell, and four transmission times: of a data packet outside the tunnel (1494 bytes with the link
-/// header) on two links, of the next data packet (1514 bytes), because the receiver acknowledges every second one, and of
-/// an acknowledgment (66 bytes) on two links.
+/// The propagation delay of both wires of the correspondent in this series. The rest of [`BASE_RTT_MS`] is 100 us in
+/// each direction of the cell, and transmission times on two links each. These are of a data packet outside the tunnel
+/// (1494 bytes with the link header), and of an acknowledgment (66 bytes). The next data packet (1514 bytes) counts
+/// too, because the receiver acknowledges every second one.
 const WINDOW_WIRES: &str = "13046400ns";
 /// The propagation delay of each link of the chain in this series. The transmission time of a data packet in the tunnel
 /// (1514 bytes with the link header) is the rest of [`RTT_PER_HOP_MS`].

@@ -64,7 +64,7 @@ impl Steps {
             .find(|(at, mark)| *at >= asked && mark.name == "registered")
             .ok_or_else(|| missing("no request through the foreign agent was accepted"))?;
         let ends = |mark: &Mark| {
-            mark.name == "registration_lapsed"
+            mark.name == "registration_expired"
                 || (mark.name == "request_sent" && !is_there(mark))
                 || (mark.name == "agent_chosen" && is(mark, "why", "registration_ends"))
         };
@@ -87,7 +87,7 @@ fn is_data(packet: &Packet) -> bool {
 pub(super) fn tcp(outcome: &Outcome) -> Result<Samples, String> {
     let steps = Steps::of(outcome)?;
     let mut samples = terms(outcome, &steps);
-    // The packet that ends the gap is the last one that was sent before: the sender is silent until its time-out.
+    // The packet that ends the gap is the last one sent before it arrived: until then the sender was silent.
     let sent = departures(outcome, CORRESPONDENT).filter(|(at, packet)| *at < steps.first && is_data(packet));
     let sent = sent.map(|(at, _)| at).last().unwrap_or(steps.registered);
     let wait = sent.since(steps.registered);
@@ -163,8 +163,9 @@ fn round_trips(outcome: &Outcome) -> Vec<(Instant, f64)> {
     all
 }
 
-/// Returns the time series of a download, for figures: the end of each arriving packet in the stream, in kB after the
-/// last packet before the move; the throughput in Mb/s; the round trip of each segment in seconds.
+/// Returns the time series of a download, for figures. The first is the end of each arriving packet in the stream, in
+/// kB after the last packet before the move. The others are the throughput in Mb/s, and the round trip of each segment
+/// in seconds.
 pub(super) fn series(outcome: &Outcome) -> TimeSeries {
     let data = arrivals(outcome, MOBILE).filter_map(|(at, packet)| {
         let seen = segment::of(packet)?;

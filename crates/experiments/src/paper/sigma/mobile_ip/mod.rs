@@ -197,7 +197,7 @@ const OBSERVED: &[MustHold] = &[
         breakers: &[],
     },
     MustHold {
-        text: "TCP: the mean gap with the link trigger is shorter than with ecs, with ecs than with lcs, and with lcs than with expiry",
+        text: "TCP, mean gaps: link trigger < ecs < lcs < expiry",
         value: "the smallest quotient of two successive means",
         backends: SIM,
         needs: |point| is_main(point) || (point.kind == Kind::Control && !is_datagrams(point)),

@@ -66,7 +66,7 @@ const PUBLISHED: [Published; 6] = [
         value: 8.0,
         tolerance: 0.5,
         tolerance_from: PRINTED,
-        why: "as the gap: the round trip of the segments that were lost in the move lasts as long as the gap",
+        why: "the segments that were lost in the move are acknowledged only after the gap, so the peak is the gap",
         shape: &[],
     },
     Published {
