@@ -1,7 +1,7 @@
 //! The packets of which a home agent sends several copies. They are to a mobile node with several bindings (RFC 5944,
 //! section 3.8.2.2), or broadcasts of the home network (section 4.3).
 
-use super::{Home, HomeAgent, PASSED, refusal};
+use super::{Home, HomeAgent, PASSED};
 use crate::binding::Binding;
 use crate::encapsulation;
 use crate::message::RequestFlags;
@@ -11,9 +11,7 @@ use node::{
     PuntReason, RoleId, Route, Rules, Rx, Verdict, decide, decide_opened, reason,
 };
 use wire::icmp::IcmpError;
-use wire::{
-    Instant, Ipv4Addr, Mac, Packet, Reason, fragment, identity, ipip, ipv4, tunnel, tunnel::Kind,
-};
+use wire::{Instant, Ipv4Addr, Mac, Packet, Reason, fragment, identity, ipip, ipv4, tunnel, tunnel::Kind};
 
 impl HomeAgent {
     /// Sends a copy of a packet to each care-of address of its destination. The table checks each copy as if there were only
