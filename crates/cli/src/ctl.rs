@@ -126,7 +126,7 @@ fn hand_off(
         return first;
     }
     let second = ask("move", json!({ "to": to }));
-    if is_unknown_command(&second) { ask("register", json!({ "agent": to })) } else { second }
+    if is_unknown_command(&second) { first } else { second }
 }
 
 /// Adds the tables of the host's status to the commands that a refusal lists: `bindings` and `visitors` are commands of
@@ -243,6 +243,8 @@ mod tests {
     use super::*;
     use std::cell::RefCell;
 
+    const UNKNOWN_COMMAND: &str = "no role of this host has the command";
+
     /// Executes a handoff at a daemon whose roles have these commands, and returns the commands that it got.
     fn commands(known: &[&str], to: &str) -> (Vec<String>, Result<Value, String>) {
         let asked = RefCell::new(Vec::new());
@@ -251,11 +253,11 @@ mod tests {
             if known.contains(&verb) {
                 return Ok(json!({ "home_agent": { "bindings": {} } }));
             }
-            Err(Failure::Usage(format!("{UNKNOWN_COMMAND} `{verb}`; known: status")))
+            Err(Failure::UnknownCommand(format!("{UNKNOWN_COMMAND} `{verb}`; known: status")))
         };
         let answer = with_tables(&ask, hand_off(&ask, to, false));
         let answer = answer.map_err(|error| match error {
-            Failure::Usage(why) => why,
+            Failure::UnknownCommand(why) => why,
             _ => String::new(),
         });
         (asked.into_inner(), answer)
@@ -272,7 +274,7 @@ mod tests {
     #[test]
     fn a_refusal_lists_the_tables_of_the_status() {
         let (_, refused) = commands(&["status"], "cafe");
-        assert_eq!(refused.unwrap_err(), format!("{UNKNOWN_COMMAND} `register`; known: status, bindings"));
+        assert_eq!(refused.unwrap_err(), format!("{UNKNOWN_COMMAND} `handoff`; known: status, bindings"));
     }
 
     #[test]

@@ -114,7 +114,7 @@ fn a_packet_is_printed_when_it_is_read() {
         output.read_to_string(&mut rest).unwrap();
         lines.send(rest).unwrap();
     });
-    let patience = std::time::Duration::from_secs(60);
+    let patience = std::time::Duration::from_mins(1);
     let first = found.recv_timeout(patience).expect("a packet is printed before the end of the file");
     assert!(first.starts_with("packet 1, 10.000250 s, "), "{first}");
     drop(input);

@@ -49,7 +49,7 @@ fn a_wrong_request_is_refused_with_what_is_allowed() {
         ),
         (&[socket, "visitors"], "allowed: a host with a foreign agent"),
         (&[socket, "register", "10.0.0.1"], "no role of this host has the command `register`; known: status"),
-        (&[socket, "handoff", "b2"], "no role of this host has the command `register`; known: status"),
+        (&[socket, "handoff", "b2"], "no role of this host has the command `handoff`; known: status"),
         (&[socket, "handoff", "b2", "--semisoft"], "has the command `handoff`"),
         (&[socket, "dance"], "status|bindings|visitors|register [AGENT]|deregister|handoff TO"),
         (&["no-such-host", "status"], "no daemon of this user runs for `no-such-host`; running: "),

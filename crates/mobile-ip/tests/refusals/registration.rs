@@ -322,11 +322,11 @@ const SECOND_MAC: Mac = Mac([2, 0, 0, 0, 0, 8]);
 impl Router {
     /// Returns a router whose foreign agent has this address. The foreign agent is the first role, or the last one.
     fn new(foreign: Ipv4Addr, foreign_first: bool) -> Self {
-        Self::with(foreign, foreign_first, None)
+        Self::visited_by(foreign, foreign_first, None)
     }
 
     /// Returns such a router, whose foreign agent has an association with this visitor.
-    fn with(foreign: Ipv4Addr, foreign_first: bool, visitor: Option<Ipv4Addr>) -> Self {
+    fn visited_by(foreign: Ipv4Addr, foreign_first: bool, visitor: Option<Ipv4Addr>) -> Self {
         let names = ["home", "visited", "up"].map(str::to_owned);
         let nodes = [HOME, SECOND]
             .map(|node| format!("{{ address = \"{node}\", spi = 256, key = \"{KEY}\" }}"))
@@ -476,7 +476,7 @@ fn two_agents_on_one_host_register_and_forward_as_on_two() {
 fn a_packet_for_a_visitor_goes_through_its_home_network_once() {
     let (other, visitor) = (Ipv4Addr::new(10, 9, 0, 1), Ipv4Addr::new(10, 5, 0, 7));
     for (first, has_association) in [(true, false), (false, false), (true, true), (false, true)] {
-        let mut router = Router::with(AGENT, first, has_association.then_some(visitor));
+        let mut router = Router::visited_by(AGENT, first, has_association.then_some(visitor));
         let mut away = request(Instant::from_millis(1000), HOME);
         away.extensions.clear();
         (away.care_of, away.flags) = (other, RequestFlags::REVERSE);

@@ -157,7 +157,8 @@ impl<'a> Source<'a> {
             .strip_prefix("invalid length ")
             .and_then(|rest| rest.split_once(", expected fewer elements in array"))
         {
-            let wanted = if full.rsplit('.').next() == Some("ends") { "a list of 2 values" } else { "a shorter list" };
+            let wanted =
+                if full.rsplit('.').next() == Some("ends") { "a list of 2 values" } else { "a shorter list" };
             problem = format!("must be {wanted}; it has {length} values");
         }
         let problem = format!("`{full}`: {problem}");

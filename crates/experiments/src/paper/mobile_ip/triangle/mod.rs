@@ -230,7 +230,7 @@ fn figures(report: &Report) -> Vec<Drawn> {
         let none = if has_none { "; 0: without Mobile IP" } else { "" };
         Drawn::Points(PointFigure {
             title: format!("Mobile IP: {title}"),
-            x: Axis::new(&format!("hops between home agent and foreign agent{none}"), ""),
+            x: Axis::new(format!("hops between home agent and foreign agent{none}"), ""),
             y,
             series,
             caption: format!("{caption} {measured}"),
