@@ -1,6 +1,6 @@
 //! Agent advertisements and answers to solicitations, for home agents and foreign agents (RFC 5944, section 2.3).
 
-use crate::config::Advertise;
+use crate::advertise::Advertise;
 use crate::message::{
     ALL_AGENTS, ALL_ROUTERS, ALL_SYSTEMS, Advertisement, AgentFlags, SOLICITATION, Solicitation,
 };

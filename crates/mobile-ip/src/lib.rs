@@ -19,6 +19,7 @@
 //! `docs/mobile-ip.md` lists the options of a registration, and the codes of denials. Not implemented: route
 //! optimization and smooth handoff.
 
+mod advertise;
 mod advertiser;
 mod agents;
 mod binding;

@@ -107,8 +107,11 @@ fn an_operator_moves_a_mobile_node_and_its_agents_show_it() {
     assert!(said.starts_with("1 binding\n") && said.contains("10.1.0.7  10.2.0.1"), "{said}");
 
     let (code, said) = ctl("mobile", &["register", "10.9.9.9"]);
-    assert!(code == Some(2) && said.contains("`agent` must be a heard agent"), "{said}");
-    assert!(said.contains("heard: ") && said.contains("10.2.0.1"), "{said}");
+    assert!(
+        code == Some(2) && said.contains("`agent`: must be an agent that the mobile node hears"),
+        "{said}"
+    );
+    assert!(said.contains("it hears: ") && said.contains("10.2.0.1"), "{said}");
     assert_eq!(ctl("mobile", &["register"]), (Some(0), "agent 10.2.0.1\n".to_owned()));
     assert_eq!(ctl("mobile", &["deregister"]), (Some(0), "agent 10.2.0.1\n".to_owned()));
     state("deregistered");
