@@ -335,9 +335,9 @@ impl Node {
             Some(index) => self.give(now, RoleId(index as u8), Input::Command(id, command), out),
             None => {
                 let verbs = self.roles.iter().flat_map(|role| role.verbs()).copied();
-                let known: Vec<&str> = std::iter::once("status").chain(verbs).collect();
-                let (verb, known) = (&command.verb, known.join(", "));
-                let error = format!("no role of this host has the command `{verb}`; known: {known}");
+                let known = std::iter::once("status").chain(verbs).collect::<Vec<&str>>().join(", ");
+                let error =
+                    format!("no role of this host has the command `{}`; known: {known}", command.verb);
                 out.act(RoleId::NODE, Act::Answer(id, Err(error)));
             }
         }

@@ -218,6 +218,7 @@ impl<'a> HandoffAnalysis<'a> {
     /// Returns the begin of the registration after a cut: `announced`, or `ready`, the end of the stages before. At `ready`,
     /// the host may still wait for the reply to a request that it sent before the cut, for example to a home agent that
     /// does not answer. It hears the agent of this request again, so it sends its next request only when this wait ends.
+    /// This holds only for hosts that wait for replies: a host of Cellular IP never ends a registration itself.
     fn registration_begins(
         &self,
         host: HostId,
@@ -226,8 +227,11 @@ impl<'a> HandoffAnalysis<'a> {
         announced: Option<Boundary>,
     ) -> Option<Boundary> {
         let (Some(ready), Some(begins)) = (ready, &announced) else { return announced };
+        let is_reply = |record: &Record| matches!(&record.what, What::Marked(mark) if mark.span == Some(Span::Ends(Stage::Registration)));
+        let mut whole_run = self.between(Instant::ZERO, Instant::NEVER).iter();
+        let has_replies = whole_run.any(|record| record.host == host && is_reply(record));
         let before = self.edge(host, Instant::ZERO, cut, Span::Begins(Stage::Registration), true);
-        let waits = before.is_some_and(|before| {
+        let waits = before.filter(|_| has_replies).is_some_and(|before| {
             self.edge(host, before.at, ready.0, Span::Ends(Stage::Registration), true).is_none()
         });
         if waits && ready.0 < begins.0 { Some(ready) } else { announced }
