@@ -334,10 +334,9 @@ impl Node {
         match self.role_with(&command.verb) {
             Some(index) => self.give(now, RoleId(index as u8), Input::Command(id, command), out),
             None => {
-                let verbs = self.roles.iter().flat_map(|role| role.verbs()).copied();
-                let known = std::iter::once("status").chain(verbs).collect::<Vec<&str>>().join(", ");
-                let error =
-                    format!("no role of this host has the command `{}`; known: {known}", command.verb);
+                let verbs = self.roles.iter().flat_map(|role| role.verbs());
+                let (verb, known) = (&command.verb, verbs.fold("status".to_owned(), |a, b| a + ", " + b));
+                let error = format!("no role of this host has the command `{verb}`; known: {known}");
                 out.act(RoleId::NODE, Act::Answer(id, Err(error)));
             }
         }

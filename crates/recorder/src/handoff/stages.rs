@@ -10,6 +10,11 @@ use std::collections::BTreeSet;
 use trace::{HostId, Record, What};
 use wire::{Instant, PacketId};
 
+/// Returns whether a record is the mark of a numbered attempt, of which the host waits for a reply.
+fn is_numbered(record: &Record) -> bool {
+    matches!(&record.what, What::Marked(mark) if mark.fields.iter().any(|(key, _)| *key == "attempt"))
+}
+
 impl<'a> HandoffAnalysis<'a> {
     /// Returns the causes of the outage from `cut` to `to`. At `to`, the arrival `next` ends the outage, or the next
     /// handoff cuts the path again.
@@ -218,7 +223,7 @@ impl<'a> HandoffAnalysis<'a> {
     /// Returns the begin of the registration after a cut: `announced`, or `ready`, the end of the stages before. At `ready`,
     /// the host may still wait for the reply to a request that it sent before the cut, for example to a home agent that
     /// does not answer. It hears the agent of this request again, so it sends its next request only when this wait ends.
-    /// This holds only for hosts that wait for replies: a host of Cellular IP never ends a registration itself.
+    /// Only hosts that wait for replies number their attempts: a host of Cellular IP waits for nothing.
     fn registration_begins(
         &self,
         host: HostId,
@@ -227,11 +232,8 @@ impl<'a> HandoffAnalysis<'a> {
         announced: Option<Boundary>,
     ) -> Option<Boundary> {
         let (Some(ready), Some(begins)) = (ready, &announced) else { return announced };
-        let is_reply = |record: &Record| matches!(&record.what, What::Marked(mark) if mark.span == Some(Span::Ends(Stage::Registration)));
-        let mut whole_run = self.between(Instant::ZERO, Instant::NEVER).iter();
-        let has_replies = whole_run.any(|record| record.host == host && is_reply(record));
         let before = self.edge(host, Instant::ZERO, cut, Span::Begins(Stage::Registration), true);
-        let waits = before.filter(|_| has_replies).is_some_and(|before| {
+        let waits = before.filter(|record| is_numbered(record)).is_some_and(|before| {
             self.edge(host, before.at, ready.0, Span::Ends(Stage::Registration), true).is_none()
         });
         if waits && ready.0 < begins.0 { Some(ready) } else { announced }
