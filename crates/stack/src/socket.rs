@@ -41,7 +41,8 @@ pub(crate) struct Socket {
     send_buffer: Option<u32>,
     /// Whether the connection is established and the user was notified of that.
     pub(crate) opened: bool,
-    /// Whether the user, or the relay, knows that the peer has finished.
+    /// Whether the user knows that the peer has finished. In a relay: whether the other side has got all bytes of this
+    /// one and its end.
     knows_end: bool,
     finishing: bool,
     /// Whether a relay reads and writes, instead of the user.
@@ -211,6 +212,9 @@ impl Socket {
     /// holds `pipe` bytes. The user's former credit is void.
     pub(crate) fn join(&mut self, staged: Vec<u8>, pipe: usize) {
         (self.relayed, self.wanted, self.credit) = (true, 0, 0);
+        // An imported socket that has finished may have bytes in `staged` of the other side. It stays until they are
+        // written, because they are written only while both sides exist.
+        self.knows_end = false;
         self.fit_buffer();
         (self.staged, self.pipe) = (staged.into(), pipe);
     }

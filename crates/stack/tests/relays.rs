@@ -5,7 +5,7 @@ use crate::harness;
 use harness::{Net, User, address, at, noise};
 use node::{MigrateOp, SocketOption, StreamId, StreamOp, Transport};
 use proptest::prelude::*;
-use tcp::Profile;
+use tcp::{Profile, State};
 use wire::Duration;
 
 const CLIENT: StreamId = StreamId(1);
@@ -87,6 +87,8 @@ fn relocate(net: &mut Net, from: usize, to: usize, ids: [StreamId; 2], new: [Str
     for (state, for_it) in states.iter_mut().zip([&staged[1], &staged[0]]).filter(|_| moved == 1) {
         let Some(state) = state else { continue };
         assert!(state.finished && state.unread.is_empty(), "something is left to relay");
+        // A side that was closed before the move has left its bytes and its end to the other side.
+        assert!(there.len() == 2 || state.finishing, "a side was closed before its bytes were relayed");
         state.unacknowledged.extend(for_it);
         state.finishing = true;
     }
@@ -132,7 +134,7 @@ proptest! {
 /// moves. It is closed after the move.
 #[test]
 fn a_side_moves_alone_where_the_other_has_ended() {
-    let alone: usize = [(0, 124), (1, 124), (1, 145), (2, 41), (3, 60)]
+    let alone: usize = [(0, 56), (0, 124), (1, 124), (1, 145), (2, 41), (3, 60)]
         .map(|(loss, pause)| moves_to_and_fro(loss, pause))
         .iter()
         .sum();
@@ -160,6 +162,42 @@ fn what_an_ended_side_had_received_moves_with_the_other() {
         net.run(4000);
         assert_done(&net);
         assert_eq!((moved, owner), (1, 3), "the server's side had not ended");
+    }
+}
+
+/// The relay moves while the client's side waits for the last acknowledgment, and holds bytes of the client for a server
+/// that reads nothing. The client's side ends on the new host before these bytes are written. It must stay open, because
+/// the relay would end with it. A second move takes the bytes with the server's side.
+#[test]
+fn a_side_that_moves_and_ends_leaves_its_bytes_to_the_relay() {
+    for moves in [1, 2] {
+        let mut net = relayed(&Profile::rfc6298_reno(), 150_000, 0);
+        let server = net.hosts[1].guest.as_mut().expect("the server has not accepted yet");
+        (server.appetite, server.finishes) = (0, false);
+        net.run(5);
+        net.op(1, ACCEPTED, StreamOp::Finish);
+        // The server's FIN arrives after 10 ms. The acknowledgment of the client's side's FIN arrives 20 ms later.
+        let until = net.now + Duration::from_millis(15);
+        while net.step(until) {}
+        let state = net.hosts[2].stack.info(NEAR).map(|info| info.state);
+        assert_eq!(state, Some(State::LastAck));
+        let new = [StreamId(100), StreamId(101)];
+        assert_eq!(relocate(&mut net, 2, 3, [NEAR, FAR], new), 2);
+        net.run(5);
+        let closed = |net: &Net, host: usize, ids: [StreamId; 2]| {
+            ids.map(|id| net.hosts[host].users[&id].closed.clone())
+        };
+        assert_eq!(closed(&net, 3, new), [[], []], "a side was closed before the server had its bytes");
+        let (mut here, mut ids) = (3, new);
+        if moves == 2 {
+            (here, ids) = (2, [StreamId(102), StreamId(103)]);
+            assert_eq!(relocate(&mut net, 3, here, new, ids), 1);
+        }
+        net.hosts[1].users.get_mut(&ACCEPTED).unwrap().appetite = 10_000;
+        net.read(1, ACCEPTED);
+        net.run(4000);
+        assert_done(&net);
+        assert_eq!(closed(&net, here, ids), [[None], [None]]);
     }
 }
 
