@@ -179,3 +179,52 @@ fn a_lost_packet_of_a_handshake_is_recovery() {
     let after = find(&Outcome::new(outcome.plan.clone(), outcome.backend, records, None));
     assert_eq!(after[0].2, before[0].2);
 }
+
+/// The mobile node returns to its home agent while it still hears the foreign agent. The home agent switches the path at
+/// once, but the way by the home network is longer. The time until the source sends the first datagram on it is the source's.
+#[test]
+fn after_a_change_of_the_agent_a_source_may_have_nothing_to_send() {
+    let outcome = built_in(
+        "links/overlap",
+        &[
+            "wire.left.delay=100ms",
+            "host.mobile.course={ 1 = [['0s', -120], ['3s', -120], ['3s', -60]], 2 = [['0s', -60]] }",
+            "host.correspondent.role=[{ kind = 'apps/sink', at = 'correspondent:9000' }]",
+            "host.mobile.role=[{ kind = 'mobile-ip/mobile-node' }, { kind = 'apps/roam', start = 'foreign' }, \
+             { kind = 'apps/constant-rate', to = 'correspondent:9000', rate = 20, size = 100, start = '0.5s', \
+             stop = '8s' }]",
+        ],
+    );
+    assert_eq!(outcome.handoffs[0].kind, AGENT);
+    let causes = causes(&outcome.handoffs[0].flows[0].experience);
+    let names: Vec<&str> = causes.iter().map(|(name, ..)| *name).collect();
+    assert_eq!(names, ["traffic", "first byte"], "{causes:?}");
+    assert_eq!(outcome.doubts, []);
+}
+
+/// A mobile node with its own care-of address has registered with its home agent. Then it hears the foreign agent of the
+/// network and registers again through it. Its path stays as it is, so this is no handoff.
+#[test]
+fn an_own_care_of_address_does_not_depend_on_an_agent() {
+    let outcome = built_in(
+        "mobile-ip/dhcp",
+        &[
+            "host.cafe.role=[{ kind = 'dhcp/server', first = '10.2.0.100', last = '10.2.0.199', \
+             probe_wait = '50ms' }, { kind = 'mobile-ip/foreign-agent' }]",
+            "mobile-node.link_trigger=false",
+            "mobile-node.movement=pm-eager",
+        ],
+    );
+    let marks: Vec<&str> = outcome
+        .records
+        .iter()
+        .filter_map(|record| match &record.what {
+            What::Marked(mark) if mark.name == "agent_chosen" => super::analysis::text(mark, "why"),
+            _ => None,
+        })
+        .collect();
+    assert!(marks.contains(&"no_agent"), "the foreign agent was not heard later: {marks:?}");
+    let kinds: Vec<&str> = outcome.handoffs.iter().map(|handoff| handoff.kind.as_str()).collect();
+    assert_eq!(kinds, ["move"]);
+    assert_eq!(outcome.doubts, []);
+}

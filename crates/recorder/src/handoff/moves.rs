@@ -98,7 +98,7 @@ pub(super) fn moves<'a>(plan: &Plan, records: &'a [Record]) -> Vec<Move<'a>> {
         {
             *how = How::Agent(Agent { cut: record.at, by: Some(record.host) });
         }
-        let Some([from, to]) = node.note(mark) else { continue };
+        let Some([from, to]) = node.note(mark, has_own_care_of(mark, host, &owners)) else { continue };
         let name = |agent: &str| {
             let owner = agent.parse::<Ipv4Addr>().ok().and_then(|agent| owners.get(&agent));
             owner.map_or_else(|| agent.to_owned(), |host| plan.host_name(*host).into_owned())
@@ -115,13 +115,14 @@ pub(super) fn moves<'a>(plan: &Plan, records: &'a [Record]) -> Vec<Move<'a>> {
 
 impl Attachment {
     /// Updates the state with a mark of the mobile node, or of a home agent about the node. Returns the agent that the
-    /// node leaves and the agent that it has chosen, if a handoff begins.
-    fn note(&mut self, mark: &Mark) -> Option<[String; 2]> {
+    /// node leaves and the agent that it has chosen, if a handoff begins. `is_own` is whether the node itself has the
+    /// care-of address of the mark. Then its path does not depend on an agent, so a change of the agent cuts nothing.
+    fn note(&mut self, mark: &Mark, is_own: bool) -> Option<[String; 2]> {
         let agent = || text(mark, "agent").map(str::to_owned);
         match mark.name {
             "registered" | "binding_changed" | "binding_removed" => {
                 (self.is_settled, self.up) = (true, None);
-                self.used = self.chosen.clone();
+                self.used = self.chosen.clone().filter(|_| !is_own);
             }
             "request_sent" => self.chosen = agent(),
             // The radio lost and found the same agent.
@@ -138,6 +139,14 @@ impl Attachment {
         }
         None
     }
+}
+
+/// Returns whether a mark about a registration of `host` has a care-of address that is not another host's, and not the
+/// home address.
+fn has_own_care_of(mark: &Mark, host: HostId, owners: &BTreeMap<Ipv4Addr, HostId>) -> bool {
+    let is_home = mark.fields.iter().any(|(key, value)| *key == "lifetime" && value.as_int() == Some(0));
+    let care_of = text(mark, "care_of").and_then(|care_of| care_of.parse::<Ipv4Addr>().ok());
+    !is_home && care_of.is_some_and(|care_of| owners.get(&care_of).is_none_or(|owner| *owner == host))
 }
 
 /// Returns the mobile node about which a mark of a home agent is.

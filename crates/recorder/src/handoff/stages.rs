@@ -263,7 +263,9 @@ impl<'a> HandoffAnalysis<'a> {
         for owner in &mut stages {
             owner.to = owner.to.min(sent.0);
         }
-        let back = latest(&stages).or_else(|| next.packets.is_stream.then_some(begun));
+        // If another host switched the path at the cut itself, the new path was there at once.
+        let ready = named(switch.filter(|switch| switch.at == begun.0));
+        let back = latest(&stages).or(ready).or_else(|| next.packets.is_stream.then_some(begun));
         self.wait(back, &sent, next, &mut stages);
         first_byte(sent, next, &mut stages);
         stages
