@@ -10,6 +10,7 @@ use os::{Clock, End, EndPlace, NetNs, Netlink, Options, PacketSocket, TcpMetrics
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 use std::io::Write;
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use wire::{Duration, EtherType, Frame, Iface, Instant, Ipv4Addr, Mac, Prefix, SocketAddrV4, ethernet};
@@ -28,7 +29,7 @@ const STEP: u32 = 250;
 const MOST: f64 = 1.1;
 
 const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-const MACS: [Mac; 4] =
+pub(crate) const MACS: [Mac; 4] =
     [Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2]), Mac([2, 0, 0, 0, 0, 3]), Mac([2, 0, 0, 0, 0, 4])];
 
 /// A role that opens UDP sockets to which nothing is sent.
@@ -72,22 +73,22 @@ impl Role for Opener {
     }
 }
 
-/// A daemon in its own namespace, between two veth pairs. The other ends of the pairs are in this namespace.
-struct Router {
-    into: PacketSocket,
-    out: PacketSocket,
+/// A daemon that runs in its own namespace, between two veth pairs. The other ends of the pairs are in this namespace.
+pub(crate) struct Between {
     control: json_lines::Lines,
     /// The id of the daemon's thread.
-    tid: i32,
-    _namespace: Arc<NetNs>,
-    _folder: tempfile::TempDir,
+    pub(crate) tid: i32,
+    pub(crate) namespace: Arc<NetNs>,
+    /// The folder of the daemon's control socket.
+    pub(crate) folder: tempfile::TempDir,
 }
 
-impl Router {
-    fn new(sockets: u32) -> Self {
+impl Between {
+    /// Makes the veth pairs and starts the daemon. `near` are the names of the ends in this namespace, of at most 15 bytes.
+    /// `spec` returns the daemon's configuration; its argument is the folder, in which the control socket is `control`.
+    pub(crate) fn start(near: &[String; 2], spec: impl FnOnce(&Path) -> Spec) -> Self {
         let namespace = Arc::new(NetNs::create().unwrap());
         let mut here = Netlink::open().unwrap();
-        let near = [format!("in{sockets}"), format!("out{sockets}")];
         for ((near, far), macs) in near.iter().zip(["r1", "r2"]).zip(MACS.chunks(2)) {
             let place = EndPlace::Fd(namespace.as_fd());
             let near_end = End { name: near, mac: macs[0], place: EndPlace::Here };
@@ -96,35 +97,21 @@ impl Router {
             here.set_up(near, true).unwrap();
             os::ethtool::offloads_off(near).unwrap();
         }
-        let [into, out] =
-            near.map(|name| PacketSocket::open(&name, &Options { bypass_qdisc: true, ..Options::default() }));
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("control");
-        let tid = daemon(&namespace, spec(opener(sockets), path.clone()));
+        let tid = daemon(&namespace, spec(folder.path()));
         let mut control = None;
         until(|| {
-            control = json_lines::Lines::connect(&path).ok();
+            control = json_lines::Lines::connect(&folder.path().join("control")).ok();
             control.is_some()
         });
-        let mut router = Self {
-            into: into.unwrap(),
-            out: out.unwrap(),
-            control: control.unwrap(),
-            tid,
-            _namespace: namespace,
-            _folder: folder,
-        };
-        router.ask(&Ask::Ready);
+        let mut daemon = Self { control: control.unwrap(), tid, namespace, folder };
+        daemon.ask(&Ask::Ready);
         let t0 = Clock::start().t0;
-        router.ask(&Ask::Begin { t0, end: None, since: 0, wall_shift: 0 });
-        until(|| {
-            let status = router.ask(&Ask::Do { verb: "status".into(), args: serde_json::Value::Null });
-            status.to_string().contains(&format!("\"opener\":{sockets}"))
-        });
-        router
+        daemon.ask(&Ask::Begin { t0, end: None, since: 0, wall_shift: 0 });
+        daemon
     }
 
-    fn ask(&mut self, ask: &Ask) -> serde_json::Value {
+    pub(crate) fn ask(&mut self, ask: &Ask) -> serde_json::Value {
         self.control.send(ask).unwrap();
         let mut answer = None;
         until(|| {
@@ -135,13 +122,34 @@ impl Router {
         });
         answer.unwrap()
     }
+}
+
+struct Router {
+    into: PacketSocket,
+    out: PacketSocket,
+    daemon: Between,
+}
+
+impl Router {
+    fn new(sockets: u32) -> Self {
+        let near = [format!("in{sockets}"), format!("out{sockets}")];
+        let mut daemon = Between::start(&near, |folder| spec(opener(sockets), folder.join("control")));
+        let [into, out] = near.map(|name| {
+            PacketSocket::open(&name, &Options { bypass_qdisc: true, ..Options::default() }).unwrap()
+        });
+        until(|| {
+            let status = daemon.ask(&Ask::Do { verb: "status".into(), args: serde_json::Value::Null });
+            status.to_string().contains(&format!("\"opener\":{sockets}"))
+        });
+        Self { into, out, daemon }
+    }
 
     /// Forwards the frames of a round, and returns the daemon's processor time for one frame, in nanoseconds.
     fn forward(&self, burst: usize) -> f64 {
         let at = |net, port| SocketAddrV4::new(Ipv4Addr::new(10, net, 0, 1), port);
         let bytes = wire::udp::packet(at(1, 434), at(2, 434), &[7; 64]);
         let frame = ethernet::emit(&Frame { kind: EtherType::IPV4, src: MACS[0], dst: MACS[1] }, &bytes);
-        let before = processor_time(self.tid);
+        let before = processor_time(self.daemon.tid);
         let (mut buffer, clock, mut sent) = ([0; 2048], Clock::start(), 0);
         while sent < FRAMES && clock.now() < Instant::ZERO + ROUND {
             sent += burst;
@@ -157,7 +165,7 @@ impl Router {
             }
         }
         os::pause(Duration::from_millis(2)); // until the daemon waits again
-        (processor_time(self.tid) - before) as f64 / sent as f64
+        (processor_time(self.daemon.tid) - before) as f64 / sent as f64
     }
 }
 
@@ -252,9 +260,9 @@ fn a_frame_costs_the_same_with_many_sockets() {
         stay_on_one_processor();
         let routers = SOCKETS.map(Router::new);
         for router in &routers {
-            let before = processor_time(router.tid);
+            let before = processor_time(router.daemon.tid);
             os::pause(Duration::from_millis(200));
-            let idle = processor_time(router.tid) - before;
+            let idle = processor_time(router.daemon.tid) - before;
             assert!(idle < 2_000_000, "a daemon without frames took {idle} ns in 200 ms");
         }
         for burst in BURSTS {

@@ -1,15 +1,12 @@
 //! Packets that are cut at the entry of a tunnel: their frames and records, and the processor time of a daemon for a packet
 //! that must be cut, compared with one that fits.
 
-use crate::cost_tests::{daemon, median, processor_time, spec, stay_on_one_processor, until};
+use crate::cost_tests::{Between, MACS, median, processor_time, spec, stay_on_one_processor, until};
 use crate::testing::{hear, in_sandbox, need};
 use crate::{Ask, Spec};
 use node::{Action, Encap, Hop, Lifetime, NextHop, Node, Route, RouteKey};
-use os::{Clock, End, EndPlace, NetNs, Netlink, Options, PacketSocket, json_lines};
+use os::{Netlink, Options, PacketSocket};
 use std::io::Write;
-use std::os::fd::AsFd;
-use std::path::PathBuf;
-use std::sync::Arc;
 use wire::ipv4::{self, Header};
 use wire::{Duration, EtherType, Frame, Iface, Instant, Ipv4Addr, Mac, Prefix, ethernet, ipip};
 
@@ -25,8 +22,6 @@ const MOST: f64 = 0.15;
 const ENTRY: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const EXIT: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 1);
 const INSIDE: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 1);
-const MACS: [Mac; 4] =
-    [Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2]), Mac([2, 0, 0, 0, 0, 3]), Mac([2, 0, 0, 0, 0, 4])];
 /// The link address of the next hop. It is not that of the far end, whose kernel then ignores the frames.
 const NEXT: Mac = Mac([2, 0, 0, 0, 0, 5]);
 
@@ -34,48 +29,20 @@ const NEXT: Mac = Mac([2, 0, 0, 0, 0, 5]);
 struct Entry {
     into: PacketSocket,
     out: String,
-    tid: i32,
-    control: json_lines::Lines,
-    namespace: Arc<NetNs>,
-    folder: tempfile::TempDir,
+    daemon: Between,
 }
 
 impl Entry {
     /// Starts a daemon. `name` has at most 8 bytes.
     fn new(name: &str, has_records: bool) -> Self {
-        let namespace = Arc::new(NetNs::create().unwrap());
-        let mut here = Netlink::open().unwrap();
         let near = [format!("in{name}"), format!("out{name}")];
-        for ((near, far), macs) in near.iter().zip(["r1", "r2"]).zip(MACS.chunks(2)) {
-            let place = EndPlace::Fd(namespace.as_fd());
-            let near_end = End { name: near, mac: macs[0], place: EndPlace::Here };
-            here.add_veth(&near_end, &End { name: far, mac: macs[1], place }).unwrap();
-            here.set_arp(near, false).unwrap();
-            here.set_up(near, true).unwrap();
-            os::ethtool::offloads_off(near).unwrap();
-        }
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("control");
-        let records: Option<PathBuf> = has_records.then(|| folder.path().join("records"));
-        let tid = daemon(&namespace, Spec { records, ..spec(tunnel(), path.clone()) });
-        let mut control = None;
-        until(|| {
-            control = json_lines::Lines::connect(&path).ok();
-            control.is_some()
+        let daemon = Between::start(&near, |folder| {
+            let records = has_records.then(|| folder.join("records"));
+            Spec { records, ..spec(tunnel(), folder.join("control")) }
         });
-        let options = Options { bypass_qdisc: true, ..Options::default() };
         let [into, out] = near;
-        let into = PacketSocket::open(&into, &options).unwrap();
-        let mut entry = Self { into, out, tid, control: control.unwrap(), namespace, folder };
-        entry.ask(&Ask::Ready);
-        let t0 = Clock::start().t0;
-        entry.ask(&Ask::Begin { t0, end: None, since: 0, wall_shift: 0 });
-        entry
-    }
-
-    fn ask(&mut self, ask: &Ask) {
-        self.control.send(ask).unwrap();
-        until(|| matches!(self.control.hear::<serde_json::Value>(), json_lines::Heard::Message(_)));
+        let options = Options { bypass_qdisc: true, ..Options::default() };
+        Self { into: PacketSocket::open(&into, &options).unwrap(), out, daemon }
     }
 
     /// Sends packets of this size through the tunnel, and returns the processor time of the daemon's thread for one
@@ -83,7 +50,7 @@ impl Entry {
     fn cost(&self, size: usize) -> f64 {
         let frame = frame(size);
         let pieces = if size > SIZES[1] { 2 } else { 1 };
-        let (before, [frames, bytes]) = (processor_time(self.tid), self.arrived());
+        let (before, [frames, bytes]) = (processor_time(self.daemon.tid), self.arrived());
         for burst in 1..=PACKETS / BURST {
             for _ in 0..BURST {
                 self.into.send(&frame).unwrap();
@@ -97,7 +64,7 @@ impl Entry {
         let heads = pieces * (ethernet::HEADER + 2 * ipv4::HEADER);
         let expected = (PACKETS * (size - ipv4::HEADER + heads)) as u64;
         assert_eq!(self.arrived()[1] - bytes, expected, "bytes at the exit");
-        (processor_time(self.tid) - before) as f64 / PACKETS as f64
+        (processor_time(self.daemon.tid) - before) as f64 / PACKETS as f64
     }
 
     /// Returns the numbers of frames and bytes that have arrived at the far end of the tunnel's first link, by the
@@ -151,12 +118,12 @@ fn the_frames_of_a_packet_leave_in_order_and_are_recorded() {
         assert_eq!(heard, [(0, 1476), (182, 44)]);
         // An interface that is down refuses each frame.
         let take_down = || Netlink::open().unwrap().set_up("r2", false).unwrap();
-        entry.namespace.run(take_down).unwrap();
+        entry.daemon.namespace.run(take_down).unwrap();
         os::pause(Duration::from_millis(100));
         entry.into.send(&frame(1500)).unwrap();
         os::pause(Duration::from_millis(100));
-        entry.ask(&Ask::Stop);
-        let path = entry.folder.path().join("records");
+        entry.daemon.ask(&Ask::Stop);
+        let path = entry.daemon.folder.path().join("records");
         let text = || std::fs::read_to_string(&path).unwrap_or_default();
         let of_frames = |text: &str| -> Vec<String> {
             let records = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
