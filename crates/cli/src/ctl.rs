@@ -138,13 +138,11 @@ fn with_tables(
     match answer {
         Err(Failure::UnknownCommand(why)) => {
             let status = ask("status", Value::Null)?;
-            let mut known = "; known: status".to_owned();
-            for table in ["bindings", "visitors"] {
-                if show::tables(&status, table).is_some() {
-                    known = format!("{known}, {table}");
-                }
-            }
-            Err(Failure::UnknownCommand(why.replacen("; known: status", &known, 1)))
+            let tables =
+                ["bindings", "visitors"].into_iter().filter(|table| show::tables(&status, table).is_some());
+            let tables = tables.collect::<Vec<_>>().join(", ");
+            let more = if tables.is_empty() { String::new() } else { format!("; of its status: {tables}") };
+            Err(Failure::UnknownCommand(why + &more))
         }
         other => other,
     }
@@ -274,7 +272,10 @@ mod tests {
     #[test]
     fn a_refusal_lists_the_tables_of_the_status() {
         let (_, refused) = commands(&["status"], "cafe");
-        assert_eq!(refused.unwrap_err(), format!("{UNKNOWN_COMMAND} `handoff`; known: status, bindings"));
+        assert_eq!(
+            refused.unwrap_err(),
+            format!("{UNKNOWN_COMMAND} `handoff`; known: status; of its status: bindings")
+        );
     }
 
     #[test]

@@ -308,6 +308,17 @@ pub enum CareOf {
     Configured,
 }
 
+impl CareOf {
+    /// Returns the name in a configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Acquired => "acquired",
+            Self::Configured => "configured",
+        }
+    }
+}
+
 /// The cell of an agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

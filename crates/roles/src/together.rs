@@ -1,7 +1,7 @@
 //! Checks of the roles of one host together. A role checks its own keys when it is built.
 
 use crate::{NodeError, RoleConfig};
-use mobile_ip::config::{CareOf, MobileNodeConfig};
+use mobile_ip::config::CareOf;
 use node::config::ConfigError;
 
 /// Checks that a mobile node that uses acquired addresses has a role that acquires them, and that a mobile node that uses
@@ -25,7 +25,7 @@ pub(crate) fn check(roles: &[RoleConfig]) -> Result<(), NodeError> {
                 "kind",
                 format!(
                     "the mobile node of this host has `care_of = \"{}\"`, and does not use the address that this role acquires; write `care_of = \"acquired\"` in the role `mobile-ip/mobile-node`, or remove this role",
-                    name_of(node)
+                    node.care_of.name()
                 ),
             ),
             _ => continue,
@@ -38,12 +38,4 @@ pub(crate) fn check(roles: &[RoleConfig]) -> Result<(), NodeError> {
 
 fn is_client(role: &RoleConfig, interface: &str) -> bool {
     matches!(role, RoleConfig::DhcpClient(client) if client.interface == interface)
-}
-
-const fn name_of(node: &MobileNodeConfig) -> &'static str {
-    match node.care_of {
-        CareOf::Agent => "agent",
-        CareOf::Acquired => "acquired",
-        CareOf::Configured => "configured",
-    }
 }

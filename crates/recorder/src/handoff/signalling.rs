@@ -50,7 +50,7 @@ impl HandoffAnalysis<'_> {
     }
 
     /// Returns whether a mobile node waited for the answer to a request at this instant.
-    fn awaits_reply(&self, host: HostId, at: Instant) -> bool {
+    pub(super) fn awaits_reply(&self, host: HostId, at: Instant) -> bool {
         let is_signalling =
             |mark: &&Mark| mark.span == Some(Span::Begins(Stage::Registration)) || mark.name == "registered";
         let before = self.between(Instant::ZERO, at).iter().rev().filter(|r| r.host == host && r.at < at);

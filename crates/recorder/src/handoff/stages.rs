@@ -10,11 +10,6 @@ use std::collections::BTreeSet;
 use trace::{HostId, Record, What};
 use wire::{Instant, PacketId};
 
-/// Returns whether a record is the mark of a numbered attempt, of which the host waits for a reply.
-fn is_numbered(record: &Record) -> bool {
-    matches!(&record.what, What::Marked(mark) if mark.fields.iter().any(|(key, _)| *key == "attempt"))
-}
-
 impl<'a> HandoffAnalysis<'a> {
     /// Returns the causes of the outage from `cut` to `to`. At `to`, the arrival `next` ends the outage, or the next
     /// handoff cuts the path again.
@@ -200,7 +195,7 @@ impl<'a> HandoffAnalysis<'a> {
         let crossover = mapped.into_iter().chain(switch).max_by_key(|record| record.at).map(|r| r.host);
         let at_crossover = |record: &&Record| Some(record.host) == crossover;
         let mapped = named(mapped.filter(at_crossover));
-        let begins = self.registration_begins(host, cut, latest(&stages), named(announced));
+        let begins = self.registration_begins(host, latest(&stages), named(announced));
         add(&mut stages, Stage::Registration, [begins, mapped.or_else(last)]);
         (stages, switch.filter(at_crossover), crossover.is_some())
     }
@@ -223,20 +218,14 @@ impl<'a> HandoffAnalysis<'a> {
     /// Returns the begin of the registration after a cut: `announced`, or `ready`, the end of the stages before. At `ready`,
     /// the host may still wait for the reply to a request that it sent before the cut, for example to a home agent that
     /// does not answer. It hears the agent of this request again, so it sends its next request only when this wait ends.
-    /// Only hosts that wait for replies number their attempts: a host of Cellular IP waits for nothing.
     fn registration_begins(
         &self,
         host: HostId,
-        cut: Instant,
         ready: Option<Boundary>,
         announced: Option<Boundary>,
     ) -> Option<Boundary> {
         let (Some(ready), Some(begins)) = (ready, &announced) else { return announced };
-        let before = self.edge(host, Instant::ZERO, cut, Span::Begins(Stage::Registration), true);
-        let waits = before.filter(|record| is_numbered(record)).is_some_and(|before| {
-            self.edge(host, before.at, ready.0, Span::Ends(Stage::Registration), true).is_none()
-        });
-        if waits && ready.0 < begins.0 { Some(ready) } else { announced }
+        if ready.0 < begins.0 && self.awaits_reply(host, ready.0) { Some(ready) } else { announced }
     }
 
     /// Assigns the causes if the packet that ends the outage was sent by the host itself. Stages that began after this
