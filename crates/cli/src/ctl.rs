@@ -213,26 +213,32 @@ fn ask(socket: &Path, ask: &Ask) -> Result<Value, Failure> {
     bounded.map_err(|error| unreachable("cannot wait for the daemon", &error))?;
     let request =
         serde_json::to_string(ask).map_err(|error| unreachable("cannot write the request", &error))?;
-    stream
-        .write_all(format!("{request}\n").as_bytes())
-        .map_err(|error| unreachable("cannot send the request", &error))?;
-    let mut line = String::new();
-    let read = BufReader::new(stream).read_line(&mut line);
-    let ended = "the daemon ended before it answered, or closed the connection";
-    match read {
-        Ok(0) => return Err(Failure::Machine(format!("{place}: {ended}"))),
-        Ok(_) => {}
-        Err(error) if [ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&error.kind()) => {
-            return Err(Failure::Machine(format!("{place}: the daemon gave no answer within 10 s")));
+    let line = exchange(&mut stream, &format!("{request}\n")).map_err(|error| match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+            Failure::Machine(format!("{place}: the daemon gave no answer within 10 s"))
         }
-        Err(error) => return Err(unreachable(ended, &error)),
-    }
+        // At which of the two steps the end is noticed is chance.
+        ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof => {
+            unreachable("the daemon ended before it answered, or closed the connection", &error)
+        }
+        _ => unreachable("cannot ask the daemon", &error),
+    })?;
     let refusal = |why: &str| format!("{place}: the daemon refused the request: {why}");
     match serde_json::from_str(&line) {
         Ok(Answer::Ok(value)) => Ok(value),
         Ok(Answer::Error(why)) => Err(Failure::Usage(refusal(&why))),
         Ok(Answer::Unknown(why)) => Err(Failure::UnknownCommand(refusal(&why))),
         Err(error) => Err(unreachable("the answer is not a daemon's", &error)),
+    }
+}
+
+/// Sends a request, and returns the line that answers it.
+fn exchange(stream: &mut UnixStream, request: &str) -> std::io::Result<String> {
+    stream.write_all(request.as_bytes())?;
+    let mut line = String::new();
+    match BufReader::new(stream).read_line(&mut line)? {
+        0 => Err(ErrorKind::UnexpectedEof.into()),
+        _ => Ok(line),
     }
 }
 
@@ -283,10 +289,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("control");
         let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
-        let daemon = std::thread::spawn(move || drop(listener.accept().unwrap()));
-        let refused = ask(&socket, &Ask::Do { verb: "status".to_owned(), args: Value::Null });
+        // One daemon ends before the request, one when it has read a part of it.
+        let daemon = std::thread::spawn(move || {
+            drop(listener.accept().unwrap());
+            let (mut stream, _) = listener.accept().unwrap();
+            std::io::Read::read_exact(&mut stream, &mut [0; 5]).unwrap();
+        });
+        let refused = || ask(&socket, &Ask::Do { verb: "status".to_owned(), args: Value::Null });
+        for refused in [refused(), refused()] {
+            let Err(Failure::Machine(why)) = refused else { panic!("there was no daemon to answer") };
+            assert!(why.contains("the daemon ended before it answered"), "{why}");
+        }
         daemon.join().unwrap();
-        let Err(Failure::Machine(why)) = refused else { panic!("there was no daemon to answer") };
-        assert!(why.contains("the daemon ended before it answered"), "{why}");
     }
 }

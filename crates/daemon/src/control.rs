@@ -336,40 +336,45 @@ fn listen(epoll: &Arc<Epoll>, path: &Path) -> Result<(Watched<UnixListener>, Soc
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::in_own_process;
     use std::io::Write;
 
     #[test]
     fn clients_that_have_gone_keep_nobody_out() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("control.sock");
-        let mut control = Control::open(&Arc::new(Epoll::new().unwrap()), Some(&path)).unwrap();
-        for _ in 0..3 * CONNECTIONS {
-            UnixStream::connect(&path).unwrap().write_all(br#"{"do":{"verb":"sta"#).unwrap();
-        }
-        let mut stays = UnixStream::connect(&path).unwrap();
-        stays.write_all(b"{\"do\":{\"verb\":\"status\"}}\n").unwrap();
-        let mut turns = 0;
-        while control.hear().is_empty() {
-            turns += 1;
-            assert!(control.has_more() && turns < 10, "it was refused, or never came");
-        }
+        in_own_process(|| {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("control.sock");
+            let mut control = Control::open(&Arc::new(Epoll::new().unwrap()), Some(&path)).unwrap();
+            for _ in 0..3 * CONNECTIONS {
+                UnixStream::connect(&path).unwrap().write_all(br#"{"do":{"verb":"sta"#).unwrap();
+            }
+            let mut stays = UnixStream::connect(&path).unwrap();
+            stays.write_all(b"{\"do\":{\"verb\":\"status\"}}\n").unwrap();
+            let mut turns = 0;
+            while control.hear().is_empty() {
+                turns += 1;
+                assert!(control.has_more() && turns < 10, "it was refused, or never came");
+            }
+        });
     }
 
     /// When a client has gone, its descriptor is reserved again in the same turn. Otherwise programs would take it, and
     /// the next client of the control socket would have none.
     #[test]
     fn the_descriptor_of_a_client_that_has_gone_is_reserved_at_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("control.sock");
-        let mut control = Control::open(&Arc::new(Epoll::new().unwrap()), Some(&path)).unwrap();
-        let client = UnixStream::connect(&path).unwrap();
-        control.hear();
-        assert_eq!(control.connections.len(), 1);
-        control.reserve.spend(CONNECTIONS);
-        drop(client);
-        control.hear();
-        assert!(control.connections.is_empty());
-        assert_eq!(control.reserve.len(), CONNECTIONS);
+        in_own_process(|| {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("control.sock");
+            let mut control = Control::open(&Arc::new(Epoll::new().unwrap()), Some(&path)).unwrap();
+            let client = UnixStream::connect(&path).unwrap();
+            control.hear();
+            assert_eq!(control.connections.len(), 1);
+            control.reserve.spend(CONNECTIONS);
+            drop(client);
+            control.hear();
+            assert!(control.connections.is_empty());
+            assert_eq!(control.reserve.len(), CONNECTIONS);
+        });
     }
 
     #[test]

@@ -186,6 +186,7 @@ fn of_others() -> impl Iterator<Item = (PathBuf, LeftByDaemon)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::in_own_process;
     use rustix::fs::{FlockOperation, flock};
     use std::fs::File;
 
@@ -198,43 +199,47 @@ mod tests {
 
     #[test]
     fn a_lock_that_nobody_holds_is_removed_whatever_else_is_there() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        // Namespace 7 had a daemon that was killed before its record was complete. The daemon of namespace 8 runs.
-        for name in ["namespace-7.lock", "namespace-7.new", "namespace-8.lock", "something.lock"] {
-            File::create(at(name)).unwrap();
-        }
-        let held = File::open(at("namespace-8.lock")).unwrap();
-        flock(&held, FlockOperation::LockExclusive).unwrap();
-        let found = look_in(folder.path()).unwrap();
-        assert!(
-            matches!(&found[..], [(path, LeftByDaemon::Lock)] if *path == at("namespace-7.lock")),
-            "{found:?}"
-        );
-        assert_eq!(names(folder.path()).len(), 4, "looking touches nothing");
-        let found = clean_in(folder.path()).unwrap();
-        assert!(
-            matches!(&found[..], [(path, LeftByDaemon::Lock)] if *path == at("namespace-7.lock")),
-            "{found:?}"
-        );
-        assert_eq!(names(folder.path()), ["namespace-8.lock", "something.lock"]);
-        drop(held);
-        assert_eq!(clean_in(folder.path()).unwrap().len(), 1);
-        assert!(clean_in(folder.path()).unwrap().is_empty());
+        in_own_process(|| {
+            let folder = tempfile::tempdir().unwrap();
+            let at = |name: &str| folder.path().join(name);
+            // Namespace 7 had a daemon that was killed before its record was complete. The daemon of namespace 8 runs.
+            for name in ["namespace-7.lock", "namespace-7.new", "namespace-8.lock", "something.lock"] {
+                File::create(at(name)).unwrap();
+            }
+            let held = File::open(at("namespace-8.lock")).unwrap();
+            flock(&held, FlockOperation::LockExclusive).unwrap();
+            let found = look_in(folder.path()).unwrap();
+            assert!(
+                matches!(&found[..], [(path, LeftByDaemon::Lock)] if *path == at("namespace-7.lock")),
+                "{found:?}"
+            );
+            assert_eq!(names(folder.path()).len(), 4, "looking touches nothing");
+            let found = clean_in(folder.path()).unwrap();
+            assert!(
+                matches!(&found[..], [(path, LeftByDaemon::Lock)] if *path == at("namespace-7.lock")),
+                "{found:?}"
+            );
+            assert_eq!(names(folder.path()), ["namespace-8.lock", "something.lock"]);
+            drop(held);
+            assert_eq!(clean_in(folder.path()).unwrap().len(), 1);
+            assert!(clean_in(folder.path()).unwrap().is_empty());
+        });
     }
 
     #[test]
     fn a_record_whose_lock_is_held_is_of_a_daemon_that_runs() {
-        let folder = tempfile::tempdir().unwrap();
-        for name in ["namespace-7.lock", "namespace-7.json", "namespace-8.json"] {
-            File::create(folder.path().join(name)).unwrap();
-        }
-        let held = File::open(folder.path().join("namespace-7.lock")).unwrap();
-        flock(&held, FlockOperation::LockExclusive).unwrap();
-        let found: Vec<_> = look_in(folder.path()).unwrap().into_iter().map(|(_, left)| left).collect();
-        assert!(matches!(&found[..], [LeftByDaemon::Alive, LeftByDaemon::Dead]), "{found:?}");
-        drop(held);
-        let found: Vec<_> = look_in(folder.path()).unwrap().into_iter().map(|(_, left)| left).collect();
-        assert!(matches!(&found[..], [LeftByDaemon::Dead, LeftByDaemon::Dead]), "{found:?}");
+        in_own_process(|| {
+            let folder = tempfile::tempdir().unwrap();
+            for name in ["namespace-7.lock", "namespace-7.json", "namespace-8.json"] {
+                File::create(folder.path().join(name)).unwrap();
+            }
+            let held = File::open(folder.path().join("namespace-7.lock")).unwrap();
+            flock(&held, FlockOperation::LockExclusive).unwrap();
+            let found: Vec<_> = look_in(folder.path()).unwrap().into_iter().map(|(_, left)| left).collect();
+            assert!(matches!(&found[..], [LeftByDaemon::Alive, LeftByDaemon::Dead]), "{found:?}");
+            drop(held);
+            let found: Vec<_> = look_in(folder.path()).unwrap().into_iter().map(|(_, left)| left).collect();
+            assert!(matches!(&found[..], [LeftByDaemon::Dead, LeftByDaemon::Dead]), "{found:?}");
+        });
     }
 }

@@ -76,38 +76,41 @@ pub(super) fn knock(path: &Path, kind: SocketType) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::in_own_process;
     use std::os::unix::net::UnixListener;
 
     #[test]
     fn a_socket_that_a_killed_daemon_left_is_removed_and_no_other() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("daemon.sock");
-        let cleared = || clear(&path, || knock(&path, SocketType::STREAM));
-        assert!(cleared().is_ok(), "there is none");
-        // The file stays when its process is killed. It also stays when the listener is dropped, as here.
-        drop(UnixListener::bind(&path).unwrap());
-        assert!(path.exists());
-        cleared().unwrap();
-        assert!(!path.exists());
+        in_own_process(|| {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("daemon.sock");
+            let cleared = || clear(&path, || knock(&path, SocketType::STREAM));
+            assert!(cleared().is_ok(), "there is none");
+            // The file stays when its process is killed. It also stays when the listener is dropped, as here.
+            drop(UnixListener::bind(&path).unwrap());
+            assert!(path.exists());
+            cleared().unwrap();
+            assert!(!path.exists());
 
-        let listener = UnixListener::bind(&path).unwrap();
-        let said = cleared().unwrap_err().to_string();
-        assert!(said.starts_with("another process listens there"), "{said}");
-        let other_kind = clear(&path, || knock(&path, SocketType::SEQPACKET)).unwrap_err().to_string();
-        assert!(other_kind.starts_with("another process listens there"), "{other_kind}");
-        // A socket whose queue is full because its process is stopped: `knock` does not block.
-        let mut knocks = 0;
-        while knock(&path, SocketType::STREAM).is_ok() {
-            knocks += 1;
-            assert!(knocks < 10_000, "the queue has no end");
-        }
-        assert_eq!(cleared().unwrap_err().kind(), io::ErrorKind::AddrInUse);
-        drop(listener);
+            let listener = UnixListener::bind(&path).unwrap();
+            let said = cleared().unwrap_err().to_string();
+            assert!(said.starts_with("another process listens there"), "{said}");
+            let other_kind = clear(&path, || knock(&path, SocketType::SEQPACKET)).unwrap_err().to_string();
+            assert!(other_kind.starts_with("another process listens there"), "{other_kind}");
+            // A socket whose queue is full because its process is stopped: `knock` does not block.
+            let mut knocks = 0;
+            while knock(&path, SocketType::STREAM).is_ok() {
+                knocks += 1;
+                assert!(knocks < 10_000, "the queue has no end");
+            }
+            assert_eq!(cleared().unwrap_err().kind(), io::ErrorKind::AddrInUse);
+            drop(listener);
 
-        fs::remove_file(&path).unwrap();
-        fs::write(&path, "mine").unwrap();
-        assert!(cleared().unwrap_err().to_string().contains("not a socket"));
-        assert_eq!(fs::read(&path).unwrap(), b"mine");
+            fs::remove_file(&path).unwrap();
+            fs::write(&path, "mine").unwrap();
+            assert!(cleared().unwrap_err().to_string().contains("not a socket"));
+            assert_eq!(fs::read(&path).unwrap(), b"mine");
+        });
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::source::Ready;
-use crate::testing::in_sandbox;
+use crate::testing::{in_own_process, in_sandbox};
 use client::{Name, PATH, announce};
 use os::{Netlink, pause};
 use rustix::net::{AddressFamily, SocketType, connect, socket};
@@ -159,20 +159,22 @@ fn a_queue_that_no_daemon_takes_from_is_waited_for_no_longer_than_that() {
 
 #[test]
 fn a_socket_without_a_daemon_is_named_before_a_program_is_started() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("clients.sock");
-    let refused = || is_open_to_programs(&path).unwrap_err().to_string();
-    assert!(refused().contains("there is no such socket: the daemon does not run"), "{}", refused());
-    // The file of the socket stays when a daemon is killed.
-    let address = rustix::net::SocketAddrUnix::new(&path).unwrap();
-    let listener = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
-    bind(&listener, &address).unwrap();
-    listen(&listener, 1).unwrap();
-    drop(listener);
-    assert!(refused().contains("it was killed, and its socket file is left"), "{}", refused());
-    std::fs::remove_file(&path).unwrap();
-    let _control = std::os::unix::net::UnixListener::bind(&path).unwrap();
-    assert!(refused().contains("not the socket of a daemon for programs"), "{}", refused());
+    in_own_process(|| {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("clients.sock");
+        let refused = || is_open_to_programs(&path).unwrap_err().to_string();
+        assert!(refused().contains("there is no such socket: the daemon does not run"), "{}", refused());
+        // The file of the socket stays when a daemon is killed.
+        let address = rustix::net::SocketAddrUnix::new(&path).unwrap();
+        let listener = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+        bind(&listener, &address).unwrap();
+        listen(&listener, 1).unwrap();
+        drop(listener);
+        assert!(refused().contains("it was killed, and its socket file is left"), "{}", refused());
+        std::fs::remove_file(&path).unwrap();
+        let _control = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        assert!(refused().contains("not the socket of a daemon for programs"), "{}", refused());
+    });
 }
 
 #[test]
@@ -214,30 +216,32 @@ fn bridged(clients: &mut Clients, id: StreamId) -> std::os::unix::net::UnixStrea
 /// served.
 #[test]
 fn a_client_that_is_closed_while_its_token_is_ready_is_not_served() {
-    use std::io::Write;
-    let mut clients = Clients::open(&Arc::new(Epoll::new().unwrap()), None, Some(OWN)).unwrap();
-    let ids = [1, 2, 3].map(StreamId);
-    let mut programs = ids.map(|id| bridged(&mut clients, id));
-    assert!(clients.ready().bridges.is_empty());
-    for program in &mut programs[..2] {
-        program.write_all(b"data").unwrap();
-    }
-    let ready = clients.ready();
-    assert!(ready.bridges.iter().eq(&ids[..2]), "{ready:?}");
-    let mut requests = ClientRequests::default();
-    clients.told(Instant::ZERO, OwnedStreamEvent::Closed(ids[0], Some("gone".into())), &mut requests);
-    clients.visits.clear();
-    clients.serve(Instant::ZERO, ready, &|_| None, &mut requests);
-    assert_eq!(clients.visits, [ids[1]], "neither the closed one nor the one without an event");
-    let written = requests.ops.iter().filter(|(_, op)| matches!(op, StreamOp::Write(_)));
-    assert!(written.map(|(id, _)| *id).eq([ids[1]]), "{:?}", requests.ops);
-    // The programs have closed their ends. A socket that waits for no event reports its hang-up once.
-    drop(programs);
-    let ready = clients.ready();
-    clients.forget(ids[1]);
-    clients.serve(Instant::ZERO, ready, &|_| None, &mut requests);
-    assert!(clients.ready().bridges.iter().eq(&ids[2..]));
-    assert!(clients.ready().bridges.is_empty());
+    in_own_process(|| {
+        use std::io::Write;
+        let mut clients = Clients::open(&Arc::new(Epoll::new().unwrap()), None, Some(OWN)).unwrap();
+        let ids = [1, 2, 3].map(StreamId);
+        let mut programs = ids.map(|id| bridged(&mut clients, id));
+        assert!(clients.ready().bridges.is_empty());
+        for program in &mut programs[..2] {
+            program.write_all(b"data").unwrap();
+        }
+        let ready = clients.ready();
+        assert!(ready.bridges.iter().eq(&ids[..2]), "{ready:?}");
+        let mut requests = ClientRequests::default();
+        clients.told(Instant::ZERO, OwnedStreamEvent::Closed(ids[0], Some("gone".into())), &mut requests);
+        clients.visits.clear();
+        clients.serve(Instant::ZERO, ready, &|_| None, &mut requests);
+        assert_eq!(clients.visits, [ids[1]], "neither the closed one nor the one without an event");
+        let written = requests.ops.iter().filter(|(_, op)| matches!(op, StreamOp::Write(_)));
+        assert!(written.map(|(id, _)| *id).eq([ids[1]]), "{:?}", requests.ops);
+        // The programs have closed their ends. A socket that waits for no event reports its hang-up once.
+        drop(programs);
+        let ready = clients.ready();
+        clients.forget(ids[1]);
+        clients.serve(Instant::ZERO, ready, &|_| None, &mut requests);
+        assert!(clients.ready().bridges.iter().eq(&ids[2..]));
+        assert!(clients.ready().bridges.is_empty());
+    });
 }
 
 /// A program that has sent its request waits for the answer. Until then nothing that it does wakes the daemon.
