@@ -29,6 +29,23 @@ pub(super) fn is(mark: &Mark, name: &str, text: &str) -> bool {
     mark.fields.iter().any(|(key, value)| *key == name && value.as_text() == Some(text))
 }
 
+/// The foreign agent (table I of the paper).
+pub(super) const FOREIGN_AGENT: &str = "10.1.6.1";
+
+/// Returns when a mobile node first sends a request through the foreign agent, from `moved` on. No packet arrives by the
+/// new cell before. On Linux, a packet by the old cell can arrive after the move is recorded, so the instant of the move
+/// does not tell the two cells apart.
+pub(super) fn asked(outcome: &Outcome, moved: Instant) -> Option<Instant> {
+    let is_asked = |mark: &Mark| mark.name == "request_sent" && is(mark, "agent", FOREIGN_AGENT);
+    marks(outcome, MOBILE).find(|(at, mark)| *at >= moved && is_asked(mark)).map(|(at, _)| at)
+}
+
+/// Returns the last arrival by the old cell and the first one by the new cell; the mobile node asked at `asked`.
+pub(super) fn around(data: impl Iterator<Item = Instant>, asked: Instant) -> [Option<Instant>; 2] {
+    let (old, new): (Vec<_>, Vec<_>) = data.partition(|at| *at < asked);
+    [old.last(), new.first()].map(Option::<&Instant>::copied)
+}
+
 /// Returns when a host's applications read data, and how many bytes.
 pub(super) fn reads(outcome: &Outcome, host: &str) -> Vec<(Instant, u64)> {
     here(outcome, host).filter_map(|record| Some((record.at, record.what.read()?))).collect()
@@ -81,4 +98,18 @@ fn here<'a>(outcome: &'a Outcome, host: &str) -> impl Iterator<Item = &'a Record
 
 pub(super) fn millis(span: Duration) -> f64 {
     span.as_secs_f64() * 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The move is recorded at 2.5 s, and a packet by the old cell arrives 1 ms later.
+    #[test]
+    fn a_packet_that_the_old_cell_delivers_late_does_not_end_the_gap() {
+        let data = || [2496, 2501, 6400, 6405].map(Instant::from_millis).into_iter();
+        let around = |asked| around(data(), Instant::from_millis(asked));
+        assert_eq!(around(5000), [2501, 6400].map(|ms| Some(Instant::from_millis(ms))));
+        assert_eq!(around(7000), [Some(Instant::from_millis(6405)), None]);
+    }
 }

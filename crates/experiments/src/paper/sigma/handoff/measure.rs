@@ -1,7 +1,7 @@
 //! The evaluation of a run of `sigma/handoff`.
 
 use super::super::records::{
-    self, CORRESPONDENT, MOBILE, arrivals, bins, departures, is, marks, millis, number, reads,
+    self, CORRESPONDENT, MOBILE, around, arrivals, asked, bins, departures, is, marks, millis, number, reads,
 };
 use super::{ADD, AFTER, AMISS, BEFORE, GAP, NEW, OLD, PRIMARY, PROOF, SPURIOUS, STALL, UNPROVED};
 use crate::reproduce::Samples;
@@ -39,9 +39,10 @@ pub(super) fn upload(outcome: &Outcome) -> Result<Samples, String> {
 /// Evaluates a download by Mobile IP. The run ends before the download, so the received bytes are not counted.
 pub(super) fn mobile_ip(outcome: &Outcome) -> Result<Samples, String> {
     let moved = outcome.handoffs.first().ok_or("the run has no handoff, so nothing was measured")?.begun;
+    let asked = asked(outcome, moved).ok_or("no request was sent through the foreign agent")?;
     let data =
-        || arrivals(outcome, MOBILE).filter(|(_, packet)| segment::carries_data(packet)).map(|(at, _)| at);
-    let [old, new] = [data().filter(|at| *at <= moved).last(), data().find(|at| *at > moved)];
+        arrivals(outcome, MOBILE).filter(|(_, packet)| segment::carries_data(packet)).map(|(at, _)| at);
+    let [old, new] = around(data, asked);
     goodput(outcome, MOBILE, old.zip(new))
 }
 

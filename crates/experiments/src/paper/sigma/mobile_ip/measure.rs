@@ -1,7 +1,8 @@
 //! The evaluation of a run of `sigma/mobile-ip`.
 
 use super::super::records::{
-    BIN, CORRESPONDENT, MOBILE, arrivals, bins, departures, goodput, is, marks, millis, reads,
+    BIN, CORRESPONDENT, FOREIGN_AGENT, MOBILE, around, arrivals, asked, bins, departures, goodput, is, marks,
+    millis, reads,
 };
 use super::{
     ADVERT_WAIT, AFTER, BEFORE, EMPTY, GAP, HOME_REGISTRATION, LEFT, REGISTRATION, REMAINING, RTT_PEAK,
@@ -23,8 +24,6 @@ pub(super) const MOVED: &str = "moved";
 pub(super) const REGISTERED: &str = "registered";
 pub(super) const FIRST: &str = "first packet";
 
-/// The foreign agent (table I of the paper).
-const FOREIGN_AGENT: &str = "10.1.6.1";
 /// The time over which the throughput before and after the move is measured.
 const WINDOW: Duration = Duration::from_secs(1);
 /// The time from the first packet to the measurement of the throughput after the move: slow start has ended.
@@ -57,9 +56,8 @@ impl Steps {
             marks().find(|(_, mark)| mark.name == node::HANDOFF).ok_or("the run has no handoff")?;
         let after = || marks().filter(move |(at, _)| *at >= moved);
         let is_there = |mark: &Mark| is(mark, "agent", FOREIGN_AGENT);
-        let (asked, _) = after()
-            .find(|(_, mark)| mark.name == "request_sent" && is_there(mark))
-            .ok_or_else(|| missing("no request was sent through the foreign agent"))?;
+        let asked =
+            asked(outcome, moved).ok_or_else(|| missing("no request was sent through the foreign agent"))?;
         let (registered, _) = after()
             .find(|(at, mark)| *at >= asked && mark.name == "registered")
             .ok_or_else(|| missing("no request through the foreign agent was accepted"))?;
@@ -69,10 +67,10 @@ impl Steps {
                 || (mark.name == "agent_chosen" && is(mark, "why", "registration_ends"))
         };
         let free = after().find(|(at, mark)| *at <= asked && ends(mark)).map_or(moved, |(at, _)| at);
-        let data = || arrivals(outcome, MOBILE).filter(|(_, packet)| is_data(packet)).map(|(at, _)| at);
-        let last = data().take_while(|at| *at <= moved).last();
-        let last = last.ok_or("no packet arrived before the move")?;
-        let first = data().find(|at| *at > moved).ok_or("no packet arrived after the move")?;
+        let data = arrivals(outcome, MOBILE).filter(|(_, packet)| is_data(packet)).map(|(at, _)| at);
+        let [last, first] = around(data, asked);
+        let last = last.ok_or("no packet arrived by the old cell")?;
+        let first = first.ok_or("no packet arrived by the new cell")?;
         Ok(Self { moved, free, asked, registered, last, first })
     }
 }
