@@ -783,7 +783,7 @@ impl Role for MobileNode {
             ("agent", self.attached.map_or(Value::None, Value::from)),
         ];
         let last = [("agents", Value::List(agents)), ("refused", self.refused.status())];
-        let all = first.into_iter().chain(self.registrar.status()).chain(last);
-        Value::Map(all.map(|(name, value)| (name.to_owned(), value)).collect())
+        let tunnels = self.tunnels.status(self.registrar.clock());
+        Value::map(first.into_iter().chain(self.registrar.status()).chain(last).chain(tunnels))
     }
 }

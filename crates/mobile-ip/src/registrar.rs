@@ -185,6 +185,10 @@ impl Registrar {
         }
     }
 
+    pub(crate) const fn clock(&self) -> Clock {
+        self.clock
+    }
+
     pub(crate) const fn set_clock(&mut self, zero: WallTime) {
         self.clock.zero = zero;
     }

@@ -6,8 +6,9 @@
 //! Each part of this state expires separately. A datagram that violates the state enters the tunnel all the same, and its
 //! sender gets an ICMP error.
 
+use crate::clock::Clock;
 use crate::encapsulation::room;
-use node::{Encap, Expiry};
+use node::{Encap, Expiry, Value};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::icmp::{self, IcmpError, Quote};
@@ -116,6 +117,8 @@ pub(crate) struct Tunnels {
     /// Exits that are reported as not reached, by errors that do not quote the inner sender.
     faults: BTreeSet<(Ipv4Addr, Fault)>,
     expiry: Expiry<(Ipv4Addr, Learnt)>,
+    /// The number of ICMP errors about these tunnels that were believed.
+    believed: u64,
 }
 
 /// A part of the state of a tunnel. Each expires separately.
@@ -143,6 +146,7 @@ impl Tunnels {
         if report.error.is_none() && report.fault.is_none() {
             return Err(NOT_RELAYED);
         }
+        self.believed += 1;
         let mut is_changed = report.path_mtu.is_some_and(|mtu| self.lower(now, exit, mtu));
         let error = report.error.map(|error| match report.path_mtu {
             // The reported MTU may be that of an earlier path to the exit, and larger than the present MTU.
@@ -212,6 +216,26 @@ impl Tunnels {
             Learnt::Fault(fault) => drop(self.faults.remove(&(exit, fault))),
         }
         Some(exit)
+    }
+
+    /// Returns what is known about the paths to the exits, and how many ICMP errors were believed, for a status. `path_mtu`
+    /// is that of the outer datagram, in bytes.
+    pub(crate) fn status(&self, clock: Clock) -> [(&'static str, Value); 2] {
+        let mut paths = BTreeMap::<String, Vec<Value>>::new();
+        for ((exit, learnt), ends) in self.expiry.iter() {
+            let (learnt, mtu) = match learnt {
+                Learnt::Mtu => ("path_mtu", self.path_mtu.get(&exit)),
+                Learnt::Fault(Fault::Unreachable) => ("unreachable", None),
+                Learnt::Fault(Fault::Hops) => ("too_few_hops", None),
+            };
+            paths.entry(exit.to_string()).or_default().push(Value::map([
+                ("learnt", learnt.into()),
+                ("path_mtu", mtu.map_or(Value::None, |mtu| u32::from(*mtu).into())),
+                ("ends_unix_s", clock.unix_seconds(ends).into()),
+            ]));
+        }
+        let paths = paths.into_iter().map(|(exit, learnt)| (exit, Value::List(learnt)));
+        [("paths", Value::Map(paths.collect())), ("tunnel_errors", self.believed.into())]
     }
 
     /// Returns whether a tunnel to this exit is in use.
@@ -328,6 +352,30 @@ mod tests {
             Report::parse(&error(Kind::Gre, (3, 1), [0; 4]), OWN).unwrap().fault,
             Some(Fault::Unreachable)
         );
+    }
+
+    #[test]
+    fn a_status_has_what_is_learnt_and_until_when() {
+        let mut tunnels = Tunnels::default();
+        tunnels.rebind(None, Some(CARE_OF));
+        for (report, rest) in [((3, 4), [0, 0, 5, 120]), ((11, 0), [0; 4]), ((3, 3), [0; 4])] {
+            let bytes = error(Kind::IpInIp, report, rest);
+            let Message { kind, code, body } = Message::parse(&bytes).unwrap();
+            let quotes_little = &body[..4 + ipv4::HEADER + 8];
+            let _ =
+                tunnels.heard(Instant::ZERO, &Message { kind, code, body: quotes_little }.emit(), OWN, 1480);
+        }
+        let [(_, paths), (_, errors)] = tunnels.status(Clock::default());
+        let row = |learnt: &'static str, mtu: Value| {
+            Value::map([
+                ("learnt", learnt.into()),
+                ("path_mtu", mtu),
+                ("ends_unix_s", Clock::default().unix_seconds(Instant::ZERO + BELIEVED).into()),
+            ])
+        };
+        let rows = vec![row("path_mtu", 1400_u32.into()), row("too_few_hops", Value::None)];
+        assert_eq!(paths, Value::Map([(CARE_OF.to_string(), Value::List(rows))].into()));
+        assert_eq!(errors, Value::from(2_u64), "a port unreachable is not believed");
     }
 
     /// A report of the known MTU extends its time, and a report of a larger MTU does not.

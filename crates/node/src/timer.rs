@@ -99,6 +99,11 @@ impl<K: Ord + Copy> Expiry<K> {
         }
     }
 
+    /// Returns the keys with their deadlines, in the order of the keys.
+    pub fn iter(&self) -> impl Iterator<Item = (K, Instant)> + '_ {
+        self.at.iter().map(|(key, at)| (*key, *at))
+    }
+
     /// Returns when the first key is due, or `None` if no deadline is set.
     pub fn next(&self) -> Option<Instant> {
         self.due.first().map(|(at, _)| *at)

@@ -42,7 +42,7 @@ impl Value {
     }
 
     /// Returns a map of names and values.
-    pub fn map<const N: usize>(entries: [(&str, Self); N]) -> Self {
+    pub fn map<'a>(entries: impl IntoIterator<Item = (&'a str, Self)>) -> Self {
         Self::Map(entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }
 }

@@ -440,11 +440,12 @@ impl Role for ForeignAgent {
             ]);
             (host.to_string(), value)
         };
-        Value::map([
+        let own = [
             ("visitors", Value::Map(self.visitors.iter().map(visit).collect())),
             ("pending", Value::from(self.waiting.len() as u64)),
             ("codes", self.codes.status()),
             ("refused", self.refused.status()),
-        ])
+        ];
+        Value::map(own.into_iter().chain(self.tunnels.status(self.clock)))
     }
 }

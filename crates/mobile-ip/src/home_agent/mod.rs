@@ -389,12 +389,13 @@ impl Role for HomeAgent {
         let bindings = bound.map(|(host, home)| {
             (host.to_string(), Value::List(home.bindings().iter().map(binding).collect()))
         });
-        Value::map([
+        let own = [
             ("bindings", Value::Map(bindings.collect())),
             ("reversed", Value::from(self.reversed)),
             ("codes", self.codes.status()),
             ("refused", self.refused.status()),
-        ])
+        ];
+        Value::map(own.into_iter().chain(self.tunnels.status(self.clock)))
     }
 }
 
