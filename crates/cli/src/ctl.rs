@@ -217,7 +217,7 @@ fn ask(socket: &Path, ask: &Ask) -> Result<Value, Failure> {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => {
             Failure::Machine(format!("{place}: the daemon gave no answer within 10 s"))
         }
-        // At which of the two steps the end is noticed is chance.
+        // The end is noticed at either of the two steps.
         ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof => {
             unreachable("the daemon ended before it answered, or closed the connection", &error)
         }

@@ -8,7 +8,7 @@ mod sandboxed;
 pub(crate) use joined::{arp_request, datagram, hear, joined, readable};
 pub(crate) use sandboxed::{in_sandbox, in_sandbox_of_root_and_of_nobody, need};
 
-/// Runs the body of the calling test in a process of its own; the body is given as a closure of the test function. A test
+/// Runs the body of the calling test in a separate process; the body is given as a closure of the test function. A test
 /// that closes a descriptor, and expects that its socket or lock is gone, needs this: while another test starts a process,
 /// the new process has copies of all descriptors until it executes its program.
 pub(crate) fn in_own_process<F: FnOnce()>(body: F) {
@@ -16,5 +16,5 @@ pub(crate) fn in_own_process<F: FnOnce()>(body: F) {
         return body();
     }
     let ended = sandboxed::again::<F>("alone").status().unwrap();
-    assert!(ended.success(), "in its own process: {ended}");
+    assert!(ended.success(), "in a separate process: {ended}");
 }

@@ -34,7 +34,7 @@ pub(super) const FOREIGN_AGENT: &str = "10.1.6.1";
 
 /// Returns when a mobile node first sends a request through the foreign agent, from `moved` on. No packet arrives by the
 /// new cell before. On Linux, a packet by the old cell can arrive after the move is recorded, so the instant of the move
-/// does not tell the two cells apart.
+/// does not separate the two cells.
 pub(super) fn asked(outcome: &Outcome, moved: Instant) -> Option<Instant> {
     let is_asked = |mark: &Mark| mark.name == "request_sent" && is(mark, "agent", FOREIGN_AGENT);
     marks(outcome, MOBILE).find(|(at, mark)| *at >= moved && is_asked(mark)).map(|(at, _)| at)
