@@ -2,8 +2,8 @@
 //! and the default route. The node has the other end, on which the ingress hook keeps the kernel from receiving frames.
 
 use os::{End, EndPlace, Netlink, Options, PacketSocket, Result, TcpMetrics, ethtool, namespace::sysctl};
-use std::collections::BTreeMap;
-use wire::{EtherType, Frame, Ipv4Addr, Mac, Prefix};
+use std::collections::{BTreeMap, BTreeSet};
+use wire::{EtherType, Frame, Ipv4Addr, Mac, Prefix, icmp, ipv4};
 
 /// Name of the device that is the kernel's end of the pair.
 pub(crate) const KERNEL_SIDE: &str = "wf-host";
@@ -26,6 +26,8 @@ pub(crate) struct HostLink {
     has_default_route: bool,
     /// Settings of the host's TCP connections.
     tcp: TcpMetrics,
+    /// The addresses of the host's own stack.
+    own: BTreeSet<Ipv4Addr>,
 }
 
 impl HostLink {
@@ -53,6 +55,9 @@ impl HostLink {
             net.set_arp(device, false)?;
             net.set_up(device, true)?;
         }
+        // The node's ICMP errors to this host have an address of this host as their source, for example if a packet does not
+        // fit a tunnel that begins here. Without this setting, the kernel drops them, and does not learn the MTU.
+        let _ = sysctl(&format!("net/ipv4/conf/{KERNEL_SIDE}/accept_local"), "1");
         net.keep_segments(KERNEL_SIDE)?;
         for address in addresses {
             net.add_address(KERNEL_SIDE, *address, 32)?;
@@ -66,6 +71,7 @@ impl HostLink {
             is_removed: false,
             has_default_route: false,
             tcp: tcp.clone(),
+            own: addresses.iter().copied().collect(),
         };
         if !addresses.is_empty() {
             host.add_default_route(net)?;
@@ -82,8 +88,10 @@ impl HostLink {
     ) -> Result<()> {
         if is_added {
             net.add_address(KERNEL_SIDE, address, 32)?;
+            self.own.insert(address);
             return self.add_default_route(net);
         }
+        self.own.remove(&address);
         net.delete_address(KERNEL_SIDE, address, 32)
     }
 
@@ -111,10 +119,27 @@ impl HostLink {
         of_namespace.chain(of_route.into_iter().flatten()).collect()
     }
 
-    /// Passes a datagram to the host's own stack.
+    /// Passes a datagram to the host's own stack. Does nothing if another host forges an address of this host.
     pub(crate) fn send(&self, bytes: &[u8]) -> Result<()> {
+        if !may_enter(&self.own, bytes) {
+            return Ok(());
+        }
         let link = Frame { kind: EtherType::IPV4, src: NODE_MAC, dst: KERNEL_MAC };
         self.socket.send_payload(&link, bytes)
+    }
+}
+
+/// Returns whether the host's own stack may get a datagram. One with an address of this host as its source was made here only
+/// if it is an ICMP error, or a segment of a connection that a role carries for a program of this host (`clients`). The
+/// kernel drops all others by default, and `accept_local` switches that off.
+fn may_enter(own: &BTreeSet<Ipv4Addr>, bytes: &[u8]) -> bool {
+    let is_own = ipv4::addresses(bytes).is_some_and(|(src, _)| own.contains(&src));
+    let payload = bytes.first().and_then(|first| bytes.get(usize::from(first & 0x0f) * 4..));
+    let kind = payload.and_then(|payload| payload.first());
+    match bytes.get(9).copied() {
+        Some(ipv4::TCP) => true,
+        Some(ipv4::ICMP) => !is_own || kind.is_some_and(|kind| icmp::is_error(*kind)),
+        _ => !is_own,
     }
 }
 
@@ -162,6 +187,25 @@ mod tests {
         let begun = connect(&socket, &SocketAddrV4::new(Ipv4Addr::new(10, 9, 0, 9), 9));
         assert_eq!(begun, Err(rustix::io::Errno::INPROGRESS));
         sockopt::tcp_congestion(&socket).unwrap()
+    }
+
+    #[test]
+    fn only_errors_and_segments_may_have_an_address_of_this_host_as_their_source() {
+        let [own, other] = [7, 8].map(|last| Ipv4Addr::new(10, 1, 0, last));
+        let all = BTreeSet::from([own]);
+        let datagram =
+            |src, protocol, kind| ipv4::Header::new(protocol, src, own).emit(&[kind, 0, 0, 0, 0, 0, 0, 0]);
+        for (protocol, kind, is_allowed) in [
+            (ipv4::UDP, 0, false),
+            (ipv4::TCP, 0, true),
+            (ipv4::ICMP, 8, false),
+            (ipv4::ICMP, 3, true),
+            (4, 0, false),
+        ] {
+            assert_eq!(may_enter(&all, &datagram(own, protocol, kind)), is_allowed, "{protocol} {kind}");
+            assert!(may_enter(&all, &datagram(other, protocol, kind)));
+        }
+        assert!(may_enter(&all, &[]), "the kernel drops it");
     }
 
     #[test]
