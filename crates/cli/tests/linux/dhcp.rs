@@ -23,7 +23,7 @@ struct Program(Child);
 impl Drop for Program {
     fn drop(&mut self) {
         // The daemon restores the namespace when it is terminated.
-        let _ = Command::new("kill").arg(self.0.id().to_string()).status();
+        signal(self.0.id(), rustix::process::Signal::TERM);
         let _ = self.0.wait();
     }
 }
