@@ -80,7 +80,7 @@ fn a_step_that_fails_keeps_nothing_else_from_being_put_back() {
         let words = [
             "ip -br -4 addr show dev lo",
             "ip rule",
-            "sysctl net.ipv4.conf.left.rp_filter net.ipv4.tcp_rmem",
+            "cat /proc/sys/net/ipv4/conf/left/rp_filter /proc/sys/net/ipv4/tcp_rmem",
         ];
         words.map(|words| there(between, words)).concat()
     };

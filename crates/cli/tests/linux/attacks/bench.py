@@ -141,10 +141,13 @@ class Daemon:
                 for code, count in value.items():
                     counts["code-" + code] = counts.get("code-" + code, 0) + count
                 return None
-            # The number of packets from reverse tunnels that were forwarded.
-            if name == "reversed" and isinstance(value, int):
-                counts[name] = value
+            # The number of packets from reverse tunnels that were forwarded, and of ICMP errors that were believed.
+            if name in ("reversed", "tunnel_errors") and isinstance(value, int):
+                counts[name] = counts.get(name, 0) + value
                 return None
+            # What is learnt of a path, without the time until when: each report extends it.
+            if name == "paths":
+                return {exit: [(one["learnt"], one["path_mtu"]) for one in all] for exit, all in value.items()}
             # The counters of an association, which include ignored packets.
             if name == "counts":
                 return None
