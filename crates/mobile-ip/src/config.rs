@@ -19,6 +19,8 @@ const RESERVED_SPIS: u32 = 255;
 
 /// The greatest `signal_hysteresis` in dB: no two signals that a radio hears differ by much more.
 const MOST_HYSTERESIS: u8 = 60;
+/// The longest `expected_round_trip` (not from an RFC).
+const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(60);
 /// The greatest number of simultaneous bindings of one mobile node (not from an RFC).
 const MOST_BINDINGS: usize = 8;
 
@@ -265,6 +267,12 @@ pub struct MobileNodeConfig {
     #[serde(default = "lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub lifetime: Duration,
+    /// The round trip to the home agent that the mobile node assumes until it has measured one, at most `60s`; default
+    /// `0s`. It waits for a reply for twice the round trip and 100 ms, and for 1 s at least (RFC 5944, section 3.6.3).
+    /// With a longer round trip than this wait, a reply arrives after the next request, and is dropped.
+    #[serde(default, deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub expected_round_trip: Duration,
     /// Whether the mobile node asks for simultaneous bindings (flag S); default false (RFC 5944, section 3.6.1.1). Then
     /// the home agent keeps its earlier care-of addresses, and sends a copy of each packet to each of them.
     #[serde(default)]
@@ -588,6 +596,9 @@ impl MobileNodeConfig {
             return Err(ConfigError::new("backup_home_agents", problem));
         }
         self.check_care_of()?;
+        if self.expected_round_trip > LONGEST_ROUND_TRIP {
+            return Err(ConfigError::new("expected_round_trip", "must be at most 60s"));
+        }
         if self.signal_hysteresis.is_some_and(|step| step > MOST_HYSTERESIS) {
             let problem = format!("must be from 0 to {MOST_HYSTERESIS} dB");
             return Err(ConfigError::new("signal_hysteresis", problem));

@@ -173,6 +173,7 @@ impl MobileNode {
                 config.address.address,
                 HomeAgents::new(config.address, &config.home_agent, &config.backup_home_agents),
                 Associations::new(&config.foreign_agents),
+                config.expected_round_trip,
                 rng,
             ),
             agents: Agents::of_node(config.care_of),

@@ -5,6 +5,7 @@
 mod cellular_ip;
 mod indirect_tcp;
 mod mobile_ip;
+mod records;
 mod sigma;
 
 use crate::reproduce::Experiment;
@@ -17,6 +18,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     indirect_tcp::handoff_time::EXPERIMENT,
     mobile_ip::triangle::EXPERIMENT,
     mobile_ip::movement_detection::EXPERIMENT,
+    mobile_ip::registration_delay::EXPERIMENT,
 ];
 
 /// Returns the experiments that `words` name, or all if there are no words. A word is the identifier of an experiment
