@@ -18,6 +18,7 @@
 //! mobile nodes are denied (`no_place`) until the forged registrations end. Visitors can still renew their
 //! registrations. A shorter `registration_lifetime` limits this time.
 
+mod buffer;
 mod classes;
 mod replies;
 mod requests;
