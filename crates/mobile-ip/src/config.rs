@@ -1,10 +1,13 @@
 //! The configuration of the Mobile IP roles.
 
+mod buffer;
+
 pub use crate::advertise::Advertise;
 use crate::encapsulation;
 use crate::message::{Algorithm, Association, INFINITE, RequestFlags};
 use crate::tunnels::SMALLEST_MTU;
 use auth::Key;
+pub use buffer::{Buffering, Drain, KeepWhen};
 use node::config::{ConfigError, span, spans, text, texts};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -191,6 +194,10 @@ pub struct ForeignAgentConfig {
     #[serde(default = "pending_timeout", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub pending_timeout: Duration,
+    /// Which packets the foreign agent keeps for its visitors, to send them to their next care-of address. Without this table,
+    /// it keeps none; an empty table keeps the last packet of each visitor.
+    #[serde(default)]
+    pub buffer: Option<Buffering>,
     /// The parameters of the agent advertisements.
     #[serde(default)]
     pub advertise: Advertise,
@@ -559,7 +566,7 @@ impl ForeignAgentConfig {
         if self.pending_timeout.is_zero() {
             return Err(ConfigError::new("pending_timeout", "must be greater than zero"));
         }
-        Ok(())
+        self.buffer.as_ref().map_or(Ok(()), Buffering::check)
     }
 }
 

@@ -34,6 +34,7 @@ pub mod mark;
 pub mod message;
 pub mod mobile_node;
 mod movement;
+mod one_route;
 mod own_address;
 mod pending;
 pub mod refusal;

@@ -77,6 +77,9 @@ pub(crate) enum MobileIpEvent {
     VisitorArrived { host: Ipv4Addr },
     /// The lifetime of a visitor at a foreign agent ended without a new registration.
     VisitorExpired { host: Ipv4Addr },
+    /// A foreign agent sends the packets that it kept for a visitor to the visitor's new care-of address. `named` is the number
+    /// of others, which it drops because the mobile node has named them.
+    KeptSent { host: Ipv4Addr, care_of: Ipv4Addr, packets: u64, named: u64 },
     /// The home agent did not answer in time a request that the foreign agent relayed.
     RequestTimedOut { host: Ipv4Addr },
 }
@@ -139,6 +142,10 @@ impl From<MobileIpEvent> for Mark {
             MobileIpEvent::NotStored { host } => home("not_stored", host),
             MobileIpEvent::VisitorArrived { host } => foreign("visitor_arrived", host),
             MobileIpEvent::VisitorExpired { host } => foreign("visitor_expired", host),
+            MobileIpEvent::KeptSent { host, care_of, packets, named } => foreign("kept_sent", host)
+                .with("care_of", care_of)
+                .with("packets", packets)
+                .with("named", named),
             MobileIpEvent::RequestTimedOut { host } => foreign("request_timed_out", host),
         }
     }

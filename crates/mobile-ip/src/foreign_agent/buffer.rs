@@ -21,15 +21,15 @@ pub const KEPT_NO_ROOM: Reason = Reason("kept_no_room");
 
 /// The limits of the rings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Limits {
+pub(crate) struct Limits {
     /// The maximum number of packets of one visitor, at least 1.
-    pub(super) packets: usize,
+    pub(crate) packets: usize,
     /// The maximum number of bytes of one visitor.
-    pub(super) bytes: usize,
+    pub(crate) bytes: usize,
     /// The maximum number of bytes of all visitors.
-    pub(super) total_bytes: usize,
+    pub(crate) total_bytes: usize,
     /// How long a packet is kept.
-    pub(super) max_age: Duration,
+    pub(crate) max_age: Duration,
 }
 
 /// A kept packet.
@@ -204,6 +204,25 @@ impl Buffers {
         self.bytes -= ring.bytes;
         self.by_size.remove(&(ring.bytes, visit));
         ring.packets
+    }
+
+    /// Removes the packets of a visitor for which `is_removed` returns true, and calls `gone` with each.
+    pub(super) fn remove_if(
+        &mut self,
+        visit: Visit,
+        is_removed: impl Fn(&Packet) -> bool,
+        gone: &mut impl FnMut(Kept),
+    ) {
+        let Some(ring) = self.rings.get_mut(&visit) else { return };
+        let before = ring.bytes;
+        let (removed, left) = ring.packets.drain(..).partition(|kept| is_removed(&kept.packet));
+        ring.packets = left;
+        ring.bytes = ring.packets.iter().map(Kept::len).sum();
+        self.bytes -= before - ring.bytes;
+        self.resized(visit, before);
+        self.remove_empty(visit);
+        let removed: VecDeque<Kept> = removed;
+        removed.into_iter().for_each(gone);
     }
 
     /// Returns when the oldest packet may be too old; `None` if no packet is kept. The instant may be too early.

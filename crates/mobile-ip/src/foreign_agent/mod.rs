@@ -20,6 +20,7 @@
 
 mod buffer;
 mod classes;
+mod keeping;
 mod replies;
 mod requests;
 mod reverse;
@@ -36,7 +37,11 @@ use crate::pending::{Pending, Waiting};
 use crate::refusal;
 use crate::reply_counts::ReplyCounts;
 use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Tunnels};
+pub(crate) use buffer::Limits;
+pub use buffer::{KEPT_NO_ROOM, KEPT_REPLACED, KEPT_TOO_OLD};
 use classes::Classes;
+use keeping::Keeper;
+pub use keeping::{KEPT_DUPLICATE, KEPT_VISIT_ENDED};
 use node::config::{ConfigError, Interfaces};
 use node::{
     Action, Class, Input, Lifetime, Link, Listen, Outbox, Proto, PuntReason, Refusals, Rng, Role, Route,
@@ -46,7 +51,7 @@ use reverse::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::icmp::{self};
 use wire::ipv4::{self};
-use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason};
+use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Prefix, Reason};
 
 /// The reason to drop a packet from a tunnel: its destination is not a visitor of the home agent that sent the packet.
 pub const NOT_A_VISITOR: Reason = Reason("not_a_visitor");
@@ -133,6 +138,8 @@ struct Opened {
 pub struct ForeignAgent {
     config: ForeignAgentConfig,
     iface: Iface,
+    /// The MTU of this interface in bytes.
+    mtu: u16,
     /// The interfaces to visited networks: this agent's, and those of the host's other foreign agents.
     visited: Vec<Iface>,
     /// The packet classes of this agent.
@@ -150,6 +157,8 @@ pub struct ForeignAgent {
     opened: BTreeMap<Ipv4Addr, Opened>,
     /// The reverse tunnels to the home agents of visitors, and what is known about their paths.
     tunnels: Tunnels,
+    /// The packets that are kept for visitors; `None` if none are.
+    keeper: Option<Keeper>,
     advertiser: Advertiser,
     /// The random numbers from which each start takes its challenges.
     challenges: Rng,
@@ -195,6 +204,7 @@ impl ForeignAgent {
         let visited = [Ok(iface)].into_iter().chain(others).collect::<Result<_, _>>()?;
         Ok(Self {
             iface,
+            mtu: u16::MAX,
             visited,
             classes,
             listens: [Listen::Local(Proto::Udp(PORT)), routers, agents, solicitations, errors, of_tunnels],
@@ -206,6 +216,7 @@ impl ForeignAgent {
             challenged: BTreeMap::new(),
             opened: BTreeMap::new(),
             tunnels: Tunnels::default(),
+            keeper: config.buffer.as_ref().map(Keeper::new),
             advertiser,
             challenges,
             denials: Limiter::default(),
@@ -248,7 +259,7 @@ impl ForeignAgent {
 
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let ends = match rx.header.protocol {
-            _ if rx.why == PuntReason::Action => return self.route_opened(rx, packet, out),
+            _ if rx.why == PuntReason::Action => return self.punted(now, rx, packet, out),
             _ if rx.why == PuntReason::Check => return self.of_another(rx, packet, out),
             ipv4::UDP if self.is_for_home_agent(&rx, &packet) => return out.pass(rx, packet),
             ipv4::UDP if self.is_for_agents(&rx, &packet) => self.registration(now, rx, &packet, out),
@@ -347,6 +358,7 @@ impl ForeignAgent {
         while let Some(home_agent) = self.tunnels.expired(now) {
             self.adjust(home_agent, None, out);
         }
+        self.keeper_timeout(now, out);
         let busy = self.is_busy();
         self.advertiser.timeout(now, busy, out);
     }
@@ -405,8 +417,15 @@ impl Role for ForeignAgent {
             Input::Timeout => self.timeout(now, out),
             Input::Idle(key, _) => self.expired(now, key, out),
             Input::Packet(rx, packet) => self.packet(now, rx, packet, out),
-            Input::Link(iface, Link::Up { .. }) if iface == self.iface => self.advertiser.up(now),
-            Input::Link(iface, Link::Down(_)) if iface == self.iface => self.advertiser.down(),
+            Input::Link(iface, Link::Up { mtu, .. }) if iface == self.iface => {
+                self.mtu = mtu;
+                self.advertiser.up(now);
+                self.link_changed(true, out);
+            }
+            Input::Link(iface, Link::Down(_)) if iface == self.iface => {
+                self.advertiser.down();
+                self.link_changed(false, out);
+            }
             Input::Link(..)
             | Input::Stream(..)
             | Input::Command(..)
@@ -418,7 +437,8 @@ impl Role for ForeignAgent {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let due = [self.waiting.next(), self.advertiser.due(), self.tunnels.due()];
+        let kept = self.keeper.as_ref().and_then(Keeper::next);
+        let due = [self.waiting.next(), self.advertiser.due(), self.tunnels.due(), kept];
         due.into_iter().flatten().min()
     }
 
@@ -447,6 +467,11 @@ impl Role for ForeignAgent {
             ("codes", self.codes.status()),
             ("refused", self.refused.status()),
         ];
-        Value::map(own.into_iter().chain(self.tunnels.status(self.clock)))
+        let kept = self.keeper.as_ref().map(|keeper| ("buffer", keeper.status()));
+        Value::map(own.into_iter().chain(kept).chain(self.tunnels.status(self.clock)))
+    }
+
+    fn holds(&self, each: &mut dyn FnMut(PacketId)) {
+        self.keeper.iter().for_each(|keeper| keeper.holds(each));
     }
 }

@@ -51,7 +51,7 @@ impl ForeignAgent {
         let ends = now + Duration::from_secs(lifetime.into());
         let route =
             Route { action: Action::Forward(Hop::mac(self.iface, mac)), lifetime: Lifetime::Until(ends) };
-        out.route(RouteKey::to(class, host), route);
+        out.route(RouteKey::to(class, host), Route { action: self.action_for(visit, mac), ..route });
         let reached = self.reach(visit, mac, route, out);
         let had_reverse = self.visitors.get(&visit).is_some_and(|before| before.reverse.is_some());
         let asks_reverse = flags.has(RequestFlags::REVERSE);
@@ -74,6 +74,7 @@ impl ForeignAgent {
             since: since.unwrap_or(now),
         };
         self.visitors.insert(visit, visitor);
+        self.release(visit, mac, out);
         if since.is_none() {
             self.report_exit((host, home_agent), true, out);
             out.mark(MobileIpEvent::VisitorArrived { host }.into());
@@ -163,6 +164,7 @@ impl ForeignAgent {
     pub(super) fn leave(&mut self, visit: Visit, out: &mut Outbox) {
         let Some(visitor) = self.visitors.remove(&visit) else { return };
         let (host, home_agent) = visit;
+        self.end_keeping(visit, out);
         self.report_exit(visit, false, out);
         if let Some(Opened { class, .. }) = self.opened.get(&home_agent).copied() {
             out.route(RouteKey::to(class, host), None);

@@ -5,13 +5,11 @@ use super::{Home, HomeAgent, PASSED};
 use crate::binding::Binding;
 use crate::encapsulation;
 use crate::message::RequestFlags;
+use crate::one_route::OneRoute;
 use crate::refusal;
-use node::{
-    Action, Class, Datagram, Disposition, Encap, EntryId, Found, IngressPolicy, Lifetime, Outbox, Port,
-    PuntReason, RoleId, Route, Rules, Rx, Verdict, decide, decide_opened, reason,
-};
+use node::{Action, Disposition, Encap, Outbox, PuntReason, Rx, Verdict, reason};
 use wire::icmp::IcmpError;
-use wire::{Instant, Ipv4Addr, Mac, Packet, Reason, fragment, identity, ipip, ipv4, tunnel, tunnel::Kind};
+use wire::{Instant, Ipv4Addr, Mac, Packet, identity, ipip, ipv4, tunnel, tunnel::Kind};
 
 impl HomeAgent {
     /// Sends a copy of a packet to each care-of address of its destination. The table checks each copy as if there were only
@@ -39,10 +37,7 @@ impl HomeAgent {
         }
         for verdict in verdicts {
             let copies = match verdict.disposition {
-                Disposition::Encap(encap) => match verdict.cut {
-                    Some(mtu) => self.pieces_in_tunnel(&packet, encap, mtu),
-                    None => self.in_tunnel(&packet, encap).map(|copy| vec![copy]),
-                },
+                Disposition::Encap(encap) => self.entry.enter(&packet, encap, verdict.cut),
                 Disposition::Drop(reason) => Err(reason),
                 _ => Err(reason::NO_ROUTE),
             };
@@ -55,13 +50,8 @@ impl HomeAgent {
 
     /// Decides about a copy of a packet for the tunnel to a care-of address.
     fn judge_copy(&self, now: Instant, rx: &Rx, packet: &Packet, care_of: Ipv4Addr) -> Verdict {
-        let rules = OneTunnel { encap: self.encap(rx.header.dst, care_of), agent: self };
-        let datagram = Datagram::new(&rx.header, ipv4::total_len(&packet.bytes));
-        let port = Port { iface: rx.iface, from: None };
-        match rx.tunnel {
-            Some(_) => decide_opened(&rules, now, port, Class::WIRE, &datagram),
-            None => decide(&rules, now, port, &datagram),
-        }
+        let action = Action::Tunnel(self.encap(rx.header.dst, care_of));
+        OneRoute { action, mtu: u16::MAX, is_own: &|address| self.is_own(address) }.decide(now, rx, packet)
     }
 
     /// Sends a copy of a broadcast of the home network to each binding that asked for broadcasts with flag B. Copies that
@@ -88,10 +78,10 @@ impl HomeAgent {
             let copy = if len + layers > usize::from(encap.reported) {
                 Err(reason::TOO_BIG)
             } else if layers == 0 {
-                self.in_tunnel(packet, encap)
+                self.entry.whole(packet, encap)
             } else {
                 let inner = Encap { src: own, dst: host, kind: Kind::IpInIp, ..encap };
-                self.in_tunnel(packet, inner).and_then(|inner| self.in_tunnel(&inner, encap))
+                self.entry.whole(packet, inner).and_then(|inner| self.entry.whole(&inner, encap))
             };
             match copy {
                 Ok(copy) => out.send_routed(copy),
@@ -200,20 +190,6 @@ impl HomeAgent {
         !own.any(|own| own.is_broadcast(sender)) && self.error_limit.may(now, sender)
     }
 
-    /// Returns the fragments of a packet, each of at most `mtu` bytes and in the tunnel.
-    fn pieces_in_tunnel(&mut self, packet: &Packet, encap: Encap, mtu: u16) -> Result<Vec<Packet>, Reason> {
-        let pieces = fragment::pieces(&packet.bytes, mtu)?;
-        pieces.into_iter().map(|bytes| self.in_tunnel(&Packet { bytes, ..packet.clone() }, encap)).collect()
-    }
-
-    /// Returns a copy of a packet in a tunnel. Fails if the packet does not fit into a datagram. The outer headers have
-    /// consecutive identifications, because the fragments of a packet share the packet's identification.
-    fn in_tunnel(&mut self, packet: &Packet, encap: Encap) -> Result<Packet, Reason> {
-        self.outer_id = self.outer_id.wrapping_add(1);
-        let bytes = tunnel::encapsulate(encap.kind, &packet.bytes, encap.src, encap.dst, self.outer_id)?;
-        Ok(Packet { bytes, ..packet.clone() })
-    }
-
     /// Sends an ICMP error to the sender of a packet, if [`Self::may_send_error`] permits it.
     fn tell(&mut self, now: Instant, error: IcmpError, about: &Packet, out: &mut Outbox) {
         let Some(bytes) = error.about(&about.bytes, self.config.address.address) else { return };
@@ -221,31 +197,6 @@ impl HomeAgent {
         if sender.is_some_and(|to| self.may_send_error(now, to)) {
             out.send_routed(Packet::new(Mac::ZERO, bytes));
         }
-    }
-}
-
-/// The rules of a node that has one route: into a tunnel of this agent.
-struct OneTunnel<'a> {
-    encap: Encap,
-    agent: &'a HomeAgent,
-}
-
-impl Rules for OneTunnel<'_> {
-    fn ingress_policy(&self, port: Port) -> (RoleId, IngressPolicy) {
-        (RoleId::NODE, IngressPolicy::default_of(port))
-    }
-
-    fn route(&self, _: Instant, _: Class, _: Ipv4Addr, _: Ipv4Addr) -> Option<Found> {
-        let route = Route { action: Action::Tunnel(self.encap), lifetime: Lifetime::Permanent };
-        Some(Found { entry: EntryId(0), owner: RoleId::NODE, route })
-    }
-
-    fn reverse_path(&self, _: Instant, _: Class, _: Ipv4Addr) -> Option<Found> {
-        None
-    }
-
-    fn is_own(&self, address: Ipv4Addr) -> bool {
-        self.agent.is_own(address)
     }
 }
 

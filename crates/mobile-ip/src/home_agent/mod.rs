@@ -21,6 +21,7 @@ use crate::encapsulation;
 use crate::limiter::Limiter;
 use crate::mark::{HOME_AGENT, MobileIpEvent};
 use crate::message::{ALL_AGENTS, AgentFlags, Code, PORT, Request, RequestFlags};
+use crate::one_route::Entry;
 use crate::refusal;
 use crate::reply_counts::ReplyCounts;
 use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Tunnels};
@@ -137,8 +138,8 @@ pub struct HomeAgent {
     denials: Limiter<(Ipv4Addr, u64)>,
     /// Limits ICMP errors to the senders of tunneled datagrams, by sender.
     error_limit: Limiter<Ipv4Addr>,
-    /// The identification of the last outer header of a copy.
-    outer_id: u16,
+    /// Puts copies into tunnels.
+    entry: Entry,
     /// The number of replies that were sent, by code.
     codes: ReplyCounts,
     /// The tunnels that end at this host, because a foreign agent with the same address has a visitor: their begin, and
@@ -201,7 +202,7 @@ impl HomeAgent {
             answers: Limiter::default(),
             denials: Limiter::default(),
             error_limit: Limiter::default(),
-            outer_id: 0,
+            entry: Entry::default(),
             codes: ReplyCounts::default(),
             exits: BTreeMap::new(),
             passed: VecDeque::new(),
