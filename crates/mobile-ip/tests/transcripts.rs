@@ -38,6 +38,7 @@ transcripts! {
     what_cannot_be_stored_did_not_happen: "home-agent-storage";
     a_foreign_agent_relays_and_then_delivers: "foreign-agent-visit";
     a_foreign_agent_denies_by_itself: "foreign-agent-denials";
+    a_foreign_agent_keeps_packets_of_its_visitors: "foreign-agent-buffer";
     an_agent_is_heard: "advertising";
     a_mobile_node_goes_away_and_comes_home: "mobile-node-moves";
     a_mobile_node_that_turns_back_stays_with_whom_it_hears: "mobile-node-turns-back";

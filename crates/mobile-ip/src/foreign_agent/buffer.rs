@@ -10,8 +10,8 @@ use node::Expiry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::{Duration, Iface, Instant, Packet, PacketId, Reason};
 
-/// The reason to drop a kept packet: a later packet of the same visitor takes its place. The packet itself was forwarded to
-/// the visitor; only the copy ends.
+/// The reason to drop a kept packet: a later packet of the same visitor takes its place. It is the end of a copy: the packet
+/// itself was forwarded to the visitor. With `when = "link-down"` it was not, and is lost.
 pub const KEPT_REPLACED: Reason = Reason("kept_replaced");
 /// The reason to drop a kept packet: it is older than `max_age`.
 pub const KEPT_TOO_OLD: Reason = Reason("kept_too_old");

@@ -366,3 +366,7 @@ fn discard(kept: Kept, why: Reason, out: &mut Outbox) {
 fn set_onward(Onward { key, encap, lifetime }: Onward, out: &mut Outbox) {
     out.route(key, Route { action: Action::Tunnel(encap), lifetime });
 }
+
+#[cfg(test)]
+#[path = "keeping_tests.rs"]
+mod tests;
