@@ -18,7 +18,9 @@
 //! mobile nodes are denied (`no_place`) until the forged registrations end. Visitors can still renew their
 //! registrations. A shorter `registration_lifetime` limits this time.
 
+mod arrivals;
 mod classes;
+mod departures;
 mod replies;
 mod requests;
 mod reverse;
@@ -35,6 +37,7 @@ use crate::pending::{Pending, Waiting};
 use crate::refusal;
 use crate::reply_counts::ReplyCounts;
 use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Tunnels};
+use arrivals::Handoffs;
 use classes::Classes;
 use node::config::{ConfigError, Interfaces};
 use node::{
@@ -88,6 +91,8 @@ type Visit = (Ipv4Addr, Ipv4Addr);
 #[derive(Debug)]
 struct Visitor {
     mac: Mac,
+    /// The Identification of the request accepted last.
+    identification: u64,
     /// The number of the request accepted last, in the order of arrival.
     number: u64,
     /// The Identifications of the last requests of this visit, the oldest first; at most [`SEEN`]. Another link address
@@ -149,6 +154,8 @@ pub struct ForeignAgent {
     opened: BTreeMap<Ipv4Addr, Opened>,
     /// The reverse tunnels to the home agents of visitors, and what is known about their paths.
     tunnels: Tunnels,
+    /// The mobile nodes that came from another foreign agent, or left to one, by a smooth handoff.
+    handoffs: Handoffs,
     advertiser: Advertiser,
     /// The random numbers from which each start takes its challenges.
     challenges: Rng,
@@ -175,6 +182,8 @@ impl ForeignAgent {
         let [routers, agents, solicitations] = Advertiser::listens(iface);
         let [errors, of_tunnels] = [Proto::Udp(PORT), Proto::IpIp].map(Listen::IcmpAbout);
         let challenges = rng.fork("challenges");
+        let smooth = AgentFlags::smooth(&config.numbers);
+        let smooth = AgentFlags::default().with(smooth, config.smooth_handoff);
         let mut advertiser = Advertiser::new(
             iface,
             config.address,
@@ -184,7 +193,8 @@ impl ForeignAgent {
                 .with(AgentFlags::HOME, config.is_home)
                 .with(AgentFlags::REGISTRATION_REQUIRED, config.registration_required)
                 .with(AgentFlags::REVERSE, config.reverse_tunnel != AgentReverseTunnel::None)
-                | encapsulation::advertised(&config.encapsulations),
+                | encapsulation::advertised(&config.encapsulations)
+                | smooth,
             rng,
         );
         if config.challenge {
@@ -205,6 +215,7 @@ impl ForeignAgent {
             challenged: BTreeMap::new(),
             opened: BTreeMap::new(),
             tunnels: Tunnels::default(),
+            handoffs: Handoffs::default(),
             advertiser,
             challenges,
             denials: Limiter::default(),
@@ -247,6 +258,9 @@ impl ForeignAgent {
 
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let ends = match rx.header.protocol {
+            _ if rx.why == PuntReason::Action && self.is_from_agent(&rx) => {
+                return self.from_agent(now, rx, packet, out);
+            }
             _ if rx.why == PuntReason::Action => return self.route_opened(rx, packet, out),
             _ if rx.why == PuntReason::Check => return self.of_another(rx, packet, out),
             ipv4::UDP if self.is_for_home_agent(&rx, &packet) => return out.pass(rx, packet),
@@ -287,7 +301,8 @@ impl ForeignAgent {
         if !is_ours || !self.config.beside.contains(&own) {
             return false;
         }
-        match Received::of(rx.header, rx.payload(packet)).map(|received| received.message) {
+        let received = Received::of_knowing(rx.header, rx.payload(packet), &self.known_extensions());
+        match received.map(|received| received.message) {
             Ok(Registration::Request(request)) => {
                 let is_broadcast = self.config.address.is_broadcast(request.home_agent);
                 let is_visit = rx.iface == self.iface && request.care_of == own;
@@ -304,7 +319,10 @@ impl ForeignAgent {
         packet: &Packet,
         out: &mut Outbox,
     ) -> Result<(), Reason> {
-        let received = match Received::of(rx.header, rx.payload(packet)) {
+        if let Some(ends) = self.binding_message(now, &rx, packet, out) {
+            return ends;
+        }
+        let received = match Received::of_knowing(rx.header, rx.payload(packet), &self.known_extensions()) {
             Ok(received) => received,
             Err(malformed) => {
                 self.malformed_reply(now, rx, packet, out);
@@ -343,11 +361,20 @@ impl ForeignAgent {
             // `deny` may fail, because denials are limited. Without a reply, the mobile node repeats its request.
             let _ = self.deny(now, &pending, Code::RegistrationTimeout, out);
         }
-        while let Some(home_agent) = self.tunnels.expired(now) {
-            self.adjust(home_agent, None, out);
+        while let Some(exit) = self.tunnels.expired(now) {
+            self.adjust(exit, None, out);
+            self.adjust_departures(exit, out);
+        }
+        while let Some(host) = self.handoffs.ending.pop(now) {
+            self.end_arrival(now, host, out);
         }
         let busy = self.is_busy();
         self.advertiser.timeout(now, busy, out);
+    }
+
+    /// Returns the types of extensions of a request that this agent knows besides those of RFC 5944.
+    fn known_extensions(&self) -> Vec<u8> {
+        if self.config.smooth_handoff { self.config.numbers.extensions().to_vec() } else { Vec::new() }
     }
 
     fn is_busy(&self) -> bool {
@@ -417,7 +444,8 @@ impl Role for ForeignAgent {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let due = [self.waiting.next(), self.advertiser.due(), self.tunnels.due()];
+        let due =
+            [self.waiting.next(), self.advertiser.due(), self.tunnels.due(), self.handoffs.ending.next()];
         due.into_iter().flatten().min()
     }
 
@@ -443,6 +471,7 @@ impl Role for ForeignAgent {
         let own = [
             ("visitors", Value::Map(self.visitors.iter().map(visit).collect())),
             ("pending", Value::from(self.waiting.len() as u64)),
+            ("handoffs", self.handoffs_status()),
             ("codes", self.codes.status()),
             ("refused", self.refused.status()),
         ];
