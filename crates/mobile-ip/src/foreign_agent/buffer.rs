@@ -8,7 +8,7 @@
 use super::Visit;
 use node::Expiry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use wire::{Duration, Iface, Instant, Packet, PacketId, Reason};
+use wire::{Duration, Iface, Instant, Ipv4Addr, Packet, PacketId, Reason};
 
 /// The reason to drop a kept packet: a later packet of the same visitor takes its place. It is the end of a copy: the packet
 /// itself was forwarded to the visitor. With `when = "link-down"` it was not, and is lost.
@@ -99,6 +99,12 @@ impl Buffers {
     /// Returns the number of packets of all visitors.
     pub(super) fn packets(&self) -> usize {
         self.rings.values().map(|ring| ring.packets.len()).sum()
+    }
+
+    /// Returns the visits of a home address that have packets.
+    pub(super) fn of(&self, host: Ipv4Addr) -> impl Iterator<Item = Visit> + '_ {
+        let all = self.rings.range((host, Ipv4Addr::UNSPECIFIED)..=(host, Ipv4Addr::BROADCAST));
+        all.map(|(visit, _)| *visit)
     }
 
     /// Calls `each` with the identity of each packet.

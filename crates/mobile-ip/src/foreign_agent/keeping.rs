@@ -10,11 +10,11 @@ use super::buffer::{Buffers, Kept};
 use super::{ForeignAgent, Visit};
 use crate::config::{Buffering, Drain, KeepWhen};
 use crate::mark::MobileIpEvent;
-use crate::one_route::{Entry, OneRoute};
+use crate::one_tunnel::OneRoute;
 use node::{
-    Action, Disposition, Encap, Expiry, Hop, Lifetime, Outbox, PuntReason, Route, RouteKey, Rx, Value, reason,
+    Action, Disposition, Expiry, Hop, Lifetime, Outbox, PuntReason, Route, RouteKey, Rx, Value, reason,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use wire::ipv4::{self, Header};
 use wire::{Duration, Frame, IcmpError, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Reason, fragment};
 
@@ -26,17 +26,6 @@ pub const KEPT_DUPLICATE: Reason = Reason("kept_duplicate");
 /// The packets that a mobile node has received: the source and the identification of each (draft-mkhalil-mobileip-buffer-00,
 /// section 4.5).
 pub(super) type Named = BTreeSet<(Ipv4Addr, u16)>;
-
-/// Where the packets of a visitor that has left are sent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Onward {
-    /// The route of the visitor's packets.
-    pub(super) key: RouteKey,
-    /// The tunnel to the new care-of address.
-    pub(super) encap: Encap,
-    /// How long packets are sent there.
-    pub(super) lifetime: Lifetime,
-}
 
 /// The packets that one foreign agent keeps.
 #[derive(Debug)]
@@ -50,10 +39,9 @@ pub(super) struct Keeper {
     asked: BTreeSet<Visit>,
     is_link_down: bool,
     /// The visits whose packets are being sent to another care-of address.
-    drains: BTreeMap<Visit, Onward>,
+    drains: BTreeSet<Visit>,
     /// When the next packet of each drain is sent.
     due: Expiry<Visit>,
-    entry: Entry,
     /// The number of kept packets that were sent to another care-of address.
     sent: u64,
 }
@@ -67,9 +55,8 @@ impl Keeper {
             buffers: Buffers::new(config.limits()),
             asked: BTreeSet::new(),
             is_link_down: false,
-            drains: BTreeMap::new(),
+            drains: BTreeSet::new(),
             due: Expiry::default(),
-            entry: Entry::default(),
             sent: 0,
         }
     }
@@ -130,49 +117,48 @@ impl ForeignAgent {
         }
     }
 
-    /// Handles a packet that a route of this role gave to it. If it is for a visitor out of a tunnel of the visitor's home
-    /// agent, it is forwarded and kept. If the visitor has left, the packet waits behind those that are being sent. Otherwise
-    /// it is a packet of a visitor.
+    /// Handles a packet that a route of this role gave to it: out of a tunnel of a visitor's home agent or of another agent, or
+    /// of a visitor.
     pub(super) fn punted(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let visit = rx.tunnel.map(|(entry, _)| (rx.header.dst, entry));
-        if let Some(visit) = visit
-            && let Some(keeper) = &mut self.keeper
-            && keeper.drains.contains_key(&visit)
-        {
-            return match keeper.buffers.wait(now, visit, (rx.iface, packet)) {
+        if let Some(visit) = visit.filter(|visit| self.is_draining(*visit)) {
+            return match self.wait_behind(now, visit, (rx, packet), out) {
                 Ok(()) => {}
-                Err(packet) => self.drain_all(now, visit, Some((rx, packet)), out),
+                Err(packet) => self.send_onward(now, visit, (rx.iface, packet), out),
             };
         }
         match visit.and_then(|visit| Some((visit, self.visitors.get(&visit)?.mac))) {
-            Some((visit, mac)) => self.deliver(now, visit, mac, (rx, packet), out),
+            Some((visit, mac)) => self.deliver(now, Some(visit), mac, (rx, packet), out),
+            None if self.is_from_agent(&rx) => self.from_agent(now, rx, packet, out),
             None => self.route_opened(rx, packet, out),
         }
     }
 
-    /// Forwards a packet to a visitor on the link as the table would, and keeps it if it is to be kept. While the link is down,
-    /// with `when = "link-down"`, the packet is kept and not sent.
+    /// Forwards a packet to a mobile node on the link as the table would, and keeps it for its visit if it is to be kept. While
+    /// the link is down, with `when = "link-down"`, the packet is kept and not sent.
     pub(super) fn deliver(
         &mut self,
         now: Instant,
-        visit: Visit,
+        visit: Option<Visit>,
         mac: Mac,
         (rx, mut packet): (Rx, Packet),
         out: &mut Outbox,
     ) {
         let action = Action::Forward(Hop::mac(self.iface, mac));
         let is_own = |address| self.is_own(address);
-        let verdict = OneRoute { action, mtu: self.mtu, is_own: &is_own }.decide(now, &rx, &packet);
+        let verdict = OneRoute { action, mtu: self.mtu, is_own }.judge(now, &rx, &packet);
         if let Some(error) = verdict.icmp {
             self.tell(now, error, &packet, out);
         }
         if let Disposition::Drop(reason) = verdict.disposition {
-            return out.discard(rx.iface, packet, reason);
+            return self.refused.end(rx.iface, packet, Err(reason), out);
         }
         if !ipv4::decrement_ttl(&mut packet.bytes) {
-            return out.discard(rx.iface, packet, reason::TTL_EXPIRED);
+            return self.refused.end(rx.iface, packet, Err(reason::TTL_EXPIRED), out);
         }
-        if let Some(keeper) = self.keeper.as_mut().filter(|keeper| keeper.wants(visit)) {
+        if let Some(visit) = visit
+            && let Some(keeper) = self.keeper.as_mut().filter(|keeper| keeper.wants(visit))
+        {
             let mut gone = |old, why| discard(old, why, out);
             if keeper.when == KeepWhen::LinkDown {
                 return keeper.buffers.keep(now, visit, (rx.iface, packet), &mut gone);
@@ -230,7 +216,7 @@ impl ForeignAgent {
     /// was down, or those that were being sent to another care-of address.
     pub(super) fn release(&mut self, visit: Visit, mac: Mac, out: &mut Outbox) {
         let Some(keeper) = self.keeper.as_mut() else { return };
-        let was_draining = keeper.drains.remove(&visit).is_some();
+        let was_draining = keeper.drains.remove(&visit);
         keeper.due.stop(visit);
         if !was_draining && keeper.when != KeepWhen::LinkDown {
             return;
@@ -251,100 +237,102 @@ impl ForeignAgent {
         keeper.buffers.take(visit).into_iter().for_each(|kept| discard(kept, KEPT_VISIT_ENDED, out));
     }
 
-    /// Sends the packets of a visitor to the care-of address of an authenticated Binding Update: first the kept ones, except
-    /// those in `named`, and then later ones. Sets the route of later packets.
-    pub(super) fn flush(
+    /// Drops the packets of a mobile node whose request was not accepted.
+    pub(super) fn end_keeping_of_strangers(&mut self, host: Ipv4Addr, out: &mut Outbox) {
+        let Some(keeper) = &self.keeper else { return };
+        let is_known =
+            |visit: &Visit| self.visitors.contains_key(visit) || self.handoffs.departures.contains_key(visit);
+        let strangers: Vec<Visit> = keeper.buffers.of(host).filter(|visit| !is_known(visit)).collect();
+        strangers.into_iter().for_each(|visit| self.end_keeping(visit, out));
+    }
+
+    /// Returns whether kept packets of a visitor that has left are being sent. Later packets wait behind them.
+    pub(super) fn is_draining(&self, visit: Visit) -> bool {
+        self.keeper.as_ref().is_some_and(|keeper| keeper.drains.contains(&visit))
+    }
+
+    /// Sends the packets of a visitor that has left to its new care-of address: first the kept ones, and then later ones. The
+    /// visitor is one of the departures, and its route is set. Its Binding Update was authenticated.
+    pub(super) fn flush(&mut self, now: Instant, visit: Visit, out: &mut Outbox) {
+        let Some(departure) = self.handoffs.departures.get(&visit).cloned() else { return };
+        let Some(keeper) = self.keeper.as_mut() else { return };
+        keeper.asked.remove(&visit);
+        let (packets, _) = keeper.buffers.size(visit);
+        if packets == 0 {
+            return;
+        }
+        let (host, care_of) = (visit.0, departure.care_of);
+        out.mark(MobileIpEvent::KeptSent { host, care_of, packets: packets as u64 }.into());
+        if keeper.drain == Drain::AtOnce || packets == 1 {
+            return self.drain_all(now, visit, out);
+        }
+        if keeper.drains.insert(visit) {
+            keeper.buffers.begin_drain(visit);
+            self.set_departure(visit, &departure, out);
+            self.drain_one(now, visit, out);
+        }
+    }
+
+    /// Puts a packet behind those of a visitor that has left, if these are being sent. If there is no room, they are sent at
+    /// once. Fails with the packet if it can be sent.
+    pub(super) fn wait_behind(
         &mut self,
         now: Instant,
         visit: Visit,
-        onward: Onward,
-        named: &Named,
+        (rx, packet): (Rx, Packet),
         out: &mut Outbox,
-    ) {
-        let Some(keeper) = self.keeper.as_mut() else { return set_onward(onward, out) };
-        keeper.asked.remove(&visit);
-        let (count, _) = keeper.buffers.size(visit);
-        keeper.buffers.remove_if(visit, |packet| is_named(named, packet), &mut |old| {
-            discard(old, KEPT_DUPLICATE, out);
-        });
-        let (left, _) = keeper.buffers.size(visit);
-        if count > 0 {
-            let event = MobileIpEvent::KeptSent {
-                host: visit.0,
-                care_of: onward.encap.dst,
-                packets: left as u64,
-                named: (count - left) as u64,
-            };
-            out.mark(event.into());
-        }
-        keeper.drains.insert(visit, onward);
-        if left == 0 || keeper.drain == Drain::AtOnce {
-            return self.drain_all(now, visit, None, out);
-        }
-        keeper.buffers.begin_drain(visit);
-        out.route(onward.key, Route { action: Action::Punt, lifetime: onward.lifetime });
-        self.drain_one(now, visit, out);
+    ) -> Result<(), Packet> {
+        let Some(keeper) = self.keeper.as_mut().filter(|keeper| keeper.drains.contains(&visit)) else {
+            return Err(packet);
+        };
+        keeper.buffers.wait(now, visit, (rx.iface, packet)).inspect_err(|_| self.drain_all(now, visit, out))
     }
 
     /// Sends the oldest packet of a visitor that has left, and sets when the next one is sent.
     fn drain_one(&mut self, now: Instant, visit: Visit, out: &mut Outbox) {
         let Some(keeper) = self.keeper.as_mut() else { return };
-        let Some(onward) = keeper.drains.get(&visit).copied() else { return };
-        let Some(kept) = keeper.buffers.pop(visit) else { return self.drain_all(now, visit, None, out) };
-        let bits = kept.packet.bytes.len() as u64 * 8;
-        let pause = Duration::from_nanos(bits.saturating_mul(1_000_000_000) / keeper.rate.max(1));
-        keeper.sent += 1;
-        let is_last = keeper.buffers.size(visit).0 == 0;
-        keeper.due.set(visit, now + pause.max(Duration::from_nanos(1)));
-        self.send_onward(now, onward.encap, kept.iface, kept.packet, out);
-        if is_last {
-            self.drain_all(now, visit, None, out);
+        let oldest = keeper.buffers.pop(visit);
+        if let Some(Kept { packet, iface, .. }) = oldest {
+            let bits = packet.bytes.len() as u64 * 8;
+            let pause = Duration::from_nanos(bits.saturating_mul(1_000_000_000) / keeper.rate.max(1));
+            keeper.due.set(visit, now + pause.max(Duration::from_nanos(1)));
+            keeper.sent += 1;
+            self.send_onward(now, visit, (iface, packet), out);
+        }
+        if self.keeper.as_ref().is_some_and(|keeper| keeper.buffers.size(visit).0 == 0) {
+            self.drain_all(now, visit, out);
         }
     }
 
-    /// Sends all packets of a visitor that has left, then `last`, and sets the route of later packets.
-    fn drain_all(&mut self, now: Instant, visit: Visit, last: Option<(Rx, Packet)>, out: &mut Outbox) {
+    /// Sends all packets of a visitor that has left. Later ones do not wait any more.
+    fn drain_all(&mut self, now: Instant, visit: Visit, out: &mut Outbox) {
         let Some(keeper) = self.keeper.as_mut() else { return };
-        let Some(onward) = keeper.drains.remove(&visit) else { return };
         keeper.due.stop(visit);
+        let had_waiting = keeper.drains.remove(&visit);
         let kept = keeper.buffers.take(visit);
         keeper.sent += kept.len() as u64;
-        let kept = kept.into_iter().map(|kept| (kept.iface, kept.packet));
-        for (iface, packet) in kept.chain(last.map(|(rx, packet)| (rx.iface, packet))) {
-            self.send_onward(now, onward.encap, iface, packet, out);
+        for Kept { packet, iface, .. } in kept {
+            self.send_onward(now, visit, (iface, packet), out);
         }
-        set_onward(onward, out);
+        if had_waiting && let Some(departure) = self.handoffs.departures.get(&visit).cloned() {
+            self.set_departure(visit, &departure, out);
+        }
     }
 
-    /// Sends a packet into a tunnel to another care-of address as the table would: forwarding decrements the time to live.
+    /// Sends a packet into the tunnel to the new care-of address of a visitor that has left.
     fn send_onward(
         &mut self,
         now: Instant,
-        encap: Encap,
-        iface: Iface,
-        mut packet: Packet,
+        visit: Visit,
+        (iface, packet): (Iface, Packet),
         out: &mut Outbox,
     ) {
-        let rx = match Rx::parse(iface, PuntReason::Action, &packet) {
-            Ok(rx) => rx,
-            Err(malformed) => return out.discard(iface, packet, malformed.into()),
-        };
-        let is_own = |address| self.is_own(address);
-        let rules = OneRoute { action: Action::Tunnel(encap), mtu: u16::MAX, is_own: &is_own };
-        let verdict = rules.decide(now, &rx, &packet);
-        if let Some(error) = verdict.icmp {
-            self.tell(now, error, &packet, out);
-        }
-        if let Disposition::Drop(reason) = verdict.disposition {
-            return out.discard(iface, packet, reason);
-        }
-        if !ipv4::decrement_ttl(&mut packet.bytes) {
-            return out.discard(iface, packet, reason::TTL_EXPIRED);
-        }
-        let Some(keeper) = self.keeper.as_mut() else { return out.discard(iface, packet, KEPT_VISIT_ENDED) };
-        match keeper.entry.enter(&packet, encap, verdict.cut) {
-            Ok(copies) => copies.into_iter().for_each(|copy| out.send_routed(copy)),
-            Err(reason) => out.discard(iface, packet, reason),
+        let rx = Rx::parse(iface, PuntReason::Action, &packet);
+        let encap = self.handoffs.departures.get(&visit).map(|departure| self.encap_to(departure));
+        match (rx, encap) {
+            (Ok(rx), Some(encap)) => self.into_tunnel(now, &rx, packet, encap, out),
+            (Err(malformed), _) => out.discard(iface, packet, malformed.into()),
+            (_, None) => out.discard(iface, packet, KEPT_VISIT_ENDED),
         }
     }
 
@@ -360,11 +348,6 @@ impl ForeignAgent {
 
 fn discard(kept: Kept, why: Reason, out: &mut Outbox) {
     out.discard(kept.iface, kept.packet, why);
-}
-
-/// Sets the route of later packets to a visitor that has left.
-fn set_onward(Onward { key, encap, lifetime }: Onward, out: &mut Outbox) {
-    out.route(key, Route { action: Action::Tunnel(encap), lifetime });
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 use super::*;
-use crate::message::{Request, RequestFlags};
+use crate::message::{
+    Algorithm, Association, Binding, Numbers, PORT, Request, RequestFlags, Update, datagram,
+};
 use crate::pending::{Pending, Standing};
 use node::config::Interfaces;
 use node::{Class, Effect, Input, Rng, Role};
@@ -19,15 +21,21 @@ struct Bench {
     out: Outbox,
     now: Instant,
     packets: u64,
+    /// The Identification of the last Binding Update.
+    updates: u64,
 }
 
 impl Bench {
     fn new(buffer: &str) -> Self {
-        let text = format!("address = \"10.3.0.1/24\"\ninterface = \"visited\"\nbuffer = {{ {buffer} }}");
+        let text = format!(
+            "address = \"10.3.0.1/24\"\ninterface = \"visited\"\nsmooth_handoff = true\nbuffer = {{ {buffer} }}\n\
+             mobile_nodes = [{{ address = \"10.1.0.7\", spi = 300, key = \"{}\" }}]",
+            "ab".repeat(16)
+        );
         let names = ["visited".to_owned(), "up".to_owned()];
         let agent = ForeignAgent::new(toml::from_str(&text).unwrap(), Interfaces(&names), Rng::new(1));
         let (out, now) = (Outbox::default(), Instant::from_millis(1000));
-        let mut bench = Self { agent: agent.unwrap(), out, now, packets: 0 };
+        let mut bench = Self { agent: agent.unwrap(), out, now, packets: 0, updates: 1 };
         bench.register();
         bench
     }
@@ -55,12 +63,16 @@ impl Bench {
     fn effects(&mut self) -> Vec<String> {
         let read = |effect| match effect {
             Effect::Send(Some(_), packet) => Some(format!("link {}", packet.id.0)),
-            Effect::Send(None, packet) if packet.id == PacketId::NEW => Some("error".to_owned()),
+            Effect::Send(None, packet) if packet.id == PacketId::NEW => {
+                let is_error = Header::parse(&packet.bytes).unwrap().0.protocol == ipv4::ICMP;
+                is_error.then(|| "error".to_owned())
+            }
             Effect::Send(None, packet) => {
                 let (outer, inner) = ipip::decapsulate(&packet.bytes).unwrap();
                 let ttl = Header::parse(inner).unwrap().0.ttl;
                 Some(format!("tunnel to {} {} ttl {ttl}", outer.dst, packet.id.0))
             }
+            Effect::Discard(_, _, reason::CONSUMED) => None,
             Effect::Discard(_, packet, reason) => Some(format!("{reason} {}", packet.id.0)),
             Effect::Do(node::Act::Route(_, Some(Route { action: Action::Punt, .. }))) => {
                 Some("punt".to_owned())
@@ -90,14 +102,33 @@ impl Bench {
         self.effects()
     }
 
-    fn flush(&mut self, named: &[(Ipv4Addr, u16)]) -> Vec<String> {
-        let onward = Onward {
-            key: RouteKey::to(Class::CLOSED, HOST),
-            encap: Encap::new(OWN, NEW, 1480),
-            lifetime: Lifetime::Until(self.now + Duration::from_secs(30)),
+    /// A Binding Update arrives: the visitor is at `care_of` from now on.
+    fn update(&mut self, care_of: Ipv4Addr, is_forged: bool) -> Vec<String> {
+        self.updates += 1;
+        let mut update = Update {
+            acknowledge: true,
+            minimal: false,
+            gre: false,
+            lifetime: 30,
+            home: HOST,
+            care_of,
+            identification: Some(self.updates),
+            authentication: None,
         };
-        self.agent.flush(self.now, VISIT, onward, &named.iter().copied().collect(), &mut self.out);
+        let key = auth::Key::new([if is_forged { 0 } else { 0xab }; 16]);
+        let ours = Association { spi: 300, algorithm: Algorithm::HmacSha256, key };
+        let numbers = Numbers::default();
+        update.sign(numbers.smooth_authentication, &ours, &numbers);
+        let [from, to] = [NEW, OWN].map(|address| SocketAddrV4::new(address, PORT));
+        let bytes = datagram(from, to, 64, &Binding::Update(update).emit(&numbers));
+        let packet = Packet { id: PacketId(99), ..Packet::new(Mac::ZERO, bytes) };
+        let rx = Rx::parse(Iface(2), PuntReason::Listen, &packet).unwrap();
+        self.agent.handle(self.now, Input::Packet(rx, packet), &mut self.out);
         self.effects()
+    }
+
+    fn flush(&mut self) -> Vec<String> {
+        self.update(NEW, false)
     }
 
     /// Waits until the deadline of the role; returns the milliseconds until then, and the effects.
@@ -123,17 +154,28 @@ fn the_last_packet_is_sent_once_and_before_later_ones() {
     assert_eq!(bench.data(100, 64, None), ["kept_replaced 1", "link 2"]);
     assert_eq!(bench.held(), [2]);
     // The time to live was decremented for the visitor's link, and now for the tunnel.
-    assert_eq!(bench.flush(&[]), [&format!("tunnel to {NEW} 2 ttl 62"), "route onward"]);
+    assert_eq!(bench.flush(), ["route onward", &format!("tunnel to {NEW} 2 ttl 62")]);
     assert_eq!(bench.held(), [0_u64; 0]);
-    assert_eq!(bench.flush(&[]), ["route onward"], "a packet leaves once");
+    assert_eq!(bench.flush(), ["route onward"], "a packet leaves once");
+}
+
+#[test]
+fn no_packet_leaves_without_an_authenticated_care_of_address() {
+    let mut bench = Bench::new("packets = 2");
+    bench.data(100, 64, None);
+    assert_eq!(bench.update(NEW, true), ["bad_authentication 99"]);
+    assert_eq!(bench.held(), [1], "the visit goes on");
+    assert_eq!(bench.data(100, 64, None), ["link 2"]);
+    assert_eq!(bench.update(HOST, false), ["kept_visit_ended 1", "kept_visit_ended 2"], "it only deletes");
+    assert_eq!(bench.held(), [0_u64; 0]);
 }
 
 #[test]
 fn without_a_packet_or_a_table_only_the_route_is_set() {
-    assert_eq!(Bench::new("").flush(&[]), ["route onward"]);
+    assert_eq!(Bench::new("").flush(), ["route onward"]);
     let mut bench = Bench::new("");
     bench.agent.keeper = None;
-    assert_eq!(bench.flush(&[]), ["route onward"]);
+    assert_eq!(bench.flush(), ["route onward"]);
 }
 
 #[test]
@@ -142,8 +184,11 @@ fn a_packet_that_cannot_be_forwarded_is_not_kept_or_not_sent() {
     assert_eq!(bench.data(100, 1, None), ["error", "ttl_expired 1"]);
     assert_eq!(bench.data(100, 2, None), ["link 2"]);
     assert_eq!(bench.data(1480, 64, None), ["link 3"], "the MTU of the link is not known");
-    let all = bench.flush(&[]);
-    assert_eq!(all, ["ttl_expired 2", "too_big 3", "route onward"], "errors: one per second and sender");
+    assert_eq!(
+        bench.flush(),
+        ["route onward", "error", "ttl_expired 2", "too_big 3"],
+        "one error per second"
+    );
 }
 
 #[test]
@@ -154,7 +199,7 @@ fn paced_packets_leave_at_the_rate_and_later_ones_wait_behind() {
         bench.data(972, 64, None);
     }
     let to = |number: u64| format!("tunnel to {NEW} {number} ttl 62");
-    assert_eq!(bench.flush(&[]), ["punt", &to(1)]);
+    assert_eq!(bench.flush(), ["route onward", "punt", &to(1)]);
     assert_eq!(bench.data(972, 64, None), [""; 0], "a later packet waits");
     assert_eq!(bench.held(), [2, 3, 4]);
     assert_eq!(bench.wait(), (4, vec![to(2)]));
@@ -164,29 +209,32 @@ fn paced_packets_leave_at_the_rate_and_later_ones_wait_behind() {
     assert_eq!(bench.held(), [0_u64; 0]);
 }
 
+/// The mobile node moves again while its packets are being sent: the rest goes to its next care-of address.
+#[test]
+fn a_later_update_turns_the_rest() {
+    let mut bench = Bench::new("packets = 3, drain = \"paced\"");
+    for _ in 0..3 {
+        bench.data(972, 64, None);
+    }
+    bench.flush();
+    let next = Ipv4Addr::new(10, 5, 0, 1);
+    assert_eq!(bench.update(next, false), ["punt"]);
+    assert_eq!(bench.wait(), (4, vec![format!("tunnel to {next} 2 ttl 62")]));
+}
+
 #[test]
 fn packets_that_find_no_room_to_wait_end_the_pacing() {
     let mut bench = Bench::new("packets = 2, drain = \"paced\"");
     bench.data(972, 64, None);
     bench.data(972, 64, None);
-    bench.flush(&[]);
+    bench.flush();
     for _ in 3..=5 {
         assert_eq!(bench.data(972, 64, None), [""; 0]);
     }
     let all = bench.data(972, 64, None);
     let ids: Vec<&str> = all.iter().filter_map(|one| one.split(' ').nth(3)).collect();
-    assert_eq!((ids, all.last().unwrap().as_str()), (vec!["2", "3", "4", "5", "6"], "route onward"));
-}
-
-#[test]
-fn packets_that_the_mobile_node_names_are_skipped_unless_they_have_df() {
-    let mut bench = Bench::new("packets = 4");
-    bench.data(100, 64, Some(7));
-    bench.data(100, 64, Some(8));
-    bench.data(100, 64, None); // DF, identification 0
-    let named = [(SENDER, 7), (SENDER, 0), (HOST, 8)];
-    let sent = [2, 3].map(|number| format!("tunnel to {NEW} {number} ttl 62"));
-    assert_eq!(bench.flush(&named), ["kept_duplicate 1", &sent[0], &sent[1], "route onward"]);
+    assert_eq!(ids, ["2", "3", "4", "5", "6"], "{all:?}");
+    assert!(all.contains(&"route onward".to_owned()) && bench.held().is_empty());
 }
 
 #[test]
@@ -195,7 +243,7 @@ fn a_visitor_that_returns_gets_what_waits_by_the_link() {
     for _ in 0..3 {
         bench.data(972, 64, None);
     }
-    bench.flush(&[]);
+    bench.flush();
     assert_eq!(bench.register(), ["punt", "link 2", "link 3"]);
     assert_eq!(bench.agent.keeper.as_ref().unwrap().next(), None);
     assert_eq!(bench.data(100, 64, None), ["link 4"]);
@@ -207,11 +255,19 @@ fn packets_of_a_visit_that_ended_are_dropped() {
     let mut bench = Bench::new("packets = 2, drain = \"paced\"");
     bench.data(972, 64, None);
     bench.data(972, 64, None);
-    bench.flush(&[]);
-    bench.agent.end_keeping(VISIT, &mut bench.out);
+    bench.flush();
+    bench.agent.end_departure(VISIT, &mut bench.out);
     assert_eq!(bench.effects(), ["kept_visit_ended 2"]);
     assert_eq!(bench.agent.keeper.as_ref().unwrap().next(), None);
+    bench.register();
     bench.data(100, 64, None);
     bench.agent.leave(VISIT, &mut bench.out);
     assert_eq!(bench.effects(), ["kept_visit_ended 3"]);
+}
+
+#[test]
+fn a_table_without_smooth_handoffs_is_refused() {
+    let text = "address = \"10.3.0.1/24\"\ninterface = \"visited\"\nbuffer = {}";
+    let error = toml::from_str::<crate::config::ForeignAgentConfig>(text).unwrap().check().unwrap_err();
+    assert_eq!(error.key, "buffer");
 }

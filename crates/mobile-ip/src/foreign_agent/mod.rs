@@ -18,8 +18,10 @@
 //! mobile nodes are denied (`no_place`) until the forged registrations end. Visitors can still renew their
 //! registrations. A shorter `registration_lifetime` limits this time.
 
+mod arrivals;
 mod buffer;
 mod classes;
+mod departures;
 mod keeping;
 mod replies;
 mod requests;
@@ -37,6 +39,7 @@ use crate::pending::{Pending, Waiting};
 use crate::refusal;
 use crate::reply_counts::ReplyCounts;
 use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Tunnels};
+use arrivals::Handoffs;
 pub(crate) use buffer::Limits;
 pub use buffer::{KEPT_NO_ROOM, KEPT_REPLACED, KEPT_TOO_OLD};
 use classes::Classes;
@@ -94,6 +97,8 @@ type Visit = (Ipv4Addr, Ipv4Addr);
 #[derive(Debug)]
 struct Visitor {
     mac: Mac,
+    /// The Identification of the request accepted last.
+    identification: u64,
     /// The number of the request accepted last, in the order of arrival.
     number: u64,
     /// The Identifications of the last requests of this visit, the oldest first; at most [`SEEN`]. Another link address
@@ -159,6 +164,8 @@ pub struct ForeignAgent {
     tunnels: Tunnels,
     /// The packets that are kept for visitors; `None` if none are.
     keeper: Option<Keeper>,
+    /// The mobile nodes that came from another foreign agent, or left to one, by a smooth handoff.
+    handoffs: Handoffs,
     advertiser: Advertiser,
     /// The random numbers from which each start takes its challenges.
     challenges: Rng,
@@ -185,6 +192,8 @@ impl ForeignAgent {
         let [routers, agents, solicitations] = Advertiser::listens(iface);
         let [errors, of_tunnels] = [Proto::Udp(PORT), Proto::IpIp].map(Listen::IcmpAbout);
         let challenges = rng.fork("challenges");
+        let smooth = AgentFlags::smooth(&config.numbers);
+        let smooth = AgentFlags::default().with(smooth, config.smooth_handoff);
         let mut advertiser = Advertiser::new(
             iface,
             config.address,
@@ -194,7 +203,8 @@ impl ForeignAgent {
                 .with(AgentFlags::HOME, config.is_home)
                 .with(AgentFlags::REGISTRATION_REQUIRED, config.registration_required)
                 .with(AgentFlags::REVERSE, config.reverse_tunnel != AgentReverseTunnel::None)
-                | encapsulation::advertised(&config.encapsulations),
+                | encapsulation::advertised(&config.encapsulations)
+                | smooth,
             rng,
         );
         if config.challenge {
@@ -217,6 +227,7 @@ impl ForeignAgent {
             opened: BTreeMap::new(),
             tunnels: Tunnels::default(),
             keeper: config.buffer.as_ref().map(Keeper::new),
+            handoffs: Handoffs::default(),
             advertiser,
             challenges,
             denials: Limiter::default(),
@@ -299,7 +310,8 @@ impl ForeignAgent {
         if !is_ours || !self.config.beside.contains(&own) {
             return false;
         }
-        match Received::of(rx.header, rx.payload(packet)).map(|received| received.message) {
+        let received = Received::of_knowing(rx.header, rx.payload(packet), &self.known_extensions());
+        match received.map(|received| received.message) {
             Ok(Registration::Request(request)) => {
                 let is_broadcast = self.config.address.is_broadcast(request.home_agent);
                 let is_visit = rx.iface == self.iface && request.care_of == own;
@@ -316,7 +328,10 @@ impl ForeignAgent {
         packet: &Packet,
         out: &mut Outbox,
     ) -> Result<(), Reason> {
-        let received = match Received::of(rx.header, rx.payload(packet)) {
+        if let Some(ends) = self.binding_message(now, &rx, packet, out) {
+            return ends;
+        }
+        let received = match Received::of_knowing(rx.header, rx.payload(packet), &self.known_extensions()) {
             Ok(received) => received,
             Err(malformed) => {
                 self.malformed_reply(now, rx, packet, out);
@@ -355,12 +370,21 @@ impl ForeignAgent {
             // `deny` may fail, because denials are limited. Without a reply, the mobile node repeats its request.
             let _ = self.deny(now, &pending, Code::RegistrationTimeout, out);
         }
-        while let Some(home_agent) = self.tunnels.expired(now) {
-            self.adjust(home_agent, None, out);
+        while let Some(exit) = self.tunnels.expired(now) {
+            self.adjust(exit, None, out);
+            self.adjust_departures(exit, out);
+        }
+        while let Some(host) = self.handoffs.ending.pop(now) {
+            self.end_arrival(now, host, out);
         }
         self.keeper_timeout(now, out);
         let busy = self.is_busy();
         self.advertiser.timeout(now, busy, out);
+    }
+
+    /// Returns the types of extensions of a request that this agent knows besides those of RFC 5944.
+    fn known_extensions(&self) -> Vec<u8> {
+        if self.config.smooth_handoff { self.config.numbers.extensions().to_vec() } else { Vec::new() }
     }
 
     fn is_busy(&self) -> bool {
@@ -438,8 +462,9 @@ impl Role for ForeignAgent {
 
     fn deadline(&self) -> Option<Instant> {
         let kept = self.keeper.as_ref().and_then(Keeper::next);
-        let due = [self.waiting.next(), self.advertiser.due(), self.tunnels.due(), kept];
-        due.into_iter().flatten().min()
+        let agents = [self.waiting.next(), self.advertiser.due(), self.tunnels.due()];
+        let due = agents.into_iter().chain([self.handoffs.ending.next(), kept]);
+        due.flatten().min()
     }
 
     fn status(&self) -> Value {
@@ -464,6 +489,7 @@ impl Role for ForeignAgent {
         let own = [
             ("visitors", Value::Map(self.visitors.iter().map(visit).collect())),
             ("pending", Value::from(self.waiting.len() as u64)),
+            ("handoffs", self.handoffs_status()),
             ("codes", self.codes.status()),
             ("refused", self.refused.status()),
         ];

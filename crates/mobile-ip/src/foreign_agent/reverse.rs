@@ -166,6 +166,15 @@ impl ForeignAgent {
         };
         if heard.is_changed {
             self.adjust(heard.exit, None, out);
+            self.adjust_departures(heard.exit, out);
+        }
+        // The sender of a packet that was forwarded after a smooth handoff is any host.
+        let is_forwarded = self.handoffs.departures.values().any(|departure| departure.care_of == heard.exit);
+        if let Some((sender, bytes)) = heard.error.as_ref().filter(|_| is_forwarded)
+            && self.handoffs.errors.may(now, *sender)
+        {
+            out.send_routed(Packet::new(Mac::ZERO, bytes.clone()));
+            return Some(Ok(()));
         }
         let error = heard
             .error

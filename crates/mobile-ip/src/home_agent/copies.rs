@@ -1,15 +1,15 @@
 //! The packets of which a home agent sends several copies. They are to a mobile node with several bindings (RFC 5944,
 //! section 3.8.2.2), or broadcasts of the home network (section 4.3).
 
-use super::{Home, HomeAgent, PASSED};
+use super::{Home, HomeAgent};
 use crate::binding::Binding;
 use crate::encapsulation;
 use crate::message::RequestFlags;
-use crate::one_route::OneRoute;
+use crate::one_tunnel::{self, OneTunnel, in_tunnel};
 use crate::refusal;
-use node::{Action, Disposition, Encap, Outbox, PuntReason, Rx, Verdict, reason};
+use node::{Disposition, Encap, Outbox, PuntReason, Rx, Verdict, reason};
 use wire::icmp::IcmpError;
-use wire::{Instant, Ipv4Addr, Mac, Packet, identity, ipip, ipv4, tunnel, tunnel::Kind};
+use wire::{Instant, Ipv4Addr, Mac, Packet, ipip, ipv4, tunnel, tunnel::Kind};
 
 impl HomeAgent {
     /// Sends a copy of a packet to each care-of address of its destination. The table checks each copy as if there were only
@@ -36,12 +36,7 @@ impl HomeAgent {
             return out.discard(rx.iface, packet, reason::TTL_EXPIRED);
         }
         for verdict in verdicts {
-            let copies = match verdict.disposition {
-                Disposition::Encap(encap) => self.entry.enter(&packet, encap, verdict.cut),
-                Disposition::Drop(reason) => Err(reason),
-                _ => Err(reason::NO_ROUTE),
-            };
-            match copies {
+            match one_tunnel::enclosed(&packet, &verdict, &mut self.outer_id) {
                 Ok(copies) => copies.into_iter().for_each(|copy| out.send_routed(copy)),
                 Err(reason) => out.discard(rx.iface, packet.clone(), reason),
             }
@@ -50,8 +45,9 @@ impl HomeAgent {
 
     /// Decides about a copy of a packet for the tunnel to a care-of address.
     fn judge_copy(&self, now: Instant, rx: &Rx, packet: &Packet, care_of: Ipv4Addr) -> Verdict {
-        let action = Action::Tunnel(self.encap(rx.header.dst, care_of));
-        OneRoute { action, mtu: u16::MAX, is_own: &|address| self.is_own(address) }.decide(now, rx, packet)
+        let tunnel =
+            OneTunnel { encap: self.encap(rx.header.dst, care_of), is_own: |address| self.is_own(address) };
+        tunnel.judge(now, rx, packet)
     }
 
     /// Sends a copy of a broadcast of the home network to each binding that asked for broadcasts with flag B. Copies that
@@ -78,10 +74,11 @@ impl HomeAgent {
             let copy = if len + layers > usize::from(encap.reported) {
                 Err(reason::TOO_BIG)
             } else if layers == 0 {
-                self.entry.whole(packet, encap)
+                in_tunnel(packet, encap, &mut self.outer_id)
             } else {
                 let inner = Encap { src: own, dst: host, kind: Kind::IpInIp, ..encap };
-                self.entry.whole(packet, inner).and_then(|inner| self.entry.whole(&inner, encap))
+                in_tunnel(packet, inner, &mut self.outer_id)
+                    .and_then(|inner| in_tunnel(&inner, encap, &mut self.outer_id))
             };
             match copy {
                 Ok(copy) => out.send_routed(copy),
@@ -165,16 +162,7 @@ impl HomeAgent {
         if !self.config.foreign.contains(&self.config.address.address) {
             return false;
         }
-        let id = identity(packet);
-        if let Some((_, before)) = self.passed.iter_mut().find(|(other, _)| *other == id) {
-            *before = ttl.max(*before);
-            return ttl < *before;
-        }
-        if self.passed.len() >= PASSED {
-            self.passed.pop_front();
-        }
-        self.passed.push_back((id, ttl));
-        false
+        self.passed.has_come_back(packet, ttl)
     }
 
     /// Returns whether an address belongs to this host.

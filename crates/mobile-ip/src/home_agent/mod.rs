@@ -21,7 +21,7 @@ use crate::encapsulation;
 use crate::limiter::Limiter;
 use crate::mark::{HOME_AGENT, MobileIpEvent};
 use crate::message::{ALL_AGENTS, AgentFlags, Code, PORT, Request, RequestFlags};
-use crate::one_route::Entry;
+use crate::passed::Passed;
 use crate::refusal;
 use crate::reply_counts::ReplyCounts;
 use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Tunnels};
@@ -32,10 +32,10 @@ use node::{
     Announcer, Boot, Expiry, FailedAct, Input, Link, Listen, Notification, Outbox, Proto, PuntReason,
     Refusals, Rng, Role, RouteKey, Rx, Value,
 };
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use wire::{
-    Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, PacketId, Prefix, Reason,
-    SocketAddrV4, ntp_distance,
+    Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Prefix, Reason, SocketAddrV4,
+    ntp_distance,
 };
 use wire::{icmp, ipv4};
 
@@ -95,10 +95,6 @@ struct Accepted {
 /// a mobile node waits at least 1 s for a reply.
 const UNDER_WAY: usize = 16_384;
 
-/// The number of packets out of reverse tunnels that are recognized if they come back (not from an RFC). With more packets
-/// under way, some circle until their time to live ends.
-const PASSED: usize = 256;
-
 /// The role of a home agent (RFC 5944, section 3.8).
 #[derive(Debug)]
 pub struct HomeAgent {
@@ -138,17 +134,16 @@ pub struct HomeAgent {
     denials: Limiter<(Ipv4Addr, u64)>,
     /// Limits ICMP errors to the senders of tunneled datagrams, by sender.
     error_limit: Limiter<Ipv4Addr>,
-    /// Puts copies into tunnels.
-    entry: Entry,
+    /// The identification of the last outer header of a copy.
+    outer_id: u16,
     /// The number of replies that were sent, by code.
     codes: ReplyCounts,
     /// The tunnels that end at this host, because a foreign agent with the same address has a visitor: their begin, and
     /// the visitor. Each has the largest time to live of packets for the visitor out of the reverse tunnel of a mobile
     /// node with the same begin, by the mobile node.
     exits: BTreeMap<(Ipv4Addr, Ipv4Addr), BTreeMap<Ipv4Addr, u8>>,
-    /// The last packets out of reverse tunnels, the oldest first, with their time to live; at most [`PASSED`]. Empty
-    /// unless a foreign agent on this host has the same address.
-    passed: VecDeque<(PacketId, u8)>,
+    /// The last packets out of reverse tunnels. Empty unless a foreign agent on this host has the same address.
+    passed: Passed,
     /// The number of packets from reverse tunnels that were forwarded.
     reversed: u64,
     refused: Refusals,
@@ -202,10 +197,10 @@ impl HomeAgent {
             answers: Limiter::default(),
             denials: Limiter::default(),
             error_limit: Limiter::default(),
-            entry: Entry::default(),
+            outer_id: 0,
             codes: ReplyCounts::default(),
             exits: BTreeMap::new(),
-            passed: VecDeque::new(),
+            passed: Passed::default(),
             reversed: 0,
             refused: Refusals::default(),
             config,
