@@ -24,6 +24,7 @@ mod departures;
 mod replies;
 mod requests;
 mod reverse;
+mod special;
 mod visits;
 
 use crate::advertiser::Advertiser;
@@ -245,7 +246,8 @@ impl ForeignAgent {
     /// registration message or an answer to this host is never in a tunnel of a home agent.
     fn drop_all(&self, class: Class, out: &mut Outbox) {
         let route = Route { action: Action::Drop(NOT_A_VISITOR), lifetime: Lifetime::Permanent };
-        out.route(RouteKey::all(class), route);
+        let returned = Route { action: Action::Punt, ..route };
+        out.route(RouteKey::all(class), if self.config.special_tunnels { returned } else { route });
         for own in self.own_addresses() {
             out.route(RouteKey::to(class, own), route);
         }
@@ -258,10 +260,10 @@ impl ForeignAgent {
 
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let ends = match rx.header.protocol {
-            _ if rx.why == PuntReason::Action && self.is_from_agent(&rx) => {
-                return self.from_agent(now, rx, packet, out);
+            _ if rx.why == PuntReason::Action && self.is_of_visitor(&rx) => {
+                return self.route_opened(rx, packet, out);
             }
-            _ if rx.why == PuntReason::Action => return self.route_opened(rx, packet, out),
+            _ if rx.why == PuntReason::Action => return self.from_agent(now, rx, packet, out),
             _ if rx.why == PuntReason::Check => return self.of_another(rx, packet, out),
             ipv4::UDP if self.is_for_home_agent(&rx, &packet) => return out.pass(rx, packet),
             ipv4::UDP if self.is_for_agents(&rx, &packet) => self.registration(now, rx, &packet, out),
