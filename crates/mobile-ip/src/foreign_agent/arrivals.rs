@@ -21,6 +21,7 @@ use wire::ipv4::{self};
 use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4};
 
 use super::departures::Departure;
+use super::special::SPECIALS;
 
 /// The reason not to send a Binding Update: the previous agent of the notification cannot be another foreign agent, or the
 /// new care-of address is not that of the request. It is only counted, because the request is relayed.
@@ -109,6 +110,10 @@ pub(super) struct Handoffs {
     pub(super) passed: Passed,
     /// The identification of the last outer header.
     pub(super) outer_id: u16,
+    /// Limits special tunnels.
+    pub(super) specials: PerSecond<()>,
+    /// The number of packets that were sent in special tunnels.
+    pub(super) sent_back: u64,
     /// The number of Binding Updates that were sent to previous agents.
     pub(super) sent: u64,
     /// The number of packets that were delivered out of tunnels of previous agents.
@@ -130,6 +135,8 @@ impl Default for Handoffs {
             errors: Limiter::default(),
             passed: Passed::default(),
             outer_id: 0,
+            specials: PerSecond::new(SPECIALS),
+            sent_back: 0,
             sent: 0,
             delivered: 0,
             forwarded: 0,
@@ -273,14 +280,6 @@ impl ForeignAgent {
         opened.map(|opened| opened.class).chain([self.classes.of_unknown()]).collect()
     }
 
-    /// Returns whether a packet came out of a tunnel of another agent by a route of [`Self::watch_tunnels`].
-    pub(super) fn is_from_agent(&self, rx: &Rx) -> bool {
-        let host = rx.header.dst;
-        let is_expected = self.handoffs.arrivals.contains_key(&host)
-            || self.handoffs.departures.keys().any(|(other, _)| *other == host);
-        is_expected && rx.tunnel.is_some_and(|(entry, _)| entry != rx.header.src)
-    }
-
     /// Handles a packet out of a tunnel whose source is not the home agent of the packet's destination. It is delivered if
     /// the source is the agent that the mobile node has named, or forwarded if the mobile node has left, and dropped
     /// otherwise.
@@ -293,6 +292,7 @@ impl ForeignAgent {
                 self.deliver(now, self.visit_of(host, mac), mac, (rx, packet), out);
             }
             Ok(None) => self.forward_departed(now, rx, entry, packet, out),
+            Err(NOT_A_VISITOR) if self.config.special_tunnels => self.send_back(now, rx, entry, packet, out),
             Err(reason) => self.refused.end(rx.iface, packet, Err(reason), out),
         }
     }
@@ -377,6 +377,7 @@ impl ForeignAgent {
             ("updates_sent", handoffs.sent.into()),
             ("early_delivered", handoffs.delivered.into()),
             ("forwarded", handoffs.forwarded.into()),
+            ("sent_back", handoffs.sent_back.into()),
         ])
     }
 }

@@ -129,8 +129,8 @@ impl ForeignAgent {
         }
         match visit.and_then(|visit| Some((visit, self.visitors.get(&visit)?.mac))) {
             Some((visit, mac)) => self.deliver(now, Some(visit), mac, (rx, packet), out),
-            None if self.is_from_agent(&rx) => self.from_agent(now, rx, packet, out),
-            None => self.route_opened(rx, packet, out),
+            None if self.is_of_visitor(&rx) => self.route_opened(rx, packet, out),
+            None => self.from_agent(now, rx, packet, out),
         }
     }
 

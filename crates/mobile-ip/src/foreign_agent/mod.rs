@@ -26,6 +26,7 @@ mod keeping;
 mod replies;
 mod requests;
 mod reverse;
+mod special;
 mod visits;
 
 use crate::advertiser::Advertiser;
@@ -257,7 +258,8 @@ impl ForeignAgent {
     /// registration message or an answer to this host is never in a tunnel of a home agent.
     fn drop_all(&self, class: Class, out: &mut Outbox) {
         let route = Route { action: Action::Drop(NOT_A_VISITOR), lifetime: Lifetime::Permanent };
-        out.route(RouteKey::all(class), route);
+        let returned = Route { action: Action::Punt, ..route };
+        out.route(RouteKey::all(class), if self.config.special_tunnels { returned } else { route });
         for own in self.own_addresses() {
             out.route(RouteKey::to(class, own), route);
         }

@@ -187,6 +187,13 @@ impl ForeignAgent {
         Some(Ok(()))
     }
 
+    /// Returns whether a packet came out of a tunnel of a visitor to this agent.
+    pub(super) fn is_of_visitor(&self, rx: &Rx) -> bool {
+        let entry = rx.tunnel.map(|(entry, _)| entry);
+        let mut visitors = self.visitors.iter();
+        visitors.any(|((host, _), visitor)| Some(*host) == entry && visitor.reverse.is_some())
+    }
+
     /// Routes a packet that a visitor has put into a tunnel to this agent, if its home agent has the address of this
     /// agent.
     pub(super) fn route_opened(&mut self, rx: Rx, mut packet: Packet, out: &mut Outbox) {

@@ -12,6 +12,7 @@
 mod bindings;
 mod copies;
 mod requests;
+mod special;
 
 use crate::advertiser::Advertiser;
 use crate::binding::{Binding, BindingRecord};
@@ -166,6 +167,9 @@ impl HomeAgent {
             listens.push(Listen::Transit(Proto::Udp(PORT), Prefix::host(all)));
         }
         listens.extend(broadcasts(config.address).map(|to| Listen::Group(iface, to)));
+        if config.special_tunnels {
+            listens.push(Listen::Transit(Proto::IpIp, config.address.link));
+        }
         let nonces = rng.fork("nonces");
         let advertiser = Advertiser::new(
             iface,
@@ -280,6 +284,7 @@ impl HomeAgent {
             ipv4::IPIP | ipv4::MINIMAL | ipv4::GRE if rx.header.dst == self.config.address.address => {
                 self.reverse(now, rx, packet, out);
             }
+            ipv4::IPIP if self.config.special_tunnels => self.special(rx, packet, out),
             ipv4::ICMP if rx.payload(&packet).first().is_some_and(|kind| icmp::is_error(*kind)) => {
                 match self.tunnel_error(now, rx.payload(&packet), out) {
                     // It may be about a reverse tunnel of a foreign agent on this host.
