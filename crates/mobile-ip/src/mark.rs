@@ -77,6 +77,21 @@ pub(crate) enum MobileIpEvent {
     VisitorArrived { host: Ipv4Addr },
     /// The lifetime of a visitor at a foreign agent ended without a new registration.
     VisitorExpired { host: Ipv4Addr },
+    /// A previous foreign agent sends the packets that it kept for a visitor to the new care-of address.
+    KeptSent { host: Ipv4Addr, care_of: Ipv4Addr, packets: u64 },
+    /// A new foreign agent has sent the Binding Update of a mobile node to its previous agent.
+    UpdateSent { host: Ipv4Addr, previous: Ipv4Addr, care_of: Ipv4Addr },
+    /// A previous foreign agent has accepted a Binding Update: from now on, it forwards packets to `care_of`, unless that is
+    /// the home address.
+    VisitorDeparted { host: Ipv4Addr, care_of: Ipv4Addr },
+    /// A previous foreign agent does not forward packets for a mobile node any more.
+    ForwardingEnded { host: Ipv4Addr },
+    /// The mobile node asks its previous foreign agent to forward packets to `care_of`, by the new agent or itself.
+    PreviousNamed { previous: Ipv4Addr, care_of: Ipv4Addr },
+    /// The mobile node has sent the Binding Update to its previous agent itself. `attempt` is 1 for the first time.
+    UpdateRepeated { previous: Ipv4Addr, attempt: u32 },
+    /// The previous foreign agent has answered the Binding Update with this status; 0: accepted.
+    UpdateAcknowledged { previous: Ipv4Addr, status: u8 },
     /// The home agent did not answer in time a request that the foreign agent relayed.
     RequestTimedOut { host: Ipv4Addr },
 }
@@ -139,6 +154,25 @@ impl From<MobileIpEvent> for Mark {
             MobileIpEvent::NotStored { host } => home("not_stored", host),
             MobileIpEvent::VisitorArrived { host } => foreign("visitor_arrived", host),
             MobileIpEvent::VisitorExpired { host } => foreign("visitor_expired", host),
+            MobileIpEvent::KeptSent { host, care_of, packets } => {
+                foreign("kept_sent", host).with("care_of", care_of).with("packets", packets)
+            }
+            MobileIpEvent::UpdateSent { host, previous, care_of } => {
+                foreign("update_sent", host).with("previous", previous).with("care_of", care_of)
+            }
+            MobileIpEvent::VisitorDeparted { host, care_of } => {
+                foreign("visitor_departed", host).with("care_of", care_of)
+            }
+            MobileIpEvent::ForwardingEnded { host } => foreign("forwarding_ended", host),
+            MobileIpEvent::PreviousNamed { previous, care_of } => {
+                mobile("previous_agent_named").with("previous", previous).with("care_of", care_of)
+            }
+            MobileIpEvent::UpdateRepeated { previous, attempt } => {
+                mobile("update_repeated").with("previous", previous).with("attempt", attempt)
+            }
+            MobileIpEvent::UpdateAcknowledged { previous, status } => {
+                mobile("update_acknowledged").with("previous", previous).with("status", u64::from(status))
+            }
             MobileIpEvent::RequestTimedOut { host } => foreign("request_timed_out", host),
         }
     }

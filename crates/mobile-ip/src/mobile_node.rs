@@ -13,9 +13,11 @@ mod commands;
 mod options;
 mod reverse;
 mod routes;
+mod smooth;
 
 use crate::agents::{Agent, AgentChange, Agents, offered};
 use crate::config::{Associations, MobileNodeConfig, Movement, ReverseTunnel};
+use crate::departure::Settings;
 use crate::encapsulation;
 use crate::home_agents::HomeAgents;
 use crate::mark::{MOBILE_NODE, MobileIpEvent};
@@ -92,10 +94,13 @@ enum Timer {
     Renew,
     /// The lifetime of the registration has ended.
     Expire,
+    /// The Binding Update for the previous foreign agent is to be sent again.
+    Update,
 }
 
 impl TimerName for Timer {
-    const ALL: &'static [Self] = &[Self::Solicit, Self::Hold, Self::Retry, Self::Renew, Self::Expire];
+    const ALL: &'static [Self] =
+        &[Self::Solicit, Self::Hold, Self::Retry, Self::Renew, Self::Expire, Self::Update];
     fn index(self) -> usize {
         self as usize
     }
@@ -121,7 +126,7 @@ pub struct MobileNode {
     /// What is known about the path of `reverse`.
     tunnels: Tunnels,
     announcer: Announcer,
-    timers: Timers<Timer, 5>,
+    timers: Timers<Timer, 6>,
     /// The link address of the interface; `None` while the link is down.
     mac: Option<Mac>,
     /// The MTU of the interface in bytes.
@@ -174,6 +179,7 @@ impl MobileNode {
                 HomeAgents::new(config.address, &config.home_agent, &config.backup_home_agents),
                 Associations::new(&config.foreign_agents),
                 config.expected_round_trip,
+                Settings::of(&config),
                 rng,
             ),
             agents: Agents::of_node(config.care_of),
@@ -479,6 +485,7 @@ impl MobileNode {
                 ),
             encapsulating: self.config.reverse_tunnel == ReverseTunnel::Encapsulating && own.is_none(),
             is_co_located: own.is_some(),
+            is_smooth: known.flags.has(AgentFlags::smooth(&self.config.numbers)),
         })
     }
 
@@ -562,6 +569,7 @@ impl MobileNode {
         }
         self.timers.set(Timer::Retry, retry);
         self.timers.stop(Timer::Renew);
+        self.follow_departure(now, out);
     }
 
     fn registration(
@@ -571,6 +579,9 @@ impl MobileNode {
         packet: &Packet,
         out: &mut Outbox,
     ) -> Result<(), Reason> {
+        if let Some(ends) = self.binding_message(&rx, packet, out) {
+            return ends;
+        }
         let received = Received::of(rx.header, rx.payload(packet))?;
         let Registration::Reply(reply) = received.message else { return Err(refusal::UNEXPECTED) };
         if rx.iface != self.iface {
@@ -690,6 +701,7 @@ impl MobileNode {
                 Timer::Retry => self.retry(now, out),
                 Timer::Renew => self.renew(now, out),
                 Timer::Expire => self.expire(now, out),
+                Timer::Update => self.follow_departure(now, out),
             }
         }
     }

@@ -5,7 +5,7 @@ use super::{
     yes,
 };
 use crate::encapsulation;
-use crate::message::RequestFlags;
+use crate::message::{INFINITE, Numbers, RequestFlags};
 use node::config::{ConfigError, span, spans, text};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -113,6 +113,21 @@ pub struct MobileNodeConfig {
     #[serde(default, deserialize_with = "text")]
     #[schemars(schema_with = "encapsulation::schema")]
     pub encapsulation: Kind,
+    /// Whether the mobile node asks for smooth handoffs (draft-ietf-mobileip-optim-09); default false. It then asks its new
+    /// foreign agent to notify the previous one, and that agent forwards the packets that still arrive. Three conditions
+    /// apply: the new agent offers it (flag S), `foreign_agents` has an association with the previous agent, and `replay` of
+    /// `home_agent` is `timestamps`.
+    #[serde(default)]
+    pub smooth_handoff: bool,
+    /// The time for which a previous foreign agent forwards packets, in whole seconds from `1s` to `65534s`; default `30s`
+    /// (not from an RFC).
+    #[serde(default = "cache_lifetime", deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub cache_lifetime: Duration,
+    /// The numbers of messages, extensions and flags of smooth handoffs. All agents and mobile nodes must have the same
+    /// values.
+    #[serde(default)]
+    pub numbers: Numbers,
     /// The times at which the mobile node announces its return on the home network by gratuitous ARP (RFC 5944, section
     /// 4.6). They count from the return, and are in ascending order; default `0s`, `1s` and `3s` (not from an RFC).
     #[serde(default = "announcements", deserialize_with = "spans")]
@@ -263,6 +278,11 @@ impl MobileNodeConfig {
             let problem = format!("{} must have one cell only", twice.agent);
             return Err(ConfigError::new("agent_cells", problem));
         }
+        self.numbers.check()?;
+        let cached = self.cache_lifetime;
+        if cached.subsec_nanos() != 0 || !(1..INFINITE.into()).contains(&cached.as_secs()) {
+            return Err(ConfigError::new("cache_lifetime", "must be whole seconds, from 1s to 65534s"));
+        }
         check_announcements(&self.announcements)
     }
 }
@@ -296,4 +316,8 @@ impl MobileNodeConfig {
 
 const fn lifetime() -> Duration {
     Duration::from_mins(5)
+}
+
+const fn cache_lifetime() -> Duration {
+    Duration::from_secs(30)
 }

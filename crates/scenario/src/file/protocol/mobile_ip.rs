@@ -6,7 +6,7 @@ use crate::file::layout::Layout;
 use crate::file::networks::AIR;
 use ::mobile_ip::config::Replay;
 use ::mobile_ip::message::Algorithm;
-use auth::Key;
+use auth::{Key, hmac_sha256};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -30,6 +30,10 @@ pub(crate) struct MobileIp {
     #[serde(deserialize_with = "node::config::text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub(crate) key: Key,
+    /// Whether all foreign agents offer smooth handoffs, and all mobile nodes ask for them [default: false]. Each mobile node
+    /// then has a security association with each foreign agent, whose key follows from `key`.
+    #[serde(default)]
+    pub(crate) smooth_handoff: bool,
 }
 
 const fn first_spi() -> u32 {
@@ -51,6 +55,23 @@ pub(super) fn agent(around: &Around<'_>, role: &mut Table) -> Result<(), String>
     Ok(())
 }
 
+/// Fills in a foreign agent: with smooth handoffs, it has an association with each mobile node.
+pub(super) fn foreign_agent(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
+    agent(around, role)?;
+    let Some(shared) = around.scenario.mobile_ip.as_ref().filter(|shared| shared.smooth_handoff) else {
+        return Ok(());
+    };
+    let agent = address_of(around.layout, around.host)?;
+    let mut peers = Vec::new();
+    for node in hosts_of(around.scenario, "mobile-ip/mobile-node") {
+        let node = address_of(around.layout, node)?;
+        peers.push(visitor_association(shared, &node, &node, &agent));
+    }
+    default(role, "smooth_handoff", true);
+    default(role, "mobile_nodes", peers);
+    Ok(())
+}
+
 /// Fills in a home agent with all mobile nodes whose home network it serves.
 pub(super) fn home_agent(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     agent(around, role)?;
@@ -69,14 +90,23 @@ pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), S
     let agent = hosts_of(scenario, "mobile-ip/home-agent").find(|agent| layout.same_network(agent, host));
     let agent = agent.ok_or("there is no mobile-ip/home-agent in the home network of the mobile node; give this role to the base station of that network")?;
     default(role, "home_agent", peer(scenario, layout, agent)?);
+    if let Some(shared) = scenario.mobile_ip.as_ref().filter(|shared| shared.smooth_handoff) {
+        let node = address_of(layout, host)?;
+        let mut peers = Vec::new();
+        for agent in hosts_of(scenario, "mobile-ip/foreign-agent") {
+            let agent = address_of(layout, agent)?;
+            peers.push(visitor_association(shared, &agent, &node, &agent));
+        }
+        default(role, "smooth_handoff", true);
+        default(role, "foreign_agents", peers);
+    }
     if role.contains_key("signal_hysteresis") {
         let kinds = ["mobile-ip/home-agent", "mobile-ip/foreign-agent"];
         let agents = kinds.into_iter().flat_map(|kind| hosts_of(scenario, kind));
         let mut cells = Vec::new();
         for agent in agents {
             let Some(cell) = layout.cell_of(agent) else { continue };
-            let address = interface_address(layout, agent)?;
-            let address = address.split('/').next().unwrap_or_default().to_owned();
+            let address = address_of(layout, agent)?;
             let of = Table::from_iter([
                 ("agent".to_owned(), Value::from(address)),
                 ("cell".to_owned(), Value::from(i64::from(cell))),
@@ -104,13 +134,29 @@ pub(super) fn interface_address(layout: &Layout, host: &str) -> Result<String, S
     })
 }
 
+/// Returns the address of a host's radio, without the length of its prefix.
+fn address_of(layout: &Layout, host: &str) -> Result<String, String> {
+    let address = interface_address(layout, host)?;
+    Ok(address.split('/').next().unwrap_or_default().to_owned())
+}
+
+/// Returns the association between a mobile node and a foreign agent, for the end whose peer has the address `peer`. Its key
+/// follows from that of the scenario and both addresses.
+fn visitor_association(shared: &MobileIp, peer: &str, node: &str, agent: &str) -> Value {
+    let key = hmac_sha256(&shared.key, &[b"mobile-foreign", node.as_bytes(), b" ", agent.as_bytes()]);
+    Value::Table(Table::from_iter([
+        ("address".to_owned(), Value::from(peer)),
+        ("spi".to_owned(), Value::from(i64::from(shared.spi))),
+        ("algorithm".to_owned(), Value::from(shared.algorithm.name())),
+        ("key".to_owned(), Value::from(hex(&key))),
+    ]))
+}
+
 fn peer(scenario: &Scenario, layout: &Layout, host: &str) -> Result<Value, String> {
     let shared =
         scenario.mobile_ip.as_ref().ok_or("a Mobile IP role needs the table [mobile-ip] with `key`")?;
-    let address = interface_address(layout, host)?;
-    let address = address.split('/').next().unwrap_or_default().to_owned();
     Ok(Value::Table(Table::from_iter([
-        ("address".to_owned(), Value::from(address)),
+        ("address".to_owned(), Value::from(address_of(layout, host)?)),
         ("spi".to_owned(), Value::from(i64::from(shared.spi))),
         ("algorithm".to_owned(), Value::from(shared.algorithm.name())),
         ("replay".to_owned(), Value::from(shared.replay.name())),
