@@ -168,7 +168,12 @@ impl ForeignAgent {
         tunnel: Option<Encap>,
         out: &mut Outbox,
     ) {
-        out.mark(MobileIpEvent::VisitorDeparted { host, care_of: update.care_of }.into());
+        if tunnel.is_some() {
+            out.mark(MobileIpEvent::CareOfLearnt { host, care_of: update.care_of }.into());
+            out.mark(MobileIpEvent::ForwardingBegun { host }.into());
+        } else {
+            out.mark(MobileIpEvent::VisitorDeparted { host }.into());
+        }
         self.acknowledge(now, update, Status::ACCEPTED, tunnel, out);
     }
 

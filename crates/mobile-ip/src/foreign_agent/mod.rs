@@ -473,10 +473,11 @@ impl Role for ForeignAgent {
         let own = [
             ("visitors", Value::Map(self.visitors.iter().map(visit).collect())),
             ("pending", Value::from(self.waiting.len() as u64)),
-            ("handoffs", self.handoffs_status()),
             ("codes", self.codes.status()),
             ("refused", self.refused.status()),
         ];
-        Value::map(own.into_iter().chain(self.tunnels.status(self.clock)))
+        let has_handoffs = self.config.smooth_handoff || self.config.special_tunnels;
+        let handoffs = has_handoffs.then(|| ("handoffs", self.handoffs_status()));
+        Value::map(own.into_iter().chain(self.tunnels.status(self.clock)).chain(handoffs))
     }
 }
