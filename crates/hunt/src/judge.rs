@@ -31,7 +31,8 @@ pub enum Judge {
     Bounded,
     /// SCTP data is sent to confirmed addresses only.
     Unconfirmed,
-    /// A home agent of Mobile IP tunnels packets for a mobile node to its bound care-of addresses only.
+    /// A home agent of Mobile IP tunnels packets for a mobile node to its bound care-of addresses only. A previous foreign
+    /// agent forwards them only to care-of addresses that the mobile node has requested.
     Unbound,
     /// A home agent accepts each request once. It may repeat its reply to the last one.
     Replayed,

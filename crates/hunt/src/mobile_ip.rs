@@ -16,7 +16,8 @@ const MISSING: u8 = 250;
 /// Returns the table `[mobile-ip]`.
 pub(crate) fn table(draft: &Draft) -> String {
     let replay = if draft.options.has_nonces { "replay = \"nonces\"\n" } else { "" };
-    format!("\n[mobile-ip]\nkey = \"{KEY}\"\n{replay}")
+    let smooth = if draft.options.is_smooth { "smooth_handoff = true\n" } else { "" };
+    format!("\n[mobile-ip]\nkey = \"{KEY}\"\n{replay}{smooth}")
 }
 
 /// Returns the address of a mobile host in its home network.

@@ -47,6 +47,8 @@ pub struct Options {
     /// The value of `signal_hysteresis` in dB; `None` if the mobile nodes do not compare signals. Then the signals follow
     /// the moves.
     pub hysteresis: Option<u8>,
+    /// Whether the foreign agents offer smooth handoffs, and the mobile nodes ask for them.
+    pub is_smooth: bool,
 }
 
 /// A kind of tunnel that a mobile node asks for.
@@ -157,6 +159,7 @@ impl Options {
         has_agent_keys: false,
         is_single_binding: false,
         hysteresis: None,
+        is_smooth: false,
     };
 
     /// Returns whether the mobile nodes have co-located care-of addresses.
@@ -186,6 +189,7 @@ impl Options {
             Self { has_agent_keys: usual.has_agent_keys, ..self },
             Self { is_single_binding: usual.is_single_binding, ..self },
             Self { hysteresis: usual.hysteresis, ..self },
+            Self { is_smooth: usual.is_smooth, ..self },
         ]
     }
 }
@@ -237,6 +241,7 @@ pub fn draw(seed: u64) -> Options {
         has_agent_keys: is("agent-keys", 20),
         is_single_binding: is("single-binding", 30),
         // Without an overlap, a radio reports one signal only.
+        is_smooth: is("smooth", 30),
         hysteresis: (overlaps && is("hysteresis", 40)).then(|| dice("decibels").between(0, 20) as u8),
     }
 }

@@ -3,7 +3,8 @@
 
 use crate::plant::Plant;
 use mobile_ip::message::{
-    ADVERTISEMENT, Advertisement, Between, Code, PORT, Received, Registration, Reply, Request, RequestFlags,
+    ADVERTISEMENT, Advertisement, Between, Code, Numbers, PORT, Received, Registration, Reply, Request,
+    RequestFlags,
 };
 use scenario::{HostPlan, Plan};
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
@@ -178,7 +179,8 @@ impl Registrations {
         let (header, payload) = Header::parse(&packet.bytes).ok()?;
         match header.protocol {
             UDP if is_registration(payload) => {
-                let received = Received::of(header, payload).ok()?;
+                let known = Numbers::default().extensions();
+                let received = Received::of_knowing(header, payload, &known).ok()?;
                 match received.message {
                     Registration::Request(request) => self.request(host, header.src, request, at),
                     Registration::Reply(reply) => self.reply(at, host, header.src, &reply),
@@ -364,6 +366,9 @@ impl Registrations {
         let (_, bytes) = tunnel::decapsulate(&packet.bytes).ok()?;
         let (inner, _) = Header::parse(&bytes).ok()?;
         let has_options = bytes.first() != Some(&0x45);
+        if self.is_forwarded(host, packet) {
+            return self.forwarded(at, host, outer, &inner);
+        }
         self.kind(at, host, outer, &inner, has_options).or_else(|| self.exit(at, host, outer, &inner))
     }
 
@@ -406,6 +411,32 @@ impl Registrations {
             let [from, to] = [outer.src, outer.dst];
             let name = self.name(host);
             (Rule::Kind, format!("{name} sent a packet in a tunnel by {used:?} from {from} to {to} at {at} s, which was not requested"))
+        })
+    }
+
+    /// Returns whether a host sends a packet for a mobile node in a tunnel of its own, and is neither the mobile node's home
+    /// agent nor the begin of a reverse tunnel: it is a previous foreign agent that forwards the packet.
+    pub(crate) fn is_forwarded(&self, host: HostId, packet: &Packet) -> bool {
+        let Ok((outer, inner)) = tunnel::decapsulate(&packet.bytes) else { return false };
+        let Ok((inner, _)) = Header::parse(&inner) else { return false };
+        let is_homes = self.homes.values().any(|home| [outer.src, outer.dst].contains(&home.agent));
+        self.addresses.get(&outer.src) == Some(&host) && self.homes.contains_key(&inner.dst) && !is_homes
+    }
+
+    /// Checks the end of a previous foreign agent's tunnel: a care-of address that the mobile node has requested.
+    fn forwarded(&self, at: Instant, host: HostId, outer: &Header, inner: &Header) -> Option<(Rule, String)> {
+        let asked = self.asked.get(&inner.dst)?;
+        let exit = match self.plant {
+            Some(Plant::Diverted) => Ipv4Addr::from_bits(outer.dst.to_bits() + 1),
+            _ => outer.dst,
+        };
+        (!asked.contains(&exit)).then(|| {
+            let text = format!(
+                "{} forwarded a packet for {} to {exit} at {at} s, which the mobile node has not requested",
+                self.name(host),
+                inner.dst
+            );
+            (Rule::Bound, text)
         })
     }
 

@@ -79,7 +79,8 @@ impl Departure {
             identifications.remove(0);
         }
         identifications.push(request.identification);
-        let first = if is_end { now } else { now + FIRST_PAUSE };
+        // At home, no agent has sent the update.
+        let (first, pause) = if is_end { (now, FIRST_PAUSE) } else { (now + FIRST_PAUSE, FIRST_PAUSE * 2) };
         let departure = Self {
             previous,
             association: association.clone(),
@@ -88,7 +89,7 @@ impl Departure {
             ends: now + Duration::from_secs(settings.lifetime.into()),
             due: before.as_ref().filter(|_| !is_end).map_or(first, |before| before.due),
             is_new: before.is_none(),
-            pause: before.as_ref().map_or(FIRST_PAUSE, |before| before.pause),
+            pause: before.as_ref().map_or(pause, |before| before.pause),
             repeated: before.map_or(0, |before| before.repeated),
         };
         (departure, said.extension(&settings.numbers))

@@ -23,7 +23,7 @@ use crate::encapsulation;
 use crate::home_agents::HomeAgents;
 use crate::mark::{MOBILE_NODE, MobileIpEvent};
 use crate::message::{
-    ADVERTISEMENT, ALL_ROUTERS, Advertisement, AgentFlags, Received, Registration, RequestFlags, Solicitation,
+    ALL_ROUTERS, Advertisement, AgentFlags, Received, Registration, RequestFlags, Solicitation,
 };
 use crate::movement::{Decision, Occurrence, Situation, Why};
 use crate::own_address::OwnAddress;

@@ -7,7 +7,9 @@ use crate::departure::{self, Departure, Settings};
 use crate::encapsulation::{self, ALTERNATES};
 use crate::home_agents::HomeAgents;
 use crate::mark::MobileIpEvent;
-use crate::message::{Association, Between, Code, Extension, PORT, Reply, Request, RequestFlags, datagram};
+use crate::message::{
+    Asks, Association, Between, Code, Extension, PORT, Reply, Request, RequestFlags, datagram,
+};
 use crate::refusal;
 use crate::reply_counts::ReplyCounts;
 use node::{Rng, Value};

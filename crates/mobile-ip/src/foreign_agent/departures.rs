@@ -173,7 +173,12 @@ impl ForeignAgent {
         tunnel: Option<Encap>,
         out: &mut Outbox,
     ) {
-        out.mark(MobileIpEvent::VisitorDeparted { host: visit.0, care_of: update.care_of }.into());
+        if tunnel.is_some() {
+            out.mark(MobileIpEvent::CareOfLearnt { host: visit.0, care_of: update.care_of }.into());
+            out.mark(MobileIpEvent::ForwardingBegun { host: visit.0 }.into());
+        } else {
+            out.mark(MobileIpEvent::VisitorDeparted { host: visit.0 }.into());
+        }
         self.acknowledge(now, update, Status::ACCEPTED, tunnel, out);
         if tunnel.is_some() {
             self.flush(now, visit, out);

@@ -18,7 +18,10 @@ use node::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use wire::ipv4::{self, Header};
-use wire::{Duration, Frame, IcmpError, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Reason, fragment};
+use wire::{
+    Duration, Frame, IcmpError, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Reason, fragment,
+    ntp_distance,
+};
 
 /// The reason to drop a kept packet: the visit has ended, and no authenticated update names another care-of address.
 pub const KEPT_VISIT_ENDED: Reason = Reason("kept_visit_ended");

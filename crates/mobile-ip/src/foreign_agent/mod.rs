@@ -491,12 +491,13 @@ impl Role for ForeignAgent {
         let own = [
             ("visitors", Value::Map(self.visitors.iter().map(visit).collect())),
             ("pending", Value::from(self.waiting.len() as u64)),
-            ("handoffs", self.handoffs_status()),
             ("codes", self.codes.status()),
             ("refused", self.refused.status()),
         ];
+        let has_handoffs = self.config.smooth_handoff || self.config.special_tunnels;
+        let handoffs = has_handoffs.then(|| ("handoffs", self.handoffs_status()));
         let kept = self.keeper.as_ref().map(|keeper| ("buffer", keeper.status()));
-        Value::map(own.into_iter().chain(kept).chain(self.tunnels.status(self.clock)))
+        Value::map(own.into_iter().chain(self.tunnels.status(self.clock)).chain(handoffs).chain(kept))
     }
 
     fn holds(&self, each: &mut dyn FnMut(PacketId)) {
