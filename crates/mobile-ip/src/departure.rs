@@ -6,7 +6,8 @@
 
 use crate::config::MobileNodeConfig;
 use crate::message::{
-    Acknowledge, Association, Binding, Extension, Numbers, PORT, PreviousAgent, Request, Update, datagram,
+    Acknowledge, Asks, Association, Binding, BufferControl, Extension, Numbers, PORT, PreviousAgent, Request,
+    Update, datagram,
 };
 use crate::refusal;
 use wire::{Duration, Instant, Ipv4Addr, Reason, SocketAddrV4, ipv4};
@@ -78,7 +79,8 @@ impl Departure {
             identifications.remove(0);
         }
         identifications.push(request.identification);
-        let first = if is_end { now } else { now + FIRST_PAUSE };
+        // At home, no agent has sent the update.
+        let (first, pause) = if is_end { (now, FIRST_PAUSE) } else { (now + FIRST_PAUSE, FIRST_PAUSE * 2) };
         let departure = Self {
             previous,
             association: association.clone(),
@@ -87,10 +89,23 @@ impl Departure {
             ends: now + Duration::from_secs(settings.lifetime.into()),
             due: before.as_ref().filter(|_| !is_end).map_or(first, |before| before.due),
             is_new: before.is_none(),
-            pause: before.as_ref().map_or(FIRST_PAUSE, |before| before.pause),
+            pause: before.as_ref().map_or(pause, |before| before.pause),
             repeated: before.map_or(0, |before| before.repeated),
         };
         (departure, said.extension(&settings.numbers))
+    }
+
+    /// Returns the Buffer Control Request that names received packets to the previous agent, as a datagram from `home`. `None` if
+    /// the handoff did not begin with the last request.
+    pub(crate) fn names(
+        &self,
+        home: Ipv4Addr,
+        named: impl Iterator<Item = (Ipv4Addr, u16)>,
+        numbers: &Numbers,
+    ) -> Option<Vec<u8>> {
+        let identification = self.update.identification.filter(|_| self.is_new)?;
+        let ends = [home, self.previous];
+        Some(control(Asks::Forward, ends, identification, named.collect(), &self.association, numbers))
     }
 
     /// Returns the previous agent and the new care-of address, once for each handoff.
@@ -141,4 +156,20 @@ impl Departure {
         }
         Ok(())
     }
+}
+
+/// Returns a Buffer Control Request as a datagram between these ends: the home address, and the foreign agent.
+pub(crate) fn control(
+    asks: Asks,
+    ends: [Ipv4Addr; 2],
+    identification: u64,
+    named: Vec<(Ipv4Addr, u16)>,
+    association: &Association,
+    numbers: &Numbers,
+) -> Vec<u8> {
+    let [home, _] = ends;
+    let mut message = BufferControl { asks, home, identification, named, authentication: None };
+    message.sign(association, numbers);
+    let [from, to] = ends.map(|address| SocketAddrV4::new(address, PORT));
+    datagram(from, to, ipv4::DEFAULT_TTL, &message.emit(numbers))
 }

@@ -6,6 +6,8 @@
 //!   mobile node uses. Then the mobile node waits for its address.
 //! - Registration begins with the request, or with the wait before the request. It ends when the home agent changes or
 //!   removes the binding. The wait follows from RFC 5944, section 3.6: at most one registration per second.
+//! - With a smooth handoff, the previous foreign agent can have the new path first. Then registration ends, and the path
+//!   switch begins, at that agent.
 //! - The path switch begins when the home agent uses the new path, and ends when the first packet arrives by this path.
 
 use crate::message::Code;
@@ -81,9 +83,12 @@ pub(crate) enum MobileIpEvent {
     KeptSent { host: Ipv4Addr, care_of: Ipv4Addr, packets: u64 },
     /// A new foreign agent has sent the Binding Update of a mobile node to its previous agent.
     UpdateSent { host: Ipv4Addr, previous: Ipv4Addr, care_of: Ipv4Addr },
-    /// A previous foreign agent has accepted a Binding Update: from now on, it forwards packets to `care_of`, unless that is
-    /// the home address.
-    VisitorDeparted { host: Ipv4Addr, care_of: Ipv4Addr },
+    /// A previous foreign agent has accepted a Binding Update that ends the visit.
+    VisitorDeparted { host: Ipv4Addr },
+    /// A previous foreign agent has accepted a Binding Update with this new care-of address.
+    CareOfLearnt { host: Ipv4Addr, care_of: Ipv4Addr },
+    /// From now on, a previous foreign agent forwards packets for this mobile node to the new care-of address.
+    ForwardingBegun { host: Ipv4Addr },
     /// A previous foreign agent does not forward packets for a mobile node any more.
     ForwardingEnded { host: Ipv4Addr },
     /// The mobile node asks its previous foreign agent to forward packets to `care_of`, by the new agent or itself.
@@ -160,8 +165,12 @@ impl From<MobileIpEvent> for Mark {
             MobileIpEvent::UpdateSent { host, previous, care_of } => {
                 foreign("update_sent", host).with("previous", previous).with("care_of", care_of)
             }
-            MobileIpEvent::VisitorDeparted { host, care_of } => {
-                foreign("visitor_departed", host).with("care_of", care_of)
+            MobileIpEvent::VisitorDeparted { host } => foreign("visitor_departed", host),
+            MobileIpEvent::CareOfLearnt { host, care_of } => {
+                foreign("care_of_learnt", host).with("care_of", care_of).at(Span::Ends(Stage::Registration))
+            }
+            MobileIpEvent::ForwardingBegun { host } => {
+                foreign("forwarding_begun", host).at(Span::Begins(Stage::PathSwitch))
             }
             MobileIpEvent::ForwardingEnded { host } => foreign("forwarding_ended", host),
             MobileIpEvent::PreviousNamed { previous, care_of } => {

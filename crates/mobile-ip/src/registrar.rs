@@ -3,11 +3,13 @@
 
 use crate::clock::Clock;
 use crate::config::{Associations, Replay};
-use crate::departure::{Departure, Settings};
+use crate::departure::{self, Departure, Settings};
 use crate::encapsulation::{self, ALTERNATES};
 use crate::home_agents::HomeAgents;
 use crate::mark::MobileIpEvent;
-use crate::message::{Association, Between, Code, Extension, PORT, Reply, Request, RequestFlags, datagram};
+use crate::message::{
+    Asks, Association, Between, Code, Extension, PORT, Reply, Request, RequestFlags, datagram,
+};
 use crate::refusal;
 use crate::reply_counts::ReplyCounts;
 use node::{Rng, Value};
@@ -228,6 +230,16 @@ impl Registrar {
         let is_ordered = self.home_agents.replay() == Replay::Timestamps;
         let association = self.foreign_agents.first(left)?;
         (may && is_ordered && (target.lifetime != 0 || at_home)).then(|| (left, association.clone()))
+    }
+
+    /// Returns the Buffer Control Request that asks the foreign agent of the registration to keep packets, as a datagram. `None`
+    /// if the node is at home, has its own care-of address, or has no association with the agent.
+    pub(crate) fn asks_to_keep(&mut self, now: Instant) -> Option<Vec<u8>> {
+        let held = self.current.filter(|held| !held.is_co_located && held.agent != self.home_agent())?;
+        let association = self.foreign_agents.first(held.agent)?.clone();
+        let (ends, identification) = ([self.home, held.agent], self.identification(now));
+        let numbers = self.smooth.numbers;
+        Some(departure::control(Asks::Keep, ends, identification, Vec::new(), &association, &numbers))
     }
 
     pub(crate) const fn clock(&self) -> Clock {

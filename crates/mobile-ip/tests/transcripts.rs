@@ -48,6 +48,7 @@ transcripts! {
     a_mobile_node_registers_an_address_of_its_configuration: "mobile-node-own-address";
     a_foreign_agent_relays_for_a_mobile_node_with_its_own_address: "foreign-agent-relays";
     with_expiry_a_node_at_home_waits_for_the_end_of_a_lifetime: "mobile-node-expiry";
+    a_home_agent_opens_special_tunnels: "home-agent-special";
     a_foreign_agent_names_itself_to_the_previous_one: "foreign-agent-arrival";
     a_previous_foreign_agent_forwards: "foreign-agent-departure";
     a_mobile_node_names_its_previous_agent: "mobile-node-smooth";

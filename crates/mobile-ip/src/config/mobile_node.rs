@@ -18,6 +18,9 @@ const MOST_HYSTERESIS: u8 = 60;
 /// The longest `expected_round_trip` (not from an RFC).
 const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(60);
 
+/// The maximum of `named_packets`: they fit into one IP Filter Extension if they have one source.
+const MOST_NAMED: usize = 100;
+
 /// The configuration of a mobile node: its home network, its associations and its movement detection.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -124,6 +127,17 @@ pub struct MobileNodeConfig {
     #[serde(default = "cache_lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub cache_lifetime: Duration,
+    /// Whether the mobile node asks each foreign agent that accepts its registration to keep its packets
+    /// (draft-mkhalil-mobileip-buffer-00); default false. Agents with `when = "request"` in `buffer` need it. It needs
+    /// `smooth_handoff`.
+    #[serde(default)]
+    pub ask_to_keep: bool,
+    /// The number of last received packets that the mobile node names to its previous foreign agent, so that they are not sent
+    /// again, from 0 to 100; default 0 (draft-mkhalil-mobileip-buffer-00, section 4.5, has no number). Only packets without DF
+    /// are named: others have no unique identification. It needs `smooth_handoff`.
+    #[serde(default)]
+    #[schemars(range(max = 100))]
+    pub named_packets: usize,
     /// The numbers of messages, extensions and flags of smooth handoffs. All agents and mobile nodes must have the same
     /// values.
     #[serde(default)]
@@ -268,6 +282,14 @@ impl MobileNodeConfig {
         self.check_care_of()?;
         if self.expected_round_trip > LONGEST_ROUND_TRIP {
             return Err(ConfigError::new("expected_round_trip", "must be at most 60s"));
+        }
+        if self.named_packets > MOST_NAMED {
+            return Err(ConfigError::new("named_packets", format!("must be from 0 to {MOST_NAMED}")));
+        }
+        for (key, is_set) in [("named_packets", self.named_packets > 0), ("ask_to_keep", self.ask_to_keep)] {
+            if is_set && !self.smooth_handoff {
+                return Err(ConfigError::new(key, "needs `smooth_handoff = true`"));
+            }
         }
         if self.signal_hysteresis.is_some_and(|step| step > MOST_HYSTERESIS) {
             let problem = format!("must be from 0 to {MOST_HYSTERESIS} dB");

@@ -96,6 +96,8 @@ pub(super) struct Handoffs {
     pub(super) arrivals: BTreeMap<Ipv4Addr, Arrival>,
     /// When the delivery of packets of previous agents ends, by home address.
     pub(super) ending: Expiry<Ipv4Addr>,
+    /// The classes with a route by which this role gets the packets for a mobile node out of tunnels of other agents.
+    watched: BTreeMap<Ipv4Addr, BTreeSet<Class>>,
     /// The mobile nodes that left to another agent.
     pub(super) departures: BTreeMap<Visit, Departure>,
     updates_from: PerSecond<Mac>,
@@ -127,6 +129,7 @@ impl Default for Handoffs {
         Self {
             arrivals: BTreeMap::new(),
             ending: Expiry::default(),
+            watched: BTreeMap::new(),
             departures: BTreeMap::new(),
             updates_from: PerSecond::new(UPDATES_FROM),
             updates_to: PerSecond::new(UPDATES_TO),
@@ -251,7 +254,7 @@ impl ForeignAgent {
 
     /// Sets or removes the route by which this role gets the packets for a mobile node out of tunnels of other agents. Their
     /// source is checked by [`Self::from_agent`], because the route applies to any source.
-    pub(super) fn watch_tunnels(&self, host: Ipv4Addr, out: &mut Outbox) {
+    pub(super) fn watch_tunnels(&mut self, host: Ipv4Addr, out: &mut Outbox) {
         let handoffs = &self.handoffs;
         let arrival = handoffs.arrivals.get(&host);
         let left = || handoffs.departures.iter().filter(move |((other, _), _)| *other == host);
@@ -259,10 +262,16 @@ impl ForeignAgent {
         let ends =
             arrival.map(|arrival| arrival.ends).into_iter().chain(sources_left.map(|(_, left)| left.ends));
         let lifetime = ends.max().map(Lifetime::Until);
-        let route = lifetime.map(|lifetime| Route { action: Action::Punt, lifetime });
-        for class in self.classes_of_agents(host) {
-            out.route(RouteKey::to(class, host), route);
+        let classes = if lifetime.is_some() { self.classes_of_agents(host) } else { BTreeSet::new() };
+        let before = self.handoffs.watched.remove(&host).unwrap_or_default();
+        for class in before.difference(&classes) {
+            out.route(RouteKey::to(*class, host), None);
         }
+        let Some(lifetime) = lifetime else { return };
+        for class in &classes {
+            out.route(RouteKey::to(*class, host), Route { action: Action::Punt, lifetime });
+        }
+        self.handoffs.watched.insert(host, classes);
     }
 
     /// Returns the classes of packets out of tunnels of other agents for a mobile node: the class of unknown sources, and those

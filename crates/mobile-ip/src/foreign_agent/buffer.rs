@@ -57,6 +57,8 @@ struct Ring {
     /// Whether the packets are being sent to another agent. Then they do not get too old, and packets that wait behind them
     /// have as much room again.
     is_draining: bool,
+    /// Whether a deadline is set for its oldest packet.
+    is_timed: bool,
 }
 
 impl Ring {
@@ -131,26 +133,30 @@ impl Buffers {
             let Some(old) = ring.pop() else { break };
             gone(old, KEPT_REPLACED);
         }
-        let left = ring.bytes;
-        self.bytes -= before - left;
-        if !fits {
-            self.resized(visit, before);
+        self.bytes -= before - ring.bytes;
+        if fits && self.bytes + len <= total_bytes {
+            // The usual case needs one search: most packets have the size of the packet that they replace.
+            ring.bytes += len;
+            ring.packets.push_back(kept);
+            self.bytes += len;
+            let (size, is_timed) = (ring.bytes, std::mem::replace(&mut ring.is_timed, true));
+            if size != before {
+                self.by_size.remove(&(before, visit));
+                self.by_size.insert((size, visit));
+            }
+            if !is_timed {
+                self.ages.set(visit, now + max_age);
+            }
+            return;
+        }
+        self.resized(visit, before);
+        if !fits || !self.make_room(visit, len, gone) {
             self.remove_empty(visit);
             return gone(kept, KEPT_NO_ROOM);
         }
-        if self.bytes + len > total_bytes {
-            self.resized(visit, before);
-            if !self.make_room(visit, len, gone) {
-                self.remove_empty(visit);
-                return gone(kept, KEPT_NO_ROOM);
-            }
-            let left = self.size(visit).1;
-            self.push(visit, kept);
-            self.resized(visit, left);
-        } else {
-            self.push(visit, kept);
-            self.resized(visit, before);
-        }
+        let before = self.size(visit).1;
+        self.push(visit, kept).is_timed = true;
+        self.resized(visit, before);
         self.ages.set_by(visit, now + max_age);
     }
 
@@ -167,11 +173,12 @@ impl Buffers {
         true
     }
 
-    fn push(&mut self, visit: Visit, kept: Kept) {
+    fn push(&mut self, visit: Visit, kept: Kept) -> &mut Ring {
         self.bytes += kept.len();
         let ring = self.rings.entry(visit).or_default();
         ring.bytes += kept.len();
         ring.packets.push_back(kept);
+        ring
     }
 
     /// Records that a ring had `before` bytes before its last change.

@@ -12,7 +12,9 @@ use super::arrivals::{NOT_PREVIOUS_AGENT, Sources};
 use super::{ForeignAgent, NOT_A_VISITOR, Visit, Visitor};
 use crate::encapsulation;
 use crate::mark::MobileIpEvent;
-use crate::message::{Acknowledge, Binding, PORT, RequestFlags, Status, Update, Warning, datagram};
+use crate::message::{
+    Acknowledge, Binding, BufferControl, PORT, RequestFlags, Status, Update, Warning, datagram,
+};
 use crate::one_tunnel::{self, OneTunnel};
 use crate::refusal;
 use node::{Action, Encap, Lifetime, Outbox, Route, RouteKey, Rx, reason};
@@ -58,6 +60,9 @@ impl ForeignAgent {
             return None;
         }
         let datagram = udp::Datagram::parse(rx.payload(packet), rx.header.src, rx.header.dst).ok()?;
+        if let Some(control) = BufferControl::parse(datagram.payload, &self.config.numbers) {
+            return Some(control.map_err(Reason::from).and_then(|control| self.control(&control, out)));
+        }
         Some(match Binding::parse(datagram.payload, &self.config.numbers)? {
             Ok(Binding::Update(update)) => self.update(now, &update, out),
             Ok(_) => Err(refusal::UNEXPECTED),
@@ -100,7 +105,7 @@ impl ForeignAgent {
 
     /// Returns the visit of a mobile node here, or the one that has ended by a handoff, with the Identification of its last
     /// message. The latest one, if it has several home agents. `None` if it did not visit this agent.
-    fn last_of(&self, host: Ipv4Addr) -> Option<(Visit, u64)> {
+    pub(super) fn last_of(&self, host: Ipv4Addr) -> Option<(Visit, u64)> {
         let visits = self.visitors.iter().filter(|((other, _), _)| *other == host);
         let visits = visits.map(|(visit, visitor)| (*visit, visitor.identification));
         let left = self.handoffs.departures.iter().filter(|((other, _), _)| *other == host);
@@ -168,7 +173,12 @@ impl ForeignAgent {
         tunnel: Option<Encap>,
         out: &mut Outbox,
     ) {
-        out.mark(MobileIpEvent::VisitorDeparted { host: visit.0, care_of: update.care_of }.into());
+        if tunnel.is_some() {
+            out.mark(MobileIpEvent::CareOfLearnt { host: visit.0, care_of: update.care_of }.into());
+            out.mark(MobileIpEvent::ForwardingBegun { host: visit.0 }.into());
+        } else {
+            out.mark(MobileIpEvent::VisitorDeparted { host: visit.0 }.into());
+        }
         self.acknowledge(now, update, Status::ACCEPTED, tunnel, out);
         if tunnel.is_some() {
             self.flush(now, visit, out);

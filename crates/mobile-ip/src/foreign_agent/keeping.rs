@@ -7,25 +7,33 @@
 //! those of this host: registration messages and ICMP errors. If the visit ends otherwise, its packets are dropped.
 
 use super::buffer::{Buffers, Kept};
-use super::{ForeignAgent, Visit};
+use super::{ForeignAgent, NOT_A_VISITOR, Visit};
 use crate::config::{Buffering, Drain, KeepWhen};
 use crate::mark::MobileIpEvent;
+use crate::message::{Asks, BufferControl};
 use crate::one_tunnel::OneRoute;
+use crate::refusal;
 use node::{
     Action, Disposition, Expiry, Hop, Lifetime, Outbox, PuntReason, Route, RouteKey, Rx, Value, reason,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use wire::ipv4::{self, Header};
-use wire::{Duration, Frame, IcmpError, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Reason, fragment};
+use wire::{
+    Duration, Frame, IcmpError, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Reason, fragment,
+    ntp_distance,
+};
 
 /// The reason to drop a kept packet: the visit has ended, and no authenticated update names another care-of address.
 pub const KEPT_VISIT_ENDED: Reason = Reason("kept_visit_ended");
 /// The reason to drop a kept packet: the mobile node has named it as one that it has received.
 pub const KEPT_DUPLICATE: Reason = Reason("kept_duplicate");
 
-/// The packets that a mobile node has received: the source and the identification of each (draft-mkhalil-mobileip-buffer-00,
-/// section 4.5).
-pub(super) type Named = BTreeSet<(Ipv4Addr, u16)>;
+/// The reason to drop a kept packet: the mobile node has asked to keep none.
+pub const KEPT_UNWANTED: Reason = Reason("kept_unwanted");
+/// The reason to drop a Buffer Control Request: this agent keeps no packets.
+pub const NO_BUFFER: Reason = Reason("no_buffer");
+/// The reason to drop a Buffer Control Request: it is not later than the last one of the visit.
+pub const STALE_CONTROL: Reason = Reason("stale_control");
 
 /// The packets that one foreign agent keeps.
 #[derive(Debug)]
@@ -35,8 +43,10 @@ pub(super) struct Keeper {
     /// In bit/s.
     rate: u64,
     buffers: Buffers,
-    /// The visits whose requests ask to keep packets.
+    /// The visits for which a Buffer Control Request has asked to keep packets.
     asked: BTreeSet<Visit>,
+    /// The Identification of the last Buffer Control Request of each visit.
+    controls: BTreeMap<Visit, u64>,
     is_link_down: bool,
     /// The visits whose packets are being sent to another care-of address.
     drains: BTreeSet<Visit>,
@@ -54,6 +64,7 @@ impl Keeper {
             rate: config.rate,
             buffers: Buffers::new(config.limits()),
             asked: BTreeSet::new(),
+            controls: BTreeMap::new(),
             is_link_down: false,
             drains: BTreeSet::new(),
             due: Expiry::default(),
@@ -92,7 +103,7 @@ impl Keeper {
 
 /// Returns whether a mobile node has named a packet. A datagram that must not be fragmented may have any identification (RFC
 /// 6864, section 4.1), so the identification does not name it.
-fn is_named(named: &Named, packet: &Packet) -> bool {
+fn is_named(named: &[(Ipv4Addr, u16)], packet: &Packet) -> bool {
     Header::parse(&packet.bytes)
         .is_ok_and(|(header, _)| !header.dont_fragment && named.contains(&(header.src, header.id)))
 }
@@ -107,13 +118,49 @@ impl ForeignAgent {
         }
     }
 
-    /// Records whether the accepted request of a visit asks to keep packets.
-    pub(super) fn ask_to_keep(&mut self, visit: Visit, is_asked: bool) {
-        let Some(keeper) = &mut self.keeper else { return };
-        if is_asked {
-            keeper.asked.insert(visit);
-        } else {
-            keeper.asked.remove(&visit);
+    /// Handles a Buffer Control Request of a mobile node (draft-mkhalil-mobileip-buffer-00, section 4.1). It must be authentic, and
+    /// later than the last one. The packets that it names are dropped: the mobile node has received them. With `when =
+    /// "request"`, the request also begins or ends the keeping of packets. Fails with the reason to drop the message.
+    pub(super) fn control(&mut self, message: &BufferControl, out: &mut Outbox) -> Result<(), Reason> {
+        let spi = message.authentication.as_ref().map(|found| found.spi);
+        let association = spi.and_then(|spi| self.mobile_nodes.named(message.home, spi));
+        let association = association.ok_or(refusal::NO_ASSOCIATION)?;
+        if !message.verify(association, &self.config.numbers) {
+            return Err(refusal::BAD_AUTHENTICATION);
+        }
+        let (visit, _) = self.last_of(message.home).ok_or(NOT_A_VISITOR)?;
+        let keeper = self.keeper.as_mut().ok_or(NO_BUFFER)?;
+        let last = keeper.controls.get(&visit);
+        if last.is_some_and(|last| ntp_distance(message.identification, *last) <= 0) {
+            return Err(STALE_CONTROL);
+        }
+        keeper.controls.insert(visit, message.identification);
+        keeper.buffers.remove_if(visit, |packet| is_named(&message.named, packet), &mut |old| {
+            discard(old, KEPT_DUPLICATE, out);
+        });
+        let Some(mac) = self.visitors.get(&visit).map(|visitor| visitor.mac) else { return Ok(()) };
+        match message.asks {
+            Asks::Keep => _ = keeper.asked.insert(visit),
+            Asks::Forward => return Ok(()),
+            Asks::Stop => {
+                keeper.asked.remove(&visit);
+                keeper.buffers.take(visit).into_iter().for_each(|kept| discard(kept, KEPT_UNWANTED, out));
+            }
+        }
+        if keeper.when == KeepWhen::Request {
+            self.set_route(visit, mac, out);
+        }
+        Ok(())
+    }
+
+    /// Sets the route of a visitor's packets.
+    fn set_route(&self, visit: Visit, mac: Mac, out: &mut Outbox) {
+        if let Some(opened) = self.opened.get(&visit.1)
+            && let Some(visitor) = self.visitors.get(&visit)
+        {
+            let route =
+                Route { action: self.action_for(visit, mac), lifetime: Lifetime::Until(visitor.ends) };
+            out.route(RouteKey::to(opened.class, visit.0), route);
         }
     }
 
@@ -204,11 +251,7 @@ impl ForeignAgent {
             return;
         }
         for (visit, visitor) in &self.visitors {
-            if let Some(opened) = self.opened.get(&visit.1) {
-                let action = self.action_for(*visit, visitor.mac);
-                let route = Route { action, lifetime: Lifetime::Until(visitor.ends) };
-                out.route(RouteKey::to(opened.class, visit.0), route);
-            }
+            self.set_route(*visit, visitor.mac, out);
         }
     }
 
@@ -234,6 +277,7 @@ impl ForeignAgent {
         keeper.drains.remove(&visit);
         keeper.due.stop(visit);
         keeper.asked.remove(&visit);
+        keeper.controls.remove(&visit);
         keeper.buffers.take(visit).into_iter().for_each(|kept| discard(kept, KEPT_VISIT_ENDED, out));
     }
 

@@ -1,10 +1,11 @@
 use super::*;
 use crate::message::{
-    Algorithm, Association, Binding, Numbers, PORT, Request, RequestFlags, Update, datagram,
+    Algorithm, Asks, Association, Binding, BufferControl, Numbers, PORT, Request, RequestFlags, Update,
+    datagram,
 };
 use crate::pending::{Pending, Standing};
 use node::config::Interfaces;
-use node::{Class, Effect, Input, Rng, Role};
+use node::{Effect, Input, Rng, Role};
 use wire::{SocketAddrV4, ipip, udp};
 
 const HOST: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
@@ -123,6 +124,22 @@ impl Bench {
         let bytes = datagram(from, to, 64, &Binding::Update(update).emit(&numbers));
         let packet = Packet { id: PacketId(99), ..Packet::new(Mac::ZERO, bytes) };
         let rx = Rx::parse(Iface(2), PuntReason::Listen, &packet).unwrap();
+        self.agent.handle(self.now, Input::Packet(rx, packet), &mut self.out);
+        self.effects()
+    }
+
+    /// A Buffer Control Request with this Identification arrives.
+    fn control(&mut self, asks: Asks, identification: u64, named: &[(Ipv4Addr, u16)]) -> Vec<String> {
+        let named = named.to_vec();
+        let mut message = BufferControl { asks, home: HOST, identification, named, authentication: None };
+        let key = auth::Key::new([0xab; 16]);
+        let ours = Association { spi: 300, algorithm: Algorithm::HmacSha256, key };
+        let numbers = Numbers::default();
+        message.sign(&ours, &numbers);
+        let [from, to] = [HOST, OWN].map(|address| SocketAddrV4::new(address, PORT));
+        let bytes = datagram(from, to, 64, &message.emit(&numbers));
+        let packet = Packet { id: PacketId(98), ..Packet::new(Mac::ZERO, bytes) };
+        let rx = Rx::parse(Iface(1), PuntReason::Listen, &packet).unwrap();
         self.agent.handle(self.now, Input::Packet(rx, packet), &mut self.out);
         self.effects()
     }
@@ -270,4 +287,42 @@ fn a_table_without_smooth_handoffs_is_refused() {
     let text = "address = \"10.3.0.1/24\"\ninterface = \"visited\"\nbuffer = {}";
     let error = toml::from_str::<crate::config::ForeignAgentConfig>(text).unwrap().check().unwrap_err();
     assert_eq!(error.key, "buffer");
+}
+
+#[test]
+fn packets_that_the_mobile_node_names_are_not_sent_unless_they_have_df() {
+    let mut bench = Bench::new("packets = 4");
+    bench.data(100, 64, Some(7));
+    bench.data(100, 64, Some(8));
+    bench.data(100, 64, None); // DF, identification 0
+    let named = [(SENDER, 7), (SENDER, 0), (HOST, 8)];
+    assert_eq!(bench.control(Asks::Forward, 5, &named), ["kept_duplicate 1"]);
+    assert_eq!(bench.control(Asks::Forward, 5, &[(SENDER, 8)]), ["stale_control 98"]);
+    let sent = [2, 3].map(|number| format!("tunnel to {NEW} {number} ttl 62"));
+    assert_eq!(bench.flush(), ["route onward", &sent[0], &sent[1]]);
+}
+
+#[test]
+fn packets_are_kept_from_a_request_on() {
+    let mut bench = Bench::new("when = \"request\", packets = 4");
+    bench.data(100, 64, None);
+    assert_eq!(bench.held(), [0_u64; 0], "no request yet");
+    assert_eq!(bench.control(Asks::Keep, 5, &[]), ["punt"]);
+    assert_eq!(bench.data(100, 64, None), ["link 2"]);
+    assert_eq!(bench.held(), [2]);
+    assert_eq!(bench.register(), ["punt"], "a renewal changes nothing");
+    assert_eq!(bench.control(Asks::Stop, 6, &[]), ["kept_unwanted 2"]);
+    assert_eq!(bench.data(100, 64, None), ["link 3"]);
+    assert_eq!(bench.held(), [0_u64; 0]);
+}
+
+#[test]
+fn a_request_of_a_stranger_is_refused() {
+    let mut bench = Bench::new("when = \"request\"");
+    bench.agent.leave(VISIT, &mut bench.out);
+    bench.effects();
+    assert_eq!(bench.control(Asks::Keep, 5, &[]), ["not_a_visitor 98"]);
+    bench.register();
+    bench.agent.keeper = None;
+    assert_eq!(bench.control(Asks::Keep, 5, &[]), ["no_buffer 98"]);
 }

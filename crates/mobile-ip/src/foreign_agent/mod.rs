@@ -45,7 +45,7 @@ pub(crate) use buffer::Limits;
 pub use buffer::{KEPT_NO_ROOM, KEPT_REPLACED, KEPT_TOO_OLD};
 use classes::Classes;
 use keeping::Keeper;
-pub use keeping::{KEPT_DUPLICATE, KEPT_VISIT_ENDED};
+pub use keeping::{KEPT_DUPLICATE, KEPT_UNWANTED, KEPT_VISIT_ENDED, NO_BUFFER, STALE_CONTROL};
 use node::config::{ConfigError, Interfaces};
 use node::{
     Action, Class, Input, Lifetime, Link, Listen, Outbox, Proto, PuntReason, Refusals, Rng, Role, Route,
@@ -491,12 +491,13 @@ impl Role for ForeignAgent {
         let own = [
             ("visitors", Value::Map(self.visitors.iter().map(visit).collect())),
             ("pending", Value::from(self.waiting.len() as u64)),
-            ("handoffs", self.handoffs_status()),
             ("codes", self.codes.status()),
             ("refused", self.refused.status()),
         ];
+        let has_handoffs = self.config.smooth_handoff || self.config.special_tunnels;
+        let handoffs = has_handoffs.then(|| ("handoffs", self.handoffs_status()));
         let kept = self.keeper.as_ref().map(|keeper| ("buffer", keeper.status()));
-        Value::map(own.into_iter().chain(kept).chain(self.tunnels.status(self.clock)))
+        Value::map(own.into_iter().chain(self.tunnels.status(self.clock)).chain(handoffs).chain(kept))
     }
 
     fn holds(&self, each: &mut dyn FnMut(PacketId)) {

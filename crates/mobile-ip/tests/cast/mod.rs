@@ -195,6 +195,12 @@ impl Cast for MobileIp {
                 ("up".to_owned(), from_person("router", &error))
             }
             ["update", "from", from, ref args @ ..] => handoffs::update(teller, from, &Args::new(args)),
+            // A foreign agent returns a packet in a special tunnel to the home agent.
+            ["returned", "by", from, "for", to, ref args @ ..] => {
+                let inner = number(teller, CORRESPONDENT, args.first().unwrap_or(&to).parse().unwrap());
+                let outer = ipip::encapsulate(&inner, person(from).0, to.parse().unwrap(), 1).unwrap();
+                ("up".to_owned(), from_person("router", &outer))
+            }
             ["acknowledge", "from", from, ref args @ ..] => {
                 handoffs::acknowledge(teller, from, &Args::new(args))
             }

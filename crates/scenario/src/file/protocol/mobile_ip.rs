@@ -4,11 +4,12 @@ use super::{Around, default, hosts_of};
 use crate::file::Scenario;
 use crate::file::layout::Layout;
 use crate::file::networks::AIR;
-use ::mobile_ip::config::Replay;
+use ::mobile_ip::config::{Buffering, Replay};
 use ::mobile_ip::message::Algorithm;
 use auth::{Key, hmac_sha256};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use toml::{Table, Value};
 use trace::hex;
 
@@ -34,6 +35,19 @@ pub(crate) struct MobileIp {
     /// then has a security association with each foreign agent, whose key follows from `key`.
     #[serde(default)]
     pub(crate) smooth_handoff: bool,
+    /// Which packets all foreign agents keep for their visitors: the table `buffer` of a `mobile-ip/foreign-agent` [default: none
+    /// are kept]. It needs `smooth_handoff`.
+    #[serde(default, deserialize_with = "buffer")]
+    #[schemars(with = "Option<Buffering>")]
+    pub(crate) buffer: Option<Table>,
+}
+
+/// Reads the table `buffer`, so that an error names its key. The values stay as they are in the file: they are filled in into
+/// each foreign agent.
+fn buffer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Table>, D::Error> {
+    let table = Table::deserialize(deserializer)?;
+    Buffering::deserialize(Value::Table(table.clone())).map_err(D::Error::custom)?;
+    Ok(Some(table))
 }
 
 const fn first_spi() -> u32 {
@@ -58,9 +72,11 @@ pub(super) fn agent(around: &Around<'_>, role: &mut Table) -> Result<(), String>
 /// Fills in a foreign agent: with smooth handoffs, it has an association with each mobile node.
 pub(super) fn foreign_agent(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     agent(around, role)?;
-    let Some(shared) = around.scenario.mobile_ip.as_ref().filter(|shared| shared.smooth_handoff) else {
-        return Ok(());
-    };
+    let Some(shared) = around.scenario.mobile_ip.as_ref() else { return Ok(()) };
+    if !shared.smooth_handoff {
+        let problem = "`buffer` in [mobile-ip] needs `smooth_handoff = true`: without it, kept packets are never sent";
+        return if shared.buffer.is_some() { Err(problem.to_owned()) } else { Ok(()) };
+    }
     let agent = address_of(around.layout, around.host)?;
     let mut peers = Vec::new();
     for node in hosts_of(around.scenario, "mobile-ip/mobile-node") {
@@ -69,6 +85,9 @@ pub(super) fn foreign_agent(around: &Around<'_>, role: &mut Table) -> Result<(),
     }
     default(role, "smooth_handoff", true);
     default(role, "mobile_nodes", peers);
+    if let Some(buffer) = &shared.buffer {
+        default(role, "buffer", buffer.clone());
+    }
     Ok(())
 }
 
