@@ -18,4 +18,5 @@ mod mobile_ip;
 mod moves;
 mod sigma;
 mod sigma_stress;
+mod smooth_handoff;
 mod tunnels;
