@@ -149,7 +149,7 @@ impl OwnAddress {
         self.tunnel = Some(exit);
         let rules = rules(self.home.address, exit);
         for (key, action) in rules {
-            out.route(key, Route { action, lifetime: Lifetime::Permanent });
+            out.route(key, Route::new(action, Lifetime::Permanent));
         }
     }
 

@@ -85,7 +85,7 @@ impl HomeAgent {
             ([(care_of, end)], ..) => self.tunnel(host, *care_of, *end, out),
             (_, Some(first), Some(last)) => {
                 self.ending.set(host, first);
-                out.route(key_to(host), Route { action: Action::Punt, lifetime: Lifetime::Until(last) });
+                out.route(key_to(host), Route::new(Action::Punt, Lifetime::Until(last)));
             }
             _ if was => out.route(key_to(host), None),
             _ => {}
@@ -94,7 +94,7 @@ impl HomeAgent {
 
     pub(super) fn tunnel(&self, host: Ipv4Addr, care_of: Ipv4Addr, ends: Instant, out: &mut Outbox) {
         let encap = self.encap(host, care_of);
-        out.route(key_to(host), Route { action: Action::Tunnel(encap), lifetime: Lifetime::Until(ends) });
+        out.route(key_to(host), Route::new(Action::Tunnel(encap), Lifetime::Until(ends)));
     }
 
     /// Returns the tunnel to a care-of address of a mobile node: of the kind that its request asked for, and with what is

@@ -236,7 +236,7 @@ impl Rules for OneTunnel<'_> {
     }
 
     fn route(&self, _: Instant, _: Class, _: Ipv4Addr, _: Ipv4Addr) -> Option<Found> {
-        let route = Route { action: Action::Tunnel(self.encap), lifetime: Lifetime::Permanent };
+        let route = Route::new(Action::Tunnel(self.encap), Lifetime::Permanent);
         Some(Found { entry: EntryId(0), owner: RoleId::NODE, route })
     }
 

@@ -361,6 +361,7 @@ impl Role for HomeAgent {
             Input::Idle(key, _) => self.expired(now, key.dst.address(), out),
             Input::Wall(zero) => (self.clock.zero, self.steady.zero) = (zero, self.steady.zero.max(zero)),
             Input::Link(..)
+            | Input::Notice(_)
             | Input::Stream(..)
             | Input::Serve(..)
             | Input::Notification(_)
