@@ -1,5 +1,6 @@
 //! The extensions of a registration message, and its authentication.
 
+use super::binding::Generalized;
 use auth::{Key, equal, hmac_md5, hmac_sha256, keyed_md5};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -39,10 +40,10 @@ pub struct Authentication {
 pub enum Extension {
     /// One of the three authentication extensions.
     Authentication(Authentication),
-    /// An extension of type 128 to 255, which is not interpreted. It is kept at its position, because authenticators
-    /// cover it.
+    /// An extension that the parser does not interpret: of type 128 to 255, or of a known type. It is kept at its
+    /// position, because authenticators cover it.
     Skipped {
-        /// The type of the extension, from 128 to 255.
+        /// The type of the extension.
         kind: u8,
         /// The bytes after the type and the length, at most 255.
         data: Vec<u8>,
@@ -83,6 +84,13 @@ impl Extension {
 pub(super) fn for_foreign_agent(extensions: &[Extension], kind: u8) -> Option<&[u8]> {
     let (at, _) = find(extensions, Between::MobileHome)?;
     extensions.iter().skip(at + 1).find_map(|extension| extension.data(kind))
+}
+
+/// Returns the data of the first extension of this type before the Mobile-Home Authentication, where extensions for the
+/// home agent are. `None` if there is none.
+pub(super) fn for_home_agent(extensions: &[Extension], kind: u8) -> Option<&[u8]> {
+    let (end, _) = find(extensions, Between::MobileHome)?;
+    extensions.iter().take(end).find_map(|extension| extension.data(kind))
 }
 
 /// Returns the challenge before the Mobile-Foreign Authentication, which covers it; `None` if there is none.
@@ -146,28 +154,40 @@ pub struct Association {
 }
 
 impl Association {
+    /// Returns the length of an authenticator in bytes.
+    const fn authenticator_length(&self) -> usize {
+        match self.algorithm {
+            Algorithm::HmacSha256 => 32,
+            Algorithm::HmacMd5 | Algorithm::KeyedMd5 | Algorithm::KeyedMd5WithoutSpi => 16,
+        }
+    }
+
+    /// Returns the authenticator of `before` and the head of the extension. Its last four bytes are the SPI, which
+    /// [`Algorithm::KeyedMd5WithoutSpi`] does not cover.
+    fn authenticator(&self, before: &[u8], head: &[u8]) -> Vec<u8> {
+        let parts = [before, head];
+        match self.algorithm {
+            Algorithm::HmacSha256 => hmac_sha256(&self.key, &parts).to_vec(),
+            Algorithm::HmacMd5 => hmac_md5(&self.key, &parts).to_vec(),
+            Algorithm::KeyedMd5 => keyed_md5(&self.key, &parts).to_vec(),
+            Algorithm::KeyedMd5WithoutSpi => {
+                let without_spi = head.get(..head.len().saturating_sub(4)).unwrap_or_default();
+                keyed_md5(&self.key, &[before, without_spi]).to_vec()
+            }
+        }
+    }
+
     /// Returns type, length and SPI of the extension: the last bytes that the authenticator covers (RFC 5944, section
     /// 3.5.1). With [`Algorithm::KeyedMd5WithoutSpi`] it covers only the type and the length.
     fn head(&self, between: Between) -> [u8; 6] {
-        let length = 4 + match self.algorithm {
-            Algorithm::HmacSha256 => 32,
-            Algorithm::HmacMd5 | Algorithm::KeyedMd5 | Algorithm::KeyedMd5WithoutSpi => 16,
-        };
+        let length = 4 + self.authenticator_length() as u8;
         let [a, b, c, d] = self.spi.to_be_bytes();
         [between as u8, length, a, b, c, d]
     }
 
     /// Returns the extension that authenticates `before`: all bytes of the message before the extension.
     pub fn sign(&self, between: Between, before: &[u8]) -> Authentication {
-        let head = self.head(between);
-        let [kind, length, ..] = head;
-        let parts = [before, &head];
-        let authenticator = match self.algorithm {
-            Algorithm::HmacSha256 => hmac_sha256(&self.key, &parts).to_vec(),
-            Algorithm::HmacMd5 => hmac_md5(&self.key, &parts).to_vec(),
-            Algorithm::KeyedMd5 => keyed_md5(&self.key, &parts).to_vec(),
-            Algorithm::KeyedMd5WithoutSpi => keyed_md5(&self.key, &[before, &[kind, length]]).to_vec(),
-        };
+        let authenticator = self.authenticator(before, &self.head(between));
         Authentication { between, spi: self.spi, authenticator }
     }
 
@@ -176,6 +196,21 @@ impl Association {
     pub fn verifies(&self, authentication: &Authentication, before: &[u8]) -> bool {
         authentication.spi == self.spi
             && equal(&self.sign(authentication.between, before).authenticator, &authentication.authenticator)
+    }
+
+    /// Returns the Generalized Authentication of this subtype that authenticates `before`.
+    pub(super) fn sign_generalized(&self, subtype: u8, before: &[u8]) -> Generalized {
+        let head = Generalized::head(subtype, self.authenticator_length(), self.spi);
+        Generalized { subtype, spi: self.spi, authenticator: self.authenticator(before, &head) }
+    }
+
+    /// As [`Association::verifies`], for a Generalized Authentication.
+    pub(super) fn verifies_generalized(&self, authentication: &Generalized, before: &[u8]) -> bool {
+        authentication.spi == self.spi
+            && equal(
+                &self.sign_generalized(authentication.subtype, before).authenticator,
+                &authentication.authenticator,
+            )
     }
 }
 
@@ -195,12 +230,12 @@ const MOST: usize = 32;
 /// IP and UDP, the datagram has 1500 bytes.
 const LONGEST: usize = 1448;
 
-/// Parses the extensions up to the end of a message.
+/// Parses the extensions up to the end of a message. Those of the types `known` are not interpreted, but are no error.
 ///
 /// Fails if an extension is malformed, has an unknown type from 0 to 127, or is the second authentication of one type.
 /// Also fails if there are more than [`MOST`] extensions or [`LONGEST`] bytes. The Mobile-Home Authentication must be
 /// the first authentication: extensions after it are for the foreign agent (RFC 5944, section 3.6.1.3).
-pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Extension>, Malformed> {
+pub(super) fn parse(bytes: &[u8], known: &[u8]) -> Result<Vec<Extension>, Malformed> {
     if bytes.len() > LONGEST {
         return Err(Malformed("mip_extensions_length"));
     }
@@ -214,7 +249,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Extension>, Malformed> {
         let data = r.take(usize::from(length)).map_err(|_| Malformed("mip_extension_overrun"))?;
         let extension = match Between::ALL.into_iter().find(|between| *between as u8 == kind) {
             Some(between) => Extension::Authentication(authentication(between, data, &extensions)?),
-            None if kind < 128 => return Err(Malformed("mip_unknown_extension")),
+            None if kind < 128 && !known.contains(&kind) => return Err(Malformed("mip_unknown_extension")),
             None => Extension::Skipped { kind, data: data.to_vec() },
         };
         extensions.push(extension);

@@ -3,21 +3,29 @@
 //! - [`Advertisement`] and [`Solicitation`]: ICMP messages (RFC 1256; RFC 5944, section 2).
 //! - [`Request`] and [`Reply`]: messages to or from UDP port 434 (RFC 5944, section 3), which may end with
 //!   [`Extension`]s.
+//! - [`Binding`]: messages of route optimization, to or from UDP port 434 (draft-ietf-mobileip-optim-09). Their
+//!   [`Numbers`] are configurable. [`PreviousAgent`] is an extension of a request.
 //!
 //! Extensions of advertisements and of registration messages have separate type numbers. A message with an extension of
 //! an unknown type from 0 to 127 is dropped without an answer. An extension of an unknown type from 128 to 255 is
 //! skipped (RFC 5944, section 1.8).
 
 mod advertisement;
+mod binding;
 mod code;
 mod extension;
+mod numbers;
+mod previous_agent;
 mod reply;
 mod request;
 mod solicitation;
 
 pub use advertisement::{ADVERTISEMENT, Advertisement, AgentFlags};
+pub use binding::{Acknowledge, Binding, BindingRequest, Generalized, Status, Update, Warning};
 pub use code::Code;
 pub use extension::{Algorithm, Association, Authentication, Between, Extension};
+pub use numbers::Numbers;
+pub use previous_agent::PreviousAgent;
 pub use reply::Reply;
 pub use request::{Request, RequestFlags};
 pub use solicitation::{SOLICITATION, Solicitation};
@@ -48,8 +56,13 @@ pub enum Registration {
 impl Registration {
     /// Parses the UDP payload of a datagram to or from [`PORT`]. It is an error if the message is malformed.
     pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
+        Self::parse_knowing(payload, &[])
+    }
+
+    /// As [`Registration::parse`], but extensions of a request that have one of the types `known` are accepted.
+    pub fn parse_knowing(payload: &[u8], known: &[u8]) -> Result<Self, Malformed> {
         match payload.first() {
-            Some(&request::TYPE) => Request::parse(payload).map(Self::Request),
+            Some(&request::TYPE) => Request::parse_knowing(payload, known).map(Self::Request),
             Some(&reply::TYPE) => Reply::parse(payload).map(Self::Reply),
             Some(_) => Err(Malformed("mip_unknown_type")),
             None => Err(Malformed("mip_empty")),
@@ -127,5 +140,7 @@ fn address(r: &mut Reader<'_>) -> Result<Ipv4Addr, Malformed> {
     r.array::<4>().map(Ipv4Addr::from)
 }
 
+#[cfg(test)]
+mod binding_tests;
 #[cfg(test)]
 mod tests;

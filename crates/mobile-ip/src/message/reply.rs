@@ -55,7 +55,7 @@ impl Reply {
             home: address(&mut r)?,
             home_agent: address(&mut r)?,
             identification: r.u64()?,
-            extensions: extension::parse(r.rest())?,
+            extensions: extension::parse(r.rest(), &[])?,
         })
     }
 

@@ -19,7 +19,7 @@
 //! ```
 
 use super::extension::{self, Extension, signed};
-use super::{address, reply::Reply};
+use super::{Numbers, PreviousAgent, Warning, address, reply::Reply};
 use wire::{Ipv4Addr, Malformed, Reader};
 
 /// The message type of a Registration Request.
@@ -99,6 +99,11 @@ impl Request {
     /// Parses a UDP payload. It is an error if the message is too short, is of another type, or has malformed
     /// extensions.
     pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
+        Self::parse_knowing(payload, &[])
+    }
+
+    /// As [`Request::parse`], but extensions of the types `known` are accepted, for example [`Numbers::extensions`].
+    pub fn parse_knowing(payload: &[u8], known: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(payload, Malformed("mip_request_short"));
         if r.u8()? != TYPE {
             return Err(Malformed("mip_unknown_type"));
@@ -110,7 +115,7 @@ impl Request {
             home_agent: address(&mut r)?,
             care_of: address(&mut r)?,
             identification: r.u64()?,
-            extensions: extension::parse(r.rest())?,
+            extensions: extension::parse(r.rest(), known)?,
         })
     }
 
@@ -130,6 +135,18 @@ impl Request {
     /// section 3.3). `None` if the request has no such extension after its Mobile-Home Authentication.
     pub fn encapsulating_delivery(&self) -> Option<&[u8]> {
         extension::delivery(&self.extensions)
+    }
+
+    /// Returns the Previous Foreign Agent Notification for the foreign agent. `None` if there is none after the Mobile-Home
+    /// Authentication. It is an error if it is malformed.
+    pub fn previous_agent(&self, numbers: &Numbers) -> Option<Result<PreviousAgent, Malformed>> {
+        extension::for_foreign_agent(&self.extensions, numbers.previous_agent).map(PreviousAgent::parse)
+    }
+
+    /// Returns the Binding Warning Extension for the home agent. `None` if there is none before the Mobile-Home
+    /// Authentication. It is an error if it is malformed.
+    pub fn warning(&self, numbers: &Numbers) -> Option<Result<Warning, Malformed>> {
+        extension::for_home_agent(&self.extensions, numbers.warning_extension).map(Warning::parse_extension)
     }
 
     /// Returns whether the request has a Network Access Identifier (RFC 2794), at any position.

@@ -1,0 +1,278 @@
+//! Tests of the messages of route optimization: golden bytes, round trips, refusals.
+
+use super::*;
+use auth::Key;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+const NUMBERS: fn() -> Numbers = Numbers::default;
+
+fn hex(text: &str) -> Vec<u8> {
+    text.parse::<Key>().unwrap().as_bytes().to_vec()
+}
+
+fn association() -> Association {
+    Association { spi: 0x300, algorithm: Algorithm::HmacSha256, key: Key::new(b"1234567812345678") }
+}
+
+/// Returns the request with which the mobile node registers at its new foreign agent.
+fn request() -> Request {
+    Request {
+        flags: RequestFlags(0),
+        lifetime: 300,
+        home: Ipv4Addr::new(10, 1, 1, 10),
+        home_agent: Ipv4Addr::new(10, 1, 1, 20),
+        care_of: Ipv4Addr::new(10, 1, 2, 7),
+        identification: 0xed00_0000_1234_5800,
+        extensions: Vec::new(),
+    }
+}
+
+const PREVIOUS: Ipv4Addr = Ipv4Addr::new(10, 1, 3, 1);
+const UPDATE: &str = "12c0001e0a01010a0a010207ed00000012345800";
+const UPDATE_HEAD: &str = "24fb002400000300";
+const AUTHENTICATOR: &str = "8513f370b71624c543e9e69661220a511b1d76b510f2160b05e2ac4849fd909f";
+const NOTIFICATION_HEAD: &str = "602e001e0a0103010a01020700000300";
+
+fn notification() -> PreviousAgent {
+    PreviousAgent::new(&request(), 30, PREVIOUS, &association(), &NUMBERS())
+}
+
+fn update() -> Update {
+    notification().update(&request(), &NUMBERS())
+}
+
+fn read(payload: &[u8]) -> Result<Binding, Malformed> {
+    Binding::parse(payload, &NUMBERS()).expect("one of the four types")
+}
+
+fn refusal(payload: &[u8]) -> &'static str {
+    read(payload).unwrap_err().0
+}
+
+#[test]
+fn the_golden_update_of_a_smooth_handoff() {
+    let expected = [hex(UPDATE), hex(UPDATE_HEAD), hex(AUTHENTICATOR)].concat();
+    assert_eq!(Binding::Update(update()).emit(&NUMBERS()), expected);
+    let Binding::Update(read) = read(&expected).unwrap() else { panic!("not an update") };
+    assert_eq!(read, update());
+    assert!(read.verify(NUMBERS().smooth_authentication, &association(), &NUMBERS()));
+}
+
+/// The new agent builds the update from the request that it received: the bytes are those that the mobile node signed.
+#[test]
+fn node_and_agent_build_the_same_update() {
+    let mut sent = request();
+    sent.flags = RequestFlags::MINIMAL.with(RequestFlags::GRE, true);
+    sent.sign(Between::MobileHome, &association());
+    let told = PreviousAgent::new(&sent, 30, PREVIOUS, &association(), &NUMBERS());
+    sent.extensions.push(told.extension(&NUMBERS()));
+    sent.sign(Between::MobileForeign, &association());
+    assert_eq!(Request::parse(&sent.emit()), Err(Malformed("mip_unknown_extension")));
+    let received = Request::parse_knowing(&sent.emit(), &NUMBERS().extensions()).unwrap();
+    let found = received.previous_agent(&NUMBERS()).unwrap().unwrap();
+    assert_eq!(found, told);
+    let built = found.update(&received, &NUMBERS());
+    assert!(built.verify(NUMBERS().smooth_authentication, &association(), &NUMBERS()));
+    assert!(built.minimal && built.gre && built.acknowledge);
+}
+
+#[test]
+fn the_golden_notification() {
+    let Extension::Skipped { kind, data } = notification().extension(&NUMBERS()) else {
+        panic!("{:?}", notification())
+    };
+    let whole = [vec![kind, data.len() as u8], data].concat();
+    assert_eq!(whole, [hex(NOTIFICATION_HEAD), hex(AUTHENTICATOR)].concat());
+}
+
+#[test]
+fn a_notification_before_the_mobile_home_authentication_is_not_for_the_foreign_agent() {
+    let mut sent = Request { extensions: vec![notification().extension(&NUMBERS())], ..request() };
+    sent.sign(Between::MobileHome, &association());
+    assert_eq!(sent.previous_agent(&NUMBERS()), None);
+    sent.extensions.push(Extension::Skipped { kind: NUMBERS().previous_agent, data: vec![0; 13] });
+    assert_eq!(sent.previous_agent(&NUMBERS()), Some(Err(Malformed("mip_notification_length"))));
+}
+
+#[test]
+fn a_warning_extension_is_read_before_the_mobile_home_authentication() {
+    let warning = Warning { home: request().home, targets: vec![PREVIOUS, request().home_agent] };
+    let mut sent = Request { extensions: vec![warning.extension(&NUMBERS())], ..request() };
+    sent.sign(Between::MobileHome, &association());
+    let sent = Request::parse_knowing(&sent.emit(), &NUMBERS().extensions()).unwrap();
+    assert_eq!(sent.warning(&NUMBERS()), Some(Ok(warning.clone())));
+    let after =
+        Request { extensions: vec![sent.extensions[1].clone(), warning.extension(&NUMBERS())], ..request() };
+    assert_eq!(after.warning(&NUMBERS()), None);
+}
+
+#[test]
+fn an_update_is_refused_with_any_other_association_or_subtype() {
+    let (route, smooth) = (NUMBERS().route_authentication, NUMBERS().smooth_authentication);
+    for algorithm in
+        [Algorithm::HmacSha256, Algorithm::HmacMd5, Algorithm::KeyedMd5, Algorithm::KeyedMd5WithoutSpi]
+    {
+        let ours = Association { algorithm, ..association() };
+        let mut update = update();
+        update.sign(route, &ours, &NUMBERS());
+        assert!(update.verify(route, &ours, &NUMBERS()));
+        assert!(!update.verify(smooth, &ours, &NUMBERS()));
+        assert!(!update.verify(route, &Association { spi: 0x301, ..ours.clone() }, &NUMBERS()));
+        assert!(!update.verify(route, &Association { key: Key::new([7; 16]), ..ours.clone() }, &NUMBERS()));
+        let mut changed = update.clone();
+        changed.care_of = PREVIOUS;
+        assert!(!changed.verify(route, &ours, &NUMBERS()));
+        changed = Update { authentication: None, ..update };
+        assert!(!changed.verify(route, &ours, &NUMBERS()));
+    }
+}
+
+#[test]
+fn every_bit_of_an_update_is_authenticated() {
+    let whole = Binding::Update(update()).emit(&NUMBERS());
+    // Four bits of the flags are reserved and are ignored.
+    for bit in (0..whole.len() * 8).filter(|bit| !(12..16).contains(bit)) {
+        let mut changed = whole.clone();
+        changed[bit / 8] ^= 0x80 >> (bit % 8);
+        let valid = match Binding::parse(&changed, &NUMBERS()) {
+            Some(Ok(Binding::Update(found))) => {
+                found.verify(NUMBERS().smooth_authentication, &association(), &NUMBERS())
+            }
+            _ => false,
+        };
+        assert!(!valid, "bit {bit}");
+    }
+}
+
+#[test]
+fn malformed_messages_are_refused() {
+    let n = NUMBERS();
+    assert_eq!(Binding::parse(&[], &n), None);
+    for kind in [0, 1, 3, 4, 15, 20, 255] {
+        assert_eq!(Binding::parse(&[kind; 24], &n), None, "{kind}");
+    }
+    let whole = Binding::Update(update()).emit(&n);
+    for length in 1..whole.len() {
+        let expected = match length {
+            ..20 => "mip_update_short",
+            20 => "mip_binding_unauthenticated",
+            21..28 => "mip_extension_truncated",
+            _ => "mip_extension_overrun",
+        };
+        assert_eq!(refusal(&whole[..length]), expected, "{length}");
+    }
+    assert_eq!(refusal(&[&whole[..], &[0]].concat()), "mip_binding_trailing");
+    assert_eq!(refusal(&[&hex(UPDATE)[..], &[32, 4, 0, 0, 1, 0]].concat()), "mip_unknown_extension");
+    assert_eq!(refusal(&[&hex(UPDATE)[..], &[36, 251, 0, 3, 0, 0, 1]].concat()), "mip_authentication_length");
+    for length in 1..8 {
+        assert_eq!(refusal(&vec![16; length]), "mip_warning_short");
+        assert_eq!(refusal(&vec![19; length]), "mip_acknowledge_length");
+    }
+    for length in [8, 9, 11, 13] {
+        assert_eq!(refusal(&vec![16; length]), "mip_warning_targets");
+    }
+    for length in (1..16).chain(17..20) {
+        assert_eq!(refusal(&vec![17; length]), "mip_binding_request_length");
+    }
+    for length in 9..16 {
+        assert_eq!(refusal(&vec![19; length]), "mip_acknowledge_length");
+    }
+    assert_eq!(refusal(&[19; 17]), "mip_unknown_extension");
+}
+
+#[test]
+fn numbers_that_cannot_work_are_refused() {
+    NUMBERS().check().unwrap();
+    for wrong in [
+        Numbers { warning: 17, ..NUMBERS() },
+        Numbers { acknowledge: 3, ..NUMBERS() },
+        Numbers { update: 4, ..NUMBERS() },
+        Numbers { warning_extension: 96, ..NUMBERS() },
+        Numbers { previous_agent: 33, ..NUMBERS() },
+        Numbers { smooth_authentication: 250, ..NUMBERS() },
+        Numbers { smooth_flag: 0x40, ..NUMBERS() },
+        Numbers { smooth_flag: 0x81, ..NUMBERS() },
+        Numbers { private_flag: 0x02, ..NUMBERS() },
+        Numbers { private_flag: 0, ..NUMBERS() },
+    ] {
+        assert!(wrong.check().is_err(), "{wrong:?}");
+    }
+}
+
+fn any_address() -> impl Strategy<Value = Ipv4Addr> {
+    any::<u32>().prop_map(Ipv4Addr::from)
+}
+
+fn any_generalized() -> impl Strategy<Value = Generalized> {
+    (any::<u8>(), any::<u32>(), vec(any::<u8>(), 0..40))
+        .prop_map(|(subtype, spi, authenticator)| Generalized { subtype, spi, authenticator })
+}
+
+fn any_update() -> impl Strategy<Value = Binding> {
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<u16>());
+    (flags, any_address(), any_address(), any::<Option<u64>>(), any_generalized()).prop_map(
+        |((acknowledge, minimal, gre, lifetime), home, care_of, identification, authentication)| {
+            let authentication = Some(authentication);
+            Binding::Update(Update {
+                acknowledge,
+                minimal,
+                gre,
+                lifetime,
+                home,
+                care_of,
+                identification,
+                authentication,
+            })
+        },
+    )
+}
+
+fn any_acknowledge() -> impl Strategy<Value = Binding> {
+    let signed = any::<Option<u64>>().prop_flat_map(|identification| {
+        let most = usize::from(identification.is_some());
+        (Just(identification), vec(any_generalized(), 0..=most))
+    });
+    (any::<u8>(), any_address(), signed).prop_map(|(status, home, (identification, mut signed))| {
+        let authentication = signed.pop();
+        Binding::Acknowledge(Acknowledge { status: Status(status), home, identification, authentication })
+    })
+}
+
+fn any_binding() -> impl Strategy<Value = Binding> {
+    prop_oneof![
+        (any_address(), vec(any_address(), 1..80))
+            .prop_map(|(home, targets)| Binding::Warning(Warning { home, targets })),
+        (any_address(), any::<u64>())
+            .prop_map(|(home, identification)| Binding::Request(BindingRequest { home, identification })),
+        any_update(),
+        any_acknowledge(),
+    ]
+}
+
+fn any_numbers() -> impl Strategy<Value = Numbers> {
+    any::<[u8; 4]>().prop_map(|[warning, request, update, acknowledge]| Numbers {
+        warning,
+        request,
+        update,
+        acknowledge,
+        ..Numbers::default()
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_message_is_read_as_it_was_written(message in any_binding(), numbers in any_numbers()) {
+        prop_assume!(numbers.check().is_ok());
+        prop_assert_eq!(Binding::parse(&message.emit(&numbers), &numbers), Some(Ok(message)));
+    }
+
+    #[test]
+    fn no_bytes_are_a_surprise(bytes in vec(any::<u8>(), 0..80), kind in 16u8..20) {
+        let payload = [&[kind], &bytes[..]].concat();
+        if let Some(Ok(message)) = Binding::parse(&payload, &NUMBERS()) {
+            let again = message.emit(&NUMBERS());
+            prop_assert_eq!(Binding::parse(&again, &NUMBERS()), Some(Ok(message)));
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The numbers of route optimization and smooth handoffs.
+
+use node::config::ConfigError;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// The numbers of messages, extensions and flags that draft-ietf-mobileip-optim-09 defines. The draft did not become an
+/// RFC, and later standards use some of these numbers for other purposes. All agents, mobile nodes and correspondents
+/// must have the same values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Numbers {
+    /// The message type of a Binding Warning; default 16. RFC 4881 uses it for another message.
+    pub warning: u8,
+    /// The message type of a Binding Request; default 17. RFC 4881 uses it for another message.
+    pub request: u8,
+    /// The message type of a Binding Update; default 18. RFC 4857 uses it for another message.
+    pub update: u8,
+    /// The message type of a Binding Acknowledge; default 19. RFC 4857 uses it for another message.
+    pub acknowledge: u8,
+    /// The type of the Binding Warning Extension of a Registration Request; default 16.
+    pub warning_extension: u8,
+    /// The type of the Previous Foreign Agent Notification Extension of a Registration Request; default 96.
+    pub previous_agent: u8,
+    /// The subtype of a Generalized Authentication by the home agent; default 250 (the draft has no number).
+    pub route_authentication: u8,
+    /// The subtype of a Generalized Authentication for smooth handoffs; default 251 (the draft has no number).
+    pub smooth_authentication: u8,
+    /// The bit of the second byte of flags in an agent advertisement that offers smooth handoffs (flag S); default 128.
+    /// RFC 3519 uses this bit for UDP tunnels (flag U).
+    pub smooth_flag: u8,
+    /// The bit of the flags of a Registration Request that asks for a private binding (flag P); default 1.
+    pub private_flag: u8,
+}
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Self {
+            warning: 16,
+            request: 17,
+            update: 18,
+            acknowledge: 19,
+            warning_extension: 16,
+            previous_agent: 96,
+            route_authentication: 250,
+            smooth_authentication: 251,
+            smooth_flag: 0x80,
+            private_flag: 0x01,
+        }
+    }
+}
+
+/// Message types in use: Registration Request, Registration Reply, and tunneled data (RFC 3519).
+const MESSAGES: [u8; 3] = [1, 3, 4];
+/// Extension types in use: the three authentications, and the Generalized Authentication.
+const EXTENSIONS: [u8; 4] = [32, 33, 34, 36];
+/// The reserved bits of a Registration Request, of which the second may be flag P.
+const RESERVED_OF_REQUESTS: u8 = 0x05;
+/// The bits of the second byte of flags that RFC 5944 and its extensions use: X, I.
+const USED_OF_ADVERTISEMENTS: u8 = 0x60;
+
+impl Numbers {
+    /// Returns the extension types of a Registration Request that these numbers define.
+    pub const fn extensions(&self) -> [u8; 2] {
+        [self.warning_extension, self.previous_agent]
+    }
+
+    /// Checks the numbers. An error names the key `numbers` and the problem.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let error = |problem: &str| Err(ConfigError::new("numbers", problem));
+        let messages = [self.warning, self.request, self.update, self.acknowledge];
+        if !distinct(&messages) || messages.iter().any(|kind| MESSAGES.contains(kind)) {
+            return error("the four message types must differ from each other, and from 1, 3 and 4");
+        }
+        let extensions = self.extensions();
+        if !distinct(&extensions) || extensions.iter().any(|kind| EXTENSIONS.contains(kind)) {
+            return error("the two extension types must differ from each other, and from 32 to 34 and 36");
+        }
+        if self.route_authentication == self.smooth_authentication {
+            return error("`route_authentication` and `smooth_authentication` must differ");
+        }
+        if !self.smooth_flag.is_power_of_two() || self.smooth_flag & USED_OF_ADVERTISEMENTS != 0 {
+            return error("`smooth_flag` must be one bit: 1, 2, 4, 8, 16 or 128");
+        }
+        if !self.private_flag.is_power_of_two() || self.private_flag & RESERVED_OF_REQUESTS == 0 {
+            return error("`private_flag` must be a reserved bit of requests: 1 or 4");
+        }
+        Ok(())
+    }
+}
+
+fn distinct(all: &[u8]) -> bool {
+    all.iter().enumerate().all(|(at, kind)| !all.iter().skip(at + 1).any(|other| other == kind))
+}
