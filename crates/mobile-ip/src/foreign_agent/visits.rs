@@ -51,6 +51,7 @@ impl ForeignAgent {
         let ends = now + Duration::from_secs(lifetime.into());
         let route = Route::new(Action::Forward(Hop::mac(self.iface, mac)), Lifetime::Until(ends));
         out.route(RouteKey::to(class, host), route);
+        self.open_directly(host, route, out);
         let reached = self.reach(visit, mac, route, out);
         let had_reverse = self.visitors.get(&visit).is_some_and(|before| before.reverse.is_some());
         let asks_reverse = flags.has(RequestFlags::REVERSE);
@@ -163,6 +164,7 @@ impl ForeignAgent {
         let Some(visitor) = self.visitors.remove(&visit) else { return };
         let (host, home_agent) = visit;
         self.report_exit(visit, false, out);
+        self.close_directly(host, out);
         if let Some(Opened { class, .. }) = self.opened.get(&home_agent).copied() {
             out.route(RouteKey::to(class, host), None);
             if self.visitors.keys().any(|(_, other)| *other == home_agent) {
@@ -180,6 +182,21 @@ impl ForeignAgent {
         if let Some(reverse) = visitor.reverse {
             self.tunnels.rebind(Some(home_agent), None);
             self.end_reverse(host, reverse, out);
+        }
+    }
+
+    /// Delivers packets for a visitor out of tunnels of all hosts, if the configuration permits it. The home agents of two
+    /// visitors may have given them the same home address. Then the last one gets these packets.
+    fn open_directly(&self, host: Ipv4Addr, route: Route, out: &mut Outbox) {
+        if self.config.direct_tunnels {
+            out.route(RouteKey::to(self.classes.of_unknown(), host), route);
+        }
+    }
+
+    /// Ends the delivery out of tunnels of all hosts, unless another visitor has the home address.
+    fn close_directly(&self, host: Ipv4Addr, out: &mut Outbox) {
+        if self.config.direct_tunnels && !self.visitors.keys().any(|(other, _)| *other == host) {
+            out.route(RouteKey::to(self.classes.of_unknown(), host), None);
         }
     }
 

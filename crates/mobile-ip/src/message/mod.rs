@@ -91,6 +91,11 @@ impl Received {
     /// Parses `payload`, the payload of the datagram with header `ip`. It is an error if the datagram is a fragment, is
     /// not UDP, or is malformed.
     pub fn of(ip: Header, payload: &[u8]) -> Result<Self, Malformed> {
+        Self::knowing(ip, payload, &[])
+    }
+
+    /// As [`Received::of`], but extensions of a request that have one of the types `known` are accepted.
+    pub fn knowing(ip: Header, payload: &[u8], known: &[u8]) -> Result<Self, Malformed> {
         if ip.protocol != ipv4::UDP {
             return Err(Malformed("mip_protocol"));
         }
@@ -99,7 +104,7 @@ impl Received {
         }
         // A wrong checksum is an error; a missing one is not (RFC 5944, section 3.1).
         let datagram = udp::Datagram::parse(payload, ip.src, ip.dst)?;
-        let message = Registration::parse(datagram.payload)?;
+        let message = Registration::parse_knowing(datagram.payload, known)?;
         Ok(Self { ip, src_port: datagram.src_port, message })
     }
 

@@ -11,6 +11,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::{Table, Value};
 use trace::hex;
+use wire::InterfaceAddress;
+
+const CORRESPONDENT: &str = "mobile-ip/correspondent";
 
 /// The mobility security association of every mobile node of the scenario with its home agent.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -59,7 +62,48 @@ pub(super) fn home_agent(around: &Around<'_>, role: &mut Table) -> Result<(), St
     let at_home = nodes.filter(|node| layout.same_network(host, node));
     let peers: Result<Vec<Value>, String> = at_home.map(|node| peer(scenario, layout, node)).collect();
     default(role, "mobile_nodes", peers?);
+    let correspondents = hosts_of(scenario, CORRESPONDENT);
+    let peers: Result<Vec<Value>, String> = correspondents
+        .map(|other| Ok(Value::Table(association(scenario, host_address(layout, other)?)?)))
+        .collect();
+    let peers = peers?;
+    if !peers.is_empty() {
+        default(role, "correspondents", peers);
+    }
     Ok(())
+}
+
+/// Fills in a foreign agent. It delivers packets of correspondents if the scenario has any.
+pub(super) fn foreign_agent(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
+    agent(around, role)?;
+    if hosts_of(around.scenario, CORRESPONDENT).next().is_some() {
+        default(role, "direct_tunnels", true);
+    }
+    Ok(())
+}
+
+/// Fills in a correspondent. All home agents of the scenario inform it, each about its home network.
+pub(super) fn correspondent(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
+    let Around { scenario, layout, host } = *around;
+    default(role, "address", host_address(layout, host)?);
+    let agents = hosts_of(scenario, "mobile-ip/home-agent").map(|agent| {
+        let address = interface_address(layout, agent)?;
+        let mut peer = association(scenario, address.split('/').next().unwrap_or_default().to_owned())?;
+        let own: InterfaceAddress = address.parse().map_err(|error| format!("{address}: {error:?}"))?;
+        peer.insert("networks".to_owned(), Value::from(vec![Value::from(own.link.to_string())]));
+        Ok(Value::Table(peer))
+    });
+    let agents: Result<Vec<Value>, String> = agents.collect();
+    default(role, "home_agents", agents?);
+    Ok(())
+}
+
+/// Returns the address of a host by which other hosts know it.
+fn host_address(layout: &Layout, host: &str) -> Result<String, String> {
+    let address = layout.address(host).ok_or_else(|| {
+        "the host has no address: give it an `address`, or give the wire or cell that it is connected to a `net`".to_owned()
+    })?;
+    Ok(address.to_string())
 }
 
 pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
@@ -69,6 +113,9 @@ pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), S
     let agent = hosts_of(scenario, "mobile-ip/home-agent").find(|agent| layout.same_network(agent, host));
     let agent = agent.ok_or("there is no mobile-ip/home-agent in the home network of the mobile node; give this role to the base station of that network")?;
     default(role, "home_agent", peer(scenario, layout, agent)?);
+    if hosts_of(scenario, CORRESPONDENT).next().is_some() {
+        default(role, "direct_tunnels", true);
+    }
     if role.contains_key("signal_hysteresis") {
         let kinds = ["mobile-ip/home-agent", "mobile-ip/foreign-agent"];
         let agents = kinds.into_iter().flat_map(|kind| hosts_of(scenario, kind));
@@ -105,15 +152,20 @@ pub(super) fn interface_address(layout: &Layout, host: &str) -> Result<String, S
 }
 
 fn peer(scenario: &Scenario, layout: &Layout, host: &str) -> Result<Value, String> {
-    let shared =
-        scenario.mobile_ip.as_ref().ok_or("a Mobile IP role needs the table [mobile-ip] with `key`")?;
     let address = interface_address(layout, host)?;
     let address = address.split('/').next().unwrap_or_default().to_owned();
-    Ok(Value::Table(Table::from_iter([
+    association(scenario, address).map(Value::Table)
+}
+
+/// Returns the security association of the scenario with the host of this address.
+fn association(scenario: &Scenario, address: String) -> Result<Table, String> {
+    let shared =
+        scenario.mobile_ip.as_ref().ok_or("a Mobile IP role needs the table [mobile-ip] with `key`")?;
+    Ok(Table::from_iter([
         ("address".to_owned(), Value::from(address)),
         ("spi".to_owned(), Value::from(i64::from(shared.spi))),
         ("algorithm".to_owned(), Value::from(shared.algorithm.name())),
         ("replay".to_owned(), Value::from(shared.replay.name())),
         ("key".to_owned(), Value::from(hex(shared.key.as_bytes()))),
-    ])))
+    ]))
 }
