@@ -767,6 +767,7 @@ impl Role for MobileNode {
             Input::Wall(zero) => self.registrar.set_clock(zero),
             Input::Link(..)
             | Input::Idle(..)
+            | Input::Notice(_)
             | Input::Stream(..)
             | Input::Serve(..)
             | Input::Failed(_)

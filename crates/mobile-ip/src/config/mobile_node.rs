@@ -110,6 +110,15 @@ pub struct MobileNodeConfig {
     /// `encapsulating` are then the same.
     #[serde(default)]
     pub reverse_tunnel: ReverseTunnel,
+    /// Whether a mobile node with a co-located care-of address takes packets out of tunnels of any host, for example of
+    /// correspondents (route optimization); default false: only out of tunnels of its home agent.
+    #[serde(default)]
+    pub direct_tunnels: bool,
+    /// Whether the mobile node asks its home agent not to reveal its care-of address to correspondents (flag P;
+    /// draft-ietf-mobileip-optim-09, section 3.6); default false. Agents without route optimization deny such a request
+    /// (codes 70 and 134).
+    #[serde(default)]
+    pub private_bindings: bool,
     /// The kind of tunnel that the mobile node asks for: `ip-in-ip`, `minimal` (flag M) or `gre` (flag G); default
     /// `ip-in-ip`. It asks a foreign agent only if the agent offers this kind. If the home agent does not offer it (code
     /// 139), the mobile node registers with IP in IP.
@@ -261,11 +270,13 @@ impl MobileNodeConfig {
         RequestFlags(0)
             .with(RequestFlags::SIMULTANEOUS, self.simultaneous_bindings)
             .with(RequestFlags::BROADCAST, self.broadcasts)
+            .with(RequestFlags(self.numbers.private_flag), self.private_bindings)
     }
 
     /// Checks the configuration. An error names the key and the problem.
     pub fn check(&self) -> Result<(), ConfigError> {
         check_address("address", self.address)?;
+        self.numbers.check()?;
         check_peers("home_agent", std::slice::from_ref(&self.home_agent))?;
         check_agent_peers("foreign_agents", &self.foreign_agents)?;
         check_lifetime("lifetime", self.lifetime)?;
@@ -300,7 +311,6 @@ impl MobileNodeConfig {
             let problem = format!("{} must have one cell only", twice.agent);
             return Err(ConfigError::new("agent_cells", problem));
         }
-        self.numbers.check()?;
         let cached = self.cache_lifetime;
         if cached.subsec_nanos() != 0 || !(1..INFINITE.into()).contains(&cached.as_secs()) {
             return Err(ConfigError::new("cache_lifetime", "must be whole seconds, from 1s to 65534s"));

@@ -121,7 +121,7 @@ impl Cast for MobileIp {
         if names.len() > 1 {
             let action = Action::Forward(Hop::mac(Iface(2), person("router").1));
             let key = RouteKey { class: None, src: Prefix::ANY, dst: Prefix::ANY };
-            node.set_route(Instant::ZERO, key, Route { action, lifetime: Lifetime::Permanent });
+            node.set_route(Instant::ZERO, key, Route::new(action, Lifetime::Permanent));
         }
         (node, names)
     }
