@@ -21,6 +21,9 @@ impl ForeignAgent {
         out: &mut Outbox,
     ) -> Result<(), Reason> {
         let Pending { mac, ref request, .. } = pending;
+        if let Some(Err(malformed)) = request.previous_agent(&self.config.numbers) {
+            return Err(malformed.into());
+        }
         // A mobile node without a home address names itself by a Network Access Identifier, and gets a home address from its
         // home agent (RFC 2794). This agent needs a home address (RFC 5944, section 3.7.1).
         if request.home.is_unspecified() && request.has_network_access_identifier() && !mac.is_group() {
@@ -67,7 +70,8 @@ impl ForeignAgent {
         // The Mobile-Home Authentication shows which extensions must be removed (RFC 5944, section 3.7.2.2). Without it, the
         // home agent would drop the request, and it would wait here until its time is over.
         let is_signed = request.authentication(Between::MobileHome).is_some();
-        if asks(RequestFlags::RESERVED) || is_no_agent(request.home_agent) || !is_signed {
+        let is_reserved = asks(RequestFlags::RESERVED) && !self.config.direct_tunnels;
+        if is_reserved || is_no_agent(request.home_agent) || !is_signed {
             return Err(Code::ForeignBadRequest);
         }
         // A request with an address of this host as the home agent is not relayed (RFC 5944, section 3.7.2). It is
@@ -275,6 +279,9 @@ impl ForeignAgent {
             && visitor.mac == mac
         {
             visitor.sees(request.identification);
+        }
+        if self.config.smooth_handoff {
+            self.notify_previous(now, &pending, out);
         }
         self.waiting.insert(now + self.patience(&pending.request), pending);
     }

@@ -86,7 +86,7 @@ impl ForeignAgent {
         let tunnel = if is_here { Action::Punt } else { tunnel };
         let port = Port { iface: self.iface, from: Some(reverse.mac) };
         let back = Action::Forward(Hop::mac(self.iface, reverse.mac));
-        out.route(RouteKey::to(self.classes.checks(reverse.pair), host), Route { action: back, lifetime });
+        out.route(RouteKey::to(self.classes.checks(reverse.pair), host), Route::new(back, lifetime));
         let (class, check) = (self.classes.frames(reverse.pair), Some(self.classes.checks(reverse.pair)));
         out.ingress_policy(
             port,
@@ -96,17 +96,14 @@ impl ForeignAgent {
             let drop = Action::Drop(NOT_OF_THE_VISITOR);
             out.route(
                 RouteKey::all(self.classes.of_opened(reverse.pair)),
-                Route { action: drop, lifetime: Lifetime::Permanent },
+                Route::new(drop, Lifetime::Permanent),
             );
             let open =
                 Action::Open(self.classes.of_opened(reverse.pair), encapsulation::opened(reverse.flags));
-            out.route(
-                to_agent(host, own, self.classes.frames(reverse.pair)),
-                Route { action: open, lifetime },
-            );
-            out.route(from(host, self.classes.of_opened(reverse.pair)), Route { action: tunnel, lifetime });
+            out.route(to_agent(host, own, self.classes.frames(reverse.pair)), Route::new(open, lifetime));
+            out.route(from(host, self.classes.of_opened(reverse.pair)), Route::new(tunnel, lifetime));
         } else if !is_here {
-            out.route(from(host, self.classes.frames(reverse.pair)), Route { action: tunnel, lifetime });
+            out.route(from(host, self.classes.frames(reverse.pair)), Route::new(tunnel, lifetime));
         }
         Some(reverse)
     }
@@ -134,7 +131,7 @@ impl ForeignAgent {
                 };
                 let (action, lifetime) =
                     (Action::Tunnel(self.encap(home_agent, reverse)), Lifetime::Until(visitor.ends));
-                out.route(from(*host, class), Route { action, lifetime });
+                out.route(from(*host, class), Route::new(action, lifetime));
             }
         }
     }
@@ -166,6 +163,15 @@ impl ForeignAgent {
         };
         if heard.is_changed {
             self.adjust(heard.exit, None, out);
+            self.adjust_departures(heard.exit, out);
+        }
+        // The sender of a packet that was forwarded after a smooth handoff is any host.
+        let is_forwarded = self.handoffs.departures.values().any(|departure| departure.care_of == heard.exit);
+        if let Some((sender, bytes)) = heard.error.as_ref().filter(|_| is_forwarded)
+            && self.handoffs.errors.may(now, *sender)
+        {
+            out.send_routed(Packet::new(Mac::ZERO, bytes.clone()));
+            return Some(Ok(()));
         }
         let error = heard
             .error
@@ -176,6 +182,13 @@ impl ForeignAgent {
             out.send(self.iface, Packet::new(mac, bytes));
         }
         Some(Ok(()))
+    }
+
+    /// Returns whether a packet came out of a tunnel of a visitor to this agent.
+    pub(super) fn is_of_visitor(&self, rx: &Rx) -> bool {
+        let entry = rx.tunnel.map(|(entry, _)| entry);
+        let mut visitors = self.visitors.iter();
+        visitors.any(|((host, _), visitor)| Some(*host) == entry && visitor.reverse.is_some())
     }
 
     /// Routes a packet that a visitor has put into a tunnel to this agent, if its home agent has the address of this

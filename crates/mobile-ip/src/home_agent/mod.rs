@@ -11,7 +11,11 @@
 
 mod bindings;
 mod copies;
+mod informing;
 mod requests;
+mod special;
+
+pub use informing::{NOT_SERVED, TOO_MANY_TARGETS, UNMATCHED_ACKNOWLEDGE};
 
 use crate::advertiser::Advertiser;
 use crate::binding::{Binding, BindingRecord};
@@ -21,20 +25,22 @@ use crate::encapsulation;
 use crate::limiter::Limiter;
 use crate::mark::{HOME_AGENT, MobileIpEvent};
 use crate::message::{ALL_AGENTS, AgentFlags, Code, PORT, Request, RequestFlags};
+use crate::passed::Passed;
 use crate::refusal;
 use crate::reply_counts::ReplyCounts;
 use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Tunnels};
 use crate::under_way::UnderWay;
 use auth::ReplayWindow;
+use informing::Informer;
 use node::config::{ConfigError, Interfaces};
 use node::{
     Announcer, Boot, Expiry, FailedAct, Input, Link, Listen, Notification, Outbox, Proto, PuntReason,
     Refusals, Rng, Role, RouteKey, Rx, Value,
 };
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use wire::{
-    Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, PacketId, Prefix, Reason,
-    SocketAddrV4, ntp_distance,
+    Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Prefix, Reason, SocketAddrV4,
+    ntp_distance,
 };
 use wire::{icmp, ipv4};
 
@@ -94,10 +100,6 @@ struct Accepted {
 /// a mobile node waits at least 1 s for a reply.
 const UNDER_WAY: usize = 16_384;
 
-/// The number of packets out of reverse tunnels that are recognized if they come back (not from an RFC). With more packets
-/// under way, some circle until their time to live ends.
-const PASSED: usize = 256;
-
 /// The role of a home agent (RFC 5944, section 3.8).
 #[derive(Debug)]
 pub struct HomeAgent {
@@ -116,6 +118,7 @@ pub struct HomeAgent {
     floor: Option<u64>,
     mobile_nodes: Associations,
     foreign_agents: Associations,
+    informer: Informer,
     homes: BTreeMap<Ipv4Addr, Home>,
     /// When the first binding of each mobile node with several bindings ends.
     ending: Expiry<Ipv4Addr>,
@@ -145,9 +148,8 @@ pub struct HomeAgent {
     /// the visitor. Each has the largest time to live of packets for the visitor out of the reverse tunnel of a mobile
     /// node with the same begin, by the mobile node.
     exits: BTreeMap<(Ipv4Addr, Ipv4Addr), BTreeMap<Ipv4Addr, u8>>,
-    /// The last packets out of reverse tunnels, the oldest first, with their time to live; at most [`PASSED`]. Empty
-    /// unless a foreign agent on this host has the same address.
-    passed: VecDeque<(PacketId, u8)>,
+    /// The last packets out of reverse tunnels. Empty unless a foreign agent on this host has the same address.
+    passed: Passed,
     /// The number of packets from reverse tunnels that were forwarded.
     reversed: u64,
     refused: Refusals,
@@ -170,6 +172,9 @@ impl HomeAgent {
             listens.push(Listen::Transit(Proto::Udp(PORT), Prefix::host(all)));
         }
         listens.extend(broadcasts(config.address).map(|to| Listen::Group(iface, to)));
+        if config.special_tunnels {
+            listens.push(Listen::Transit(Proto::IpIp, config.address.link));
+        }
         let nonces = rng.fork("nonces");
         let advertiser = Advertiser::new(
             iface,
@@ -190,6 +195,7 @@ impl HomeAgent {
             floor: None,
             mobile_nodes: Associations::new(&config.mobile_nodes),
             foreign_agents: Associations::new(&config.foreign_agents),
+            informer: Informer::new(&config, nonces.fork("correspondents")),
             homes: BTreeMap::new(),
             ending: Expiry::default(),
             nonces,
@@ -204,7 +210,7 @@ impl HomeAgent {
             outer_id: 0,
             codes: ReplyCounts::default(),
             exits: BTreeMap::new(),
-            passed: VecDeque::new(),
+            passed: Passed::default(),
             reversed: 0,
             refused: Refusals::default(),
             config,
@@ -220,6 +226,7 @@ impl HomeAgent {
         self.started = self.steady.ntp(now);
         // The nonces of each start differ.
         self.nonces = self.nonces.fork(&self.started.to_string());
+        self.informer.start(self.started);
         // After an unclean stop, the last record may be damaged, or lost in a store that does not sync. The mobile node
         // may have received the reply all the same.
         self.floor = (!boot.clean).then_some(self.started);
@@ -250,6 +257,7 @@ impl HomeAgent {
         }
         if !bindings.is_empty() {
             self.switch(now, host, &[], &bindings, None, out);
+            self.restore_told(now, host);
         }
         Ok(())
     }
@@ -284,6 +292,7 @@ impl HomeAgent {
             ipv4::IPIP | ipv4::MINIMAL | ipv4::GRE if rx.header.dst == self.config.address.address => {
                 self.reverse(now, rx, packet, out);
             }
+            ipv4::IPIP if self.config.special_tunnels => self.special(rx, packet, out),
             ipv4::ICMP if rx.payload(&packet).first().is_some_and(|kind| icmp::is_error(*kind)) => {
                 match self.tunnel_error(now, rx.payload(&packet), out) {
                     // It may be about a reverse tunnel of a foreign agent on this host.
@@ -326,6 +335,7 @@ impl HomeAgent {
         while let Some(host) = self.ending.pop(now) {
             self.expired(now, host, out);
         }
+        self.repeat_updates(now, out);
         self.announcer.timeout(now, out);
         self.advertiser.timeout(now, false, out);
     }
@@ -345,6 +355,7 @@ impl Role for HomeAgent {
             Input::Start(boot) => self.start(now, boot, out),
             Input::Timeout => self.timeout(now, out),
             Input::Packet(rx, packet) => self.packet(now, rx, packet, out),
+            Input::Notice(rx) => self.notice(now, &rx, out),
             Input::Link(iface, link) if iface == self.iface => self.link(now, link, out),
             Input::Failed(fault) => {
                 if let FailedAct::Store(key) = &fault.act {
@@ -369,7 +380,13 @@ impl Role for HomeAgent {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let due = [self.announcer.due(), self.advertiser.due(), self.tunnels.due(), self.ending.next()];
+        let due = [
+            self.announcer.due(),
+            self.advertiser.due(),
+            self.tunnels.due(),
+            self.ending.next(),
+            self.informer.due(),
+        ];
         due.into_iter().flatten().min()
     }
 
@@ -395,7 +412,8 @@ impl Role for HomeAgent {
             ("codes", self.codes.status()),
             ("refused", self.refused.status()),
         ];
-        Value::map(own.into_iter().chain(self.tunnels.status(self.clock)))
+        let informed = self.informed_status().into_iter().flatten();
+        Value::map(own.into_iter().chain(informed).chain(self.tunnels.status(self.clock)))
     }
 }
 

@@ -5,6 +5,7 @@
 //!   [`Extension`]s.
 //! - [`Binding`]: messages of route optimization, to or from UDP port 434 (draft-ietf-mobileip-optim-09). Their
 //!   [`Numbers`] are configurable. [`PreviousAgent`] is an extension of a request.
+//! - [`BufferControl`]: asks a foreign agent to keep packets (draft-mkhalil-mobileip-buffer-00).
 //!
 //! Extensions of advertisements and of registration messages have separate type numbers. A message with an extension of
 //! an unknown type from 0 to 127 is dropped without an answer. An extension of an unknown type from 128 to 255 is
@@ -12,6 +13,7 @@
 
 mod advertisement;
 mod binding;
+mod buffer_control;
 mod code;
 mod extension;
 mod numbers;
@@ -22,6 +24,7 @@ mod solicitation;
 
 pub use advertisement::{ADVERTISEMENT, Advertisement, AgentFlags};
 pub use binding::{Acknowledge, Binding, BindingRequest, Generalized, Status, Update, Warning};
+pub use buffer_control::{Asks, BufferControl};
 pub use code::Code;
 pub use extension::{Algorithm, Association, Authentication, Between, Extension};
 pub use numbers::Numbers;
@@ -91,6 +94,11 @@ impl Received {
     /// Parses `payload`, the payload of the datagram with header `ip`. It is an error if the datagram is a fragment, is
     /// not UDP, or is malformed.
     pub fn of(ip: Header, payload: &[u8]) -> Result<Self, Malformed> {
+        Self::of_knowing(ip, payload, &[])
+    }
+
+    /// As [`Received::of`], but extensions of a request that have one of the types `known` are accepted.
+    pub fn of_knowing(ip: Header, payload: &[u8], known: &[u8]) -> Result<Self, Malformed> {
         if ip.protocol != ipv4::UDP {
             return Err(Malformed("mip_protocol"));
         }
@@ -99,7 +107,7 @@ impl Received {
         }
         // A wrong checksum is an error; a missing one is not (RFC 5944, section 3.1).
         let datagram = udp::Datagram::parse(payload, ip.src, ip.dst)?;
-        let message = Registration::parse(datagram.payload)?;
+        let message = Registration::parse_knowing(datagram.payload, known)?;
         Ok(Self { ip, src_port: datagram.src_port, message })
     }
 

@@ -92,9 +92,10 @@ const KINDS: &[Kind] = &[
     .ignores_own_cell()
     .writes(&[START, cellular_ip::MOVES]),
     Kind::fixed("mobile-ip/home-agent", mobile_ip::home_agent, &["address", "interface", "mobile_nodes"]),
-    Kind::fixed("mobile-ip/foreign-agent", mobile_ip::agent, &["address", "interface"]),
+    Kind::fixed("mobile-ip/foreign-agent", mobile_ip::foreign_agent, &["address", "interface"]),
     Kind::mobile("mobile-ip/mobile-node", mobile_ip::mobile_node, &["address", "interface", "home_agent"])
         .finds_routers(),
+    Kind::fixed("mobile-ip/correspondent", mobile_ip::correspondent, &["address", "home_agents"]),
     Kind::fixed("dhcp/client", dhcp::client, &["interface"]),
     Kind::fixed("dhcp/server", dhcp::server, &["address", "interface"]),
     Kind::fixed(
