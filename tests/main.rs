@@ -19,4 +19,5 @@ mod mobile_ip;
 mod moves;
 mod sigma;
 mod sigma_stress;
+mod smooth_handoff;
 mod tunnels;
