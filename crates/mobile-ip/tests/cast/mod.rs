@@ -194,6 +194,7 @@ impl Cast for MobileIp {
                 let error = IcmpError::HostUnreachable.about(&about, person("router").0).unwrap();
                 ("up".to_owned(), from_person("router", &error))
             }
+            ["control", asks, ref args @ ..] => handoffs::control(teller, asks, &Args::new(args)),
             ["update", "from", from, ref args @ ..] => handoffs::update(teller, from, &Args::new(args)),
             // A foreign agent returns a packet in a special tunnel to the home agent.
             ["returned", "by", from, "for", to, ref args @ ..] => {
