@@ -124,7 +124,8 @@ pub(super) fn name(message: &Binding) -> String {
             format!("binding request: {home}{}", nonces(*identification))
         }
         Binding::Warning(Warning { home, targets }) => {
-            let named = if targets.len() > 2 { format!("{} targets", targets.len()) } else { format!("{targets:?}") };
+            let named =
+                if targets.len() > 2 { format!("{} targets", targets.len()) } else { format!("{targets:?}") };
             format!("warning: {home}, {named}")
         }
     }
