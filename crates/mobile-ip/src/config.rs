@@ -7,6 +7,7 @@ mod mobile_node;
 mod peer;
 
 pub use crate::advertise::Advertise;
+pub(crate) use buffer::Limits;
 pub use buffer::{Buffering, Drain, KeepWhen};
 pub use foreign_agent::ForeignAgentConfig;
 pub use home_agent::HomeAgentConfig;
