@@ -182,6 +182,7 @@ impl MobileNode {
                 config.address.address,
                 HomeAgents::new(config.address, &config.home_agent, &config.backup_home_agents),
                 Associations::new(&config.foreign_agents),
+                config.expected_round_trip,
                 Settings::of(&config),
                 rng,
             ),
@@ -766,6 +767,7 @@ impl Role for MobileNode {
             Input::Wall(zero) => self.registrar.set_clock(zero),
             Input::Link(..)
             | Input::Idle(..)
+            | Input::Notice(_)
             | Input::Stream(..)
             | Input::Serve(..)
             | Input::Failed(_)

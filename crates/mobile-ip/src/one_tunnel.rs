@@ -46,7 +46,7 @@ impl<F: Fn(Ipv4Addr) -> bool> Rules for OneRoute<F> {
     }
 
     fn route(&self, _: Instant, _: Class, _: Ipv4Addr, _: Ipv4Addr) -> Option<Found> {
-        let route = Route { action: self.action, lifetime: Lifetime::Permanent };
+        let route = Route::new(self.action, Lifetime::Permanent);
         Some(Found { entry: EntryId(0), owner: RoleId::NODE, route })
     }
 

@@ -159,6 +159,8 @@ pub(crate) struct Registrar {
     codes: ReplyCounts,
     /// The last round trip of a registration; `None` before the first.
     round_trip: Option<Duration>,
+    /// The round trip that is assumed before the first registration.
+    expected: Duration,
     current: Option<Held>,
     smooth: Settings,
     /// The smooth handoff that the previous agent has not acknowledged; `None` if there is none.
@@ -172,6 +174,7 @@ impl Registrar {
         home: Ipv4Addr,
         home_agents: HomeAgents,
         foreign_agents: Associations,
+        expected_round_trip: Duration,
         smooth: Settings,
         rng: Rng,
     ) -> Self {
@@ -195,6 +198,7 @@ impl Registrar {
             followed: Vec::new(),
             codes: ReplyCounts::default(),
             round_trip: None,
+            expected: expected_round_trip,
             current: None,
             smooth,
             departure: None,
@@ -475,7 +479,8 @@ impl Registrar {
     /// Returns how long to wait for a reply to the last attempt: twice as long as for the attempt before, up to a
     /// maximum.
     fn wait(&self, lifetime: u16) -> Duration {
-        let first = SHORTEST_WAIT.max(self.round_trip() * 2 + MARGIN);
+        let round_trip = self.round_trip.unwrap_or(self.expected);
+        let first = SHORTEST_WAIT.max(round_trip * 2 + MARGIN);
         let doubled = first.saturating_mul(1 << (self.attempts.max(1) - 1).min(8));
         let longest = if self.round_trip.is_none() { LONGEST_WAIT } else { LONGEST_WAIT_LATER };
         let longest = if lifetime == 0 { longest } else { longest.min(Duration::from_secs(lifetime.into())) };

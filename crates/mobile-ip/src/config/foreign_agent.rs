@@ -90,6 +90,11 @@ pub struct ForeignAgentConfig {
     #[serde(default = "challenge_window")]
     #[schemars(range(min = 1, max = 16))]
     pub challenge_window: usize,
+    /// Whether packets for visitors are delivered out of tunnels of any host, for example of correspondents (route
+    /// optimization), and private bindings (flag P) are relayed; default false: only tunnels of the visitor's home agent are
+    /// opened. A host that tunnels a packet to a visitor could send it to the home address as well.
+    #[serde(default)]
+    pub direct_tunnels: bool,
     /// The kinds of tunnels that the foreign agent offers besides IP in IP: `minimal` (RFC 2004, flag M) and `gre` (RFC 2784,
     /// flag G), for example `["minimal", "gre"]`; default none. A request for another kind is denied with code 72.
     #[serde(default, deserialize_with = "texts")]

@@ -195,7 +195,7 @@ impl ForeignAgent {
         // While kept packets are being sent, later ones wait behind them.
         let is_draining = self.is_draining(visit);
         let action = if is_draining { Action::Punt } else { Action::Tunnel(self.encap_to(departure)) };
-        out.route(RouteKey::to(class, host), Route { action, lifetime: Lifetime::Until(departure.ends) });
+        out.route(RouteKey::to(class, host), Route::new(action, Lifetime::Until(departure.ends)));
     }
 
     /// Returns the tunnel to a new care-of address, with what is known now about its path.
@@ -258,7 +258,7 @@ impl ForeignAgent {
         let found = all.next().map(|((_, home_agent), departure)| (*home_agent, departure.clone()));
         let judged = found.ok_or(NOT_A_VISITOR).and_then(|(home_agent, departure)| {
             let is_source = |(agent, until): &(Ipv4Addr, Instant)| *agent == entry && now < *until;
-            if !departure.sources.iter().any(is_source) {
+            if !self.config.direct_tunnels && !departure.sources.iter().any(is_source) {
                 return Err(NOT_PREVIOUS_AGENT);
             }
             if departure.care_of == entry || self.handoffs.passed.has_come_back(&packet.bytes, rx.header.ttl)

@@ -148,6 +148,9 @@ impl ForeignAgent {
         }
         if keeper.when == KeepWhen::Request {
             self.set_route(visit, mac, out);
+            if self.config.direct_tunnels {
+                self.watch_tunnels(visit.0, out);
+            }
         }
         Ok(())
     }
@@ -157,8 +160,7 @@ impl ForeignAgent {
         if let Some(opened) = self.opened.get(&visit.1)
             && let Some(visitor) = self.visitors.get(&visit)
         {
-            let route =
-                Route { action: self.action_for(visit, mac), lifetime: Lifetime::Until(visitor.ends) };
+            let route = Route::new(self.action_for(visit, mac), Lifetime::Until(visitor.ends));
             out.route(RouteKey::to(opened.class, visit.0), route);
         }
     }
@@ -252,6 +254,10 @@ impl ForeignAgent {
         }
         for (visit, visitor) in &self.visitors {
             self.set_route(*visit, visitor.mac, out);
+        }
+        if self.config.direct_tunnels {
+            let hosts: Vec<_> = self.visitors.keys().map(|(host, _)| *host).collect();
+            hosts.into_iter().for_each(|host| self.watch_tunnels(host, out));
         }
     }
 

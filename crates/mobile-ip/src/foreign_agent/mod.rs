@@ -249,14 +249,14 @@ impl ForeignAgent {
             RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(self.config.address.address) };
         let kinds = encapsulation::all_opened(&self.config.encapsulations);
         let class = self.classes.of_unknown();
-        out.route(care_of, Route { action: Action::Open(class, kinds), lifetime: Lifetime::Permanent });
+        out.route(care_of, Route::new(Action::Open(class, kinds), Lifetime::Permanent));
         self.drop_all(class, out);
     }
 
     /// Drops the packets of a class that are not for a visitor. Packets for this host itself need separate routes: a
     /// registration message or an answer to this host is never in a tunnel of a home agent.
     fn drop_all(&self, class: Class, out: &mut Outbox) {
-        let route = Route { action: Action::Drop(NOT_A_VISITOR), lifetime: Lifetime::Permanent };
+        let route = Route::new(Action::Drop(NOT_A_VISITOR), Lifetime::Permanent);
         let returned = Route { action: Action::Punt, ..route };
         out.route(RouteKey::all(class), if self.config.special_tunnels { returned } else { route });
         for own in self.own_addresses() {
@@ -452,6 +452,7 @@ impl Role for ForeignAgent {
                 self.link_changed(false, out);
             }
             Input::Link(..)
+            | Input::Notice(_)
             | Input::Stream(..)
             | Input::Command(..)
             | Input::Failed(_)

@@ -35,7 +35,7 @@ impl MobileNode {
         let mtu = self.mtu.saturating_sub(kind.overhead() as u16);
         let tunnel = Action::Tunnel(Encap { kind, ..Encap::new(self.home, agent, mtu) });
         let lifetime = Lifetime::Permanent;
-        out.route(RouteKey::to(Class::HOST, agent), Route { action: forward, lifetime });
+        out.route(RouteKey::to(Class::HOST, agent), Route::new(forward, lifetime));
         self.route(tunnel, tunnel, out);
     }
 

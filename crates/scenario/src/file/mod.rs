@@ -483,6 +483,8 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("mobile-ip/triangle-shared", include_str!("../../../../scenarios/mobile-ip/triangle-shared.toml")),
     ("mobile-ip/movement-detection", include_str!("../../../../scenarios/mobile-ip/movement-detection.toml")),
     ("mobile-ip/movement-overlap", include_str!("../../../../scenarios/mobile-ip/movement-overlap.toml")),
+    ("mobile-ip/registration-delay", include_str!("../../../../scenarios/mobile-ip/registration-delay.toml")),
+    ("mobile-ip/satellite", include_str!("../../../../scenarios/mobile-ip/satellite.toml")),
     ("indirect-tcp/handoff-time", include_str!("../../../../scenarios/indirect-tcp/handoff-time.toml")),
     ("sigma/handoff", include_str!("../../../../scenarios/sigma/handoff.toml")),
     ("sigma/mobile-ip", include_str!("../../../../scenarios/sigma/mobile-ip.toml")),
