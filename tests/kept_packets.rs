@@ -8,17 +8,21 @@ use wire::{Duration, Instant};
 
 const SCENARIO: &str = include_str!("../scenarios/mobile-ip/smooth-handoff.toml");
 
-/// Runs a scenario with these settings.
-fn run(text: &str, settings: &[&str]) -> Outcome {
-    let settings: Vec<Setting> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
-    let plan = Scenario::plan("smooth-handoff.toml", text, &settings, 1).unwrap();
+/// Runs a scenario in the network of 1 ms. `buffer` is the table of this name, or an empty text.
+fn run(text: &str, buffer: &str) -> Outcome {
+    let smooth = "smooth_handoff = true\n";
+    let table = if buffer.is_empty() { String::new() } else { format!("buffer = {buffer}\n") };
+    let text = text.replace(smooth, &format!("{smooth}{table}"));
+    let settings: Vec<Setting> = LAN.iter().map(|setting| setting.parse().unwrap()).collect();
+    let plan = Scenario::plan("smooth-handoff.toml", &text, &settings, 1).unwrap();
     let outcome = recorder::run::simulate(plan).unwrap();
-    assert_eq!(outcome.doubts, [], "{settings:?}");
+    assert_eq!(outcome.doubts, [], "{buffer}");
     outcome
 }
 
-/// The wires of a network of 1 ms.
-const LAN: [&str; 5] = [
+/// The wires of a network of 1 ms, and a radio that changes cells in 50 ms.
+const LAN: [&str; 6] = [
+    "radio.retune=50ms",
     "wire.internet.delay=500us",
     "wire.far.delay=500us",
     "wire.to-a.delay=500us",
@@ -41,14 +45,17 @@ fn lost(outcome: &Outcome) -> u64 {
 #[test]
 fn a_ring_of_eight_loses_no_packet_of_a_slow_flow() {
     let text = SCENARIO.replace("rate = 100, size", "rate = 50, size");
-    let of = |more: &[&str]| run(&text, &[&LAN[..], more].concat());
-    let without = of(&[]);
+    let without = run(&text, "");
     assert_eq!(marks(&without, "forwarding_begun").count(), 4, "each move is a smooth handoff");
-    assert!(lost(&without) > 0, "without a buffer, packets are lost");
-    let one = of(&["mobile-ip.buffer.packets=1"]);
+    assert!(
+        lost(&without) >= 8,
+        "without a buffer, two packets or more of each move are lost: {}",
+        lost(&without)
+    );
+    let one = run(&text, "{}");
     assert!(lost(&one) < lost(&without), "{} of {}", lost(&one), lost(&without));
     for drain in ["at-once", "paced"] {
-        let with = of(&["mobile-ip.buffer.packets=8", &format!("mobile-ip.buffer.drain=\"{drain}\"")]);
+        let with = run(&text, &format!("{{ packets = 8, drain = \"{drain}\" }}"));
         assert_eq!(marks(&with, "kept_sent").count(), 4);
         assert_eq!(lost(&with), 0, "{drain}: {:?}", with.ledger.dropped);
         assert_eq!(with.ledger.dropped.get("kept_visit_ended"), None);
@@ -76,8 +83,8 @@ fn download() -> String {
 }
 
 /// Returns the time from the request through the new agent until the first new data at the client.
-fn resumes(settings: &[&str]) -> Duration {
-    let outcome = run(&download(), &[&LAN[..], settings].concat());
+fn resumes(buffer: &str) -> Duration {
+    let outcome = run(&download(), buffer);
     let moved = Instant::from_millis(5013);
     let asked = marks(&outcome, "request_sent").find(|at| *at > moved).unwrap();
     let first = outcome.flows.iter().flat_map(|flow| &flow.arrivals).map(|arrival| arrival.at);
@@ -88,8 +95,8 @@ fn resumes(settings: &[&str]) -> Duration {
 /// its retransmission timer, which has doubled during the move.
 #[test]
 fn tcp_resumes_as_soon_as_the_kept_packet_is_acknowledged() {
-    let without = resumes(&[]);
-    let with = resumes(&["mobile-ip.buffer.packets=1"]);
+    let without = resumes("");
+    let with = resumes("{}");
     println!("first new data after the request: {without:?} without a buffer, {with:?} with one packet");
     assert!(with < Duration::from_millis(100), "{with:?}");
     assert!(without > 3 * with, "{without:?}");
