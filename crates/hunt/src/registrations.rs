@@ -181,7 +181,7 @@ impl Registrations {
         match header.protocol {
             UDP if is_registration(payload) => {
                 let known = Numbers::default().extensions();
-                let received = Received::of_knowing(header, payload, &known).ok()?;
+                let received = Received::knowing(header, payload, &known).ok()?;
                 match received.message {
                     Registration::Request(request) => self.request(host, header.src, request, at),
                     Registration::Reply(reply) => self.reply(at, host, header.src, &reply),

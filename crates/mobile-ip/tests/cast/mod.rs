@@ -218,7 +218,7 @@ impl Cast for MobileIp {
         if let Some(name) = handoffs::name(&packet.bytes) {
             return name;
         }
-        if let Ok(received) = Received::of_knowing(header, payload, &Numbers::default().extensions())
+        if let Ok(received) = Received::knowing(header, payload, &Numbers::default().extensions())
             && received.src_port == PORT
         {
             return registration_name(&received);
@@ -252,7 +252,7 @@ impl Cast for MobileIp {
 
     fn heed(&mut self, packet: &Packet) {
         let Ok((header, payload)) = Header::parse(&packet.bytes) else { return };
-        let received = Received::of_knowing(header, payload, &Numbers::default().extensions());
+        let received = Received::knowing(header, payload, &Numbers::default().extensions());
         if let Ok(Received { message: Registration::Request(request), .. }) = received {
             self.request = Some(request);
         }
